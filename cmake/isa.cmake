@@ -1,0 +1,16 @@
+# Kernels under backend/cpu/isa are compiled once per instruction set, each into its own namespace
+# (VT_ISA); backend/cpu chooses one at run time from what the processor reports.
+file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*.cpp)
+function(vt_isa_level level)
+  if(NOT isa_sources)
+    return()
+  endif()
+  add_library(vt_isa_${level} OBJECT ${isa_sources})
+  target_include_directories(vt_isa_${level} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_definitions(vt_isa_${level} PRIVATE VT_ISA=${level})
+  target_compile_options(vt_isa_${level} PRIVATE ${ARGN})
+  target_sources(vt_backend PRIVATE $<TARGET_OBJECTS:vt_isa_${level}>)
+endfunction()
+vt_isa_level(baseline)
+vt_isa_level(avx2 -mavx2 -mfma -mf16c)
+vt_isa_level(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c)

@@ -1,0 +1,38 @@
+// Arithmetic on sizes that come from outside: overflow is an answer, never a wrapped number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace vitrail {
+
+inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
+  uint64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+// Product of non-negative extents times `unit`, below 2^63; nothing on a negative extent or overflow.
+inline std::optional<uint64_t> checked_bytes(std::span<const int64_t> extents, uint64_t unit) {
+  uint64_t total = unit;
+  for (int64_t extent : extents) {
+    if (extent < 0) return std::nullopt;
+    const auto next = checked_mul(total, static_cast<uint64_t>(extent));
+    if (!next || *next > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+    total = *next;
+  }
+  return total;
+}
+
+constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,70 @@
+// The one exception type of Vitrail, its kinds with their exit codes, and the checks that throw it.
+// Used everywhere. A message says what was expected, what was found; `hint` says what to try.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace vitrail {
+
+enum class ErrorKind {
+  kInternal, kCheck, kUsage, kConfig, kData, kNumerics, kDevice, kComm, kDeadline, kMemory, kWrite, kStopped
+};
+
+const char* to_string(ErrorKind kind);
+int exit_code(ErrorKind kind);
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message, std::string hint = {});
+
+  // Says where it happened (a file, a key, a rank); the outermost place comes first when shown.
+  Error& at(std::string place);
+
+  ErrorKind kind() const { return kind_; }
+  const std::string& message() const { return message_; }
+  const std::string& hint() const { return hint_; }
+  const std::vector<std::string>& context() const { return context_; }
+  const char* what() const noexcept override { return full_.c_str(); }
+
+ private:
+  void compose();
+
+  ErrorKind kind_;
+  std::string message_, hint_, full_;
+  std::vector<std::string> context_;
+};
+
+// printf-style text, checked by the compiler.
+[[gnu::format(printf, 1, 2)]] std::string strf(const char* format, ...);
+
+namespace detail {
+[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
+}
+
+// Calls `body`; an Error passing through gets `place` added to its context.
+template <typename Body>
+decltype(auto) with_context(const std::string& place, Body&& body) {
+  try {
+    return body();
+  } catch (Error& error) {
+    error.at(place);
+    throw;
+  }
+}
+
+}  // namespace vitrail
+
+// A broken promise inside Vitrail (kind internal). Always on. For input, VT_REQUIRE names the kind.
+#define VT_CHECK(condition, ...)                                                                        \
+  do {                                                                                                  \
+    if (!(condition))                                                                                   \
+      ::vitrail::detail::check_failed(__FILE__, __LINE__, #condition, ::vitrail::strf("" __VA_ARGS__)); \
+  } while (false)
+
+// Input or circumstances that break a rule: VT_REQUIRE(n > 0, ErrorKind::kData, "%s: n is %d", ...).
+#define VT_REQUIRE(condition, kind, ...)                                       \
+  do {                                                                         \
+    if (!(condition)) throw ::vitrail::Error(kind, ::vitrail::strf(__VA_ARGS__)); \
+  } while (false)

@@ -1,0 +1,73 @@
+// A published model, whatever its form: folder or file, google npz, timm, Hugging Face or torchvision
+// names. Opening it gives its card (architecture, numerics, preprocessing, labels) and its parameters by
+// canonical name. Used by api and the tools inspect, convert, verify. Knows the model's config and
+// parameter table, not its computation.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/preprocess_config.h"
+#include "io/tensor_source.h"
+#include "models/vit_config.h"
+#include "models/vit_params.h"
+
+namespace vitrail {
+
+enum class Dialect { kTimm, kHf, kTorchvision, kGoogle };
+template <> struct EnumNames<Dialect> {
+  static constexpr const char* names[] = {"timm", "hf", "torchvision", "google"};
+};
+
+struct ModelCard {
+  VitConfig config;
+  PreprocessConfig preprocess;
+  std::vector<std::string> labels;  // one per class, or empty
+  Dialect dialect = Dialect::kTimm;
+  std::string path;                 // as the user gave it
+  // Where each decision came from, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
+  std::vector<std::string> notes;
+};
+
+struct OpenOptions {
+  std::string arch;          // timm's name, when the file alone leaves a choice
+  int64_t image_height = 0;  // other input size than the file's: positions are resized; 0 keeps the file's
+  int64_t image_width = 0;
+};
+
+class OpenedModel {
+ public:
+  virtual ~OpenedModel() = default;
+  const ModelCard& card() const { return card_; }
+  const TensorSource& source() const { return *source_; }
+
+  // The parameter as f32 in canonical layout, elems() floats; position tables resized to the card's config.
+  virtual void read_param(const ParamSpec& spec, std::span<float> target) const = 0;
+
+ protected:
+  ModelCard card_;
+  std::unique_ptr<TensorSource> source_;
+};
+
+// Opens a folder or file. Throws Error(kData) for what cannot be read, Error(kConfig) with the candidates
+// when a bare file could be several architectures, and refuses non-plain ViTs by name.
+std::unique_ptr<OpenedModel> open_model(const std::string& path, const OpenOptions& options = {});
+
+// Opens only the tensor container, whatever it holds: safetensors, npz, torch zip, sharded folder.
+std::unique_ptr<TensorSource> open_tensors(const std::string& path);
+
+struct WriteOptions {
+  Dialect dialect = Dialect::kHf;
+  DType storage = DType::kF32;  // f32, f16 or bf16
+};
+using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
+
+// Writes a model: a folder for hf (config.json, model.safetensors, preprocessor_config.json), one file with
+// numerics in its metadata for timm and torchvision, npz with a sidecar .json for google. Atomic.
+void write_model(const std::string& path, const ModelCard& card, const WriteOptions& options,
+                 const ParamReader& read);
+
+}  // namespace vitrail

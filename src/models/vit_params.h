@@ -1,0 +1,33 @@
+// The parameters of a ViT by canonical name (timm's) with named shapes. Model code asks for them while
+// recording, weight tables fill them, `plan` counts them. One list, so that the three cannot disagree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/vit_config.h"
+#include "tensor/shape.h"
+
+namespace vitrail {
+
+struct ParamSpec {
+  std::string name;
+  Shape shape;  // row-major, outermost first: linear weights are [outputs..., inputs...]
+};
+
+// In the order a forward pass meets them. sincos2d models have no "pos_embed" parameter.
+//   patch_embed.proj.weight [D C P Q]  .bias [D]      cls_token [S1 D]  dist_token [S1 D]  reg_token [S D]
+//   pos_embed [N D]: class row, distillation row (if pos_for_prefix), then the grid row by row
+//   blocks.i.norm1.{weight,bias} [D]     blocks.i.attn.qkv.weight [T3 H E D] .bias [T3 H E]
+//   blocks.i.attn.{q_norm,k_norm}.{weight,bias} [E]
+//   blocks.i.attn.proj.weight [D H E] .bias [D]       blocks.i.ls1.gamma [D]   blocks.i.ls2.gamma [D]
+//   blocks.i.norm2.{weight,bias} [D]  blocks.i.mlp.fc1.weight [F D] .bias [F]  .fc2.weight [D F] .bias [D]
+//   norm.{weight,bias} or fc_norm.{weight,bias} [D]
+//   attn_pool.latent [S1 D]  .q.weight [H E D] .bias [H E]  .kv.weight [T2 H E D] .bias [T2 H E]
+//   attn_pool.proj.weight [D H E] .bias [D]  .norm.*  .mlp.fc1.* .mlp.fc2.*   (as in a block)
+//   pre_logits.fc.weight [O D] .bias [O]   head.weight [K D] .bias [K]   head_dist.weight [K D] .bias [K]
+std::vector<ParamSpec> vit_params(const VitConfig& config);
+
+int64_t count_params(const VitConfig& config);
+
+}  // namespace vitrail

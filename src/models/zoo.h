@@ -1,0 +1,23 @@
+// Named ViTs under timm's names, as rows of data.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/preprocess_config.h"
+#include "models/vit_config.h"
+
+namespace vitrail {
+
+struct ZooEntry {
+  VitConfig config;             // config.arch is the name
+  PreprocessConfig preprocess;  // timm's published default for that name
+};
+
+const std::vector<ZooEntry>& zoo();
+
+// Exact name ("vit_base_patch16_224"); a timm tag after a dot ("….augreg_in21k_ft_in1k") is accepted.
+// Throws Error(kUsage) with the nearest names.
+const ZooEntry& find_architecture(std::string_view name);
+
+}  // namespace vitrail

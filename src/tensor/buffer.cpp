@@ -1,0 +1,52 @@
+#include "tensor/buffer.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+std::array<std::atomic<size_t>, kCategoryCount> g_allocated{};
+constexpr const char* kNames[kCategoryCount] = {"parameters", "gradients", "optimizer", "saved",
+                                                "transient",  "scratch",   "communication", "staging"};
+size_t index(Category category) { return static_cast<size_t>(category); }
+}  // namespace
+
+const char* to_string(Category category) { return kNames[index(category)]; }
+
+Buffer::Buffer(size_t bytes, Category category) : bytes_(bytes), category_(category) {
+  if (bytes == 0) return;
+  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(bytes, kAlignment)));
+  VT_REQUIRE(data_, ErrorKind::kMemory, "cannot allocate %zu bytes for %s", bytes, to_string(category));
+  g_allocated[index(category)] += bytes;
+}
+
+Buffer::~Buffer() { release(); }
+
+Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  data_ = std::exchange(other.data_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  category_ = other.category_;
+  return *this;
+}
+
+void Buffer::release() {
+  if (!data_) return;
+  g_allocated[index(category_)] -= bytes_;
+  std::free(data_);
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+size_t Buffer::allocated(Category category) { return g_allocated[index(category)]; }
+
+}  // namespace vitrail

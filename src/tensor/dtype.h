@@ -1,0 +1,28 @@
+// Element types and the conversions between them. Data without mathematics.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace vitrail {
+
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
+
+size_t size_of(DType dtype);
+const char* to_string(DType dtype);                       // "f32"
+std::optional<DType> parse_dtype(std::string_view name);  // accepts what to_string gives
+bool is_float(DType dtype);
+
+// IEEE half and bfloat16 as raw 16-bit patterns; rounding to nearest even.
+float f16_to_f32(uint16_t half);
+uint16_t f32_to_f16(float value);
+float bf16_to_f32(uint16_t bits);
+uint16_t f32_to_bf16(float value);
+
+// Converts `count` elements between any two float types (f64, f32, f16, bf16).
+void convert_floats(const void* source, DType from, void* target, DType to, size_t count);
+
+}  // namespace vitrail
