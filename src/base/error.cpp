@@ -12,18 +12,24 @@ struct KindRow {
   int exit_code;
 };
 constexpr KindRow kKinds[] = {
-    {ErrorKind::kInternal, "internal", 1}, {ErrorKind::kCheck, "check", 2},
-    {ErrorKind::kUsage, "usage", 64},      {ErrorKind::kConfig, "config", 64},
-    {ErrorKind::kData, "data", 65},        {ErrorKind::kNumerics, "numerics", 66},
-    {ErrorKind::kDevice, "device", 69},    {ErrorKind::kComm, "comm", 69},
+    {ErrorKind::kInternal, "internal", 1},  {ErrorKind::kCheck, "check", 2},
+    {ErrorKind::kUsage, "usage", 64},       {ErrorKind::kConfig, "config", 64},
+    {ErrorKind::kData, "data", 65},         {ErrorKind::kNumerics, "numerics", 66},
+    {ErrorKind::kDevice, "device", 69},     {ErrorKind::kComm, "comm", 69},
     {ErrorKind::kDeadline, "deadline", 70}, {ErrorKind::kMemory, "memory", 71},
-    {ErrorKind::kWrite, "write", 73},      {ErrorKind::kStopped, "stopped", 75},
+    {ErrorKind::kWrite, "write", 73},       {ErrorKind::kStopped, "stopped", 75},
 };
-const KindRow& row(ErrorKind kind) { return kKinds[static_cast<int>(kind)]; }
+const KindRow& row(ErrorKind kind) {
+  return kKinds[static_cast<int>(kind)];
+}
 }  // namespace
 
-const char* to_string(ErrorKind kind) { return row(kind).name; }
-int exit_code(ErrorKind kind) { return row(kind).exit_code; }
+const char* to_string(ErrorKind kind) {
+  return row(kind).name;
+}
+int exit_code(ErrorKind kind) {
+  return row(kind).exit_code;
+}
 
 Error::Error(ErrorKind kind, std::string message, std::string hint)
     : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {
@@ -57,8 +63,9 @@ std::string strf(const char* format, ...) {
 
 void detail::check_failed(const char* file, int line, const char* condition, const std::string& message) {
   std::string text = strf("%s:%d: %s does not hold", file, line, condition);
-  if (!message.empty()) text += ": " + message;
-  throw Error(ErrorKind::kInternal, text, "this is a fault in Vitrail; please report it with the command used");
+  if (message.size() > 1) text += ":" + message;
+  throw Error(ErrorKind::kInternal, text,
+              "this is a fault in Vitrail; please report it with the command used");
 }
 
 }  // namespace vitrail

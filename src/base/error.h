@@ -9,7 +9,18 @@
 namespace vitrail {
 
 enum class ErrorKind {
-  kInternal, kCheck, kUsage, kConfig, kData, kNumerics, kDevice, kComm, kDeadline, kMemory, kWrite, kStopped
+  kInternal,
+  kCheck,
+  kUsage,
+  kConfig,
+  kData,
+  kNumerics,
+  kDevice,
+  kComm,
+  kDeadline,
+  kMemory,
+  kWrite,
+  kStopped
 };
 
 const char* to_string(ErrorKind kind);
@@ -60,11 +71,11 @@ decltype(auto) with_context(const std::string& place, Body&& body) {
 #define VT_CHECK(condition, ...)                                                                        \
   do {                                                                                                  \
     if (!(condition))                                                                                   \
-      ::vitrail::detail::check_failed(__FILE__, __LINE__, #condition, ::vitrail::strf("" __VA_ARGS__)); \
+      ::vitrail::detail::check_failed(__FILE__, __LINE__, #condition, ::vitrail::strf(" " __VA_ARGS__)); \
   } while (false)
 
 // Input or circumstances that break a rule: VT_REQUIRE(n > 0, ErrorKind::kData, "%s: n is %d", ...).
-#define VT_REQUIRE(condition, kind, ...)                                       \
-  do {                                                                         \
+#define VT_REQUIRE(condition, kind, ...)                                          \
+  do {                                                                            \
     if (!(condition)) throw ::vitrail::Error(kind, ::vitrail::strf(__VA_ARGS__)); \
   } while (false)

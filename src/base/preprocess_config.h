@@ -26,6 +26,8 @@ struct PreprocessConfig {
   ResizeMode mode = ResizeMode::kShorterSide;
   // Shorter side before the centre crop (kShorterSide only); 0 means the crop's shorter side itself.
   int64_t resize = 248;
+  // Its counterpart for the longer side of a crop that is not square; 0: in proportion, rounded down.
+  int64_t resize_longer = 0;
   Interpolation interpolation = Interpolation::kBicubic;
   Resampler resampler = Resampler::kPillow;
   // x = (pixel/255 - mean) / std, per channel.
@@ -41,6 +43,7 @@ void visit_preprocess_fields(Config& c, Visitor&& v) {
   v("width", c.width, "columns of the crop");
   v("mode", c.mode, "shorter_side (then centre crop) or stretch");
   v("resize", c.resize, "shorter side before the crop");
+  v("resize_longer", c.resize_longer, "longer side before a crop that is not square; 0: in proportion");
   v("interpolation", c.interpolation, "nearest, bilinear, bicubic, lanczos or box");
   v("resampler", c.resampler, "pillow, tf or tf_area");
   v("mean", c.mean, "subtracted per channel, of values in 0..1");

@@ -62,6 +62,7 @@ std::unique_ptr<TensorSource> open_tensors(const std::string& path);
 struct WriteOptions {
   Dialect dialect = Dialect::kHf;
   DType storage = DType::kF32;  // f32, f16 or bf16
+  bool overwrite = false;       // replace what is at the path; otherwise it must not exist
 };
 using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
 

@@ -14,11 +14,16 @@ struct Range {
 
 void check_ranges(const VitConfig& c) {
   const Range ranges[] = {
-      {"image_height", c.image_height, 1, 1 << 15}, {"image_width", c.image_width, 1, 1 << 15},
-      {"patch", c.patch, 1, 1024},                  {"channels", c.channels, 1, 4096},
-      {"width", c.width, 1, 1 << 16},               {"depth", c.depth, 1, 1024},
-      {"heads", c.heads, 1, 1024},                  {"mlp", c.mlp, 1, 1 << 18},
-      {"classes", c.classes, 0, 1 << 22},           {"registers", c.registers, 0, 1024},
+      {"image_height", c.image_height, 1, 1 << 15},
+      {"image_width", c.image_width, 1, 1 << 15},
+      {"patch", c.patch, 1, 1024},
+      {"channels", c.channels, 1, 4096},
+      {"width", c.width, 1, 1 << 16},
+      {"depth", c.depth, 1, 1024},
+      {"heads", c.heads, 1, 1024},
+      {"mlp", c.mlp, 1, 1 << 18},
+      {"classes", c.classes, 0, 1 << 22},
+      {"registers", c.registers, 0, 1024},
   };
   for (const Range& r : ranges)
     VT_REQUIRE(r.value >= r.least && r.value <= r.most, ErrorKind::kConfig,
@@ -30,21 +35,26 @@ void check_ranges(const VitConfig& c) {
 void validate(const VitConfig& c) {
   check_ranges(c);
   const auto n = [](int64_t v) { return static_cast<long long>(v); };
-  VT_REQUIRE(c.width % c.heads == 0, ErrorKind::kConfig, "model.heads (%lld) does not divide model.width (%lld)",
-             n(c.heads), n(c.width));
+  VT_REQUIRE(c.width % c.heads == 0, ErrorKind::kConfig,
+             "model.heads (%lld) does not divide model.width (%lld)", n(c.heads), n(c.width));
   VT_REQUIRE(c.patch <= c.image_height && c.patch <= c.image_width, ErrorKind::kConfig,
              "model.patch (%lld) is larger than the image (%lld x %lld)", n(c.patch), n(c.image_height),
              n(c.image_width));
   VT_REQUIRE(c.image_height % c.patch == 0 && c.image_width % c.patch == 0, ErrorKind::kConfig,
              "model.patch (%lld) does not divide the image (%lld x %lld)", n(c.patch), n(c.image_height),
              n(c.image_width));
-  VT_REQUIRE(c.tokens() <= 1 << 16, ErrorKind::kConfig, "%lld tokens; at most 65536 are supported", n(c.tokens()));
+  VT_REQUIRE(c.tokens() <= 1 << 16, ErrorKind::kConfig, "%lld tokens; at most 65536 are supported",
+             n(c.tokens()));
   VT_REQUIRE(std::isfinite(c.norm_eps) && c.norm_eps >= 0 && c.norm_eps <= 1, ErrorKind::kConfig,
              "model.norm_eps is %g; it must be between 0 and 1", c.norm_eps);
   VT_REQUIRE(c.pool != Pool::kCls || c.class_token, ErrorKind::kConfig,
              "model.pool is cls but model.class_token is false");
   VT_REQUIRE(!c.distilled || (c.class_token && c.pool == Pool::kCls), ErrorKind::kConfig,
              "a distilled model needs the class token and pool cls");
+  VT_REQUIRE(c.registers == 0 || !c.pos_for_prefix, ErrorKind::kConfig,
+             "register tokens need model.pos_for_prefix false: positions are added before they join");
+  VT_REQUIRE(c.pos != PosKind::kSinCos2d || !c.class_token || !c.pos_for_prefix, ErrorKind::kConfig,
+             "sincos2d positions have no row for the class token: model.pos_for_prefix must be false");
   VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.width % 4 == 0, ErrorKind::kConfig,
              "sincos2d positions need a width divisible by 4, not %lld", n(c.width));
 }

@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-enum class Pool { kCls, kMean, kMap };              // which tokens become the feature vector
+enum class Pool { kCls, kMean, kMap };  // which tokens become the feature vector
 enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d };
 // The four published rules for resizing a position table (none of them equal).
@@ -18,13 +18,26 @@ enum class PosResize { kTimm, kHf, kTorchvision, kJax };
 // Where the last layernorm stands: on all tokens before pooling, or on the pooled vector (timm's fc_norm).
 enum class NormPlace { kBeforePool, kAfterPool };
 
-template <> struct EnumNames<Pool> { static constexpr const char* names[] = {"cls", "mean", "map"}; };
-template <> struct EnumNames<GeluKind> { static constexpr const char* names[] = {"erf", "tanh"}; };
-template <> struct EnumNames<PosKind> { static constexpr const char* names[] = {"learned", "sincos2d"}; };
-template <> struct EnumNames<PosResize> {
+template <>
+struct EnumNames<Pool> {
+  static constexpr const char* names[] = {"cls", "mean", "map"};
+};
+template <>
+struct EnumNames<GeluKind> {
+  static constexpr const char* names[] = {"erf", "tanh"};
+};
+template <>
+struct EnumNames<PosKind> {
+  static constexpr const char* names[] = {"learned", "sincos2d"};
+};
+template <>
+struct EnumNames<PosResize> {
   static constexpr const char* names[] = {"timm", "hf", "torchvision", "jax"};
 };
-template <> struct EnumNames<NormPlace> { static constexpr const char* names[] = {"before_pool", "after_pool"}; };
+template <>
+struct EnumNames<NormPlace> {
+  static constexpr const char* names[] = {"before_pool", "after_pool"};
+};
 
 struct VitConfig {
   std::string arch;  // timm's name when it is a known one, else empty
@@ -46,9 +59,9 @@ struct VitConfig {
   bool pos_for_prefix = true;  // the position table has rows for class and distillation tokens
   PosKind pos = PosKind::kLearned;
   bool qkv_bias = true;
-  bool qk_norm = false;      // layernorm over each head of q and k
+  bool qk_norm = false;  // layernorm over each head of q and k
   bool layer_scale = false;
-  bool pre_logits = false;   // D-to-D linear and tanh before the head
+  bool pre_logits = false;  // D-to-D linear and tanh before the head
 
   double norm_eps = 1e-6;
   GeluKind gelu = GeluKind::kErf;

@@ -67,8 +67,8 @@ class List {
     if (c_.norm_place == NormPlace::kBeforePool) affine("norm", d_);
     if (c_.pool == Pool::kMap) map_head();
     if (c_.norm_place == NormPlace::kAfterPool) affine("fc_norm", d_);
+    const Dim o('O', c_.width);
     if (c_.pre_logits) {
-      const Dim o('O', c_.width);
       add("pre_logits.fc.weight", {o, d_});
       add("pre_logits.fc.bias", {o});
     }
@@ -76,7 +76,7 @@ class List {
     const Dim k('K', c_.classes);
     for (const char* name : {"head", "head_dist"}) {
       if (name == std::string("head_dist") && !c_.distilled) continue;
-      add(std::string(name) + ".weight", {k, d_});
+      add(std::string(name) + ".weight", {k, c_.pre_logits ? o : d_});
       add(std::string(name) + ".bias", {k});
     }
   }
@@ -102,6 +102,16 @@ int64_t count_params(const VitConfig& config) {
   int64_t total = 0;
   for (const ParamSpec& spec : vit_params(config)) total += spec.shape.elems();
   return total;
+}
+
+int64_t count_macs(const VitConfig& c) {
+  const int64_t patches = c.grid_height() * c.grid_width(), tokens = c.tokens(), d = c.width;
+  const int64_t embed = patches * c.patch * c.patch * c.channels * d;
+  const int64_t block = 4 * tokens * d * d + 2 * tokens * tokens * d + 2 * tokens * d * c.mlp;
+  const int64_t map = c.pool == Pool::kMap ? 2 * (tokens + 1) * d * d + 2 * tokens * d + 2 * d * c.mlp : 0;
+  const int64_t pre_logits = c.pre_logits ? d * d : 0;
+  const int64_t head = d * c.classes * (c.distilled ? 2 : 1);
+  return embed + c.depth * block + map + pre_logits + head;
 }
 
 }  // namespace vitrail

@@ -26,8 +26,12 @@ struct ParamSpec {
 //   attn_pool.latent [S1 D]  .q.weight [H E D] .bias [H E]  .kv.weight [T2 H E D] .bias [T2 H E]
 //   attn_pool.proj.weight [D H E] .bias [D]  .norm.*  .mlp.fc1.* .mlp.fc2.*   (as in a block)
 //   pre_logits.fc.weight [O D] .bias [O]   head.weight [K D] .bias [K]   head_dist.weight [K D] .bias [K]
+//   (after pre_logits the heads read O instead of D)
 std::vector<ParamSpec> vit_params(const VitConfig& config);
 
 int64_t count_params(const VitConfig& config);
+
+// Multiply-adds of the matrix products of one forward pass of one image.
+int64_t count_macs(const VitConfig& config);
 
 }  // namespace vitrail

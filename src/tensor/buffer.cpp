@@ -12,12 +12,16 @@ namespace vitrail {
 
 namespace {
 std::array<std::atomic<size_t>, kCategoryCount> g_allocated{};
-constexpr const char* kNames[kCategoryCount] = {"parameters", "gradients", "optimizer", "saved",
+constexpr const char* kNames[kCategoryCount] = {"parameters", "gradients", "optimizer",     "saved",
                                                 "transient",  "scratch",   "communication", "staging"};
-size_t index(Category category) { return static_cast<size_t>(category); }
+size_t index(Category category) {
+  return static_cast<size_t>(category);
+}
 }  // namespace
 
-const char* to_string(Category category) { return kNames[index(category)]; }
+const char* to_string(Category category) {
+  return kNames[index(category)];
+}
 
 Buffer::Buffer(size_t bytes, Category category) : bytes_(bytes), category_(category) {
   if (bytes == 0) return;
@@ -26,9 +30,13 @@ Buffer::Buffer(size_t bytes, Category category) : bytes_(bytes), category_(categ
   g_allocated[index(category)] += bytes;
 }
 
-Buffer::~Buffer() { release(); }
+Buffer::~Buffer() {
+  release();
+}
 
-Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+Buffer::Buffer(Buffer&& other) noexcept {
+  *this = std::move(other);
+}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
@@ -47,6 +55,8 @@ void Buffer::release() {
   bytes_ = 0;
 }
 
-size_t Buffer::allocated(Category category) { return g_allocated[index(category)]; }
+size_t Buffer::allocated(Category category) {
+  return g_allocated[index(category)];
+}
 
 }  // namespace vitrail

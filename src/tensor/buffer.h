@@ -9,7 +9,14 @@ namespace vitrail {
 
 // What a piece of memory is for; the rows of every memory table.
 enum class Category : uint8_t {
-  kParameters, kGradients, kOptimizer, kSaved, kTransient, kScratch, kCommunication, kStaging
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kSaved,
+  kTransient,
+  kScratch,
+  kCommunication,
+  kStaging
 };
 inline constexpr size_t kCategoryCount = 8;
 const char* to_string(Category category);

@@ -13,35 +13,57 @@ struct DTypeRow {
   size_t bytes;
   bool is_float;
 };
-constexpr DTypeRow kRows[] = {{"f64", 8, true},  {"f32", 4, true},  {"f16", 2, true}, {"bf16", 2, true},
+constexpr DTypeRow kRows[] = {{"f64", 8, true},  {"f32", 4, true},  {"f16", 2, true},  {"bf16", 2, true},
                               {"i64", 8, false}, {"i32", 4, false}, {"i16", 2, false}, {"i8", 1, false},
                               {"u8", 1, false},  {"bool", 1, false}};
-const DTypeRow& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
+const DTypeRow& row(DType dtype) {
+  return kRows[static_cast<size_t>(dtype)];
+}
 
 double load(const void* source, DType from, size_t i) {
   switch (from) {
-    case DType::kF64: return static_cast<const double*>(source)[i];
-    case DType::kF32: return static_cast<const float*>(source)[i];
-    case DType::kF16: return f16_to_f32(static_cast<const uint16_t*>(source)[i]);
-    case DType::kBF16: return bf16_to_f32(static_cast<const uint16_t*>(source)[i]);
-    default: throw Error(ErrorKind::kInternal, strf("%s is not a float type", to_string(from)));
+    case DType::kF64:
+      return static_cast<const double*>(source)[i];
+    case DType::kF32:
+      return static_cast<const float*>(source)[i];
+    case DType::kF16:
+      return f16_to_f32(static_cast<const uint16_t*>(source)[i]);
+    case DType::kBF16:
+      return bf16_to_f32(static_cast<const uint16_t*>(source)[i]);
+    default:
+      throw Error(ErrorKind::kInternal, strf("%s is not a float type", to_string(from)));
   }
 }
 
 void store(void* target, DType to, size_t i, double value) {
   switch (to) {
-    case DType::kF64: static_cast<double*>(target)[i] = value; return;
-    case DType::kF32: static_cast<float*>(target)[i] = static_cast<float>(value); return;
-    case DType::kF16: static_cast<uint16_t*>(target)[i] = f32_to_f16(static_cast<float>(value)); return;
-    case DType::kBF16: static_cast<uint16_t*>(target)[i] = f32_to_bf16(static_cast<float>(value)); return;
-    default: throw Error(ErrorKind::kInternal, strf("%s is not a float type", to_string(to)));
+    case DType::kF64:
+      static_cast<double*>(target)[i] = value;
+      return;
+    case DType::kF32:
+      static_cast<float*>(target)[i] = static_cast<float>(value);
+      return;
+    case DType::kF16:
+      static_cast<uint16_t*>(target)[i] = f32_to_f16(static_cast<float>(value));
+      return;
+    case DType::kBF16:
+      static_cast<uint16_t*>(target)[i] = f32_to_bf16(static_cast<float>(value));
+      return;
+    default:
+      throw Error(ErrorKind::kInternal, strf("%s is not a float type", to_string(to)));
   }
 }
 }  // namespace
 
-size_t size_of(DType dtype) { return row(dtype).bytes; }
-const char* to_string(DType dtype) { return row(dtype).name; }
-bool is_float(DType dtype) { return row(dtype).is_float; }
+size_t size_of(DType dtype) {
+  return row(dtype).bytes;
+}
+const char* to_string(DType dtype) {
+  return row(dtype).name;
+}
+bool is_float(DType dtype) {
+  return row(dtype).is_float;
+}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (size_t i = 0; i < std::size(kRows); ++i)
@@ -65,7 +87,7 @@ uint16_t f32_to_f16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);  // NaN
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds past 65504: Inf
   if (magnitude < 0x38800000u) {  // subnormal half: let the FPU round at 2^-24
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
@@ -75,7 +97,9 @@ uint16_t f32_to_f16(float value) {
   return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-float bf16_to_f32(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float bf16_to_f32(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 uint16_t f32_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

@@ -22,6 +22,20 @@ uint16_t f32_to_f16(float value);
 float bf16_to_f32(uint16_t bits);
 uint16_t f32_to_bf16(float value);
 
+// Storage types of the two, so that plain loops can be written once over every float type.
+struct F16 {
+  uint16_t bits = 0;
+  F16() = default;
+  explicit F16(double value) : bits(f32_to_f16(static_cast<float>(value))) {}
+  operator double() const { return f16_to_f32(bits); }
+};
+struct BF16 {
+  uint16_t bits = 0;
+  BF16() = default;
+  explicit BF16(double value) : bits(f32_to_bf16(static_cast<float>(value))) {}
+  operator double() const { return bf16_to_f32(bits); }
+};
+
 // Converts `count` elements between any two float types (f64, f32, f16, bf16).
 void convert_floats(const void* source, DType from, void* target, DType to, size_t count);
 

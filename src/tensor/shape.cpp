@@ -31,7 +31,8 @@ int64_t Shape::elems() const {
   uint64_t total = 1;
   for (const Dim& dim : dims_) {
     const auto next = checked_mul(total, static_cast<uint64_t>(dim.local));
-    VT_CHECK(next && *next <= static_cast<uint64_t>(INT64_MAX), "%s has too many elements", to_string(*this).c_str());
+    VT_CHECK(next && *next <= static_cast<uint64_t>(INT64_MAX), "%s has too many elements",
+             to_string(*this).c_str());
     total = *next;
   }
   return static_cast<int64_t>(total);

@@ -37,8 +37,8 @@ class Shape {
 
   bool has(char name) const { return find(name).has_value(); }
   std::optional<size_t> find(char name) const;
-  int64_t local(char name) const;   // local extent of a dim that must exist
-  int64_t elems() const;            // product of local extents
+  int64_t local(char name) const;  // local extent of a dim that must exist
+  int64_t elems() const;           // product of local extents
   Shape with(char name, Dim replacement) const;
 
   bool operator==(const Shape&) const = default;

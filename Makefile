@@ -1,0 +1,69 @@
+# A thin front for the CMake presets. `make` alone builds; `make help` lists the targets.
+# What builds first installs the Debian packages it misses (tools/debian_packages.txt).
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: deps build test demo bench package format lint fuzz asan tsan clean help
+
+PROGRAM := build/release/vitrail
+# ctest reports what failed and closes with its summary line.
+CTEST := ctest --output-on-failure -j2
+BENCH_ARGS ?= -m deit_tiny_patch16_224
+FUZZ_RUNS ?= 100000
+
+deps:
+	@tools/install_deps.sh build test
+
+build: deps  ## build the program, build/release/vitrail
+	cmake --preset release
+	cmake --build --preset release --target vitrail_cli
+
+test: deps  ## build everything and run the tests
+	cmake --preset release
+	cmake --build --preset release
+	$(CTEST) --test-dir build/release
+
+demo: build  ## classify the photographs of examples/images and draw what the model looks at
+	tools/demo.sh $(PROGRAM)
+
+bench: build  ## throughput and latency of inference here (BENCH_ARGS="-m MODEL ...")
+	$(PROGRAM) bench infer $(BENCH_ARGS)
+
+package: deps  ## relocatable tarball and .deb in dist/
+	@tools/install_deps.sh package
+	cmake --preset release
+	cmake --build --preset release
+	cd build/release && cpack -B $(CURDIR)/dist
+	rm -rf dist/_CPack_Packages
+
+format:  ## clang-format every source file
+	@tools/install_deps.sh lint
+	tools/lint.sh format
+
+lint: deps  ## clang-format, clang-tidy and the project's own checks (CHANGED=1: only files changed since HEAD)
+	@tools/install_deps.sh lint
+	cmake --preset release
+	tools/lint.sh check $(if $(CHANGED),--changed)
+
+fuzz: deps  ## every fuzz target under ASan and UBSan for FUZZ_RUNS inputs
+	@tools/install_deps.sh fuzz
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	tools/run_fuzz.sh build/fuzz $(FUZZ_RUNS)
+
+asan: deps  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	cmake --preset asan-ubsan
+	cmake --build --preset asan-ubsan
+	$(CTEST) --test-dir build/asan-ubsan
+
+tsan: deps  ## the tests under ThreadSanitizer
+	cmake --preset tsan
+	cmake --build --preset tsan
+	$(CTEST) --test-dir build/tsan
+
+clean:  ## remove what was built
+	rm -rf build dist demo-out
+
+help:  ## this list
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

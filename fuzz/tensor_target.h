@@ -1,0 +1,38 @@
+// What the weight-file fuzzers share: run a reader, read every tensor it accepts, and take anything but
+// vitrail::Error of kind data for a finding.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "io/tensor_source.h"
+
+namespace vitrail::fuzz {
+
+inline std::string_view text_of(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+template <typename Body>
+void expect_data_errors_only(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) std::abort();
+  }
+}
+
+// Accepted tensors must not be larger than the input explains.
+inline void read_all(const TensorSource& source, size_t max_bytes) {
+  std::vector<std::byte> target;
+  for (size_t i = 0; i < source.tensors().size(); ++i) {
+    if (source.tensors()[i].bytes > max_bytes) std::abort();
+    target.resize(source.tensors()[i].bytes);
+    expect_data_errors_only([&] { source.read(i, target); });
+  }
+}
+
+}  // namespace vitrail::fuzz

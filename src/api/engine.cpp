@@ -1,0 +1,147 @@
+#include "api/engine.h"
+
+#include <algorithm>
+
+#include "backend/cpu/kernels.h"
+#include "backend/ref/kernels.h"
+#include "models/rule_weights.h"
+#include "passes/fuse.h"
+#include "passes/schedule.h"
+
+namespace vitrail {
+
+namespace {
+
+DeviceInfo device_of(const EngineOptions& options) {
+  DeviceInfo device = cpu_device(options.threads, options.isa);
+  device.parallel_heads = options.parallel_heads;
+  device.parallel_rows = options.parallel_rows;
+  device.parallel_softmax = options.parallel_softmax;
+  return device;
+}
+
+ParamFiller rule_filler() {
+  return [](const std::string& name, const Shape& shape, std::span<float> target) {
+    fill_by_rule({name, shape}, target);
+  };
+}
+
+ParamFiller model_filler(const OpenedModel& model) {
+  return [&model](const std::string& name, const Shape& shape, std::span<float> target) {
+    model.read_param({name, shape}, target);
+  };
+}
+
+}  // namespace
+
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options) {
+  Program program = record_vit(config, {.batch = options.batch,
+                                        .dtype = options.dtype,
+                                        .features = options.features,
+                                        .layers = options.layers,
+                                        .attention = options.attention,
+                                        .probabilities = options.probabilities});
+  if (options.fuse) program = fuse(program);
+  return plan_execution(schedule(program), find_backend(options.backend), device_of(options));
+}
+
+struct Engine::Parts {
+  Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill)
+      : config(vit),
+        plan(plan_inference(vit, options)),
+        rank(plan.device),
+        params(plan, rank),
+        executor(nullptr) {
+    params.load(fill);
+    executor = std::make_unique<Executor>(plan, params, rank);
+    if (!options.check_reference) return;
+    plain_plan = plan;
+    for (Value& value : plain_plan.program.values) value.desc = {value.desc.dtype, value.desc.shape};
+    plain_plan.memory = plan_memory(plain_plan.program, std::vector<size_t>(plan.program.nodes.size(), 0));
+    plain_params = std::make_unique<ParamStore>(plain_plan, rank);
+    plain_params->load(fill);
+  }
+
+  VitConfig config;
+  ExecutionPlan plan;
+  RankContext rank;
+  ParamStore params;
+  std::unique_ptr<Executor> executor;
+  // Row-major parameters for the reference side of a checked run.
+  ExecutionPlan plain_plan;
+  std::unique_ptr<ParamStore> plain_params;
+  int64_t count = 0;
+};
+
+Engine::Engine(const OpenedModel& model, const EngineOptions& options)
+    : parts_(std::make_unique<Parts>(model.card().config, options, model_filler(model))) {}
+Engine::Engine(const VitConfig& config, const EngineOptions& options)
+    : parts_(std::make_unique<Parts>(config, options, rule_filler())) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+
+const VitConfig& Engine::config() const {
+  return parts_->config;
+}
+const ExecutionPlan& Engine::plan() const {
+  return parts_->plan;
+}
+const Executor& Engine::executor() const {
+  return *parts_->executor;
+}
+int64_t Engine::batch() const {
+  return parts_->executor->input("pictures").shape().local('B');
+}
+size_t Engine::picture_elems() const {
+  return static_cast<size_t>(parts_->executor->input("pictures").desc().elems() / batch());
+}
+
+void Engine::run(std::span<const float> pictures, int64_t count) {
+  VT_CHECK(count >= 1 && count <= batch(), "%lld pictures for a batch of %lld", static_cast<long long>(count),
+           static_cast<long long>(batch()));
+  VT_CHECK(pictures.size() == static_cast<size_t>(count) * picture_elems(), "%zu floats are no %lld pictures",
+           pictures.size(), static_cast<long long>(count));
+  const TensorView input = parts_->executor->input("pictures");
+  auto* target = static_cast<std::byte*>(input.data());
+  convert_floats(pictures.data(), DType::kF32, target, input.dtype(), pictures.size());
+  const size_t filled = pictures.size() * size_of(input.dtype());
+  std::fill(target + filled, target + input.desc().bytes(), std::byte{0});
+  parts_->count = count;
+  if (parts_->plain_params)
+    parts_->executor->run_checked(*parts_->plain_params);
+  else
+    parts_->executor->run();
+}
+
+namespace {
+template <typename T>
+std::vector<T> rows_of(const TensorView& view, int64_t count, DType dtype) {
+  const int64_t elems = view.desc().elems() / view.shape()[0].local * count;
+  std::vector<T> values(static_cast<size_t>(elems));
+  convert_floats(view.data(), view.dtype(), values.data(), dtype, values.size());
+  return values;
+}
+}  // namespace
+
+std::vector<float> Engine::output(const std::string& name) const {
+  return rows_of<float>(parts_->executor->output(name), parts_->count, DType::kF32);
+}
+
+std::vector<double> Engine::output_f64(const std::string& name) const {
+  return rows_of<double>(parts_->executor->output(name), parts_->count, DType::kF64);
+}
+
+Shape Engine::output_shape(const std::string& name) const {
+  return parts_->executor->output(name).shape();
+}
+
+bool Engine::has_output(const std::string& name) const {
+  const std::vector<Output>& outputs = parts_->plan.program.outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](const Output& out) { return out.name == name; });
+}
+
+void Engine::reset_times() {
+  parts_->executor->reset_times();
+}
+
+}  // namespace vitrail

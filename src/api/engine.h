@@ -1,0 +1,64 @@
+// A model ready to run: its card, its execution plan, its parameters and an executor for one batch size. What
+// the commands and libvitrail stand on: load, plan, run, look at outputs and times. One Engine serves one
+// thread at a time; it prints nothing and reads no environment.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/model_files.h"
+#include "models/vit.h"
+#include "runtime/executor.h"
+
+namespace vitrail {
+
+struct EngineOptions {
+  std::string backend = "cpu";  // "cpu" or "ref"
+  int threads = 0;              // 0: one per core
+  std::string isa;              // a lower instruction set by name; empty: the best
+  int64_t batch = 1;
+  DType dtype = DType::kF32;  // f64 is for the reference backend
+  bool fuse = true;
+  bool check_reference = false;  // run every node on the reference backend too and stop at a difference
+  bool parallel_heads = true, parallel_rows = true, parallel_softmax = true;
+  // Outputs besides the logits; see VitRecordOptions.
+  bool features = false, layers = false, attention = false, probabilities = false;
+};
+
+// Records, fuses and plans without allocating anything: what `plan` reports and what Engine runs.
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options);
+
+class Engine {
+ public:
+  // Loads the parameters of an opened model; the source is not needed afterwards.
+  Engine(const OpenedModel& model, const EngineOptions& options);
+  // Parameters by the rule of models/rule_weights.h: an architecture without a file.
+  Engine(const VitConfig& config, const EngineOptions& options);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+
+  const VitConfig& config() const;
+  const ExecutionPlan& plan() const;
+  const Executor& executor() const;
+  int64_t batch() const;
+  size_t picture_elems() const;  // floats of one picture, planar [C Y X]
+
+  // Runs `count` pictures (1..batch); missing ones are padded with zeros.
+  void run(std::span<const float> pictures, int64_t count);
+  // Output rows of the last run: "logits", "features", "probs", "embed", "blocks.3", "blocks.3.attention"...
+  // As floats whatever the dtype, `count` pictures long.
+  std::vector<float> output(const std::string& name) const;
+  std::vector<double> output_f64(const std::string& name) const;
+  Shape output_shape(const std::string& name) const;
+  bool has_output(const std::string& name) const;
+
+  void reset_times();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace vitrail

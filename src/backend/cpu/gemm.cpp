@@ -1,0 +1,174 @@
+#include "backend/cpu/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/tiles.h"
+
+namespace vitrail {
+namespace {
+
+using namespace cpu_tiles;
+
+constexpr int64_t kElemsPerTask = 16384;  // row-wise ops: some microseconds of work
+
+int64_t patch_size(const PatchEmbedArgs& a) {
+  return a.channels * a.patch_h * a.patch_w;
+}
+
+// Patches [first, first + rows) of one image as rows [channel, y, x], the order of a convolution's weight.
+void gather_patches(const PatchEmbedArgs& a, const float* image, int64_t first, int64_t rows, float* out) {
+  const int64_t across = a.width / a.patch_w;
+  for (int64_t patch = first; patch < first + rows; ++patch) {
+    const float* corner = image + patch / across * a.patch_h * a.width + patch % across * a.patch_w;
+    for (int64_t c = 0; c < a.channels; ++c) {
+      for (int64_t y = 0; y < a.patch_h; ++y, out += a.patch_w) {
+        const float* line = corner + (c * a.height + y) * a.width;
+        std::memcpy(out, line, static_cast<size_t>(a.patch_w) * sizeof(float));
+      }
+    }
+  }
+}
+
+// Query rows one task takes. Each task packs the head's K and V anew, so a head is cut only when there
+// are few heads or many queries.
+int64_t query_block(int64_t batch, int64_t heads, int64_t queries) {
+  constexpr int64_t kEnoughTasks = 12, kMaxQueries = 288, kMinQueries = 48;
+  const int64_t for_tasks = ceil_div(2 * kEnoughTasks, batch * heads);
+  const int64_t wanted =
+      batch * heads >= kEnoughTasks ? 1 : std::min(for_tasks, std::max<int64_t>(1, queries / kMinQueries));
+  return ceil_div(queries, std::max(wanted, ceil_div(queries, kMaxQueries)));
+}
+
+// Cuts `rows` rows of `width` into tasks of about kElemsPerTask values: body(first row, rows).
+template <typename Body>
+void spread_rows(const CpuLane& lane, int64_t rows, int64_t width, const Body& body) {
+  const int64_t block = std::max<int64_t>(1, kElemsPerTask / std::max<int64_t>(1, width));
+  spread(lane, lane.parallel.softmax, ceil_div(rows, block),
+         [&](int64_t task, int) { body(task * block, std::min(block, rows - task * block)); });
+}
+
+}  // namespace
+
+void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed) {
+  const int64_t rows = kPanelsPerTask * lane.isa.nr;
+  spread(lane, lane.parallel.rows, ceil_div(n, rows), [&](int64_t task, int) {
+    const int64_t first = task * rows;
+    lane.isa.pack_weights(w + first * k, std::min(rows, n - first), k, packed + first * k);
+  });
+}
+
+ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm) {
+  const Tiling tiling(isa, m, n);
+  return {norm ? padded_bytes(m * k) : 0, padded_bytes(isa.gemm_scratch_elems(tiling.rows, tiling.cols, k))};
+}
+
+void parallel_linear(const CpuLane& lane, const LinearArgs& args) {
+  const Scratch scratch(lane, linear_scratch(lane.isa, args.m, args.n, args.k, args.norm.gamma != nullptr));
+  const Rows a = rows_of(lane, args, scratch.shared());
+  const Tiling tiling(lane.isa, args.m, args.n);
+  spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+    const Place p(tiling, task, args.m, args.n);
+    lane.isa.gemm_tile({a.data + p.row * a.stride, a.stride, args.packed, args.c + p.row * args.ldc, args.ldc,
+                        p.rows, args.n, args.k, p.col_begin, p.col_end, at_row(args.epilogue, p.row),
+                        scratch.of(worker)});
+  });
+}
+
+ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& args) {
+  const int64_t k = patch_size(args), patches = args.height / args.patch_h * (args.width / args.patch_w);
+  const Tiling tiling(isa, patches, args.n);
+  return {0,
+          padded_bytes(tiling.rows * k) + padded_bytes(isa.gemm_scratch_elems(tiling.rows, tiling.cols, k))};
+}
+
+void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args) {
+  VT_CHECK(args.height % args.patch_h == 0 && args.width % args.patch_w == 0,
+           "image is not a grid of patches");
+  const Scratch scratch(lane, patch_embed_scratch(lane.isa, args));
+  const int64_t k = patch_size(args), patches = args.height / args.patch_h * (args.width / args.patch_w);
+  const Tiling tiling(lane.isa, patches, args.n);
+  spread(lane, lane.parallel.rows, args.batch * tiling.tasks(), [&](int64_t task, int worker) {
+    const int64_t b = task / tiling.tasks();
+    const Place p(tiling, task % tiling.tasks(), patches, args.n);
+    float* rows = scratch.of(worker);
+    gather_patches(args, args.image + b * args.channels * args.height * args.width, p.row, p.rows, rows);
+    lane.isa.gemm_tile({rows, k, args.packed, args.out + b * args.image_out_stride + p.row * args.out_stride,
+                        args.out_stride, p.rows, args.n, k, p.col_begin, p.col_end,
+                        at_row(args.epilogue, p.row), rows + padded_bytes(tiling.rows * k) / sizeof(float)});
+  });
+}
+
+ScratchNeed attention_scratch(const IsaKernels& isa, int64_t batch, int64_t heads, int64_t queries,
+                              int64_t keys, int64_t head_size) {
+  const int64_t block = query_block(batch, heads, queries);
+  return {0, padded_bytes(isa.attention_scratch_elems(block, keys, head_size))};
+}
+
+void parallel_attention(const CpuLane& lane, const AttentionArgs& args) {
+  const Scratch scratch(
+      lane, attention_scratch(lane.isa, args.batch, args.heads, args.queries, args.keys, args.head_size));
+  const int64_t block = query_block(args.batch, args.heads, args.queries),
+                blocks = ceil_div(args.queries, block);
+  spread(lane, lane.parallel.heads, args.batch * args.heads * blocks, [&](int64_t task, int worker) {
+    const int64_t query = task % blocks * block, head = task / blocks % args.heads,
+                  b = task / blocks / args.heads;
+    const auto offset = [&](const AttentionView& s, int64_t token) {
+      return b * s.image + token * s.token + head * s.head;
+    };
+    lane.isa.attention_tile({args.q + offset(args.q_strides, query), args.k + offset(args.k_strides, 0),
+                             args.v + offset(args.v_strides, 0), args.q_strides.token, args.k_strides.token,
+                             args.v_strides.token, args.out + offset(args.out_strides, query),
+                             args.out_strides.token, std::min(block, args.queries - query), args.keys,
+                             args.head_size, args.scale, scratch.of(worker)});
+  });
+}
+
+void parallel_layernorm(const CpuLane& lane, const NormRows& args) {
+  spread_rows(lane, args.rows, args.width, [&](int64_t row, int64_t rows) {
+    NormRows part = args;
+    part.x += row * args.x_stride;
+    part.y += row * args.y_stride;
+    part.rows = rows;
+    lane.isa.layernorm_rows(part);
+  });
+}
+
+void parallel_softmax(const CpuLane& lane, const float* x, int64_t rows, int64_t width, float* y) {
+  spread_rows(lane, rows, width, [&](int64_t row, int64_t count) {
+    lane.isa.softmax_rows(x + row * width, count, width, y + row * width);
+  });
+}
+
+void parallel_activate(const CpuLane& lane, Activation act, const float* x, int64_t count, float* y) {
+  spread_rows(lane, count, 1,
+              [&](int64_t first, int64_t part) { lane.isa.activate(act, x + first, part, y + first); });
+}
+
+void parallel_add(const CpuLane& lane, const float* a, const float* b, int64_t count, float* y) {
+  spread_rows(lane, count, 1,
+              [&](int64_t first, int64_t part) { lane.isa.add(a + first, b + first, part, y + first); });
+}
+
+void parallel_add_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
+                      float* y) {
+  spread_rows(lane, rows, width, [&](int64_t first, int64_t count) {
+    lane.isa.add_row(x + first * width, row, count, width, y + first * width);
+  });
+}
+
+void parallel_scale_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
+                        float* y) {
+  spread_rows(lane, rows, width, [&](int64_t first, int64_t count) {
+    lane.isa.scale_row(x + first * width, row, count, width, y + first * width);
+  });
+}
+
+void parallel_mean_tokens(const CpuLane& lane, const float* x, int64_t batch, int64_t image_stride,
+                          int64_t tokens, int64_t width, float* y) {
+  spread(lane, lane.parallel.softmax, batch, [&](int64_t b, int) {
+    lane.isa.mean_rows(x + b * image_stride, width, tokens, width, y + b * width);
+  });
+}
+
+}  // namespace vitrail

@@ -1,0 +1,105 @@
+// The CPU kernels spread over a thread pool: products with packed weights, patch embedding, attention,
+// row-wise ops. Tiles follow from shapes alone, so results are the same for every number of threads.
+// Used by the CPU backend's kernel table; knows raw pointers and strides, not ops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/cpu/isa/table.h"
+#include "base/thread_pool.h"
+
+namespace vitrail {
+
+// The three kinds of CPU parallelism; a kind that is off runs on the calling thread.
+struct CpuParallelism {
+  bool heads = true;    // attention: threads over (image, head, query block)
+  bool rows = true;     // products: threads over blocks of rows and columns
+  bool softmax = true;  // row-wise ops: softmax, layernorm, elementwise
+};
+
+struct ScratchNeed {
+  size_t shared_bytes = 0, worker_bytes = 0;
+  size_t total(int threads) const { return shared_bytes + worker_bytes * static_cast<size_t>(threads); }
+};
+
+// What every driver runs on. `scratch` is 64-byte aligned and at least
+// <driver>_scratch(...).total(pool.threads()).
+struct CpuLane {
+  ThreadPool& pool;
+  const IsaKernels& isa;
+  CpuParallelism parallel;
+  std::span<std::byte> scratch;
+};
+
+// LayerNorm of the rows of `a` before the product; gamma null: none.
+struct LinearNorm {
+  const float *gamma = nullptr, *beta = nullptr;  // [k]
+  float eps = 0;
+};
+
+// c[m, n] = epilogue(norm(a)[m, k] * w[n, k]^T), w packed by pack_weights of the same IsaKernels.
+struct LinearArgs {
+  const float* a = nullptr;
+  int64_t lda = 0;
+  const float* packed = nullptr;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  int64_t m = 0, n = 0, k = 0;
+  LinearNorm norm;
+  Epilogue epilogue;
+};
+// packed must hold isa.packed_elems(n, k) floats; needs no scratch.
+void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed);
+ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
+void parallel_linear(const CpuLane& lane, const LinearArgs& args);
+
+// out[b, patch, :] = epilogue(w * patch): image [batch, channels, height, width], patches of
+// patch_h x patch_w without overlap (height and width divisible), w [n, channels * patch_h * patch_w]
+// packed. out points at image 0's first patch row; the epilogue's residual (the position embedding) is
+// indexed by patch and shared by all images.
+struct PatchEmbedArgs {
+  const float* image = nullptr;
+  int64_t batch = 0, channels = 0, height = 0, width = 0;
+  int64_t patch_h = 0, patch_w = 0;
+  const float* packed = nullptr;
+  int64_t n = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0, image_out_stride = 0;  // elements between patches, between images
+  Epilogue epilogue;
+};
+ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& args);
+void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args);
+
+// out[b, i, h, :] = softmax(scale * q k^T) v. Strides in elements; packed qkv [B, N, 3, H, E] has
+// token stride 3*H*E, image stride N*3*H*E, head stride E, with k = q + H*E and v = q + 2*H*E.
+struct AttentionView {
+  int64_t image = 0, token = 0, head = 0;  // strides
+};
+struct AttentionArgs {
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  AttentionView q_strides, k_strides, v_strides;
+  float* out = nullptr;
+  AttentionView out_strides;
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
+  float scale = 1;
+};
+ScratchNeed attention_scratch(const IsaKernels& isa, int64_t batch, int64_t heads, int64_t queries,
+                              int64_t keys, int64_t head_size);
+void parallel_attention(const CpuLane& lane, const AttentionArgs& args);
+
+// Row-wise ops need no scratch. Contiguous unless a stride is given; outputs may be the inputs.
+void parallel_layernorm(const CpuLane& lane, const NormRows& args);
+void parallel_softmax(const CpuLane& lane, const float* x, int64_t rows, int64_t width, float* y);
+void parallel_activate(const CpuLane& lane, Activation act, const float* x, int64_t count, float* y);
+void parallel_add(const CpuLane& lane, const float* a, const float* b, int64_t count, float* y);
+void parallel_add_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
+                      float* y);
+void parallel_scale_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
+                        float* y);
+// y[b, width] = mean over tokens of x[b, tokens, width].
+void parallel_mean_tokens(const CpuLane& lane, const float* x, int64_t batch, int64_t image_stride,
+                          int64_t tokens, int64_t width, float* y);
+
+}  // namespace vitrail

@@ -1,0 +1,71 @@
+// exp and the two GELUs on vectors, with their errors (measured over every kind of argument by
+// tests/backend/cpu_math_test.cpp). Used by the kernels of the same level.
+#pragma once
+
+#include "backend/cpu/isa/table.h"
+#include "backend/cpu/isa/vec.h"
+
+namespace vitrail::VT_ISA {
+
+template <int N>
+inline Vec polynomial(Vec x, const float (&coefficients)[N]) {
+  Vec sum = set1(coefficients[N - 1]);
+#pragma GCC unroll 16
+  for (int i = N - 2; i >= 0; --i) sum = fmadd(sum, x, set1(coefficients[i]));
+  return sum;
+}
+
+// exp(x) within 2 ulp for -87 <= x <= 88; smaller arguments give exp(-87) = 1.6e-38, larger exp(88). NaN
+// stays NaN.
+inline Vec exp(Vec x) {
+  x = min(set1(88.0f), max(set1(-87.0f), x));
+  // Adding 1.5 * 2^23 rounds to an integer, left in the low bits of the sum.
+  const Vec magic = set1(12582912.0f);
+  const Vec shifted = fmadd(x, set1(1.44269504f), magic);
+  const Vec n = shifted - magic;
+  Vec r = fmadd(n, set1(-0.693359375f), x);  // the high part of ln 2 has few bits: n times it is exact
+  r = fmadd(n, set1(2.12194440e-4f), r);
+  constexpr float kTaylor[] = {1.0f,          1.0f,           0.499999935f,  0.166665207f,
+                               0.0416683876f, 0.00836871178f, 0.00138146087f};
+  const Vec p = polynomial(r, kTaylor);
+  return p * reinterpret_cast<Vec>((reinterpret_cast<IntVec>(shifted) << 23) + 0x3f800000);
+}
+
+// 0.5 x (1 + erf(x / sqrt 2)) within 2e-7 max(1, |x|). Computed as max(x, 0) - |x|/2 erfc(|x| / sqrt 2),
+// with erfc as the exponential of a polynomial fitted on [0, 8] so that the product's absolute error is even.
+inline Vec gelu_erf(Vec x) {
+  constexpr float kLogErfc[] = {3.18290317e-07f,  -0.797893033f,  -0.318252485f,
+                                -0.0365060908f,   0.00505043392f, -0.000205273819f,
+                                -8.55425575e-05f, 1.8463522e-05f, -1.24793816e-06f};
+  const Vec t = min(set1(8.0f), abs(x));  // beyond, the product is below 1e-14
+  const Vec half_erfc = exp(polynomial(t, kLogErfc)) * 0.5f;
+  return max(Vec{}, x) - t * half_erfc;
+}
+
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) within 2e-7 max(1, |x|): x times a logistic function.
+inline Vec gelu_tanh(Vec x) {
+  const Vec cubic = fmadd(x * x, set1(0.044715f), set1(1.0f)) * x;
+  return x / (set1(1.0f) + exp(cubic * -1.59576912f));
+}
+
+template <Activation kAct>
+inline Vec apply(Vec x) {
+  if constexpr (kAct == Activation::kGeluErf) return gelu_erf(x);
+  if constexpr (kAct == Activation::kGeluTanh) return gelu_tanh(x);
+  return x;
+}
+
+// Calls body with the activation as a constant.
+template <typename Body>
+inline void with_activation(Activation act, const Body& body) {
+  switch (act) {
+    case Activation::kGeluErf:
+      return body.template operator()<Activation::kGeluErf>();
+    case Activation::kGeluTanh:
+      return body.template operator()<Activation::kGeluTanh>();
+    case Activation::kNone:
+      return body.template operator()<Activation::kNone>();
+  }
+}
+
+}  // namespace vitrail::VT_ISA

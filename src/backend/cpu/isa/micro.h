@@ -1,0 +1,56 @@
+// The micro-kernel every product is made of: R rows of A times one packed panel of kNr columns, all sums
+// held in registers, and the packing of panels. Used by gemm.cpp and attention.cpp of the same level.
+#pragma once
+
+#include "backend/cpu/isa/vec.h"
+
+namespace vitrail::VT_ISA {
+
+// Two vectors wide; as many rows as leave registers for two of B and one of A (16 registers, or 32).
+inline constexpr int kMr = kLanes == 16 ? 12 : 6;
+inline constexpr int kNr = 2 * kLanes;
+
+// out[R, kNr] (+)= a[R, k] * panel[k, kNr]. A is read in place, a broadcast each: packing it was no faster.
+template <int R, bool kAdd>
+void micro(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo) {
+  Vec low[R], high[R];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) low[r] = high[r] = Vec{};
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < k; ++p) {
+    const Vec b0 = load(panel), b1 = load(panel + kLanes);
+    __builtin_prefetch(panel + 8 * kNr);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vec x = set1(a[r * lda + p]);
+      low[r] = fmadd(x, b0, low[r]);
+      high[r] = fmadd(x, b1, high[r]);
+    }
+    panel += kNr;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    float* row = out + r * ldo;
+    store(row, kAdd ? load(row) + low[r] : low[r]);
+    store(row + kLanes, kAdd ? load(row + kLanes) + high[r] : high[r]);
+  }
+}
+
+using MicroFn = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
+
+// The micro-kernel for `rows` <= kMr rows.
+MicroFn micro_for(int64_t rows, bool add);
+
+// out[rows, kNr] (+)= a[rows, k] * panel, any number of rows.
+inline void multiply_panel(const float* a, int64_t lda, int64_t rows, const float* panel, int64_t k, bool add,
+                           float* out, int64_t ldo) {
+  const MicroFn full = micro_for(kMr, add);
+  int64_t r = 0;
+  for (; r + kMr <= rows; r += kMr) full(a + r * lda, lda, panel, k, out + r * ldo, ldo);
+  if (r < rows) micro_for(rows - r, add)(a + r * lda, lda, panel, k, out + r * ldo, ldo);
+}
+
+// packed[p][k][kNr] = w[p * kNr + j, k], rows past n zero.
+void pack_rows(const float* w, int64_t ldw, int64_t n, int64_t k, float* packed);
+
+}  // namespace vitrail::VT_ISA

@@ -1,0 +1,24 @@
+// From the backend-neutral lane of a kernel call to what the CPU drivers run on.
+#pragma once
+
+#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/gemm.h"
+#include "backend/kernel.h"
+
+namespace vitrail::cpu {
+
+inline const IsaKernels& isa_of(const DeviceInfo& device) {
+  return isa_kernels(static_cast<IsaLevel>(device.isa));
+}
+
+inline CpuLane lane_of(const KernelArgs& args) {
+  const DeviceInfo& device = args.lane.device;
+  return {.pool = args.lane.pool,
+          .isa = isa_of(device),
+          .parallel = {.heads = device.parallel_heads,
+                       .rows = device.parallel_rows,
+                       .softmax = device.parallel_softmax},
+          .scratch = args.scratch};
+}
+
+}  // namespace vitrail::cpu

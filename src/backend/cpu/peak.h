@@ -1,0 +1,13 @@
+// The most this processor computes, measured: multiply-adds in registers on every thread. The yardstick of
+// bench, profile and doctor.
+#pragma once
+
+#include "backend/cpu/cpu_isa.h"
+#include "base/thread_pool.h"
+
+namespace vitrail {
+
+// GFLOP/s in f32 with all threads of the pool; takes about a tenth of a second.
+double measure_peak_gflops(ThreadPool& pool, IsaLevel level);
+
+}  // namespace vitrail

@@ -1,0 +1,79 @@
+// Kernels and how one is chosen. A kernel is a free function on (op, views, scratch, lane); each backend
+// lists its kernels fastest first. Whether one accepts a node, and the scratch it needs, are answered from
+// descriptions alone, apart from launching it. Used by plan and runtime.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/device_info.h"
+#include "base/thread_pool.h"
+#include "graph/op.h"
+
+namespace vitrail {
+
+// A node as selection sees it.
+struct NodeView {
+  const Op& op;
+  DescSpan ins, outs;
+};
+
+// Where a kernel runs.
+struct Lane {
+  ThreadPool& pool;
+  const DeviceInfo& device;
+};
+
+struct KernelArgs {
+  const Op& op;
+  std::span<const TensorView> ins, outs;
+  std::span<std::byte> scratch;
+  const Lane& lane;
+};
+
+// The storage order a kernel wants for one of its parameters.
+struct Packing {
+  int input = -1;         // which input; -1: it wants none packed
+  std::string_view name;  // TensorDesc::packing
+  int64_t rows = 0;       // TensorDesc::packed_rows
+  size_t bytes = 0;
+};
+
+struct Kernel {
+  const char* name;
+  // Empty when it can run the node, else why not ("weights are not packed").
+  std::string (*declines)(const NodeView&, const DeviceInfo&);
+  size_t (*scratch_bytes)(const NodeView&, const DeviceInfo&);
+  void (*run)(const KernelArgs&);
+  // Which input it wants packed and how, given plain inputs. Null: none, ever.
+  Packing (*packing)(const NodeView&, const DeviceInfo&) = nullptr;
+};
+
+// One line of a backend's list: an op's kernels, fastest first.
+struct OpKernels {
+  std::string_view op;  // the op's kind; "fused" serves every fused node
+  std::vector<Kernel> kernels;
+};
+
+struct Choice {
+  const Kernel* kernel = nullptr;     // null: a fused node that runs member by member
+  std::vector<std::string> declined;  // "openblas: why", in list order
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;
+  virtual const std::vector<OpKernels>& kernels() const = 0;
+
+  // The first kernel that accepts; Error(kDevice) with all reasons when none does.
+  Choice choose(const NodeView& node, const DeviceInfo& device) const;
+  const std::vector<Kernel>* find(std::string_view op_kind) const;
+};
+
+// The table of backends, by name ("ref", "cpu"); Error(kUsage) for an unknown one.
+const Backend& find_backend(std::string_view name);
+
+}  // namespace vitrail

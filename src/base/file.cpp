@@ -1,0 +1,185 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+
+// The kernel transfers at most about 2 GiB a call; a smaller step keeps calls interruptible.
+constexpr size_t kLargestTransfer = size_t{1} << 30;
+
+std::string errno_text(int code) {
+  return std::error_code(code, std::generic_category()).message();
+}
+
+[[noreturn]] void cannot_read(const std::string& path, int code) {
+  throw Error(ErrorKind::kData, strf("cannot read %s: %s", path.c_str(), errno_text(code).c_str()),
+              code == ENOENT ? "check the path" : "");
+}
+
+// Repeats a system call that a signal interrupted.
+template <typename Call>
+auto uninterrupted(Call&& call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+int open_for_reading(const std::string& path, int flags) {
+  const int fd = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags); });
+  if (fd < 0) cannot_read(path, errno);
+  return fd;
+}
+
+struct Descriptor {
+  int fd;
+  ~Descriptor() { ::close(fd); }
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path, size_t max_bytes) {
+  const Descriptor file{open_for_reading(path, 0)};
+  std::string content;
+  for (;;) {
+    const size_t before = content.size();
+    const size_t step = std::min(std::max<size_t>(before, 64 << 10), max_bytes - before + 1);
+    content.resize(before + step);
+    const ssize_t got = uninterrupted([&] { return ::read(file.fd, content.data() + before, step); });
+    if (got < 0) cannot_read(path, errno);
+    content.resize(before + static_cast<size_t>(got));
+    VT_REQUIRE(content.size() <= max_bytes, ErrorKind::kData, "%s is larger than the %zu bytes allowed here",
+               path.c_str(), max_bytes);
+    if (got == 0) return content;
+  }
+}
+
+void ByteSource::read_at(uint64_t offset, std::span<std::byte> target) const {
+  VT_REQUIRE(offset <= size_ && target.size() <= size_ - offset, ErrorKind::kData,
+             "%s: cut short: %zu bytes wanted at byte %llu, the file has %llu", name_.c_str(), target.size(),
+             static_cast<unsigned long long>(offset), static_cast<unsigned long long>(size_));
+  if (!target.empty()) read_checked(offset, target);
+}
+
+RandomAccessFile::RandomAccessFile(const std::string& path)
+    // Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.
+    : fd_(open_for_reading(path, O_NONBLOCK)) {
+  name_ = path;
+  struct stat status {};
+  const int result = ::fstat(fd_, &status);
+  const int code = errno;
+  if (result == 0 && S_ISREG(status.st_mode)) {
+    size_ = static_cast<uint64_t>(status.st_size);
+    return;
+  }
+  ::close(fd_);
+  if (result != 0) cannot_read(path, code);
+  throw Error(ErrorKind::kData, strf("%s is %s, expected a regular file", path.c_str(),
+                                     S_ISDIR(status.st_mode) ? "a folder" : "not a regular file"));
+}
+
+RandomAccessFile::~RandomAccessFile() {
+  ::close(fd_);
+}
+
+void RandomAccessFile::read_checked(uint64_t offset, std::span<std::byte> target) const {
+  while (!target.empty()) {
+    const size_t step = std::min(target.size(), kLargestTransfer);
+    const ssize_t got =
+        uninterrupted([&] { return ::pread(fd_, target.data(), step, static_cast<off_t>(offset)); });
+    if (got < 0) cannot_read(name_, errno);
+    VT_REQUIRE(got > 0, ErrorKind::kData, "%s became shorter while it was read", name_.c_str());
+    offset += static_cast<uint64_t>(got);
+    target = target.subspan(static_cast<size_t>(got));
+  }
+}
+
+MemoryBytes::MemoryBytes(std::string name, std::string_view content) : content_(content) {
+  name_ = std::move(name);
+  size_ = content_.size();
+}
+
+void MemoryBytes::read_checked(uint64_t offset, std::span<std::byte> target) const {
+  std::memcpy(target.data(), content_.data() + offset, target.size());
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  static std::atomic<unsigned> counter{0};
+  const std::filesystem::path target(path_);
+  folder_ = target.has_parent_path() ? target.parent_path().string() : ".";
+  const std::string stem = target.filename().string().substr(0, 200);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    temporary_ =
+        strf("%s/.%s.tmp-%ld-%u", folder_.c_str(), stem.c_str(), static_cast<long>(::getpid()), ++counter);
+    fd_ = uninterrupted(
+        [&] { return ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+    if (fd_ >= 0 || errno != EEXIST) break;
+  }
+  if (fd_ < 0) fail("create");
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* action) const {
+  const int code = errno;
+  throw Error(ErrorKind::kWrite, strf("cannot %s %s: %s", action, path_.c_str(), errno_text(code).c_str()),
+              code == ENOSPC   ? "free some space or choose another place"
+              : code == ENOENT ? "create the folder first"
+                               : "");
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  VT_CHECK(fd_ >= 0, "write after commit");
+  while (!bytes.empty()) {
+    const size_t step = std::min(bytes.size(), kLargestTransfer);
+    const ssize_t put = uninterrupted([&] { return ::write(fd_, bytes.data(), step); });
+    if (put < 0) fail("write");
+    position_ += static_cast<uint64_t>(put);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+}
+
+void AtomicFile::write(std::string_view text) {
+  write(as_byte_span(text));
+}
+
+void AtomicFile::commit() {
+  VT_CHECK(fd_ >= 0, "committed twice");
+  if (::fsync(fd_) != 0) fail("flush");
+  // The descriptor is gone even when close reports an error.
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail("close");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("put in place");
+  temporary_.clear();
+  const int folder =
+      uninterrupted([&] { return ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (folder < 0) fail("open the folder of");
+  const Descriptor closer{folder};
+  // Some file systems cannot flush a folder; the file itself is durable already.
+  if (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP) fail("flush the folder of");
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+}  // namespace vitrail

@@ -1,0 +1,80 @@
+// Files, with every system call checked: whole small files, random access, and writing that either
+// replaces the target completely or leaves it alone. Used by all that touch the disk. Knows no format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail {
+
+// The whole file (or pipe) as text; more than `max_bytes` is an error.
+std::string read_file(const std::string& path, size_t max_bytes);
+
+// Bytes that can be read at any offset: a file, or memory in tests and fuzzing. Thread-safe.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  const std::string& name() const { return name_; }
+  uint64_t size() const { return size_; }
+
+  // Fills `target` from `offset`; a range past the end is an Error(kData).
+  void read_at(uint64_t offset, std::span<std::byte> target) const;
+
+ protected:
+  virtual void read_checked(uint64_t offset, std::span<std::byte> target) const = 0;
+  std::string name_;
+  uint64_t size_ = 0;
+};
+
+class RandomAccessFile : public ByteSource {
+ public:
+  explicit RandomAccessFile(const std::string& path);  // regular files only
+  ~RandomAccessFile() override;
+  RandomAccessFile(const RandomAccessFile&) = delete;
+  RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+
+ private:
+  void read_checked(uint64_t offset, std::span<std::byte> target) const override;
+  int fd_;
+};
+
+class MemoryBytes : public ByteSource {
+ public:
+  MemoryBytes(std::string name, std::string_view content);
+
+ private:
+  void read_checked(uint64_t offset, std::span<std::byte> target) const override;
+  std::string content_;
+};
+
+// A file being written under a temporary name in the target's folder. commit() makes it durable and gives
+// it its name; without commit() nothing remains. Failures are Error(kWrite).
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  uint64_t position() const { return position_; }
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* action) const;
+
+  std::string path_, folder_, temporary_;
+  int fd_ = -1;
+  uint64_t position_ = 0;
+};
+
+// AtomicFile for content that is at hand.
+void write_file(const std::string& path, std::string_view content);
+
+}  // namespace vitrail

@@ -1,0 +1,91 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+
+// Length of the valid UTF-8 sequence that starts `text`, 0 when there is none.
+size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto tail = [&](size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return tail(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const bool overlong = first == 0xE0 && byte(1) < 0xA0;
+    const bool surrogate = first == 0xED && byte(1) > 0x9F;
+    return tail(1) && tail(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const bool overlong = first == 0xF0 && byte(1) < 0x90;
+    const bool too_large = first == 0xF4 && byte(1) > 0x8F;
+    return tail(1) && tail(2) && tail(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string Quoted::operator()(std::string_view text) const {
+  constexpr size_t kShown = 80;
+  std::string shown = "\"";
+  while (!text.empty() && shown.size() < kShown) {
+    const size_t length = utf8_sequence(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (length == 0 || first < 0x20 || first == 0x7F)
+      shown += strf("\\x%02x", first);
+    else
+      shown += text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return shown + (text.empty() ? "\"" : "...\"");
+}
+
+namespace {
+// Insertions, deletions, replacements and swaps of neighbours that turn a into b.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(above);
+    above.swap(row);
+  }
+  return above[b.size()];
+}
+}  // namespace
+
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  if (name.size() > 256) return {};
+  std::string nearest;
+  size_t fewest = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > 256) continue;
+    const size_t distance = edit_distance(name, candidate);
+    if (distance >= fewest) continue;
+    fewest = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,23 @@
+// Small helpers for text that comes from outside and goes into messages: quoting, UTF-8 check, and the
+// nearest known name. Used by every layer. Knows nothing of what the names mean.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace vitrail {
+
+// quoted(text): `text` in double quotes, control characters and invalid bytes as \xNN, cut after about 80
+// bytes. An object, not a function, so that argument-dependent lookup never finds std::quoted instead.
+struct Quoted {
+  std::string operator()(std::string_view text) const;
+};
+inline constexpr Quoted quoted;
+
+bool is_valid_utf8(std::string_view text);
+
+// The candidate with the fewest edits from `name`, when few enough to be a likely typo; else empty.
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace vitrail

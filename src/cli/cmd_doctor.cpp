@@ -1,0 +1,160 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/libraries.h"
+#include "cli/machine.h"
+#include "cli/model_path.h"
+#include "cli/option_values.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+#if defined(__clang__)
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+struct Backend {
+  const char* name;
+  bool built;
+  const char* note;
+};
+constexpr Backend kBackends[] = {
+    {"ref", true, "plain loops, the oracle"},
+    {"cpu", true, "the fast one on processors"},
+    {"cuda", false, "not in this build"},
+    {"mpi", false, "not in this build"},
+};
+
+struct Report {
+  MachineInfo machine = read_machine();
+  std::vector<LibraryInfo> libraries = find_libraries();
+  std::vector<std::filesystem::path> places = model_places();
+  std::vector<BundledModel> models = bundled_models(places);
+  std::string folder = std::filesystem::current_path().string();
+  uint64_t disk_bytes = free_disk_bytes(folder);
+  bool optimised = std::string(VITRAIL_BUILD_TYPE) != "Debug" && *VITRAIL_BUILD_TYPE != '\0';
+};
+
+std::vector<std::string> missing(const Report& report) {
+  std::vector<std::string> lines;
+  for (const LibraryInfo& library : report.libraries)
+    if (!library.found)
+      lines.push_back(library.name + " (" + library.purpose + "): apt install " + library.package);
+  if (report.models.empty()) {
+    std::string looked;
+    for (const auto& place : report.places) looked += (looked.empty() ? "" : ", ") + place.string();
+    lines.push_back("bundled models; looked in " + looked + "; VITRAIL_MODELS names another folder");
+  }
+  if (!report.optimised)
+    lines.push_back("an optimised build: this one is several times slower; use make build");
+  return lines;
+}
+
+std::string cache_text(const MachineInfo& machine) {
+  std::string text;
+  for (const CacheInfo& cache : machine.caches) {
+    text += (text.empty() ? "" : ", ") + cache.name + " " + format_bytes(cache.bytes);
+    if (cache.shared_by > 1) text += " (shared by " + std::to_string(cache.shared_by) + ")";
+  }
+  return text.empty() ? "unknown" : text;
+}
+
+std::string isa_text(const MachineInfo& machine) {
+  const std::string without = join(machine.isa_missing, " ");
+  return join(machine.isa, " ") + (without.empty() ? "" : "  (without " + without + ")");
+}
+
+std::string machine_text(const Report& report) {
+  const MachineInfo& m = report.machine;
+  return format_pairs(
+      {{"processor", m.processor},
+       {"instructions", isa_text(m)},
+       {"cores", strf("%d usable of %d", m.usable, m.cores)},
+       {"caches", cache_text(m)},
+       {"memory", format_bytes(m.memory_available_bytes) + " free of " + format_bytes(m.memory_bytes)},
+       {"disk", format_bytes(report.disk_bytes) + " free in " + report.folder}},
+      2);
+}
+
+std::string library_text(const Report& report) {
+  Table table({{"library"}, {"version"}, {"for"}, {"where"}});
+  for (const LibraryInfo& library : report.libraries)
+    table.row({library.name, library.found ? library.version : "not found", library.purpose, library.path});
+  return table.text(2);
+}
+
+std::string backend_text() {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Backend& backend : kBackends)
+    pairs.emplace_back(backend.name, (backend.built ? "yes: " : "no: ") + std::string(backend.note));
+  return format_pairs(pairs, 2);
+}
+
+std::string model_text(const Report& report) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const BundledModel& model : report.models) pairs.emplace_back(model.name, model.path.string());
+  return pairs.empty() ? "  none found\n" : format_pairs(pairs, 2);
+}
+
+ordered_json as_json(const Report& report) {
+  const MachineInfo& m = report.machine;
+  ordered_json json = {{"version", VITRAIL_VERSION},
+                       {"build", {{"type", VITRAIL_BUILD_TYPE}, {"compiler", kCompiler}}}};
+  ordered_json caches = ordered_json::array();
+  for (const CacheInfo& cache : m.caches)
+    caches.push_back({{"name", cache.name}, {"bytes", cache.bytes}, {"shared_by", cache.shared_by}});
+  json["cpu"] = {
+      {"model", m.processor}, {"isa", m.isa}, {"cores", m.cores}, {"usable", m.usable}, {"caches", caches}};
+  json["memory"] = {{"total", m.memory_bytes}, {"available", m.memory_available_bytes}};
+  json["disk"] = {{"path", report.folder}, {"free", report.disk_bytes}};
+  json["libraries"] = ordered_json::array();
+  for (const LibraryInfo& library : report.libraries)
+    json["libraries"].push_back({{"name", library.name},
+                                 {"found", library.found},
+                                 {"version", library.version},
+                                 {"for", library.purpose},
+                                 {"package", library.package}});
+  for (const Backend& backend : kBackends) json["backends"][backend.name] = backend.built;
+  json["models"] = ordered_json::array();
+  for (const BundledModel& model : report.models)
+    json["models"].push_back({{"name", model.name}, {"path", model.path.string()}});
+  json["missing"] = missing(report);
+  return json;
+}
+
+void run_doctor(const Options&, Console& console) {
+  const Report report;
+  console.print_json(as_json(report));
+  console.print(strf("vitrail %s, %s build by %s\n", VITRAIL_VERSION,
+                     *VITRAIL_BUILD_TYPE ? VITRAIL_BUILD_TYPE : "unoptimised", kCompiler));
+  const std::pair<const char*, std::string> sections[] = {{"Machine", machine_text(report)},
+                                                          {"Libraries", library_text(report)},
+                                                          {"Backends", backend_text()},
+                                                          {"Bundled models", model_text(report)}};
+  for (const auto& [title, text] : sections)
+    console.print(strf("\n%s\n%s", console.bold(title).c_str(), text.c_str()));
+  const std::vector<std::string> lacks = missing(report);
+  console.print(strf("\n%s\n", console.bold("Missing").c_str()));
+  for (const std::string& line : lacks) console.print(strf("  %s\n", line.c_str()));
+  if (lacks.empty()) console.print("  nothing\n");
+}
+}  // namespace
+
+Command doctor_command() {
+  return {{.name = "doctor",
+           .summary = "what this machine and this build can do, and what is missing",
+           .examples = {{"doctor", "processor, libraries, backends, bundled models, what to install"},
+                        {"doctor --json", "the same for scripts"}},
+           .options = {}},
+          run_doctor};
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,24 @@
+// The commands of the program: each is a file of its own that declares its options and runs. The table in
+// commands.cpp lists them once, in the order of the overview.
+#pragma once
+
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+struct Command {
+  CommandSpec spec;
+  // Throws Error on failure; a check that failed is an Error(kCheck).
+  void (*run)(const Options& options, Console& console);
+};
+
+Command convert_command();
+Command doctor_command();
+Command inspect_command();
+
+const std::vector<Command>& commands();
+
+}  // namespace vitrail::cli

@@ -1,0 +1,96 @@
+#include "cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace vitrail::cli {
+
+namespace {
+constexpr size_t kFlushBytes = 1 << 16;
+
+// 0, or the error number that ended it.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+bool environment_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value;
+}
+}  // namespace
+
+ConsoleSettings detect_console() {
+  ConsoleSettings settings;
+  settings.out_terminal = ::isatty(settings.out_fd) == 1;
+  settings.err_terminal = ::isatty(settings.err_fd) == 1;
+  const char* term = std::getenv("TERM");
+  const bool dumb = !term || std::strcmp(term, "dumb") == 0;
+  settings.colour = !environment_set("NO_COLOR") && !dumb;
+  winsize size{};
+  const int fd = settings.out_terminal ? settings.out_fd : settings.err_fd;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    settings.width = std::clamp<int>(size.ws_col, 40, 160);
+  return settings;
+}
+
+Console::~Console() {
+  if (!pending_.empty()) write_all(settings_.out_fd, pending_);
+}
+
+void Console::print(std::string_view text) {
+  if (!settings_.json) write(text);
+}
+
+void Console::print_json(const nlohmann::ordered_json& value) {
+  if (!settings_.json) return;
+  // Names and labels come from files: what is not UTF-8 is replaced, not refused.
+  write(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void Console::write(std::string_view bytes) {
+  pending_ += bytes;
+  if (pending_.size() >= kFlushBytes) flush();
+}
+
+void Console::flush() {
+  std::string bytes;
+  bytes.swap(pending_);
+  const int failure = write_all(settings_.out_fd, bytes);
+  if (failure == EPIPE) throw ClosedPipe{};
+  if (failure != 0)
+    throw Error(ErrorKind::kWrite, strf("cannot write to stdout: %s", std::strerror(failure)));
+}
+
+void Console::say(std::string_view line) {
+  if (!settings_.quiet) write_all(settings_.err_fd, std::string(line) + "\n");
+}
+
+void Console::detail(std::string_view line) {
+  if (settings_.verbose) say(line);
+}
+
+std::string Console::bold(std::string_view text) const {
+  const bool on = settings_.colour && settings_.out_terminal;
+  return on ? "\033[1m" + std::string(text) + "\033[0m" : std::string(text);
+}
+
+std::string Console::dim(std::string_view text) const {
+  const bool on = settings_.colour && settings_.out_terminal;
+  return on ? "\033[2m" + std::string(text) + "\033[0m" : std::string(text);
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,108 @@
+#include "cli/help.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/option_values.h"
+#include "telemetry/format.h"
+
+namespace vitrail::cli {
+
+namespace {
+constexpr size_t kTextColumn = 28;  // where helps begin
+
+// `text` broken at spaces, every line but the first indented by `indent`.
+std::string wrap(const std::string& text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = indent;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (column > indent && column + 1 + display_width(word) > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    if (column > indent) out += ' ', ++column;
+    out += word;
+    column += display_width(word);
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string left_part(const OptionSpec& spec) {
+  std::string text = spec.letter ? strf("  -%c, --", spec.letter) : "      --";
+  text += spec.name;
+  return spec.metavar.empty() ? text : text + " " + spec.metavar;
+}
+
+std::string right_part(const OptionSpec& spec) {
+  std::string text = spec.help;
+  if (!spec.choices.empty()) text += ": " + join(spec.choices, ", ");
+  if (!spec.fallback.empty()) text += " (default: " + spec.fallback + ")";
+  return text;
+}
+
+std::string two_columns(const std::string& left, const std::string& right, int width) {
+  const size_t used = display_width(left);
+  const std::string gap =
+      used + 2 <= kTextColumn ? std::string(kTextColumn - used, ' ') : "\n" + std::string(kTextColumn, ' ');
+  return left + gap + wrap(right, kTextColumn, static_cast<size_t>(std::max(width, 60))) + "\n";
+}
+
+std::string option_rows(std::span<const OptionSpec> options, int width, bool settings) {
+  std::string text;
+  for (const OptionSpec& spec : options) {
+    const bool is_setting = spec.name.find('.') != std::string::npos;
+    if (is_setting != settings) continue;
+    text += two_columns(settings ? "  " + spec.name + "=" + spec.metavar : left_part(spec), right_part(spec),
+                        width);
+  }
+  return text;
+}
+}  // namespace
+
+std::string help_page(const CommandSpec& command, int width) {
+  std::string page = strf("vitrail %s: %s\n\nUsage: vitrail %s [options]", command.name.c_str(),
+                          command.summary.c_str(), command.name.c_str());
+  for (const PositionalSpec& spec : command.positionals)
+    page += spec.least > 0 ? " " + spec.metavar : " [" + spec.metavar + "]";
+  page += "\n\nExamples:\n";
+  for (const ExampleSpec& example : command.examples)
+    page += "  vitrail " + example.command + "\n      " + wrap(example.does, 6, static_cast<size_t>(width)) +
+            "\n";
+  if (!command.positionals.empty()) page += "\nArguments:\n";
+  for (const PositionalSpec& spec : command.positionals)
+    page += two_columns("  " + spec.metavar, spec.help, width);
+
+  const std::vector<OptionSpec> all = all_options(command);
+  const std::span<const OptionSpec> rows(all);
+  const std::string own = option_rows(rows.first(command.options.size()), width, false);
+  if (!own.empty()) page += "\nOptions:\n" + own;
+  const std::string settings = option_rows(rows, width, true);
+  if (!settings.empty()) page += "\nSettings (--set KEY=VALUE, or in a config file):\n" + settings;
+  page += "\nCommon options:\n" + option_rows(rows.subspan(command.options.size()), width, false);
+  page += "\n" +
+          wrap(
+              "Every option may also be given as VITRAIL_<NAME> in the environment or in the --config file "
+              "(flag > --set > environment > config > default).",
+              0, static_cast<size_t>(width)) +
+          "\n";
+  return page;
+}
+
+std::string overview_page(std::span<const CommandSpec> commands, int width) {
+  std::string page =
+      "Vitrail: Vision Transformers, native.\n\n"
+      "Usage: vitrail COMMAND [options]\n\n"
+      "Start here:\n";
+  for (const CommandSpec& command : commands)
+    if (!command.examples.empty()) page += "  vitrail " + command.examples.front().command + "\n";
+  page += "\nCommands:\n";
+  for (const CommandSpec& command : commands)
+    page += two_columns("  " + command.name, command.summary, width);
+  return page +
+         "\nvitrail COMMAND --help shows a command's options and examples; vitrail --version the version.\n";
+}
+
+}  // namespace vitrail::cli

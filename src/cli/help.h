@@ -1,0 +1,17 @@
+// Help pages, made from the same tables that parse: examples first, then every option. Returns strings.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+// `width` columns; long helps are wrapped.
+std::string help_page(const CommandSpec& command, int width);
+
+// The page of `vitrail --help`: what it is, first examples, one line per command.
+std::string overview_page(std::span<const CommandSpec> commands, int width);
+
+}  // namespace vitrail::cli

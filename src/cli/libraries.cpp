@@ -1,0 +1,72 @@
+#include "cli/libraries.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace vitrail::cli {
+
+namespace {
+using VersionReader = std::string (*)(void* symbol);
+
+std::string version_text(void* symbol) {
+  return reinterpret_cast<const char* (*)()>(symbol)();
+}
+
+// 0x010204 is 1.2.4.
+std::string version_hex(void* symbol) {
+  const int packed = reinterpret_cast<int (*)()>(symbol)();
+  return strf("%d.%d.%d", packed >> 16 & 0xFF, packed >> 8 & 0xFF, packed & 0xFF);
+}
+
+std::string version_png(void* symbol) {
+  return reinterpret_cast<const char* (*)(const void*)>(symbol)(nullptr);
+}
+
+// "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the second word.
+std::string version_openblas(void* symbol) {
+  std::string text = version_text(symbol);
+  text.erase(0, text.find(' ') + 1);
+  return text.substr(0, text.find(' '));
+}
+
+struct Row {
+  const char *name, *purpose, *package;
+  const char* symbol;  // present when the library is
+  VersionReader read;  // null: the version is in the file's name
+};
+constexpr Row kRows[] = {
+    {"libjpeg-turbo", "JPEG pictures", "libjpeg62-turbo", "jpeg_read_header", nullptr},
+    {"libpng", "PNG pictures", "libpng16-16", "png_get_libpng_ver", version_png},
+    {"libwebp", "WebP pictures", "libwebp7", "WebPGetDecoderVersion", version_hex},
+    {"zlib", "npz files", "zlib1g", "zlibVersion", version_text},
+    {"OpenBLAS", "matrix products on the CPU", "libopenblas0-serial", "openblas_get_config",
+     version_openblas},
+};
+}  // namespace
+
+std::string version_in_soname(const std::string& path) {
+  const size_t at = path.rfind(".so.");
+  return at == std::string::npos ? "" : path.substr(at + 4);
+}
+
+std::vector<LibraryInfo> find_libraries() {
+  std::vector<LibraryInfo> libraries;
+  for (const Row& row : kRows) {
+    LibraryInfo library{row.name, row.purpose, row.package, false, "", ""};
+    Dl_info where{};
+    void* symbol = ::dlsym(RTLD_DEFAULT, row.symbol);
+    if (symbol && ::dladdr(symbol, &where)) {
+      std::error_code ignored;
+      library.found = true;
+      library.path = std::filesystem::canonical(where.dli_fname, ignored).string();
+      library.version = row.read ? row.read(symbol) : version_in_soname(library.path);
+    }
+    libraries.push_back(library);
+  }
+  return libraries;
+}
+
+}  // namespace vitrail::cli

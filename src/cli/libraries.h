@@ -1,0 +1,22 @@
+// Which third-party libraries this process runs with, and what each is for. Asks the dynamic linker, so
+// that the answer is about the program as it runs and no vendor header is needed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vitrail::cli {
+
+struct LibraryInfo {
+  std::string name, purpose;
+  std::string package;  // Debian's, to install when it is missing
+  bool found = false;
+  std::string version;  // may be unknown even when found
+  std::string path;
+};
+std::vector<LibraryInfo> find_libraries();
+
+// "62.3.0" from "…/libjpeg.so.62.3.0"; empty without a number.
+std::string version_in_soname(const std::string& path);
+
+}  // namespace vitrail::cli

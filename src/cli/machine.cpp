@@ -1,0 +1,121 @@
+#include "cli/machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace vitrail::cli {
+
+namespace {
+constexpr size_t kMaxProcBytes = 8 << 20;
+
+// Empty when it is not there: these files differ between kernels and containers.
+std::string read_if_there(const std::string& path) {
+  try {
+    std::string text = read_file(path, kMaxProcBytes);
+    text.erase(text.find_last_not_of(" \n") + 1);
+    return text;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+void read_isa(MachineInfo& info) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const std::pair<const char*, bool> levels[] = {
+      {"sse4.2", __builtin_cpu_supports("sse4.2")},
+      {"avx", __builtin_cpu_supports("avx")},
+      {"avx2", __builtin_cpu_supports("avx2")},
+      {"fma", __builtin_cpu_supports("fma")},
+      {"avx512f", __builtin_cpu_supports("avx512f")},
+      {"avx512bw", __builtin_cpu_supports("avx512bw")},
+      {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
+      {"avx512bf16", __builtin_cpu_supports("avx512bf16")},
+  };
+  for (const auto& [name, there] : levels) (there ? info.isa : info.isa_missing).emplace_back(name);
+#else
+  info.isa.emplace_back("baseline");
+#endif
+}
+
+void read_caches(MachineInfo& info) {
+  for (int index = 0; index < 16; ++index) {
+    const std::string folder = strf("/sys/devices/system/cpu/cpu0/cache/index%d/", index);
+    const std::string level = read_if_there(folder + "level"), type = read_if_there(folder + "type");
+    if (level.empty()) return;
+    if (type == "Instruction") continue;
+    CacheInfo cache{"L" + level + (type == "Data" ? "d" : ""),
+                    parse_cache_size(read_if_there(folder + "size")), 0};
+    for (const char c : read_if_there(folder + "shared_cpu_map")) {
+      const char digit[] = {c, '\0'};
+      cache.shared_by += std::popcount(static_cast<unsigned>(std::strtoul(digit, nullptr, 16)));
+    }
+    info.caches.push_back(cache);
+  }
+}
+
+void read_memory(MachineInfo& info) {
+  const std::string text = read_if_there("/proc/meminfo");
+  const auto kilobytes = [&](const char* name) {
+    return std::strtoull(proc_field(text, name).c_str(), nullptr, 10) * 1024;
+  };
+  info.memory_bytes = kilobytes("MemTotal");
+  info.memory_available_bytes = kilobytes("MemAvailable");
+  const uint64_t limit = std::strtoull(read_if_there("/sys/fs/cgroup/memory.max").c_str(), nullptr, 10);
+  const uint64_t used = std::strtoull(read_if_there("/sys/fs/cgroup/memory.current").c_str(), nullptr, 10);
+  if (limit == 0 || limit >= info.memory_bytes) return;
+  info.memory_bytes = limit;
+  info.memory_available_bytes = std::min(info.memory_available_bytes, limit - std::min(used, limit));
+}
+}  // namespace
+
+std::string proc_field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const size_t colon = line.find(':');
+    std::string_view key = line.substr(0, colon);
+    key = key.substr(0, key.find_last_not_of(" \t") + 1);
+    if (key == name && colon != line.npos) {
+      const size_t start = line.find_first_not_of(" \t", colon + 1);
+      return start == line.npos ? "" : std::string(line.substr(start));
+    }
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return {};
+}
+
+uint64_t parse_cache_size(std::string_view text) {
+  char* end = nullptr;
+  const std::string copy(text);
+  const uint64_t value = std::strtoull(copy.c_str(), &end, 10);
+  return value * (*end == 'K' ? 1u << 10 : *end == 'M' ? 1u << 20 : 1u);
+}
+
+MachineInfo read_machine() {
+  MachineInfo info;
+  info.processor = proc_field(read_if_there("/proc/cpuinfo"), "model name");
+  if (info.processor.empty()) info.processor = "unknown";
+  read_isa(info);
+  info.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t allowed;
+  info.usable = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : info.cores;
+  read_caches(info);
+  read_memory(info);
+  return info;
+}
+
+uint64_t free_disk_bytes(const std::string& path) {
+  std::error_code error;
+  const auto space = std::filesystem::space(path, error);
+  return error ? 0 : space.available;
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,109 @@
+#include "cli/model_card.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+template <typename T>
+ordered_json field_json(const T& value) {
+  if constexpr (std::is_enum_v<T>)
+    return enum_name(value);
+  else
+    return value;
+}
+
+template <typename Config, typename Visit>
+ordered_json fields_json(const Config& config, Visit visit) {
+  ordered_json json = ordered_json::object();
+  visit(config, [&](const char* name, const auto& value, const char*) { json[name] = field_json(value); });
+  return json;
+}
+
+ordered_json config_json(const VitConfig& config) {
+  return fields_json(config, [](auto& c, auto&& v) { visit_fields(c, v); });
+}
+ordered_json preprocess_json(const PreprocessConfig& config) {
+  return fields_json(config, [](auto& c, auto&& v) { visit_preprocess_fields(c, v); });
+}
+
+std::string channel_text(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : " ") + strf("%g", value);
+  return text;
+}
+
+void append_differences(const ordered_json& a, const ordered_json& b, std::vector<std::string>& out) {
+  for (const auto& [name, value] : a.items())
+    if (b.at(name) != value) out.push_back(name + ": " + value.dump() + " and " + b.at(name).dump());
+}
+}  // namespace
+
+std::string architecture_text(const VitConfig& c) {
+  const std::string shape =
+      strf("width %lld, %lld blocks, %lld heads, MLP %lld, patch %lld", static_cast<long long>(c.width),
+           static_cast<long long>(c.depth), static_cast<long long>(c.heads), static_cast<long long>(c.mlp),
+           static_cast<long long>(c.patch));
+  return c.arch.empty() ? "ViT, " + shape : c.arch + " (" + shape + ")";
+}
+
+std::string numerics_text(const VitConfig& c) {
+  return strf("layernorm epsilon %g, GELU %s, positions %s, resized as %s does", c.norm_eps,
+              enum_name(c.gelu), enum_name(c.pos), enum_name(c.pos_resize));
+}
+
+std::string preprocess_text(const PreprocessConfig& p) {
+  const auto height = static_cast<long long>(p.height), width = static_cast<long long>(p.width);
+  const auto side = static_cast<long long>(p.resize > 0 ? p.resize : std::min(p.height, p.width));
+  const std::string resize = p.mode == ResizeMode::kShorterSide
+                                 ? strf("shorter side to %lld, centre crop %lld x %lld", side, height, width)
+                                 : strf("stretched to %lld x %lld", height, width);
+  return strf("%s, %s (%s), mean %s, std %s", resize.c_str(), enum_name(p.interpolation),
+              enum_name(p.resampler), channel_text(p.mean).c_str(), channel_text(p.std).c_str());
+}
+
+std::string card_text(const ModelCard& card, size_t indent) {
+  const VitConfig& c = card.config;
+  std::vector<std::pair<std::string, std::string>> pairs = {
+      {"architecture", architecture_text(c)},
+      {"parameters", format_integer(count_params(c))},
+      {"input", strf("%lld x %lld, %lld channels, %lld tokens", static_cast<long long>(c.image_height),
+                     static_cast<long long>(c.image_width), static_cast<long long>(c.channels),
+                     static_cast<long long>(c.tokens()))},
+      {"output", c.classes == 0 ? strf("%lld features", static_cast<long long>(c.width))
+                                : strf("%lld classes, pooled by %s", static_cast<long long>(c.classes),
+                                       enum_name(c.pool))},
+      {"labels", card.labels.empty() ? "none" : format_integer(static_cast<int64_t>(card.labels.size()))},
+      {"names", enum_name(card.dialect)},
+      {"numerics", numerics_text(c)},
+      {"pictures", preprocess_text(card.preprocess)}};
+  for (size_t i = 0; i < card.notes.size(); ++i) pairs.emplace_back(i == 0 ? "from" : "", card.notes[i]);
+  return format_pairs(pairs, indent);
+}
+
+ordered_json card_json(const ModelCard& card) {
+  return {{"path", card.path},
+          {"dialect", enum_name(card.dialect)},
+          {"params", count_params(card.config)},
+          {"config", config_json(card.config)},
+          {"preprocess", preprocess_json(card.preprocess)},
+          {"labels", card.labels.size()},
+          {"notes", card.notes}};
+}
+
+std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b) {
+  std::vector<std::string> out;
+  append_differences(config_json(a.config), config_json(b.config), out);
+  append_differences(preprocess_json(a.preprocess), preprocess_json(b.preprocess), out);
+  if (a.labels != b.labels) out.push_back(strf("labels: %zu and %zu", a.labels.size(), b.labels.size()));
+  return out;
+}
+
+}  // namespace vitrail::cli

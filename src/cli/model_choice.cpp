@@ -1,0 +1,173 @@
+#include "cli/model_choice.h"
+
+#include <filesystem>
+
+#include "backend/cpu/cpu_isa.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/model_path.h"
+#include "cli/model_settings.h"
+#include "cli/option_values.h"
+#include "models/zoo.h"
+
+namespace vitrail::cli {
+
+std::vector<OptionSpec> operator+(std::vector<OptionSpec> first, const std::vector<OptionSpec>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+std::vector<OptionSpec> model_options() {
+  return {{.name = "model",
+           .help = "a folder, a file, or a bundled model's name",
+           .metavar = "MODEL",
+           .letter = 'm',
+           .fallback = "deit_tiny_patch16_224"},
+          {.name = "arch", .help = "timm's name, when the file leaves a choice", .metavar = "NAME"},
+          {.name = "image", .help = "another input size; positions are resized", .metavar = "N|HxW"}};
+}
+
+std::vector<OptionSpec> architecture_options() {
+  std::vector<OptionSpec> options = model_options();
+  options[0].help = "a folder, a file, a bundled model's name, or an architecture under timm's name";
+  options.push_back({.name = "weights",
+                     .help = "from the file, or made by a fixed rule (speed is the same)",
+                     .metavar = "KIND",
+                     .fallback = "auto",
+                     .choices = {"auto", "file", "rule"}});
+  options.push_back({.name = "classes",
+                     .help = "another number of classes (not with a file)",
+                     .kind = ValueKind::kInteger,
+                     .metavar = "K",
+                     .least = 0,
+                     .most = 1 << 22});
+  return options + model_settings();
+}
+
+std::vector<OptionSpec> engine_options(int default_batch) {
+  return {{.name = "batch",
+           .help = "pictures at a time",
+           .kind = ValueKind::kInteger,
+           .metavar = "N",
+           .letter = 'b',
+           .fallback = std::to_string(default_batch),
+           .least = 1,
+           .most = 65536},
+          {.name = "backend",
+           .help = "whose kernels run",
+           .metavar = "NAME",
+           .fallback = "cpu",
+           .choices = {"cpu", "ref"}},
+          {.name = "isa", .help = "a lower instruction set: baseline, avx2, avx512", .metavar = "NAME"},
+          {.name = "parallel",
+           .help = "what threads share: any of heads,rows,softmax, or none",
+           .metavar = "LIST",
+           .fallback = "heads,rows,softmax"},
+          {.name = "no-fuse", .help = "run every operation by itself", .kind = ValueKind::kFlag},
+          {.name = "check",
+           .help = "compare each step with the reference backend",
+           .metavar = "WITH",
+           .choices = {"ref"}}};
+}
+
+std::pair<int64_t, int64_t> parse_image_size(const std::string& text) {
+  const size_t cross = text.find('x');
+  const auto height = parse_integer(text.substr(0, cross));
+  const auto width = cross == std::string::npos ? height : parse_integer(text.substr(cross + 1));
+  if (!height || !width || *height < 1 || *width < 1)
+    throw Error(ErrorKind::kUsage, strf("--image expects N or HxW, not %s", quoted(text).c_str()),
+                "--image 384, or --image 224x448 (rows first)");
+  return {*height, *width};
+}
+
+OpenOptions read_open_options(const Options& options) {
+  OpenOptions open{.arch = options.text("arch")};
+  if (options.given("image")) std::tie(open.image_height, open.image_width) = parse_image_size(options.text("image"));
+  return open;
+}
+
+namespace {
+void read_parallel(const std::string& list, EngineOptions& engine) {
+  engine.parallel_heads = engine.parallel_rows = engine.parallel_softmax = false;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string word = list.substr(at, end - at);
+    at = end + 1;
+    if (word == "heads")
+      engine.parallel_heads = true;
+    else if (word == "rows")
+      engine.parallel_rows = true;
+    else if (word == "softmax")
+      engine.parallel_softmax = true;
+    else if (word != "none")
+      throw Error(ErrorKind::kUsage, strf("--parallel does not know %s", quoted(word).c_str()),
+                  did_you_mean(word, {"heads", "rows", "softmax", "none"}, "", "any of heads,rows,softmax, or none"));
+  }
+}
+
+bool is_there(const std::string& model) {
+  std::error_code ignored;
+  if (std::filesystem::exists(model, ignored)) return true;
+  for (const BundledModel& bundled : bundled_models(model_places()))
+    if (bundled.name == model) return true;
+  return false;
+}
+
+ModelChoice choose_architecture(const Options& options) {
+  ModelChoice choice;
+  choice.config = find_architecture(options.text("model")).config;
+  choice.name = choice.config.arch;
+  if (options.given("image"))
+    std::tie(choice.config.image_height, choice.config.image_width) = parse_image_size(options.text("image"));
+  if (options.given("classes")) choice.config.classes = options.integer("classes");
+  apply_model_settings(options, choice.config);
+  validate(choice.config);
+  return choice;
+}
+}  // namespace
+
+EngineOptions read_engine_options(const Options& options) {
+  EngineOptions engine;
+  engine.backend = options.text("backend");
+  engine.threads = static_cast<int>(options.integer("threads"));
+  engine.isa = options.text("isa");
+  engine.batch = options.integer("batch");
+  engine.fuse = !options.flag("no-fuse");
+  engine.check_reference = options.given("check");
+  read_parallel(options.text("parallel"), engine);
+  return engine;
+}
+
+std::unique_ptr<OpenedModel> open_chosen(const Options& options, Console& console) {
+  std::unique_ptr<OpenedModel> model =
+      open_model(find_model(options.text("model"), model_places()), read_open_options(options));
+  for (const std::string& note : model->card().notes) console.detail(note);
+  return model;
+}
+
+Engine ModelChoice::engine(const EngineOptions& options) const {
+  return opened ? Engine(*opened, options) : Engine(config, options);
+}
+
+ModelChoice choose_model(const Options& options, Console& console) {
+  const std::string& weights = options.text("weights");
+  const bool file = weights == "file" || (weights == "auto" && is_there(options.text("model")));
+  if (!file) return choose_architecture(options);
+  if (options.given("classes") || has_model_settings(options))
+    throw Error(ErrorKind::kUsage, strf("%s is a file: its classes and dimensions are what they are",
+                                        options.text("model").c_str()),
+                "--weights rule takes the architecture of that name without its weights");
+  ModelChoice choice;
+  choice.opened = open_chosen(options, console);
+  choice.config = choice.opened->card().config;
+  choice.name = choice.config.arch.empty() ? options.text("model") : choice.config.arch;
+  return choice;
+}
+
+std::string device_text(const ExecutionPlan& plan) {
+  const char* isa = plan.backend == &find_backend("cpu") ? to_string(static_cast<IsaLevel>(plan.device.isa)) : "plain";
+  return strf("%s (%s, %d thread%s)", plan.backend->name(), isa, plan.device.threads,
+              plan.device.threads == 1 ? "" : "s");
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,83 @@
+#include "cli/model_path.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "cli/option_values.h"
+
+namespace vitrail::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr const char* kWeightEndings[] = {".safetensors", ".npz", ".pth", ".bin", ".pt"};
+
+bool is_weight_file(const fs::path& path) {
+  const auto has = [&](const char* ending) { return path.extension() == ending; };
+  std::error_code ignored;
+  return std::any_of(std::begin(kWeightEndings), std::end(kWeightEndings), has) &&
+         fs::is_regular_file(path, ignored);
+}
+
+bool is_model_folder(const fs::path& path) {
+  std::error_code error;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    if (is_weight_file(it->path())) return true;
+  return false;
+}
+}  // namespace
+
+std::vector<fs::path> model_places(const std::string& environment, const fs::path& program) {
+  std::vector<fs::path> places;
+  if (!environment.empty()) places.emplace_back(environment);
+  const fs::path folder = program.parent_path();
+  if (!folder.empty()) {
+    places.push_back((folder / ".." / "share" / "vitrail" / "models").lexically_normal());
+    places.push_back((folder / ".." / ".." / "models").lexically_normal());
+  }
+  places.emplace_back("models");
+  return places;
+}
+
+std::vector<fs::path> model_places() {
+  const char* environment = std::getenv("VITRAIL_MODELS");
+  std::error_code ignored;
+  return model_places(environment ? environment : "", fs::read_symlink("/proc/self/exe", ignored));
+}
+
+std::vector<BundledModel> bundled_models(const std::vector<fs::path>& places) {
+  std::vector<BundledModel> models;
+  for (const fs::path& place : places) {
+    std::error_code error;
+    for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      const bool known = std::any_of(models.begin(), models.end(), [&](auto& m) { return m.name == name; });
+      if (!known && (is_weight_file(it->path()) || is_model_folder(it->path())))
+        models.push_back({name, it->path()});
+    }
+  }
+  std::sort(models.begin(), models.end(), [](auto& a, auto& b) { return a.name < b.name; });
+  return models;
+}
+
+std::string find_model(const std::string& model, const std::vector<fs::path>& places) {
+  std::error_code ignored;
+  if (!model.empty() && fs::exists(model, ignored)) return model;
+  const std::vector<BundledModel> bundled = bundled_models(places);
+  std::vector<std::string> names;
+  for (const BundledModel& candidate : bundled) {
+    if (candidate.name == model) return candidate.path.string();
+    names.push_back(candidate.name);
+  }
+  std::string looked = strf(
+      "no model '%s': there is no such file or folder, nor a bundled model of that name in", model.c_str());
+  for (const fs::path& place : places) looked += "\n" + place.string();
+  const std::string known = names.empty()
+                                ? "give a folder or a file; no bundled models were found (VITRAIL_MODELS "
+                                  "names the folder that holds them)"
+                                : "a folder, a file, or one of the bundled models: " + join(names, ", ");
+  throw Error(ErrorKind::kData, looked, did_you_mean(model, names, "-m ", known));
+}
+
+}  // namespace vitrail::cli

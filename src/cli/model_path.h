@@ -1,0 +1,27 @@
+// What `-m MODEL` means: a folder, a file, or the name of a bundled model, and where those are looked for.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace vitrail::cli {
+
+// Folders that may hold bundled models, in order: `environment` (the value of VITRAIL_MODELS, may be empty),
+// then beside the program as installed, then as built in the source tree, then ./models.
+std::vector<std::filesystem::path> model_places(const std::string& environment,
+                                                const std::filesystem::path& program);
+// The same for this process.
+std::vector<std::filesystem::path> model_places();
+
+struct BundledModel {
+  std::string name;
+  std::filesystem::path path;
+};
+// Every model found there, by name; the first place wins when a name occurs twice.
+std::vector<BundledModel> bundled_models(const std::vector<std::filesystem::path>& places);
+
+// Throws Error(kData) saying what was looked at and which bundled models there are.
+std::string find_model(const std::string& model, const std::vector<std::filesystem::path>& places);
+
+}  // namespace vitrail::cli

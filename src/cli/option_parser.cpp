@@ -1,0 +1,205 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/option_values.h"
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+// Layers are applied in any order: a value yields to one of a stronger origin.
+class Parser {
+ public:
+  explicit Parser(const CommandSpec& command) : command_(command), specs_(all_options(command)) {
+    for (const OptionSpec& spec : specs_) result_.values_[spec.name].kind = spec.kind;
+  }
+
+  Options run(std::span<const std::string> arguments, const Environment& environment,
+              const ConfigReader& read) {
+    if (asks_for_help(arguments)) {
+      store(*find(std::string_view("help")), {"true"}, Origin::kFlag);
+      return std::move(result_);
+    }
+    parse_arguments(arguments);
+    parse_environment(environment);
+    for (const std::string& assignment : result_.list("set")) apply_assignment(assignment);
+    if (result_.given("config"))
+      for (const Setting& setting : read(result_.text("config"))) apply_setting(setting, Origin::kConfig);
+    for (const OptionSpec& spec : specs_)
+      if (!spec.fallback.empty()) store(spec, {spec.fallback}, Origin::kDefault);
+    check_positionals();
+    return std::move(result_);
+  }
+
+ private:
+  // "top_k" is "top-k": configs and flags like different spellings.
+  static std::string with_dashes(std::string_view name) {
+    std::string text(name);
+    std::replace(text.begin(), text.end(), '_', '-');
+    return text;
+  }
+  const OptionSpec* find(std::string_view name) const {
+    for (const OptionSpec& spec : specs_)
+      if (with_dashes(spec.name) == with_dashes(name)) return &spec;
+    return nullptr;
+  }
+  const OptionSpec* find(char letter) const {
+    for (const OptionSpec& spec : specs_)
+      if (spec.letter == letter) return &spec;
+    return nullptr;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const OptionSpec& spec : specs_) all.push_back(spec.name);
+    return all;
+  }
+  std::string see_help() const { return strf("vitrail %s --help lists every option", command_.name.c_str()); }
+
+  // A wrong word elsewhere must not stand between the user and the help page.
+  static bool asks_for_help(std::span<const std::string> arguments) {
+    for (const std::string& word : arguments) {
+      if (word == "--") return false;
+      if (word == "--help" || word == "-h") return true;
+    }
+    return false;
+  }
+
+  // Values of one layer: kept only where no stronger layer has spoken. Repeated flags add up.
+  void store(const OptionSpec& spec, std::vector<std::string> texts, Origin origin) {
+    Options::Value& value = result_.values_[spec.name];
+    if (!value.texts.empty() && value.origin > origin) return;
+    if (!spec.repeated || value.origin != origin) value.texts.clear();
+    value.texts.insert(value.texts.end(), texts.begin(), texts.end());
+    value.origin = origin;
+  }
+
+  void parse_arguments(std::span<const std::string> arguments) {
+    arguments_ = arguments;
+    for (next_ = 0; next_ < arguments_.size();) {
+      const std::string& word = arguments_[next_++];
+      if (word == "--") {
+        result_.positionals_.insert(result_.positionals_.end(), arguments_.begin() + static_cast<long>(next_),
+                                    arguments_.end());
+        return;
+      }
+      if (word.starts_with("--"))
+        parse_long(word);
+      else if (word.size() > 1 && word[0] == '-')
+        parse_letters(word);
+      else
+        result_.positionals_.push_back(word);
+    }
+  }
+
+  void parse_long(const std::string& word) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const OptionSpec* spec = find(name);
+    if (!spec)
+      throw Error(ErrorKind::kUsage,
+                  strf("vitrail %s has no option --%s", command_.name.c_str(), name.c_str()),
+                  did_you_mean(name, names(), "--", see_help()));
+    if (equals != std::string::npos)
+      accept(*spec, word.substr(equals + 1), "--" + name);
+    else
+      accept(*spec, value_after(*spec, "--" + name), "--" + name);
+  }
+
+  // "-k 5", "-k5", "-qv": flags may be run together, the first that takes a value takes the rest.
+  void parse_letters(const std::string& word) {
+    for (size_t at = 1; at < word.size(); ++at) {
+      const std::string shown = {'-', word[at]};
+      const OptionSpec* spec = find(word[at]);
+      if (!spec)
+        throw Error(ErrorKind::kUsage,
+                    strf("vitrail %s has no option %s", command_.name.c_str(), shown.c_str()), see_help());
+      const bool rest = spec->kind != ValueKind::kFlag && at + 1 < word.size();
+      accept(*spec, rest ? word.substr(at + 1) : value_after(*spec, shown), shown);
+      if (rest) return;
+    }
+  }
+
+  std::string value_after(const OptionSpec& spec, const std::string& shown) {
+    if (spec.kind == ValueKind::kFlag) return "true";
+    if (next_ >= arguments_.size())
+      throw Error(ErrorKind::kUsage,
+                  strf("%s needs a value: %s %s", shown.c_str(), shown.c_str(), spec.metavar.c_str()),
+                  see_help());
+    return arguments_[next_++];
+  }
+
+  void accept(const OptionSpec& spec, const std::string& text, const std::string& place) {
+    check_value(spec, text, place, ErrorKind::kUsage);
+    store(spec, {text}, Origin::kFlag);
+  }
+
+  void parse_environment(const Environment& environment) {
+    for (const OptionSpec& spec : specs_) {
+      if (spec.name == "set" || spec.name == "help") continue;
+      const std::string name = environment_name(spec.name);
+      const char* text = environment(name);
+      if (!text || (*text == '\0' && spec.kind != ValueKind::kFlag)) continue;
+      check_value(spec, text, name + " (environment)", ErrorKind::kUsage);
+      store(spec, {text}, Origin::kEnvironment);
+    }
+  }
+
+  void apply_assignment(const std::string& assignment) {
+    const size_t equals = assignment.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      throw Error(ErrorKind::kUsage, strf("--set expects KEY=VALUE, not '%s'", assignment.c_str()),
+                  see_help());
+    apply_setting({assignment.substr(0, equals), {assignment.substr(equals + 1)}, "--set"}, Origin::kSet);
+  }
+
+  // A key is an option's name, alone or under the command's name.
+  void apply_setting(const Setting& setting, Origin origin) {
+    std::string key = setting.key;
+    std::string own = command_.name + ".";
+    std::replace(own.begin(), own.end(), ' ', '.');
+    if (key.starts_with(own)) key.erase(0, own.size());
+    const OptionSpec* spec = find(key);
+    const bool allowed = spec && key != "config" && key != "set" && key != "help";
+    if (!allowed)
+      throw Error(ErrorKind::kConfig,
+                  strf("%s: vitrail %s has no key '%s'", setting.place.c_str(), command_.name.c_str(),
+                       setting.key.c_str()),
+                  did_you_mean(key, names(), "", see_help()));
+    const std::string place = setting.place + ": " + setting.key;
+    if (setting.values.size() != 1 && !spec->repeated)
+      throw Error(ErrorKind::kConfig,
+                  strf("%s takes one value, not %zu", place.c_str(), setting.values.size()));
+    for (const std::string& text : setting.values) check_value(*spec, text, place, ErrorKind::kConfig);
+    store(*spec, setting.values, origin);
+  }
+
+  void check_positionals() const {
+    size_t least = 0, most = 0;
+    std::string shape;
+    for (const PositionalSpec& spec : command_.positionals) {
+      least += spec.least;
+      most = spec.most > SIZE_MAX - most ? SIZE_MAX : most + spec.most;
+      shape += " " + spec.metavar;
+    }
+    const auto& words = result_.positionals_;
+    if (words.size() < least)
+      throw Error(ErrorKind::kUsage, strf("vitrail %s needs%s", command_.name.c_str(), shape.c_str()),
+                  see_help());
+    if (words.size() > most)
+      throw Error(ErrorKind::kUsage,
+                  strf("vitrail %s does not take '%s'", command_.name.c_str(), words[most].c_str()),
+                  see_help());
+  }
+
+  const CommandSpec& command_;
+  std::vector<OptionSpec> specs_;
+  std::span<const std::string> arguments_;
+  size_t next_ = 0;
+  Options result_;
+};
+
+Options parse_options(const CommandSpec& command, std::span<const std::string> arguments,
+                      const Environment& environment, const ConfigReader& read_config) {
+  return Parser(command).run(arguments, environment, read_config);
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,48 @@
+// How far a long command is: a bar with rate and time left on a terminal, one plain line every ten seconds
+// elsewhere, nothing with --quiet or when it is over at once. Talks to stderr only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "cli/console.h"
+
+namespace vitrail::cli {
+
+struct ProgressState {
+  std::string title;  // "predict"
+  std::string unit;   // "images"
+  int64_t done = 0;
+  int64_t total = 0;   // 0: unknown
+  double seconds = 0;  // since the start
+  std::string note;    // "loss 0.412"
+};
+
+// One line of at most `width` cells for a terminal, and one plain line for logs.
+std::string format_progress_bar(const ProgressState& state, int width);
+std::string format_progress_line(const ProgressState& state);
+
+class Progress {
+ public:
+  Progress(Console& console, std::string title, std::string unit, int64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void advance(int64_t steps, std::string note = {});
+  // Clears the bar; further calls show nothing. The destructor does the same.
+  void finish();
+  double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void show();
+
+  Console& console_;
+  ProgressState state_;
+  Clock::time_point start_, shown_;
+  bool bar_, visible_ = false, finished_;
+};
+
+}  // namespace vitrail::cli

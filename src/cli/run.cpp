@@ -1,0 +1,191 @@
+#include "cli/run.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/config_file.h"
+#include "cli/help.h"
+#include "cli/option_values.h"
+
+namespace vitrail::cli {
+
+namespace {
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+// Every line after the first is indented, so that a message of several lines stays one block.
+std::string indented(const std::string& text, const std::string& space) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += space;
+  }
+  return out;
+}
+
+std::vector<CommandSpec> command_specs() {
+  std::vector<CommandSpec> specs;
+  for (const Command& command : commands()) specs.push_back(command.spec);
+  return specs;
+}
+
+// How many words of `arguments` name the command; 0 when they do not.
+size_t words_of(const Command& command, std::span<const std::string> arguments) {
+  const std::vector<std::string> words = split(command.spec.name, ' ');
+  const bool match =
+      words.size() <= arguments.size() && std::equal(words.begin(), words.end(), arguments.begin());
+  return match ? words.size() : 0;
+}
+
+[[noreturn]] void refuse_command(std::span<const std::string> arguments) {
+  const std::string& word = arguments[0];
+  std::vector<std::string> names, below;
+  for (const Command& command : commands()) {
+    names.push_back(command.spec.name);
+    if (command.spec.name.starts_with(word + " ")) below.push_back(command.spec.name);
+  }
+  if (word.starts_with("-"))
+    throw Error(ErrorKind::kUsage, strf("expected a command before %s", quoted(word).c_str()),
+                "options come after the command, as in: vitrail doctor --json");
+  if (!below.empty())
+    throw Error(ErrorKind::kUsage, strf("'%s' needs one more word", word.c_str()),
+                "one of: " + join(below, ", "));
+  throw Error(ErrorKind::kUsage, strf("there is no command %s", quoted(word).c_str()),
+              did_you_mean(word, names, "vitrail ", "vitrail --help lists the commands"));
+}
+
+// Keys under the name of another command are that command's business.
+std::vector<Setting> settings_for(const CommandSpec& own, const std::string& path) {
+  std::vector<Setting> settings = read_config_file(path);
+  std::erase_if(settings, [&](const Setting& setting) {
+    return std::any_of(commands().begin(), commands().end(), [&](const Command& other) {
+      std::string section = other.spec.name + ".";
+      std::replace(section.begin(), section.end(), ' ', '.');
+      return other.spec.name != own.name && setting.key.starts_with(section);
+    });
+  });
+  return settings;
+}
+
+// What every command promises about its common options.
+void check_common(const CommandSpec& spec, const Options& options) {
+  const std::string& device = options.text("device");
+  const bool cuda = device == "cuda" || (device.starts_with("cuda:") && parse_integer(device.substr(5)));
+  if (cuda)
+    throw Error(ErrorKind::kDevice, "this build has no CUDA backend",
+                "use --device cpu; vitrail doctor shows what this build can do");
+  if (device != "cpu")
+    throw Error(ErrorKind::kUsage,
+                strf("--device expects cpu or cuda[:i], not %s", quoted(device).c_str()));
+  const bool own_dtype =
+      std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
+  if (!own_dtype && options.text("dtype") != "f32")
+    throw Error(ErrorKind::kUsage,
+                strf("this build computes in f32 only, not in %s", options.text("dtype").c_str()),
+                "leave out --dtype; weights stored as f16 or bf16 are read as they are");
+}
+
+void run_command(const Command& command, std::span<const std::string> arguments, ConsoleSettings& settings) {
+  const Options options = parse_options(
+      command.spec, arguments, [](const std::string& name) { return std::getenv(name.c_str()); },
+      [&](const std::string& path) { return settings_for(command.spec, path); });
+  if (options.flag("help")) {
+    Console page(settings);
+    page.write(help_page(command.spec, std::min(settings.width, 100)));
+    return page.flush();
+  }
+  settings.json = options.flag("json");
+  settings.quiet = options.flag("quiet");
+  settings.verbose = options.flag("verbose") || options.flag("debug");
+  check_common(command.spec, options);
+  Console console(settings);
+  command.run(options, console);
+  console.flush();
+}
+
+void dispatch(std::span<const std::string> arguments, ConsoleSettings& settings) {
+  Console console(settings);
+  const std::string overview = overview_page(command_specs(), std::min(settings.width, 100));
+  if (arguments.empty()) {
+    console.say(overview);
+    throw Error(ErrorKind::kUsage, "no command was given", "one of the commands above");
+  }
+  const std::string& word = arguments[0];
+  if (word == "--help" || word == "-h" || word == "help") console.write(overview);
+  if (word == "--version" || word == "-V") console.write(strf("vitrail %s\n", VITRAIL_VERSION));
+  if (console.pending()) return console.flush();
+  for (const Command& command : commands())
+    if (const size_t words = words_of(command, arguments))
+      return run_command(command, arguments.subspan(words), settings);
+  refuse_command(arguments);
+}
+
+bool asks_for(const char* flag, std::span<const std::string> arguments) {
+  return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
+}
+
+int show(const Error& error, ConsoleSettings settings, std::span<const std::string> arguments) {
+  // Parsing may have failed before it knew: the words themselves decide.
+  settings.json |= asks_for("--json", arguments);
+  settings.quiet = false;
+  Console console(settings);
+  console.say(format_error(error, settings.colour && settings.err_terminal, asks_for("--debug", arguments)));
+  if (settings.json)
+    console.say(error_json(error).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return exit_code(error.kind());
+}
+}  // namespace
+
+std::string format_error(const Error& error, bool colour, bool debug) {
+  std::string text = (colour ? "\033[1;31merror:\033[0m " : "error: ") + indented(error.message(), "    ");
+  for (const std::string& place : error.context()) text += "\n  at: " + indented(place, "    ");
+  if (!error.hint().empty()) text += "\n  try: " + indented(error.hint(), "    ");
+  if (debug) text += strf("\n  kind: %s, exit code %d", to_string(error.kind()), exit_code(error.kind()));
+  return text;
+}
+
+nlohmann::ordered_json error_json(const Error& error) {
+  return {{"error",
+           {{"kind", to_string(error.kind())},
+            {"exit_code", exit_code(error.kind())},
+            {"message", error.message()},
+            {"at", error.context()},
+            {"try", error.hint()}}}};
+}
+
+int run(std::span<const std::string> arguments) {
+  std::signal(SIGPIPE, SIG_IGN);
+  ConsoleSettings settings = detect_console();
+  try {
+    dispatch(arguments, settings);
+    return 0;
+  } catch (const ClosedPipe&) {
+    return 0;
+  } catch (const Error& error) {
+    return show(error, settings, arguments);
+  } catch (const std::bad_alloc&) {
+    return show(Error(ErrorKind::kMemory, "out of memory", "use a smaller --batch, or free some memory"),
+                settings, arguments);
+  } catch (const std::exception& error) {
+    return show(Error(ErrorKind::kInternal, error.what(),
+                      "this is a fault in Vitrail; please report it with the command used"),
+                settings, arguments);
+  } catch (...) {
+    return show(Error(ErrorKind::kInternal, "an unknown exception"), settings, arguments);
+  }
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,119 @@
+#include "data/decode.h"
+
+#include <cctype>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/codecs.h"
+
+namespace vitrail {
+namespace codecs {
+
+void check_size(const char* format, int64_t width, int64_t height, const DecodeLimits& limits) {
+  VT_REQUIRE(width > 0 && height > 0, ErrorKind::kData, "%s of %lld x %lld pixels: a side is 0", format,
+             static_cast<long long>(width), static_cast<long long>(height));
+  VT_REQUIRE(width <= limits.max_side && height <= limits.max_side, ErrorKind::kData,
+             "%s of %lld x %lld pixels: a side is over the limit of %lld", format,
+             static_cast<long long>(width), static_cast<long long>(height),
+             static_cast<long long>(limits.max_side));
+  const int64_t pixels = width * height;
+  VT_REQUIRE(pixels <= limits.max_pixels && pixels <= limits.max_decoded_bytes / 3, ErrorKind::kData,
+             "%s of %lld x %lld pixels would decode to %lld MiB: the limit is %lld pixels and %lld MiB",
+             format, static_cast<long long>(width), static_cast<long long>(height),
+             static_cast<long long>((pixels * 3) >> 20), static_cast<long long>(limits.max_pixels),
+             static_cast<long long>(limits.max_decoded_bytes >> 20));
+}
+
+void refuse(const char* format, const std::string& reason) {
+  throw Error(ErrorKind::kData, strf("broken %s: %s", format, reason.c_str()),
+              "fetch the file again, or open it in an image editor and save it anew");
+}
+
+}  // namespace codecs
+
+namespace {
+
+using codecs::Bytes;
+using Decoder = Image (*)(Bytes, const DecodeLimits&, DecodeReport&);
+
+struct Format {
+  const char* name;
+  size_t offset;          // where the mark stands
+  std::string_view mark;  // compared without case when it starts with '<'
+  Decoder decoder;        // none: refused by this name
+};
+
+using namespace std::string_view_literals;
+
+constexpr Format kFormats[] = {
+    {"JPEG", 0, "\xff\xd8\xff"sv, codecs::decode_jpeg},
+    {"PNG", 0, "\x89PNG\r\n\x1a\n"sv, codecs::decode_png},
+    {"WebP", 8, "WEBP"sv, codecs::decode_webp},
+    {"a GIF", 0, "GIF8"sv, nullptr},
+    {"a BMP", 0, "BM"sv, nullptr},
+    {"a TIFF", 0, "II*\0"sv, nullptr},
+    {"a TIFF", 0, "MM\0*"sv, nullptr},
+    {"a TIFF", 0, "II+\0"sv, nullptr},
+    {"an AVIF", 4, "ftypavi"sv, nullptr},
+    {"a HEIC", 4, "ftyphe"sv, nullptr},
+    {"a HEIC", 4, "ftypmif1"sv, nullptr},
+    {"a HEIC", 4, "ftypmsf1"sv, nullptr},
+    {"a JPEG XL", 0, "\xff\x0a"sv, nullptr},
+    {"a JPEG XL", 0, "\0\0\0\x0cJXL "sv, nullptr},
+    {"a JPEG 2000", 0, "\0\0\0\x0cjP  "sv, nullptr},
+    {"a Photoshop document", 0, "8BPS"sv, nullptr},
+    {"a PDF", 0, "%PDF"sv, nullptr},
+    {"a zip archive", 0, "PK\x03\x04"sv, nullptr},
+    {"a gzip file", 0, "\x1f\x8b"sv, nullptr},
+    {"a git-lfs pointer (run `git lfs pull`)", 0, "version https://git-lfs"sv, nullptr},
+    {"an HTML page (a failed download?)", 0, "<!doctype html"sv, nullptr},
+    {"an HTML page (a failed download?)", 0, "<html"sv, nullptr},
+    {"an SVG or XML file", 0, "<?xml"sv, nullptr},
+    {"an SVG or XML file", 0, "<svg"sv, nullptr},
+};
+
+bool matches(const Format& format, Bytes bytes) {
+  const bool text = format.mark[0] == '<';
+  size_t at = format.offset;
+  while (text && at < bytes.size() && std::isspace(bytes[at])) ++at;
+  if (bytes.size() < at + format.mark.size()) return false;
+  for (size_t i = 0; i < format.mark.size(); ++i) {
+    const int byte = text ? std::tolower(bytes[at + i]) : bytes[at + i];
+    if (byte != static_cast<unsigned char>(format.mark[i])) return false;
+  }
+  return true;
+}
+
+const Format& recognise(Bytes bytes) {
+  VT_REQUIRE(!bytes.empty(), ErrorKind::kData, "expected a JPEG, PNG or WebP picture, found an empty file");
+  for (const Format& format : kFormats)
+    if (matches(format, bytes)) return format;
+  std::string start;
+  for (size_t i = 0; i < bytes.size() && i < 8; ++i) start += strf("%s%02x", i ? " " : "", bytes[i]);
+  throw Error(ErrorKind::kData,
+              strf("expected a JPEG, PNG or WebP picture, found an unknown format (it starts with %s)",
+                   start.c_str()));
+}
+
+}  // namespace
+
+Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits, DecodeReport* report) {
+  const Format& format = recognise(bytes);
+  if (!format.decoder)
+    throw Error(ErrorKind::kData, strf("expected a JPEG, PNG or WebP picture, found %s", format.name),
+                "convert it to PNG or JPEG first");
+  DecodeReport seen;
+  seen.format = format.name;
+  Image image = format.decoder(bytes, limits, seen);
+  if (report) *report = seen;
+  return image;
+}
+
+Image load_image(const std::string& path, const DecodeLimits& limits, DecodeReport* report) {
+  const std::string content = read_file(path, static_cast<size_t>(limits.max_file_bytes));
+  const std::span bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
+  return with_context(path, [&] { return decode_image(bytes, limits, report); });
+}
+
+}  // namespace vitrail

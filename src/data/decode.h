@@ -1,0 +1,21 @@
+// From the bytes of a JPEG, PNG or WebP file to 8-bit RGB, equal to what Pillow's
+// Image.open(f).convert("RGB") gives, with two stated rules of our own: 16-bit samples keep their top byte
+// (Pillow saturates 16-bit grey), and EXIF orientation is reported but not applied (as timm and torchvision
+// do). Used by predict, explain, datasets and the server; knows nothing of models.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "data/image.h"
+
+namespace vitrail {
+
+// Throws Error kData for anything that is not a whole picture within `limits`.
+Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits = {},
+                   DecodeReport* report = nullptr);
+
+// The same for a file; every error names the path.
+Image load_image(const std::string& path, const DecodeLimits& limits = {}, DecodeReport* report = nullptr);
+
+}  // namespace vitrail

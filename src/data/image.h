@@ -1,0 +1,48 @@
+// A picture in memory, the limits under which one is decoded, and what the decoder saw on the way.
+// Used by everything that reads, resizes or writes pictures; knows no file format and no model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace vitrail {
+
+struct Image {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> pixels;  // rows, interleaved
+
+  static Image blank(int64_t height, int64_t width, int64_t channels) {
+    return {height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
+  }
+  const uint8_t* row(int64_t y) const { return pixels.data() + y * width * channels; }
+  uint8_t* row(int64_t y) { return pixels.data() + y * width * channels; }
+};
+
+struct DecodeLimits {
+  int64_t max_file_bytes = int64_t{256} << 20;
+  int64_t max_side = 65535;
+  int64_t max_pixels = 50'000'000;
+  int64_t max_decoded_bytes = int64_t{256} << 20;
+  int64_t max_scans = 100;  // of a progressive JPEG; fewer for pictures near max_pixels
+  bool strict = true;       // a codec's warning (a JPEG cut short, junk between markers) refuses the picture
+
+  // For a training set, where a damaged picture is counted rather than refused.
+  static DecodeLimits for_datasets() {
+    DecodeLimits limits;
+    limits.max_scans = 500;
+    limits.strict = false;
+    return limits;
+  }
+};
+
+struct DecodeReport {
+  std::string format;  // "JPEG", "PNG", "WebP"
+  std::string colour;  // as stored: "grey", "grey+alpha", "palette", "rgb", "rgba", "ycbcr", "cmyk", "ycck"
+  int bits = 8;        // per channel, as stored
+  int exif_orientation = 0;  // 1..8 as stored, 0 when there is none; seen, never applied
+  int64_t warnings = 0;      // of the codec; always 0 under DecodeLimits::strict
+  std::string first_warning;
+};
+
+}  // namespace vitrail

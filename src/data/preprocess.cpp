@@ -1,0 +1,204 @@
+#include "data/preprocess.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "data/resize.h"
+
+namespace vitrail {
+namespace {
+
+constexpr int64_t kMaxSide = 65536;
+
+bool is_tf(const PreprocessConfig& config) {
+  return config.resampler != Resampler::kPillow;
+}
+
+void check_config(const PreprocessConfig& config) {
+  const auto in_range = [](int64_t side, int64_t least) { return side >= least && side <= kMaxSide; };
+  VT_REQUIRE(in_range(config.height, 1) && in_range(config.width, 1), ErrorKind::kConfig,
+             "preprocessing to %lld x %lld pixels: sides must be in 1..%lld",
+             static_cast<long long>(config.width), static_cast<long long>(config.height),
+             static_cast<long long>(kMaxSide));
+  VT_REQUIRE(in_range(config.resize, 0) && in_range(config.resize_longer, 0), ErrorKind::kConfig,
+             "preprocessing with resize %lld and resize_longer %lld: expected 0..%lld",
+             static_cast<long long>(config.resize), static_cast<long long>(config.resize_longer),
+             static_cast<long long>(kMaxSide));
+  VT_REQUIRE(config.resampler != Resampler::kTf || config.interpolation == Interpolation::kBilinear,
+             ErrorKind::kConfig, "resampler tf knows interpolation bilinear only, found %s",
+             enum_name(config.interpolation));
+}
+
+int64_t round_half_even(double x) {
+  return static_cast<int64_t>(std::nearbyint(x));
+}
+
+Size shorter_side(const Image& image, int64_t resize) {
+  if (image.width <= image.height) return {resize * image.height / image.width, resize};
+  return {resize, resize * image.width / image.height};
+}
+
+Size covering(const Image& image, const PreprocessConfig& config, int64_t resize) {
+  const int64_t shorter = std::min(config.height, config.width),
+                longer = std::max(config.height, config.width);
+  const int64_t other = config.resize_longer ? config.resize_longer : longer * resize / shorter;
+  const bool wide = config.width > config.height;
+  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
+  const double ratio = std::min(height / static_cast<double>(wide ? resize : other),
+                                width / static_cast<double>(wide ? other : resize));
+  return {std::max<int64_t>(round_half_even(height / ratio), 1),
+          std::max<int64_t>(round_half_even(width / ratio), 1)};
+}
+
+Size tf_shorter_side(const Image& image, int64_t resize) {
+  const float factor = static_cast<float>(resize) / static_cast<float>(std::min(image.height, image.width));
+  const auto side = [&](int64_t in) { return round_half_even(static_cast<float>(in) * factor); };
+  return {side(image.height), side(image.width)};
+}
+
+Size resized(const Image& image, const PreprocessConfig& config) {
+  if (config.mode == ResizeMode::kStretch) return {config.height, config.width};
+  const int64_t resize = config.resize ? config.resize : std::min(config.height, config.width);
+  if (is_tf(config)) return tf_shorter_side(image, resize);
+  return config.height == config.width ? shorter_side(image, resize) : covering(image, config, resize);
+}
+
+// How one side of the resized picture meets the crop: where the crop starts in it, or, when it is smaller,
+// where it starts in the crop.
+struct Placement {
+  int64_t from = 0, to = 0, length = 0;
+};
+
+Placement centre(int64_t resized, int64_t crop, bool round_down) {
+  if (resized < crop) return {0, (crop - resized) / 2, resized};
+  const int64_t margin = resized - crop;
+  return {round_down ? margin / 2 : round_half_even(static_cast<double>(margin) / 2.0), 0, crop};
+}
+
+struct Layout {
+  Size size;
+  Placement rows, columns;
+  Window window() const { return {rows.from, columns.from, rows.length, columns.length}; }
+};
+
+Layout lay_out(const Image& image, const PreprocessConfig& config) {
+  check_config(config);
+  VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData, "the picture has no pixels");
+  const Size size = resized(image, config);
+  return {size, centre(size.height, config.height, is_tf(config)),
+          centre(size.width, config.width, is_tf(config))};
+}
+
+Image to_luma(const Image& image) {
+  Image grey = Image::blank(image.height, image.width, 1);
+  const uint8_t* rgb = image.pixels.data();
+  for (uint8_t& luma : grey.pixels) {
+    luma = static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+    rgb += 3;
+  }
+  return grey;
+}
+
+struct Normaliser {
+  float mean, std;
+  // Divisions as torch's ToTensor and Normalize do them, so that results are bit-equal.
+  float operator()(float pixel) const { return (pixel / 255.0f - mean) / std; }
+};
+
+std::vector<Normaliser> normalisers(const PreprocessConfig& config, int64_t channels) {
+  const auto count = static_cast<size_t>(channels);
+  const auto fits = [&](const std::vector<double>& v) { return v.size() == 1 || v.size() == count; };
+  VT_REQUIRE(fits(config.mean) && fits(config.std), ErrorKind::kConfig,
+             "mean has %zu values and std %zu: expected 1 or %zu, one per channel", config.mean.size(),
+             config.std.size(), count);
+  std::vector<Normaliser> result;
+  for (size_t c = 0; c < count; ++c) {
+    const double mean = config.mean[config.mean.size() == 1 ? 0 : c],
+                 std = config.std[config.std.size() == 1 ? 0 : c];
+    VT_REQUIRE(std::isfinite(mean) && std::isfinite(std) && static_cast<float>(std) != 0.0f,
+               ErrorKind::kConfig, "mean %g and std %g of channel %zu: expected finite numbers, std not 0",
+               mean, std, c);
+    result.push_back({static_cast<float>(mean), static_cast<float>(std)});
+  }
+  return result;
+}
+
+// Writes the visible part of every plane; `value(channel, sample)` is the normalised sample.
+template <typename Samples, typename Value>
+void write_planes(const Samples& part, const Layout& layout, const PreprocessConfig& config, Value&& value,
+                  std::span<float> target) {
+  const int64_t channels = part.channels;
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t y = 0; y < part.height; ++y) {
+      const auto* from = part.pixels.data() + y * part.width * channels + c;
+      float* to = target.data() + (c * config.height + layout.rows.to + y) * config.width + layout.columns.to;
+      for (int64_t x = 0; x < part.width; ++x) to[x] = value(static_cast<size_t>(c), from[x * channels]);
+    }
+}
+
+Image resample(const Image& image, const PreprocessConfig& config, const Layout& layout) {
+  if (config.resampler == Resampler::kTfArea) return resize_tf_area(image, layout.size, layout.window());
+  return resize(image, layout.size, layout.window(), config.interpolation);
+}
+
+void fill_target(const Image& image, const PreprocessConfig& config, int64_t channels,
+                 std::span<float> target) {
+  const Layout layout = lay_out(image, config);
+  const auto normalise = normalisers(config, channels);
+  const auto plane = static_cast<size_t>(config.height * config.width);
+  for (size_t c = 0; c < normalise.size(); ++c)
+    std::fill_n(target.begin() + static_cast<ptrdiff_t>(c * plane), plane, normalise[c](0.0f));
+  if (config.resampler == Resampler::kTf) {
+    const FloatImage part = resize_tf_bilinear(image, layout.size, layout.window());
+    write_planes(
+        part, layout, config, [&](size_t c, float pixel) { return normalise[c](pixel); }, target);
+    return;
+  }
+  std::vector<std::array<float, 256>> table(normalise.size());
+  for (size_t c = 0; c < table.size(); ++c)
+    for (size_t level = 0; level < 256; ++level) table[c][level] = normalise[c](static_cast<float>(level));
+  const Image part = resample(image, config, layout);
+  write_planes(
+      part, layout, config, [&](size_t c, uint8_t level) { return table[c][level]; }, target);
+}
+
+}  // namespace
+
+void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target) {
+  check_config(config);
+  const int64_t plane = config.height * config.width;
+  const int64_t channels = static_cast<int64_t>(target.size()) / plane;
+  VT_CHECK(channels * plane == static_cast<int64_t>(target.size()), "%zu values for planes of %lld",
+           target.size(), static_cast<long long>(plane));
+  VT_REQUIRE(channels == 1 || channels == 3, ErrorKind::kConfig,
+             "the model takes %lld channels: a picture can fill 1 (grey) or 3 (RGB)",
+             static_cast<long long>(channels));
+  VT_REQUIRE(image.channels == 3 || image.channels == channels, ErrorKind::kData,
+             "the picture has %lld channels, the model takes %lld", static_cast<long long>(image.channels),
+             static_cast<long long>(channels));
+  if (image.channels == channels)
+    fill_target(image, config, channels, target);
+  else
+    fill_target(to_luma(image), config, channels, target);
+}
+
+Image crop_for_display(const Image& image, const PreprocessConfig& config) {
+  const Layout layout = lay_out(image, config);
+  Image shown = Image::blank(config.height, config.width, image.channels);
+  const auto paste = [&](const auto& part) {
+    for (int64_t y = 0; y < part.height; ++y)
+      std::transform(part.pixels.data() + y * part.width * part.channels,
+                     part.pixels.data() + (y + 1) * part.width * part.channels,
+                     shown.row(layout.rows.to + y) + layout.columns.to * image.channels,
+                     [](auto pixel) { return static_cast<uint8_t>(std::lround(pixel)); });
+  };
+  if (config.resampler == Resampler::kTf)
+    paste(resize_tf_bilinear(image, layout.size, layout.window()));
+  else
+    paste(resample(image, config, layout));
+  return shown;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,29 @@
+// A picture made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Used by
+// predict, evaluation and the server; knows no model and no file format.
+//
+// kStretch resizes to height x width, whatever the shape of the picture. kShorterSide keeps the shape:
+// - square crop (torchvision's Resize): the shorter side becomes `resize`, the longer int(resize * long /
+// short);
+// - other crops (timm's ResizeKeepRatio): the picture becomes the smallest of its shape that covers
+//   `resize` and `resize_longer`, laid as the crop is, with both sides rounded. timm itself resamples these
+//   bilinearly whatever its config says; here `interpolation` decides.
+// - TensorFlow's resamplers (big_vision's resize_small): both sides are rounded from float32, any crop.
+// Then the centre crop. An odd margin is split with half-to-even rounding as torchvision does (rounded down
+// for TensorFlow's). A picture smaller than the crop gets black margins.
+#pragma once
+
+#include <span>
+
+#include "base/preprocess_config.h"
+#include "data/image.h"
+
+namespace vitrail {
+
+// Fills `target`, channels x height x width, planar. Its size says how many channels the model takes:
+// 3, or 1, for which colours become luma (Pillow's convert("L")) before anything else.
+void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target);
+
+// What the model sees, before normalisation, in the picture's own channels: for overlays.
+Image crop_for_display(const Image& image, const PreprocessConfig& config);
+
+}  // namespace vitrail

@@ -1,0 +1,39 @@
+// Resampling of 8-bit pictures, bit-equal to Pillow's Image.resize, and the two TensorFlow resamplings that
+// published ViTs were evaluated with. Used by preprocess and by everything that scales a picture for
+// display; knows no model and no normalisation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/preprocess_config.h"
+#include "data/image.h"
+
+namespace vitrail {
+
+// A part of the resized picture: only that part is computed, with the values it has within the whole.
+struct Window {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+
+struct Size {
+  int64_t height = 0, width = 0;
+  bool operator==(const Size&) const = default;
+};
+
+struct FloatImage {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<float> pixels;  // rows, interleaved, in 0..255
+};
+
+// Pillow: antialiased, weights in 22-bit fixed point, 8 bits between the horizontal and the vertical pass.
+Image resize(const Image& image, Size size, Interpolation interpolation);
+Image resize(const Image& image, Size size, const Window& window, Interpolation interpolation);
+
+// tf.image.resize(method="bilinear", antialias=False): half-pixel centres, no antialias, stays in float.
+FloatImage resize_tf_bilinear(const Image& image, Size size, const Window& window);
+
+// tf.image.resize(method="area") and a cast to uint8, which truncates.
+Image resize_tf_area(const Image& image, Size size, const Window& window);
+
+}  // namespace vitrail

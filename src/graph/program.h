@@ -1,0 +1,63 @@
+// A Program: a linear list of nodes over values, without control flow. Recorded through a Builder, rewritten
+// by passes, laid out by plan, run by runtime. Prints one line a node. Executes nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+using ValueId = int;
+
+enum class ValueKind { kInput, kParameter, kComputed };
+
+struct Value {
+  std::string name;
+  TensorDesc desc;
+  ValueKind kind = ValueKind::kComputed;
+};
+
+// A line of model code. (clang 14 lacks std::source_location.)
+struct SourceLine {
+  const char* file = "";
+  int line = 0;
+  static constexpr SourceLine here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+struct Node {
+  OpPtr op;
+  std::vector<ValueId> ins, outs;
+  std::string name;            // path in the model: "blocks.3.attn.qkv"
+  int lane = 0;                // 0 compute; copies and communication get their own
+  SourceLine where;  // the line of model code that recorded it
+};
+
+struct Output {
+  std::string name;
+  ValueId value = -1;
+};
+
+class Program {
+ public:
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<Output> outputs;
+
+  std::vector<TensorDesc> descs(const std::vector<ValueId>& ids) const;
+  ValueId output(std::string_view name) const;  // throws if there is none
+  bool is_output(ValueId id) const;
+  std::vector<int> use_counts() const;  // readers per value; an output counts as one more
+  Cost cost() const;
+
+  // Every value is defined before use, once, and shapes agree with what the ops infer.
+  void validate() const;
+};
+
+std::string to_string(const Node& node, const Program& program);
+std::string to_string(const Program& program);
+
+}  // namespace vitrail

@@ -1,0 +1,212 @@
+#include "io/cards/card.h"
+
+#include "base/error.h"
+#include "io/config_json.h"
+#include "models/zoo.h"
+
+namespace vitrail {
+
+namespace {
+
+// Compares the fields that both know and copies the others.
+struct Merge {
+  const Json& claims;
+  const Facts& facts;
+  const std::string& origin;
+  std::map<std::string, std::string>* origins;
+
+  template <typename T>
+  void operator()(const char* name, T& field, const char*) {
+    const auto at = claims.find(name);
+    if (at == claims.end()) return;
+    T value = field;
+    json_assign(*at, origin, name, &value);
+    VT_REQUIRE(!facts.known.contains(name) || value == field, ErrorKind::kData,
+               "%s says %s is %s, but the tensors say %s", origin.c_str(), name,
+               json_value(value).dump().c_str(), json_value(field).dump().c_str());
+    field = value;
+    (*origins)[name] = origin;
+  }
+};
+
+class CardMaker {
+ public:
+  CardMaker(const TensorSource& source, const Binding& binding, const OpenOptions& options)
+      : source_(source), options_(options), facts_(infer_facts(binding, source)) {
+    card_.dialect = binding.table->dialect;
+    card_.config = facts_.config;
+    card_.notes = binding.notes;
+  }
+
+  ModelCard make(const std::string& path) {
+    card_.path = path;
+    collect(path);
+    settle_architecture();
+    settle_image();
+    settle_name();
+    settle_pictures();
+    validate(card_.config);
+    validate(card_.preprocess, card_.config);
+    VT_REQUIRE(card_.labels.empty() || static_cast<int64_t>(card_.labels.size()) == card_.config.classes,
+               ErrorKind::kData, "%zu labels for %lld classes", card_.labels.size(),
+               static_cast<long long>(card_.config.classes));
+    tell();
+    return std::move(card_);
+  }
+
+ private:
+  void collect(const std::string& path) {
+    apply(dialect_claims(card_.dialect));
+    if (!options_.arch.empty()) apply(architecture_claims(options_.arch, card_.dialect));
+    const CardFiles files = find_card_files(path);
+    if (files.config) {
+      const Json& config = *files.config;
+      if (config.contains("architecture") || config.contains("pretrained_cfg"))
+        apply(timm_claims(config));
+      else if (config.contains("hidden_size") || config.contains("model_type"))
+        apply(hf_claims(config, files.preprocessor ? &*files.preprocessor : nullptr));
+    }
+    if (const auto at = source_.metadata().find("vitrail"); at != source_.metadata().end())
+      apply(vitrail_claims(parse_json(at->second, "metadata"), "metadata"));
+    if (files.config && files.config->contains("vitrail"))
+      apply(vitrail_claims(*files.config, files.config_name));
+  }
+
+  void apply(Claims claims) {
+    // A base model's config still counts the labels of a head it does not have.
+    if (card_.config.classes == 0 && claims.model.contains("classes")) {
+      claims.model.erase("classes");
+      claims.labels.clear();
+    }
+    VitConfig claimed = card_.config;
+    from_json(claims.model, claims.origin, &claimed);
+    // The rules that hold for any ViT come first: their message is clearer than a contradiction's.
+    with_context(claims.origin, [&] { validate(claimed); });
+    visit_fields(card_.config, Merge{claims.model, facts_, claims.origin, &origins_});
+    if (claims.preprocess) {
+      card_.preprocess = *claims.preprocess;
+      origins_["preprocess"] = claims.origin;
+    }
+    if (!claims.labels.empty()) card_.labels = claims.labels;
+    for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
+  }
+
+  // Zoo rows whose tensors are these, whatever the number of classes.
+  std::vector<const ZooEntry*> candidates() const {
+    std::vector<const ZooEntry*> fitting;
+    for (const ZooEntry& entry : zoo()) {
+      VitConfig row = entry.config;
+      const int64_t rows = row.pos_prefix_rows() + row.grid_height() * row.grid_width();
+      if (row.pos == PosKind::kLearned && rows != facts_.pos_rows) continue;
+      const Json mine = to_json(facts_.config), theirs = to_json(row);
+      bool same = true;
+      for (const std::string& field : facts_.known)
+        same = same && (field == "classes" || mine[field] == theirs[field]);
+      if (same) fitting.push_back(&entry);
+    }
+    return fitting;
+  }
+
+  // Heads and pictures are not in the tensors of a bare file; the zoo may know them.
+  void settle_architecture() {
+    const bool heads_open = !facts_.known.contains("heads") && !origins_.contains("heads");
+    const bool pictures_open =
+        !origins_.contains("preprocess") && !dialect_preprocess(card_.dialect, card_.config).has_value();
+    if (!heads_open && !pictures_open) return;
+    const std::vector<const ZooEntry*> fitting = candidates();
+    if (pictures_open && fitting.size() != 1) refuse_bare(fitting);
+    if (pictures_open) return apply(architecture_claims(fitting[0]->config.arch, card_.dialect));
+    guess_heads();
+  }
+
+  void guess_heads() {
+    const VitConfig& c = card_.config;
+    for (const ZooEntry& entry : zoo()) {
+      const VitConfig& row = entry.config;
+      if (row.width != c.width || row.depth != c.depth || row.mlp != c.mlp ||
+          row.class_token != c.class_token)
+        continue;
+      card_.config.heads = row.heads;
+      origins_["heads"] = "as " + row.arch;
+      return;
+    }
+    throw Error(ErrorKind::kConfig,
+                strf("nothing says how many attention heads the model has (width %lld, %lld blocks)",
+                     static_cast<long long>(c.width), static_cast<long long>(c.depth)),
+                "put a config.json with a \"vitrail\" block beside the file");
+  }
+
+  [[noreturn]] void refuse_bare(const std::vector<const ZooEntry*>& fitting) const {
+    std::string names;
+    for (const ZooEntry* entry : fitting) names += (names.empty() ? "" : ", ") + entry->config.arch;
+    const VitConfig& c = facts_.config;
+    const std::string what = strf("width %lld, %lld blocks, patch %lld, %lld positions",
+                                  static_cast<long long>(c.width), static_cast<long long>(c.depth),
+                                  static_cast<long long>(c.patch), static_cast<long long>(facts_.pos_rows));
+    if (fitting.empty())
+      throw Error(ErrorKind::kConfig,
+                  "the file says nothing about preprocessing, and no known architecture has its tensors (" +
+                      what + ")",
+                  "put a config.json with a \"vitrail\" block beside it");
+    throw Error(ErrorKind::kConfig,
+                "the file's tensors fit several architectures with different preprocessing: " + names,
+                "--arch " + fitting[0]->config.arch);
+  }
+
+  void settle_image() {
+    VT_REQUIRE(facts_.square || origins_.contains("image_height"), ErrorKind::kConfig,
+               "%lld positions are no square grid, and no config gives the image's size",
+               static_cast<long long>(facts_.pos_rows));
+    const bool claimed = card_.config.pos_for_prefix;
+    const auto image = origins_.find("image_height"), rows = origins_.find("pos_for_prefix");
+    settle_positions(facts_, image == origins_.end() ? "a guess" : image->second, &card_.config);
+    VT_REQUIRE(rows == origins_.end() || claimed == card_.config.pos_for_prefix, ErrorKind::kData,
+               "%s says the class token has %s position, but the file has %lld rows of positions",
+               rows->second.c_str(), claimed ? "a" : "no", static_cast<long long>(facts_.pos_rows));
+  }
+
+  // A name stays only while the model is what the name says, apart from its head and image size.
+  void settle_name() {
+    VitConfig& c = card_.config;
+    if (c.arch.empty()) return;
+    for (const ZooEntry& entry : zoo()) {
+      const VitConfig& row = entry.config;
+      if (row.arch == c.arch && row.width == c.width && row.depth == c.depth && row.heads == c.heads &&
+          row.mlp == c.mlp && row.patch == c.patch && row.registers == c.registers && row.pool == c.pool)
+        return;
+    }
+    c.arch.clear();
+    origins_.erase("arch");
+  }
+
+  void settle_pictures() {
+    if (!origins_.contains("preprocess")) {
+      card_.preprocess = *dialect_preprocess(card_.dialect, card_.config);
+      origins_["preprocess"] = std::string(enum_name(card_.dialect)) + "'s habit";
+    }
+  }
+
+  void tell() {
+    const Json model = to_json(card_.config);
+    for (const char* field :
+         {"arch", "norm_eps", "gelu", "pos_resize", "heads", "image_height", "image_width"})
+      if (const auto at = origins_.find(field); at != origins_.end())
+        card_.notes.push_back(strf("%s %s: %s", field, model[field].dump().c_str(), at->second.c_str()));
+    card_.notes.push_back("preprocessing: " + origins_["preprocess"]);
+  }
+
+  const TensorSource& source_;
+  const OpenOptions& options_;
+  Facts facts_;
+  ModelCard card_;
+  std::map<std::string, std::string> origins_;  // who set a field, and "preprocess"
+};
+
+}  // namespace
+
+ModelCard make_card(const std::string& path, const TensorSource& source, const Binding& binding,
+                    const OpenOptions& options) {
+  return CardMaker(source, binding, options).make(path);
+}
+
+}  // namespace vitrail

@@ -1,0 +1,24 @@
+// Puts a model's card together: what the tensors say, what the config files claim, what the dialect always
+// does, each later word overruling the guesses before it and none contradicting the tensors.
+#pragma once
+
+#include <string>
+
+#include "io/cards/claims.h"
+#include "io/dialects/infer.h"
+
+namespace vitrail {
+
+struct CardFiles {
+  std::optional<Json> config, preprocessor;
+  std::string config_name;  // as shown in messages
+};
+
+// config.json and preprocessor_config.json of a folder, or what lies beside a single file.
+CardFiles find_card_files(const std::string& path);
+
+// The card of the model as the file has it; validated and complete.
+ModelCard make_card(const std::string& path, const TensorSource& source, const Binding& binding,
+                    const OpenOptions& options);
+
+}  // namespace vitrail

@@ -1,0 +1,46 @@
+#include <filesystem>
+
+#include "base/file.h"
+#include "io/cards/card.h"
+
+namespace vitrail {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+std::optional<Json> read_json(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  return with_context(path.string(), [&] {
+    Json json = parse_json(read_file(path.string(), kMaxConfigBytes), path.filename().string());
+    VT_REQUIRE(json.is_object(), ErrorKind::kConfig, "expected a JSON object");
+    return std::optional(std::move(json));
+  });
+}
+
+// The names transformers and timm give their files: these belong with the config.json beside them.
+bool is_standard_name(const std::string& name) {
+  return name == "model.safetensors" || name == "pytorch_model.bin" || name == "model.safetensors.index.json";
+}
+
+}  // namespace
+
+CardFiles find_card_files(const std::string& path) {
+  const fs::path at(path);
+  std::error_code error;
+  const bool folder = fs::is_directory(at, error);
+  if (!folder)
+    for (const fs::path& sidecar : {fs::path(path + ".json"), fs::path(at).replace_extension(".json")})
+      if (sidecar != at)
+        if (auto config = read_json(sidecar))
+          return {std::move(config), std::nullopt, sidecar.filename().string()};
+  if (!folder && !is_standard_name(at.filename().string())) return {};
+  const fs::path home = folder ? at : at.parent_path();
+  CardFiles files{read_json(home / "config.json"), std::nullopt, "config.json"};
+  if (files.config) files.preprocessor = read_json(home / "preprocessor_config.json");
+  return files;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,50 @@
+// What a config file says about a model, before it is held against the tensors. One reader per kind of
+// config: Vitrail's own block, Hugging Face's, timm's, an architecture's name, a dialect's habits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "io/model_files.h"
+
+namespace vitrail {
+
+struct Claims {
+  std::string origin;           // shown in notes and errors: "config.json"
+  Json model = Json::object();  // fields of VitConfig by name
+  std::optional<PreprocessConfig> preprocess;
+  std::vector<std::string> labels;
+  std::vector<std::string> notes;
+};
+
+// Vitrail's own: {"vitrail": {"model": {...}, "preprocess": {...}}, "id2label": {...}}.
+Claims vitrail_claims(const Json& root, const std::string& origin);
+Json vitrail_block(const ModelCard& card);
+
+// Hugging Face's config.json and, where there is one, preprocessor_config.json.
+Claims hf_claims(const Json& config, const Json* preprocessor);
+
+// timm's hub config.json: architecture, pretrained_cfg, model_args.
+Claims timm_claims(const Json& config);
+
+// A zoo row; its numerics belong to it only in timm's own dialect.
+Claims architecture_claims(const std::string& name, Dialect dialect);
+
+// What every model of the dialect has in common: epsilon, GELU, position rule.
+Claims dialect_claims(Dialect dialect);
+
+// The preprocessing that torchvision and google files share; nothing for the others.
+std::optional<PreprocessConfig> dialect_preprocess(Dialect dialect, const VitConfig& config);
+
+// id2label as a list; empty when absent or when it holds only the names transformers makes up.
+std::vector<std::string> read_labels(const Json& root, const std::string& origin);
+
+// The same picture treatment for another input size.
+PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width);
+
+// Throws Error(kConfig) naming the rule broken.
+void validate(const PreprocessConfig& preprocess, const VitConfig& config);
+
+}  // namespace vitrail

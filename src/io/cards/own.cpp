@@ -1,0 +1,95 @@
+#include "base/error.h"
+#include "io/cards/claims.h"
+#include "io/config_json.h"
+#include "models/zoo.h"
+
+namespace vitrail {
+
+Claims vitrail_claims(const Json& root, const std::string& origin) {
+  const Json* block = json_find(root, "vitrail");
+  VT_REQUIRE(block, ErrorKind::kConfig, "%s: no \"vitrail\" block", origin.c_str());
+  Claims claims{.origin = origin + " (vitrail)"};
+  if (!block->is_object()) wrong_type(origin, "vitrail", *block, "an object");
+  for (const auto& [key, value] : block->items())
+    VT_REQUIRE(key == "model" || key == "preprocess", ErrorKind::kConfig,
+               "%s: unknown key '%s' in vitrail; expected model or preprocess", origin.c_str(), key.c_str());
+  if (const Json* model = json_find(*block, "model")) {
+    VitConfig scratch;
+    from_json(*model, claims.origin, &scratch);
+    claims.model = *model;
+  }
+  if (const Json* preprocess = json_find(*block, "preprocess")) {
+    PreprocessConfig config;
+    from_json(*preprocess, claims.origin, &config);
+    claims.preprocess = config;
+  }
+  claims.labels = read_labels(root, origin);
+  return claims;
+}
+
+Json vitrail_block(const ModelCard& card) {
+  return {{"model", to_json(card.config)}, {"preprocess", to_json(card.preprocess)}};
+}
+
+Claims architecture_claims(const std::string& name, Dialect dialect) {
+  const ZooEntry& entry = find_architecture(name);
+  Claims claims{.origin = "architecture " + entry.config.arch, .model = to_json(entry.config)};
+  claims.model.erase("classes");  // heads are exchanged more often than anything else
+  if (entry.config.class_token) claims.model.erase("pool");
+  if (dialect != Dialect::kTimm)
+    for (const char* field : {"norm_eps", "gelu", "pos_resize"}) claims.model.erase(field);
+  claims.preprocess = entry.preprocess;
+  return claims;
+}
+
+std::vector<std::string> read_labels(const Json& root, const std::string& origin) {
+  const Json* table = json_find(root, "id2label");
+  if (!table) return {};
+  if (!table->is_object()) wrong_type(origin, "id2label", *table, "an object");
+  std::vector<std::string> labels(table->size());
+  bool made_up = true;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto at = table->find(std::to_string(i));
+    VT_REQUIRE(at != table->end(), ErrorKind::kConfig, "%s: id2label has %zu entries but none for class %zu",
+               origin.c_str(), labels.size(), i);
+    labels[i] = json_string(*at, origin, "id2label");
+    made_up = made_up && labels[i] == "LABEL_" + std::to_string(i);
+  }
+  if (made_up) labels.clear();
+  return labels;
+}
+
+PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width) {
+  const int64_t before = std::min(p.height, p.width), after = std::min(height, width);
+  if (p.resize > 0 && before > 0) p.resize = (p.resize * after + before / 2) / before;
+  p.height = height;
+  p.width = width;
+  return p;
+}
+
+void validate(const PreprocessConfig& p, const VitConfig& config) {
+  constexpr int64_t kMost = 1 << 16;
+  const auto ll = [](int64_t v) { return static_cast<long long>(v); };
+  VT_REQUIRE(p.height >= 1 && p.height <= kMost && p.width >= 1 && p.width <= kMost, ErrorKind::kConfig,
+             "preprocess: a crop of %lld x %lld; each side must be between 1 and %lld", ll(p.height),
+             ll(p.width), ll(kMost));
+  VT_REQUIRE(p.resize >= 0 && p.resize <= kMost, ErrorKind::kConfig,
+             "preprocess: resize is %lld; it must be between 0 and %lld", ll(p.resize), ll(kMost));
+  VT_REQUIRE(p.resize == 0 || p.resize >= std::min(p.height, p.width), ErrorKind::kConfig,
+             "preprocess: resize to %lld is smaller than the crop of %lld x %lld", ll(p.resize), ll(p.height),
+             ll(p.width));
+  VT_REQUIRE(p.height == config.image_height && p.width == config.image_width, ErrorKind::kConfig,
+             "preprocess gives %lld x %lld pixels but the model takes %lld x %lld", ll(p.height), ll(p.width),
+             ll(config.image_height), ll(config.image_width));
+  const auto channels = static_cast<size_t>(config.channels);
+  VT_REQUIRE(p.mean.size() == channels && p.std.size() == channels, ErrorKind::kConfig,
+             "preprocess: %zu means and %zu deviations for %zu channels", p.mean.size(), p.std.size(),
+             channels);
+  for (double value : p.mean)
+    VT_REQUIRE(std::isfinite(value), ErrorKind::kConfig, "preprocess: a mean is not a finite number");
+  for (double value : p.std)
+    VT_REQUIRE(std::isfinite(value) && value > 0, ErrorKind::kConfig,
+               "preprocess: a deviation is %g; it must be positive", value);
+}
+
+}  // namespace vitrail

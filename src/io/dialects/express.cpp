@@ -1,0 +1,98 @@
+#include "io/dialects/express.h"
+
+#include "base/error.h"
+#include "io/dialects/bind.h"
+
+namespace vitrail {
+
+namespace {
+
+struct Feature {
+  const char* what;
+  bool (*present)(const VitConfig&);
+  bool timm, hf, torchvision, google;  // can hold it
+};
+constexpr Feature kFeatures[] = {
+    {"sincos2d positions", [](const VitConfig& c) { return c.pos == PosKind::kSinCos2d; }, false, false,
+     false, true},
+    {"register tokens", [](const VitConfig& c) { return c.registers > 0; }, true, false, false, false},
+    {"qk-norm", [](const VitConfig& c) { return c.qk_norm; }, true, false, false, false},
+    {"LayerScale", [](const VitConfig& c) { return c.layer_scale; }, true, false, false, false},
+    {"a distillation token", [](const VitConfig& c) { return c.distilled; }, true, true, false, false},
+    {"a MAP head", [](const VitConfig& c) { return c.pool == Pool::kMap; }, true, false, false, true},
+    {"average pooling", [](const VitConfig& c) { return c.pool == Pool::kMean; }, true, false, false, true},
+    {"average pooling beside a class token",
+     [](const VitConfig& c) { return c.pool != Pool::kCls && c.class_token; }, true, false, false, false},
+    {"a layernorm after pooling", [](const VitConfig& c) { return c.norm_place == NormPlace::kAfterPool; },
+     true, false, false, false},
+    {"a class token without a position",
+     [](const VitConfig& c) { return c.class_token && !c.pos_for_prefix && c.pos == PosKind::kLearned; },
+     true, false, false, true},
+    {"q, k and v without biases", [](const VitConfig& c) { return !c.qkv_bias; }, true, true, false, false},
+    {"pre_logits before a head", [](const VitConfig& c) { return c.pre_logits && c.classes > 0; }, true,
+     false, true, true},
+    {"pre_logits beside a distillation token", [](const VitConfig& c) { return c.pre_logits && c.distilled; },
+     true, false, false, false},
+    {"other than 3 input channels", [](const VitConfig& c) { return c.channels != 3; }, true, true, false,
+     true},
+    {"a picture that is not square", [](const VitConfig& c) { return c.image_height != c.image_width; }, true,
+     true, false, true},
+};
+
+bool holds(const Feature& feature, Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kTimm:
+      return feature.timm;
+    case Dialect::kHf:
+      return feature.hf;
+    case Dialect::kTorchvision:
+      return feature.torchvision;
+    case Dialect::kGoogle:
+      return feature.google;
+  }
+  return false;
+}
+
+// google's second form is big_vision's: positions for the patches alone.
+bool is_second_form(Dialect dialect, const VitConfig& c) {
+  if (dialect == Dialect::kHf) return c.distilled;
+  return dialect == Dialect::kGoogle && (c.pos_prefix_rows() == 0 || c.pool == Pool::kMap);
+}
+
+}  // namespace
+
+void refuse_inexpressible(Dialect dialect, const VitConfig& config) {
+  for (const Feature& feature : kFeatures)
+    if (feature.present(config) && !holds(feature, dialect))
+      throw Error(ErrorKind::kUsage,
+                  strf("the %s dialect has no place for %s", enum_name(dialect), feature.what),
+                  dialect == Dialect::kTimm ? "" : "the timm dialect");
+}
+
+WrittenForm written_form(Dialect dialect, const VitConfig& config) {
+  const DialectTable& table = dialect_table(dialect);
+  const bool second = is_second_form(dialect, config);
+  WrittenForm form{&table, second ? Form::kSecond : Form::kFirst, table.written_prefix[second ? 1 : 0]};
+  if (dialect == Dialect::kHf && config.classes == 0) form.prefix.clear();  // ViTModel, DeiTModel
+  return form;
+}
+
+std::vector<std::pair<std::string, const NameRow*>> rows_for(const WrittenForm& form,
+                                                             const std::string& param) {
+  std::string pattern = param;
+  int64_t block = -1;
+  if (param.starts_with("blocks.")) {
+    const size_t end = param.find('.', 7);
+    block = std::stoll(param.substr(7, end - 7));
+    pattern = "blocks.{i}" + param.substr(end);
+  }
+  std::vector<std::pair<std::string, const NameRow*>> rows;
+  for (const NameRow& row : form.table->rows) {
+    if (row.param != pattern || (row.form != Form::kAny && row.form != form.form)) continue;
+    const std::string name = row.source[0] == '@' ? form.prefix + (row.source + 1) : row.source;
+    rows.emplace_back(with_block(name.c_str(), block), &row);
+  }
+  return rows;
+}
+
+}  // namespace vitrail

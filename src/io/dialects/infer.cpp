@@ -1,0 +1,211 @@
+#include "io/dialects/infer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/dialects/layout.h"
+
+namespace vitrail {
+
+namespace {
+
+long long ll(int64_t value) {
+  return static_cast<long long>(value);
+}
+
+std::string shape_text(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+// The tensor's shape without the leading block dim of a stacked one.
+std::vector<int64_t> own_shape(const Piece& piece, const TensorSource& source) {
+  std::vector<int64_t> shape = source.tensors()[piece.tensor].shape;
+  if (piece.slice >= 0) shape.erase(shape.begin());
+  return shape;
+}
+
+struct Extent {
+  int64_t value;
+  size_t tensor;  // where it was first seen
+};
+
+// The extents of the named dims, each seen in many tensors and the same in all.
+class Extents {
+ public:
+  explicit Extents(const TensorSource& source) : source_(source) {}
+
+  void see(const Piece& piece) {
+    const TensorInfo& tensor = source_.tensors()[piece.tensor];
+    const std::vector<int64_t> shape = own_shape(piece, source_);
+    const std::vector<std::string> groups = layout_groups(piece.row->layout);
+    VT_REQUIRE(shape.size() == groups.size(), ErrorKind::kData, "%s has shape %s; expected %zu dims",
+               quoted(tensor.name).c_str(), shape_text(shape).c_str(), groups.size());
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (groups[i].size() == 1 && groups[i] != "1" && groups[i] != "S")
+        note(groups[i][0], shape[i], piece.tensor);
+  }
+
+  int64_t get(char letter) const {
+    const auto at = seen_.find(letter);
+    return at == seen_.end() ? 0 : at->second.value;
+  }
+
+ private:
+  void note(char letter, int64_t value, size_t tensor) {
+    const auto [at, fresh] = seen_.insert({letter, {value, tensor}});
+    VT_REQUIRE(fresh || at->second.value == value, ErrorKind::kData,
+               "tensors contradict each other: %s %s and %s %s",
+               quoted(source_.tensors()[at->second.tensor].name).c_str(),
+               shape_text(source_.tensors()[at->second.tensor].shape).c_str(),
+               quoted(source_.tensors()[tensor].name).c_str(),
+               shape_text(source_.tensors()[tensor].shape).c_str());
+  }
+
+  const TensorSource& source_;
+  std::map<char, Extent> seen_;
+};
+
+std::optional<int64_t> square_side(int64_t cells) {
+  if (cells < 1) return std::nullopt;
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(cells))));
+  return side * side == cells ? std::optional(side) : std::nullopt;
+}
+
+// A square grid is the guess until a config says otherwise.
+void guess_image(Facts* facts) {
+  VitConfig& c = facts->config;
+  c.pos_for_prefix = c.registers == 0 && c.pos == PosKind::kLearned;
+  if (facts->pos_rows == 0) {
+    c.image_height = c.image_width = std::max<int64_t>(224 / c.patch, 1) * c.patch;
+    return;
+  }
+  const int64_t prefix = (c.class_token ? 1 : 0) + (c.distilled ? 1 : 0);
+  for (int64_t rows : {prefix, int64_t{0}})
+    if (const auto side = square_side(facts->pos_rows - rows)) {
+      c.image_height = c.image_width = *side * c.patch;
+      if (prefix > 0) c.pos_for_prefix = rows > 0;
+      return;
+    }
+  facts->square = false;
+  c.image_height = c.image_width = c.patch;
+}
+
+void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
+  VitConfig& c = facts->config;
+  c.depth = b.depth;
+  c.class_token = b.has("cls_token");
+  c.distilled = b.has("dist_token");
+  if (const auto reg = b.pieces.find("reg_token"); reg != b.pieces.end()) {
+    const auto shape = own_shape(reg->second[0], source);
+    c.registers = shape.size() == 3 ? shape[1] : 0;
+  }
+  c.pos = b.has("pos_embed") ? PosKind::kLearned : PosKind::kSinCos2d;
+  c.qkv_bias = b.has("blocks.0.attn.qkv.bias");
+  c.qk_norm = b.has("blocks.0.attn.q_norm.weight");
+  c.layer_scale = b.has("blocks.0.ls1.gamma");
+  c.pre_logits = b.has("pre_logits.fc.weight");
+  c.norm_place = b.has("fc_norm.weight") ? NormPlace::kAfterPool : NormPlace::kBeforePool;
+  c.pool = b.has("attn_pool.latent") ? Pool::kMap : c.class_token ? Pool::kCls : Pool::kMean;
+  VT_REQUIRE(!(b.has("fc_norm.weight") && b.has("norm.weight")), ErrorKind::kData,
+             "the model has a layernorm both before and after pooling; only one of them is supported");
+  VT_REQUIRE(!c.distilled || !b.has("head.weight") || b.has("head_dist.weight"), ErrorKind::kData,
+             "the model has a distillation token but no head for it; only DeiT with both heads is supported");
+  facts->known = {"width",     "depth",     "mlp",      "patch",   "channels",    "classes",    "class_token",
+                  "distilled", "registers", "qkv_bias", "qk_norm", "layer_scale", "pre_logits", "norm_place"};
+  if (c.pos == PosKind::kLearned) facts->known.insert("pos");
+  if (c.pool == Pool::kMap || !c.class_token) facts->known.insert("pool");
+}
+
+}  // namespace
+
+Facts infer_facts(const Binding& binding, const TensorSource& source) {
+  Extents extents(source);
+  for (const auto& [param, pieces] : binding.pieces)
+    for (const Piece& piece : pieces) extents.see(piece);
+  Facts facts;
+  VitConfig& c = facts.config;
+  infer_parts(binding, source, &facts);
+  c.width = extents.get('D');
+  c.channels = extents.get('C');
+  c.patch = extents.get('P');
+  c.mlp = extents.get('F');
+  c.classes = extents.get('K');
+  facts.pos_rows = extents.get('N');
+  VT_REQUIRE(c.patch == extents.get('Q'), ErrorKind::kData,
+             "patches of %lld x %lld pixels; only square ones are supported", ll(c.patch),
+             ll(extents.get('Q')));
+  VT_REQUIRE(c.patch >= 1, ErrorKind::kData, "the patch embedding's kernel is empty");
+  VT_REQUIRE(c.depth >= 1 && c.mlp >= 1, ErrorKind::kData, "the file holds no transformer block");
+  if (extents.get('H') > 0) {
+    c.heads = extents.get('H');
+    facts.known.insert("heads");
+  } else if (extents.get('E') > 0 && c.width % extents.get('E') == 0) {  // qk-norm tells the head size
+    c.heads = c.width / extents.get('E');
+    facts.known.insert("heads");
+  } else {
+    c.heads = c.width % 64 == 0 ? c.width / 64 : 1;
+  }
+  guess_image(&facts);
+  return facts;
+}
+
+void settle_positions(const Facts& facts, const std::string& origin, VitConfig* config) {
+  if (facts.pos_rows == 0) return;
+  const int64_t cells = config->grid_height() * config->grid_width();
+  const int64_t prefix = (config->class_token ? 1 : 0) + (config->distilled ? 1 : 0);
+  VT_REQUIRE(
+      facts.pos_rows == cells || facts.pos_rows == cells + prefix, ErrorKind::kData,
+      "an image of %lld x %lld (%s) in patches of %lld needs %lld positions, or %lld with the class token's; "
+      "the file has %lld",
+      ll(config->image_height), ll(config->image_width), origin.c_str(), ll(config->patch), ll(cells),
+      ll(cells + prefix), ll(facts.pos_rows));
+  if (prefix > 0) config->pos_for_prefix = facts.pos_rows == cells + prefix;
+}
+
+void check_complete(const VitConfig& config, const Binding& binding, const TensorSource& source) {
+  std::vector<std::string> missing;
+  size_t used = 0;
+  for (const ParamSpec& spec : vit_params(config)) {
+    const auto at = binding.pieces.find(spec.name);
+    if (at == binding.pieces.end()) {
+      missing.push_back(spec.name);
+      continue;
+    }
+    ++used;
+    size_t parts = 0;
+    for (const Piece& piece : at->second) {
+      const TensorInfo& tensor = source.tensors()[piece.tensor];
+      const std::vector<int64_t> expected = stored_shape(piece.row->layout, spec.shape),
+                                 found = own_shape(piece, source);
+      VT_REQUIRE(expected == found, ErrorKind::kData, "%s has shape %s; %s needs %s",
+                 quoted(tensor.name).c_str(), shape_text(found).c_str(), spec.name.c_str(),
+                 shape_text(expected).c_str());
+      VT_REQUIRE(is_float(tensor.dtype), ErrorKind::kData, "%s holds %s; expected floating point numbers",
+                 quoted(tensor.name).c_str(), to_string(tensor.dtype));
+      const bool whole =
+          !spec.shape.has('T') || std::string_view(piece.row->layout).find('T') != std::string::npos;
+      parts += whole ? static_cast<size_t>(spec.shape.has('T') ? spec.shape.local('T') : 1) : 1;
+    }
+    if (parts != static_cast<size_t>(spec.shape.has('T') ? spec.shape.local('T') : 1))
+      missing.push_back("a part of " + spec.name);
+  }
+  if (!missing.empty()) {
+    std::string names;
+    for (size_t i = 0; i < std::min<size_t>(missing.size(), 5); ++i) names += (i ? ", " : "") + missing[i];
+    if (missing.size() > 5) names += strf(" and %zu more", missing.size() - 5);
+    throw Error(ErrorKind::kData, "the file lacks " + names, "vitrail inspect shows what it holds");
+  }
+  if (used == binding.pieces.size()) return;
+  std::set<std::string> wanted;
+  for (const ParamSpec& spec : vit_params(config)) wanted.insert(spec.name);
+  for (const auto& [param, pieces] : binding.pieces)
+    VT_REQUIRE(wanted.contains(param), ErrorKind::kData,
+               "%s (%s) is not part of the architecture the config describes",
+               quoted(source.tensors()[pieces[0].tensor].name).c_str(), param.c_str());
+}
+
+}  // namespace vitrail

@@ -1,0 +1,78 @@
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "io/model_files.h"
+#include "io/npz.h"
+#include "io/safetensors.h"
+#include "io/torch_file.h"
+
+namespace vitrail {
+
+namespace {
+
+// Files that are recognised by how they begin, and refused by name.
+struct RefusedRow {
+  std::string_view magic, what, hint;
+};
+constexpr RefusedRow kRefused[] = {
+    {"version https://git-lfs", "a Git LFS pointer, not the weights themselves",
+     "run git lfs pull in its folder"},
+    {"\x80\x02\x8a\x0a", "a torch file in the form before version 1.6",
+     "in Python: torch.save(torch.load(FILE, weights_only=True), NEW_FILE)"},
+    {"\x93NUMPY", "a single numpy array, expected an .npz of named arrays", "np.savez it under its name"},
+    {"\x89HDF", "an HDF5 file, which is not read", "convert it to safetensors"},
+    {"GGUF", "a GGUF file, which is not read", "take the safetensors form of the model"},
+    {"\x1f\x8b", "compressed by gzip", "gunzip it first"},
+    {"<!DOCTYPE", "a web page, probably a failed download", "fetch it again"},
+    {"<html", "a web page, probably a failed download", "fetch it again"},
+};
+constexpr std::string_view kZip = "PK\x03\x04", kEmptyZip = "PK\x05\x06";
+constexpr size_t kMagicBytes = 32;
+
+std::unique_ptr<TensorSource> open_zip(std::shared_ptr<const ByteSource> bytes) {
+  const std::string name = bytes->name();
+  auto zip = with_context(name, [&] { return std::make_unique<ZipReader>(std::move(bytes)); });
+  return looks_like_torch(*zip) ? open_torch(std::move(zip), name) : open_npz(std::move(zip), name);
+}
+
+std::unique_ptr<TensorSource> open_file(const std::string& path) {
+  auto bytes = std::make_shared<RandomAccessFile>(path);
+  char start[kMagicBytes] = {};
+  const auto length = static_cast<size_t>(std::min<uint64_t>(bytes->size(), sizeof start));
+  bytes->read_at(0, std::as_writable_bytes(std::span(start)).first(length));
+  const std::string_view magic(start, length);
+  for (const RefusedRow& row : kRefused)
+    if (magic.starts_with(row.magic))
+      throw Error(ErrorKind::kData, strf("%s is %s", path.c_str(), std::string(row.what).c_str()),
+                  std::string(row.hint));
+  if (magic.starts_with(kZip) || magic.starts_with(kEmptyZip)) return open_zip(std::move(bytes));
+  if (magic.size() > 8 && magic[8] == '{') return open_safetensors(std::move(bytes));
+  if (magic.starts_with('{')) return open_sharded_safetensors(path);
+  throw Error(ErrorKind::kData,
+              strf("%s begins with %s: neither safetensors, npz nor a torch file", path.c_str(),
+                   quoted(magic.substr(0, 8)).c_str()),
+              "check that the download is complete and is a weight file");
+}
+
+std::unique_ptr<TensorSource> open_folder(const std::string& path) {
+  constexpr const char* kNames[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"};
+  for (const char* name : kNames) {
+    const auto file = std::filesystem::path(path) / name;
+    std::error_code ignored;
+    if (std::filesystem::exists(file, ignored)) return open_file(file.string());
+  }
+  throw Error(
+      ErrorKind::kData,
+      strf("%s holds no model.safetensors, model.safetensors.index.json or pytorch_model.bin", path.c_str()),
+      "give the weight file itself");
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> open_tensors(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? open_folder(path) : open_file(path);
+}
+
+}  // namespace vitrail

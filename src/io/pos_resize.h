@@ -1,0 +1,25 @@
+// Resizes a table of position embeddings to another patch grid by one of the four published rules. Used
+// when a model is opened at another image size than its file's. Knows grids and rows, no files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "models/vit_config.h"
+
+namespace vitrail {
+
+struct PosGrid {
+  int64_t height = 0, width = 0;
+  int64_t cells() const { return height * width; }
+  bool operator==(const PosGrid&) const = default;
+};
+
+// `source` holds prefix rows (copied, never resized) and then from.cells() rows of `dim` values, row by
+// row of the grid; `target` the same with to.cells().
+//   timm: bicubic (a = -0.5), antialiased; hf: bicubic (a = -0.75), half-pixel centres;
+//   torchvision: bicubic (a = -0.75), corners aligned; jax: bilinear, corners aligned.
+void resize_positions(PosResize rule, std::span<const float> source, PosGrid from, std::span<float> target,
+                      PosGrid to, int64_t prefix, int64_t dim);
+
+}  // namespace vitrail

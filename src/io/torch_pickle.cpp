@@ -1,0 +1,186 @@
+#include <unordered_set>
+
+#include "io/tensor_limits.h"
+#include "io/torch_file.h"
+
+namespace vitrail {
+
+namespace {
+
+// What a name in the pickle stands for. Everything not listed is refused by the pickle reader.
+enum class Meaning { kDict, kTensor, kParameter, kStorage, kInert };
+
+struct NameRow {
+  std::string_view name;
+  Meaning meaning;
+  DType dtype = DType::kF32;  // of a storage
+};
+constexpr NameRow kNames[] = {
+    {"collections.OrderedDict", Meaning::kDict},
+    {"torch._utils._rebuild_tensor_v2", Meaning::kTensor},
+    {"torch._utils._rebuild_tensor", Meaning::kTensor},
+    {"torch._utils._rebuild_parameter", Meaning::kParameter},
+    {"torch.DoubleStorage", Meaning::kStorage, DType::kF64},
+    {"torch.FloatStorage", Meaning::kStorage, DType::kF32},
+    {"torch.HalfStorage", Meaning::kStorage, DType::kF16},
+    {"torch.BFloat16Storage", Meaning::kStorage, DType::kBF16},
+    {"torch.LongStorage", Meaning::kStorage, DType::kI64},
+    {"torch.IntStorage", Meaning::kStorage, DType::kI32},
+    {"torch.ShortStorage", Meaning::kStorage, DType::kI16},
+    {"torch.CharStorage", Meaning::kStorage, DType::kI8},
+    {"torch.ByteStorage", Meaning::kStorage, DType::kU8},
+    {"torch.BoolStorage", Meaning::kStorage, DType::kBool},
+    // What training scripts keep beside the weights; passed over unread.
+    {"argparse.Namespace", Meaning::kInert},
+    {"collections.defaultdict", Meaning::kInert},
+    {"collections.Counter", Meaning::kInert},
+    {"pathlib.PosixPath", Meaning::kInert},
+    {"torch.Size", Meaning::kInert},
+    {"torch.device", Meaning::kInert},
+    {"torch.float64", Meaning::kInert},
+    {"torch.float32", Meaning::kInert},
+    {"torch.float16", Meaning::kInert},
+    {"torch.bfloat16", Meaning::kInert},
+    {"torch.serialization._get_layout", Meaning::kInert},
+    {"numpy.dtype", Meaning::kInert},
+    {"numpy.core.multiarray.scalar", Meaning::kInert},
+    {"numpy._core.multiarray.scalar", Meaning::kInert},
+    {"_codecs.encode", Meaning::kInert},
+};
+
+// Where a state dict may lie, best first: trained weights before averaged ones.
+constexpr std::string_view kOuterKeys[] = {"model", "state_dict", "model_state_dict", "model_ema",
+                                           "state_dict_ema"};
+
+const NameRow* row_of(std::string_view name) {
+  for (const NameRow& row : kNames)
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+class StateDictReader {
+ public:
+  explicit StateDictReader(const PickleGraph& graph) : graph_(graph) {}
+
+  TorchStateDict read() const {
+    const PickleNode& root = graph_[graph_.root];
+    VT_REQUIRE(is_dict(root), ErrorKind::kData, "expected a dict of tensors at the top of the pickle");
+    for (const std::string_view key : kOuterKeys) {
+      const PickleNode* inner = member(root, key);
+      if (inner && is_dict(*inner) && has_tensor(*inner)) return {std::string(key), tensors_of(*inner)};
+    }
+    VT_REQUIRE(
+        has_tensor(root), ErrorKind::kData,
+        "no tensors at the top, nor under model, state_dict, model_state_dict, model_ema or state_dict_ema");
+    return {"", tensors_of(root)};
+  }
+
+ private:
+  bool is_call_of(const PickleNode& node, Meaning meaning) const {
+    return node.kind == PickleKind::kCall && row_of(graph_[node.callee].text)->meaning == meaning;
+  }
+  bool is_dict(const PickleNode& node) const {
+    if (node.kind == PickleKind::kDict) return true;
+    if (!is_call_of(node, Meaning::kDict)) return false;
+    VT_REQUIRE(graph_[node.argument].items.empty(), ErrorKind::kData, "an OrderedDict made from a list");
+    return true;
+  }
+  bool has_tensor(const PickleNode& dict) const {
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2)
+      if (tensor_call(graph_[dict.items[i + 1]])) return true;
+    return false;
+  }
+  const PickleNode* member(const PickleNode& dict, std::string_view key) const {
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const PickleNode& name = graph_[dict.items[i]];
+      if (name.kind == PickleKind::kString && name.text == key) return &graph_[dict.items[i + 1]];
+    }
+    return nullptr;
+  }
+
+  // The tensor behind a value: itself, or what a Parameter wraps; nothing for other values.
+  const PickleNode* tensor_call(const PickleNode& value) const {
+    if (is_call_of(value, Meaning::kTensor)) return &value;
+    if (!is_call_of(value, Meaning::kParameter)) return nullptr;
+    const PickleNode& arguments = graph_[value.argument];
+    VT_REQUIRE(!arguments.items.empty(), ErrorKind::kData, "a Parameter without a tensor");
+    const PickleNode& inner = graph_[arguments.items[0]];
+    VT_REQUIRE(is_call_of(inner, Meaning::kTensor), ErrorKind::kData, "a Parameter of what is not a tensor");
+    return &inner;
+  }
+
+  std::vector<TorchTensor> tensors_of(const PickleNode& dict) const {
+    std::vector<TorchTensor> tensors;
+    std::unordered_set<std::string_view> names;
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const PickleNode* call = tensor_call(graph_[dict.items[i + 1]]);
+      if (!call) continue;  // counters and the like
+      const PickleNode& name = graph_[dict.items[i]];
+      VT_REQUIRE(name.kind == PickleKind::kString, ErrorKind::kData, "a tensor whose name is not a text");
+      require_tensor_name(name.text);
+      VT_REQUIRE(names.insert(name.text).second, ErrorKind::kData, "two tensors are named %s",
+                 quoted(name.text).c_str());
+      VT_REQUIRE(tensors.size() < kMaxTensors, ErrorKind::kData, "more than %zu tensors", kMaxTensors);
+      tensors.push_back(
+          with_context("tensor " + quoted(name.text), [&] { return tensor_of(*call, name.text); }));
+    }
+    return tensors;
+  }
+
+  // _rebuild_tensor_v2(storage, offset, size, stride, ...); what follows does not concern the values.
+  TorchTensor tensor_of(const PickleNode& call, const std::string& name) const {
+    const std::vector<PickleId>& arguments = graph_[call.argument].items;
+    VT_REQUIRE(arguments.size() >= 4, ErrorKind::kData,
+               "%zu arguments, expected storage, offset, size, stride", arguments.size());
+    TorchTensor tensor = storage_of(graph_[arguments[0]]);
+    tensor.name = name;
+    tensor.view.offset = static_cast<uint64_t>(integer(graph_[arguments[1]], "storage offset"));
+    tensor.view.shape = integers(graph_[arguments[2]], "size");
+    tensor.view.strides = integers(graph_[arguments[3]], "stride");
+    tensor_bytes(tensor.view.shape, tensor.dtype);  // refuses what overflows
+    tensor.view.require_within(tensor.storage_elems);
+    return tensor;
+  }
+
+  // The persistent id ("storage", torch.FloatStorage, key, location, element count).
+  TorchTensor storage_of(const PickleNode& node) const {
+    VT_REQUIRE(node.kind == PickleKind::kPersistent, ErrorKind::kData, "its first argument is not a storage");
+    const PickleNode& id = graph_[node.argument];
+    VT_REQUIRE(id.kind == PickleKind::kTuple && id.items.size() >= 5, ErrorKind::kData,
+               "a storage that is not described by five values");
+    const PickleNode &tag = graph_[id.items[0]], &type = graph_[id.items[1]], &key = graph_[id.items[2]];
+    VT_REQUIRE(tag.kind == PickleKind::kString && tag.text == "storage" && key.kind == PickleKind::kString &&
+                   type.kind == PickleKind::kGlobal && row_of(type.text)->meaning == Meaning::kStorage,
+               ErrorKind::kData, "a storage of unknown kind");
+    TorchTensor tensor;
+    tensor.storage_key = key.text;
+    tensor.dtype = row_of(type.text)->dtype;
+    tensor.storage_elems = static_cast<uint64_t>(integer(graph_[id.items[4]], "storage size"));
+    return tensor;
+  }
+
+  static int64_t integer(const PickleNode& node, const char* what) {
+    VT_REQUIRE(node.kind == PickleKind::kInt && node.integer >= 0, ErrorKind::kData,
+               "%s: expected an integer from 0 to 2^63 - 1", what);
+    return node.integer;
+  }
+  std::vector<int64_t> integers(const PickleNode& node, const char* what) const {
+    VT_REQUIRE(node.kind == PickleKind::kTuple && node.items.size() <= kMaxRank, ErrorKind::kData,
+               "%s: expected a tuple of at most %zu integers", what, kMaxRank);
+    std::vector<int64_t> values;
+    for (const PickleId item : node.items) values.push_back(integer(graph_[item], what));
+    return values;
+  }
+
+  const PickleGraph& graph_;
+};
+
+}  // namespace
+
+TorchStateDict read_torch_pickle(std::span<const std::byte> pickle) {
+  const PickleGraph graph =
+      read_pickle(pickle, [](std::string_view name) { return row_of(name) != nullptr; });
+  return StateDictReader(graph).read();
+}
+
+}  // namespace vitrail

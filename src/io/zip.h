@@ -1,0 +1,77 @@
+// A narrow zip reader and writer: what numpy and torch write (stored and deflated entries, zip64), and
+// nothing else. Used by npz and torch_file. The whole directory is checked when opened; CRC and announced
+// size are checked when an entry is read. Never extracts to disk, so entry names are only names.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+
+namespace vitrail {
+
+struct ZipEntry {
+  std::string name;
+  uint64_t size = 0;         // after inflating
+  uint64_t packed_size = 0;  // in the file; equal to size when stored
+  uint64_t data_offset = 0;
+  uint32_t crc = 0;
+  bool deflated = false;
+};
+
+struct ZipLimits {
+  uint64_t max_inflated_bytes = uint64_t{16} << 30;  // announced by all deflated entries together
+  size_t max_entries = 100'000;
+};
+
+class ZipReader {
+ public:
+  explicit ZipReader(std::shared_ptr<const ByteSource> bytes, const ZipLimits& limits = {});
+  ZipReader(const ZipReader&) = delete;
+  ZipReader& operator=(const ZipReader&) = delete;
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+  std::optional<size_t> find(std::string_view name) const;
+
+  // The first min(size, target.size()) bytes of an entry, without the CRC check; returns how many.
+  size_t peek(size_t index, std::span<std::byte> target) const;
+
+  // A whole entry, its first head.size() bytes apart from the rest; together they have the entry's size.
+  void read(size_t index, std::span<std::byte> head, std::span<std::byte> body) const;
+
+ private:
+  std::shared_ptr<const ByteSource> bytes_;
+  std::vector<ZipEntry> entries_;  // in directory order
+  std::unordered_map<std::string_view, size_t> by_name_;
+};
+
+// Writes stored entries one after the other into a file the caller commits.
+class ZipWriter {
+ public:
+  // Numbers from `zip64_from` on go to 64-bit fields; tests lower it to have them without 4 GiB.
+  explicit ZipWriter(AtomicFile& file, uint64_t zip64_from = 0xFFFFFFFF)
+      : file_(file), zip64_from_(zip64_from) {}
+
+  void add(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> body);
+  void finish();
+
+ private:
+  struct Written {
+    std::string name;
+    uint64_t size, offset;
+    uint32_t crc;
+  };
+  std::string directory_record(const Written& entry) const;
+
+  AtomicFile& file_;
+  uint64_t zip64_from_;
+  std::vector<Written> written_;
+};
+
+}  // namespace vitrail

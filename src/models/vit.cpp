@@ -1,0 +1,197 @@
+#include "models/vit.h"
+
+#include <map>
+
+#include "graph/builder.h"
+#include "models/vit_params.h"
+#include "ops/add.h"
+#include "ops/attention.h"
+#include "ops/average.h"
+#include "ops/bias.h"
+#include "ops/concat_tokens.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/pool_tokens.h"
+#include "ops/qk_norm.h"
+#include "ops/scale.h"
+#include "ops/sincos_positions.h"
+#include "ops/softmax.h"
+#include "ops/tanh.h"
+
+namespace vitrail {
+
+namespace {
+
+class VitRecorder {
+ public:
+  VitRecorder(const VitConfig& config, const VitRecordOptions& options) : c_(config), options_(options) {
+    for (ParamSpec& spec : vit_params(config)) shapes_.emplace(std::move(spec.name), std::move(spec.shape));
+  }
+
+  Program record() {
+    ValueId x = embed();
+    note("embed", x);
+    for (int64_t i = 0; i < c_.depth; ++i) {
+      const std::string name = "blocks." + std::to_string(i);
+      {
+        const Builder::Scope scope(b_, name);
+        x = block(x);
+      }
+      note(name, x);
+    }
+    if (c_.norm_place == NormPlace::kBeforePool) x = norm(x, "norm");
+    note("tokens", x);
+    finish_head(x);
+    return b_.finish();
+  }
+
+ private:
+  ValueId param(const std::string& name) {
+    const std::string full = b_.path(name);
+    const auto found = shapes_.find(full);
+    VT_CHECK(found != shapes_.end(), "the parameter table has no %s", full.c_str());
+    return b_.parameter(full, {options_.dtype, found->second});
+  }
+
+  void note(const std::string& name, ValueId value) {
+    if (options_.layers) b_.output(name, value);
+  }
+
+  ValueId norm(ValueId x, const std::string& name) {
+    return b_.add(std::make_shared<LayernormOp>(c_.norm_eps),
+                  {x, param(name + ".weight"), param(name + ".bias")}, name);
+  }
+
+  ValueId linear(ValueId x, const std::string& name, bool bias = true) {
+    ValueId y = b_.add(std::make_shared<LinearOp>(), {x, param(name + ".weight")}, name);
+    if (bias) y = b_.add(std::make_shared<BiasOp>(), {y, param(name + ".bias")}, name + ".bias");
+    return y;
+  }
+
+  ValueId embed() {
+    const ValueId pictures = b_.input(
+        "pictures",
+        {options_.dtype,
+         {{'B', options_.batch}, {'C', c_.channels}, {'Y', c_.image_height}, {'X', c_.image_width}}});
+    ValueId x =
+        b_.add(std::make_shared<PatchEmbedOp>(), {pictures, param("patch_embed.proj.weight")}, "patch_embed");
+    x = b_.add(std::make_shared<BiasOp>(), {x, param("patch_embed.proj.bias")}, "patch_embed.bias");
+    // A position table with rows for the class token is added after that token has joined, else before.
+    if (c_.pos_for_prefix) return add_positions(add_prefix(x));
+    return add_prefix(add_positions(x));
+  }
+
+  ValueId add_prefix(ValueId x) {
+    std::vector<ValueId> parts;
+    if (c_.class_token) parts.push_back(param("cls_token"));
+    if (c_.distilled) parts.push_back(param("dist_token"));
+    if (c_.registers > 0) parts.push_back(param("reg_token"));
+    if (parts.empty()) return x;
+    parts.push_back(x);
+    return b_.add(std::make_shared<ConcatTokensOp>(), parts, "tokens");
+  }
+
+  ValueId add_positions(ValueId x) {
+    const ValueId table = c_.pos == PosKind::kLearned
+                              ? param("pos_embed")
+                              : b_.add(std::make_shared<SincosPositionsOp>(c_.grid_height(), c_.grid_width(),
+                                                                           c_.width, options_.dtype),
+                                       {}, "positions");
+    return b_.add(std::make_shared<BiasOp>(), {x, table}, "pos_embed");
+  }
+
+  ValueId block(ValueId x) {
+    x = residual(x, attend(norm(x, "norm1")), "ls1", "attn.residual");
+    return residual(x, mlp(norm(x, "norm2")), "ls2", "mlp.residual");
+  }
+
+  ValueId residual(ValueId x, ValueId branch, const std::string& scale, const std::string& name) {
+    if (c_.layer_scale)
+      branch = b_.add(std::make_shared<ScaleOp>(), {branch, param(scale + ".gamma")}, scale);
+    return b_.add(std::make_shared<AddOp>(), {x, branch}, name);
+  }
+
+  ValueId attend(ValueId x) {
+    const Builder::Scope scope(b_, "attn");
+    ValueId qkv = linear(x, "qkv", c_.qkv_bias);
+    if (c_.qk_norm)
+      qkv = b_.add(
+          std::make_shared<QkNormOp>(c_.norm_eps),
+          {qkv, param("q_norm.weight"), param("q_norm.bias"), param("k_norm.weight"), param("k_norm.bias")},
+          "qk_norm");
+    if (options_.attention) {
+      const std::string block_name = b_.path("").substr(0, b_.path("").size() - std::string("attn.").size());
+      b_.output(block_name + "attention", b_.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
+    }
+    return linear(b_.add(std::make_shared<AttentionOp>(), {qkv}, "softmax"), "proj");
+  }
+
+  ValueId mlp(ValueId x) {
+    const Builder::Scope scope(b_, "mlp");
+    const ValueId hidden =
+        b_.add(std::make_shared<GeluOp>(c_.gelu == GeluKind::kTanh), {linear(x, "fc1")}, "gelu");
+    return linear(hidden, "fc2");
+  }
+
+  // Multihead attention pooling: a learned probe asks all patches, then an MLP with a residual.
+  ValueId map_pool(ValueId x) {
+    const Builder::Scope scope(b_, "attn_pool");
+    if (c_.prefix_tokens() > 0) x = b_.add(std::make_shared<DropTokensOp>(c_.prefix_tokens()), {x}, "patches");
+    const ValueId q = linear(param("latent"), "q");
+    const ValueId kv = linear(x, "kv");
+    ValueId y = linear(b_.add(std::make_shared<AttentionOp>(), {q, kv}, "softmax"), "proj");
+    y = b_.add(std::make_shared<AddOp>(), {y, mlp(norm(y, "norm"))}, "residual");
+    return b_.add(std::make_shared<SelectTokenOp>(0), {y}, "select");
+  }
+
+  ValueId select(ValueId x, int64_t index) {
+    return b_.add(std::make_shared<SelectTokenOp>(index), {x}, index == 0 ? "class" : "distillation");
+  }
+
+  ValueId pool(ValueId x) {
+    switch (c_.pool) {
+      case Pool::kCls:
+        return select(x, 0);
+      case Pool::kMean:
+        return b_.add(std::make_shared<MeanTokensOp>(c_.prefix_tokens()), {x}, "mean");
+      case Pool::kMap:
+        return map_pool(x);
+    }
+    throw Error(ErrorKind::kInternal, "unknown pooling");
+  }
+
+  void finish_head(ValueId tokens) {
+    ValueId pooled = pool(tokens);
+    const ValueId other = c_.distilled ? select(tokens, 1) : -1;
+    if (c_.norm_place == NormPlace::kAfterPool) pooled = norm(pooled, "fc_norm");
+    if (c_.pre_logits)
+      pooled = b_.add(std::make_shared<TanhOp>(), {linear(pooled, "pre_logits.fc")}, "pre_logits.tanh");
+    if (options_.features || c_.classes == 0)
+      b_.output("features",
+                c_.distilled ? b_.add(std::make_shared<AverageOp>(), {pooled, other}, "features") : pooled);
+    if (c_.classes == 0) return;
+    ValueId logits = linear(pooled, "head");
+    if (c_.distilled)
+      logits = b_.add(std::make_shared<AverageOp>(), {logits, linear(other, "head_dist")}, "logits");
+    b_.output("logits", logits);
+    if (options_.probabilities) b_.output("probs", b_.add(std::make_shared<SoftmaxOp>(), {logits}, "probs"));
+  }
+
+  const VitConfig& c_;
+  VitRecordOptions options_;
+  std::map<std::string, Shape> shapes_;
+  Builder b_;
+};
+
+}  // namespace
+
+Program record_vit(const VitConfig& config, const VitRecordOptions& options) {
+  validate(config);
+  VT_REQUIRE(options.batch >= 1 && options.batch <= 1 << 20, ErrorKind::kConfig,
+             "batch %lld is not between 1 and %d", static_cast<long long>(options.batch), 1 << 20);
+  return VitRecorder(config, options).record();
+}
+
+}  // namespace vitrail

@@ -1,0 +1,16 @@
+// Elementwise sum of two values of one shape: the residual connection.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class AddOp : public Op {
+ public:
+  std::string_view kind() const override { return "add"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"", true}; }
+  int in_place_input() const override { return 0; }
+};
+
+}  // namespace vitrail

@@ -1,0 +1,70 @@
+#include "ops/attention.h"
+
+#include "ops/expect.h"
+
+namespace vitrail {
+
+namespace {
+AttentionStrides packed_part(int64_t parts, int64_t part, int64_t rows, int64_t heads, int64_t head_size) {
+  const int64_t width = heads * head_size;
+  return {part * width, rows * parts * width, parts * width, head_size};
+}
+
+void expect_packed(const Op& op, const Shape& shape, int64_t parts) {
+  expect_last(op, shape, 'E');
+  VT_CHECK(shape.rank() == 5 && shape.local('T') == parts, "%s: expected %lld packed parts, found %s",
+           std::string(op.kind()).c_str(), static_cast<long long>(parts), to_string(shape).c_str());
+}
+}  // namespace
+
+std::vector<TensorDesc> AttentionOp::infer(DescSpan ins) const {
+  if (ins.size() == 1) {
+    const Shape& qkv = ins[0].shape;
+    expect_packed(*this, qkv, 3);
+    return {{ins[0].dtype, {qkv[0], qkv[1], qkv[3], qkv[4]}}};
+  }
+  expect_inputs(*this, ins, 2);
+  const Shape &q = ins[0].shape, &kv = ins[1].shape;
+  expect_packed(*this, kv, 2);
+  expect_suffix(*this, q, {kv[3], kv[4]});
+  return {{ins[0].dtype, {kv[0], q[0], q[1], q[2]}}};
+}
+
+AttentionGeometry attention_geometry(DescSpan ins) {
+  const Shape& last = ins.back().shape;
+  const int64_t rows = last[1].local, parts = last[2].local, heads = last[3].local, size = last[4].local;
+  AttentionGeometry g{.batch = last[0].local,
+                      .heads = heads,
+                      .queries = rows,
+                      .keys = rows,
+                      .head_size = size,
+                      .q = packed_part(parts, 0, rows, heads, size),
+                      .k = packed_part(parts, parts - 2, rows, heads, size),
+                      .v = packed_part(parts, parts - 1, rows, heads, size),
+                      .out = {}};
+  if (ins.size() == 2) {
+    g.queries = ins[0].shape[0].local;
+    g.q = {0, 0, heads * size, size};  // the same queries for every picture
+  }
+  g.out = packed_part(1, 0, g.queries, heads, size);
+  return g;
+}
+
+double AttentionOp::flops(DescSpan ins, DescSpan) const {
+  const AttentionGeometry g = attention_geometry(ins);
+  const double scores = static_cast<double>(g.batch * g.heads * g.queries) * static_cast<double>(g.keys);
+  return scores * (4.0 * static_cast<double>(g.head_size) + 5.0);
+}
+
+std::vector<TensorDesc> AttentionProbsOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  const Shape& qkv = ins[0].shape;
+  expect_packed(*this, qkv, 3);
+  return {{ins[0].dtype, {qkv[0], qkv[3], qkv[1], Dim('M', qkv[1].local)}}};
+}
+
+double AttentionProbsOp::flops(DescSpan ins, DescSpan outs) const {
+  return static_cast<double>(outs[0].elems()) * (2.0 * static_cast<double>(ins[0].shape.local('E')) + 5.0);
+}
+
+}  // namespace vitrail

@@ -1,0 +1,17 @@
+// Elementwise mean of two values: a distilled model's two heads.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class AverageOp : public Op {
+ public:
+  std::string_view kind() const override { return "average"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"", true}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  int in_place_input() const override { return 0; }
+};
+
+}  // namespace vitrail

@@ -1,0 +1,16 @@
+// x plus a parameter that lacks x's leading dims: a bias [D], or positions [N D], added to [B N D].
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class BiasOp : public Op {
+ public:
+  std::string_view kind() const override { return "bias"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  int in_place_input() const override { return 0; }
+};
+
+}  // namespace vitrail

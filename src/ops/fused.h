@@ -1,0 +1,40 @@
+// Several ops run as one: made by the fuse pass alone. It keeps its members, so a backend without a kernel
+// for the whole runs them one by one. Every member has one output; the last one's is the node's.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class FusedOp : public Op {
+ public:
+  // A member reads the node's input i (source >= 0) or the output of member ~source (source < 0).
+  struct Member {
+    OpPtr op;
+    std::vector<int> sources;
+  };
+
+  explicit FusedOp(std::vector<Member> members);
+
+  std::string_view kind() const override { return kind_; }  // "layernorm+linear+bias"
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  // Programs are fused after they are distributed: no dim of a fused node may be split.
+  DimsRule dims() const override { return {"BCDEFHKMNOPQSTXY"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  // A residual that ends the chain may be overwritten by the sum, unless the chain starts from it.
+  int in_place_input() const override;
+
+  const std::vector<Member>& members() const { return members_; }
+  // Output descriptions of every member.
+  std::vector<TensorDesc> member_outputs(DescSpan ins) const;
+  std::vector<TensorDesc> member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const;
+  // The member of this kind, or null; and the node input that member reads at position `source`.
+  const Member* find(std::string_view member_kind) const;
+
+ private:
+  std::vector<Member> members_;
+  std::string kind_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,25 @@
+// Gaussian error linear unit: x Phi(x) with the exact erf, or its tanh approximation.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class GeluOp : public Op {
+ public:
+  explicit GeluOp(bool tanh_form) : tanh_form_(tanh_form) {}
+
+  std::string_view kind() const override { return "gelu"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return tanh_form_ ? "tanh" : "erf"; }
+  int in_place_input() const override { return 0; }
+
+  bool tanh_form() const { return tanh_form_; }
+
+ private:
+  bool tanh_form_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,25 @@
+// Layernorm over D with weight and bias: inputs x [... D], weight [D], bias [D].
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class LayernormOp : public Op {
+ public:
+  explicit LayernormOp(double eps) : eps_(eps) {}
+
+  std::string_view kind() const override { return "layernorm"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"D"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  int in_place_input() const override { return 0; }
+
+  double eps() const { return eps_; }
+
+ private:
+  double eps_;
+};
+
+}  // namespace vitrail

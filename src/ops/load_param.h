@@ -1,0 +1,22 @@
+// Brings a parameter from the f32 form in which a file gives it to the form the program wants: another dtype
+// or a backend's packing. The only op of load-time programs.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class LoadParamOp : public Op {
+ public:
+  explicit LoadParamOp(TensorDesc target) : target_(std::move(target)) {}
+
+  std::string_view kind() const override { return "load_param"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+
+ private:
+  TensorDesc target_;
+};
+
+}  // namespace vitrail

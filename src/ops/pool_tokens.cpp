@@ -1,0 +1,40 @@
+#include "ops/pool_tokens.h"
+
+#include "ops/expect.h"
+
+namespace vitrail {
+
+namespace {
+// [B N D] without its token dim, the second one (N, or S after attention pooling).
+TensorDesc pooled(const TensorDesc& x) {
+  return {x.dtype, {x.shape[0], x.shape[2]}};
+}
+}  // namespace
+
+std::vector<TensorDesc> SelectTokenOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  VT_CHECK(ins[0].shape.rank() == 3 && index_ < ins[0].shape[1].local, "select_token: no token %lld in %s",
+           static_cast<long long>(index_), to_string(ins[0]).c_str());
+  return {pooled(ins[0])};
+}
+
+std::vector<TensorDesc> MeanTokensOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  VT_CHECK(ins[0].shape.rank() == 3 && first_ < ins[0].shape[1].local, "mean_tokens: no token %lld in %s",
+           static_cast<long long>(first_), to_string(ins[0]).c_str());
+  return {pooled(ins[0])};
+}
+
+double MeanTokensOp::flops(DescSpan ins, DescSpan) const {
+  return static_cast<double>(ins[0].elems());
+}
+
+std::vector<TensorDesc> DropTokensOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  const int64_t tokens = ins[0].shape.local('N');
+  VT_CHECK(first_ < tokens, "drop_tokens: no token %lld in %s", static_cast<long long>(first_),
+           to_string(ins[0]).c_str());
+  return {{ins[0].dtype, ins[0].shape.with('N', Dim('N', tokens - first_))}};
+}
+
+}  // namespace vitrail

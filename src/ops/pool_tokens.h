@@ -1,0 +1,57 @@
+// From tokens [B N D] to one vector a picture [B D]: one token, or the mean of all from `first` on; and the tokens
+// from `first` on as they are.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class SelectTokenOp : public Op {
+ public:
+  explicit SelectTokenOp(int64_t index) : index_(index) {}
+
+  std::string_view kind() const override { return "select_token"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"NS"}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+  std::string attributes() const override { return strf("index=%lld", static_cast<long long>(index_)); }
+
+  int64_t index() const { return index_; }
+
+ private:
+  int64_t index_;
+};
+
+class MeanTokensOp : public Op {
+ public:
+  explicit MeanTokensOp(int64_t first) : first_(first) {}
+
+  std::string_view kind() const override { return "mean_tokens"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"N"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
+
+  int64_t first() const { return first_; }
+
+ private:
+  int64_t first_;
+};
+
+class DropTokensOp : public Op {
+ public:
+  explicit DropTokensOp(int64_t first) : first_(first) {}
+
+  std::string_view kind() const override { return "drop_tokens"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"N"}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
+
+  int64_t first() const { return first_; }
+
+ private:
+  int64_t first_;
+};
+
+}  // namespace vitrail

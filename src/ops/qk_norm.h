@@ -1,0 +1,26 @@
+// Layernorm over E of the q and k parts of packed qkv [B N T H E]; v passes through.
+// Inputs: qkv, q weight [E], q bias [E], k weight [E], k bias [E].
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class QkNormOp : public Op {
+ public:
+  explicit QkNormOp(double eps) : eps_(eps) {}
+
+  std::string_view kind() const override { return "qk_norm"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"TE"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  int in_place_input() const override { return 0; }
+
+  double eps() const { return eps_; }
+
+ private:
+  double eps_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,131 @@
+#include "passes/fuse.h"
+
+#include <algorithm>
+
+#include "ops/fused.h"
+
+namespace vitrail {
+
+namespace {
+
+// Members that may follow a product, in the order they must come.
+constexpr std::string_view kAfter[] = {"bias", "gelu", "scale", "add"};
+
+class Fuser {
+ public:
+  Fuser(const Program& program, const FuseOptions& options)
+      : program_(program),
+        options_(options),
+        uses_(program.use_counts()),
+        group_of_(program.nodes.size(), -1) {
+    producer_.assign(program.values.size(), -1);
+    reader_.assign(program.values.size(), -1);
+    for (int i = 0; i < node_count(); ++i) {
+      for (ValueId id : program.nodes[i].outs) producer_[id] = i;
+      for (ValueId id : program.nodes[i].ins) reader_[id] = i;
+    }
+  }
+
+  Program run() {
+    for (int i = 0; i < node_count(); ++i) {
+      const std::string_view kind = program_.nodes[i].op->kind();
+      if (kind == "linear" || kind == "patch_embed") form_group(i);
+    }
+    Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
+    for (int i = 0; i < node_count(); ++i) {
+      if (group_of_[i] < 0)
+        result.nodes.push_back(program_.nodes[i]);
+      else if (groups_[group_of_[i]].members.back() == i)
+        result.nodes.push_back(fused_node(groups_[group_of_[i]]));
+    }
+    return result;
+  }
+
+ private:
+  struct Group {
+    std::vector<int> members;  // node indices in order
+    int product = 0;
+  };
+
+  int node_count() const { return static_cast<int>(program_.nodes.size()); }
+
+  // The only reader of node i's output, when nothing else needs it.
+  int only_reader(int i) const {
+    const ValueId out = program_.nodes[i].outs[0];
+    return uses_[out] == 1 && !program_.is_output(out) ? reader_[out] : -1;
+  }
+
+  void form_group(int product) {
+    Group group{{product}, product};
+    const int norm = producer_[program_.nodes[product].ins[0]];
+    if (options_.norms && norm >= 0 && program_.nodes[norm].op->kind() == "layernorm" &&
+        only_reader(norm) == product)
+      group.members.insert(group.members.begin(), norm);
+    const bool patches = program_.nodes[product].op->kind() == "patch_embed";
+    int stage = 0;
+    for (int next = only_reader(product); next >= 0; next = only_reader(next)) {
+      const int place = stage_of(next);
+      if (place < stage || group_of_[next] >= 0 || (patches && program_.nodes[next].op->kind() == "add"))
+        break;
+      if (!is_row_operand(next, group.members.back())) break;
+      group.members.push_back(next);
+      stage = place + 1;
+    }
+    if (group.members.size() < 2) return;
+    for (int member : group.members) group_of_[member] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  int stage_of(int node) const {
+    const auto at = std::find(std::begin(kAfter), std::end(kAfter), program_.nodes[node].op->kind());
+    return at == std::end(kAfter) ? -1 : static_cast<int>(at - std::begin(kAfter));
+  }
+
+  // A bias or scale must cover exactly the product's output features (a position table does not), and a
+  // residual must differ from the value it is added to.
+  bool is_row_operand(int node, int previous) const {
+    const Node& n = program_.nodes[node];
+    if (n.op->kind() == "gelu") return true;
+    const ValueId flowing = program_.nodes[previous].outs[0];
+    const ValueId other = n.ins[0] == flowing ? n.ins[1] : n.ins[0];
+    if (n.op->kind() == "add") return other != flowing;
+    if (n.ins[0] != flowing) return false;
+    const Shape& x = program_.values[flowing].desc.shape;
+    return !program_.values[other].desc.shape.has('N') && x.rank() > program_.values[other].desc.shape.rank();
+  }
+
+  Node fused_node(const Group& group) const {
+    Node node = program_.nodes[group.members.back()];
+    node.name = program_.nodes[group.product].name;
+    node.where = program_.nodes[group.product].where;
+    node.ins.clear();
+    std::vector<FusedOp::Member> members;
+    for (size_t m = 0; m < group.members.size(); ++m) {
+      const Node& member = program_.nodes[group.members[m]];
+      std::vector<int> sources;
+      for (ValueId id : member.ins) {
+        const bool flows = m > 0 && id == program_.nodes[group.members[m - 1]].outs[0];
+        if (!flows) node.ins.push_back(id);
+        sources.push_back(flows ? ~static_cast<int>(m - 1) : static_cast<int>(node.ins.size()) - 1);
+      }
+      members.push_back({member.op, std::move(sources)});
+    }
+    node.op = std::make_shared<FusedOp>(std::move(members));
+    return node;
+  }
+
+  const Program& program_;
+  FuseOptions options_;
+  std::vector<int> uses_, group_of_, producer_, reader_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+Program fuse(const Program& program, const FuseOptions& options) {
+  Program result = Fuser(program, options).run();
+  result.validate();
+  return result;
+}
+
+}  // namespace vitrail

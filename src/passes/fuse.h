@@ -1,0 +1,15 @@
+// Makes coarse nodes of neighbours: a product with the layernorm before it and the bias, gelu, scale and
+// residual after it. Runs late and alone makes fused nodes; a fused node keeps its members.
+#pragma once
+
+#include "graph/program.h"
+
+namespace vitrail {
+
+struct FuseOptions {
+  bool norms = true;  // take the layernorm before a product into it
+};
+
+Program fuse(const Program& program, const FuseOptions& options = {});
+
+}  // namespace vitrail

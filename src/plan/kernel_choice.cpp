@@ -1,0 +1,99 @@
+#include "plan/kernel_choice.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/fused.h"
+
+namespace vitrail {
+
+namespace {
+
+// A fused node for which the backend has no kernel: choose one for each member.
+NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& backend,
+                          const DeviceInfo& device) {
+  NodeChoice choice{.by_members = true};
+  const std::vector<TensorDesc> outs = fused.member_outputs(ins);
+  size_t widest = 0;
+  for (size_t m = 0; m < outs.size(); ++m) {
+    const std::vector<TensorDesc> member_ins = fused.member_inputs(m, ins, outs);
+    const NodeView view{*fused.members()[m].op, member_ins, {&outs[m], 1}};
+    const Kernel* kernel = backend.choose(view, device).kernel;
+    choice.launches.push_back({kernel, kernel->scratch_bytes(view, device)});
+    widest = std::max(widest, choice.launches.back().scratch_bytes);
+    if (m + 1 < outs.size()) choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
+  }
+  choice.scratch_bytes = choice.members_bytes + widest;
+  return choice;
+}
+
+NodeChoice choose_node(const Node& node, const Program& program, const Backend& backend,
+                       const DeviceInfo& device) {
+  const std::vector<TensorDesc> ins = program.descs(node.ins), outs = program.descs(node.outs);
+  const NodeView view{*node.op, ins, outs};
+  Choice found = backend.choose(view, device);
+  NodeChoice choice;
+  if (found.kernel) {
+    choice.launches.push_back({found.kernel, found.kernel->scratch_bytes(view, device)});
+    choice.scratch_bytes = choice.launches[0].scratch_bytes;
+  } else {
+    choice = choose_members(dynamic_cast<const FusedOp&>(*node.op), ins, backend, device);
+  }
+  choice.declined = std::move(found.declined);
+  return choice;
+}
+
+// Packs the parameter the fastest kernel of `node` wants, if that kernel then accepts the node.
+void pack_for(const Node& node, Program& program, const Backend& backend, const DeviceInfo& device,
+              const std::vector<int>& uses) {
+  const bool fused = dynamic_cast<const FusedOp*>(node.op.get()) != nullptr;
+  const std::vector<Kernel>* kernels = backend.find(fused ? "fused" : node.op->kind());
+  if (!kernels) return;
+  std::vector<TensorDesc> ins = program.descs(node.ins);
+  const std::vector<TensorDesc> outs = program.descs(node.outs);
+  for (const Kernel& kernel : *kernels) {
+    if (kernel.declines({*node.op, ins, outs}, device).empty()) return;  // content with what is there
+    const Packing packing = kernel.packing ? kernel.packing({*node.op, ins, outs}, device) : Packing{};
+    if (packing.input < 0) continue;
+    const ValueId id = node.ins[packing.input];
+    if (program.values[id].kind != ValueKind::kParameter || uses[id] != 1) continue;
+    std::vector<TensorDesc> packed = ins;
+    TensorDesc& weight = packed[packing.input];
+    weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
+    if (!kernel.declines({*node.op, packed, outs}, device).empty()) continue;
+    program.values[id].desc = weight;
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<NodeChoice> choose_kernels(const Program& program, const Backend& backend,
+                                       const DeviceInfo& device) {
+  std::vector<NodeChoice> choices;
+  choices.reserve(program.nodes.size());
+  for (const Node& node : program.nodes)
+    choices.push_back(with_context(node.name, [&] { return choose_node(node, program, backend, device); }));
+  return choices;
+}
+
+Program pack_parameters(Program program, const Backend& backend, const DeviceInfo& device) {
+  const std::vector<int> uses = program.use_counts();
+  for (const Node& node : program.nodes) pack_for(node, program, backend, device, uses);
+  return program;
+}
+
+ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device) {
+  ExecutionPlan plan{.program = pack_parameters(std::move(program), backend, device),
+                     .backend = &backend,
+                     .device = device,
+                     .choices = {},
+                     .memory = {}};
+  plan.choices = choose_kernels(plan.program, backend, device);
+  std::vector<size_t> scratch;
+  for (const NodeChoice& choice : plan.choices) scratch.push_back(choice.scratch_bytes);
+  plan.memory = plan_memory(plan.program, scratch);
+  return plan;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,44 @@
+// Which kernel runs each node of a Program on a device, why faster ones declined, and the scratch it needs.
+// Answered from descriptions alone, so it works for a device this machine lacks. Used by the executor,
+// the memory plan and `plan`/`profile` reports.
+#pragma once
+
+#include <vector>
+
+#include "backend/kernel.h"
+#include "graph/program.h"
+#include "plan/memory_plan.h"
+
+namespace vitrail {
+
+// One kernel launch: a plain node has one, a fused node without its own kernel one per member.
+struct Launch {
+  const Kernel* kernel = nullptr;
+  size_t scratch_bytes = 0;
+};
+
+struct NodeChoice {
+  std::vector<Launch> launches;
+  std::vector<std::string> declined;
+  bool by_members = false;
+  size_t members_bytes = 0;  // intermediate results between members, at the start of the node's scratch
+  size_t scratch_bytes = 0;  // in all
+};
+
+std::vector<NodeChoice> choose_kernels(const Program& program, const Backend& backend,
+                                       const DeviceInfo& device);
+
+// Gives parameters the storage order their kernels want. A parameter that several nodes read stays plain.
+Program pack_parameters(Program program, const Backend& backend, const DeviceInfo& device);
+
+// A Program ready for one device: packed, kernels chosen, memory laid out.
+struct ExecutionPlan {
+  Program program;
+  const Backend* backend = nullptr;
+  DeviceInfo device;
+  std::vector<NodeChoice> choices;
+  MemoryPlan memory;
+};
+ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device);
+
+}  // namespace vitrail

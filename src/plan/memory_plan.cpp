@@ -1,0 +1,165 @@
+#include "plan/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
+
+namespace vitrail {
+
+namespace {
+
+size_t aligned(size_t bytes) {
+  return round_up(bytes, Buffer::kAlignment);
+}
+
+// A span of bytes with a lifetime; several values that share storage are one block.
+struct Block {
+  size_t bytes = 0, offset = 0;
+  int first = 0, last = 0;
+  Category category = Category::kTransient;
+};
+
+class Planner {
+ public:
+  Planner(const Program& program, const std::vector<size_t>& scratch) : program_(program), scratch_(scratch) {
+    block_of_.assign(program.values.size(), -1);
+    find_last_uses();
+  }
+
+  MemoryPlan plan() {
+    open_inputs();
+    for (int i = 0; i < static_cast<int>(program_.nodes.size()); ++i) visit(i);
+    place_blocks();
+    return finish();
+  }
+
+ private:
+  void find_last_uses() {
+    const int end = static_cast<int>(program_.nodes.size());
+    last_use_.assign(program_.values.size(), -1);
+    for (int i = 0; i < end; ++i)
+      for (ValueId id : program_.nodes[i].ins) last_use_[id] = i;
+    for (const Output& out : program_.outputs) last_use_[out.value] = end;
+  }
+
+  void open_inputs() {
+    for (size_t id = 0; id < program_.values.size(); ++id)
+      if (program_.values[id].kind == ValueKind::kInput)
+        open_block(static_cast<ValueId>(id), 0, Category::kStaging);
+  }
+
+  void open_block(ValueId id, int node, Category category) {
+    block_of_[id] = static_cast<int>(blocks_.size());
+    blocks_.push_back(
+        {aligned(program_.values[id].desc.bytes()), 0, node, std::max(node, last_use_[id]), category});
+  }
+
+  // The block node i's first output may take over, or -1.
+  int reusable_block(int i) const {
+    const Node& node = program_.nodes[i];
+    const int input = node.op->in_place_input();
+    if (input < 0) return -1;
+    const ValueId id = node.ins[input];
+    const bool dies_here = program_.values[id].kind == ValueKind::kComputed && last_use_[id] == i &&
+                           std::count(node.ins.begin(), node.ins.end(), id) == 1;
+    const bool same_size = program_.values[id].desc.bytes() == program_.values[node.outs[0]].desc.bytes();
+    return dies_here && same_size ? block_of_[id] : -1;
+  }
+
+  void visit(int i) {
+    const Node& node = program_.nodes[i];
+    for (size_t o = 0; o < node.outs.size(); ++o) {
+      const ValueId id = node.outs[o];
+      const int reused = o == 0 ? reusable_block(i) : -1;
+      if (reused < 0) {
+        open_block(id, i, Category::kTransient);
+      } else {
+        block_of_[id] = reused;
+        blocks_[reused].last = std::max(i, last_use_[id]);
+      }
+    }
+    scratch_block_.push_back(static_cast<int>(blocks_.size()));
+    blocks_.push_back({aligned(scratch_[i]), 0, i, i, Category::kScratch});
+  }
+
+  // Largest first, each at the lowest offset free during its whole life.
+  void place_blocks() {
+    std::vector<int> order(blocks_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return blocks_[a].bytes > blocks_[b].bytes; });
+    std::vector<int> placed;
+    for (int index : order) {
+      Block& block = blocks_[index];
+      if (block.bytes == 0) continue;
+      std::vector<std::pair<size_t, size_t>> taken;
+      for (int other : placed)
+        if (blocks_[other].first <= block.last && block.first <= blocks_[other].last)
+          taken.emplace_back(blocks_[other].offset, blocks_[other].offset + blocks_[other].bytes);
+      std::sort(taken.begin(), taken.end());
+      for (const auto& [begin, end] : taken) {
+        if (block.offset + block.bytes <= begin) break;
+        block.offset = std::max(block.offset, end);
+      }
+      placed.push_back(index);
+    }
+  }
+
+  MemoryPlan finish() const {
+    MemoryPlan plan;
+    for (size_t id = 0; id < program_.values.size(); ++id) {
+      Placement placement{.bytes = program_.values[id].desc.bytes()};
+      if (program_.values[id].kind == ValueKind::kParameter) {
+        placement.persistent = true;
+        placement.category = Category::kParameters;
+        placement.offset = plan.persistent_bytes;
+        plan.persistent_bytes += aligned(placement.bytes);
+      } else if (block_of_[id] >= 0) {
+        const Block& block = blocks_[block_of_[id]];
+        placement.offset = block.offset, placement.first = block.first, placement.last = block.last;
+        placement.category = block.category;
+      } else {
+        placement.bytes = 0;
+      }
+      plan.values.push_back(placement);
+    }
+    for (size_t i = 0; i < scratch_block_.size(); ++i) {
+      const Block& block = blocks_[scratch_block_[i]];
+      plan.scratch.push_back({false, block.offset, scratch_[i], block.first, block.last, Category::kScratch});
+    }
+    measure(plan);
+    return plan;
+  }
+
+  void measure(MemoryPlan& plan) const {
+    for (const Block& block : blocks_)
+      plan.transient_bytes = std::max(plan.transient_bytes, block.offset + block.bytes);
+    const int end = static_cast<int>(program_.nodes.size());
+    for (int moment = 0; moment <= end; ++moment) {
+      std::array<size_t, kCategoryCount> alive{};
+      for (const Block& block : blocks_)
+        if (block.first <= moment && moment <= block.last)
+          alive[static_cast<size_t>(block.category)] += block.bytes;
+      const size_t total = std::accumulate(alive.begin(), alive.end(), size_t{0});
+      if (total <= plan.lower_bound_bytes) continue;
+      plan.lower_bound_bytes = total;
+      plan.by_category = alive;
+    }
+    plan.by_category[static_cast<size_t>(Category::kParameters)] = plan.persistent_bytes;
+  }
+
+  const Program& program_;
+  const std::vector<size_t>& scratch_;
+  std::vector<int> last_use_, block_of_, scratch_block_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes) {
+  VT_CHECK(scratch_bytes.size() == program.nodes.size(), "one scratch size per node is needed");
+  return Planner(program, scratch_bytes).plan();
+}
+
+}  // namespace vitrail

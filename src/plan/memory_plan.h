@@ -1,0 +1,38 @@
+// Where every value of a Program lies: one persistent arena (parameters) and one transient arena (inputs,
+// activations, outputs, scratch), from lifetimes. Made before anything is allocated; the executor allocates
+// exactly these bytes, so what is predicted is what is used. Printed by `vitrail plan`.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "graph/program.h"
+#include "tensor/buffer.h"
+
+namespace vitrail {
+
+struct Placement {
+  bool persistent = false;
+  size_t offset = 0, bytes = 0;
+  int first = 0, last = 0;  // nodes between which a transient must keep its bytes, inclusive
+  Category category = Category::kTransient;
+};
+
+struct MemoryPlan {
+  std::vector<Placement> values;   // by ValueId; values nobody reads or writes have no bytes
+  std::vector<Placement> scratch;  // by node
+  size_t persistent_bytes = 0;
+  size_t transient_bytes = 0;    // the arena: peak over time, fragmentation included
+  size_t lower_bound_bytes = 0;  // most bytes alive at once; no layout can need fewer
+  // Parameters, and what is alive at the moment of the lower bound.
+  std::array<size_t, kCategoryCount> by_category{};
+
+  size_t peak_bytes() const { return persistent_bytes + transient_bytes; }
+  size_t fragmentation_bytes() const { return transient_bytes - lower_bound_bytes; }
+};
+
+// `scratch_bytes` gives one size per node. Outputs keep their bytes to the end. An op that allows it writes
+// over an input nobody reads later.
+MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes);
+
+}  // namespace vitrail

@@ -1,0 +1,109 @@
+#include "runtime/executor.h"
+
+#include <chrono>
+
+#include "base/checked.h"
+#include "ops/fused.h"
+#include "runtime/check_node.h"
+
+namespace vitrail {
+
+Executor::Executor(const ExecutionPlan& plan, const ParamStore& params, RankContext& rank)
+    : plan_(plan),
+      params_(params),
+      rank_(rank),
+      arena_(plan.memory.transient_bytes, Category::kTransient),
+      times_(plan.program.nodes.size()) {
+  for (size_t i = 0; i < plan.program.nodes.size(); ++i) steps_.push_back(bind(i));
+}
+
+TensorView Executor::view(ValueId id) const {
+  const Placement& placement = plan_.memory.values[id];
+  if (placement.persistent) return params_.view(id);
+  return {arena_.data() + placement.offset, plan_.program.values[id].desc};
+}
+
+std::vector<Executor::Step> Executor::bind(size_t node_index) const {
+  const Node& node = plan_.program.nodes[node_index];
+  const NodeChoice& choice = plan_.choices[node_index];
+  std::vector<Step> steps;
+  if (choice.by_members) {
+    bind_members(node_index, steps);
+    return steps;
+  }
+  const Placement& scratch = plan_.memory.scratch[node_index];
+  Step step{.kernel = choice.launches[0].kernel,
+            .op = node.op.get(),
+            .ins = {},
+            .outs = {},
+            .scratch = {arena_.data() + scratch.offset, scratch.bytes}};
+  for (ValueId id : node.ins) step.ins.push_back(view(id));
+  for (ValueId id : node.outs) step.outs.push_back(view(id));
+  steps.push_back(std::move(step));
+  return steps;
+}
+
+// Members hand their results on through the front part of the node's scratch; the last writes the output.
+void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
+  const Node& node = plan_.program.nodes[node_index];
+  const NodeChoice& choice = plan_.choices[node_index];
+  const auto& fused = dynamic_cast<const FusedOp&>(*node.op);
+  const std::vector<TensorDesc> outs = fused.member_outputs(plan_.program.descs(node.ins));
+  std::byte* scratch = arena_.data() + plan_.memory.scratch[node_index].offset;
+  std::byte* next = scratch;
+  std::vector<TensorView> results;
+  for (size_t m = 0; m < outs.size(); ++m) {
+    const bool last = m + 1 == outs.size();
+    results.push_back(last ? view(node.outs[0]) : TensorView(next, outs[m]));
+    if (!last) next += round_up(outs[m].bytes(), Buffer::kAlignment);
+    Step step{.kernel = choice.launches[m].kernel,
+              .op = fused.members()[m].op.get(),
+              .ins = {},
+              .outs = {results[m]},
+              .scratch = {scratch + choice.members_bytes, choice.launches[m].scratch_bytes}};
+    for (int source : fused.members()[m].sources)
+      step.ins.push_back(source >= 0 ? view(node.ins[source]) : results[~source]);
+    steps.push_back(std::move(step));
+  }
+}
+
+TensorView Executor::input(std::string_view name) const {
+  for (size_t id = 0; id < plan_.program.values.size(); ++id)
+    if (plan_.program.values[id].kind == ValueKind::kInput && plan_.program.values[id].name == name)
+      return view(static_cast<ValueId>(id));
+  throw Error(ErrorKind::kInternal, strf("the program has no input '%s'", std::string(name).c_str()));
+}
+
+TensorView Executor::output(std::string_view name) const {
+  return view(plan_.program.output(name));
+}
+
+void Executor::run_node(size_t node) {
+  const auto start = std::chrono::steady_clock::now();
+  const Lane lane{rank_.pool, rank_.device};
+  for (const Step& step : steps_[node]) step.kernel->run({*step.op, step.ins, step.outs, step.scratch, lane});
+  times_[node].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++times_[node].runs;
+}
+
+void Executor::run() {
+  for (size_t node = 0; node < steps_.size(); ++node) run_node(node);
+}
+
+void Executor::run_checked(const ParamStore& plain_params) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Node& node = plan_.program.nodes[i];
+    NodeCheck check(node, plan_.program, rank_);
+    for (ValueId id : node.ins)
+      plan_.memory.values[id].persistent ? check.add_parameter(plain_params.view(id))
+                                         : check.add_input(view(id));
+    run_node(i);
+    check.compare(view(node.outs[0]));
+  }
+}
+
+void Executor::reset_times() {
+  times_.assign(times_.size(), {});
+}
+
+}  // namespace vitrail

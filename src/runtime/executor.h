@@ -1,0 +1,56 @@
+// Runs an execution plan for one rank: allocates the transient arena the plan asks for, binds every node to
+// its kernel and addresses once, then runs the list, timing each node. Holds no policy.
+#pragma once
+
+#include <vector>
+
+#include "plan/kernel_choice.h"
+#include "runtime/param_store.h"
+#include "runtime/rank_context.h"
+
+namespace vitrail {
+
+struct NodeTime {
+  double seconds = 0;  // summed over runs
+  int64_t runs = 0;
+};
+
+class Executor {
+ public:
+  Executor(const ExecutionPlan& plan, const ParamStore& params, RankContext& rank);
+
+  // Inputs must be filled before every run: their bytes are reused while the program runs.
+  TensorView input(std::string_view name) const;
+  TensorView output(std::string_view name) const;  // valid until the next run
+  void run();
+  // Runs each node here and, from the same inputs, on the reference backend with plain parameters; throws
+  // Error(kCheck) at the first node that differs by more than its tolerance.
+  void run_checked(const ParamStore& plain_params);
+
+  const ExecutionPlan& plan() const { return plan_; }
+  const std::vector<NodeTime>& times() const { return times_; }
+  void reset_times();
+  size_t transient_bytes() const { return arena_.bytes(); }
+
+ private:
+  // One kernel call with its addresses.
+  struct Step {
+    const Kernel* kernel;
+    const Op* op;
+    std::vector<TensorView> ins, outs;
+    std::span<std::byte> scratch;
+  };
+  TensorView view(ValueId id) const;
+  std::vector<Step> bind(size_t node) const;
+  void bind_members(size_t node, std::vector<Step>& steps) const;
+  void run_node(size_t node);
+
+  const ExecutionPlan& plan_;
+  const ParamStore& params_;
+  RankContext& rank_;
+  Buffer arena_;
+  std::vector<std::vector<Step>> steps_;  // by node
+  std::vector<NodeTime> times_;
+};
+
+}  // namespace vitrail

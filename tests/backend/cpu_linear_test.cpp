@@ -1,0 +1,254 @@
+// Products with packed weights (own kernels) and with OpenBLAS against plain loops in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backend/cpu/blas.h"
+#include "backend/cpu_test_util.h"
+#include "base/error.h"
+#include "tolerance.h"
+
+namespace vitrail {
+namespace {
+
+using namespace testing;
+
+struct Case {
+  int64_t m, n, k;
+  bool norm = false, bias = false, scale = false, residual = false;
+  Activation act = Activation::kNone;
+};
+
+// Tokens and widths of small and real models, widths around the panels of every level, K in several blocks.
+const Case kCases[] = {
+    {1, 1, 1},
+    {1, 3, 16, false, true},
+    {5, 17, 3, false, true, true, true},
+    {5, 16, 17, true, true},
+    {7, 33, 256, false, false, true},
+    {6, 65, 257, false, false, false, true},
+    {50, 64, 64, true, true, false, false, Activation::kGeluErf},
+    {65, 192, 192, false, true, true, true, Activation::kGeluTanh},
+    {65, 95, 384, true, true, true, true, Activation::kGeluErf},
+    {197, 192, 768, true, true, false, false, Activation::kGeluErf},
+    {197, 1000, 64, false, true},
+    {257, 384, 384, false, true, true, true},
+    {577, 127, 192, true, true, false, true},
+    {13, 40, 1537, false, true, false, true},
+};
+
+double activated(Activation act, double x) {
+  if (act == Activation::kGeluErf) return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+  if (act == Activation::kGeluTanh)
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  return x;
+}
+
+struct Problem {
+  Case c;
+  Floats a, w, bias, scale, residual, gamma, beta;
+  std::vector<double> want, tolerance;
+  static constexpr float kEps = 1e-6f;
+
+  explicit Problem(const Case& shape)
+      : c(shape),
+        a(random_floats(c.m * c.k, 1, 2)),
+        w(random_floats(c.n * c.k, 2, 0.2f)),
+        bias(random_floats(c.n, 3)),
+        scale(random_floats(c.n, 4)),
+        residual(random_floats(c.m * c.n, 5)),
+        gamma(random_floats(c.k, 6)),
+        beta(random_floats(c.k, 7)) {
+    std::vector<double> row(static_cast<size_t>(c.k));
+    for (int64_t i = 0; i < c.m; ++i) {
+      fill_row(i, row);
+      for (int64_t j = 0; j < c.n; ++j) add_output(i, j, row);
+    }
+  }
+
+  void fill_row(int64_t i, std::vector<double>& row) const {
+    const float* x = a.data() + i * c.k;
+    row.assign(x, x + c.k);
+    if (!c.norm) return;
+    double mean = 0, var = 0;
+    for (double v : row) mean += v / static_cast<double>(c.k);
+    for (double v : row) var += (v - mean) * (v - mean) / static_cast<double>(c.k);
+    for (size_t p = 0; p < row.size(); ++p)
+      row[p] = (row[p] - mean) / std::sqrt(var + kEps) * gamma[p] + beta[p];
+  }
+
+  void add_output(int64_t i, int64_t j, const std::vector<double>& row) {
+    const auto at = static_cast<size_t>(j);
+    double sum = c.bias ? bias[at] : 0, magnitude = 1;
+    for (size_t p = 0; p < row.size(); ++p) {
+      const double term = row[p] * w[at * row.size() + p];
+      sum += term;
+      magnitude += std::abs(term);
+    }
+    double value = activated(c.act, sum) * (c.scale ? scale[at] : 1);
+    if (c.residual) value += residual[static_cast<size_t>(i * c.n + j)];
+    want.push_back(value);
+    tolerance.push_back(sum_tolerance(DType::kF32, c.k, magnitude));
+  }
+
+  LinearArgs args(const float* packed, float* out) const {
+    LinearArgs args{.a = a.data(),
+                    .lda = c.k,
+                    .packed = packed,
+                    .c = out,
+                    .ldc = c.n,
+                    .m = c.m,
+                    .n = c.n,
+                    .k = c.k,
+                    .norm = {},
+                    .epilogue = {}};
+    if (c.norm) args.norm = {gamma.data(), beta.data(), kEps};
+    args.epilogue = {c.bias ? bias.data() : nullptr, c.act, c.scale ? scale.data() : nullptr,
+                     c.residual ? residual.data() : nullptr, c.n};
+    return args;
+  }
+
+  void expect_close(const Floats& got, const char* what) const {
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (std::abs(got[i] - want[i]) <= tolerance[i]) continue;
+      FAIL() << what << " " << c.m << "x" << c.n << "x" << c.k << " at row " << i / static_cast<size_t>(c.n)
+             << " column " << i % static_cast<size_t>(c.n) << ": " << got[i] << ", expected " << want[i]
+             << " +- " << tolerance[i];
+    }
+  }
+};
+
+Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
+  TestLane test(threads, isa, linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
+  Floats packed(static_cast<size_t>(isa.packed_elems(p.c.n, p.c.k)), std::nanf(""));
+  parallel_pack_weights(test.lane(), p.w.data(), p.c.n, p.c.k, packed.data());
+  Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
+  parallel_linear(test.lane(parallel), p.args(packed.data(), out.data()));
+  return out;
+}
+
+Floats blas(const Problem& p, const IsaKernels& isa, int threads) {
+  TestLane test(threads, isa, blas_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
+  Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
+  parallel_blas_linear(test.lane(), p.args(nullptr, out.data()), p.w.data());
+  return out;
+}
+
+class CpuLinear : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CpuLinear, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
+  const Problem problem(GetParam());
+  for (IsaLevel level : available_isa_levels()) {
+    const IsaKernels& isa = isa_kernels(level);
+    const Floats one = own(problem, isa, 1);
+    problem.expect_close(one, isa.name);
+    for (int threads : {2, 3, 8})
+      EXPECT_TRUE(same_bits(one, own(problem, isa, threads))) << isa.name << threads;
+    EXPECT_TRUE(same_bits(one, own(problem, isa, 3, {.heads = false, .rows = false, .softmax = false})));
+  }
+}
+
+TEST_P(CpuLinear, OpenBlasAgreesWithDoubleForAnyNumberOfThreads) {
+  if (!blas_missing_reason().empty()) GTEST_SKIP() << blas_missing_reason();
+  const Problem problem(GetParam());
+  const IsaKernels& isa = isa_kernels(best_isa());
+  const Floats one = blas(problem, isa, 1);
+  problem.expect_close(one, "OpenBLAS");
+  for (int threads : {2, 3, 8}) EXPECT_TRUE(same_bits(one, blas(problem, isa, threads))) << threads;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kCases), [](const auto& test) {
+  return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
+         std::to_string(test.param.k);
+});
+
+// A product may be added to its own output, also when K takes several blocks.
+TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
+  for (int64_t k : {64, 700}) {
+    const Problem problem({30, 70, k, false, true, false, true});
+    for (IsaLevel level : available_isa_levels()) {
+      const IsaKernels& isa = isa_kernels(level);
+      TestLane test(2, isa, linear_scratch(isa, 30, 70, k, false));
+      Floats packed(static_cast<size_t>(isa.packed_elems(70, k))), out = problem.residual;
+      parallel_pack_weights(test.lane(), problem.w.data(), 70, k, packed.data());
+      LinearArgs args = problem.args(packed.data(), out.data());
+      args.epilogue.residual = out.data();
+      parallel_linear(test.lane(), args);
+      problem.expect_close(out, isa.name);
+    }
+  }
+}
+
+TEST(CpuLinearScratch, TooLittleIsRefused) {
+  const Problem problem({5, 16, 16});
+  const IsaKernels& isa = isa_kernels(best_isa());
+  TestLane test(1, isa, {});
+  Floats out(5 * 16);
+  EXPECT_THROW(parallel_linear(test.lane(), problem.args(problem.w.data(), out.data())), Error);
+}
+
+struct PatchCase {
+  int64_t batch, channels, height, width, patch_h, patch_w, n;
+};
+
+class CpuPatchEmbed : public ::testing::TestWithParam<PatchCase> {};
+
+TEST_P(CpuPatchEmbed, EqualsAProductOfGatheredPatches) {
+  const PatchCase c = GetParam();
+  const int64_t down = c.height / c.patch_h, across = c.width / c.patch_w, patches = down * across;
+  const int64_t k = c.channels * c.patch_h * c.patch_w, tokens = patches + 1;
+  const Floats image = random_floats(c.batch * c.channels * c.height * c.width, 1),
+               w = random_floats(c.n * k, 2);
+  const Floats bias = random_floats(c.n, 3), positions = random_floats(patches * c.n, 4);
+  for (IsaLevel level : available_isa_levels()) {
+    const IsaKernels& isa = isa_kernels(level);
+    Floats packed(static_cast<size_t>(isa.packed_elems(c.n, k)));
+    isa.pack_weights(w.data(), c.n, k, packed.data());
+    Floats out(static_cast<size_t>(c.batch * tokens * c.n), -7.0f);
+    const PatchEmbedArgs args{image.data(),
+                              c.batch,
+                              c.channels,
+                              c.height,
+                              c.width,
+                              c.patch_h,
+                              c.patch_w,
+                              packed.data(),
+                              c.n,
+                              out.data() + c.n,
+                              c.n,
+                              tokens * c.n,
+                              {bias.data(), Activation::kNone, nullptr, positions.data(), c.n}};
+    TestLane test(3, isa, patch_embed_scratch(isa, args));
+    parallel_patch_embed(test.lane(), args);
+    for (int64_t b = 0; b < c.batch; ++b) {
+      for (int64_t j = 0; j < c.n; ++j) EXPECT_EQ(out[static_cast<size_t>(b * tokens * c.n + j)], -7.0f);
+      for (int64_t patch = 0; patch < patches; ++patch) {
+        for (int64_t j = 0; j < c.n; ++j) {
+          double sum = bias[static_cast<size_t>(j)] + positions[static_cast<size_t>(patch * c.n + j)],
+                 magnitude = 2;
+          for (int64_t p = 0; p < k; ++p) {
+            const int64_t channel = p / (c.patch_h * c.patch_w), y = p / c.patch_w % c.patch_h,
+                          x = p % c.patch_w;
+            const int64_t row = patch / across * c.patch_h + y, column = patch % across * c.patch_w + x;
+            const double term =
+                static_cast<double>(w[static_cast<size_t>(j * k + p)]) *
+                image[static_cast<size_t>(((b * c.channels + channel) * c.height + row) * c.width + column)];
+            sum += term;
+            magnitude += std::abs(term);
+          }
+          ASSERT_NEAR(out[static_cast<size_t>((b * tokens + 1 + patch) * c.n + j)], sum,
+                      sum_tolerance(DType::kF32, k, magnitude));
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuPatchEmbed,
+                         ::testing::Values(PatchCase{1, 3, 32, 32, 16, 16, 33},
+                                           PatchCase{2, 1, 28, 42, 14, 14, 16},
+                                           PatchCase{3, 5, 12, 20, 4, 5, 7},
+                                           PatchCase{1, 3, 224, 224, 16, 16, 5}));
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,51 @@
+// What the CPU kernel tests share: repeatable random values, a lane with scratch, every level of the host.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/gemm.h"
+
+namespace vitrail::testing {
+
+using Floats = std::vector<float>;
+
+inline Floats random_floats(int64_t count, uint32_t seed, float spread = 1) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> uniform(-spread, spread);
+  Floats values(static_cast<size_t>(count));
+  for (float& value : values) value = uniform(generator);
+  return values;
+}
+
+inline bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// A pool, a level and as much scratch as was asked for, filled with NaN so that reading it shows.
+class TestLane {
+ public:
+  TestLane(int threads, const IsaKernels& isa, ScratchNeed need)
+      : pool_(threads), isa_(isa), bytes_(need.total(threads)), floats_(bytes_ / sizeof(float) + 16) {
+    std::fill(floats_.begin(), floats_.end(), std::nanf(""));
+  }
+  CpuLane lane(CpuParallelism parallel = {}) {
+    void* start = floats_.data();
+    size_t space = floats_.size() * sizeof(float);
+    std::align(64, bytes_, start, space);
+    return {pool_, isa_, parallel, {static_cast<std::byte*>(start), bytes_}};
+  }
+
+ private:
+  ThreadPool pool_;
+  const IsaKernels& isa_;
+  size_t bytes_;
+  Floats floats_;
+};
+
+}  // namespace vitrail::testing

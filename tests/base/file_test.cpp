@@ -1,0 +1,112 @@
+#include "base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace vitrail {
+namespace {
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "vitrail-file-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  size_t file_count() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+  std::filesystem::path folder_;
+};
+
+template <typename Body>
+ErrorKind kind_of(Body&& body, const std::string& says) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+    return error.kind();
+  }
+  ADD_FAILURE() << "no error; expected " << says;
+  return ErrorKind::kInternal;
+}
+
+TEST_F(FileTest, WholeFileWithCap) {
+  write_file(at("f"), std::string(200000, 'x'));
+  EXPECT_EQ(read_file(at("f"), 200000), std::string(200000, 'x'));
+  EXPECT_EQ(kind_of([&] { read_file(at("f"), 199999); }, "larger than"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { read_file(at("none"), 10); }, "No such file"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { read_file(folder_, 10); }, "Is a directory"), ErrorKind::kData);
+  write_file(at("empty"), "");
+  EXPECT_EQ(read_file(at("empty"), 0), "");
+}
+
+TEST_F(FileTest, RandomAccessChecksItsRange) {
+  write_file(at("f"), "0123456789");
+  const RandomAccessFile file(at("f"));
+  const MemoryBytes memory("memory", "0123456789");
+  for (const ByteSource* source : {static_cast<const ByteSource*>(&file), static_cast<const ByteSource*>(&memory)}) {
+    EXPECT_EQ(source->size(), 10u);
+    std::string target(4, ' ');
+    source->read_at(6, std::as_writable_bytes(std::span(target)));
+    EXPECT_EQ(target, "6789");
+    source->read_at(10, {});
+    for (const uint64_t offset : {uint64_t{7}, uint64_t{11}, ~uint64_t{0}, ~uint64_t{0} - 2})
+      EXPECT_EQ(kind_of([&] { source->read_at(offset, std::as_writable_bytes(std::span(target))); }, "cut short"),
+                ErrorKind::kData);
+  }
+}
+
+TEST_F(FileTest, OnlyRegularFilesAreOpened) {
+  EXPECT_EQ(kind_of([&] { RandomAccessFile{folder_.string()}; }, "a folder"), ErrorKind::kData);
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(kind_of([&] { RandomAccessFile{at("pipe")}; }, "not a regular file"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { RandomAccessFile{at("none")}; }, "No such file"), ErrorKind::kData);
+}
+
+TEST_F(FileTest, AtomicFileReplacesOnlyOnCommit) {
+  write_file(at("f"), "old");
+  {
+    AtomicFile abandoned(at("f"));
+    abandoned.write("half");
+    EXPECT_EQ(abandoned.position(), 4u);
+    EXPECT_EQ(file_count(), 2u);
+  }
+  EXPECT_EQ(file_count(), 1u);
+  EXPECT_EQ(read_file(at("f"), 10), "old");
+  AtomicFile file(at("f"));
+  file.write("new ");
+  file.write(as_byte_span("text"));
+  EXPECT_EQ(read_file(at("f"), 10), "old");
+  file.commit();
+  EXPECT_EQ(read_file(at("f"), 10), "new text");
+  EXPECT_EQ(file_count(), 1u);
+}
+
+TEST_F(FileTest, WritingFailuresNameThePath) {
+  EXPECT_EQ(kind_of([&] { write_file(at("no/such/f"), "x"); }, "no/such/f"), ErrorKind::kWrite);
+  std::filesystem::create_directory(folder_ / "taken");
+  std::ofstream(at("taken/inside")) << "x";
+  EXPECT_EQ(kind_of([&] { write_file(at("taken"), "x"); }, "put in place"), ErrorKind::kWrite);
+  EXPECT_EQ(file_count(), 1u);
+}
+
+TEST(ByteCursor, NeverPassesTheEnd) {
+  ByteCursor cursor(as_byte_span("\x01\x02\x03"));
+  EXPECT_EQ(cursor.take<uint16_t>(), 0x0201);
+  EXPECT_EQ(cursor.remaining(), 1u);
+  EXPECT_EQ(kind_of([&] { cursor.take<uint16_t>(); }, "cut short"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { cursor.take(UINT64_MAX); }, "cut short"), ErrorKind::kData);
+  EXPECT_EQ(cursor.take_text(1), "\x03");
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,35 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace vitrail {
+namespace {
+
+TEST(Text, QuotedShowsWhatATerminalCanTake) {
+  EXPECT_EQ(quoted("plain é"), "\"plain é\"");
+  EXPECT_EQ(quoted(std::string("a\x1b[2J\n\xff\0", 8)), "\"a\\x1b[2J\\x0a\\xff\\x00\"");
+  EXPECT_LT(quoted(std::string(1000000, 'x')).size(), 100u);
+  EXPECT_TRUE(is_valid_utf8(quoted(std::string(79, 'x') + "é")));
+}
+
+TEST(Text, Utf8Rules) {
+  for (const char* good : {"", "a", "é", "€", "😀", "\xf4\x8f\xbf\xbf"}) EXPECT_TRUE(is_valid_utf8(good)) << good;
+  for (const char* bad : {"\x80", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+                          "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "a\xff"})
+    EXPECT_FALSE(is_valid_utf8(bad)) << bad;
+}
+
+TEST(Text, NearestNameFindsTyposOnly) {
+  const std::vector<std::string> names = {"batch_size", "learning_rate", "epochs", "lr"};
+  EXPECT_EQ(nearest_name("batchsize", names), "batch_size");
+  EXPECT_EQ(nearest_name("leaning_rate", names), "learning_rate");
+  EXPECT_EQ(nearest_name("epcohs", names), "epochs");
+  EXPECT_EQ(nearest_name("completely_different", names), "");
+  EXPECT_EQ(nearest_name(std::string(100000, 'x'), names), "");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,146 @@
+#include <fstream>
+
+#include "io/dialect_files.h"
+
+namespace vitrail {
+namespace {
+
+const std::string kModels = VT_SOURCE_DIR "/tests/golden/models/";
+
+class DialectRead : public DialectTest {
+ protected:
+  static Json golden(const std::string& name) {
+    return parse_json(read_file(kModels + name + ".json", 1 << 22), name);
+  }
+  // A copy of the model with what its bare tensors cannot say in a sidecar.
+  std::string with_sidecar(const Json& golden) {
+    const std::string file = golden["model"], path = at(file);
+    std::filesystem::copy_file(kModels + file, path);
+    PreprocessConfig pictures{.height = golden["config"]["image_height"],
+                              .width = golden["config"]["image_width"]};
+    write_file(path + ".json",
+               Json{{"vitrail", {{"model", golden["config"]}, {"preprocess", to_json(pictures)}}}}.dump());
+    return path;
+  }
+};
+
+// Which parameters the file holds: the rule's, or the rule's rounded to 16 bits.
+float tolerance(const std::string& weights) {
+  if (weights == "rule-f16") return 1.0f / 2048;
+  return weights == "rule-bf16" ? 1.0f / 256 : 0;
+}
+
+TEST_F(DialectRead, FilesOfEveryLibraryGiveTheirConfigAndWeights) {
+  int opened = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    if (entry.path().extension() != ".json") continue;
+    const Json expected = golden(entry.path().stem().string());
+    SCOPED_TRACE(expected["name"].dump());
+    const std::string file = expected["model"], dialect = expected["dialect"], weights = expected["weights"];
+    const bool speaks = dialect == "google" || std::filesystem::is_directory(kModels + file);
+    const auto model = open_model(speaks ? kModels + file : with_sidecar(expected));
+    ++opened;
+    EXPECT_EQ(enum_name(model->card().dialect), dialect);
+    EXPECT_FALSE(model->card().notes.empty());
+    if (weights == "rule-cls-plus-row") continue;  // below
+    EXPECT_EQ(to_json(model->card().config), expected["config"]);
+    expect_rule_weights(*model, tolerance(weights));
+    std::filesystem::remove_all(home_);
+    std::filesystem::create_directories(home_);
+  }
+  EXPECT_GE(opened, 25);
+}
+
+TEST_F(DialectRead, AnOldClassRowStaysARowOfThePositions) {
+  const auto model = open_model(kModels + "big_vision_old_cls.npz");
+  EXPECT_TRUE(model->card().config.pos_for_prefix);
+  expect_rule_weights(*model);
+}
+
+TEST_F(DialectRead, HuggingFaceFoldersGivePicturesAndLabels) {
+  const auto model = open_model(kModels + "timm_hub");
+  EXPECT_EQ(model->card().labels.size(), 5u);
+  EXPECT_EQ(model->card().labels[1], "bell tower");
+  EXPECT_EQ(model->card().preprocess.resize, 17);  // floor(16 / 0.9)
+  EXPECT_EQ(model->card().preprocess.interpolation, Interpolation::kBicubic);
+  const auto hf = open_model(kModels + "hf_single");
+  EXPECT_EQ(hf->card().preprocess.height, 16);
+  EXPECT_EQ(hf->card().config.pos_resize, PosResize::kHf);
+}
+
+TEST_F(DialectRead, HybridsAreRefusedByName) {
+  EXPECT_SAYS(refusal(kModels + "google_hybrid.npz"), "ResNet");
+}
+
+TEST_F(DialectRead, OtherFamiliesAreRefusedByName) {
+  write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  const std::pair<const char*, const char*> rows[] = {
+      {"mask_token", "DINOv2"},
+      {"norm_pre.weight", "CLIP"},
+      {"logit_scale", "CLIP or SigLIP"},
+      {"blocks.0.mlp.w12.weight", "SwiGLU"},
+      {"rope.periods", "RoPE"},
+      {"blocks.0.attn.relative_position_bias_table", "BEiT"},
+      {"layers.0.blocks.0.norm", "Swin"},
+      {"decoder_blocks.0.norm1.weight", "autoencoder"},
+      {"patch_embed.backbone.stem.conv.weight", "hybrid"},
+      {"blocks.0.attn.extra", "unexpected \"blocks.0.attn.extra\""},
+      {"blocks.00.norm1.weight", "unexpected"},
+      {"blocks.99999999999.norm1.weight", "unexpected"},
+  };
+  for (const auto& [name, family] : rows) {
+    auto tensors = renamed(open_tensors(at("plain")), [](const std::string& n) { return n; });
+    TensorInfo info{.name = name, .shape = {1}, .bytes = 4};
+    tensors.push_back({info, [](std::span<std::byte>) {}});
+    write_safetensors(at("other"), tensors, {});
+    EXPECT_SAYS(refusal(at("other")), family);
+  }
+}
+
+TEST_F(DialectRead, MissingAndMisshapenTensorsAreNamed) {
+  write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  const auto source = std::shared_ptr(open_tensors(at("plain")));
+  write_safetensors(at("missing"),
+                    renamed(source, [](const std::string& n) { return n == "norm.bias" ? "" : n; }),
+                    source->metadata());
+  EXPECT_SAYS(refusal(at("missing")), "lacks norm.bias");
+  auto tensors = renamed(source, [](const std::string& n) { return n; });
+  for (TensorToWrite& tensor : tensors)
+    if (tensor.info.name == "blocks.1.norm1.weight")
+      tensor.info.shape = {12}, tensor.info.bytes = 48, tensor.fill = [](std::span<std::byte>) {};
+  write_safetensors(at("misshapen"), tensors, source->metadata());
+  EXPECT_SAYS(refusal(at("misshapen")), "blocks.1.norm1.weight");
+}
+
+TEST_F(DialectRead, WrappersOfTrainingProgramsAreTakenOff) {
+  write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  const auto source = std::shared_ptr(open_tensors(at("plain")));
+  for (const std::string wrapper : {"module.", "model.", "model.module.", "_orig_mod."}) {
+    write_safetensors(at("wrapped"), renamed(source, [&](const std::string& n) { return wrapper + n; }),
+                      source->metadata());
+    expect_rule_weights(*open_model(at("wrapped")));
+  }
+}
+
+TEST_F(DialectRead, ABareFileThatFitsSeveralArchitecturesNeedsAName) {
+  ModelCard card;
+  card.config.width = 192, card.config.heads = 3, card.config.mlp = 768;
+  write_model(at("full"), card, {.dialect = Dialect::kTimm}, [](const ParamSpec&, std::span<float>) {});
+  write_safetensors(at("bare"), renamed(open_tensors(at("full")), [](const std::string& n) { return n; }),
+                    {});
+  const std::string said = refusal(at("bare"));
+  EXPECT_SAYS(said, "vit_tiny_patch16_224");
+  EXPECT_SAYS(said, "deit_tiny_patch16_224");
+  EXPECT_SAYS(said, "--arch");
+  const auto deit = open_model(at("bare"), {.arch = "deit_tiny_patch16_224"});
+  EXPECT_EQ(deit->card().config.heads, 3);
+  EXPECT_EQ(deit->card().config.arch, "deit_tiny_patch16_224");
+  EXPECT_EQ(deit->card().preprocess.mean[0], 0.485);
+  EXPECT_SAYS(refusal(at("bare"), {.arch = "vit_small_patch16_224"}),
+              "width is 384, but the tensors say 192");
+  EXPECT_SAYS(refusal(at("bare"), {.arch = "vit_tiny_patch16_384"}), "the file has 197");
+  EXPECT_SAYS(refusal(at("bare"), {.arch = "vit_tiny"}), "unknown architecture");
+}
+
+}  // namespace
+}  // namespace vitrail

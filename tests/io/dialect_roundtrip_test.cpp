@@ -1,0 +1,147 @@
+#include "io/dialect_files.h"
+#include "io/dialects/express.h"
+
+namespace vitrail {
+namespace {
+
+class DialectRoundTrip : public DialectTest {};
+
+struct Variant {
+  const char* name;
+  void (*change)(VitConfig&);
+};
+constexpr Variant kVariants[] = {
+    {"plain", [](VitConfig&) {}},
+    {"tanh",
+     [](VitConfig& c) { c.gelu = GeluKind::kTanh, c.norm_eps = 1e-5, c.pos_resize = PosResize::kJax; }},
+    {"no_head", [](VitConfig& c) { c.classes = 0; }},
+    {"non_square", [](VitConfig& c) { c.image_width = 48; }},
+    {"one_channel", [](VitConfig& c) { c.channels = 1; }},
+    {"distilled", [](VitConfig& c) { c.distilled = true; }},
+    {"gap", [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMean; }},
+    {"gap_fc_norm", [](VitConfig& c) { c.pool = Pool::kMean, c.norm_place = NormPlace::kAfterPool; }},
+    {"map", [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMap; }},
+    {"no_class_position", [](VitConfig& c) { c.pos_for_prefix = false; }},
+    {"registers", [](VitConfig& c) { c.registers = 2, c.pos_for_prefix = false; }},
+    {"extras", [](VitConfig& c) { c.qk_norm = c.layer_scale = true, c.qkv_bias = false; }},
+    {"pre_logits", [](VitConfig& c) { c.pre_logits = true; }},
+    {"pre_logits_no_head", [](VitConfig& c) { c.pre_logits = true, c.classes = 0; }},
+    {"sincos", [](VitConfig& c) { c.pos = PosKind::kSinCos2d, c.class_token = false, c.pool = Pool::kMean; }},
+};
+constexpr Dialect kDialects[] = {Dialect::kTimm, Dialect::kHf, Dialect::kTorchvision, Dialect::kGoogle};
+
+bool expressible(Dialect dialect, const VitConfig& config) {
+  try {
+    refuse_inexpressible(dialect, config);
+    return true;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return false;
+  }
+}
+
+TEST_F(DialectRoundTrip, EveryModelComesBackFromEveryDialectThatHoldsIt) {
+  int written = 0;
+  for (const Variant& variant : kVariants)
+    for (Dialect dialect : kDialects) {
+      SCOPED_TRACE(std::string(variant.name) + " as " + enum_name(dialect));
+      ModelCard card = tiny();
+      variant.change(card.config);
+      card.preprocess = {.height = card.config.image_height, .width = card.config.image_width, .resize = 40};
+      card.preprocess.mean.assign(static_cast<size_t>(card.config.channels), 0.25);
+      card.preprocess.std.assign(static_cast<size_t>(card.config.channels), 0.125);
+      for (int64_t i = 0; i < card.config.classes; ++i)
+        card.labels.push_back("class \"" + std::to_string(i) + "\"");
+      const std::string path = at(std::string(variant.name) + enum_name(dialect));
+      if (!expressible(dialect, card.config)) {
+        EXPECT_THROW(write_model(path, card, {.dialect = dialect}, by_rule), Error);
+        EXPECT_FALSE(std::filesystem::exists(path));
+        continue;
+      }
+      write_model(path, card, {.dialect = dialect}, by_rule);
+      const auto model = open_model(path);
+      EXPECT_EQ(to_json(model->card().config), to_json(card.config));
+      EXPECT_EQ(to_json(model->card().preprocess), to_json(card.preprocess));
+      EXPECT_EQ(model->card().labels, card.labels);
+      EXPECT_EQ(model->card().dialect, dialect);
+      expect_rule_weights(*model);
+      ++written;
+    }
+  EXPECT_EQ(written, 34);
+}
+
+TEST_F(DialectRoundTrip, HalfPrecisionIsWithinItsRounding) {
+  const std::pair<DType, float> kinds[] = {{DType::kF16, 1.0f / 2048}, {DType::kBF16, 1.0f / 256}};
+  for (const auto& [storage, rounding] : kinds)
+    for (Dialect dialect : kDialects) {
+      SCOPED_TRACE(std::string(to_string(storage)) + " as " + enum_name(dialect));
+      const std::string path = at(std::string(to_string(storage)) + enum_name(dialect));
+      write_model(path, tiny(), {.dialect = dialect, .storage = storage}, by_rule);
+      const auto model = open_model(path);
+      for (const TensorInfo& tensor : model->source().tensors())
+        EXPECT_EQ(tensor.dtype, storage) << tensor.name;
+      expect_rule_weights(*model, rounding);
+    }
+}
+
+TEST_F(DialectRoundTrip, ChainsOfConversionsLoseNothing) {
+  std::string path = at("first");
+  write_model(path, tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  for (Dialect dialect :
+       {Dialect::kGoogle, Dialect::kHf, Dialect::kTorchvision, Dialect::kTimm, Dialect::kHf}) {
+    const auto model = open_model(path);
+    const std::string next = path + enum_name(dialect);
+    write_model(next, model->card(), {.dialect = dialect},
+                [&](const ParamSpec& spec, std::span<float> target) { model->read_param(spec, target); });
+    path = next;
+  }
+  const auto model = open_model(path);
+  EXPECT_EQ(to_json(model->card().config), to_json(tiny().config));
+  expect_rule_weights(*model);
+}
+
+TEST_F(DialectRoundTrip, NothingIsOverwrittenUnasked) {
+  for (Dialect dialect : {Dialect::kHf, Dialect::kTimm}) {
+    const std::string path = at(enum_name(dialect));
+    write_model(path, tiny(), {.dialect = dialect}, by_rule);
+    try {
+      write_model(path, tiny(), {.dialect = dialect}, by_rule);
+      FAIL() << "overwrote " << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+    }
+    EXPECT_NO_THROW(write_model(path, tiny(), {.dialect = dialect, .overwrite = true}, by_rule));
+  }
+}
+
+TEST_F(DialectRoundTrip, RefusalsNameTheFeature) {
+  ModelCard card = tiny();
+  card.config.qk_norm = true;
+  try {
+    write_model(at("hf"), card, {.dialect = Dialect::kHf}, by_rule);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_SAYS(error.what(), "qk-norm");
+  }
+}
+
+TEST_F(DialectRoundTrip, AnotherImageSizeResizesPositionsAndPictures) {
+  ModelCard card = tiny();
+  write_model(at("m"), card, {.dialect = Dialect::kTimm}, by_rule);
+  const auto model = open_model(at("m"), {.image_height = 64, .image_width = 48});
+  const VitConfig& c = model->card().config;
+  EXPECT_EQ(c.image_height, 64);
+  EXPECT_EQ(c.image_width, 48);
+  EXPECT_EQ(model->card().preprocess.height, 64);
+  EXPECT_EQ(model->card().preprocess.resize, 54);
+  const ParamSpec pos{"pos_embed", {{'N', 1 + 8 * 6}, {'D', 24}}};
+  const std::vector<float> resized = values(*model, pos),
+                           whole = values(*open_model(at("m")), {"pos_embed", {{'N', 17}, {'D', 24}}});
+  EXPECT_TRUE(std::equal(whole.begin(), whole.begin() + 24, resized.begin()))
+      << "the class token's row changed";
+  EXPECT_FALSE(std::equal(whole.begin() + 24, whole.begin() + 48, resized.begin() + 24));
+  EXPECT_SAYS(refusal(at("m"), {.image_height = 33}), "does not divide");
+}
+
+}  // namespace
+}  // namespace vitrail

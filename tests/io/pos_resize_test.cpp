@@ -1,0 +1,65 @@
+#include "io/pos_resize.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace vitrail {
+namespace {
+
+using Values = std::vector<float>;
+
+// The goldens' input: one prefix row, then the grid.
+Values table(PosGrid grid, int64_t dim) {
+  Values values(static_cast<size_t>((1 + grid.cells()) * dim));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<int>(i * 37 % 64) - 32) / 16.0f;
+  return values;
+}
+
+TEST(PosResize, EqualsTheFourPublishedRules) {
+  std::ifstream file(VT_SOURCE_DIR "/tests/golden/pos_resize.json");
+  const auto golden = nlohmann::json::parse(file);
+  const int64_t dim = golden["dim"];
+  int compared = 0;
+  for (const auto& example : golden["cases"]) {
+    SCOPED_TRACE(example["rule"].dump() + example["from"].dump() + example["to"].dump());
+    const PosGrid from{example["from"][0], example["from"][1]}, to{example["to"][0], example["to"][1]};
+    const Values source = table(from, dim);
+    Values target(static_cast<size_t>((1 + to.cells()) * dim));
+    resize_positions(*enum_from_name<PosResize>(example["rule"].get<std::string>()), source, from, target, to,
+                     1, dim);
+    for (int64_t d = 0; d < dim; ++d) EXPECT_EQ(target[d], source[d]) << "the prefix row changed";
+    const std::vector<double> expected = example["values"];
+    ASSERT_EQ(expected.size() + dim, target.size());
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(target[i + dim], expected[i], 3e-6) << i;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 32);
+}
+
+TEST(PosResize, TheSameGridIsLeftAsItIs) {
+  for (PosResize rule : {PosResize::kTimm, PosResize::kHf, PosResize::kTorchvision, PosResize::kJax}) {
+    const PosGrid grid{3, 5};
+    const Values source = table(grid, 4);
+    Values target(source.size());
+    resize_positions(rule, source, grid, target, grid, 1, 4);
+    EXPECT_EQ(target, source) << enum_name(rule);
+  }
+}
+
+TEST(PosResize, AConstantTableStaysConstant) {
+  for (PosResize rule : {PosResize::kTimm, PosResize::kHf, PosResize::kTorchvision, PosResize::kJax}) {
+    const Values source(14 * 14, 0.75f);
+    Values target(9 * 21);
+    resize_positions(rule, source, {14, 14}, target, {9, 21}, 0, 1);
+    for (float value : target) EXPECT_NEAR(value, 0.75f, 1e-7) << enum_name(rule);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,55 @@
+import unittest
+
+from tool_case import ToolCase
+
+
+class CheckLayers(ToolCase):
+    tool = "check_layers"
+
+    def test_includes(self):
+        ok, bad = "0 faults", "may not include"
+        self.check([
+            ("down", {"src/graph/a.h": '#include "tensor/b.h"\n'}, 0, ok),
+            ("up", {"src/tensor/a.h": '\n#include "graph/b.h"\n'}, 1, 'src/tensor/a.h:2: tensor may not'),
+            ("base is open", {"src/models/a.cpp": '#include "base/error.h"\n'}, 0, ok),
+            ("base sees nothing", {"src/base/a.h": '#include "tensor/shape.h"\n'}, 1, bad),
+            ("io and the table", {"src/io/a.cpp": '#include "models/vit_config.h"\n'}, 0, ok),
+            ("io and the model", {"src/io/a.cpp": '#include "models/vit.h"\n'}, 1, bad),
+            ("the interface", {"src/runtime/a.cpp": '#include "backend/backend.h"\n'}, 0, ok),
+            ("a backend's insides", {"src/runtime/a.cpp": '#include "backend/cpu/gemm.h"\n'}, 1, bad),
+            ("a backend's face", {"src/api/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 0, ok),
+            ("selecting", {"src/plan/a.cpp": '#include "backend/cpu/select.h"\n'}, 0, ok),
+            ("own subfolder", {"src/backend/cpu/a.cpp": '#include "backend/cpu/isa/gemm.h"\n'}, 0, ok),
+            ("the sibling", {"src/backend/cpu/a.cpp": '#include "backend/cuda/gemm.h"\n'}, 1, bad),
+            ("the table of backends", {"src/backend/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 0, ok),
+            ("cli sees all", {"src/cli/a.cpp": '#include "passes/fuse.h"\n#include "vitrail/vitrail.h"\n'}, 0, ok),
+            ("the public face", {"include/vitrail/a.h": '#include "base/error.h"\n'}, 1, bad),
+            ("no layer", {"src/misc/a.h": '#include "base/error.h"\n'}, 1, "no layer"),
+            ("commented out", {"src/tensor/a.h": '// #include "graph/b.h"\n/*\n#include "graph/b.h"\n*/\n'}, 0, ok),
+        ])
+
+    def test_vendor_headers(self):
+        self.check([
+            ("CUDA at home", {"src/backend/cuda/a.cpp": "#include <cuda_runtime.h>\n"}, 0, "0 faults"),
+            ("CUDA elsewhere", {"src/runtime/a.cpp": "#include <cuda_runtime.h>\n"}, 1, "CUDA header"),
+            ("MPI", {"src/dist/threads/a.cpp": "#include <mpi.h>\n"}, 1, "MPI header"),
+            ("BLAS at home", {"src/backend/cpu/a.cpp": "#include <cblas.h>\n"}, 0, "0 faults"),
+            ("BLAS elsewhere", {"src/ops/a.cpp": "#include <cblas.h>\n"}, 1, "BLAS header"),
+            ("HTTP", {"src/api/a.cpp": "#include <boost/beast.hpp>\n"}, 1, "HTTP header"),
+            ("pictures", {"src/cli/a.cpp": "#include <png.h>\n"}, 1, "picture header"),
+        ])
+
+    def test_surface(self):
+        self.check([
+            ("print", {"src/io/a.cpp": 'void f() {\n  printf("x");\n}\n'}, 1, "src/io/a.cpp:2: prints"),
+            ("cout", {"src/io/a.cpp": "void f() { std::cout << 1; }\n"}, 1, "prints"),
+            ("exit", {"src/plan/a.cpp": "void f() { std::exit(1); }\n"}, 1, "ends the process"),
+            ("environment", {"src/base/a.cpp": 'auto x = getenv("X");\n'}, 1, "reads the environment"),
+            ("cli may", {"src/cli/a.cpp": 'auto x = getenv("X");\nvoid f() { printf("x"); exit(1); }\n'}, 0, "0 faults"),
+            ("likenesses", {"src/base/a.cpp": 'int n = snprintf(b, 1, "printf(");  // exit(1)\n'
+                            "int c = exit_code(kind);\n[[gnu::format(printf, 1, 2)]] void strf();\n"}, 0, "0 faults"),
+        ])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+import unittest
+
+from tool_case import ToolCase
+
+
+def lines(count):
+    return "int x;\n" * count
+
+
+def function(count, opening="int f(int a) {"):
+    """A function of `count` lines."""
+    return opening + "\n" + "  if (a) { a = 1; }\n" * (count - 2) + "}\n"
+
+
+class CheckSizes(ToolCase):
+    tool = "check_sizes"
+
+    def with_tests(self, text):
+        return {"src/base/a.cpp": text, "tests/base/a.cpp": lines(300)}
+
+    def test_files(self):
+        self.check([
+            ("small", self.with_tests(lines(300)), 0, "median of src/ 300 lines, tests/source 1.00, 0 faults"),
+            ("large", self.with_tests(lines(301)), 0, "src/base/a.cpp: warning: the file has 301 lines"),
+            ("too large", self.with_tests(lines(601)), 1, "src/base/a.cpp: the file has 601 lines, at most 600"),
+            ("untested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(39)}, 1, "tests have 0.39 lines"),
+            ("tested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(40)}, 0, "tests/source 0.40"),
+        ])
+
+    def test_functions(self):
+        long = "f() has 81 lines, at most 80"
+        self.check([
+            ("short", self.with_tests(function(40)), 0, "0 faults"),
+            ("long", self.with_tests(function(41)), 0, "src/base/a.cpp:1: warning: f() has 41 lines"),
+            ("too long", self.with_tests(function(81)), 1, long),
+            ("many short ones", self.with_tests(function(30) * 9), 0, "0 faults"),
+            ("in a namespace", self.with_tests("namespace a {\n\n" + function(81) + "}\n"), 1, "a.cpp:3: " + long),
+            ("a method", self.with_tests("class A : public B {\n public:\n" + function(81) + "};\n"), 1, "a.cpp:3: f()"),
+            ("qualified", self.with_tests(function(81, "auto A::f(int a) const -> int {")), 1, "A::f() has 81"),
+            ("a template", self.with_tests(function(81, "template <class T = int> T f(T a = {}) {")), 1, "has 81"),
+            ("a constructor", self.with_tests(function(81, "A::A(int a) : x_{a}, y_(a), z_{a} {")), 1, "A::A() has 81"),
+            ("an operator", self.with_tests(function(81, "bool operator==(const A& a) {")), 1, "has 81"),
+            ("extern C", self.with_tests(function(81, 'extern "C" int f(int a) {')), 1, long),
+            ("a table", self.with_tests("const int kRows[] = {\n" + "  1,\n" * 90 + "};\n"), 0, "0 faults"),
+            ("a struct", self.with_tests("struct A {\n" + lines(90) + "};\n"), 0, "0 faults"),
+            ("braces in text", self.with_tests('const char* a = "{(";\n// f() {\n' + lines(90)), 0, "0 faults"),
+            ("a macro", self.with_tests("#define F(x) \\\n  do { \\\n  } while (x)\n" + lines(90)), 0, "0 faults"),
+        ])
+
+
+if __name__ == "__main__":
+    unittest.main()
