@@ -1,9 +1,10 @@
 // GFLOP/s of the products of ViT-B, own kernels and OpenBLAS tiles, and of its attention, against the FMA
-// peak measured in the same run. Medians over alternating rounds: gemm_shapes [threads] [rounds].
+// peak measured in the same run: by the clock, and by processor time per core (what a shared machine cannot
+// disturb much). Medians over alternating rounds: gemm_shapes [threads] [rounds].
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <vector>
 
@@ -14,11 +15,23 @@ using namespace vitrail;
 
 namespace {
 
-double seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double now(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+// Samples of one kind of work: GFLOP a second, by the clock and by the processor time of all threads.
+struct Rates {
+  std::vector<double> wall, core;
+
+  void measure(double gflop, const std::function<void()>& body) {
+    const double wall_start = now(CLOCK_MONOTONIC), core_start = now(CLOCK_PROCESS_CPUTIME_ID);
+    body();
+    core.push_back(gflop / (now(CLOCK_PROCESS_CPUTIME_ID) - core_start));
+    wall.push_back(gflop / (now(CLOCK_MONOTONIC) - wall_start));
+  }
+};
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
@@ -36,31 +49,21 @@ struct AlignedFloats {
   float* data;
 };
 
-// A product whose operands stay in L1 keeps the FMA units as busy as they get.
-double peak_gflops(CpuLane lane) {
-  const int64_t rows = lane.isa.mr, k = 128, repeats = 3000;
-  const AlignedFloats a(static_cast<size_t>(rows * k)), w(static_cast<size_t>(lane.isa.nr * k));
-  const auto tile = [&](int64_t, int worker) {
-    std::vector<float> c(static_cast<size_t>(rows * lane.isa.nr)), scratch(c.size() + 16);
-    (void)worker;
-    for (int64_t i = 0; i < repeats; ++i) {
-      GemmTile t{.a = a.data,
-                 .lda = k,
-                 .packed = w.data,
-                 .c = c.data(),
-                 .ldc = lane.isa.nr,
-                 .rows = rows,
-                 .n = lane.isa.nr,
-                 .k = k,
-                 .col_begin = 0,
-                 .col_end = lane.isa.nr,
-                 .epilogue = {},
-                 .scratch = scratch.data()};
-      lane.isa.gemm_tile(t);
-    }
-  };
-  const double time = seconds([&] { lane.pool.run(lane.pool.threads(), tile); });
-  return 2e-9 * static_cast<double>(rows * lane.isa.nr * k * repeats) * lane.pool.threads() / time;
+void measure_peak(const CpuLane& lane, Rates& rates) {
+  constexpr int64_t kRounds = 400'000;
+  const double gflop = 1e-9 * static_cast<double>(lane.isa.spin_flops * kRounds) * lane.pool.threads();
+  std::vector<float> results(static_cast<size_t>(lane.pool.threads()));
+  rates.measure(gflop, [&] {
+    lane.pool.run(lane.pool.threads(),
+                  [&](int64_t task, int) { results[static_cast<size_t>(task)] = lane.isa.spin(kRounds); });
+  });
+}
+
+void print(const char* what, const Rates& rates, const Rates& peak) {
+  if (rates.wall.empty()) return;
+  std::printf("  %s %6.1f (%3.0f%%), per core %5.1f (%3.0f%%)", what, median(rates.wall),
+              100 * median(rates.wall) / median(peak.wall), median(rates.core),
+              100 * median(rates.core) / median(peak.core));
 }
 
 struct Shape {
@@ -103,18 +106,18 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
                         .norm = {},
                         .epilogue = {.bias = bias.data, .act = s.act}};
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n * s.k);
-  std::vector<double> own, blas, peak;
+  Rates own, blas, peak;
   for (int round = 0; round < rounds; ++round) {
-    peak.push_back(peak_gflops(lane));
-    own.push_back(gflop / seconds([&] { parallel_linear(lane, args); }));
-    if (blas_missing_reason().empty())
-      blas.push_back(gflop / seconds([&] { parallel_blas_linear(lane, args, w.data); }));
+    measure_peak(lane, peak);
+    own.measure(gflop, [&] { parallel_linear(lane, args); });
+    if (blas_missing_reason().empty()) blas.measure(gflop, [&] { parallel_blas_linear(lane, args, w.data); });
   }
-  const double top = median(peak);
-  std::printf("%-9s %5ldx%ldx%ld  own %6.1f (%4.1f%%)", s.name, static_cast<long>(s.m),
-              static_cast<long>(s.n), static_cast<long>(s.k), median(own), 100 * median(own) / top);
-  if (!blas.empty()) std::printf("  OpenBLAS tiles %6.1f (%4.1f%%)", median(blas), 100 * median(blas) / top);
-  std::printf("  FMA peak %6.1f\n", top);
+  std::printf("%-9s %4ldx%4ldx%4ld", s.name, static_cast<long>(s.m), static_cast<long>(s.n),
+              static_cast<long>(s.k));
+  print("own", own, peak);
+  print(" OpenBLAS", blas, peak);
+  print(" peak", peak, peak);
+  std::printf("\n");
 }
 
 void measure_attention(int64_t batch, ThreadPool& pool, const IsaKernels& isa, int rounds) {
@@ -139,13 +142,11 @@ void measure_attention(int64_t batch, ThreadPool& pool, const IsaKernels& isa, i
                            kTokens,
                            kSize,
                            0.125f};
-  std::vector<double> times;
-  for (int round = 0; round < rounds; ++round)
-    times.push_back(seconds([&] { parallel_attention(lane, args); }));
-  const double time = median(times),
-               gflop = 4e-9 * static_cast<double>(batch * kHeads * kTokens * kTokens * kSize);
-  std::printf("attention %ldx12x197x64  %.3f ms, %.1f GFLOP/s\n", static_cast<long>(batch), time * 1e3,
-              gflop / time);
+  const double gflop = 4e-9 * static_cast<double>(batch * kHeads * kTokens * kTokens * kSize);
+  Rates rates;
+  for (int round = 0; round < rounds; ++round) rates.measure(gflop, [&] { parallel_attention(lane, args); });
+  std::printf("attention %ldx12x197x64  %.3f ms, %.1f GFLOP/s, per core %.1f\n", static_cast<long>(batch),
+              1e3 * gflop / median(rates.wall), median(rates.wall), median(rates.core));
 }
 
 }  // namespace
@@ -157,8 +158,9 @@ int main(int argc, char** argv) {
   std::printf("%s, %d threads, %d rounds, medians, GFLOP/s\n", isa.name, threads, rounds);
   for (const Shape& shape : kShapes) measure(shape, pool, isa, shape.m > 1000 ? rounds / 3 + 1 : rounds);
   for (int64_t batch : {1, 8}) measure_attention(batch, pool, isa, rounds);
-  const double empty = seconds([&] {
+  Rates empty;
+  empty.measure(10000, [&] {
     for (int i = 0; i < 10000; ++i) pool.run(2 * threads, [](int64_t, int) {});
   });
-  std::printf("empty run() %.2f us\n", empty * 100);
+  std::printf("empty run() %.2f us\n", 1e6 / empty.wall[0]);
 }

@@ -28,7 +28,7 @@ if(TARGET vt_api)
   target_link_options(vitrail_shared PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined)
   target_include_directories(vitrail_shared INTERFACE
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_compile_features(vitrail_shared INTERFACE cxx_std_17)
+  target_compile_features(vitrail_shared INTERFACE cxx_std_20)
   vt_search_path(vitrail_shared "\$ORIGIN;\$ORIGIN/vitrail")
 
   install(TARGETS vitrail_shared EXPORT vitrailTargets)

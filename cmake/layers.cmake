@@ -36,6 +36,7 @@ vt_layer(data DEPS vt_tensor JPEG::JPEG PNG::PNG ${WEBP_LIBRARY})
 vt_layer(io DEPS vt_models ZLIB::ZLIB)
 vt_layer(telemetry DEPS vt_tensor)
 vt_layer(api DEPS vt_models vt_passes vt_plan vt_runtime vt_io vt_data)
+target_compile_definitions(vt_api PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}")
 vt_layer(cli DEPS vt_api vt_io vt_telemetry)
 if(TARGET vt_cli)
   target_compile_definitions(vt_cli PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}"

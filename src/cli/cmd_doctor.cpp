@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/peak.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/libraries.h"
@@ -33,8 +34,15 @@ constexpr Backend kBackends[] = {
     {"mpi", false, "not in this build"},
 };
 
+double measure_peak(int threads, IsaLevel isa) {
+  ThreadPool pool(std::max(threads, 1));
+  return measure_peak_gflops(pool, isa);
+}
+
 struct Report {
   MachineInfo machine = read_machine();
+  IsaLevel isa = best_isa();
+  double peak_gflops = measure_peak(machine.usable, isa);
   std::vector<LibraryInfo> libraries = find_libraries();
   std::vector<std::filesystem::path> places = model_places();
   std::vector<BundledModel> models = bundled_models(places);
@@ -46,7 +54,7 @@ struct Report {
 std::vector<std::string> missing(const Report& report) {
   std::vector<std::string> lines;
   for (const LibraryInfo& library : report.libraries)
-    if (!library.found)
+    if (library.needed && !library.found)
       lines.push_back(library.name + " (" + library.purpose + "): apt install " + library.package);
   if (report.models.empty()) {
     std::string looked;
@@ -77,6 +85,8 @@ std::string machine_text(const Report& report) {
   return format_pairs(
       {{"processor", m.processor},
        {"instructions", isa_text(m)},
+       {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
+                     format_si(report.peak_gflops).c_str(), to_string(report.isa), m.usable)},
        {"cores", strf("%d usable of %d", m.usable, m.cores)},
        {"caches", cache_text(m)},
        {"memory", format_bytes(m.memory_available_bytes) + " free of " + format_bytes(m.memory_bytes)},
@@ -87,7 +97,11 @@ std::string machine_text(const Report& report) {
 std::string library_text(const Report& report) {
   Table table({{"library"}, {"version"}, {"for"}, {"where"}});
   for (const LibraryInfo& library : report.libraries)
-    table.row({library.name, library.found ? library.version : "not found", library.purpose, library.path});
+    table.row({library.name,
+               library.found    ? library.version
+               : library.needed ? "not found"
+                                : "not used",
+               library.purpose, library.path});
   return table.text(2);
 }
 
@@ -113,6 +127,8 @@ ordered_json as_json(const Report& report) {
     caches.push_back({{"name", cache.name}, {"bytes", cache.bytes}, {"shared_by", cache.shared_by}});
   json["cpu"] = {
       {"model", m.processor}, {"isa", m.isa}, {"cores", m.cores}, {"usable", m.usable}, {"caches", caches}};
+  json["cpu"]["kernels"] = to_string(report.isa);
+  json["cpu"]["peak_gflops"] = report.peak_gflops;
   json["memory"] = {{"total", m.memory_bytes}, {"available", m.memory_available_bytes}};
   json["disk"] = {{"path", report.folder}, {"free", report.disk_bytes}};
   json["libraries"] = ordered_json::array();

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "cli/shown.h"
 #include "cli/tensor_stats.h"
 #include "io/model_files.h"
 #include "telemetry/format.h"
@@ -85,18 +85,13 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text.empty() ? "scalar" : text;
 }
 
-std::string tensor_name(const std::string& name) {
-  const std::string shown = quoted(name);
-  return shown.size() == name.size() + 2 ? name : shown;
-}
-
 std::string tensor_table(const Report& report, bool stats) {
   std::vector<Column> columns = {{"tensor"}, {"type"}, {"shape"}, {"size", Align::kRight}};
   if (stats)
     for (const char* title : {"min", "max", "mean", "nan/inf"}) columns.push_back({title, Align::kRight});
   Table table(columns);
   for (const Row& row : report.rows) {
-    std::vector<std::string> cells = {tensor_name(row.info.name), to_string(row.info.dtype),
+    std::vector<std::string> cells = {shown(row.info.name), to_string(row.info.dtype),
                                       shape_text(row.info.shape), format_bytes(row.info.bytes)};
     if (row.stats)
       for (const std::string& cell :
@@ -137,9 +132,9 @@ void run_inspect(const Options& options, Console& console) {
   console.print_json(as_json(report));
   console.print(console.bold(report.path) + " (" + report.format + ")\n");
   if (report.card) console.print(card_text(*report.card, 2));
-  if (!report.card) console.print("  not read as a ViT: " + report.not_a_model + "\n");
+  if (!report.card) console.print("  no model card: " + report.not_a_model + "\n");
   for (const auto& [key, value] : report.metadata)
-    console.print("  metadata " + tensor_name(key) + ": " + quoted(value) + "\n");
+    console.print("  metadata " + shown(key) + ": " + quoted(value) + "\n");
   if (!options.flag("summary")) console.print("\n" + tensor_table(report, options.flag("stats")));
   if (report.not_finite > 0)
     console.say(strf("warning: %s numbers are NaN or infinite", format_integer(report.not_finite).c_str()));

@@ -1,4 +1,4 @@
-#include <chrono>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -8,6 +8,7 @@
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/shown.h"
 #include "cli/top_classes.h"
 #include "telemetry/format.h"
 
@@ -26,7 +27,10 @@ std::string embedding_text(std::span<const float> values) {
 class Predictor {
  public:
   Predictor(const Options& options, Console& console, std::vector<std::string> paths)
-      : console_(console), paths_(std::move(paths)), embed_(options.flag("embed")), top_k_(options.integer("top-k")) {
+      : console_(console),
+        paths_(std::move(paths)),
+        embed_(options.flag("embed")),
+        top_k_(options.integer("top-k")) {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
     if (card_.config.classes == 0 && !embed_)
@@ -79,11 +83,11 @@ class Predictor {
   void show_one(const std::string& path, std::span<const float> row) {
     if (embed_) {
       console_.print_json({{"image", path}, {"embedding", std::vector<float>(row.begin(), row.end())}});
-      return console_.print(path + embedding_text(row) + "\n");
+      return console_.print(shown(path) + embedding_text(row) + "\n");
     }
     const std::vector<TopClass> top = top_classes(row, card_.labels, top_k_);
     console_.print_json({{"image", path}, {"top", top_classes_json(top)}});
-    console_.print(console_.bold(path) + "\n" + top_classes_text(top, 2));
+    console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
 
   Console& console_;
@@ -104,27 +108,30 @@ void run_predict(const Options& options, Console& console) {
 }  // namespace
 
 Command predict_command() {
-  const std::vector<OptionSpec> own = {
-      {.name = "top-k",
-       .help = "classes to show",
-       .kind = ValueKind::kInteger,
-       .metavar = "K",
-       .letter = 'k',
-       .fallback = "5",
-       .least = 1,
-       .most = 1 << 22},
-      {.name = "embed", .help = "the pooled features before the head instead of classes", .kind = ValueKind::kFlag}};
+  const std::vector<OptionSpec> own = {{.name = "top-k",
+                                        .help = "classes to show",
+                                        .kind = ValueKind::kInteger,
+                                        .metavar = "K",
+                                        .letter = 'k',
+                                        .fallback = "5",
+                                        .least = 1,
+                                        .most = 1 << 22},
+                                       {.name = "embed",
+                                        .help = "the pooled features before the head instead of classes",
+                                        .kind = ValueKind::kFlag}};
   return {{.name = "predict",
            .summary = "what is on a picture: the likeliest classes with probabilities",
            .examples = {{"predict cat.jpg", "with the bundled DeiT-Tiny, ImageNet's 1000 classes"},
-                        {"predict -m vit_folder photos/ -k 1", "every picture below a folder, the best class only"},
+                        {"predict -m vit_folder photos/ -k 1",
+                         "every picture below a folder, the best class only"},
                         {"predict -m model.safetensors --arch vit_base_patch16_224 cat.jpg",
                          "a bare weight file, told what it is"},
                         {"predict photos/ --json | head", "one JSON line a picture"},
                         {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
                         {"predict - < list.txt", "paths from stdin, one a line"}},
            .options = model_options() + own + engine_options(8),
-           .positionals = {{"IMAGE...", "JPEG, PNG or WebP files, folders of them, or - for a list on stdin", 1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", "JPEG, PNG or WebP files, folders of them, or - for a list on stdin",
+                            1, SIZE_MAX}}},
           run_predict};
 }
 

@@ -15,9 +15,15 @@ struct Command {
   void (*run)(const Options& options, Console& console);
 };
 
+Command bench_infer_command();
 Command convert_command();
 Command doctor_command();
+Command explain_command();
 Command inspect_command();
+Command plan_command();
+Command predict_command();
+Command profile_command();
+Command verify_command();
 
 const std::vector<Command>& commands();
 

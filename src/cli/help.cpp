@@ -9,7 +9,8 @@
 namespace vitrail::cli {
 
 namespace {
-constexpr size_t kTextColumn = 28;  // where helps begin
+constexpr size_t kTextColumn = 28;    // where helps begin
+constexpr size_t kFirstExamples = 4;  // of the overview
 
 // `text` broken at spaces, every line but the first indented by `indent`.
 std::string wrap(const std::string& text, size_t indent, size_t width) {
@@ -96,7 +97,7 @@ std::string overview_page(std::span<const CommandSpec> commands, int width) {
       "Vitrail: Vision Transformers, native.\n\n"
       "Usage: vitrail COMMAND [options]\n\n"
       "Start here:\n";
-  for (const CommandSpec& command : commands)
+  for (const CommandSpec& command : commands.first(std::min(commands.size(), kFirstExamples)))
     if (!command.examples.empty()) page += "  vitrail " + command.examples.front().command + "\n";
   page += "\nCommands:\n";
   for (const CommandSpec& command : commands)

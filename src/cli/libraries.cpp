@@ -34,15 +34,16 @@ std::string version_openblas(void* symbol) {
 
 struct Row {
   const char *name, *purpose, *package;
+  bool needed;
   const char* symbol;  // present when the library is
   VersionReader read;  // null: the version is in the file's name
 };
 constexpr Row kRows[] = {
-    {"libjpeg-turbo", "JPEG pictures", "libjpeg62-turbo", "jpeg_read_header", nullptr},
-    {"libpng", "PNG pictures", "libpng16-16", "png_get_libpng_ver", version_png},
-    {"libwebp", "WebP pictures", "libwebp7", "WebPGetDecoderVersion", version_hex},
-    {"zlib", "npz files", "zlib1g", "zlibVersion", version_text},
-    {"OpenBLAS", "matrix products on the CPU", "libopenblas0-serial", "openblas_get_config",
+    {"libjpeg-turbo", "JPEG pictures", "libjpeg62-turbo", true, "jpeg_read_header", nullptr},
+    {"libpng", "PNG pictures", "libpng16-16", true, "png_get_libpng_ver", version_png},
+    {"libwebp", "WebP pictures", "libwebp7", true, "WebPGetDecoderVersion", version_hex},
+    {"zlib", "npz files", "zlib1g", true, "zlibVersion", version_text},
+    {"OpenBLAS", "matrix products on the CPU", "libopenblas0-serial", false, "openblas_get_config",
      version_openblas},
 };
 }  // namespace
@@ -55,14 +56,14 @@ std::string version_in_soname(const std::string& path) {
 std::vector<LibraryInfo> find_libraries() {
   std::vector<LibraryInfo> libraries;
   for (const Row& row : kRows) {
-    LibraryInfo library{row.name, row.purpose, row.package, false, "", ""};
+    LibraryInfo library{row.name, row.purpose, row.package, row.needed, false, "", ""};
     Dl_info where{};
     void* symbol = ::dlsym(RTLD_DEFAULT, row.symbol);
     if (symbol && ::dladdr(symbol, &where)) {
       std::error_code ignored;
       library.found = true;
       library.path = std::filesystem::canonical(where.dli_fname, ignored).string();
-      library.version = row.read ? row.read(symbol) : version_in_soname(library.path);
+      library.version = row.read ? row.read(symbol) : "ABI " + version_in_soname(library.path);
     }
     libraries.push_back(library);
   }

@@ -10,6 +10,7 @@ namespace vitrail::cli {
 struct LibraryInfo {
   std::string name, purpose;
   std::string package;  // Debian's, to install when it is missing
+  bool needed = true;   // false: used where found
   bool found = false;
   std::string version;  // may be unknown even when found
   std::string path;

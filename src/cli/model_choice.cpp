@@ -82,7 +82,8 @@ std::pair<int64_t, int64_t> parse_image_size(const std::string& text) {
 
 OpenOptions read_open_options(const Options& options) {
   OpenOptions open{.arch = options.text("arch")};
-  if (options.given("image")) std::tie(open.image_height, open.image_width) = parse_image_size(options.text("image"));
+  if (options.given("image"))
+    std::tie(open.image_height, open.image_width) = parse_image_size(options.text("image"));
   return open;
 }
 
@@ -100,8 +101,9 @@ void read_parallel(const std::string& list, EngineOptions& engine) {
     else if (word == "softmax")
       engine.parallel_softmax = true;
     else if (word != "none")
-      throw Error(ErrorKind::kUsage, strf("--parallel does not know %s", quoted(word).c_str()),
-                  did_you_mean(word, {"heads", "rows", "softmax", "none"}, "", "any of heads,rows,softmax, or none"));
+      throw Error(
+          ErrorKind::kUsage, strf("--parallel does not know %s", quoted(word).c_str()),
+          did_you_mean(word, {"heads", "rows", "softmax", "none"}, "", "any of heads,rows,softmax, or none"));
   }
 }
 
@@ -131,7 +133,7 @@ EngineOptions read_engine_options(const Options& options) {
   engine.backend = options.text("backend");
   engine.threads = static_cast<int>(options.integer("threads"));
   engine.isa = options.text("isa");
-  engine.batch = options.integer("batch");
+  if (options.declared("batch")) engine.batch = options.integer("batch");
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   read_parallel(options.text("parallel"), engine);
@@ -154,9 +156,10 @@ ModelChoice choose_model(const Options& options, Console& console) {
   const bool file = weights == "file" || (weights == "auto" && is_there(options.text("model")));
   if (!file) return choose_architecture(options);
   if (options.given("classes") || has_model_settings(options))
-    throw Error(ErrorKind::kUsage, strf("%s is a file: its classes and dimensions are what they are",
-                                        options.text("model").c_str()),
-                "--weights rule takes the architecture of that name without its weights");
+    throw Error(
+        ErrorKind::kUsage,
+        strf("%s is a file: its classes and dimensions are what they are", options.text("model").c_str()),
+        "--weights rule takes the architecture of that name without its weights");
   ModelChoice choice;
   choice.opened = open_chosen(options, console);
   choice.config = choice.opened->card().config;
@@ -165,7 +168,8 @@ ModelChoice choose_model(const Options& options, Console& console) {
 }
 
 std::string device_text(const ExecutionPlan& plan) {
-  const char* isa = plan.backend == &find_backend("cpu") ? to_string(static_cast<IsaLevel>(plan.device.isa)) : "plain";
+  const char* isa =
+      plan.backend == &find_backend("cpu") ? to_string(static_cast<IsaLevel>(plan.device.isa)) : "plain";
   return strf("%s (%s, %d thread%s)", plan.backend->name(), isa, plan.device.threads,
               plan.device.threads == 1 ? "" : "s");
 }

@@ -8,7 +8,9 @@ namespace vitrail::cli {
 
 namespace {
 // `arch` is what --model says already.
-bool settable(const char* name) { return std::string_view(name) != "arch"; }
+bool settable(const char* name) {
+  return std::string_view(name) != "arch";
+}
 
 template <typename T>
 OptionSpec spec_of(const char* name, const char* help) {

@@ -69,6 +69,7 @@ struct Setting {
 
 class Options {
  public:
+  bool declared(std::string_view name) const { return values_.find(name) != values_.end(); }
   bool flag(std::string_view name) const;
   bool given(std::string_view name) const;               // has a value, be it the default
   const std::string& text(std::string_view name) const;  // empty when not given

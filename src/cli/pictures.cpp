@@ -17,8 +17,10 @@ void add_folder(const std::string& folder, std::vector<std::string>& paths) {
   std::error_code error;
   fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error))
-    if (is_picture_name(it->path().string()) && it->is_regular_file(error)) found.push_back(it->path().string());
-  VT_REQUIRE(!error, ErrorKind::kData, "cannot read the folder %s: %s", folder.c_str(), error.message().c_str());
+    if (is_picture_name(it->path().string()) && it->is_regular_file(error))
+      found.push_back(it->path().string());
+  VT_REQUIRE(!error, ErrorKind::kData, "cannot read the folder %s: %s", folder.c_str(),
+             error.message().c_str());
   VT_REQUIRE(!found.empty(), ErrorKind::kData, "no pictures (jpg, jpeg, png, webp) under %s", folder.c_str());
   std::sort(found.begin(), found.end());
   paths.insert(paths.end(), found.begin(), found.end());
@@ -40,7 +42,8 @@ bool is_picture_name(const std::string& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
 }
 
-std::vector<std::string> list_pictures(const std::vector<std::string>& arguments, const std::string& list_text) {
+std::vector<std::string> list_pictures(const std::vector<std::string>& arguments,
+                                       const std::string& list_text) {
   std::vector<std::string> paths;
   for (const std::string& argument : arguments) {
     if (argument != "-") {

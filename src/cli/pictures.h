@@ -14,14 +14,15 @@ namespace vitrail::cli {
 
 // Files as they are, folders as every picture below them by byte order of the path, "-" as the list read
 // from `list_text` (one path a line). Throws Error(kData) when a name does not exist or nothing is left.
-std::vector<std::string> list_pictures(const std::vector<std::string>& arguments, const std::string& list_text);
+std::vector<std::string> list_pictures(const std::vector<std::string>& arguments,
+                                       const std::string& list_text);
 
 // Whether its ending is one of jpg, jpeg, png, webp.
 bool is_picture_name(const std::string& path);
 
 struct LoadedBatch {
-  std::vector<float> pixels;             // of the pictures that could be read, one after the other
-  std::vector<size_t> indices;           // which of `paths` they are
+  std::vector<float> pixels;    // of the pictures that could be read, one after the other
+  std::vector<size_t> indices;  // which of `paths` they are
   std::vector<std::pair<size_t, Error>> failures;
 };
 // Decodes and preprocesses in parallel; a picture that cannot be read is a failure, not an exception.

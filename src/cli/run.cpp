@@ -88,8 +88,7 @@ void check_common(const CommandSpec& spec, const Options& options) {
     throw Error(ErrorKind::kDevice, "this build has no CUDA backend",
                 "use --device cpu; vitrail doctor shows what this build can do");
   if (device != "cpu")
-    throw Error(ErrorKind::kUsage,
-                strf("--device expects cpu or cuda[:i], not %s", quoted(device).c_str()));
+    throw Error(ErrorKind::kUsage, strf("--device expects cpu or cuda[:i], not %s", quoted(device).c_str()));
   const bool own_dtype =
       std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
   if (!own_dtype && options.text("dtype") != "f32")

@@ -5,12 +5,13 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "cli/shown.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
 
-std::vector<TopClass> top_classes(std::span<const float> probabilities, const std::vector<std::string>& labels,
-                                  int64_t count) {
+std::vector<TopClass> top_classes(std::span<const float> probabilities,
+                                  const std::vector<std::string>& labels, int64_t count) {
   std::vector<size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const size_t wanted = std::min(order.size(), static_cast<size_t>(std::max<int64_t>(count, 0)));
@@ -21,8 +22,8 @@ std::vector<TopClass> top_classes(std::span<const float> probabilities, const st
   std::vector<TopClass> top;
   for (size_t i = 0; i < wanted; ++i) {
     const size_t index = order[i];
-    top.push_back({static_cast<int64_t>(index), index < labels.size() ? labels[index] : strf("class %zu", index),
-                   probabilities[index]});
+    top.push_back({static_cast<int64_t>(index),
+                   index < labels.size() ? labels[index] : strf("class %zu", index), probabilities[index]});
   }
   return top;
 }
@@ -33,7 +34,7 @@ std::string top_classes_text(const std::vector<TopClass>& top, size_t indent) {
   for (const TopClass& one : top)
     text += strf("%*s%6.2f %%  %s  %5lld  %s\n", static_cast<int>(indent), "", one.probability * 100,
                  format_bar(one.probability, kBarCells).c_str(), static_cast<long long>(one.index),
-                 one.label.c_str());
+                 shown(one.label).c_str());
   return text;
 }
 

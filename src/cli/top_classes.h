@@ -15,8 +15,8 @@ struct TopClass {
 };
 
 // Likeliest first; equal ones by index. A class without a label is called "class 17".
-std::vector<TopClass> top_classes(std::span<const float> probabilities, const std::vector<std::string>& labels,
-                                  int64_t count);
+std::vector<TopClass> top_classes(std::span<const float> probabilities,
+                                  const std::vector<std::string>& labels, int64_t count);
 
 std::string top_classes_text(const std::vector<TopClass>& top, size_t indent);
 // [{"class", "label", "prob"}]

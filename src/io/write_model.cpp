@@ -101,6 +101,7 @@ void write_model(const std::string& path, const ModelCard& card, const WriteOpti
       ErrorKind::kUsage, "weights are stored as f32, f16 or bf16, not %s", to_string(options.storage));
   refuse_inexpressible(options.dialect, card.config);
   check_target(path, options.overwrite);
+  if (options.dialect == Dialect::kGoogle) check_target(path + ".json", options.overwrite);
   const std::vector<TensorToWrite> tensors = list_tensors(card.config, options, read);
   switch (options.dialect) {
     case Dialect::kHf:

@@ -68,6 +68,7 @@ class Inflater {
 };
 
 uint32_t crc_of(uint32_t crc, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return crc;  // zlib takes a null pointer for a wish to start again
   return static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 

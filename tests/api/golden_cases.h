@@ -1,4 +1,5 @@
-// Cases of tests/golden/cases: a ViT's config, weights by rule, and the logits a published library gives for it.
+// Cases of tests/golden/cases: a ViT's config, weights by rule, and the logits a published library gives for
+// it.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,9 @@
 
 namespace vitrail::golden {
 
-inline std::filesystem::path folder() { return std::filesystem::path(VT_SOURCE_DIR) / "tests" / "golden"; }
+inline std::filesystem::path folder() {
+  return std::filesystem::path(VT_SOURCE_DIR) / "tests" / "golden";
+}
 
 struct Case {
   std::string name, library;
@@ -56,7 +59,8 @@ inline std::vector<std::filesystem::path> all_cases() {
 // The rule's pictures, planar [B C Y X].
 inline std::vector<float> pictures(const VitConfig& c, int64_t batch) {
   std::vector<float> values(static_cast<size_t>(batch * c.channels * c.image_height * c.image_width));
-  fill_by_rule({"input", {{'B', batch}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}}, values);
+  fill_by_rule({"input", {{'B', batch}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
+               values);
   return values;
 }
 

@@ -49,7 +49,9 @@ TEST_P(Golden, CpuAgreesWithTheLibraryAtEveryInstructionSet) {
     if (level == IsaLevel::kBaseline && count_macs(c.config) > 2'000'000'000) continue;
     const std::vector<double> found = run(c, {.isa = to_string(level)}), wanted = c.logits;
     EXPECT_LT(largest_difference(found, wanted), kLogitTolerance) << to_string(level);
-    const auto argmax = [&](const std::vector<double>& v) { return std::max_element(v.begin(), v.end()) - v.begin(); };
+    const auto argmax = [&](const std::vector<double>& v) {
+      return std::max_element(v.begin(), v.end()) - v.begin();
+    };
     EXPECT_EQ(argmax(found), argmax(wanted)) << to_string(level);
   }
 }

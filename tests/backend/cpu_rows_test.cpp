@@ -177,6 +177,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuRows,
                                            std::pair(50, 17), std::pair(65, 64), std::pair(197, 192),
                                            std::pair(257, 385), std::pair(577, 768)));
 
+// Every chain ends at the fixed point of x/2 + 1.
+TEST(CpuIsa, SpinDoesTheWorkItCounts) {
+  for_every_level(
+      [](const IsaKernels& isa) { EXPECT_EQ(isa.spin(100), 2.0f * static_cast<float>(isa.spin_flops / 2)); });
+}
+
 TEST(CpuIsa, LevelsAreOrderedAndNamed) {
   const std::vector<IsaLevel> levels = available_isa_levels();
   EXPECT_EQ(levels.front(), IsaLevel::kBaseline);

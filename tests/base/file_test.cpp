@@ -53,15 +53,17 @@ TEST_F(FileTest, RandomAccessChecksItsRange) {
   write_file(at("f"), "0123456789");
   const RandomAccessFile file(at("f"));
   const MemoryBytes memory("memory", "0123456789");
-  for (const ByteSource* source : {static_cast<const ByteSource*>(&file), static_cast<const ByteSource*>(&memory)}) {
+  for (const ByteSource* source :
+       {static_cast<const ByteSource*>(&file), static_cast<const ByteSource*>(&memory)}) {
     EXPECT_EQ(source->size(), 10u);
     std::string target(4, ' ');
     source->read_at(6, std::as_writable_bytes(std::span(target)));
     EXPECT_EQ(target, "6789");
     source->read_at(10, {});
     for (const uint64_t offset : {uint64_t{7}, uint64_t{11}, ~uint64_t{0}, ~uint64_t{0} - 2})
-      EXPECT_EQ(kind_of([&] { source->read_at(offset, std::as_writable_bytes(std::span(target))); }, "cut short"),
-                ErrorKind::kData);
+      EXPECT_EQ(
+          kind_of([&] { source->read_at(offset, std::as_writable_bytes(std::span(target))); }, "cut short"),
+          ErrorKind::kData);
   }
 }
 

@@ -15,7 +15,8 @@ TEST(Text, QuotedShowsWhatATerminalCanTake) {
 }
 
 TEST(Text, Utf8Rules) {
-  for (const char* good : {"", "a", "é", "€", "😀", "\xf4\x8f\xbf\xbf"}) EXPECT_TRUE(is_valid_utf8(good)) << good;
+  for (const char* good : {"", "a", "é", "€", "😀", "\xf4\x8f\xbf\xbf"})
+    EXPECT_TRUE(is_valid_utf8(good)) << good;
   for (const char* bad : {"\x80", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
                           "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "a\xff"})
     EXPECT_FALSE(is_valid_utf8(bad)) << bad;

@@ -34,7 +34,8 @@ TEST(Safetensors, RoundTripKeepsEverythingAndAligns) {
   const auto before = open_safetensors(sample("all_types.safetensors"));
   std::vector<TensorToWrite> tensors;
   for (size_t i = before->tensors().size(); i-- > 0;)
-    tensors.push_back({before->tensors()[i], [&, i](std::span<std::byte> target) { before->read(i, target); }});
+    tensors.push_back(
+        {before->tensors()[i], [&, i](std::span<std::byte> target) { before->read(i, target); }});
   write_safetensors(folder / "copy.safetensors", tensors, {{"quote\"", "line\nbreak"}});
   const auto after = open_safetensors(folder / "copy.safetensors");
   ASSERT_EQ(after->tensors().size(), before->tensors().size());
@@ -83,7 +84,8 @@ TEST(Safetensors, HostileHeaders) {
       {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "integers from 0"},
       {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", "integers from 0"},
       {R"({"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,8]}})", "integers from 0"},
-      {R"({"a":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8]}})", "does not fit 64 bits"},
+      {R"({"a":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8]}})",
+       "does not fit 64 bits"},
       {R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})", "too many numbers"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "begin <= end"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", "too many numbers"},
@@ -110,8 +112,9 @@ TEST(Safetensors, HostileHeaders) {
       {std::string("{\"\xff\":{}}"), "header:1:", 0},
       {std::string("{\"a\":{}\0}", 9), "zero byte", 0},
       {R"({"":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "tensor name"},
-      {"{\"" + std::string(1025, 'n') + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "tensor name"},
-      {"{\"a\":" + std::string(100000, '['), "a list where none belongs", 0},
+      {"{\"" + std::string(1025, 'n') + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+       "tensor name"},
+      {"{\"a\":" + std::string(100000, '[') + "}", "a list where none belongs", 0},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.header.substr(0, 120));
@@ -125,7 +128,8 @@ TEST(Safetensors, HeaderLengthNeverWraps) {
     append_le(file, length);
     expect_refusal("announces", [&] { open_safetensors(in_memory(file + "{}")); });
   }
-  expect_refusal("the file has 2 after", [] { open_safetensors(in_memory(std::string("\3\0\0\0\0\0\0\0{}", 10))); });
+  expect_refusal("the file has 2 after",
+                 [] { open_safetensors(in_memory(std::string("\3\0\0\0\0\0\0\0{}", 10))); });
   expect_refusal("at least 8", [] { open_safetensors(in_memory("1234567")); });
 }
 

@@ -96,6 +96,10 @@ inline void expect_rule(const TensorSource& source, const std::string& name) {
     ASSERT_EQ(element(bytes, info.dtype, i), expected_value(info, i)) << "element " << i;
 }
 
+inline void read_all(const TensorSource& source) {
+  for (size_t i = 0; i < source.tensors().size(); ++i) bytes_of(source, i);
+}
+
 // `body` throws Error of kind data whose text contains `part`.
 template <typename Body>
 void expect_refusal(const std::string& part, Body&& body) {

@@ -1,5 +1,5 @@
-// For every op and every dim it allows to be split: run the parts, recombine, compare with the whole. A wrong rule
-// would corrupt gradients silently once programs are distributed.
+// For every op and every dim it allows to be split: run the parts, recombine, compare with the whole. A wrong
+// rule would corrupt gradients silently once programs are distributed.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,13 +18,15 @@ Values slice(const Values& whole, const Shape& shape, char name, int64_t begin, 
   const int64_t extent = shape[*at].local;
   Values part;
   for (int64_t o = 0; o < outer; ++o)
-    part.insert(part.end(), whole.begin() + (o * extent + begin) * inner, whole.begin() + (o * extent + end) * inner);
+    part.insert(part.end(), whole.begin() + (o * extent + begin) * inner,
+                whole.begin() + (o * extent + end) * inner);
   return part;
 }
 
 std::vector<Shape> sliced_shapes(const std::vector<Shape>& shapes, char name, int64_t extent) {
   std::vector<Shape> result;
-  for (const Shape& shape : shapes) result.push_back(shape.has(name) ? shape.with(name, Dim(name, extent)) : shape);
+  for (const Shape& shape : shapes)
+    result.push_back(shape.has(name) ? shape.with(name, Dim(name, extent)) : shape);
   return result;
 }
 
@@ -44,7 +46,8 @@ void check_dim(const OpCase& c, char name, int64_t extent) {
     } else {
       const Values wanted = slice(whole, out_shape, name, begin, end);
       ASSERT_EQ(found.size(), wanted.size());
-      for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-12) << c.name << " split on " << name;
+      for (size_t i = 0; i < found.size(); ++i)
+        ASSERT_NEAR(found[i], wanted[i], 1e-12) << c.name << " split on " << name;
     }
   }
   for (size_t i = 0; partial && i < sum.size(); ++i)

@@ -51,7 +51,8 @@ TEST_P(OpTest, CpuAtEveryInstructionSetAndThreadCount) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(OpCases, CoverEveryOpOfTheReference) {
   std::set<std::string, std::less<>> covered = {"load_param"};  // what parameters of every case go through

@@ -35,13 +35,15 @@ void add_products(std::vector<OpCase>& cases) {
     cases.push_back({"linear_qkv" + suffix, op<LinearOp>(), {{b, n, d}, {{'T', 3}, h, e, d}}, {false, true}});
     cases.push_back({"linear_proj" + suffix, op<LinearOp>(), {{b, n, h, e}, {d, h, e}}, {false, true}});
     cases.push_back({"attention" + suffix, op<AttentionOp>(), {{b, n, {'T', 3}, h, e}}, {false}});
-    cases.push_back({"attention_odd_head" + suffix, op<AttentionOp>(), {{b, n, {'T', 3}, h, {'E', 18}}}, {false}});
+    cases.push_back(
+        {"attention_odd_head" + suffix, op<AttentionOp>(), {{b, n, {'T', 3}, h, {'E', 18}}}, {false}});
     cases.push_back({"attention_probe" + suffix,
                      op<AttentionOp>(),
                      {{{'S', 1}, h, e}, {b, n, {'T', 2}, h, e}},
                      {false, false}});
     cases.push_back({"attention_probs" + suffix, op<AttentionProbsOp>(), {{b, n, {'T', 3}, h, e}}, {false}});
-    cases.push_back({"layernorm" + suffix, op<LayernormOp>(1e-6), {{b, n, d}, {d}, {d}}, {false, true, true}});
+    cases.push_back(
+        {"layernorm" + suffix, op<LayernormOp>(1e-6), {{b, n, d}, {d}, {d}}, {false, true, true}});
   }
   for (int64_t patch : {1, 7, 16})
     for (int64_t channels : {1, 3, 8})
@@ -67,10 +69,8 @@ void add_small_ops(std::vector<OpCase>& cases) {
   cases.push_back({"select_token", op<SelectTokenOp>(3), {x}, {false}});
   cases.push_back({"drop_tokens", op<DropTokensOp>(2), {x}, {false}});
   cases.push_back({"mean_tokens", op<MeanTokensOp>(2), {x}, {false}});
-  cases.push_back({"concat_tokens",
-                   op<ConcatTokensOp>(),
-                   {{{'S', 1}, d}, {{'S', 4}, d}, x},
-                   {true, true, false}});
+  cases.push_back(
+      {"concat_tokens", op<ConcatTokensOp>(), {{{'S', 1}, d}, {{'S', 4}, d}, x}, {true, true, false}});
   cases.push_back({"qk_norm",
                    op<QkNormOp>(1e-6),
                    {{b, n, {'T', 3}, {'H', 3}, e}, {e}, {e}, {e}, {e}},

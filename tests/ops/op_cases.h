@@ -1,5 +1,5 @@
-// One list of op examples; the generic tests run over it: every backend and dtype against the reference, and the
-// dims rule. A new op joins by adding a row.
+// One list of op examples; the generic tests run over it: every backend and dtype against the reference, and
+// the dims rule. A new op joins by adding a row.
 #pragma once
 
 #include <string>

@@ -16,7 +16,8 @@ Program one_node(const OpCase& c, const std::vector<Shape>& shapes, DType dtype)
   std::vector<ValueId> ins;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::string name = "in" + std::to_string(i);
-    ins.push_back(c.is_parameter[i] ? builder.parameter(name, {dtype, shapes[i]}) : builder.input(name, {dtype, shapes[i]}));
+    ins.push_back(c.is_parameter[i] ? builder.parameter(name, {dtype, shapes[i]})
+                                    : builder.input(name, {dtype, shapes[i]}));
   }
   builder.output("out", builder.add(c.op, ins, c.name));
   return builder.finish();
@@ -45,8 +46,9 @@ Shape output_shape(const OpCase& c, const std::vector<Shape>& shapes, DType dtyp
 
 Values run_op(const OpCase& c, const std::vector<Shape>& shapes, const std::vector<Values>& inputs,
               const RunSettings& settings) {
-  const ExecutionPlan plan = plan_execution(one_node(c, shapes, settings.dtype), find_backend(settings.backend),
-                                            cpu_device(settings.threads, settings.isa));
+  const ExecutionPlan plan =
+      plan_execution(one_node(c, shapes, settings.dtype), find_backend(settings.backend),
+                     cpu_device(settings.threads, settings.isa));
   RankContext rank(plan.device);
   ParamStore params(plan, rank);
   params.load([&](const std::string& name, const Shape&, std::span<float> target) {

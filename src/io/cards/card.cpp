@@ -157,6 +157,8 @@ class CardMaker {
     VT_REQUIRE(facts_.square || origins_.contains("image_height"), ErrorKind::kConfig,
                "%lld positions are no square grid, and no config gives the image's size",
                static_cast<long long>(facts_.pos_rows));
+    if (facts_.pos_rows == 0 && !origins_.contains("image_height"))
+      card_.notes.push_back("the file holds no positions to tell the image size by: 224 is a guess");
     const bool claimed = card_.config.pos_for_prefix;
     const auto image = origins_.find("image_height"), rows = origins_.find("pos_for_prefix");
     settle_positions(facts_, image == origins_.end() ? "a guess" : image->second, &card_.config);

@@ -41,6 +41,10 @@ std::optional<PreprocessConfig> dialect_preprocess(Dialect dialect, const VitCon
 // id2label as a list; empty when absent or when it holds only the names transformers makes up.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);
 
+// Noted where a config wants it: pictures that are not square come out less distorted than it says.
+constexpr const char* kStretchThenCrop =
+    "stretching to a square and cropping it is not supported: the shorter side is resized instead";
+
 // The same picture treatment for another input size.
 PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width);
 

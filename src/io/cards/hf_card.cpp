@@ -114,8 +114,12 @@ void read_geometry(const Json& pictures, Claims* claims, PreprocessConfig* p) {
     p->width = resized.width;
   }
   p->resize = std::min(resized.height, resized.width);
-  if (p->mode == ResizeMode::kStretch && resized.height == p->height && resized.width == p->width)
+  if (p->mode == ResizeMode::kStretch && resized.height == p->height && resized.width == p->width) {
     p->resize = 0;
+  } else if (p->mode == ResizeMode::kStretch) {
+    p->mode = ResizeMode::kShorterSide;
+    claims->notes.push_back(kStretchThenCrop);
+  }
   if (!flag(pictures, "do_resize", true))
     claims->notes.push_back("preprocessor_config.json says not to resize; pictures are resized all the same");
 }

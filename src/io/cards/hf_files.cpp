@@ -80,7 +80,7 @@ Json hf_preprocessor_json(const PreprocessConfig& p) {
                {"image_mean", p.mean},
                {"image_std", p.std}};
   const Json crop = {{"height", p.height}, {"width", p.width}};
-  if (p.mode == ResizeMode::kStretch && p.resize == 0) {
+  if (p.mode == ResizeMode::kStretch) {
     json["image_processor_type"] = "ViTImageProcessor";
     json["size"] = crop;
     return json;
@@ -90,10 +90,7 @@ Json hf_preprocessor_json(const PreprocessConfig& p) {
   json["do_center_crop"] = true;
   json["crop_size"] = crop;
   const int64_t side = p.resize > 0 ? p.resize : std::min(p.height, p.width);
-  if (p.mode == ResizeMode::kShorterSide)
-    json["size"] = {{"shortest_edge", side}};
-  else
-    json["size"] = {{"height", side}, {"width", side}};
+  json["size"] = {{"shortest_edge", side}};
   return json;
 }
 

@@ -62,6 +62,7 @@ std::vector<std::string> read_labels(const Json& root, const std::string& origin
 PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width) {
   const int64_t before = std::min(p.height, p.width), after = std::min(height, width);
   if (p.resize > 0 && before > 0) p.resize = (p.resize * after + before / 2) / before;
+  p.resize_longer = 0;  // follows from the crop's shape
   p.height = height;
   p.width = width;
   return p;
@@ -75,6 +76,9 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
              ll(p.width), ll(kMost));
   VT_REQUIRE(p.resize >= 0 && p.resize <= kMost, ErrorKind::kConfig,
              "preprocess: resize is %lld; it must be between 0 and %lld", ll(p.resize), ll(kMost));
+  VT_REQUIRE(p.resize_longer >= 0 && p.resize_longer <= kMost, ErrorKind::kConfig,
+             "preprocess: resize_longer is %lld; it must be between 0 and %lld", ll(p.resize_longer),
+             ll(kMost));
   VT_REQUIRE(p.resize == 0 || p.resize >= std::min(p.height, p.width), ErrorKind::kConfig,
              "preprocess: resize to %lld is smaller than the crop of %lld x %lld", ll(p.resize), ll(p.height),
              ll(p.width));

@@ -82,18 +82,21 @@ void read_model_args(const Json& args, Claims* claims) {
     set_pool(json_string(*value, kFile, "global_pool"), json_find(args, "fc_norm"), claims);
 }
 
-void read_crop(const Json& cfg, PreprocessConfig* p) {
+void read_crop(const Json& cfg, Claims* claims, PreprocessConfig* p) {
   const Json* mode = json_find(cfg, "crop_mode");
   const std::string name = mode ? json_string(*mode, kFile, "crop_mode") : "center";
   VT_REQUIRE(name == "center" || name == "squash", ErrorKind::kData,
              "config.json: crop_mode is \"%s\"; center and squash are supported", name.c_str());
-  p->mode = name == "squash" ? ResizeMode::kStretch : ResizeMode::kShorterSide;
   const Json* pct = json_find(cfg, "crop_pct");
   const double crop = pct ? json_number(*pct, kFile, "crop_pct") : 0.875;
   VT_REQUIRE(crop > 0.01 && crop <= 1, ErrorKind::kConfig,
              "config.json: crop_pct is %g; it must be between 0.01 and 1", crop);
-  p->resize = static_cast<int64_t>(static_cast<double>(std::min(p->height, p->width)) / crop);
-  if (p->mode == ResizeMode::kStretch && p->resize == p->height && p->resize == p->width) p->resize = 0;
+  const auto grown = [&](int64_t side) { return static_cast<int64_t>(static_cast<double>(side) / crop); };
+  const bool stretch = name == "squash" && crop == 1;
+  p->mode = stretch ? ResizeMode::kStretch : ResizeMode::kShorterSide;
+  p->resize = stretch ? 0 : grown(std::min(p->height, p->width));
+  p->resize_longer = stretch || p->height == p->width ? 0 : grown(std::max(p->height, p->width));
+  if (name == "squash" && !stretch) claims->notes.push_back(kStretchThenCrop);
 }
 
 void read_pretrained_cfg(const Json& cfg, Claims* claims) {
@@ -111,7 +114,7 @@ void read_pretrained_cfg(const Json& cfg, Claims* claims) {
   VT_REQUIRE(p.height > 0 && p.width > 0 && p.height < 1 << 20 && p.width < 1 << 20, ErrorKind::kConfig,
              "config.json: input_size %lld x %lld is out of range", static_cast<long long>(p.height),
              static_cast<long long>(p.width));
-  read_crop(cfg, &p);
+  read_crop(cfg, claims, &p);
   if (const Json* value = json_find(cfg, "interpolation"))
     json_assign(*value, kFile, "interpolation", &p.interpolation);
   if (const Json* mean = json_find(cfg, "mean")) p.mean = json_numbers(*mean, kFile, "mean");

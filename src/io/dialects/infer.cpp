@@ -78,7 +78,7 @@ std::optional<int64_t> square_side(int64_t cells) {
 // A square grid is the guess until a config says otherwise.
 void guess_image(Facts* facts) {
   VitConfig& c = facts->config;
-  c.pos_for_prefix = c.registers == 0 && c.pos == PosKind::kLearned;
+  c.pos_for_prefix = c.registers == 0 && (c.pos == PosKind::kLearned || !c.class_token);
   if (facts->pos_rows == 0) {
     c.image_height = c.image_width = std::max<int64_t>(224 / c.patch, 1) * c.patch;
     return;
@@ -110,6 +110,8 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
   c.pre_logits = b.has("pre_logits.fc.weight");
   c.norm_place = b.has("fc_norm.weight") ? NormPlace::kAfterPool : NormPlace::kBeforePool;
   c.pool = b.has("attn_pool.latent") ? Pool::kMap : c.class_token ? Pool::kCls : Pool::kMean;
+  VT_REQUIRE(c.pos == PosKind::kLearned || b.table->dialect == Dialect::kGoogle, ErrorKind::kData,
+             "the file lacks the position embedding (pos_embed)");
   VT_REQUIRE(!(b.has("fc_norm.weight") && b.has("norm.weight")), ErrorKind::kData,
              "the model has a layernorm both before and after pooling; only one of them is supported");
   VT_REQUIRE(!c.distilled || !b.has("head.weight") || b.has("head_dist.weight"), ErrorKind::kData,
@@ -118,6 +120,32 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
                   "distilled", "registers", "qkv_bias", "qk_norm", "layer_scale", "pre_logits", "norm_place"};
   if (c.pos == PosKind::kLearned) facts->known.insert("pos");
   if (c.pool == Pool::kMap || !c.class_token) facts->known.insert("pool");
+}
+
+std::string first_few(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > 5) text += strf(" and %zu more", names.size() - 5);
+  return text;
+}
+
+// Checks the pieces' shapes; true when together they are the whole parameter.
+bool is_whole(const ParamSpec& spec, const std::vector<Piece>& pieces, const TensorSource& source) {
+  const int64_t wanted = spec.shape.has('T') ? spec.shape.local('T') : 1;
+  int64_t parts = 0;
+  for (const Piece& piece : pieces) {
+    const TensorInfo& tensor = source.tensors()[piece.tensor];
+    const std::vector<int64_t> expected = stored_shape(piece.row->layout, spec.shape);
+    const std::vector<int64_t> found = own_shape(piece, source);
+    VT_REQUIRE(expected == found, ErrorKind::kData, "%s has shape %s; %s needs %s",
+               quoted(tensor.name).c_str(), shape_text(found).c_str(), spec.name.c_str(),
+               shape_text(expected).c_str());
+    VT_REQUIRE(is_float(tensor.dtype), ErrorKind::kData, "%s holds %s; expected floating point numbers",
+               quoted(tensor.name).c_str(), to_string(tensor.dtype));
+    const bool one_part = std::string_view(piece.row->layout).find('T') == std::string_view::npos;
+    parts += one_part ? 1 : wanted;
+  }
+  return parts == wanted;
 }
 
 }  // namespace
@@ -168,40 +196,18 @@ void settle_positions(const Facts& facts, const std::string& origin, VitConfig* 
 
 void check_complete(const VitConfig& config, const Binding& binding, const TensorSource& source) {
   std::vector<std::string> missing;
-  size_t used = 0;
+  std::set<std::string> wanted;
   for (const ParamSpec& spec : vit_params(config)) {
+    wanted.insert(spec.name);
     const auto at = binding.pieces.find(spec.name);
-    if (at == binding.pieces.end()) {
+    if (at == binding.pieces.end())
       missing.push_back(spec.name);
-      continue;
-    }
-    ++used;
-    size_t parts = 0;
-    for (const Piece& piece : at->second) {
-      const TensorInfo& tensor = source.tensors()[piece.tensor];
-      const std::vector<int64_t> expected = stored_shape(piece.row->layout, spec.shape),
-                                 found = own_shape(piece, source);
-      VT_REQUIRE(expected == found, ErrorKind::kData, "%s has shape %s; %s needs %s",
-                 quoted(tensor.name).c_str(), shape_text(found).c_str(), spec.name.c_str(),
-                 shape_text(expected).c_str());
-      VT_REQUIRE(is_float(tensor.dtype), ErrorKind::kData, "%s holds %s; expected floating point numbers",
-                 quoted(tensor.name).c_str(), to_string(tensor.dtype));
-      const bool whole =
-          !spec.shape.has('T') || std::string_view(piece.row->layout).find('T') != std::string::npos;
-      parts += whole ? static_cast<size_t>(spec.shape.has('T') ? spec.shape.local('T') : 1) : 1;
-    }
-    if (parts != static_cast<size_t>(spec.shape.has('T') ? spec.shape.local('T') : 1))
+    else if (!is_whole(spec, at->second, source))
       missing.push_back("a part of " + spec.name);
   }
-  if (!missing.empty()) {
-    std::string names;
-    for (size_t i = 0; i < std::min<size_t>(missing.size(), 5); ++i) names += (i ? ", " : "") + missing[i];
-    if (missing.size() > 5) names += strf(" and %zu more", missing.size() - 5);
-    throw Error(ErrorKind::kData, "the file lacks " + names, "vitrail inspect shows what it holds");
-  }
-  if (used == binding.pieces.size()) return;
-  std::set<std::string> wanted;
-  for (const ParamSpec& spec : vit_params(config)) wanted.insert(spec.name);
+  if (!missing.empty())
+    throw Error(ErrorKind::kData, "the file lacks " + first_few(missing),
+                "vitrail inspect shows what it holds");
   for (const auto& [param, pieces] : binding.pieces)
     VT_REQUIRE(wanted.contains(param), ErrorKind::kData,
                "%s (%s) is not part of the architecture the config describes",

@@ -27,6 +27,8 @@ const IsaKernels& kernels() {
       .add_row = add_row,
       .scale_row = scale_row,
       .mean_rows = mean_rows,
+      .spin_flops = 2 * kSpinChains * kLanes,
+      .spin = spin,
   };
   return kTable;
 }

@@ -23,4 +23,7 @@ void add_row(const float* x, const float* row, int64_t rows, int64_t width, floa
 void scale_row(const float* x, const float* row, int64_t rows, int64_t width, float* y);
 void mean_rows(const float* x, int64_t x_stride, int64_t rows, int64_t width, float* y);
 
+inline constexpr int kSpinChains = 12;  // more than latency times units
+float spin(int64_t rounds);
+
 }  // namespace vitrail::VT_ISA

@@ -1,5 +1,5 @@
 // exp and the two GELUs on vectors, with their errors (measured over every kind of argument by
-// tests/backend/cpu_math_test.cpp). Used by the kernels of the same level.
+// tests/backend/cpu_rows_test.cpp). Used by the kernels of the same level.
 #pragma once
 
 #include "backend/cpu/isa/table.h"

@@ -78,6 +78,11 @@ struct IsaKernels {
   void (*scale_row)(const float* x, const float* row, int64_t rows, int64_t width, float* y);  // y = x * row
   // y[width] = mean over `rows` rows of x.
   void (*mean_rows)(const float* x, int64_t x_stride, int64_t rows, int64_t width, float* y);
+
+  // The yardstick: independent multiply-adds on registers alone, spin_flops floating-point operations a
+  // round.
+  int64_t spin_flops;
+  float (*spin)(int64_t rounds);  // the result only keeps the compiler honest
 };
 
 namespace baseline {

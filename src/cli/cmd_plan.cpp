@@ -1,0 +1,134 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/machine.h"
+#include "cli/model_card.h"
+#include "cli/model_choice.h"
+#include "passes/fuse.h"
+#include "passes/schedule.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+constexpr int64_t kLargestBatch = 65536;
+
+// Rows of the memory table: they add up to the peak.
+std::vector<std::pair<std::string, size_t>> memory_rows(const MemoryPlan& memory) {
+  std::vector<std::pair<std::string, size_t>> rows;
+  for (size_t i = 0; i < kCategoryCount; ++i)
+    if (memory.by_category[i] > 0)
+      rows.emplace_back(to_string(static_cast<Category>(i)), memory.by_category[i]);
+  size_t listed = 0;
+  for (const auto& [name, bytes] : rows) listed += bytes;
+  if (memory.peak_bytes() > listed) rows.emplace_back("alignment and gaps", memory.peak_bytes() - listed);
+  return rows;
+}
+
+// The largest batch whose arenas fit into `bytes`; 0 when not even one picture does.
+int64_t largest_batch(const VitConfig& config, EngineOptions options, size_t bytes) {
+  const auto fits = [&](int64_t batch) {
+    options.batch = batch;
+    return plan_inference(config, options).memory.peak_bytes() <= bytes;
+  };
+  int64_t good = 0, bad = 1;
+  while (bad <= kLargestBatch && fits(bad)) good = bad, bad *= 2;
+  if (bad > kLargestBatch) return good;
+  while (bad - good > std::max<int64_t>(1, good / 64)) {
+    const int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+std::string memory_table(const MemoryPlan& memory) {
+  Table table({{"memory"}, {"size", Align::kRight}, {"share", Align::kRight}, {""}});
+  const auto peak = static_cast<double>(memory.peak_bytes());
+  for (const auto& [name, bytes] : memory_rows(memory)) {
+    const double share = static_cast<double>(bytes) / peak;
+    table.row({name, format_bytes(bytes), format_percent(share), format_bar(share, 20)});
+  }
+  table.rule();
+  table.row({"peak", format_bytes(memory.peak_bytes())});
+  return table.text();
+}
+
+// The program as a pass leaves it, one line a node.
+std::string dump(const VitConfig& config, const EngineOptions& options, const std::string& after) {
+  Program program = record_vit(config, {.batch = options.batch});
+  if (after == "record") return to_string(program);
+  if (options.fuse) program = fuse(program);
+  return to_string(after == "fuse" ? program : schedule(program));
+}
+
+void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, size_t available, int64_t fits,
+            Console& console) {
+  const MemoryPlan& memory = plan.memory;
+  const auto macs = static_cast<double>(count_macs(config));
+  ordered_json json = {{"model", config.arch},
+                       {"batch", batch},
+                       {"device", device_text(plan)},
+                       {"params", count_params(config)},
+                       {"macs", count_macs(config)},
+                       {"flops", plan.program.cost().flops},
+                       {"nodes", plan.program.nodes.size()}};
+  for (const auto& [name, bytes] : memory_rows(memory)) json["memory"][name] = bytes;
+  json["memory"]["peak"] = memory.peak_bytes();
+  json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
+  json["memory_available"] = available;
+  json["largest_batch"] = fits;
+  console.print_json(json);
+  console.print(format_pairs(
+      {{"model", architecture_text(config)},
+       {"input", strf("%lld x %lld x %lld x %lld, %lld tokens a picture", static_cast<long long>(batch),
+                      static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
+                      static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
+       {"parameters", format_integer(count_params(config))},
+       {"MACs", strf("%s a picture, %s in all", format_si(macs).c_str(),
+                     format_si(macs * static_cast<double>(batch)).c_str())},
+       {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
+       {"lower bound",
+        format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) + ", whatever the layout"},
+       {"fits", strf("%s available; largest batch %s", format_bytes(available).c_str(),
+                     format_integer(fits).c_str())}}));
+  console.print("\n" + memory_table(memory));
+}
+
+void run_plan(const Options& options, Console& console) {
+  const ModelChoice choice = choose_model(options, console);
+  const EngineOptions engine = read_engine_options(options);
+  if (options.given("dump-after")) {
+    const std::string text = dump(choice.config, engine, options.text("dump-after"));
+    console.print_json({{"after", options.text("dump-after")}, {"program", text}});
+    return console.print(text);
+  }
+  const ExecutionPlan plan = plan_inference(choice.config, engine);
+  const size_t available = read_machine().memory_available_bytes;
+  const int64_t fits = largest_batch(choice.config, engine, available);
+  report(choice.config, plan, engine.batch, available, fits, console);
+  if (plan.memory.peak_bytes() > available)
+    console.say(strf("warning: this does not fit here; the largest batch that does is %s",
+                     format_integer(fits).c_str()));
+}
+}  // namespace
+
+Command plan_command() {
+  const std::vector<OptionSpec> own = {{.name = "dump-after",
+                                        .help = "print the program as this step leaves it",
+                                        .metavar = "STEP",
+                                        .choices = {"record", "fuse", "schedule"}}};
+  return {{.name = "plan",
+           .summary = "before running: parameters, FLOPs, memory, the largest batch that fits",
+           .examples = {{"plan --model vit_large_patch16_224 --batch 32", "nothing is loaded or allocated"},
+                        {"plan --model vit_base_patch16_224 --image 384", "another input size"},
+                        {"plan --model vit_small_patch16_224 --set model.depth=24",
+                         "a variation of an architecture"},
+                        {"plan --dump-after fuse", "the program itself, one line a node"}},
+           .options = architecture_options() + own + engine_options(1)},
+          run_plan};
+}
+
+}  // namespace vitrail::cli

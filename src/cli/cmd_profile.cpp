@@ -1,0 +1,77 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/model_card.h"
+#include "cli/model_choice.h"
+#include "cli/profile_report.h"
+#include "cli/timing.h"
+#include "telemetry/format.h"
+#include "telemetry/spread.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+ordered_json rows_json(const std::vector<ProfileRow>& rows) {
+  ordered_json list = ordered_json::array();
+  for (const ProfileRow& row : rows)
+    list.push_back({{"name", row.name},
+                    {"kind", row.kind},
+                    {"kernel", row.kernel},
+                    {"nodes", row.nodes},
+                    {"ms", row.seconds * 1e3},
+                    {"flops", row.flops},
+                    {"bytes", row.bytes}});
+  return list;
+}
+
+void run_profile(const Options& options, Console& console) {
+  const ModelChoice choice = choose_model(options, console);
+  Engine engine = choice.engine(read_engine_options(options));
+  const ExecutionPlan& plan = engine.plan();
+  const double peak = peak_of(plan);
+  const Spread seconds = spread_of(time_runs(engine, options, console, "profile"));
+  const std::vector<NodeTime>& times = engine.executor().times();
+  const std::vector<ProfileRow> parts = profile_rows(plan, times, ProfileBy::kPart);
+  const bool nodes = options.text("by") == "node";
+  const std::vector<ProfileRow> rows =
+      profile_rows(plan, times, nodes ? ProfileBy::kNode : ProfileBy::kOperation);
+
+  console.print_json({{"model", choice.name},
+                      {"device", device_text(plan)},
+                      {"batch", engine.batch()},
+                      {"runs", seconds.count},
+                      {"ms_median", seconds.median * 1e3},
+                      {"peak_gflops", peak},
+                      {"parts", rows_json(parts)},
+                      {nodes ? "nodes" : "operations", rows_json(rows)}});
+  console.print(strf("%s, batch %lld, on %s: %s a run (median of %zu)\n\n",
+                     architecture_text(choice.config).c_str(), static_cast<long long>(engine.batch()),
+                     device_text(plan).c_str(), format_seconds(seconds.median).c_str(), seconds.count));
+  console.print(console.bold("By part of the network") + "\n" + profile_table(parts, peak, false) + "\n");
+  console.print(console.bold(nodes ? "By node" : "By operation") + "\n" + profile_table(rows, peak, true));
+  if (!options.flag("no-fuse"))
+    console.say("layer norms and residuals run inside attention and MLP; --no-fuse shows them apart");
+}
+}  // namespace
+
+Command profile_command() {
+  const std::vector<OptionSpec> own = {{.name = "by",
+                                        .help = "rows of the second table",
+                                        .metavar = "WHAT",
+                                        .fallback = "operation",
+                                        .choices = {"operation", "node"}}};
+  return {{.name = "profile",
+           .summary = "where the time goes: per operation time, FLOPs, rate, share of peak",
+           .examples = {{"profile -m vit_base_patch16_224",
+                         "embeddings, attention, MLP, and every operation below"},
+                        {"profile --no-fuse", "layer norms and residuals in rows of their own"},
+                        {"profile --by node --json", "every node of the program for scripts"},
+                        {"profile --parallel rows --threads 2", "what one kind of parallelism gives"}},
+           .options = architecture_options() + own + timing_options() + engine_options(1)},
+          run_profile};
+}
+
+}  // namespace vitrail::cli

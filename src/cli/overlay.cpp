@@ -1,0 +1,93 @@
+#include "cli/overlay.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace vitrail::cli {
+
+namespace {
+// Lightness rises evenly along the stops.
+constexpr std::array<Colour, 7> kStops = {{{4, 4, 20},
+                                           {58, 14, 96},
+                                           {124, 30, 109},
+                                           {190, 52, 85},
+                                           {236, 104, 41},
+                                           {250, 176, 46},
+                                           {253, 248, 176}}};
+constexpr int64_t kGap = 8;
+constexpr uint8_t kGround = 24;
+
+// The map at a point, between the centres of its cells; flat beyond the outermost centres.
+float sample(std::span<const float> map, int64_t rows, int64_t columns, double y, double x) {
+  y = std::clamp(y - 0.5, 0.0, static_cast<double>(rows - 1));
+  x = std::clamp(x - 0.5, 0.0, static_cast<double>(columns - 1));
+  const auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
+  const int64_t bottom = std::min(top + 1, rows - 1), right = std::min(left + 1, columns - 1);
+  const auto smooth = [](double t) { return static_cast<float>(t * t * (3 - 2 * t)); };
+  const float down = smooth(y - static_cast<double>(top)), along = smooth(x - static_cast<double>(left));
+  const auto cell = [&](int64_t r, int64_t c) { return map[static_cast<size_t>(r * columns + c)]; };
+  const float upper = cell(top, left) + along * (cell(top, right) - cell(top, left));
+  const float lower = cell(bottom, left) + along * (cell(bottom, right) - cell(bottom, left));
+  return upper + down * (lower - upper);
+}
+
+uint8_t blend(float grey, uint8_t own, uint8_t heat, float amount) {
+  // Half the picture's colour stays, so that one still sees what it is.
+  const float base = 0.55f * (0.5f * grey + 0.5f * static_cast<float>(own));
+  return static_cast<uint8_t>(
+      std::clamp(base + amount * (static_cast<float>(heat) - 0.35f * base), 0.0f, 255.0f));
+}
+}  // namespace
+
+Colour heat_colour(float heat) {
+  const float at = std::clamp(heat, 0.0f, 1.0f) * static_cast<float>(kStops.size() - 1);
+  const size_t stop = std::min(static_cast<size_t>(at), kStops.size() - 2);
+  const float part = at - static_cast<float>(stop);
+  const auto mix = [&](uint8_t a, uint8_t b) {
+    return static_cast<uint8_t>(std::lround(static_cast<float>(a) + part * static_cast<float>(b - a)));
+  };
+  const Colour &low = kStops[stop], &high = kStops[stop + 1];
+  return {mix(low.red, high.red), mix(low.green, high.green), mix(low.blue, high.blue)};
+}
+
+Image heat_overlay(const Image& picture, std::span<const float> map, int64_t rows, int64_t columns) {
+  VT_CHECK(picture.channels == 3 && map.size() == static_cast<size_t>(rows * columns));
+  Image out = Image::blank(picture.height, picture.width, 3);
+  const double per_row = static_cast<double>(rows) / static_cast<double>(picture.height);
+  const double per_column = static_cast<double>(columns) / static_cast<double>(picture.width);
+  for (int64_t y = 0; y < picture.height; ++y) {
+    for (int64_t x = 0; x < picture.width; ++x) {
+      const uint8_t* from = picture.row(y) + 3 * x;
+      uint8_t* to = out.row(y) + 3 * x;
+      const float heat = sample(map, rows, columns, (static_cast<double>(y) + 0.5) * per_row,
+                                (static_cast<double>(x) + 0.5) * per_column);
+      const float grey = 0.299f * from[0] + 0.587f * from[1] + 0.114f * from[2];
+      const Colour colour = heat_colour(heat);
+      const float amount = 0.15f + 0.6f * heat;
+      to[0] = blend(grey, from[0], colour.red, amount);
+      to[1] = blend(grey, from[1], colour.green, amount);
+      to[2] = blend(grey, from[2], colour.blue, amount);
+    }
+  }
+  return out;
+}
+
+Image contact_sheet(const std::vector<Image>& tiles, int64_t per_row) {
+  VT_CHECK(!tiles.empty() && per_row > 0);
+  const int64_t count = static_cast<int64_t>(tiles.size()), across = std::min(count, per_row);
+  const int64_t height = tiles[0].height, width = tiles[0].width, down = (count + per_row - 1) / per_row;
+  Image sheet = Image::blank(down * (height + kGap) + kGap, across * (width + kGap) + kGap, 3);
+  std::fill(sheet.pixels.begin(), sheet.pixels.end(), kGround);
+  for (int64_t i = 0; i < count; ++i) {
+    const Image& tile = tiles[static_cast<size_t>(i)];
+    VT_CHECK(tile.height == height && tile.width == width && tile.channels == 3);
+    const int64_t top = kGap + i / per_row * (height + kGap), left = kGap + i % per_row * (width + kGap);
+    for (int64_t y = 0; y < height; ++y) std::copy_n(tile.row(y), 3 * width, sheet.row(top + y) + 3 * left);
+  }
+  return sheet;
+}
+
+}  // namespace vitrail::cli

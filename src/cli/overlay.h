@@ -1,0 +1,24 @@
+// Maps drawn over pictures: heat as colour, and several tiles on one sheet. Knows pixels only.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "data/image.h"
+
+namespace vitrail::cli {
+
+// `map` (rows x columns, 0..1) smoothly enlarged over an RGB picture: cold parts darken and lose colour,
+// hot parts glow.
+Image heat_overlay(const Image& picture, std::span<const float> map, int64_t rows, int64_t columns);
+
+// Tiles of one size, `per_row` in a row, on a dark ground.
+Image contact_sheet(const std::vector<Image>& tiles, int64_t per_row);
+
+struct Colour {
+  uint8_t red, green, blue;
+};
+// From black through violet and orange to pale yellow.
+Colour heat_colour(float heat);
+
+}  // namespace vitrail::cli

@@ -1,0 +1,60 @@
+#include "cli/timing.h"
+
+#include <chrono>
+
+#include "backend/cpu/peak.h"
+#include "cli/progress.h"
+#include "models/rule_weights.h"
+
+namespace vitrail::cli {
+
+std::vector<OptionSpec> timing_options() {
+  return {{.name = "seconds",
+           .help = "how long to measure",
+           .kind = ValueKind::kNumber,
+           .metavar = "S",
+           .fallback = "3",
+           .least = 0,
+           .most = 3600},
+          {.name = "warmup",
+           .help = "runs before measuring",
+           .kind = ValueKind::kInteger,
+           .metavar = "N",
+           .fallback = "2",
+           .least = 0,
+           .most = 1000}};
+}
+
+std::vector<float> rule_pictures(const Engine& engine) {
+  const VitConfig& c = engine.config();
+  std::vector<float> pictures(engine.picture_elems() * static_cast<size_t>(engine.batch()));
+  fill_by_rule(
+      {"input", {{'B', engine.batch()}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
+      pictures);
+  return pictures;
+}
+
+std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title) {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kFewestRuns = 3;
+  const std::vector<float> pictures = rule_pictures(engine);
+  for (int64_t i = 0; i < options.integer("warmup"); ++i) engine.run(pictures, engine.batch());
+  engine.reset_times();
+  const double budget = options.number("seconds");
+  std::vector<double> seconds;
+  Progress progress(console, title, "runs", 0);
+  while (seconds.size() < kFewestRuns || progress.seconds() < budget) {
+    const Clock::time_point start = Clock::now();
+    engine.run(pictures, engine.batch());
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    progress.advance(1);
+  }
+  return seconds;
+}
+
+double peak_of(const ExecutionPlan& plan) {
+  ThreadPool pool(plan.device.threads);
+  return measure_peak_gflops(pool, static_cast<IsaLevel>(plan.device.isa));
+}
+
+}  // namespace vitrail::cli

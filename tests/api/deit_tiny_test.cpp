@@ -1,0 +1,109 @@
+// The bundled DeiT-Tiny on real photographs, against timm and float64 forwards of the same weights.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "api/classify.h"
+#include "api/engine.h"
+#include "data/decode.h"
+#include "data/preprocess.h"
+#include "golden_cases.h"
+#include "vitrail/vitrail.h"
+
+namespace vitrail {
+namespace {
+
+const std::string kModel = VT_SOURCE_DIR "/models/deit_tiny_patch16_224";
+const std::string kPictures = VT_SOURCE_DIR "/examples/images/";
+const std::string kGoldens = VT_SOURCE_DIR "/tests/golden/deit_tiny/";
+
+std::vector<float> read_floats(const std::string& path) {
+  const std::string bytes = read_file(path, 16 << 20);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+template <typename A, typename B>
+double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return largest;
+}
+
+std::vector<float> logits(const OpenedModel& model, const std::vector<float>& pixels) {
+  Engine engine(model, {});
+  engine.run(pixels, 1);
+  return engine.output("logits");
+}
+
+TEST(DeitTiny, BundledCopyAgreesWithAFloat64ForwardOfThatCopy) {
+  const auto found = logits(*open_model(kModel), read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"));
+  const Json golden = golden::read(kGoldens + "chelsea_f16_logits_f64.json");
+  EXPECT_LT(largest_difference(found, golden["logits"].get<std::vector<double>>()), 5e-5);
+}
+
+TEST(DeitTiny, PicturesArePreparedAsTheReferenceDid) {
+  const auto model = open_model(kModel);
+  std::vector<float> pixels(3 * 224 * 224);
+  preprocess(load_image(kPictures + "chelsea.png"), model->card().preprocess, pixels);
+  EXPECT_LT(largest_difference(pixels, read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32")), 1e-6);
+}
+
+TEST(DeitTiny, NamesTheCatAndTheCoffee) {
+  const Model model = Model::load(kModel);
+  const auto cat = model.classify(kPictures + "chelsea.png", 2),
+             coffee = model.classify(kPictures + "coffee.png", 1);
+  EXPECT_EQ(cat[0].label, "Egyptian cat");
+  EXPECT_NEAR(cat[0].probability, 0.35286, 0.002);
+  EXPECT_EQ(cat[1].label, "tabby");
+  EXPECT_NEAR(cat[1].probability, 0.25629, 0.002);
+  EXPECT_EQ(coffee[0].label, "espresso");
+  EXPECT_NEAR(coffee[0].probability, 0.84680, 0.002);
+  EXPECT_EQ(model.embed(kPictures + "chelsea.png").size(), 192u);
+}
+
+TEST(DeitTiny, EveryNodeAgreesWithTheReference) {
+  Engine engine(*open_model(kModel), {.check_reference = true});
+  EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1));
+}
+
+// The 32-bit file is not in the repository: VITRAIL_DEIT_TINY_F32 says where it is.
+TEST(DeitTiny, FullPrecisionFileAgreesWithTimmOnPhotographs) {
+  const char* file = std::getenv("VITRAIL_DEIT_TINY_F32");
+  if (!file) GTEST_SKIP() << "VITRAIL_DEIT_TINY_F32 is not set";
+  const auto model = open_model(file, {.arch = "deit_tiny_patch16_224"});
+  EXPECT_LT(largest_difference(logits(*model, read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32")),
+                               read_floats(kGoldens + "ref_chelsea_logits_1000.f32")),
+            5e-5);
+  PreprocessConfig deit = model->card().preprocess;
+  deit.resize = 256;
+  for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"}) {
+    std::vector<float> pixels(3 * 224 * 224);
+    preprocess(load_image(kPictures + name), deit, pixels);
+    const std::string stem = std::filesystem::path(name).stem();
+    EXPECT_LT(largest_difference(logits(*model, pixels), read_floats(kGoldens + stem + "_logits_f32.f32")),
+              1e-4)
+        << name;
+  }
+}
+
+TEST(TopClasses, AreOrderedAndSumToOne) {
+  const std::vector<float> values = {1.0f, 3.0f, 3.0f, -2.0f};
+  const auto top = top_classes(values, 10);
+  ASSERT_EQ(top.size(), 4u);
+  EXPECT_EQ(top[0].index, 1);
+  EXPECT_EQ(top[1].index, 2);
+  EXPECT_EQ(top[3].index, 3);
+  float sum = 0;
+  for (const ClassProbability& c : top) sum += c.probability;
+  EXPECT_NEAR(sum, 1.0f, 1e-6f);
+  EXPECT_TRUE(top_classes({}, 5).empty());
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,87 @@
+// Files the real libraries wrote, run end to end, and the same after every conversion between dialects.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "api/engine.h"
+#include "golden_cases.h"
+
+namespace vitrail {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PublishedFiles : public testing::TestWithParam<fs::path> {
+ protected:
+  void SetUp() override {
+    home_ = fs::temp_directory_path() / ("vitrail_published_" + std::to_string(::getpid()));
+    fs::create_directories(home_);
+    golden_ = golden::read(GetParam());
+  }
+  void TearDown() override { fs::remove_all(home_); }
+
+  // Bare tensors cannot say everything about a tiny made-up model; a sidecar does.
+  std::unique_ptr<OpenedModel> open() const {
+    const fs::path file = golden::folder() / "models" / golden_["model"].get<std::string>();
+    OpenOptions options;
+    if (golden_["config"]["pos"] == "sincos2d") options.image_height = options.image_width = 16;
+    if (golden_["dialect"] == "google" || fs::is_directory(file)) return open_model(file.string(), options);
+    const fs::path copy = home_ / file.filename();
+    fs::copy_file(file, copy);
+    PreprocessConfig pictures{.height = golden_["config"]["image_height"],
+                              .width = golden_["config"]["image_width"]};
+    const Json card = {{"vitrail", {{"model", golden_["config"]}, {"preprocess", to_json(pictures)}}}};
+    AtomicFile sidecar(copy.string() + ".json");
+    const std::string text = card.dump();
+    sidecar.write(std::as_bytes(std::span(text)));
+    sidecar.commit();
+    return open_model(copy.string());
+  }
+
+  double difference(const OpenedModel& model) const {
+    Engine engine(model, {});
+    engine.run(golden::pictures(model.card().config, 1), 1);
+    const std::vector<double> found =
+        engine.output_f64(model.card().config.classes > 0 ? "logits" : "features");
+    const auto wanted = golden_["logits"].get<std::vector<double>>();
+    EXPECT_EQ(found.size(), wanted.size());
+    double largest = 0;
+    for (size_t i = 0; i < found.size(); ++i) largest = std::max(largest, std::abs(found[i] - wanted[i]));
+    return largest;
+  }
+
+  fs::path home_;
+  Json golden_;
+};
+
+TEST_P(PublishedFiles, GiveTheLibrarysLogitsAsPublishedAndConverted) {
+  const auto model = open();
+  EXPECT_LT(difference(*model), 1e-4) << "as published";
+  for (Dialect dialect : {Dialect::kTimm, Dialect::kHf, Dialect::kTorchvision, Dialect::kGoogle}) {
+    const std::string path = (home_ / (std::string("as_") + enum_name(dialect))).string();
+    try {
+      write_model(path, model->card(), {.dialect = dialect},
+                  [&](const ParamSpec& spec, std::span<float> target) { model->read_param(spec, target); });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage)
+          << error.what();  // a dialect that cannot hold this model says so
+      continue;
+    }
+    EXPECT_LT(difference(*open_model(path)), 1e-4) << "converted to " << enum_name(dialect);
+  }
+}
+
+std::vector<fs::path> published() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(golden::folder() / "models"))
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, PublishedFiles, testing::ValuesIn(published()),
+                         [](const auto& test) { return test.param.stem().string(); });
+
+}  // namespace
+}  // namespace vitrail

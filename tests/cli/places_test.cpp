@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/libraries.h"
+#include "cli/machine.h"
+#include "cli/model_path.h"
+#include "cli/pictures.h"
+#include "temp_folder.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ModelPath, PlacesInOrder) {
+  const auto places = model_places("/env", "/opt/vitrail/bin/vitrail");
+  ASSERT_EQ(places.size(), 4u);
+  EXPECT_EQ(places[0], "/env");
+  EXPECT_EQ(places[1], "/opt/vitrail/share/vitrail/models");
+  EXPECT_EQ(places[2], "/opt/models");
+  EXPECT_EQ(places[3], "models");
+  EXPECT_EQ(model_places("", "/repo/build/release/vitrail")[1], "/repo/models");
+}
+
+TEST(ModelPath, FindsFoldersAndFilesByName) {
+  const TempFolder first, second;
+  first.file("tiny/model.safetensors");
+  second.file("tiny/model.safetensors");
+  second.file("big.npz");
+  second.file("not-a-model/readme.txt");
+  const std::vector<fs::path> places = {first.path(), "/no/such/place", second.path()};
+  const auto models = bundled_models(places);
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0].name, "big.npz");
+  EXPECT_EQ(models[1].path, first.path() / "tiny") << "the first place wins";
+  EXPECT_EQ(find_model("tiny", places), (first.path() / "tiny").string());
+  EXPECT_EQ(find_model((second.path() / "big.npz").string(), places), (second.path() / "big.npz").string());
+}
+
+TEST(ModelPath, SaysWhereItLookedAndWhatThereIs) {
+  const TempFolder folder;
+  folder.file("tiny/model.safetensors");
+  for (const auto& [name, says] :
+       {std::pair<std::string, std::string>{"tinny", "did you mean -m tiny?"}, {"something else", "tiny"}}) {
+    try {
+      find_model(name, {folder.path()});
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(error.message().find(folder.path().string()), std::string::npos);
+      EXPECT_NE(error.hint().find(says), std::string::npos) << error.hint();
+    }
+  }
+}
+
+TEST(Pictures, FoldersAreWalkedInByteOrder) {
+  const TempFolder folder;
+  for (const char* name : {"b.PNG", "a/z.jpg", "B.webp", "a/notes.txt", "c.jpeg"}) folder.file(name);
+  std::vector<std::string> names;
+  for (const std::string& path : list_pictures({folder.path().string()}, ""))
+    names.push_back(fs::relative(path, folder.path()).string());
+  EXPECT_EQ(names, (std::vector<std::string>{"B.webp", "a/z.jpg", "b.PNG", "c.jpeg"}));
+}
+
+TEST(Pictures, ListsKeepTheirOrder) {
+  const TempFolder folder;
+  const std::string one = folder.file("one.bin"), two = folder.file("two.png");
+  EXPECT_EQ(list_pictures({"-", one}, two + "\r\n\n" + one + "\n"),
+            (std::vector<std::string>{two, one, one}));
+}
+
+TEST(Pictures, RefusesWhatIsNotThere) {
+  const TempFolder folder;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"/no/such.png"}, {folder.path().string()}, {"-"}}) {
+    try {
+      list_pictures(arguments, "");
+      FAIL() << arguments[0];
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+    }
+  }
+}
+
+TEST(Pictures, OneBadPictureDoesNotSpoilTheBatch) {
+  const TempFolder folder;
+  const std::string bad = folder.file("bad.png", "no picture");
+  const std::string good = std::string(VT_SOURCE_DIR) + "/examples/images/coffee.png";
+  ThreadPool pool(2);
+  PreprocessConfig config;
+  config.height = config.width = config.resize = 32;
+  const LoadedBatch batch = load_batch({bad, good, bad}, 0, 3, config, 3 * 32 * 32, pool);
+  EXPECT_EQ(batch.indices, std::vector<size_t>{1});
+  EXPECT_EQ(batch.pixels.size(), size_t{3 * 32 * 32});
+  ASSERT_EQ(batch.failures.size(), 2u);
+  EXPECT_EQ(batch.failures[1].first, 2u);
+  EXPECT_NE(std::string(batch.failures[0].second.what()).find("bad.png"), std::string::npos);
+}
+
+TEST(Machine, ReadsProcAndSysfsText) {
+  const std::string text = "processor\t: 0\nmodel name\t: A Processor\nflags\t\t:\nMemTotal:   1024 kB\n";
+  EXPECT_EQ(proc_field(text, "model name"), "A Processor");
+  EXPECT_EQ(proc_field(text, "MemTotal"), "1024 kB");
+  EXPECT_EQ(proc_field(text, "flags"), "");
+  EXPECT_EQ(proc_field(text, "model"), "");
+  EXPECT_EQ(parse_cache_size("32K"), 32u << 10);
+  EXPECT_EQ(parse_cache_size("8M"), 8u << 20);
+  EXPECT_EQ(parse_cache_size(""), 0u);
+}
+
+TEST(Machine, ThisOneHasCoresAndMemory) {
+  const MachineInfo machine = read_machine();
+  EXPECT_GE(machine.usable, 1);
+  EXPECT_GE(machine.cores, machine.usable);
+  EXPECT_GT(machine.memory_bytes, 0u);
+  EXPECT_LE(machine.memory_available_bytes, machine.memory_bytes);
+  EXPECT_EQ(free_disk_bytes("/no/such/folder"), 0u);
+}
+
+TEST(Libraries, VersionsFromNames) {
+  EXPECT_EQ(version_in_soname("/usr/lib/libjpeg.so.62.3.0"), "62.3.0");
+  EXPECT_EQ(version_in_soname("/usr/bin/vitrail"), "");
+}
+
+}  // namespace
+}  // namespace vitrail::cli

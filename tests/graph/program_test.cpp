@@ -1,0 +1,87 @@
+#include "graph/program.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/builder.h"
+#include "ops/add.h"
+#include "ops/bias.h"
+#include "ops/gelu.h"
+#include "ops/linear.h"
+
+namespace vitrail {
+namespace {
+
+const Dim kB('B', 2), kN('N', 3), kD('D', 4), kF('F', 8);
+
+Program small_program() {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {kB, kN, kD}});
+  const Builder::Scope scope(b, "mlp");
+  const ValueId w = b.parameter(b.path("w"), {DType::kF32, {kF, kD}});
+  const ValueId y = b.add(std::make_shared<LinearOp>(), {x, w}, "fc1");
+  b.output("y", b.add(std::make_shared<GeluOp>(true), {y}, "gelu"));
+  return b.finish();
+}
+
+TEST(Program, PrintsOneReadableLineANode) {
+  EXPECT_EQ(to_string(small_program()),
+            "input x f32[B2 N3 D4]\n"
+            "%2 f32[B2 N3 F8] = linear(x, mlp.w)  # mlp.fc1\n"
+            "%3 f32[B2 N3 F8] = gelu{tanh}(%2)  # mlp.gelu\n"
+            "output y = %3\n");
+}
+
+TEST(Program, CountsFlopsAndBytes) {
+  const Cost cost = small_program().cost();
+  EXPECT_EQ(cost.flops, 2.0 * 6 * 4 * 8 + 10.0 * 48);
+  EXPECT_EQ(cost.bytes, 4.0 * (24 + 32 + 48) + 4.0 * (48 + 48));
+}
+
+TEST(Program, NodesRememberTheLineThatRecordedThem) {
+  const Program program = small_program();
+  EXPECT_NE(std::string(program.nodes[0].where.file).find("program_test.cpp"), std::string::npos);
+  EXPECT_EQ(program.nodes[1].where.line, program.nodes[0].where.line + 1);
+}
+
+TEST(Program, SharedParametersAreOneValueAndMustAgree) {
+  Builder b;
+  const ValueId first = b.parameter("w", {DType::kF32, {kD}});
+  EXPECT_EQ(b.parameter("w", {DType::kF32, {kD}}), first);
+  EXPECT_THROW(b.parameter("w", {DType::kF32, {kF}}), Error);
+}
+
+TEST(Program, RefusesInputsThatDoNotFit) {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {kB, kN, kD}}), y = b.input("y", {DType::kF32, {kB, kD}});
+  EXPECT_THROW(b.add(std::make_shared<AddOp>(), {x, y}, "add"), Error);
+  EXPECT_THROW(b.add(std::make_shared<BiasOp>(), {y, x}, "bias"), Error);
+  EXPECT_THROW(b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {kD, kF}})}, "linear"),
+               Error);
+}
+
+TEST(Program, ValidateFindsWhatPassesCouldBreak) {
+  Program twice = small_program();
+  twice.nodes.push_back(twice.nodes[0]);
+  EXPECT_THROW(twice.validate(), Error);
+  Program swapped = small_program();
+  std::swap(swapped.nodes[0], swapped.nodes[1]);
+  EXPECT_THROW(swapped.validate(), Error);
+  Program wrong_shape = small_program();
+  wrong_shape.values[2].desc.shape = {kB, kN, kD};
+  EXPECT_THROW(wrong_shape.validate(), Error);
+}
+
+TEST(Linear, ContractsByName) {
+  const LinearOp op;
+  const Dim t('T', 3), h('H', 2), e('E', 2);
+  const auto out = [&](Shape x, Shape w) {
+    const TensorDesc ins[] = {{DType::kF32, std::move(x)}, {DType::kF32, std::move(w)}};
+    return to_string(op.infer(ins)[0].shape);
+  };
+  EXPECT_EQ(out({kB, kN, kD}, {t, h, e, kD}), "[B2 N3 T3 H2 E2]");
+  EXPECT_EQ(out({kB, kN, h, e}, {kD, h, e}), "[B2 N3 D4]");
+  EXPECT_EQ(out({kB, kD}, {{'K', 10}, kD}), "[B2 K10]");
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,51 @@
+#include "io/model_files.h"
+#include "io/safetensors.h"
+#include "samples.h"
+
+namespace vitrail {
+namespace {
+
+using namespace testing;
+
+TEST(OpenTensors, ChoosesByContent) {
+  const TempFolder folder;
+  struct Case {
+    const char *file, *format;
+  };
+  for (const Case& c :
+       {Case{"all_types.safetensors", "safetensors"}, Case{"numpy.npz", "npz"}, Case{"training.pth", "torch"},
+        Case{"sharded/model.safetensors.index.json", "safetensors"}})
+    EXPECT_EQ(open_tensors(sample(c.file))->format(), c.format) << c.file;
+  EXPECT_EQ(open_tensors(put(folder, "wrong.npz", slurp(sample("state_dict.pth"))))->format(), "torch");
+  EXPECT_EQ(open_tensors(put(folder, "no_extension", slurp(sample("numpy.npz"))))->format(), "npz");
+}
+
+TEST(OpenTensors, FolderPrefersSafetensors) {
+  const TempFolder folder;
+  expect_refusal("model.safetensors.index.json or pytorch_model.bin", [&] { open_tensors(folder.path()); });
+  put(folder, "pytorch_model.bin", slurp(sample("state_dict.pth")));
+  EXPECT_EQ(open_tensors(folder.path())->format(), "torch");
+  write_safetensors(folder / "model.safetensors", {rule_tensor("a", {2})});
+  EXPECT_EQ(open_tensors(folder.path())->format(), "safetensors");
+  EXPECT_EQ(open_tensors(sample("sharded"))->tensors().size(), 3u);
+}
+
+TEST(OpenTensors, RefusesByName) {
+  const TempFolder folder;
+  expect_refusal("Git LFS pointer", [] { open_tensors(sample("lfs_pointer.safetensors")); });
+  expect_refusal("before version 1.6", [] { open_tensors(sample("legacy.pth")); });
+  expect_refusal("F8_E4M3", [] { open_tensors(sample("float8.safetensors")); });
+  expect_refusal("cannot read", [&] { open_tensors(folder / "missing"); });
+  struct Case {
+    const char *content, *refusal;
+  };
+  for (const Case& c :
+       {Case{"", "neither safetensors"}, Case{"hello world, not weights", "neither safetensors"},
+        Case{"GGUF\3\1", "GGUF"}, Case{"\x93NUMPY\1", "single numpy array"},
+        Case{"<!DOCTYPE html>", "web page"}, Case{"\x1f\x8b\x08", "gzip"}, Case{"PK\3\4 cut", "zip"},
+        Case{"{\"a\": 1}", "weight_map"}})
+    expect_refusal(c.refusal, [&] { open_tensors(put(folder, "f", c.content)); });
+}
+
+}  // namespace
+}  // namespace vitrail

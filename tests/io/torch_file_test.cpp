@@ -1,0 +1,176 @@
+#include "io/torch_file.h"
+
+#include "io/strided.h"
+#include "samples.h"
+
+namespace vitrail {
+namespace {
+
+using namespace testing;
+using namespace std::string_literals;
+
+TEST(TorchFile, ReadsATrainingCheckpoint) {
+  for (const char* name : {"training.pth", "training_protocol4.pth"}) {
+    SCOPED_TRACE(name);
+    const auto source = open_torch(sample(name));
+    EXPECT_EQ(source->format(), "torch");
+    EXPECT_EQ(source->metadata().at("state_dict"), "model");
+    EXPECT_EQ(source->tensors().size(), 14u);
+    for (const TensorInfo& info : source->tensors()) expect_rule(*source, info.name);
+    EXPECT_EQ(source->tensors()[*source->find("transposed")].shape, (std::vector<int64_t>{3, 4}));
+    EXPECT_EQ(source->tensors()[*source->find("bf16")].dtype, DType::kBF16);
+    EXPECT_FALSE(source->find("steps"));
+  }
+}
+
+TEST(TorchFile, ReadsAPlainStateDict) {
+  for (const char* name : {"state_dict.pth", "state_dict_deflated.pth"}) {
+    const auto source = open_torch(sample(name));
+    ASSERT_EQ(source->tensors().size(), 2u);
+    EXPECT_EQ(source->metadata().at("state_dict"), "");
+    expect_rule(*source, "weight");
+    expect_rule(*source, "bias");
+  }
+}
+
+TEST(TorchFile, NeverRunsCode) {
+  expect_refusal("posix.system", [] { open_torch(sample("runs_command.pth")); });
+  expect_refusal("torch.nn.modules.linear.Linear", [] { open_torch(sample("whole_module.pth")); });
+}
+
+TEST(TorchFile, NotATorchZip) {
+  expect_refusal("not a file of torch.save", [] { open_torch(sample("numpy.npz")); });
+}
+
+TEST(TorchFile, TruncationsAndFlips) {
+  const std::string whole = slurp(sample("state_dict.pth"));
+  const auto open_and_read = [](const std::string& bytes) {
+    read_all(*open_torch(std::make_unique<ZipReader>(in_memory(bytes)), "f.pth"));
+  };
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_THROW(open_and_read(whole.substr(0, length)), Error) << length;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(~changed[at]);
+    try {
+      open_and_read(changed);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+    }
+  }
+}
+
+// Pieces of pickles, so that tensors can be described that torch would never write.
+std::string text(const std::string& content) {
+  std::string op = "X";
+  append_le(op, static_cast<uint32_t>(content.size()));
+  return op + content;
+}
+std::string integer(int64_t value) {
+  std::string op = "\x8a\x08";
+  append_le(op, value);
+  return op;
+}
+std::string tuple(const std::vector<int64_t>& values) {
+  std::string ops = "(";
+  for (const int64_t value : values) ops += integer(value);
+  return ops + "t";
+}
+std::string storage(const std::string& type, int64_t elems) {
+  return "(" + text("storage") + "ctorch\n" + type + "\n" + text("0") + text("cpu") + integer(elems) + "tQ";
+}
+std::string tensor(const std::string& storage_ops, int64_t offset, const std::vector<int64_t>& size,
+                   const std::vector<int64_t>& stride) {
+  return "ctorch._utils\n_rebuild_tensor_v2\n(" + storage_ops + integer(offset) + tuple(size) +
+         tuple(stride) + "\x89}tR";
+}
+TorchStateDict state_of(const std::string& dict_ops) {
+  return read_torch_pickle(as_byte_span("\x80\x02" + dict_ops + "."));
+}
+std::string dict(const std::vector<std::pair<std::string, std::string>>& items) {
+  std::string ops = "}(";
+  for (const auto& [key, value] : items) ops += text(key) + value;
+  return ops + "u";
+}
+
+TEST(TorchPickle, FindsTheStateDict) {
+  const std::string t = tensor(storage("FloatStorage", 6), 0, {2, 3}, {3, 1});
+  const std::string weights = dict({{"w", t}});
+  EXPECT_EQ(state_of(weights).key, "");
+  EXPECT_EQ(state_of(dict({{"stray", t}, {"model", weights}})).key, "model");
+  EXPECT_EQ(state_of(dict({{"model_ema", weights}, {"state_dict", weights}})).key, "state_dict");
+  EXPECT_EQ(state_of(dict({{"state_dict_ema", weights}, {"model", "N"}})).key, "state_dict_ema");
+  EXPECT_EQ(state_of(dict({{"model_state_dict", weights}, {"epoch", "K\1"}})).key, "model_state_dict");
+  const TorchStateDict state = state_of(weights);
+  ASSERT_EQ(state.tensors.size(), 1u);
+  EXPECT_EQ(state.tensors[0].name, "w");
+  EXPECT_EQ(state.tensors[0].dtype, DType::kF32);
+  EXPECT_EQ(state.tensors[0].view.strides, (std::vector<int64_t>{3, 1}));
+}
+
+TEST(TorchPickle, HostileTensors) {
+  const std::string floats = storage("FloatStorage", 6);
+  const int64_t huge = int64_t{1} << 62;
+  struct Case {
+    std::string value, refusal;
+  };
+  const Case cases[] = {
+      {tensor(floats, 1, {2, 3}, {3, 1}), "past the end"},
+      {tensor(floats, 0, {2, 3}, {4, 1}), "past the end"},
+      {tensor(floats, 7, {0}, {1}) + "0" + tensor(floats, 6, {}, {}), "past the end"},
+      {tensor(floats, huge, {2}, {huge}), "past the end"},
+      {tensor(floats, 0, {7}, {0}), "more elements than"},
+      {tensor(floats, 0, {int64_t{1} << 33, int64_t{1} << 31}, {1, 1}), "does not fit"},
+      {tensor(floats, 0, {-1}, {1}), "integer from 0"},
+      {tensor(floats, 0, {2}, {-1}), "integer from 0"},
+      {tensor(floats, -1, {2}, {1}), "integer from 0"},
+      {tensor(floats, 0, {2, 3}, {1}), "2 dimensions but 1 strides"},
+      {tensor(floats, 0, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}), "at most 8"},
+      {tensor(storage("FloatStorage", -6), 0, {2}, {1}), "integer from 0"},
+      {tensor(storage("ComplexFloatStorage", 6), 0, {2}, {1}), "torch.ComplexFloatStorage"},
+      {tensor(storage("Size", 6), 0, {2}, {1}), "unknown kind"},
+      {tensor("N", 0, {2}, {1}), "not a storage"},
+      {tensor("NQ", 0, {2}, {1}), "five values"},
+      {"ctorch._utils\n_rebuild_tensor_v2\n)R", "0 arguments"},
+      {"ctorch._utils\n_rebuild_parameter\n)R", "without a tensor"},
+      {"ctorch._utils\n_rebuild_parameter\n(NtR", "not a tensor"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.refusal);
+    expect_refusal(c.refusal, [&] { state_of(dict({{"w", c.value}})); });
+  }
+  const std::string good = tensor(floats, 0, {2}, {1});
+  expect_refusal("two tensors", [&] { state_of(dict({{"w", good}, {"w", good}})); });
+  expect_refusal("tensor name", [&] { state_of(dict({{"", good}})); });
+  expect_refusal("not a text", [&] { state_of("}K\1" + good + "s"); });
+  expect_refusal("no tensors", [&] { state_of("}"); });
+  expect_refusal("expected a dict", [&] { state_of(good); });
+  expect_refusal("expected a dict", [&] { state_of("]q\0h\0a"s); });
+}
+
+TEST(Strided, GathersAnyLayout) {
+  const std::string letters = "abcdefghijkl";
+  struct Case {
+    StridedView view;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {{{3, 4}, {4, 1}, 0}, "abcdefghijkl"},
+      {{{4, 3}, {1, 4}, 0}, "aeibfjcgkdhl"},
+      {{{2, 2}, {6, 2}, 1}, "bdhj"},
+      {{{3}, {0}, 5}, "fff"},
+      {{{}, {}, 11}, "l"},
+      {{{2, 1, 3}, {3, 99, 1}, 6}, "ghijkl"},
+  };
+  for (const Case& c : cases) {
+    ASSERT_NO_THROW(c.view.require_within(letters.size()));
+    std::string target(std::strlen(c.expected), '?');
+    gather(c.view, 1, as_byte_span(letters), std::as_writable_bytes(std::span(target)));
+    EXPECT_EQ(target, c.expected);
+  }
+  EXPECT_EQ(column_major_strides(std::vector<int64_t>{2, 3, 4}), (std::vector<int64_t>{1, 2, 6}));
+  EXPECT_EQ(row_major_strides(std::vector<int64_t>{2, 3, 4}), (std::vector<int64_t>{12, 4, 1}));
+}
+
+}  // namespace
+}  // namespace vitrail

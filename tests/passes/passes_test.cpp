@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "models/vit.h"
+#include "passes/fuse.h"
+#include "passes/schedule.h"
+
+namespace vitrail {
+namespace {
+
+VitConfig tiny() {
+  VitConfig c;
+  c.image_height = c.image_width = 16;
+  c.patch = 8;
+  c.width = 8;
+  c.depth = 1;
+  c.heads = 2;
+  c.mlp = 16;
+  c.classes = 3;
+  return c;
+}
+
+// The whole program before and after, as stored text: what the pass did can be read off.
+TEST(Fuse, JoinsProductsWithTheirNeighbours) {
+  EXPECT_EQ(
+      to_string(fuse(record_vit(tiny()))),
+      "input pictures f32[B1 C3 Y16 X16]\n"
+      "%4 f32[B1 N4 D8] = patch_embed+bias(pictures, patch_embed.proj.weight, patch_embed.proj.bias)  # "
+      "patch_embed\n"
+      "%6 f32[B1 N5 D8] = concat_tokens(cls_token, %4)  # tokens\n"
+      "%8 f32[B1 N5 D8] = bias(%6, pos_embed)  # pos_embed\n"
+      "%15 f32[B1 N5 T3 H2 E4] = layernorm+linear+bias{eps=1e-06}(%8, blocks.0.norm1.weight, "
+      "blocks.0.norm1.bias, "
+      "blocks.0.attn.qkv.weight, blocks.0.attn.qkv.bias)  # blocks.0.attn.qkv\n"
+      "%16 f32[B1 N5 H2 E4] = attention(%15)  # blocks.0.attn.softmax\n"
+      "%21 f32[B1 N5 D8] = linear+bias+add(%16, blocks.0.attn.proj.weight, blocks.0.attn.proj.bias, %8)  # "
+      "blocks.0.attn.proj\n"
+      "%29 f32[B1 N5 F16] = layernorm+linear+bias+gelu{eps=1e-06 erf}(%21, blocks.0.norm2.weight, "
+      "blocks.0.norm2.bias, blocks.0.mlp.fc1.weight, blocks.0.mlp.fc1.bias)  # blocks.0.mlp.fc1\n"
+      "%34 f32[B1 N5 D8] = linear+bias+add(%29, blocks.0.mlp.fc2.weight, blocks.0.mlp.fc2.bias, %21)  # "
+      "blocks.0.mlp.fc2\n"
+      "%37 f32[B1 N5 D8] = layernorm{eps=1e-06}(%34, norm.weight, norm.bias)  # norm\n"
+      "%38 f32[B1 D8] = select_token{index=0}(%37)  # class\n"
+      "%42 f32[B1 K3] = linear+bias(%38, head.weight, head.bias)  # head\n"
+      "output logits = %42\n");
+}
+
+TEST(Fuse, KeepsWhatIsAskedForAsAnOutput) {
+  const Program fused = fuse(record_vit(tiny(), {.layers = true}));
+  for (const char* name : {"embed", "blocks.0", "tokens"}) EXPECT_NO_THROW(fused.output(name));
+  EXPECT_NO_THROW(fused.validate());
+}
+
+TEST(Fuse, LeavesWorkUnchanged) {
+  const Program plain = record_vit(tiny()), fused = fuse(plain);
+  EXPECT_EQ(plain.cost().flops, fused.cost().flops);
+  EXPECT_LT(fused.cost().bytes, plain.cost().bytes);
+  EXPECT_LT(fused.nodes.size(), plain.nodes.size());
+}
+
+TEST(Schedule, DropsWhatNobodyNeeds) {
+  Program program = record_vit(tiny(), {.features = true});
+  const size_t before = program.nodes.size();
+  std::erase_if(program.outputs, [](const Output& out) { return out.name == "logits"; });
+  const Program kept = schedule(program);
+  EXPECT_EQ(kept.nodes.size(), before - 2);  // head and its bias
+  EXPECT_EQ(kept.outputs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace vitrail
