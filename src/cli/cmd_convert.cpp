@@ -31,7 +31,7 @@ DType usual_storage(const TensorSource& source) {
 // What rounding to nearest may change in `value`: half a unit in the last place.
 double rounding_bound(DType storage, double value) {
   if (storage == DType::kF16) return std::max(std::fabs(value) * 0x1p-11, 0x1p-25);
-  if (storage == DType::kBF16) return std::max(std::fabs(value) * 0x1p-9, 0x1p-134);
+  if (storage == DType::kBF16) return std::max(std::fabs(value) * 0x1p-8, 0x1p-134);
   return 0;
 }
 
@@ -69,7 +69,9 @@ void refuse_overwriting(const std::string& source, const std::string& target, bo
   std::error_code ignored;
   if (std::filesystem::equivalent(source, target, ignored))
     throw Error(ErrorKind::kUsage, "IN and OUT are the same", "give OUT another name");
-  if (force || !std::filesystem::exists(target, ignored)) return;
+  const bool empty_folder =
+      std::filesystem::is_directory(target, ignored) && std::filesystem::is_empty(target, ignored);
+  if (force || empty_folder || !std::filesystem::exists(target, ignored)) return;
   throw Error(ErrorKind::kWrite, strf("%s already exists", target.c_str()), "--force replaces it");
 }
 
@@ -115,6 +117,7 @@ void run_convert(const Options& options, Console& console) {
   for (const std::string& note : before->card().notes) console.detail(note);
 
   WriteOptions write;
+  write.overwrite = options.flag("force");
   write.dialect = *enum_from_name<Dialect>(options.text("to"));
   write.storage = options.text("dtype") == "same" ? usual_storage(before->source())
                                                   : parse_dtype(options.text("dtype")).value_or(DType::kF32);

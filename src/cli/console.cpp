@@ -67,6 +67,7 @@ void Console::write(std::string_view bytes) {
 }
 
 void Console::flush() {
+  if (settings_.out_terminal && !pending_.empty()) clear_bar();
   std::string bytes;
   bytes.swap(pending_);
   const int failure = write_all(settings_.out_fd, bytes);
@@ -76,11 +77,24 @@ void Console::flush() {
 }
 
 void Console::say(std::string_view line) {
-  if (!settings_.quiet) write_all(settings_.err_fd, std::string(line) + "\n");
+  if (settings_.quiet) return;
+  clear_bar();
+  write_all(settings_.err_fd, std::string(line) + "\n");
 }
 
 void Console::detail(std::string_view line) {
   if (settings_.verbose) say(line);
+}
+
+// A bar that cannot be shown is no reason to stop.
+void Console::show_bar(std::string_view line) {
+  write_all(settings_.err_fd, "\r" + std::string(line) + "\033[K");
+  bar_shown_ = true;
+}
+
+void Console::clear_bar() {
+  if (bar_shown_) write_all(settings_.err_fd, "\r\033[K");
+  bar_shown_ = false;
 }
 
 std::string Console::bold(std::string_view text) const {

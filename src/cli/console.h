@@ -1,5 +1,5 @@
 // Where a command's words go: data to stdout, talk to stderr. Keeps the promises of --json, --quiet, -v,
-// NO_COLOR and of a reader that went away. The only code besides Progress that writes to the terminal.
+// NO_COLOR and of a reader that went away. The only code that writes to the terminal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -46,6 +46,10 @@ class Console {
   void say(std::string_view line);     // unless --quiet
   void detail(std::string_view line);  // with -v only
 
+  // One line on a terminal's stderr that the next one replaces; text written meanwhile takes it away first.
+  void show_bar(std::string_view line);
+  void clear_bar();
+
   // For stdout, when it is a terminal and colour is allowed; unchanged otherwise.
   std::string bold(std::string_view text) const;
   std::string dim(std::string_view text) const;
@@ -53,6 +57,7 @@ class Console {
  private:
   ConsoleSettings settings_;
   std::string pending_;
+  bool bar_shown_ = false;
 };
 
 }  // namespace vitrail::cli

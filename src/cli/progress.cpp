@@ -1,7 +1,5 @@
 #include "cli/progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -80,18 +78,14 @@ void Progress::advance(int64_t steps, std::string note) {
 }
 
 void Progress::show() {
-  if (!bar_) return console_.say(format_progress_line(state_));
-  const std::string line = "\r" + format_progress_bar(state_, console_.settings().width - 1) + "\033[K";
-  visible_ = true;
-  // A bar that cannot be shown is no reason to stop.
-  [[maybe_unused]] const ssize_t written = ::write(console_.settings().err_fd, line.data(), line.size());
+  if (bar_)
+    console_.show_bar(format_progress_bar(state_, console_.settings().width - 1));
+  else
+    console_.say(format_progress_line(state_));
 }
 
 void Progress::finish() {
-  if (visible_) {
-    [[maybe_unused]] const ssize_t written = ::write(console_.settings().err_fd, "\r\033[K", 4);
-  }
-  visible_ = false;
+  if (!finished_) console_.clear_bar();
   finished_ = true;
 }
 

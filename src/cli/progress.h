@@ -42,7 +42,7 @@ class Progress {
   Console& console_;
   ProgressState state_;
   Clock::time_point start_, shown_;
-  bool bar_, visible_ = false, finished_;
+  bool bar_, finished_;
 };
 
 }  // namespace vitrail::cli

@@ -53,9 +53,10 @@ std::vector<TensorToWrite> list_tensors(const VitConfig& config, const WriteOpti
     VT_CHECK(!rows.empty(), "%s has no name for %s", enum_name(options.dialect), spec.name.c_str());
     for (const auto& [name, row] : rows) {
       const DType storage = options.storage;
-      tensors.push_back({describe(name, *row, spec, storage), [=, &read](std::span<std::byte> target) {
-                           fill_tensor(*row, spec, read, storage, last.get(), target);
-                         }});
+      tensors.push_back(
+          {describe(name, *row, spec, storage), [=, row = row, &read](std::span<std::byte> target) {
+             fill_tensor(*row, spec, read, storage, last.get(), target);
+           }});
     }
   }
   return tensors;

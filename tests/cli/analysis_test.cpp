@@ -43,7 +43,7 @@ TEST(TensorStats, EveryElementTypeAndLongTensors) {
   EXPECT_DOUBLE_EQ(scan<uint16_t>({0x3F80}, DType::kBF16).max, 1);
   std::vector<double> many(10001, 1.0);
   many.back() = 10002;
-  EXPECT_DOUBLE_EQ(scan(many, DType::kF64).mean, 2.0002) << 20002.0 / 10001;
+  EXPECT_DOUBLE_EQ(scan(many, DType::kF64).mean, 2);
   EXPECT_EQ(scan<float>({}, DType::kF32).finite, 0);
 }
 

@@ -89,6 +89,19 @@ TEST(Console, ColourOnlyOnATerminalThatWantsIt) {
   EXPECT_EQ(Console(settings).dim("x"), "x");
 }
 
+TEST(Console, TextTakesTheBarAwayFirst) {
+  Captured pipes;
+  pipes.settings.out_terminal = pipes.settings.err_terminal = true;
+  Console console(pipes.settings);
+  console.show_bar("50 %");
+  console.write("data\n");
+  console.flush();
+  console.say("talk");
+  console.clear_bar();
+  EXPECT_EQ(Captured::read(pipes.err), "\r50 %\033[K\r\033[Ktalk\n");
+  EXPECT_EQ(Captured::read(pipes.out), "data\n");
+}
+
 TEST(Progress, PlainLine) {
   const ProgressState state{"predict", "images", 120, 500, 2, "loss 0.4"};
   EXPECT_EQ(format_progress_line(state),

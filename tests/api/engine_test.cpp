@@ -1,0 +1,135 @@
+#include "api/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "golden_cases.h"
+#include "models/zoo.h"
+
+namespace vitrail {
+namespace {
+
+VitConfig tiny() {
+  VitConfig c;
+  c.image_height = 32;
+  c.image_width = 48;
+  c.patch = 8;
+  c.width = 48;
+  c.depth = 2;
+  c.heads = 3;
+  c.mlp = 96;
+  c.classes = 7;
+  return c;
+}
+
+TEST(Engine, APictureGetsTheSameAnswerAloneAndInABatch) {
+  const std::vector<float> three = golden::pictures(tiny(), 3);
+  Engine batched(tiny(), {.batch = 3}), single(tiny(), {});
+  batched.run(three, 3);
+  const std::vector<float> together = batched.output("logits");
+  for (size_t i = 0; i < 3; ++i) {
+    single.run(std::span(three).subspan(i * single.picture_elems(), single.picture_elems()), 1);
+    const std::vector<float> alone = single.output("logits");
+    for (size_t k = 0; k < alone.size(); ++k)
+      EXPECT_EQ(alone[k], together[i * alone.size() + k]) << i << " " << k;
+  }
+}
+
+TEST(Engine, AShorterBatchIsPaddedAndOnlyItsRowsComeBack) {
+  const std::vector<float> two = golden::pictures(tiny(), 2);
+  Engine engine(tiny(), {.batch = 4}), exact(tiny(), {.batch = 2});
+  engine.run(two, 2);
+  exact.run(two, 2);
+  EXPECT_EQ(engine.output("logits"), exact.output("logits"));
+  EXPECT_THROW(engine.run(two, 5), Error);
+  EXPECT_THROW(engine.run(std::span(two).first(10), 2), Error);
+}
+
+TEST(Engine, ProbabilitiesAndAttentionRowsSumToOne) {
+  Engine engine(tiny(), {.attention = true, .probabilities = true});
+  engine.run(golden::pictures(tiny(), 1), 1);
+  double sum = 0;
+  for (float p : engine.output("probs")) sum += static_cast<double>(p);
+  EXPECT_NEAR(sum, 1.0, 1e-6);
+  const int64_t tokens = tiny().tokens();
+  const std::vector<float> attention = engine.output("blocks.1.attention");
+  ASSERT_EQ(attention.size(), static_cast<size_t>(3 * tokens * tokens));
+  for (size_t row = 0; row < attention.size() / tokens; ++row) {
+    double total = 0;
+    for (int64_t j = 0; j < tokens; ++j) total += static_cast<double>(attention[row * tokens + j]);
+    ASSERT_NEAR(total, 1.0, 1e-5);
+  }
+}
+
+TEST(Engine, TurningParallelismOffChangesNoBit) {
+  const std::vector<float> pictures = golden::pictures(tiny(), 1);
+  Engine all(tiny(), {.threads = 3});
+  all.run(pictures, 1);
+  for (int off = 0; off < 3; ++off) {
+    Engine some(
+        tiny(),
+        {.threads = 3, .parallel_heads = off != 0, .parallel_rows = off != 1, .parallel_softmax = off != 2});
+    some.run(pictures, 1);
+    EXPECT_EQ(some.output("logits"), all.output("logits")) << off;
+  }
+}
+
+TEST(Engine, PlanningAllocatesNothing) {
+  size_t before = 0, after = 0;
+  for (size_t i = 0; i < kCategoryCount; ++i) before += Buffer::allocated(static_cast<Category>(i));
+  const ExecutionPlan plan = plan_inference(find_architecture("vit_huge_patch14_224").config, {.batch = 64});
+  for (size_t i = 0; i < kCategoryCount; ++i) after += Buffer::allocated(static_cast<Category>(i));
+  EXPECT_EQ(before, after);
+  EXPECT_GT(plan.memory.persistent_bytes, 632'045'800u * 4);
+}
+
+// Predicted bytes are the bytes of the arenas, for real architectures too.
+TEST(Engine, HoldsExactlyThePlannedBytes) {
+  for (const char* arch :
+       {"vit_tiny_patch16_224", "deit_tiny_distilled_patch16_224", "vit_small_patch32_224"})
+    for (int64_t batch : {1, 4}) {
+      const VitConfig& config = find_architecture(arch).config;
+      const size_t planned = plan_inference(config, {.batch = batch}).memory.peak_bytes();
+      const size_t before =
+          Buffer::allocated(Category::kParameters) + Buffer::allocated(Category::kTransient);
+      const Engine engine(config, {.batch = batch});
+      EXPECT_EQ(Buffer::allocated(Category::kParameters) + Buffer::allocated(Category::kTransient) - before,
+                planned)
+          << arch << " batch " << batch;
+    }
+}
+
+// The libraries' names of intermediate values and ours.
+std::string our_name(const std::string& name) {
+  if (name == "pooled") return "features";
+  if (name.starts_with("block")) return "blocks." + name.substr(5);
+  if (name.starts_with("probs")) return "blocks." + name.substr(5) + ".attention";
+  return name;
+}
+
+// Intermediate activations of the libraries: a first layer that went wrong has a name.
+TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
+  int compared = 0;
+  for (const auto& path : golden::all_cases()) {
+    const golden::Case c = golden::load(path);
+    if (!c.json.contains("activations")) continue;
+    Engine engine(golden::RuleModel(c),
+                  {.batch = c.batch, .features = true, .layers = true, .attention = true});
+    engine.run(golden::pictures(c.config, c.batch), c.batch);
+    for (const auto& [name, activation] : c.json["activations"].items()) {
+      const std::vector<float> found = engine.output(our_name(name));
+      const auto wanted = activation.at("values").get<std::vector<double>>();
+      ASSERT_EQ(found.size(), wanted.size()) << c.name << " " << name;
+      double largest = 0;
+      for (size_t i = 0; i < found.size(); ++i)
+        largest = std::max(largest, std::abs(static_cast<double>(found[i]) - wanted[i]));
+      EXPECT_LT(largest, 1e-4) << c.name << " " << name;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 20);
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,296 @@
+"""Runs the real program as a user would and checks what scripts rely on: exit codes, clean stdout, JSON keys,
+suggestions, help pages.  cli_contract.py PROGRAM"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = None
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TINY = ROOT / "tests/golden/models/hf_single"
+CAT = ROOT / "examples/images/chelsea.png"
+COMMANDS = ["predict", "explain", "inspect", "convert", "verify", "plan", "bench infer", "profile", "doctor"]
+COMMON = ["--json", "--config", "--set", "--seed", "--threads", "--device", "--dtype", "--quiet", "--verbose",
+          "--debug", "--help"]
+SMALL = ["--model", "vit_tiny_patch16_224", "--weights", "rule", "--image", "32", "--seconds", "0", "--threads", "1"]
+
+
+def vitrail(*arguments, env=None, stdin="", cwd=None):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("VITRAIL_")}
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=stdin, cwd=cwd,
+                          env={**clean, **(env or {})}, timeout=120)
+
+
+class Contract(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="vitrail-contract-")
+        self.addCleanup(folder.cleanup)
+        self.tmp = pathlib.Path(folder.name)
+
+    def ok(self, *arguments, **more):
+        done = vitrail(*arguments, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def json(self, *arguments, **more):
+        return json.loads(self.ok(*arguments, "--json", **more).stdout)
+
+    def refused(self, code, text, *arguments, **more):
+        done = vitrail(*arguments, **more)
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")
+        self.assertRegex(done.stderr, text)
+        self.assertTrue(done.stderr.startswith("error: "), done.stderr)
+        self.assertEqual(done.stdout, "", "an error must leave stdout clean")
+        self.assertLess(len(done.stderr.splitlines()), 20, "one screen")
+        return done
+
+    # --- help and version
+
+    def test_overview_names_every_command(self):
+        page = self.ok("--help").stdout
+        for command in COMMANDS:
+            self.assertRegex(page, rf"(?m)^  {command} ")
+
+    def test_help_mentions_each_flag(self):
+        for command in COMMANDS:
+            page = self.ok(*command.split(), "--help").stdout
+            for flag in COMMON:
+                self.assertIn(flag, page, command)
+            self.assertLess(page.index("Examples:"), page.index("Common options:"))
+            self.assertNotIn("\033", page)
+
+    def test_flags_of_the_help_exist(self):
+        for command in COMMANDS:
+            flags = re.findall(r"(?m)^  (?:-\w, |    )(--[\w-]+)(?: (\S+))?", self.ok(*command.split(), "--help").stdout)
+            self.assertGreater(len(flags), len(COMMON) - 1)
+            for flag, value in flags:
+                # A wrong value behind it: the flag itself was understood, and nothing runs.
+                done = vitrail(*command.split(), flag, *([] if value else ["--seed", "x"]))
+                expected = "needs a value" if value else "Usage" if flag == "--help" else "--seed expects"
+                self.assertIn(expected, done.stdout + done.stderr, f"{command} {flag}")
+
+    def test_version(self):
+        self.assertRegex(self.ok("--version").stdout, r"^vitrail \d+\.\d+\.\d+\n$")
+
+    # --- refusals
+
+    def test_typos_get_a_suggestion(self):
+        self.refused(64, "vitrail predict\\?", "predcit")
+        self.refused(64, "vitrail doctor\\?", "docter")
+        self.refused(64, "bench infer", "bench")
+        self.refused(64, "--top-k\\?", "predict", "--top-kk", "5", CAT)
+        self.refused(64, "timm\\?", "convert", "a", "b", "--to", "tim")
+        self.refused(64, "top-k\\?", "predict", "--set", "topk=5", CAT)
+        self.refused(64, "vit_base_patch16_224", "plan", "--model", "vit_bse_patch16_224")
+        self.refused(64, "options come after the command", "--json", "doctor")
+        done = vitrail()
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+
+    def test_wrong_values(self):
+        self.refused(64, "whole number", "predict", "-k", "0", CAT)
+        self.refused(64, "needs IMAGE", "predict")
+        self.refused(64, "does not take", "doctor", "something")
+        self.refused(64, "f32 only", "predict", "--dtype", "bf16", CAT)
+        self.refused(64, "cpu or cuda", "predict", "--device", "tpu", CAT)
+        self.refused(69, "no CUDA backend", "predict", "--device", "cuda:0", CAT)
+        self.refused(64, "does not divide", "plan", *SMALL[:4], "--image", "33")
+        self.refused(64, "heads", "plan", *SMALL[:4], "--set", "model.heads=5")
+        self.refused(64, "instruction set", "plan", *SMALL[:4], "--isa", "sse99")
+
+    def test_missing_and_broken_files_are_named(self):
+        self.refused(65, "no-such-model", "predict", "-m", "no-such-model", CAT)
+        self.refused(65, "no-such.png", "predict", "-m", TINY, "no-such.png")
+        self.refused(65, "no-such", "inspect", "no-such.safetensors")
+        self.refused(64, "no-such.json", "doctor", "--config", "no-such.json")
+        broken = self.tmp / "broken.png"
+        broken.write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
+        self.refused(65, "broken.png", "predict", "-m", TINY, broken)
+        for name in ("cut.safetensors", "cut.npz", "cut.pth"):
+            (self.tmp / name).write_bytes(b"PK\x03\x04" + b"\xff" * 60)
+            self.refused(65, name, "inspect", self.tmp / name)
+
+    def test_errors_as_json_go_to_stderr(self):
+        done = self.refused(65, "no-such", "predict", "-m", TINY, "no-such.png", "--json")
+        error = json.loads(done.stderr.splitlines()[-1])["error"]
+        self.assertEqual((error["kind"], error["exit_code"]), ("data", 65))
+        self.assertIn("no-such.png", error["message"])
+
+    def test_cannot_write(self):
+        blocked = self.tmp / "file"
+        blocked.write_text("x")
+        self.refused(73, "already exists(.|\n)*--force", "convert", TINY, self.tmp, "--to", "hf")
+        self.refused(73, "file", "explain", "-m", TINY, CAT, "--out", blocked / "below")
+        if os.path.exists("/dev/full"):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 73, done.stderr)
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        process = subprocess.Popen([PROGRAM, "inspect", TINY, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        self.assertEqual(process.stderr.read(), b"")
+        process.stderr.close()
+        self.assertEqual(process.wait(), 0)
+
+    # --- precedence
+
+    def test_flag_over_environment_over_config(self):
+        config = self.tmp / "c.json"
+        config.write_text('{"top-k": 1, // comment\n "explain": {"method": "mean"}}')
+        base = ["predict", "-m", TINY, CAT]
+        count = lambda *more, env=None: len(self.json(*base, *more, env=env)["top"])
+        self.assertEqual(count("--config", config), 1)
+        self.assertEqual(count("--config", config, env={"VITRAIL_TOP_K": "2"}), 2)
+        self.assertEqual(count("--config", config, "-k", "3", env={"VITRAIL_TOP_K": "2"}), 3)
+        config.write_text('{"top-kk": 1}')
+        self.refused(64, "top-kk(.|\n)*top-k\\?", *base, "--config", config)
+        config.write_text('{"top-k": 1')
+        self.refused(64, "c.json:1", *base, "--config", config)
+
+    # --- the commands
+
+    def test_predict(self):
+        done = self.ok("predict", "-m", TINY, CAT, ROOT / "examples/images/rocket.jpg", "--json", "-k", "3")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([pathlib.Path(line["image"]).name for line in lines], ["chelsea.png", "rocket.jpg"])
+        for line in lines:
+            self.assertEqual(len(line["top"]), 3)
+            self.assertEqual(set(line["top"][0]), {"class", "label", "prob"})
+            probs = [top["prob"] for top in line["top"]]
+            self.assertEqual(probs, sorted(probs, reverse=True))
+        self.assertEqual(done.stderr, "")
+        listed = self.ok("predict", "-m", TINY, "-", "--json", "-k", "3", stdin=f"{CAT}\n")
+        self.assertEqual(json.loads(listed.stdout), lines[0])
+
+    def test_predict_does_not_depend_on_batch_or_threads(self):
+        images = ROOT / "examples/images"
+        runs = [self.ok("predict", "-m", TINY, images, "--json", "--batch", b, "--threads", t).stdout
+                for b, t in ((1, 1), (3, 2), (8, 1))]
+        self.assertEqual(len(runs[0].splitlines()), 5)
+        self.assertEqual(len(set(runs)), 1)
+
+    def test_predict_goes_on_past_a_bad_picture(self):
+        bad = self.tmp / "bad.jpg"
+        bad.write_text("no picture")
+        done = vitrail("predict", "-m", TINY, CAT, bad, "--json")
+        self.assertEqual(done.returncode, 65)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(sorted("error" in line for line in lines), [False, True])
+        self.assertIn("1 of 2", done.stderr)
+
+    def test_embed(self):
+        answer = self.json("predict", "-m", TINY, "--embed", CAT)
+        self.assertEqual(len(answer["embedding"]), json.loads((TINY / "config.json").read_text())["hidden_size"])
+
+    def test_check_against_the_reference(self):
+        self.ok("predict", "-m", TINY, CAT, "--check", "ref")
+        self.ok("predict", "-m", TINY, CAT, "--backend", "ref")
+
+    def test_explain(self):
+        out = self.tmp / "out"
+        answer = self.json("explain", "-m", TINY, CAT, "--out", out)
+        names = [row["name"] for row in answer["maps"]]
+        self.assertEqual(names[:3], ["mean", "rollout", "head-00"])
+        for row in answer["maps"]:
+            self.assertTrue(pathlib.Path(row["file"]).read_bytes().startswith(b"\x89PNG"))
+            self.assertTrue(0 <= row["spread"] <= 1)
+        self.assertTrue((out / "sheet.png").exists())
+        self.assertEqual(json.loads((out / "explain.json").read_text())["image"], str(CAT))
+        self.refused(64, "blocks 0 to", "explain", "-m", TINY, CAT, "--layer", "99", "--out", out)
+
+    def test_inspect(self):
+        answer = self.json("inspect", TINY, "--stats")
+        self.assertEqual(answer["total"]["tensors"], len(answer["tensors"]))
+        self.assertEqual(answer["model"]["dialect"], "hf")
+        self.assertEqual(answer["model"]["params"], answer["total"]["elems"])
+        for tensor in answer["tensors"]:
+            self.assertLessEqual(tensor["min"], tensor["max"])
+            self.assertEqual((tensor["nan"], tensor["inf"]), (0, 0))
+        some = self.json("inspect", TINY, "--filter", "*bias")
+        self.assertTrue(some["tensors"] and all(t["name"].endswith("bias") for t in some["tensors"]))
+        self.assertIn("parameters", self.ok("inspect", TINY).stdout)
+
+    def test_inspect_works_on_what_is_no_vit(self):
+        header = json.dumps({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+        path = self.tmp / "other.safetensors"
+        path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0\0\0\0\0\xc0\x7f")
+        answer = self.json("inspect", path, "--stats")
+        self.assertIsNone(answer["model"])
+        self.assertEqual(answer["tensors"][0]["nan"], 1)
+
+    def test_convert_round_trip_and_verify(self):
+        step = TINY
+        for to, name in (("timm", "t.safetensors"), ("google", "g.npz"), ("torchvision", "v.safetensors"), ("hf", "h")):
+            target = self.tmp / name
+            answer = self.json("convert", step, target, "--to", to)
+            self.assertEqual((answer["max_difference"], answer["kept"], answer["changed"]), (0, True, []), to)
+            self.assertTrue(self.json("verify", TINY, target, "--picture", CAT)["same"])
+            step = target
+        half = self.tmp / "half"
+        answer = self.json("convert", TINY, half, "--dtype", "f16")
+        self.assertTrue(0 < answer["max_difference"] < 0.01)
+        self.json("convert", TINY, half, "--dtype", "bf16", "--force")
+        self.refused(64, "same", "convert", half, half, "--force")
+
+    def test_verify_names_the_first_layer(self):
+        other = self.tmp / "other"
+        shutil.copytree(TINY, other, copy_function=shutil.copyfile)
+        config = json.loads((other / "config.json").read_text())
+        config["layer_norm_eps"] = 0.5
+        (other / "config.json").write_text(json.dumps(config))
+        done = vitrail("verify", TINY, other, "--json")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertEqual((answer["same"], answer["first"]), (False, "blocks.0"))
+        self.assertTrue(any("norm_eps" in line for line in answer["card"]))
+
+    def test_plan(self):
+        answer = self.json("plan", "--model", "vit_base_patch16_224", "--weights", "rule", "--batch", "2")
+        self.assertEqual(answer["params"], 86567656)
+        self.assertAlmostEqual(answer["macs"] / 1e9, 17.564, delta=0.005)
+        memory = answer["memory"]
+        self.assertEqual(sum(v for k, v in memory.items() if k != "peak"), memory["peak"])
+        self.assertGreaterEqual(memory["parameters"], 4 * answer["params"])
+        self.assertGreater(answer["largest_batch"], 0)
+        self.assertIn("blocks.0.attn.qkv", self.ok("plan", *SMALL[:6], "--dump-after", "record").stdout)
+
+    def test_bench(self):
+        answer = self.json("bench", "infer", *SMALL, "--batch", "2", "--logits")
+        for key in ("img_per_s", "ms_median", "ms_p90", "ms_min", "gflops", "peak_fraction"):
+            self.assertGreater(answer[key], 0, key)
+        self.assertEqual(len(answer["logits"]), 1000)
+        saved = self.tmp / "saved.json"
+        saved.write_text(json.dumps({**answer, "ms_median": answer["ms_median"] * 1e6}))
+        self.assertIn("speedup", self.json("bench", "infer", *SMALL, "--batch", "2", "--compare", saved))
+        saved.write_text(json.dumps({**answer, "ms_median": answer["ms_median"] / 1e6}))
+        self.assertEqual(vitrail("bench", "infer", *SMALL, "--batch", "2", "--compare", saved).returncode, 2)
+
+    def test_profile(self):
+        answer = self.json("profile", *SMALL, "--no-fuse")
+        parts = {row["name"] for row in answer["parts"]}
+        self.assertLessEqual({"embeddings", "layer norm 1", "attention", "MLP", "residual 2"}, parts)
+        self.assertGreater(sum(row["flops"] for row in answer["operations"]), 0)
+        self.assertIn("of peak", self.ok("profile", *SMALL).stdout)
+
+    def test_doctor(self):
+        answer = self.json("doctor")
+        self.assertGreater(answer["cpu"]["peak_gflops"], 0)
+        self.assertFalse(answer["backends"]["cuda"])
+        self.assertIn("libpng", [row["name"] for row in answer["libraries"]])
+        plain = self.ok("doctor", env={"VITRAIL_MODELS": str(TINY.parent)})
+        self.assertIn("hf_single", plain.stdout)
+        self.assertNotIn("\033", plain.stdout)
+
+    def test_quiet_says_nothing(self):
+        self.assertEqual(self.ok("profile", *SMALL, "--quiet").stderr, "")
+        self.assertNotEqual(self.ok("profile", *SMALL).stderr, "")
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

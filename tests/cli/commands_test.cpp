@@ -1,0 +1,154 @@
+// Commands run inside the test on small models: what they compute, beyond what the contract script sees.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backend/cpu/peak.h"
+#include "data/decode.h"
+#include "in_process.h"
+
+namespace vitrail::cli {
+namespace {
+
+const std::string kModels = std::string(VT_SOURCE_DIR) + "/tests/golden/models/";
+const std::string kPictures = std::string(VT_SOURCE_DIR) + "/examples/images/";
+
+TEST(Plan, MemoryRowsAddUpForEveryShape) {
+  for (const char* batch : {"1", "3", "16"})
+    for (const char* image : {"32", "48x80"})
+      for (const char* fuse : {"--no-fuse=false", "--no-fuse"}) {
+        SCOPED_TRACE(std::string(batch) + " " + image + " " + fuse);
+        const auto answer =
+            run_in_process("plan", {"--weights", "rule", "--model", "vit_tiny_patch16_224", "--batch", batch,
+                                    "--image", image, fuse, "--threads", "2"})
+                .json();
+        int64_t sum = 0, peak = answer["memory"]["peak"];
+        for (const auto& [name, bytes] : answer["memory"].items())
+          sum += name == "peak" ? 0 : bytes.get<int64_t>();
+        EXPECT_EQ(sum, peak);
+        EXPECT_LE(answer["memory_lower_bound"].get<int64_t>(), peak);
+      }
+}
+
+TEST(Plan, TheLargestBatchFitsAndTheNextStepDoesNot) {
+  const std::vector<std::string> base = {"--weights", "rule", "--model", "vit_base_patch16_224",
+                                         "--threads", "1"};
+  const auto answer = run_in_process("plan", base).json();
+  const auto available = answer["memory_available"].get<double>();
+  const auto peak_at = [&](int64_t batch) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), {"--batch", std::to_string(batch)});
+    return run_in_process("plan", arguments).json()["memory"]["peak"].get<double>();
+  };
+  const int64_t largest = answer["largest_batch"];
+  ASSERT_GT(largest, 0);
+  // Memory in use changes between the calls, hence the margin.
+  EXPECT_LT(peak_at(largest), available * 1.2);
+  if (largest < 60000) {
+    EXPECT_GT(peak_at(largest + largest / 8 + 1), available * 0.9);
+  }
+}
+
+TEST(Plan, DumpsShowWhatAPassDid) {
+  const std::vector<std::string> base = {"--weights", "rule", "--model", "vit_tiny_patch16_224",
+                                         "--dump-after"};
+  const auto lines = [&](const char* step) {
+    std::vector<std::string> arguments = base;
+    arguments.emplace_back(step);
+    const std::string text = run_in_process("plan", arguments, false).out;
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_GT(lines("record"), lines("fuse"));
+  EXPECT_LE(lines("schedule"), lines("fuse"));
+}
+
+TEST(Profile, EveryNodeHasAKernelAndTheFlopsOfThePlan) {
+  const std::vector<std::string> model = {"--weights", "rule", "--model", "vit_tiny_patch16_224",
+                                          "--image",   "32"};
+  std::vector<std::string> arguments = model;
+  arguments.insert(arguments.end(), {"--seconds", "0", "--by", "node", "--threads", "1"});
+  const auto answer = run_in_process("profile", arguments).json();
+  std::set<std::string> names;
+  double flops = 0;
+  for (const auto& row : answer["nodes"]) {
+    EXPECT_FALSE(row["kernel"].get<std::string>().empty()) << row.dump();
+    EXPECT_GE(row["ms"].get<double>(), 0);
+    names.insert(row["name"]);
+    flops += row["flops"].get<double>();
+  }
+  EXPECT_EQ(names.size(), answer["nodes"].size()) << "names are unique";
+  EXPECT_DOUBLE_EQ(flops, run_in_process("plan", model).json()["flops"].get<double>());
+}
+
+TEST(Bench, LogitsDoNotDependOnHowItRuns) {
+  const auto logits = [](std::vector<std::string> how) {
+    how.insert(how.end(), {"--weights", "rule", "--model", "vit_tiny_patch16_224", "--image", "32",
+                           "--seconds", "0", "--warmup", "0", "--logits"});
+    return run_in_process("bench infer", how).json()["logits"].get<std::vector<double>>();
+  };
+  const std::vector<double> expected = logits({"--threads", "1"});
+  ASSERT_EQ(expected.size(), 1000u);
+  EXPECT_EQ(logits({"--threads", "3"}), expected);
+  EXPECT_EQ(logits({"--parallel", "none", "--threads", "2"}), expected);
+  const std::vector<double> reference = logits({"--backend", "ref"});
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(reference[i], expected[i], 1e-4);
+}
+
+TEST(Predict, AnotherImageSizeIsAllowed) {
+  const std::string picture = kPictures + "coffee.png";
+  const auto own = run_in_process("predict", {"-m", kModels + "hf_single", picture}).json();
+  const auto other =
+      run_in_process("predict", {"-m", kModels + "hf_single", "--image", "32x48", picture}).json();
+  EXPECT_EQ(own["top"].size(), other["top"].size());
+  EXPECT_NE(own["top"].dump(), other["top"].dump());
+}
+
+TEST(Predict, TextAndJsonAgree) {
+  const std::string picture = kPictures + "coffee.png";
+  const auto best = run_in_process("predict", {"-m", kModels + "hf_single", picture}).json()["top"][0];
+  const std::string text = run_in_process("predict", {"-m", kModels + "hf_single", picture}, false).out;
+  EXPECT_NE(text.find(best["label"].get<std::string>()), std::string::npos) << text;
+  EXPECT_NE(text.find(strf("%.2f %%", best["prob"].get<double>() * 100)), std::string::npos) << text;
+}
+
+TEST(Explain, OverlaysOfModelsWithAndWithoutClassToken) {
+  for (const char* name : {"hf_single", "timm_hub_reg_gap"}) {
+    SCOPED_TRACE(name);
+    const TempFolder folder;
+    const auto answer = run_in_process("explain", {"-m", kModels + name, kPictures + "rocket.jpg", "--out",
+                                                   folder.path().string(), "--method", "all", "--layer", "0"})
+                            .json();
+    ASSERT_GE(answer["maps"].size(), 3u);
+    const Image sheet = load_image(answer["sheet"].get<std::string>());
+    const Image tile = load_image(answer["maps"][0]["file"].get<std::string>());
+    EXPECT_GE(std::min(tile.height, tile.width), 448);
+    EXPECT_GT(sheet.width, 2 * tile.width);
+  }
+}
+
+TEST(Explain, SeveralPicturesGetAFolderEach) {
+  const TempFolder folder;
+  run_in_process("explain", {"-m", kModels + "hf_single", kPictures + "rocket.jpg", kPictures + "coffee.png",
+                             "-o", folder.path().string(), "--method", "mean"});
+  for (const char* file : {"rocket/mean.png", "coffee/mean.png", "coffee/sheet.png", "coffee/explain.json"})
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / file)) << file;
+}
+
+TEST(Verify, OtherShapesAreNamed) {
+  try {
+    run_in_process("verify", {kModels + "hf_single", kModels + "timm_hub_reg_gap"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCheck);
+    EXPECT_NE(error.message().find("A has"), std::string::npos) << error.message();
+  }
+}
+
+TEST(Peak, EveryInstructionSetComputes) {
+  ThreadPool pool(1);
+  for (const IsaLevel level : available_isa_levels())
+    EXPECT_GT(measure_peak_gflops(pool, level), 0.01) << to_string(level);
+}
+
+}  // namespace
+}  // namespace vitrail::cli

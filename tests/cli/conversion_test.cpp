@@ -1,0 +1,124 @@
+// Every published form kept in tests/golden/models goes into every dialect through `convert` and computes the
+// same afterwards.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "in_process.h"
+#include "io/model_files.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Golden {
+  std::string name, path;
+};
+
+std::vector<Golden> golden_models() {
+  const fs::path folder = fs::path(VT_SOURCE_DIR) / "tests/golden/models";
+  std::vector<Golden> models;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    const auto card = nlohmann::json::parse(read_file(entry.path().string(), 1 << 20));
+    if (card.contains("logits"))
+      models.push_back({card["name"], (folder / card["model"].get<std::string>()).string()});
+  }
+  std::sort(models.begin(), models.end(), [](auto& a, auto& b) { return a.name < b.name; });
+  return models;
+}
+
+// The arguments that open a golden model: some bare files need to be told what they are.
+bool opens_by_itself(const std::string& path) {
+  try {
+    open_model(path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+class Conversion : public testing::TestWithParam<const char*> {};
+
+TEST_P(Conversion, KeepsEveryNumberAndEveryFact) {
+  const std::string to = GetParam();
+  size_t converted = 0;
+  std::map<std::string, std::string> refused;
+  for (const Golden& golden : golden_models()) {
+    if (!opens_by_itself(golden.path)) continue;
+    SCOPED_TRACE(golden.name + " to " + to);
+    const TempFolder folder;
+    const std::string target = (folder.path() / (to == "google" ? "m.npz"
+                                                 : to == "hf"   ? "m"
+                                                                : "m.safetensors"))
+                                   .string();
+    try {
+      const auto answer =
+          run_in_process("convert", {golden.path, target, "--to", to, "--dtype", "f32"}).json();
+      EXPECT_EQ(answer["max_difference"], 0);
+      EXPECT_EQ(answer["to"], to);
+      EXPECT_TRUE(answer["kept"].get<bool>()) << answer["changed"].dump();
+    } catch (const Error& error) {
+      // A dialect may lack words for an architecture; that is said before anything is written.
+      EXPECT_EQ(exit_code(error.kind()), 64) << error.what();
+      EXPECT_FALSE(fs::exists(target));
+      refused[golden.name] = error.message();
+      continue;
+    }
+    const auto same = run_in_process("verify", {golden.path, target, "--tolerance", "1e-6"}).json();
+    EXPECT_TRUE(same["same"].get<bool>());
+    ++converted;
+  }
+  EXPECT_GE(converted, 8u);
+  for (const auto& [name, why] : refused) RecordProperty(name, why);
+}
+
+INSTANTIATE_TEST_SUITE_P(To, Conversion, testing::Values("hf", "timm", "torchvision", "google"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(Inspect, OpensEveryGoldenModel) {
+  for (const Golden& golden : golden_models()) {
+    SCOPED_TRACE(golden.name);
+    const auto answer = run_in_process("inspect", {golden.path, "--stats"}).json();
+    EXPECT_GT(answer["tensors"].size(), 10u);
+    EXPECT_EQ(answer["model"].is_null(), !opens_by_itself(golden.path));
+    EXPECT_EQ(answer["model"].is_null(), answer.contains("not_a_model"));
+    for (const auto& tensor : answer["tensors"]) EXPECT_EQ(tensor["nan"], 0);
+    EXPECT_FALSE(run_in_process("inspect", {golden.path}, false).out.empty());
+  }
+}
+
+TEST(Convert, RefusesToOverwriteOrToEatItself) {
+  const std::string source = std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single";
+  const TempFolder folder;
+  const std::string taken = folder.file("taken.safetensors", "precious");
+  try {
+    run_in_process("convert", {source, taken, "--to", "timm"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+    EXPECT_EQ(read_file(taken, 100), "precious");
+  }
+  EXPECT_THROW(run_in_process("convert", {source, source, "--force"}), Error);
+  run_in_process("convert", {source, taken, "--to", "timm", "--force"});
+  EXPECT_EQ(open_model(taken)->card().dialect, Dialect::kTimm);
+}
+
+TEST(Convert, SmallerStorageIsExplainedByRounding) {
+  const std::string source = std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single";
+  for (const auto& [dtype, bound] : {std::pair<std::string, double>{"f16", 0.002}, {"bf16", 0.02}}) {
+    const TempFolder folder;
+    const std::string target = (folder.path() / "m").string();
+    const auto answer = run_in_process("convert", {source, target, "--dtype", dtype}).json();
+    EXPECT_EQ(answer["dtype"], dtype);
+    EXPECT_GT(answer["max_difference"].get<double>(), 0);
+    EXPECT_LT(answer["max_difference"].get<double>(), bound);
+    // What is stored small stays so unless asked otherwise.
+    const std::string again = (folder.path() / "again").string();
+    EXPECT_EQ(run_in_process("convert", {target, again}).json()["dtype"], dtype);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::cli

@@ -1,0 +1,111 @@
+// Recorded programs against the parameter table and the cost formula, for every architecture of the zoo.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/vit.h"
+#include "models/vit_params.h"
+#include "models/zoo.h"
+
+namespace vitrail {
+namespace {
+
+std::set<std::string> parameters_of(const Program& program) {
+  std::set<std::string> names;
+  for (const Value& value : program.values)
+    if (value.kind == ValueKind::kParameter) names.insert(value.name);
+  return names;
+}
+
+class ZooRecord : public testing::TestWithParam<ZooEntry> {};
+
+TEST_P(ZooRecord, UsesExactlyTheParametersOfTheTable) {
+  const VitConfig& config = GetParam().config;
+  std::set<std::string> table;
+  for (const ParamSpec& spec : vit_params(config)) table.insert(spec.name);
+  EXPECT_EQ(parameters_of(record_vit(config)), table);
+}
+
+TEST_P(ZooRecord, MatmulFlopsAreTwiceTheMacs) {
+  const Program program = record_vit(GetParam().config, {.batch = 2});
+  double flops = 0;
+  for (const Node& node : program.nodes) {
+    const std::string_view kind = node.op->kind();
+    const double own = node.op->flops(program.descs(node.ins), program.descs(node.outs));
+    if (kind == "linear" || kind == "patch_embed") flops += own;
+    if (kind == "attention") {  // 4 E of the 4 E + 5 per score are products
+      const double e = static_cast<double>(GetParam().config.head_size());
+      flops += own * 4 * e / (4 * e + 5);
+    }
+  }
+  // The formula counts the class token's row like any other and leaves out what attention pooling adds.
+  if (GetParam().config.pool == Pool::kMap || GetParam().config.distilled)
+    GTEST_SKIP() << "the formula has one head";
+  EXPECT_NEAR(flops / 4, static_cast<double>(count_macs(GetParam().config)), 1e-6 * flops);
+}
+
+std::string test_name(const testing::TestParamInfo<ZooEntry>& test) {
+  std::string name = test.param.config.arch;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooRecord, testing::ValuesIn(zoo()), test_name);
+
+TEST(VitRecord, OutputsAreThoseAskedFor) {
+  VitConfig config = find_architecture("vit_tiny_patch16_224").config;
+  config.depth = 2;
+  const Program plain = record_vit(config);
+  ASSERT_EQ(plain.outputs.size(), 1u);
+  EXPECT_EQ(plain.outputs[0].name, "logits");
+  const Program all =
+      record_vit(config, {.features = true, .layers = true, .attention = true, .probabilities = true});
+  for (const char* name :
+       {"logits", "features", "embed", "blocks.0", "blocks.1", "tokens", "blocks.0.attention", "probs"})
+    EXPECT_NO_THROW(all.output(name)) << name;
+  EXPECT_EQ(to_string(all.values[all.output("blocks.1.attention")].desc.shape), "[B1 H3 N197 M197]");
+  config.classes = 0;
+  EXPECT_EQ(record_vit(config).outputs[0].name, "features");
+}
+
+struct Broken {
+  const char* rule;  // a piece of the message
+  void (*change)(VitConfig&);
+};
+
+TEST(VitConfig, BrokenRulesAreNamed) {
+  const Broken cases[] = {
+      {"model.depth", [](VitConfig& c) { c.depth = 1'000'000'000; }},
+      {"model.depth", [](VitConfig& c) { c.depth = 0; }},
+      {"model.patch", [](VitConfig& c) { c.patch = 0; }},
+      {"model.patch", [](VitConfig& c) { c.patch = -16; }},
+      {"model.heads", [](VitConfig& c) { c.heads = 7; }},
+      {"model.heads", [](VitConfig& c) { c.heads = 0; }},
+      {"model.image_height", [](VitConfig& c) { c.image_height = 1'000'000; }},
+      {"does not divide the image", [](VitConfig& c) { c.image_width = 225; }},
+      {"larger than the image", [](VitConfig& c) { c.patch = 512; }},
+      {"tokens", [](VitConfig& c) { c.patch = 1, c.image_height = c.image_width = 512; }},
+      {"norm_eps", [](VitConfig& c) { c.norm_eps = -1; }},
+      {"norm_eps", [](VitConfig& c) { c.norm_eps = std::numeric_limits<double>::quiet_NaN(); }},
+      {"class_token", [](VitConfig& c) { c.class_token = false; }},
+      {"distilled", [](VitConfig& c) { c.distilled = true, c.pool = Pool::kMean; }},
+      {"register", [](VitConfig& c) { c.registers = 4; }},
+      {"sincos2d", [](VitConfig& c) { c.pos = PosKind::kSinCos2d; }},
+      {"model.classes", [](VitConfig& c) { c.classes = -1; }},
+      {"model.width", [](VitConfig& c) { c.width = int64_t{1} << 40; }},
+  };
+  for (const Broken& broken : cases) {
+    VitConfig config;
+    broken.change(config);
+    try {
+      record_vit(config);
+      ADD_FAILURE() << "accepted: " << broken.rule;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      EXPECT_NE(error.message().find(broken.rule), std::string::npos) << error.message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vitrail
