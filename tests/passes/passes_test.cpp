@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "models/vit.h"
 #include "passes/fuse.h"
 #include "passes/schedule.h"
@@ -55,6 +57,49 @@ TEST(Fuse, LeavesWorkUnchanged) {
   EXPECT_EQ(plain.cost().flops, fused.cost().flops);
   EXPECT_LT(fused.cost().bytes, plain.cost().bytes);
   EXPECT_LT(fused.nodes.size(), plain.nodes.size());
+}
+
+std::vector<std::string> kinds(const Program& program) {
+  std::vector<std::string> result;
+  for (const Node& node : program.nodes) result.emplace_back(node.op->kind());
+  return result;
+}
+
+TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {
+  VitConfig config = tiny();
+  config.layer_scale = config.qk_norm = true;
+  config.qkv_bias = false;
+  EXPECT_EQ(
+      kinds(fuse(record_vit(config))),
+      (std::vector<std::string>{"patch_embed+bias", "concat_tokens", "bias", "layernorm+linear", "qk_norm",
+                                "attention", "linear+bias+scale+add", "layernorm+linear+bias+gelu",
+                                "linear+bias+scale+add", "layernorm", "select_token", "linear+bias"}));
+}
+
+TEST(Fuse, LeavesNormsApartWhenAsked) {
+  const std::vector<std::string> found = kinds(fuse(record_vit(tiny()), {.norms = false}));
+  EXPECT_EQ(std::count(found.begin(), found.end(), "layernorm"), 3);
+  EXPECT_EQ(std::count(found.begin(), found.end(), "linear+bias+gelu"), 1);
+}
+
+TEST(Fuse, ANormReadTwiceStaysANode) {
+  VitConfig config = tiny();
+  config.pool = Pool::kMap;
+  config.class_token = false;
+  // The last norm feeds the pooling's kv product alone here, and is also an output with layers on.
+  const std::vector<std::string> alone = kinds(fuse(record_vit(config)));
+  const std::vector<std::string> shown = kinds(fuse(record_vit(config, {.layers = true})));
+  EXPECT_EQ(std::count(alone.begin(), alone.end(), "layernorm"), 0);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), "layernorm"), 1);
+}
+
+TEST(Fuse, AResidualThatIsAlsoTheInputIsKept) {
+  VitConfig config = tiny();
+  config.pool = Pool::kMap;
+  config.class_token = false;
+  const Program fused = fuse(record_vit(config));
+  EXPECT_NO_THROW(fused.validate());
+  EXPECT_EQ(fused.cost().flops, record_vit(config).cost().flops);
 }
 
 TEST(Schedule, DropsWhatNobodyNeeds) {
