@@ -49,7 +49,7 @@ lint: deps  ## clang-format, clang-tidy and the project's own checks (CHANGED=1:
 fuzz: deps  ## every fuzz target under ASan and UBSan for FUZZ_RUNS inputs
 	@tools/install_deps.sh fuzz
 	cmake --preset fuzz
-	cmake --build --preset fuzz
+	cmake --build --preset fuzz --target fuzzers
 	tools/run_fuzz.sh build/fuzz $(FUZZ_RUNS)
 
 asan: deps  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -7,8 +7,6 @@ find_package(PNG REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(WEBP_INCLUDE webp/decode.h)
 find_library(WEBP_LIBRARY webp)
-# The serial build does just what a tile needs: OpenBLAS must never start threads of its own.
-find_library(OPENBLAS_LIBRARY NAMES openblas PATH_SUFFIXES openblas-serial)
 
 function(vt_layer name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})

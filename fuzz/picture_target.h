@@ -27,7 +27,7 @@ inline PreprocessConfig config_for(size_t choice) {
   PreprocessConfig config;
   config.height = 8;
   config.width = choice & 1 ? 8 : 12;
-  config.mode = choice & 2 ? ResizeMode::kStretch : ResizeMode::kShorterSide;
+  config.mode = static_cast<ResizeMode>(choice / 2 % 3);
   config.resize = 10;
   config.resampler = static_cast<Resampler>(choice / 4 % 3);
   config.interpolation = config.resampler == Resampler::kTf ? Interpolation::kBilinear

@@ -30,7 +30,7 @@ def main():
     def card(config):
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
-        config["vitrail"]["preprocess"]["resize"] = 256
+        config["vitrail"]["preprocess"].update(resize=256, crop_pct=0.875)
 
     edit(folder / "config.json", card)
     edit(folder / "preprocessor_config.json", lambda config: config["size"].update(shortest_edge=256))

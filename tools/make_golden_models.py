@@ -139,7 +139,8 @@ def hf_folders():
     hf_settings(deit.model).save_pretrained(OUT / "hf_deit")
     DeiTImageProcessor(size={"height": 18, "width": 18}, crop_size={"height": 16, "width": 16}).save_pretrained(
         OUT / "hf_deit")
-    check_hf("hf_deit", DeiTForImageClassificationWithTeacher, deit, labels=LABELS)
+    stretch_crop = stretch | dict(mode="stretch_crop", resize=18, interpolation="bicubic", odd_margin="down")
+    check_hf("hf_deit", DeiTForImageClassificationWithTeacher, deit, preprocess=stretch_crop, labels=LABELS)
 
 
 def torchvision_files():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/pictures/: small sample files of every kind with the checksum of the pixels Pillow
-decodes, and tables of resize and preprocess cases with what Pillow, torchvision and timm answer. Needs
-Pillow, numpy, torch, torchvision, timm. TensorFlow's two resamplings are computed here in numpy float32.
+decodes, and tables of resize and preprocess cases with what Pillow, torchvision, timm and transformers
+answer. Needs Pillow, numpy, torch, torchvision, timm, transformers. TensorFlow's two resamplings are computed here in numpy float32.
 
 Pictures for the tables are noise by a rule the tests compute too, see noise()."""
 import io
@@ -12,8 +12,11 @@ import zlib
 
 import numpy as np
 from PIL import Image
+from timm.data import create_transform
 from timm.data.transforms import ResizeKeepRatio
 from torchvision import transforms
+from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+from transformers.models.deit.image_processing_pil_deit import DeiTImageProcessorPil
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "pictures"
 FILTERS = {
@@ -166,6 +169,29 @@ def pillow_eval(array, case):
     return result.reshape(height, width, -1)
 
 
+def squash_eval(array, case):
+    """timm's crop_mode "squash"."""
+    transform = create_transform(
+        (3, case["height"], case["width"]), interpolation=case["interpolation"], crop_pct=case["crop_pct"],
+        crop_mode="squash", use_prefetcher=True)
+    return np.asarray(transform(picture(array))).transpose(1, 2, 0)
+
+
+def hf_eval(array, case):
+    """transformers' processors, up to 8-bit pixels."""
+    height, width = case["height"], case["width"]
+    if case["mode"] == "stretch_crop":
+        sides = (case["resize"], case["resize_longer"] or case["resize"])
+        rows, columns = sides if height <= width else sides[::-1]
+        kind, size = DeiTImageProcessorPil, {"height": rows, "width": columns}
+    else:
+        kind, size = CLIPImageProcessorPil, {"shortest_edge": case["resize"]}
+    processor = kind(size=size, crop_size={"height": height, "width": width}, resample=FILTERS[case["interpolation"]],
+                     do_rescale=False, do_normalize=False)
+    pixels = np.asarray(processor(picture(array), return_tensors="np")["pixel_values"][0])
+    return np.rint(pixels).astype(np.uint8).transpose(1, 2, 0)
+
+
 def normalise(result, case):
     f = np.float32
     mean, std = (np.asarray(case[k], f) for k in ("mean", "std"))
@@ -177,7 +203,8 @@ HALF = {"mean": (0.5,), "std": (0.5,)}
 
 
 def preprocess_cases():
-    base = dict(mode="shorter_side", interpolation="bicubic", resampler="pillow", channels=3, resize_longer=0)
+    base = dict(mode="shorter_side", interpolation="bicubic", resampler="pillow", channels=3, resize_longer=0,
+                odd_margin="half_even", evaluate=pillow_eval)
     sizes = [(97, 61), (61, 97), (64, 64), (33, 200), (300, 20), (1, 1), (3, 90), (256, 249), (249, 256)]
     for width, height in sizes:
         for crop, resize in [(56, 64), (56, 62), (48, 0), (64, 48), (55, 64), (33, 40)]:
@@ -193,23 +220,37 @@ def preprocess_cases():
             yield base | HALF | dict(
                 mode="stretch", height=40, width=56, resize=0, interpolation=interpolation), width, height
         yield base | HALF | dict(height=28, width=28, resize=32, channels=1), width, height
-        tf = base | HALF | dict(interpolation="bilinear", resampler="tf")
+        tf = base | HALF | dict(interpolation="bilinear", resampler="tf", evaluate=tf_eval)
         yield tf | dict(mode="stretch", height=48, width=40, resize=0), width, height
         yield tf | dict(height=24, width=24, resize=32), width, height
         yield tf | dict(resampler="tf_area", height=24, width=24, resize=29), width, height
         yield tf | dict(resampler="tf_area", mode="stretch", height=20, width=31, resize=0), width, height
+    for width, height in [(97, 61), (33, 200), (1, 1), (251, 256)]:
+        for crop_height, crop_width, pct in [(48, 48, 0.95), (48, 48, 0.875), (32, 48, 0.9), (48, 31, 0.875)]:
+            sides = [math.floor(n / pct) for n in sorted((crop_height, crop_width))]
+            yield base | HALF | dict(
+                mode="stretch_crop", height=crop_height, width=crop_width, resize=sides[0], crop_pct=pct,
+                resize_longer=0 if crop_height == crop_width else sides[1], evaluate=squash_eval), width, height
+        hf = base | IMAGENET | dict(odd_margin="down", evaluate=hf_eval)
+        for crop, resize, longer in [((28, 28), 32, 0), ((28, 28), 35, 0), ((28, 28), 31, 42), ((20, 31), 23, 34)]:
+            yield hf | dict(mode="stretch_crop", height=crop[0], width=crop[1], resize=resize,
+                            resize_longer=longer), width, height
+        for crop, resize in [((28, 28), 32), ((28, 28), 31), ((20, 27), 33)]:
+            longer = 0 if crop[0] == crop[1] else resize
+            yield hf | dict(height=crop[0], width=crop[1], resize=resize, resize_longer=longer), width, height
 
 
 def write_preprocess():
-    lines = ["# mode interpolation resampler channels height width resize resize_longer mean,.. std,.. seed width"
-             " height crc32-of-8-bit-crop 8 samples of the normalised planes"]
+    lines = ["# mode interpolation resampler channels height width resize resize_longer odd_margin mean,.. std,.. seed"
+             " width height crc32-of-8-bit-crop 8 samples of the normalised planes"]
     for seed, (case, width, height) in enumerate(preprocess_cases()):
         array = noise(height, width, 3, seed)
-        result = (pillow_eval if case["resampler"] == "pillow" else tf_eval)(array, case)
+        result = case["evaluate"](array, case)
         planes = normalise(result, case)
         check = crc(result) if result.dtype == np.uint8 and case["channels"] == 3 else "-"
         numbers = [",".join(map(str, case[k])) for k in ("mean", "std")]
-        keys = ("mode", "interpolation", "resampler", "channels", "height", "width", "resize", "resize_longer")
+        keys = ("mode", "interpolation", "resampler", "channels", "height", "width", "resize", "resize_longer",
+                "odd_margin")
         values = [f"{v:.9g}" for v in samples(planes, 8)]
         lines.append(" ".join([*(str(case[k]) for k in keys), *numbers, str(seed), str(width), str(height), check,
                                *values]))

@@ -1,6 +1,6 @@
-// libvitrail: load a Vision Transformer in any published form and run it on pictures. Thread-safe: one Model may
-// be used from several threads, whose calls take turns. Errors arrive as exceptions derived from std::exception,
-// with a message that says what was expected, what was found and what to try.
+// libvitrail: load a Vision Transformer in any published form and run it on pictures. Thread-safe: one Model
+// may be used from several threads, whose calls take turns. Errors arrive as exceptions derived from
+// std::exception, with a message that says what was expected, what was found and what to try.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace vitrail {
 VITRAIL_API const char* version();  // "0.1.0"; the major number changes when this header breaks programs
 
 struct Prediction {
-  int index = 0;            // class number
-  std::string label;        // its name, or empty when the model carries none
+  int index = 0;      // class number
+  std::string label;  // its name, or empty when the model carries none
   float probability = 0;
 };
 

@@ -45,10 +45,41 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
   return plan_execution(schedule(program), find_backend(options.backend), device_of(options));
 }
 
+namespace {
+
+std::string mib(size_t bytes) {
+  return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+// Refuses before anything is allocated, with what would be needed and what would fit.
+void require_fit(const ExecutionPlan& plan, const EngineOptions& options) {
+  const MemoryPlan& memory = plan.memory;
+  const size_t available = plan.device.memory_bytes;
+  if (available == 0 || memory.peak_bytes() <= available) return;
+  const size_t a_picture = memory.transient_bytes / static_cast<size_t>(options.batch);
+  const bool some_fit = memory.persistent_bytes + a_picture <= available;
+  throw Error(
+      ErrorKind::kMemory,
+      strf("batch %lld needs %s (parameters %s, activations and scratch %s); this machine has %s",
+           static_cast<long long>(options.batch), mib(memory.peak_bytes()).c_str(),
+           mib(memory.persistent_bytes).c_str(), mib(memory.transient_bytes).c_str(), mib(available).c_str()),
+      some_fit ? strf("--batch %zu fits", (available - memory.persistent_bytes) / a_picture)
+               : std::string("a smaller model: one picture does not fit either"));
+}
+
+// The plan of an engine, once it is known to fit.
+ExecutionPlan fitting_plan(const VitConfig& config, const EngineOptions& options) {
+  ExecutionPlan plan = plan_inference(config, options);
+  require_fit(plan, options);
+  return plan;
+}
+
+}  // namespace
+
 struct Engine::Parts {
   Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill)
       : config(vit),
-        plan(plan_inference(vit, options)),
+        plan(fitting_plan(vit, options)),
         rank(plan.device),
         params(plan, rank),
         executor(nullptr) {

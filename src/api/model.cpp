@@ -8,15 +8,18 @@
 
 namespace vitrail {
 
-const char* version() { return VITRAIL_VERSION; }
+const char* version() {
+  return VITRAIL_VERSION;
+}
 
 struct Model::Parts {
-  Parts(const OpenedModel& opened, const EngineOptions& options) : card(opened.card()), engine(opened, options) {}
+  Parts(const OpenedModel& opened, const EngineOptions& options)
+      : card(opened.card()), engine(opened, options) {}
 
   // Runs one picture; calls take turns.
   std::vector<float> run(std::span<const float> pixels, const std::string& output) {
-    VT_REQUIRE(pixels.size() == engine.picture_elems(), ErrorKind::kUsage, "%zu floats given; a picture has %zu",
-               pixels.size(), engine.picture_elems());
+    VT_REQUIRE(pixels.size() == engine.picture_elems(), ErrorKind::kUsage,
+               "%zu floats given; a picture has %zu", pixels.size(), engine.picture_elems());
     const std::lock_guard<std::mutex> turn(mutex);
     engine.run(pixels, 1);
     return engine.output(output);
@@ -64,10 +67,20 @@ std::vector<Prediction> Model::classify(const std::string& picture_path, int top
   return predictions;
 }
 
-int64_t Model::classes() const { return parts_->card.config.classes; }
-int64_t Model::channels() const { return parts_->card.config.channels; }
-int64_t Model::image_height() const { return parts_->card.config.image_height; }
-int64_t Model::image_width() const { return parts_->card.config.image_width; }
-const std::vector<std::string>& Model::labels() const { return parts_->card.labels; }
+int64_t Model::classes() const {
+  return parts_->card.config.classes;
+}
+int64_t Model::channels() const {
+  return parts_->card.config.channels;
+}
+int64_t Model::image_height() const {
+  return parts_->card.config.image_height;
+}
+int64_t Model::image_width() const {
+  return parts_->card.config.image_width;
+}
+const std::vector<std::string>& Model::labels() const {
+  return parts_->card.labels;
+}
 
 }  // namespace vitrail

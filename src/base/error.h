@@ -68,9 +68,9 @@ decltype(auto) with_context(const std::string& place, Body&& body) {
 }  // namespace vitrail
 
 // A broken promise inside Vitrail (kind internal). Always on. For input, VT_REQUIRE names the kind.
-#define VT_CHECK(condition, ...)                                                                        \
-  do {                                                                                                  \
-    if (!(condition))                                                                                   \
+#define VT_CHECK(condition, ...)                                                                         \
+  do {                                                                                                   \
+    if (!(condition))                                                                                    \
       ::vitrail::detail::check_failed(__FILE__, __LINE__, #condition, ::vitrail::strf(" " __VA_ARGS__)); \
   } while (false)
 

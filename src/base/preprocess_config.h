@@ -2,6 +2,7 @@
 // data, shown by every command that reads pictures. Knows no files and no pixels.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -9,25 +10,45 @@
 
 namespace vitrail {
 
-enum class ResizeMode { kShorterSide, kStretch };
+enum class ResizeMode { kShorterSide, kStretch, kStretchCrop };
 enum class Interpolation { kNearest, kBilinear, kBicubic, kLanczos, kBox };
 // Whose resampling: Pillow's (antialiased, 8-bit fixed point), TensorFlow's without antialias (kept in
 // float), TensorFlow's `area` (truncated to 8 bits).
 enum class Resampler { kPillow, kTf, kTfArea };
+// Where a centre crop starts when an odd number of pixels is left over: n/2 rounded half to even as
+// torchvision does, or down as transformers does. TensorFlow's resamplers always round down.
+enum class OddMargin { kHalfEven, kDown };
 
-template <> struct EnumNames<ResizeMode> { static constexpr const char* names[] = {"shorter_side", "stretch"}; };
-template <> struct EnumNames<Interpolation> {
+template <>
+struct EnumNames<ResizeMode> {
+  static constexpr const char* names[] = {"shorter_side", "stretch", "stretch_crop"};
+};
+template <>
+struct EnumNames<Interpolation> {
   static constexpr const char* names[] = {"nearest", "bilinear", "bicubic", "lanczos", "box"};
 };
-template <> struct EnumNames<Resampler> { static constexpr const char* names[] = {"pillow", "tf", "tf_area"}; };
+template <>
+struct EnumNames<Resampler> {
+  static constexpr const char* names[] = {"pillow", "tf", "tf_area"};
+};
+template <>
+struct EnumNames<OddMargin> {
+  static constexpr const char* names[] = {"half_even", "down"};
+};
 
 struct PreprocessConfig {
   int64_t height = 224, width = 224;  // what the model takes: the crop
   ResizeMode mode = ResizeMode::kShorterSide;
-  // Shorter side before the centre crop (kShorterSide only); 0 means the crop's shorter side itself.
+  // Before the centre crop, along the crop's shorter side (a square crop's rows); 0 means the crop's own.
+  // kShorterSide keeps the picture's shape and covers these sides, kStretchCrop stretches to them; kStretch
+  // does not look at them.
   int64_t resize = 248;
-  // Its counterpart for the longer side of a crop that is not square; 0: in proportion, rounded down.
+  // Its counterpart along the longer side; 0: in proportion, rounded down.
   int64_t resize_longer = 0;
+  // What the two were made from, see side_before_crop(); 0 when they were published themselves. Says how
+  // they follow another crop.
+  double crop_pct = 0;
+  OddMargin odd_margin = OddMargin::kHalfEven;
   Interpolation interpolation = Interpolation::kBicubic;
   Resampler resampler = Resampler::kPillow;
   // x = (pixel/255 - mean) / std, per channel.
@@ -37,13 +58,40 @@ struct PreprocessConfig {
   bool operator==(const PreprocessConfig&) const = default;
 };
 
+// timm's rule for a side that is cropped to the share `crop_pct` of itself.
+inline int64_t side_before_crop(int64_t side, double crop_pct) {
+  return static_cast<int64_t>(static_cast<double>(side) / crop_pct);
+}
+
+struct ResizeSides {
+  int64_t height = 0, width = 0;
+};
+
+// `resize` and `resize_longer` laid as the crop is.
+inline ResizeSides resize_sides(const PreprocessConfig& c) {
+  const int64_t shorter = std::min(c.height, c.width), longer = std::max(c.height, c.width);
+  const int64_t resize = c.resize ? c.resize : shorter;
+  const int64_t other = c.resize_longer ? c.resize_longer : longer * resize / shorter;
+  return c.height <= c.width ? ResizeSides{resize, other} : ResizeSides{other, resize};
+}
+
+inline void set_resize_sides(ResizeSides sides, PreprocessConfig* c) {
+  const bool upright = c->height > c->width;
+  c->resize = upright ? sides.width : sides.height;
+  c->resize_longer = upright ? sides.height : sides.width;
+  if (c->height == c->width && c->resize_longer == c->resize) c->resize_longer = 0;
+}
+
 template <typename Config, typename Visitor>
 void visit_preprocess_fields(Config& c, Visitor&& v) {
   v("height", c.height, "rows of the crop");
   v("width", c.width, "columns of the crop");
-  v("mode", c.mode, "shorter_side (then centre crop) or stretch");
-  v("resize", c.resize, "shorter side before the crop");
-  v("resize_longer", c.resize_longer, "longer side before a crop that is not square; 0: in proportion");
+  v("mode", c.mode,
+    "shorter_side (then centre crop), stretch, or stretch_crop (to resize, then centre crop)");
+  v("resize", c.resize, "side before the crop, along its shorter side");
+  v("resize_longer", c.resize_longer, "the other side before the crop; 0: in proportion");
+  v("crop_pct", c.crop_pct, "crop / resize as published, for other crops; 0: as the sides say");
+  v("odd_margin", c.odd_margin, "start of a crop with an odd margin: half_even or down");
   v("interpolation", c.interpolation, "nearest, bilinear, bicubic, lanczos or box");
   v("resampler", c.resampler, "pillow, tf or tf_area");
   v("mean", c.mean, "subtracted per channel, of values in 0..1");

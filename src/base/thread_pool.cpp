@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -51,11 +52,23 @@ bool spin_until(const Ready& ready) {
 
 ThreadPool::ThreadPool(int threads) {
   VT_REQUIRE(threads >= 1, ErrorKind::kConfig, "a thread pool needs at least 1 thread, not %d", threads);
-  for (int worker = 1; worker < threads; ++worker)
-    workers_.emplace_back([this, worker] { worker_loop(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      workers_.emplace_back([this, worker] { worker_loop(worker); });
+  } catch (const std::system_error& error) {
+    const int started = this->threads();
+    stop();
+    throw Error(ErrorKind::kDevice,
+                strf("only %d of %d threads could be started: %s", started, threads, error.what()),
+                "fewer threads (--threads), or a higher limit on processes and memory");
+  }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   stop_ = true;
   ++wakeups_;
   wakeups_.notify_all();

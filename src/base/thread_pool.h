@@ -43,6 +43,7 @@ class ThreadPool {
   void run_shared(int64_t tasks, Job job);
   bool run_next(int worker);
   void worker_loop(int worker);
+  void stop();
 
   std::vector<std::thread> workers_;
   std::mutex callers_;  // held for the whole of a shared run

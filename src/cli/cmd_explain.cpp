@@ -30,6 +30,7 @@ PreprocessConfig enlarged(PreprocessConfig config) {
   config.height *= scale;
   config.width *= scale;
   config.resize *= scale;
+  config.resize_longer *= scale;
   return config;
 }
 

@@ -37,13 +37,15 @@ std::vector<Setting> parse_config(std::string_view text, const std::string& plac
   std::vector<Setting> settings;
   std::vector<std::pair<std::string, const Json*>> open = {{"", &root}};
   while (!open.empty()) {
-    const auto [prefix, object] = open.back();
+    const std::string prefix = open.back().first;
+    const Json& object = *open.back().second;
     open.pop_back();
-    for (const auto& [name, value] : object->items()) {
-      if (value.is_object())
-        open.emplace_back(prefix + name + ".", &value);
+    for (auto member = object.begin(); member != object.end(); ++member) {
+      const std::string key = prefix + member.key();
+      if (member->is_object())
+        open.emplace_back(key + ".", &*member);
       else
-        settings.push_back(with_context(place, [&] { return setting_of(prefix + name, value, place); }));
+        settings.push_back(with_context(place, [&] { return setting_of(key, *member, place); }));
     }
   }
   return settings;

@@ -61,10 +61,13 @@ std::string numerics_text(const VitConfig& c) {
 
 std::string preprocess_text(const PreprocessConfig& p) {
   const auto height = static_cast<long long>(p.height), width = static_cast<long long>(p.width);
-  const auto side = static_cast<long long>(p.resize > 0 ? p.resize : std::min(p.height, p.width));
-  const std::string resize = p.mode == ResizeMode::kShorterSide
-                                 ? strf("shorter side to %lld, centre crop %lld x %lld", side, height, width)
-                                 : strf("stretched to %lld x %lld", height, width);
+  const ResizeSides sides = resize_sides(p);
+  const auto rows = static_cast<long long>(sides.height), columns = static_cast<long long>(sides.width);
+  const std::string resize =
+      p.mode == ResizeMode::kStretch ? strf("stretched to %lld x %lld", height, width)
+      : p.mode == ResizeMode::kStretchCrop
+          ? strf("stretched to %lld x %lld, centre crop %lld x %lld", rows, columns, height, width)
+          : strf("shorter side to %lld, centre crop %lld x %lld", std::min(rows, columns), height, width);
   return strf("%s, %s (%s), mean %s, std %s", resize.c_str(), enum_name(p.interpolation),
               enum_name(p.resampler), channel_text(p.mean).c_str(), channel_text(p.std).c_str());
 }

@@ -15,8 +15,8 @@ nlohmann::ordered_json card_json(const ModelCard& card);
 
 // "deit_tiny_patch16_224" or, when the architecture has no name, its dimensions.
 std::string architecture_text(const VitConfig& config);
-std::string numerics_text(const VitConfig& config);           // "layernorm epsilon 1e-06, GELU erf, ..."
-std::string preprocess_text(const PreprocessConfig& config);  // "shorter side to 256, bicubic, ..."
+std::string numerics_text(const VitConfig& config);      // "layernorm epsilon 1e-06, GELU erf, ..."
+std::string preprocess_text(const PreprocessConfig& p);  // "shorter side to 256, bicubic, ..."
 
 // Names of the fields in which two cards differ, "norm_eps: 1e-12 and 1e-06"; empty when they agree.
 std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b);

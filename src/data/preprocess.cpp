@@ -40,14 +40,10 @@ Size shorter_side(const Image& image, int64_t resize) {
   return {resize, resize * image.width / image.height};
 }
 
-Size covering(const Image& image, const PreprocessConfig& config, int64_t resize) {
-  const int64_t shorter = std::min(config.height, config.width),
-                longer = std::max(config.height, config.width);
-  const int64_t other = config.resize_longer ? config.resize_longer : longer * resize / shorter;
-  const bool wide = config.width > config.height;
+Size covering(const Image& image, Size sides) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  const double ratio = std::min(height / static_cast<double>(wide ? resize : other),
-                                width / static_cast<double>(wide ? other : resize));
+  const double ratio =
+      std::min(height / static_cast<double>(sides.height), width / static_cast<double>(sides.width));
   return {std::max<int64_t>(round_half_even(height / ratio), 1),
           std::max<int64_t>(round_half_even(width / ratio), 1)};
 }
@@ -60,9 +56,11 @@ Size tf_shorter_side(const Image& image, int64_t resize) {
 
 Size resized(const Image& image, const PreprocessConfig& config) {
   if (config.mode == ResizeMode::kStretch) return {config.height, config.width};
-  const int64_t resize = config.resize ? config.resize : std::min(config.height, config.width);
-  if (is_tf(config)) return tf_shorter_side(image, resize);
-  return config.height == config.width ? shorter_side(image, resize) : covering(image, config, resize);
+  const ResizeSides sides = resize_sides(config);
+  if (config.mode == ResizeMode::kStretchCrop) return {sides.height, sides.width};
+  if (is_tf(config)) return tf_shorter_side(image, std::min(sides.height, sides.width));
+  return sides.height == sides.width ? shorter_side(image, sides.height)
+                                     : covering(image, {sides.height, sides.width});
 }
 
 // How one side of the resized picture meets the crop: where the crop starts in it, or, when it is smaller,
@@ -87,8 +85,8 @@ Layout lay_out(const Image& image, const PreprocessConfig& config) {
   check_config(config);
   VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData, "the picture has no pixels");
   const Size size = resized(image, config);
-  return {size, centre(size.height, config.height, is_tf(config)),
-          centre(size.width, config.width, is_tf(config))};
+  const bool round_down = is_tf(config) || config.odd_margin == OddMargin::kDown;
+  return {size, centre(size.height, config.height, round_down), centre(size.width, config.width, round_down)};
 }
 
 Image to_luma(const Image& image) {

@@ -1,15 +1,15 @@
 // A picture made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Used by
 // predict, evaluation and the server; knows no model and no file format.
 //
-// kStretch resizes to height x width, whatever the shape of the picture. kShorterSide keeps the shape:
-// - square crop (torchvision's Resize): the shorter side becomes `resize`, the longer int(resize * long /
-// short);
-// - other crops (timm's ResizeKeepRatio): the picture becomes the smallest of its shape that covers
-//   `resize` and `resize_longer`, laid as the crop is, with both sides rounded. timm itself resamples these
-//   bilinearly whatever its config says; here `interpolation` decides.
+// kStretch resizes to height x width, whatever the shape of the picture; kStretchCrop to resize_sides(),
+// which it then crops. kShorterSide keeps the shape:
+// - resize_sides() equal (torchvision's Resize): the shorter side becomes `resize`, the longer int(resize *
+//   long / short);
+// - otherwise (timm's ResizeKeepRatio): the picture becomes the smallest of its shape that covers them, both
+//   sides rounded.
 // - TensorFlow's resamplers (big_vision's resize_small): both sides are rounded from float32, any crop.
-// Then the centre crop. An odd margin is split with half-to-even rounding as torchvision does (rounded down
-// for TensorFlow's). A picture smaller than the crop gets black margins.
+// Then the centre crop, an odd margin split as `odd_margin` says. A picture smaller than the crop gets black
+// margins.
 #pragma once
 
 #include <span>

@@ -28,8 +28,7 @@ ValueId Builder::parameter(const std::string& name, TensorDesc desc) {
   return parameters_[name] = new_value(name, std::move(desc), ValueKind::kParameter);
 }
 
-ValueId Builder::add(OpPtr op, std::vector<ValueId> ins, const std::string& name,
-                     SourceLine where) {
+ValueId Builder::add(OpPtr op, std::vector<ValueId> ins, const std::string& name, SourceLine where) {
   Node node{.op = std::move(op), .ins = std::move(ins), .outs = {}, .name = path(name), .where = where};
   auto outs = with_context(node.name, [&] { return node.op->infer(program_.descs(node.ins)); });
   VT_CHECK(outs.size() == 1, "%s has %zu outputs", node.name.c_str(), outs.size());

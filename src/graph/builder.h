@@ -1,5 +1,5 @@
 // What model code holds while recording a Program: makes inputs, parameters and nodes, and keeps the name
-// path of the part being recorded. Passes use it too when they rebuild a program.
+// path of the part being recorded. Load-time programs are recorded through it too.
 #pragma once
 
 #include <map>
@@ -19,7 +19,6 @@ class Builder {
               SourceLine where = SourceLine::here());
   void output(const std::string& name, ValueId value);
 
-  const TensorDesc& desc(ValueId id) const { return program_.values[id].desc; }
   Program finish();  // validates
 
   // Prefixes names with `part.` while it lives.

@@ -31,8 +31,8 @@ struct SourceLine {
 struct Node {
   OpPtr op;
   std::vector<ValueId> ins, outs;
-  std::string name;            // path in the model: "blocks.3.attn.qkv"
-  int lane = 0;                // 0 compute; copies and communication get their own
+  std::string name;  // path in the model: "blocks.3.attn.qkv"
+  int lane = 0;      // 0 compute; copies and communication get their own
   SourceLine where;  // the line of model code that recorded it
 };
 

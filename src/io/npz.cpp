@@ -1,6 +1,7 @@
 #include "io/npz.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/bytes.h"
 #include "io/npy.h"
@@ -34,6 +35,23 @@ class NpzFile : public TensorSource {
     gather({info.shape, column_major_strides(info.shape), 0}, size_of(info.dtype), columns, target);
   }
 
+  // Each array asked for in parts keeps its place in the file, until its end or a step back.
+  void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
+    if (arrays_.at(index).column_major) return TensorSource::read_part(index, offset, target);
+    VT_CHECK(offset <= tensors_[index].bytes && target.size() <= tensors_[index].bytes - offset);
+    const uint64_t from = arrays_[index].data_offset + offset;
+    const std::lock_guard lock(mutex_);
+    auto node = streams_.extract(index);  // a stream that throws is not kept
+    if (node.empty() || node.mapped()->position() > from) {
+      streams_.emplace(index, zip_->stream(index));
+      node = streams_.extract(index);
+    }
+    ZipStream& stream = *node.mapped();
+    stream.skip(from - stream.position());
+    stream.read(target);
+    if (stream.position() < zip_->entries()[index].size) streams_.insert(std::move(node));
+  }
+
  private:
   void add(size_t index) {
     const ZipEntry& entry = zip_->entries()[index];
@@ -54,6 +72,8 @@ class NpzFile : public TensorSource {
 
   std::unique_ptr<const ZipReader> zip_;
   std::vector<NpyHeader> arrays_;  // as tensors_ and the zip's entries
+  mutable std::mutex mutex_;
+  mutable std::map<size_t, std::unique_ptr<ZipStream>> streams_;  // of arrays read in part
 };
 
 }  // namespace

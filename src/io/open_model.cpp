@@ -1,5 +1,3 @@
-#include <mutex>
-
 #include "base/error.h"
 #include "io/cards/card.h"
 #include "io/dialects/layout.h"
@@ -21,7 +19,8 @@ class DialectModel : public OpenedModel {
   DialectModel(const std::string& path, const OpenOptions& options) {
     source_ = open_tensors(path);
     binding_ = bind_tensors(*source_);
-    card_ = make_card(path, *source_, binding_, options);
+    card_ = make_card(find_card_files(path), *source_, binding_, options);
+    card_.path = path;
     check_complete(card_.config, binding_, *source_);
     stored_ = card_.config;
     set_image_size(options);
@@ -67,44 +66,35 @@ class DialectModel : public OpenedModel {
   }
 
   void read_piece(const Piece& piece, const ParamSpec& spec, std::span<float> target) const {
-    if (piece.slice < 0 && same_order(piece.row->layout, spec.shape))
-      return read_floats(piece.tensor, target);
-    if (piece.slice >= 0) {
-      const Floats& all = stacked(piece.tensor);
-      const size_t each = all.size() / static_cast<size_t>(source_->tensors()[piece.tensor].shape[0]);
-      const auto slice = std::span(all).subspan(each * static_cast<size_t>(piece.slice), each);
-      return from_stored(piece.row->layout, spec.shape, piece.row->part, slice, target);
-    }
-    Floats values(source_->tensors()[piece.tensor].bytes / size_of(source_->tensors()[piece.tensor].dtype));
-    read_floats(piece.tensor, values);
+    if (same_order(piece.row->layout, spec.shape)) return read_floats(piece, target);
+    Floats values(elems_of(piece));
+    read_floats(piece, values);
     from_stored(piece.row->layout, spec.shape, piece.row->part, values, target);
   }
 
-  void read_floats(size_t index, std::span<float> target) const {
-    const TensorInfo& tensor = source_->tensors()[index];
-    VT_CHECK(tensor.bytes == target.size() * size_of(tensor.dtype), "%zu floats for %zu bytes", target.size(),
-             tensor.bytes);
-    if (tensor.dtype == DType::kF32) return source_->read(index, std::as_writable_bytes(target));
-    std::vector<std::byte> raw(tensor.bytes);
-    source_->read(index, raw);
-    convert_floats(raw.data(), tensor.dtype, target.data(), DType::kF32, target.size());
+  // Of a tensor that stacks all blocks, those of one block.
+  size_t elems_of(const Piece& piece) const {
+    const TensorInfo& tensor = source_->tensors()[piece.tensor];
+    const size_t blocks = piece.slice < 0 ? 1 : static_cast<size_t>(tensor.shape[0]);
+    return tensor.bytes / size_of(tensor.dtype) / blocks;
   }
 
-  // A tensor that stacks all blocks is kept once read: blocks are asked for one by one.
-  const Floats& stacked(size_t index) const {
-    const std::lock_guard lock(mutex_);
-    Floats& values = stacked_[index];
-    if (values.empty()) {
-      values.resize(source_->tensors()[index].bytes / size_of(source_->tensors()[index].dtype));
-      read_floats(index, values);
-    }
-    return values;
+  void read_bytes(const Piece& piece, std::span<std::byte> target) const {
+    if (piece.slice < 0) return source_->read(piece.tensor, target);
+    source_->read_part(piece.tensor, static_cast<size_t>(piece.slice) * target.size(), target);
+  }
+
+  void read_floats(const Piece& piece, std::span<float> target) const {
+    VT_CHECK(target.size() == elems_of(piece), "%zu floats for %zu elements", target.size(), elems_of(piece));
+    const DType dtype = source_->tensors()[piece.tensor].dtype;
+    if (dtype == DType::kF32) return read_bytes(piece, std::as_writable_bytes(target));
+    std::vector<std::byte> raw(target.size() * size_of(dtype));
+    read_bytes(piece, raw);
+    convert_floats(raw.data(), dtype, target.data(), DType::kF32, target.size());
   }
 
   Binding binding_;
   VitConfig stored_;  // as the file has it; the card's config may have another image size
-  mutable std::mutex mutex_;
-  mutable std::map<size_t, Floats> stacked_;
 };
 
 }  // namespace

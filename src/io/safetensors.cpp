@@ -23,6 +23,12 @@ class SafetensorsFile : public TensorSource {
     bytes_->read_at(data_start_ + begins_[index], target);
   }
 
+  void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
+    const size_t bytes = tensors_.at(index).bytes;
+    VT_CHECK(offset <= bytes && target.size() <= bytes - offset);
+    bytes_->read_at(data_start_ + begins_[index] + offset, target);
+  }
+
  private:
   void open() {
     const uint64_t size = bytes_->size();

@@ -36,6 +36,11 @@ class ShardedSafetensors : public TensorSource {
     shards_[place.shard]->read(place.index, target);
   }
 
+  void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
+    const Place& place = places_.at(index);
+    shards_[place.shard]->read_part(place.index, offset, target);
+  }
+
  private:
   struct Place {
     size_t shard, index;

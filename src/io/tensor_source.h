@@ -40,6 +40,10 @@ class TensorSource {
   // Reads tensor `index` into `target`, which holds exactly tensors()[index].bytes. Thread-safe.
   virtual void read(size_t index, std::span<std::byte> target) const = 0;
 
+  // The bytes of tensor `index` from `offset` on, target.size() of them. Thread-safe. Meant for ascending
+  // offsets: a compressed file is then read once. By default the whole tensor is read for each part.
+  virtual void read_part(size_t index, size_t offset, std::span<std::byte> target) const;
+
  protected:
   std::vector<TensorInfo> tensors_;
   std::map<std::string, std::string> metadata_;

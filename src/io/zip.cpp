@@ -11,10 +11,8 @@
 
 namespace vitrail {
 
-namespace {
-
 // Inflates one entry piece by piece, reading its packed bytes as it goes.
-class Inflater {
+class ZipStream::Inflater {
  public:
   Inflater(const ByteSource& bytes, const ZipEntry& entry)
       : bytes_(bytes), offset_(entry.data_offset), left_(entry.packed_size) {
@@ -67,28 +65,50 @@ class Inflater {
   std::vector<std::byte> buffer_ = std::vector<std::byte>(64 << 10);
 };
 
+namespace {
+
 uint32_t crc_of(uint32_t crc, std::span<const std::byte> bytes) {
   if (bytes.empty()) return crc;  // zlib takes a null pointer for a wish to start again
   return static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-void read_stored(const ByteSource& bytes, const ZipEntry& entry, std::span<std::byte> head,
-                 std::span<std::byte> body) {
-  bytes.read_at(entry.data_offset, head);
-  bytes.read_at(entry.data_offset + head.size(), body);
-}
-
-void read_deflated(const ByteSource& bytes, const ZipEntry& entry, std::span<std::byte> head,
-                   std::span<std::byte> body) {
-  Inflater inflater(bytes, entry);
-  const bool filled =
-      inflater.inflate_into(head) == head.size() && inflater.inflate_into(body) == body.size();
-  VT_REQUIRE(filled && inflater.finished(), ErrorKind::kData,
-             "inflates to %s than the %llu bytes it announces", filled ? "more" : "less",
-             static_cast<unsigned long long>(entry.size));
-}
-
 }  // namespace
+
+ZipStream::ZipStream(const ByteSource& bytes, const ZipEntry& entry) : bytes_(bytes), entry_(entry) {
+  if (entry.deflated) inflater_ = std::make_unique<Inflater>(bytes, entry);
+}
+ZipStream::~ZipStream() = default;
+
+void ZipStream::read(std::span<std::byte> target) {
+  VT_CHECK(target.size() <= entry_.size - position_);
+  with_context(bytes_.name() + ": zip entry " + quoted(entry_.name), [&] {
+    if (!inflater_) bytes_.read_at(entry_.data_offset + position_, target);
+    VT_REQUIRE(!inflater_ || inflater_->inflate_into(target) == target.size(), ErrorKind::kData,
+               "inflates to less than the %llu bytes it announces",
+               static_cast<unsigned long long>(entry_.size));
+    crc_ = crc_of(crc_, target);
+    position_ += target.size();
+    if (position_ == entry_.size) check_end();
+  });
+}
+
+void ZipStream::skip(uint64_t count) {
+  std::vector<std::byte> passed(static_cast<size_t>(std::min<uint64_t>(count, 64 << 10)));
+  for (uint64_t left = count; left > 0;) {
+    const auto piece = std::span(passed).first(static_cast<size_t>(std::min<uint64_t>(left, passed.size())));
+    read(piece);
+    left -= piece.size();
+  }
+}
+
+void ZipStream::check_end() {
+  VT_REQUIRE(!inflater_ || inflater_->finished(), ErrorKind::kData,
+             "inflates to more than the %llu bytes it announces",
+             static_cast<unsigned long long>(entry_.size));
+  if (crc_ != entry_.crc)
+    throw Error(ErrorKind::kData, strf("CRC is %08x, expected %08x: the data is damaged", crc_, entry_.crc),
+                "fetch or write the file again");
+}
 
 ZipReader::ZipReader(std::shared_ptr<const ByteSource> bytes, const ZipLimits& limits)
     : bytes_(std::move(bytes)), entries_(read_zip_directory(*bytes_, limits)) {
@@ -107,7 +127,7 @@ size_t ZipReader::peek(size_t index, std::span<std::byte> target) const {
   const ZipEntry& entry = entries_.at(index);
   const auto wanted = target.first(static_cast<size_t>(std::min<uint64_t>(target.size(), entry.size)));
   return with_context("zip entry " + quoted(entry.name), [&] {
-    if (entry.deflated) return Inflater(*bytes_, entry).inflate_into(wanted);
+    if (entry.deflated) return ZipStream::Inflater(*bytes_, entry).inflate_into(wanted);
     bytes_->read_at(entry.data_offset, wanted);
     return wanted.size();
   });
@@ -116,13 +136,13 @@ size_t ZipReader::peek(size_t index, std::span<std::byte> target) const {
 void ZipReader::read(size_t index, std::span<std::byte> head, std::span<std::byte> body) const {
   const ZipEntry& entry = entries_.at(index);
   VT_CHECK(head.size() + body.size() == entry.size);
-  with_context(bytes_->name() + ": zip entry " + quoted(entry.name), [&] {
-    (entry.deflated ? read_deflated : read_stored)(*bytes_, entry, head, body);
-    const uint32_t crc = crc_of(crc_of(0, head), body);
-    if (crc != entry.crc)
-      throw Error(ErrorKind::kData, strf("CRC is %08x, expected %08x: the data is damaged", crc, entry.crc),
-                  "fetch or write the file again");
-  });
+  ZipStream stream(*bytes_, entry);
+  stream.read(head);
+  stream.read(body);
+}
+
+std::unique_ptr<ZipStream> ZipReader::stream(size_t index) const {
+  return std::make_unique<ZipStream>(*bytes_, entries_.at(index));
 }
 
 void ZipWriter::add(const std::string& name, std::span<const std::byte> head,

@@ -30,6 +30,29 @@ struct ZipLimits {
   size_t max_entries = 100'000;
 };
 
+// One entry read front to back in pieces. Its CRC and size are checked when the last byte is read. Refers to
+// the reader it came from.
+class ZipStream {
+ public:
+  ZipStream(const ByteSource& bytes, const ZipEntry& entry);
+  ~ZipStream();
+
+  uint64_t position() const { return position_; }
+  void read(std::span<std::byte> target);
+  void skip(uint64_t count);
+
+ private:
+  friend class ZipReader;
+  class Inflater;
+  void check_end();
+
+  const ByteSource& bytes_;
+  const ZipEntry& entry_;
+  std::unique_ptr<Inflater> inflater_;  // none for a stored entry
+  uint64_t position_ = 0;
+  uint32_t crc_ = 0;
+};
+
 class ZipReader {
  public:
   explicit ZipReader(std::shared_ptr<const ByteSource> bytes, const ZipLimits& limits = {});
@@ -44,6 +67,8 @@ class ZipReader {
 
   // A whole entry, its first head.size() bytes apart from the rest; together they have the entry's size.
   void read(size_t index, std::span<std::byte> head, std::span<std::byte> body) const;
+
+  std::unique_ptr<ZipStream> stream(size_t index) const;
 
  private:
   std::shared_ptr<const ByteSource> bytes_;

@@ -59,14 +59,16 @@ class VitRecorder {
     if (options_.layers) b_.output(name, value);
   }
 
-  ValueId norm(ValueId x, const std::string& name) {
+  // `where`: the line that asked, which is what a report should name.
+  ValueId norm(ValueId x, const std::string& name, SourceLine where = SourceLine::here()) {
     return b_.add(std::make_shared<LayernormOp>(c_.norm_eps),
-                  {x, param(name + ".weight"), param(name + ".bias")}, name);
+                  {x, param(name + ".weight"), param(name + ".bias")}, name, where);
   }
 
-  ValueId linear(ValueId x, const std::string& name, bool bias = true) {
-    ValueId y = b_.add(std::make_shared<LinearOp>(), {x, param(name + ".weight")}, name);
-    if (bias) y = b_.add(std::make_shared<BiasOp>(), {y, param(name + ".bias")}, name + ".bias");
+  ValueId linear(ValueId x, const std::string& name, bool bias = true,
+                 SourceLine where = SourceLine::here()) {
+    ValueId y = b_.add(std::make_shared<LinearOp>(), {x, param(name + ".weight")}, name, where);
+    if (bias) y = b_.add(std::make_shared<BiasOp>(), {y, param(name + ".bias")}, name + ".bias", where);
     return y;
   }
 
@@ -138,7 +140,8 @@ class VitRecorder {
   // Multihead attention pooling: a learned probe asks all patches, then an MLP with a residual.
   ValueId map_pool(ValueId x) {
     const Builder::Scope scope(b_, "attn_pool");
-    if (c_.prefix_tokens() > 0) x = b_.add(std::make_shared<DropTokensOp>(c_.prefix_tokens()), {x}, "patches");
+    if (c_.prefix_tokens() > 0)
+      x = b_.add(std::make_shared<DropTokensOp>(c_.prefix_tokens()), {x}, "patches");
     const ValueId q = linear(param("latent"), "q");
     const ValueId kv = linear(x, "kv");
     ValueId y = linear(b_.add(std::make_shared<AttentionOp>(), {q, kv}, "softmax"), "proj");

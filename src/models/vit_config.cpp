@@ -51,6 +51,8 @@ void validate(const VitConfig& c) {
              "model.pool is cls but model.class_token is false");
   VT_REQUIRE(!c.distilled || (c.class_token && c.pool == Pool::kCls), ErrorKind::kConfig,
              "a distilled model needs the class token and pool cls");
+  VT_REQUIRE(!c.distilled || (!c.pre_logits && c.norm_place == NormPlace::kBeforePool), ErrorKind::kConfig,
+             "a distilled model has no pre_logits, and its norm stands before pooling");
   VT_REQUIRE(c.registers == 0 || !c.pos_for_prefix, ErrorKind::kConfig,
              "register tokens need model.pos_for_prefix false: positions are added before they join");
   VT_REQUIRE(c.pos != PosKind::kSinCos2d || !c.class_token || !c.pos_for_prefix, ErrorKind::kConfig,

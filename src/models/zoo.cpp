@@ -46,6 +46,7 @@ enum Trait : unsigned {
   kReg1 = 64,
   kReg4 = 128,
   kBilinear = 256,
+  kSquash = 512,  // stretched before the crop
   kBigVision = 1024
 };
 enum Norm { kHalf, kImageNet, kUnit };
@@ -61,7 +62,6 @@ struct Row {
 
 // timm's names with timm's default preprocessing, then big_vision's sizes (GAP, tanh GELU) under names of
 // our own.
-// vit_medium_patch16_gap_384 is squashed by timm before the crop; here its shorter side is resized.
 constexpr Row kRows[] = {
     {"vit_base_patch8_224", kBase, 8, 224, 0, 0.9, kHalf},
     {"vit_base_patch16_224", kBase, 16, 224, 0, 0.9, kHalf},
@@ -94,7 +94,7 @@ constexpr Row kRows[] = {
     {"vit_little_patch16_reg4_gap_256", kLittle, 16, 256, kGap | kFcNorm | kLayerScale | kReg4, 0.95, kHalf},
     {"vit_medium_patch16_gap_240", kMedium, 16, 240, kGap | kLayerScale | kNoQkvBias, 0.95, kHalf},
     {"vit_medium_patch16_gap_256", kMedium, 16, 256, kGap | kLayerScale | kNoQkvBias, 0.95, kHalf},
-    {"vit_medium_patch16_gap_384", kMedium, 16, 384, kGap | kLayerScale | kNoQkvBias, 0.95, kHalf},
+    {"vit_medium_patch16_gap_384", kMedium, 16, 384, kGap | kLayerScale | kNoQkvBias | kSquash, 0.95, kHalf},
     {"vit_medium_patch16_reg1_gap_256", kMedium, 16, 256, kGap | kFcNorm | kLayerScale | kReg1, 0.95, kHalf},
     {"vit_medium_patch16_reg4_gap_256", kMedium, 16, 256, kGap | kFcNorm | kLayerScale | kReg4, 0.95, kHalf},
     {"vit_mediumd_patch16_reg4_gap_256", kMediumDeep, 16, 256, kGap | kFcNorm | kLayerScale | kReg4, 0.95,
@@ -162,7 +162,9 @@ VitConfig config_of(const Row& row) {
 PreprocessConfig preprocess_of(const Row& row) {
   PreprocessConfig p;
   p.height = p.width = row.image;
-  p.resize = static_cast<int64_t>(static_cast<double>(row.image) / row.crop);
+  p.crop_pct = row.crop;
+  p.resize = side_before_crop(row.image, row.crop);
+  if (row.traits & kSquash) p.mode = ResizeMode::kStretchCrop;
   if (row.traits & kBilinear) p.interpolation = Interpolation::kBilinear;
   if (row.traits & kBigVision) p.resampler = Resampler::kTfArea;
   if (row.norm == kImageNet) {

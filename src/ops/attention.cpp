@@ -26,6 +26,7 @@ std::vector<TensorDesc> AttentionOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 2);
   const Shape &q = ins[0].shape, &kv = ins[1].shape;
   expect_packed(*this, kv, 2);
+  VT_CHECK(q.rank() == 3, "attention: expected a query [S H E], found %s", to_string(q).c_str());
   expect_suffix(*this, q, {kv[3], kv[4]});
   return {{ins[0].dtype, {kv[0], q[0], q[1], q[2]}}};
 }

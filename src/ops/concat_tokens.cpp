@@ -10,6 +10,8 @@ std::vector<TensorDesc> ConcatTokensOp::infer(DescSpan ins) const {
   expect_dim(*this, x, 'N');
   int64_t tokens = x.local('N');
   for (const TensorDesc& prefix : ins.first(ins.size() - 1)) {
+    VT_CHECK(prefix.shape.rank() == 2, "concat_tokens: expected tokens [S D], found %s",
+             to_string(prefix).c_str());
     expect_suffix(*this, x, {prefix.shape[1]});
     tokens += prefix.shape.local('S');
   }

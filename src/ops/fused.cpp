@@ -60,10 +60,4 @@ std::string FusedOp::attributes() const {
   return text;
 }
 
-const FusedOp::Member* FusedOp::find(std::string_view member_kind) const {
-  for (const Member& member : members_)
-    if (member.op->kind() == member_kind) return &member;
-  return nullptr;
-}
-
 }  // namespace vitrail

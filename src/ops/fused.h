@@ -12,6 +12,7 @@ class FusedOp : public Op {
   struct Member {
     OpPtr op;
     std::vector<int> sources;
+    std::string name = {};  // of the node it was: what randomness and reports go by
   };
 
   explicit FusedOp(std::vector<Member> members);
@@ -29,8 +30,6 @@ class FusedOp : public Op {
   // Output descriptions of every member.
   std::vector<TensorDesc> member_outputs(DescSpan ins) const;
   std::vector<TensorDesc> member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const;
-  // The member of this kind, or null; and the node input that member reads at position `source`.
-  const Member* find(std::string_view member_kind) const;
 
  private:
   std::vector<Member> members_;

@@ -1,5 +1,5 @@
-// From tokens [B N D] to one vector a picture [B D]: one token, or the mean of all from `first` on; and the tokens
-// from `first` on as they are.
+// From tokens [B N D] to one vector a picture [B D]: one token, or the mean of all from `first` on; and the
+// tokens from `first` on as they are.
 #pragma once
 
 #include "graph/op.h"

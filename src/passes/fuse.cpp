@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/fused.h"
+#include "ops/linear.h"
 
 namespace vitrail {
 
@@ -58,16 +59,14 @@ class Fuser {
   void form_group(int product) {
     Group group{{product}, product};
     const int norm = producer_[program_.nodes[product].ins[0]];
-    if (options_.norms && norm >= 0 && program_.nodes[norm].op->kind() == "layernorm" &&
-        only_reader(norm) == product)
-      group.members.insert(group.members.begin(), norm);
+    if (takes_norm(norm, product)) group.members.insert(group.members.begin(), norm);
     const bool patches = program_.nodes[product].op->kind() == "patch_embed";
     int stage = 0;
     for (int next = only_reader(product); next >= 0; next = only_reader(next)) {
       const int place = stage_of(next);
       if (place < stage || group_of_[next] >= 0 || (patches && program_.nodes[next].op->kind() == "add"))
         break;
-      if (!is_row_operand(next, group.members.back())) break;
+      if (!is_row_operand(next, group)) break;
       group.members.push_back(next);
       stage = place + 1;
     }
@@ -81,17 +80,32 @@ class Fuser {
     return at == std::end(kAfter) ? -1 : static_cast<int>(at - std::begin(kAfter));
   }
 
-  // A bias or scale must cover exactly the product's output features (a position table does not), and a
-  // residual must differ from the value it is added to.
-  bool is_row_operand(int node, int previous) const {
+  // A bias or scale must cover exactly the product's outputs (a position table or a bias per head does not),
+  // and a residual must differ from the value it is added to.
+  bool is_row_operand(int node, const Group& group) const {
     const Node& n = program_.nodes[node];
     if (n.op->kind() == "gelu") return true;
-    const ValueId flowing = program_.nodes[previous].outs[0];
+    const ValueId flowing = program_.nodes[group.members.back()].outs[0];
     const ValueId other = n.ins[0] == flowing ? n.ins[1] : n.ins[0];
     if (n.op->kind() == "add") return other != flowing;
-    if (n.ins[0] != flowing) return false;
-    const Shape& x = program_.values[flowing].desc.shape;
-    return !program_.values[other].desc.shape.has('N') && x.rank() > program_.values[other].desc.shape.rank();
+    return n.ins[0] == flowing && program_.values[other].desc.elems() == outputs_of(group.product);
+  }
+
+  // Features a product writes per row.
+  int64_t outputs_of(int product) const {
+    const Node& node = program_.nodes[product];
+    const Shape& w = program_.values[node.ins[1]].desc.shape;
+    if (node.op->kind() == "patch_embed") return w.local('D');
+    return linear_extents(program_.values[node.ins[0]].desc.shape, w).n;
+  }
+
+  // The layernorm before a product can join it when it normalises exactly what the product contracts.
+  bool takes_norm(int norm, int product) const {
+    if (!options_.norms || norm < 0 || program_.nodes[norm].op->kind() != "layernorm") return false;
+    const Node& node = program_.nodes[product];
+    const MatmulExtents e =
+        linear_extents(program_.values[node.ins[0]].desc.shape, program_.values[node.ins[1]].desc.shape);
+    return only_reader(norm) == product && program_.values[program_.nodes[norm].ins[1]].desc.elems() == e.k;
   }
 
   Node fused_node(const Group& group) const {
@@ -108,7 +122,7 @@ class Fuser {
         if (!flows) node.ins.push_back(id);
         sources.push_back(flows ? ~static_cast<int>(m - 1) : static_cast<int>(node.ins.size()) - 1);
       }
-      members.push_back({member.op, std::move(sources)});
+      members.push_back({member.op, std::move(sources), member.name});
     }
     node.op = std::make_shared<FusedOp>(std::move(members));
     return node;

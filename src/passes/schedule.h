@@ -1,4 +1,5 @@
-// The last pass: drops nodes whose results nothing needs and orders the rest on their lanes.
+// The last pass: drops nodes whose results nothing needs. The order recorded is kept; with one lane there is
+// nothing to interleave yet.
 #pragma once
 
 #include "graph/program.h"

@@ -83,12 +83,11 @@ Program pack_parameters(Program program, const Backend& backend, const DeviceInf
   return program;
 }
 
-ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device) {
-  ExecutionPlan plan{.program = pack_parameters(std::move(program), backend, device),
-                     .backend = &backend,
-                     .device = device,
-                     .choices = {},
-                     .memory = {}};
+ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device,
+                             const PlanOptions& options) {
+  if (options.pack) program = pack_parameters(std::move(program), backend, device);
+  ExecutionPlan plan{
+      .program = std::move(program), .backend = &backend, .device = device, .choices = {}, .memory = {}};
   plan.choices = choose_kernels(plan.program, backend, device);
   std::vector<size_t> scratch;
   for (const NodeChoice& choice : plan.choices) scratch.push_back(choice.scratch_bytes);

@@ -39,6 +39,11 @@ struct ExecutionPlan {
   std::vector<NodeChoice> choices;
   MemoryPlan memory;
 };
-ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device);
+struct PlanOptions {
+  bool pack =
+      true;  // store weights as kernels like them; training updates them in place and leaves them plain
+};
+ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device,
+                             const PlanOptions& options = {});
 
 }  // namespace vitrail

@@ -110,7 +110,7 @@ class Planner {
     MemoryPlan plan;
     for (size_t id = 0; id < program_.values.size(); ++id) {
       Placement placement{.bytes = program_.values[id].desc.bytes()};
-      if (program_.values[id].kind == ValueKind::kParameter) {
+      if (program_.values[id].kind == ValueKind::kParameter && last_use_[id] >= 0) {
         placement.persistent = true;
         placement.category = Category::kParameters;
         placement.offset = plan.persistent_bytes;

@@ -81,7 +81,10 @@ TensorView Executor::output(std::string_view name) const {
 void Executor::run_node(size_t node) {
   const auto start = std::chrono::steady_clock::now();
   const Lane lane{rank_.pool, rank_.device};
-  for (const Step& step : steps_[node]) step.kernel->run({*step.op, step.ins, step.outs, step.scratch, lane});
+  for (const Step& step : steps_[node]) {
+    if (step.outs[0].desc().elems() == 0) continue;  // an empty shard: nothing to compute
+    step.kernel->run({*step.op, step.ins, step.outs, step.scratch, lane});
+  }
   times_[node].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ++times_[node].runs;
 }

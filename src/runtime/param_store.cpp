@@ -9,11 +9,12 @@ namespace vitrail {
 
 namespace {
 
-// One node a parameter, from the f32 a source gives to what the plan wants.
-Program load_program(const Program& program) {
+// One node a parameter somebody reads, from the f32 a source gives to what the plan wants.
+Program load_program(const ExecutionPlan& plan) {
   Builder builder;
-  for (const Value& value : program.values) {
-    if (value.kind != ValueKind::kParameter) continue;
+  for (size_t id = 0; id < plan.program.values.size(); ++id) {
+    const Value& value = plan.program.values[id];
+    if (!plan.memory.values[id].persistent) continue;
     const ValueId source = builder.input(value.name, {DType::kF32, value.desc.shape});
     builder.output(value.name, builder.add(std::make_shared<LoadParamOp>(value.desc), {source}, value.name));
   }
@@ -32,7 +33,7 @@ TensorView ParamStore::view(ValueId id) const {
 }
 
 void ParamStore::load(const ParamFiller& fill) {
-  const Program program = load_program(plan_.program);
+  const Program program = load_program(plan_);
   const auto choices = choose_kernels(program, *plan_.backend, rank_.device);
   size_t largest = 0;
   for (const Node& node : program.nodes)
@@ -40,7 +41,7 @@ void ParamStore::load(const ParamFiller& fill) {
   Buffer staging(largest, Category::kStaging);
   size_t next = 0;
   for (ValueId id = 0; id < static_cast<ValueId>(plan_.program.values.size()); ++id) {
-    if (plan_.program.values[id].kind != ValueKind::kParameter) continue;
+    if (!plan_.memory.values[id].persistent) continue;
     const Node& node = program.nodes[next];
     const Launch& launch = choices[next++].launches[0];
     const TensorView source(staging.data(), program.values[node.ins[0]].desc), target = view(id);

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace vitrail {
 
@@ -35,7 +34,6 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  std::span<std::byte> span() const { return {data_, bytes_}; }
 
   // Bytes held by all living buffers of a category, in this process.
   static size_t allocated(Category category);

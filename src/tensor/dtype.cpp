@@ -112,9 +112,10 @@ void convert_floats(const void* source, DType from, void* target, DType to, size
     std::memcpy(target, source, count * size_of(from));
     return;
   }
-  if (from == DType::kF16 && to == DType::kF32) {
+  if ((from == DType::kF16 || from == DType::kBF16) && to == DType::kF32) {  // what loading weights does
+    const auto widen = from == DType::kF16 ? f16_to_f32 : bf16_to_f32;
     for (size_t i = 0; i < count; ++i)
-      static_cast<float*>(target)[i] = f16_to_f32(static_cast<const uint16_t*>(source)[i]);
+      static_cast<float*>(target)[i] = widen(static_cast<const uint16_t*>(source)[i]);
     return;
   }
   for (size_t i = 0; i < count; ++i) store(target, to, i, load(source, from, i));

@@ -21,9 +21,7 @@ struct TensorDesc {
   size_t packed_bytes = 0;
 
   int64_t elems() const { return shape.elems(); }
-  size_t bytes() const {
-    return packing.empty() ? static_cast<size_t>(elems()) * size_of(dtype) : packed_bytes;
-  }
+  size_t bytes() const;  // throws when the product overflows
   bool operator==(const TensorDesc&) const = default;
 };
 

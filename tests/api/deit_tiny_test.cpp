@@ -1,7 +1,6 @@
 // The bundled DeiT-Tiny on real photographs, against timm and float64 forwards of the same weights.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,14 +25,7 @@ std::vector<float> read_floats(const std::string& path) {
   return values;
 }
 
-template <typename A, typename B>
-double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return largest;
-}
+using golden::largest_difference;
 
 std::vector<float> logits(const OpenedModel& model, const std::vector<float>& pixels) {
   Engine engine(model, {});

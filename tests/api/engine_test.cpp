@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "golden_cases.h"
 #include "models/zoo.h"
 
@@ -75,6 +73,16 @@ TEST(Engine, TurningParallelismOffChangesNoBit) {
   }
 }
 
+TEST(Engine, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
+  try {
+    Engine engine(find_architecture("vit_large_patch16_224").config, {.batch = 1 << 20});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+    EXPECT_NE(error.hint().find("--batch"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Engine, PlanningAllocatesNothing) {
   size_t before = 0, after = 0;
   for (size_t i = 0; i < kCategoryCount; ++i) before += Buffer::allocated(static_cast<Category>(i));
@@ -118,15 +126,12 @@ TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
                   {.batch = c.batch, .features = true, .layers = true, .attention = true});
     engine.run(golden::pictures(c.config, c.batch), c.batch);
     for (const auto& [name, activation] : c.json["activations"].items()) {
-      // Of a distilled model the golden keeps the class token; ours, like timm's pre_logits, is the mean of both.
+      // Of a distilled model the golden keeps the class token; ours, like timm's pre_logits, is the mean of
+      // both.
       if (name == "pooled" && c.config.distilled) continue;
       const std::vector<float> found = engine.output(our_name(name));
       const auto wanted = activation.at("values").get<std::vector<double>>();
-      ASSERT_EQ(found.size(), wanted.size()) << c.name << " " << name;
-      double largest = 0;
-      for (size_t i = 0; i < found.size(); ++i)
-        largest = std::max(largest, std::abs(static_cast<double>(found[i]) - wanted[i]));
-      EXPECT_LT(largest, 1e-4) << c.name << " " << name;
+      EXPECT_LT(golden::largest_difference(found, wanted), 1e-4) << c.name << " " << name;
       ++compared;
     }
   }

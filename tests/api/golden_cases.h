@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -82,5 +83,17 @@ class RuleModel : public OpenedModel {
  private:
   VitConfig base_;
 };
+
+// Largest |a - b|; infinite when sizes differ or anything is not a number, so that no bound lets it pass.
+template <typename A, typename B>
+double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= largest)) largest = std::isnan(difference) ? INFINITY : difference;
+  }
+  return largest;
+}
 
 }  // namespace vitrail::golden

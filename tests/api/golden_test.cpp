@@ -1,8 +1,6 @@
 // Vitrail against timm, Hugging Face, torchvision and a google forward: same weights by rule, same pictures.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "api/engine.h"
 #include "backend/cpu/cpu_isa.h"
 #include "golden_cases.h"
@@ -17,16 +15,6 @@ constexpr double kReferenceTolerance = 1e-8;
 // The same where positions are resized: the resized table is stored in f32.
 constexpr double kResizedTolerance = 1e-6;
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    largest = std::isfinite(d) ? std::max(largest, d) : INFINITY;
-  }
-  return largest;
-}
-
 std::vector<double> run(const golden::Case& c, EngineOptions options) {
   options.batch = c.batch;
   Engine engine(golden::RuleModel(c), options);
@@ -39,7 +27,7 @@ class Golden : public testing::TestWithParam<std::filesystem::path> {};
 TEST_P(Golden, ReferenceInDoubleAgreesWithTheLibrary) {
   const golden::Case c = golden::load(GetParam());
   if (count_macs(c.config) > 200'000'000) GTEST_SKIP() << "too slow for plain loops";
-  EXPECT_LT(largest_difference(run(c, {.backend = "ref", .dtype = DType::kF64}), c.logits),
+  EXPECT_LT(golden::largest_difference(run(c, {.backend = "ref", .dtype = DType::kF64}), c.logits),
             c.json.contains("base") ? kResizedTolerance : kReferenceTolerance);
 }
 
@@ -48,7 +36,7 @@ TEST_P(Golden, CpuAgreesWithTheLibraryAtEveryInstructionSet) {
   for (IsaLevel level : available_isa_levels()) {
     if (level == IsaLevel::kBaseline && count_macs(c.config) > 2'000'000'000) continue;
     const std::vector<double> found = run(c, {.isa = to_string(level)}), wanted = c.logits;
-    EXPECT_LT(largest_difference(found, wanted), kLogitTolerance) << to_string(level);
+    EXPECT_LT(golden::largest_difference(found, wanted), kLogitTolerance) << to_string(level);
     const auto argmax = [&](const std::vector<double>& v) {
       return std::max_element(v.begin(), v.end()) - v.begin();
     };

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
-
 #include "api/engine.h"
 #include "golden_cases.h"
 
@@ -44,11 +42,14 @@ class PublishedFiles : public testing::TestWithParam<fs::path> {
     engine.run(golden::pictures(model.card().config, 1), 1);
     const std::vector<double> found =
         engine.output_f64(model.card().config.classes > 0 ? "logits" : "features");
-    const auto wanted = golden_["logits"].get<std::vector<double>>();
-    EXPECT_EQ(found.size(), wanted.size());
-    double largest = 0;
-    for (size_t i = 0; i < found.size(); ++i) largest = std::max(largest, std::abs(found[i] - wanted[i]));
-    return largest;
+    return golden::largest_difference(found, golden_["logits"].get<std::vector<double>>());
+  }
+
+  // What every dialect can hold: a model any of them must accept.
+  static bool plain(const VitConfig& c) {
+    return c.pool == Pool::kCls && c.class_token && !c.distilled && c.registers == 0 && c.pos_for_prefix &&
+           c.pos == PosKind::kLearned && c.qkv_bias && !c.qk_norm && !c.layer_scale && !c.pre_logits &&
+           c.classes > 0;
   }
 
   fs::path home_;

@@ -1,6 +1,8 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -127,6 +129,25 @@ TEST(ThreadPool, RefusesNoThreads) {
 TEST(ThreadPool, MayBeBuiltAndDestroyedAtOnce) {
   for (int repeat = 0; repeat < 200; ++repeat) ThreadPool(4);
 }
+
+// Threads that cannot be started are an error, not the end of the process. (Sanitizers need the address
+// space.)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+[[noreturn]] void start_too_many_threads() {
+  const rlimit limit{1 << 28, 1 << 28};
+  setrlimit(RLIMIT_AS, &limit);
+  try {
+    const ThreadPool pool(2000);
+  } catch (const Error& error) {
+    _exit(exit_code(error.kind()));
+  }
+  _exit(0);
+}
+
+TEST(ThreadPoolDeath, TooManyThreadsAreRefused) {
+  EXPECT_EXIT(start_too_many_threads(), testing::ExitedWithCode(69), "");
+}
+#endif
 
 }  // namespace
 }  // namespace vitrail

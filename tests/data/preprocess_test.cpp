@@ -19,18 +19,19 @@ std::vector<double> numbers(const std::string& text) {
 
 PreprocessConfig read_config(std::istringstream& fields, int64_t& channels) {
   PreprocessConfig config;
-  std::string mode, interpolation, resampler, mean, std;
+  std::string mode, interpolation, resampler, odd_margin, mean, std;
   fields >> mode >> interpolation >> resampler >> channels >> config.height >> config.width >>
-      config.resize >> config.resize_longer >> mean >> std;
+      config.resize >> config.resize_longer >> odd_margin >> mean >> std;
   config.mode = enum_from_name<ResizeMode>(mode).value();
   config.interpolation = enum_from_name<Interpolation>(interpolation).value();
   config.resampler = enum_from_name<Resampler>(resampler).value();
+  config.odd_margin = enum_from_name<OddMargin>(odd_margin).value();
   config.mean = numbers(mean);
   config.std = numbers(std);
   return config;
 }
 
-TEST(Preprocess, EqualsTorchvisionTimmAndTensorFlow) {
+TEST(Preprocess, EqualsTorchvisionTimmTransformersAndTensorFlow) {
   test::for_each_line("preprocess.txt", [](std::istringstream& fields) {
     int64_t channels, width, height;
     uint32_t seed;

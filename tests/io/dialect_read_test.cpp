@@ -46,6 +46,10 @@ TEST_F(DialectRead, FilesOfEveryLibraryGiveTheirConfigAndWeights) {
     EXPECT_FALSE(model->card().notes.empty());
     if (weights == "rule-cls-plus-row") continue;  // below
     EXPECT_EQ(to_json(model->card().config), expected["config"]);
+    if (expected.contains("preprocess")) {
+      Json pictures = to_json(model->card().preprocess);
+      for (const auto& [key, value] : expected["preprocess"].items()) EXPECT_EQ(pictures[key], value) << key;
+    }
     expect_rule_weights(*model, tolerance(weights));
     std::filesystem::remove_all(home_);
     std::filesystem::create_directories(home_);
@@ -116,40 +120,6 @@ TEST_F(DialectRead, MissingAndMisshapenTensorsAreNamed) {
       tensor.info.shape = {12}, tensor.info.bytes = 48, tensor.fill = [](std::span<std::byte>) {};
   write_safetensors(at("misshapen"), tensors, source->metadata());
   EXPECT_SAYS(refusal(at("misshapen")), "blocks.1.norm1.weight");
-}
-
-TEST_F(DialectRead, HuggingFacePicturesInAllTheirForms) {
-  write_model(at("m"), tiny(), {.dialect = Dialect::kHf}, by_rule);
-  Json config = parse_json(read_file(at("m/config.json"), 1 << 20), "config.json");
-  config.erase("vitrail");
-  write_file(at("m/config.json"), config.dump());
-  const auto read = [&](const char* pictures) {
-    write_file(at("m/preprocessor_config.json"), pictures);
-    return open_model(at("m"))->card().preprocess;
-  };
-  PreprocessConfig p =
-      read(R"({"size": 32, "resample": 3, "feature_extractor_type": "ViTFeatureExtractor"})");
-  EXPECT_EQ(p.mode, ResizeMode::kStretch);
-  EXPECT_EQ(p.resize, 0);
-  EXPECT_EQ(p.interpolation, Interpolation::kBicubic);
-  p = read(R"({"size": {"shortest_edge": 36}, "crop_size": 32, "do_center_crop": true, "resample": 1})");
-  EXPECT_EQ(p.mode, ResizeMode::kShorterSide);
-  EXPECT_EQ(p.resize, 36);
-  EXPECT_EQ(p.interpolation, Interpolation::kLanczos);
-  p = read(
-      R"({"size": 36, "crop_size": 32, "do_center_crop": true, "feature_extractor_type": "DeiTFeatureExtractor"})");
-  EXPECT_EQ(p.mode, ResizeMode::kShorterSide);  // the nearest to stretching and cropping
-  EXPECT_EQ(p.resize, 36);
-  EXPECT_EQ(p.height, 32);
-  // (2 x - 0.5) / 0.25 with x = pixel / 255 is (x - 0.25) / 0.125
-  p = read(R"({"size": 32, "rescale_factor": 0.00784313725490196, "image_mean": [0.5, 0.5, 0.5],
-               "image_std": [0.25, 0.25, 0.25]})");
-  EXPECT_NEAR(p.mean[0], 0.25, 1e-12);
-  EXPECT_NEAR(p.std[2], 0.125, 1e-12);
-  std::filesystem::remove(at("m/preprocessor_config.json"));
-  const auto model = open_model(at("m"));
-  EXPECT_EQ(model->card().preprocess.interpolation, Interpolation::kBilinear);
-  EXPECT_SAYS(model->card().notes.front(), "ViTImageProcessor");
 }
 
 TEST_F(DialectRead, TorchvisionAndGoogleFilesKnowTheirPictures) {

@@ -123,6 +123,26 @@ TEST(Npz, RoundTrip) {
   });
 }
 
+// Ascending, descending, and with gaps, in row-major and column-major arrays.
+TEST(Npz, PartsAreThePartsOfTheWhole) {
+  for (const char* name : {"numpy.npz", "numpy_compressed.npz"}) {
+    const auto source = open_npz(sample(name));
+    for (size_t i = 0; i < source->tensors().size(); ++i) {
+      const std::vector<std::byte> whole = bytes_of(*source, i);
+      const auto expect_part = [&](size_t offset, size_t count) {
+        std::vector<std::byte> part(std::min(count, whole.size() - offset));
+        source->read_part(i, offset, part);
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(offset)))
+            << source->tensors()[i].name << " from " << offset;
+      };
+      for (size_t at = 0; at < whole.size(); at += 4) expect_part(at, 4);
+      for (size_t at = whole.size(); at-- > 0;) expect_part(at, 2);
+      for (size_t at = 0; at < whole.size(); at += 5) expect_part(at, 1);
+      expect_part(whole.size(), 0);
+    }
+  }
+}
+
 TEST(Npz, ObjectArraysAreRefused) {
   expect_refusal("Python objects", [] { open_npz(sample("objects.npz")); });
 }

@@ -109,6 +109,69 @@ TEST(Zip, ReadsStoredAndDeflated) {
   }
 }
 
+// Counts what is read of it.
+class CountedBytes : public ByteSource {
+ public:
+  explicit CountedBytes(std::string content) : content_(std::move(content)) {
+    name_ = "counted";
+    size_ = content_.size();
+  }
+  void reset() { total_ = largest_ = 0; }
+  uint64_t total() const { return total_; }
+  uint64_t largest() const { return largest_; }
+
+ private:
+  void read_checked(uint64_t offset, std::span<std::byte> target) const override {
+    std::memcpy(target.data(), content_.data() + offset, target.size());
+    total_ += target.size();
+    largest_ = std::max<uint64_t>(largest_, target.size());
+  }
+  std::string content_;
+  mutable uint64_t total_ = 0, largest_ = 0;
+};
+
+std::string noise(size_t count) {
+  std::string text;
+  uint32_t state = 1;
+  while (text.size() < count) text += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return text;
+}
+
+TEST(Zip, StreamsReadEachByteOnce) {
+  const std::string content = noise(700'000);
+  for (const RawEntry& entry : {stored("e", content), deflated("e", content)}) {
+    const auto bytes = std::make_shared<CountedBytes>(zip_of({entry}));
+    const ZipReader zip(bytes);
+    bytes->reset();
+    const auto stream = zip.stream(0);
+    std::string piece(1000, '\0');
+    for (size_t at = 0; at < content.size(); at += 7000) {
+      stream->skip(at - stream->position());
+      stream->read(std::as_writable_bytes(std::span(piece)));
+      EXPECT_EQ(piece, content.substr(at, 1000)) << at;
+    }
+    stream->skip(content.size() - stream->position());
+    EXPECT_EQ(bytes->total(), entry.packed);
+    EXPECT_LE(bytes->largest(), 64u << 10);
+  }
+}
+
+TEST(Zip, StreamsCheckTheEndAsReadersDo) {
+  const auto stream_all = [](const RawEntry& entry) {
+    const ZipReader zip(in_memory(zip_of({entry})));
+    const auto stream = zip.stream(0);
+    for (uint64_t left = entry.size; left > 0; --left) stream->skip(1);
+  };
+  RawEntry damaged = stored("e", "hello"), longer = deflated("e", "hello"), shorter = longer;
+  damaged.data[4] = 'x';
+  longer.size = 4;
+  shorter.size = 6;
+  EXPECT_NO_THROW(stream_all(deflated("e", "hello")));
+  expect_refusal("CRC", [&] { stream_all(damaged); });
+  expect_refusal("to more than the 4", [&] { stream_all(longer); });
+  expect_refusal("to less than the 6", [&] { stream_all(shorter); });
+}
+
 TEST(Zip, WriterRoundTripIn32And64Bits) {
   const TempFolder folder;
   for (const uint64_t zip64_from : {uint64_t{0xFFFFFFFF}, uint64_t{40}, uint64_t{0}}) {

@@ -33,6 +33,7 @@ std::map<std::string, ParamSpec> all_specs() {
   a.qk_norm = a.layer_scale = a.pre_logits = true;
   VitConfig b = a;
   a.distilled = true;
+  a.pre_logits = false;
   b.class_token = false;
   b.pool = Pool::kMap;
   b.norm_place = NormPlace::kAfterPool;

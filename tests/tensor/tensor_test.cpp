@@ -50,6 +50,11 @@ TEST(TensorDesc, PackedBytesReplaceRowMajorOnes) {
   EXPECT_EQ(to_string(desc), "f32[F10 D3]@panels");
 }
 
+TEST(TensorDesc, BytesNeverWrap) {
+  const TensorDesc huge{DType::kF32, {{'B', int64_t{1} << 31}, {'N', int64_t{1} << 31}}};
+  EXPECT_THROW(huge.bytes(), Error);
+}
+
 TEST(TensorView, RefusesToBeReadAsWhatItIsNot) {
   float data[3] = {1, 2, 3};
   const TensorView view(data, {DType::kF32, {{'D', 3}}});

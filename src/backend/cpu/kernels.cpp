@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
 
 #include "backend/cpu/blas.h"
 #include "backend/cpu/cpu_isa.h"
@@ -79,10 +81,20 @@ class CpuBackend : public Backend {
   }
 };
 
+// Cores a container's CPU quota amounts to ("200000 100000" is two); a large number without one.
+int quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || period <= 0) return 1 << 16;
+  return static_cast<int>(std::ceil(quota / period));
+}
+
 int usable_cores() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  const int cores = sched_getaffinity(0, sizeof set, &set) == 0
+                        ? CPU_COUNT(&set)
+                        : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, std::min(cores, quota_cores()));
 }
 
 IsaLevel isa_by_name(std::string_view name) {

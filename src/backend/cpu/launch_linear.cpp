@@ -108,6 +108,12 @@ std::string declines_linear(const NodeView& node, const DeviceInfo& device) {
     return "a patch embedding takes bias, gelu and scale only";
   for (const TensorDesc& desc : node.ins)
     if (desc.dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(desc.dtype));
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  for (int row : {p.bias, p.scale})
+    if (row >= 0 && node.ins[row].elems() != e.n)
+      return "a bias or scale does not cover the product's outputs";
+  if (p.norm && node.ins[p.gamma].elems() != e.k)
+    return "the layernorm does not cover what the product contracts";
   if (node.ins[p.weight].packing != kPackings[device.isa])
     return "the weight is not packed for this instruction set";
   return {};
@@ -165,8 +171,8 @@ std::string declines_pack(const NodeView& node, const DeviceInfo& device) {
 
 void run_pack(const KernelArgs& args) {
   const int64_t rows = args.outs[0].desc().packed_rows, columns = args.ins[0].desc().elems() / rows;
-  isa_of(args.lane.device)
-      .pack_weights(args.ins[0].as<float>(), rows, columns, static_cast<float*>(args.outs[0].data()));
+  parallel_pack_weights(lane_of(args), args.ins[0].as<float>(), rows, columns,
+                        static_cast<float*>(args.outs[0].data()));
 }
 
 }  // namespace vitrail::cpu

@@ -1,4 +1,5 @@
 // Reference loops of the ops that multiply matrices.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

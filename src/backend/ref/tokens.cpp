@@ -42,7 +42,8 @@ void drop_tokens(const KernelArgs& args) {
     using T = decltype(type);
     T* target = args.outs[0].as<T>();
     for (int64_t b = 0; b < x[0].local; ++b)
-      target = std::copy_n(args.ins[0].as<T>() + (b * tokens + first) * width, (tokens - first) * width, target);
+      target =
+          std::copy_n(args.ins[0].as<T>() + (b * tokens + first) * width, (tokens - first) * width, target);
   });
 }
 

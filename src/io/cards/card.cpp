@@ -29,6 +29,15 @@ struct Merge {
   }
 };
 
+// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' pictures.
+PictureHints picture_hints(const TensorSource& source, const Binding& binding) {
+  PictureHints hints{.file_name = source.path().substr(source.path().find_last_of("/\\") + 1)};
+  if (const auto at = binding.pieces.find("blocks.0.norm2.weight"); at != binding.pieces.end())
+    hints.big_vision = binding.table->dialect == Dialect::kGoogle && binding.prefix != "params/img/" &&
+                       at->second[0].row->form == Form::kSecond;
+  return hints;
+}
+
 class CardMaker {
  public:
   CardMaker(const TensorSource& source, const Binding& binding, const OpenOptions& options)
@@ -36,11 +45,11 @@ class CardMaker {
     card_.dialect = binding.table->dialect;
     card_.config = facts_.config;
     card_.notes = binding.notes;
+    hints_ = picture_hints(source, binding);
   }
 
-  ModelCard make(const std::string& path) {
-    card_.path = path;
-    collect(path);
+  ModelCard make(const CardFiles& files) {
+    collect(files);
     settle_architecture();
     settle_image();
     settle_name();
@@ -55,10 +64,9 @@ class CardMaker {
   }
 
  private:
-  void collect(const std::string& path) {
+  void collect(const CardFiles& files) {
     apply(dialect_claims(card_.dialect));
     if (!options_.arch.empty()) apply(architecture_claims(options_.arch, card_.dialect));
-    const CardFiles files = find_card_files(path);
     if (files.config) {
       const Json& config = *files.config;
       if (config.contains("architecture") || config.contains("pretrained_cfg"))
@@ -111,7 +119,7 @@ class CardMaker {
   void settle_architecture() {
     const bool heads_open = !facts_.known.contains("heads") && !origins_.contains("heads");
     const bool pictures_open =
-        !origins_.contains("preprocess") && !dialect_preprocess(card_.dialect, card_.config).has_value();
+        !origins_.contains("preprocess") && !dialect_preprocess(card_.dialect, card_.config, hints_);
     if (!heads_open && !pictures_open) return;
     const std::vector<const ZooEntry*> fitting = candidates();
     if (pictures_open && fitting.size() != 1) refuse_bare(fitting);
@@ -182,10 +190,10 @@ class CardMaker {
   }
 
   void settle_pictures() {
-    if (!origins_.contains("preprocess")) {
-      card_.preprocess = *dialect_preprocess(card_.dialect, card_.config);
-      origins_["preprocess"] = std::string(enum_name(card_.dialect)) + "'s habit";
-    }
+    if (origins_.contains("preprocess")) return;
+    PictureHabit habit = dialect_preprocess(card_.dialect, card_.config, hints_).value();
+    card_.preprocess = std::move(habit.preprocess);
+    origins_["preprocess"] = std::move(habit.origin);
   }
 
   void tell() {
@@ -200,15 +208,16 @@ class CardMaker {
   const TensorSource& source_;
   const OpenOptions& options_;
   Facts facts_;
+  PictureHints hints_;
   ModelCard card_;
   std::map<std::string, std::string> origins_;  // who set a field, and "preprocess"
 };
 
 }  // namespace
 
-ModelCard make_card(const std::string& path, const TensorSource& source, const Binding& binding,
+ModelCard make_card(const CardFiles& files, const TensorSource& source, const Binding& binding,
                     const OpenOptions& options) {
-  return CardMaker(source, binding, options).make(path);
+  return CardMaker(source, binding, options).make(files);
 }
 
 }  // namespace vitrail

@@ -17,8 +17,8 @@ struct CardFiles {
 // config.json and preprocessor_config.json of a folder, or what lies beside a single file.
 CardFiles find_card_files(const std::string& path);
 
-// The card of the model as the file has it; validated and complete.
-ModelCard make_card(const std::string& path, const TensorSource& source, const Binding& binding,
+// The card of the model as the files have it, all but its path; validated and complete.
+ModelCard make_card(const CardFiles& files, const TensorSource& source, const Binding& binding,
                     const OpenOptions& options);
 
 }  // namespace vitrail

@@ -35,17 +35,25 @@ Claims architecture_claims(const std::string& name, Dialect dialect);
 // What every model of the dialect has in common: epsilon, GELU, position rule.
 Claims dialect_claims(Dialect dialect);
 
-// The preprocessing that torchvision and google files share; nothing for the others.
-std::optional<PreprocessConfig> dialect_preprocess(Dialect dialect, const VitConfig& config);
+// What a weight file without a config tells about the pictures of its model.
+struct PictureHints {
+  std::string file_name;
+  bool big_vision = false;  // named as big_vision's own classifiers are
+};
+struct PictureHabit {
+  PreprocessConfig preprocess;
+  std::string origin;
+};
+// How torchvision and google treat the pictures of such a model; nothing for the others.
+std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
+                                               const PictureHints& hints);
 
 // id2label as a list; empty when absent or when it holds only the names transformers makes up.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);
 
-// Noted where a config wants it: pictures that are not square come out less distorted than it says.
-constexpr const char* kStretchThenCrop =
-    "stretching to a square and cropping it is not supported: the shorter side is resized instead";
+constexpr double kLeastCropPct = 0.01;
 
-// The same picture treatment for another input size.
+// The same picture treatment for another input size: the same share of the picture is seen.
 PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width);
 
 // Throws Error(kConfig) naming the rule broken.

@@ -18,45 +18,63 @@ constexpr Numerics kNumerics[] = {
     {Dialect::kGoogle, 1e-6, GeluKind::kTanh, PosResize::kJax},
 };
 
-// torchvision's published weights by size; the SWAG ones take the crop without a margin, bicubic.
+// torchvision's published weights by size, apart from those that take 256 and bilinear. The SWAG ones take
+// the crop without a margin, bicubic; the linear ones of them share the shapes of others and are told by the
+// name they are published under.
 struct TorchvisionRow {
   int64_t width, patch, image, resize;
   Interpolation interpolation;
+  const char* origin;
+  bool linear = false;
 };
+constexpr const char* kLinearSwag = "_lc_swag";
 constexpr TorchvisionRow kTorchvision[] = {
-    {1024, 16, 224, 242, Interpolation::kBilinear}, {768, 16, 384, 384, Interpolation::kBicubic},
-    {1024, 16, 512, 512, Interpolation::kBicubic},  {1280, 14, 518, 518, Interpolation::kBicubic},
-    {1280, 14, 224, 224, Interpolation::kBicubic},
+    {768, 16, 224, 224, Interpolation::kBicubic, "torchvision's vit_b_16 SWAG_LINEAR", true},
+    {1024, 16, 224, 224, Interpolation::kBicubic, "torchvision's vit_l_16 SWAG_LINEAR", true},
+    {768, 16, 224, 256, Interpolation::kBilinear,
+     "torchvision's vit_b_16 V1 (a SWAG_LINEAR file is told by its name, *_lc_swag*)"},
+    {1024, 16, 224, 242, Interpolation::kBilinear,
+     "torchvision's vit_l_16 V1 (a SWAG_LINEAR file is told by its name, *_lc_swag*)"},
+    {768, 16, 384, 384, Interpolation::kBicubic, "torchvision's vit_b_16 SWAG_E2E"},
+    {1024, 16, 512, 512, Interpolation::kBicubic, "torchvision's vit_l_16 SWAG_E2E"},
+    {1280, 14, 518, 518, Interpolation::kBicubic, "torchvision's vit_h_14 SWAG_E2E"},
+    {1280, 14, 224, 224, Interpolation::kBicubic, "torchvision's vit_h_14 SWAG_LINEAR"},
 };
 
-PreprocessConfig torchvision_preprocess(const VitConfig& c) {
-  PreprocessConfig p;
-  p.height = c.image_height;
-  p.width = c.image_width;
-  p.resize = (std::min(p.height, p.width) * 256 + 112) / 224;
+PictureHabit torchvision_habit(const VitConfig& c, const PictureHints& hints) {
+  PictureHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
+                     .origin = "torchvision's habit"};
+  PreprocessConfig& p = habit.preprocess;
+  p.resize = std::min(p.height, p.width) * 256 / 224;
   p.interpolation = Interpolation::kBilinear;
   p.mean = {0.485, 0.456, 0.406};
   p.std = {0.229, 0.224, 0.225};
-  for (const TorchvisionRow& row : kTorchvision)
-    if (row.width == c.width && row.patch == c.patch && row.image == c.image_height &&
-        row.image == c.image_width) {
-      p.resize = row.resize;
-      p.interpolation = row.interpolation;
-    }
-  return p;
+  const bool linear = hints.file_name.find(kLinearSwag) != std::string::npos;
+  for (const TorchvisionRow& row : kTorchvision) {
+    if (row.width != c.width || row.patch != c.patch || row.image != c.image_height ||
+        row.image != c.image_width || (row.linear && !linear))
+      continue;
+    p.resize = row.resize;
+    p.interpolation = row.interpolation;
+    habit.origin = row.origin;
+    break;
+  }
+  return habit;
 }
 
-PreprocessConfig google_preprocess(const VitConfig& c) {
-  PreprocessConfig p;
-  p.height = c.image_height;
-  p.width = c.image_width;
-  p.mode = ResizeMode::kStretch;
-  p.resize = 0;
+// vit_jax stretches; big_vision's classifiers resize the shorter side to 256 for 224, to 448 for 384.
+PictureHabit google_habit(const VitConfig& c, const PictureHints& hints) {
+  PictureHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
+                     .origin = hints.big_vision ? "big_vision's evaluation" : "vit_jax's evaluation"};
+  PreprocessConfig& p = habit.preprocess;
+  const int64_t side = std::min(p.height, p.width);
+  p.mode = hints.big_vision ? ResizeMode::kShorterSide : ResizeMode::kStretch;
+  p.resize = !hints.big_vision ? 0 : side == 384 ? 448 : side * 256 / 224;
   p.interpolation = Interpolation::kBilinear;
-  p.resampler = Resampler::kTf;
+  p.resampler = hints.big_vision ? Resampler::kTfArea : Resampler::kTf;
   p.mean.assign(static_cast<size_t>(c.channels), 0.5);
   p.std.assign(static_cast<size_t>(c.channels), 0.5);
-  return p;
+  return habit;
 }
 
 }  // namespace
@@ -71,9 +89,10 @@ Claims dialect_claims(Dialect dialect) {
   return claims;
 }
 
-std::optional<PreprocessConfig> dialect_preprocess(Dialect dialect, const VitConfig& config) {
-  if (dialect == Dialect::kTorchvision) return torchvision_preprocess(config);
-  if (dialect == Dialect::kGoogle) return google_preprocess(config);
+std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
+                                               const PictureHints& hints) {
+  if (dialect == Dialect::kTorchvision) return torchvision_habit(config, hints);
+  if (dialect == Dialect::kGoogle) return google_habit(config, hints);
   return std::nullopt;
 }
 

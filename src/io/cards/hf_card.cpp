@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/cards/claims.h"
 #include "io/config_json.h"
 #include "io/dialects/refusals.h"
@@ -60,11 +61,12 @@ GeluKind read_act(const Json& value) {
   wrong_type(kFile, "hidden_act", value, "gelu, gelu_new, gelu_pytorch_tanh or gelu_fast");
 }
 
-void read_model_type(const Json& config) {
+// Refuses other families.
+bool is_deit(const Json& config) {
   const Json* type = json_find(config, "model_type");
-  if (!type) return;
+  if (!type) return false;
   const std::string name = json_string(*type, kFile, "model_type");
-  if (name == "vit" || name == "deit") return;
+  if (name == "vit" || name == "deit") return name == "deit";
   refuse_other_families(name);
   throw Error(ErrorKind::kData,
               strf("config.json: model_type is \"%s\"; only vit and deit are supported", name.c_str()));
@@ -84,41 +86,70 @@ bool flag(const Json& object, const char* key, bool otherwise) {
   return value ? json_bool(*value, kPictures, key) : otherwise;
 }
 
-// Old configs give one number as size: the CLIP kind means the shorter side by it, the ViT kind a stretch.
-bool number_means_shorter_side(const Json& pictures) {
+// What the image processors of transformers do where a config is silent.
+struct Processor {
+  const char* name;  // part of the class name
+  bool number_is_shorter_side, crops;
+  int64_t size;  // resized to, for a crop of 224
+  Interpolation interpolation;
+  bool clip_colours;
+};
+constexpr Processor kProcessors[] = {
+    {"ViT", false, false, 224, Interpolation::kBilinear, false},
+    {"DeiT", false, true, 256, Interpolation::kBicubic, false},
+    {"CLIP", true, true, 224, Interpolation::kBicubic, true},
+};
+
+const Processor& find_processor(const Json* pictures, bool deit, Claims* claims) {
+  const Processor& usual = kProcessors[deit ? 1 : 0];
+  if (!pictures) {
+    claims->notes.push_back(
+        strf("no preprocessor_config.json: the defaults of transformers' %sImageProcessor", usual.name));
+    return usual;
+  }
   for (const char* key : {"image_processor_type", "feature_extractor_type"})
-    if (const Json* type = json_find(pictures, key))
-      if (json_string(*type, kPictures, key).find("CLIP") != std::string::npos) return true;
-  return false;
+    if (const Json* type = json_find(*pictures, key)) {
+      const std::string name = json_string(*type, kPictures, key);
+      for (const Processor& row : kProcessors)
+        if (name.starts_with(row.name)) return row;
+      claims->notes.push_back(quoted(name) + " is not known: what its config leaves out is guessed");
+    }
+  return usual;
 }
 
-void read_geometry(const Json& pictures, Claims* claims, PreprocessConfig* p) {
+Side resized_to(const Json& pictures, const Processor& processor, const PreprocessConfig& p,
+                ResizeMode* mode) {
   const Json* size = json_find(pictures, "size");
-  const Json* crop = json_find(pictures, "crop_size");
-  const bool crops = flag(pictures, "do_center_crop", false) && crop;
-  Side resized{p->height, p->width};
-  p->mode = ResizeMode::kStretch;
-  if (size && size->is_object() && json_find(*size, "shortest_edge")) {
-    resized.height = resized.width = json_int(*json_find(*size, "shortest_edge"), kPictures, "size");
-    p->mode = ResizeMode::kShorterSide;
-  } else if (size) {
-    resized = read_side(*size, kPictures, "size");
-    if (size->is_number() && number_means_shorter_side(pictures)) p->mode = ResizeMode::kShorterSide;
+  *mode = processor.number_is_shorter_side ? ResizeMode::kShorterSide : ResizeMode::kStretchCrop;
+  if (!size) return {p.height * processor.size / 224, p.width * processor.size / 224};
+  if (const Json* edge = json_find(*size, "shortest_edge")) {
+    const int64_t side = json_int(*edge, kPictures, "size");
+    *mode = ResizeMode::kShorterSide;
+    return {side, side};
   }
-  if (crops) {
+  if (!size->is_number()) *mode = ResizeMode::kStretchCrop;
+  return read_side(*size, kPictures, "size");
+}
+
+// `p` comes with the model's own size as its crop.
+void read_geometry(const Json& pictures, const Processor& processor, Claims* claims, PreprocessConfig* p) {
+  const Side resized = resized_to(pictures, processor, *p, &p->mode);
+  const Json* crop = json_find(pictures, "crop_size");
+  const bool crops = flag(pictures, "do_center_crop", processor.crops);
+  if (crops && crop) {
     const Side cropped = read_side(*crop, kPictures, "crop_size");
     p->height = cropped.height;
     p->width = cropped.width;
-  } else if (p->mode == ResizeMode::kStretch) {
+  } else if (!crops && p->mode == ResizeMode::kStretchCrop) {
     p->height = resized.height;
     p->width = resized.width;
   }
-  p->resize = std::min(resized.height, resized.width);
-  if (p->mode == ResizeMode::kStretch && resized.height == p->height && resized.width == p->width) {
-    p->resize = 0;
-  } else if (p->mode == ResizeMode::kStretch) {
-    p->mode = ResizeMode::kShorterSide;
-    claims->notes.push_back(kStretchThenCrop);
+  set_resize_sides({resized.height, resized.width}, p);
+  p->odd_margin = OddMargin::kDown;
+  if (p->mode == ResizeMode::kStretchCrop && resized.height == p->height && resized.width == p->width) {
+    p->mode = ResizeMode::kStretch;
+    p->resize = p->resize_longer = 0;
+    p->odd_margin = OddMargin::kHalfEven;
   }
   if (!flag(pictures, "do_resize", true))
     claims->notes.push_back("preprocessor_config.json says not to resize; pictures are resized all the same");
@@ -144,31 +175,42 @@ void read_normalisation(const Json& pictures, PreprocessConfig* p) {
   for (double& value : p->std) value /= scale;
 }
 
-PreprocessConfig read_preprocess(const Json* pictures, Side image, int64_t channels, Claims* claims) {
-  PreprocessConfig p;
-  p.height = image.height;
-  p.width = image.width;
-  p.mode = ResizeMode::kStretch;
-  p.resize = 0;
-  p.interpolation = Interpolation::kBilinear;
+PreprocessConfig read_preprocess(const Json* file, bool deit, Side image, int64_t channels, Claims* claims) {
+  const Processor& processor = find_processor(file, deit, claims);
+  const Json silent = Json::object();
+  const Json& pictures = file ? *file : silent;
+  // What is out of range here is refused as the model's size.
+  const auto bounded = [](int64_t side) { return std::clamp<int64_t>(side, 1, 1 << 20); };
+  PreprocessConfig p{.height = bounded(image.height),
+                     .width = bounded(image.width),
+                     .interpolation = processor.interpolation};
   p.mean.assign(static_cast<size_t>(std::clamp<int64_t>(channels, 0, 4096)), 0.5);
   p.std = p.mean;
-  if (!pictures) {
-    claims->notes.push_back(
-        "no preprocessor_config.json: ViTImageProcessor's defaults (stretch, bilinear, 0.5/0.5)");
-    return p;
+  if (processor.clip_colours) {
+    p.mean = {0.48145466, 0.4578275, 0.40821073};
+    p.std = {0.26862954, 0.26130258, 0.27577711};
   }
-  read_geometry(*pictures, claims, &p);
-  if (const Json* code = json_find(*pictures, "resample")) p.interpolation = read_resample(*code);
-  read_normalisation(*pictures, &p);
+  read_geometry(pictures, processor, claims, &p);
+  if (const Json* code = json_find(pictures, "resample")) p.interpolation = read_resample(*code);
+  read_normalisation(pictures, &p);
   return p;
+}
+
+// The activation after a base model's pooler; classifiers have no pooler.
+void require_tanh_pooler(const Json& config) {
+  const Json *act = json_find(config, "pooler_act"), *kinds = json_find(config, "architectures");
+  if (!act || (kinds && kinds->dump().find("ForImageClassification") != std::string::npos)) return;
+  const std::string name = json_string(*act, kFile, "pooler_act");
+  VT_REQUIRE(name == "tanh", ErrorKind::kData, "config.json: pooler_act is %s; only tanh is supported",
+             quoted(name).c_str());
 }
 
 }  // namespace
 
 Claims hf_claims(const Json& config, const Json* preprocessor) {
   Claims claims{.origin = kFile};
-  read_model_type(config);
+  const bool deit = is_deit(config);
+  require_tanh_pooler(config);
   for (const IntKey& row : kIntKeys)
     if (const Json* value = json_find(config, row.key))
       claims.model[row.field] = json_int(*value, kFile, row.key);
@@ -192,7 +234,7 @@ Claims hf_claims(const Json& config, const Json* preprocessor) {
     claims.model["classes"] = json_int(*count, kFile, "num_labels");
   claims.labels = read_labels(config, kFile);
   const int64_t channels = claims.model.value("channels", int64_t{3});
-  claims.preprocess = read_preprocess(preprocessor, image, channels, &claims);
+  claims.preprocess = read_preprocess(preprocessor, deit, image, channels, &claims);
   return claims;
 }
 

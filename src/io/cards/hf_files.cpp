@@ -85,12 +85,16 @@ Json hf_preprocessor_json(const PreprocessConfig& p) {
     json["size"] = crop;
     return json;
   }
-  // transformers' plain ViT processor only stretches; CLIP's resizes and crops.
-  json["image_processor_type"] = "CLIPImageProcessor";
+  // transformers' plain ViT processor only stretches; DeiT's also crops, CLIP's keeps the picture's shape.
+  const bool stretches = p.mode == ResizeMode::kStretchCrop;
+  const ResizeSides sides = resize_sides(p);
+  json["image_processor_type"] = stretches ? "DeiTImageProcessor" : "CLIPImageProcessor";
   json["do_center_crop"] = true;
   json["crop_size"] = crop;
-  const int64_t side = p.resize > 0 ? p.resize : std::min(p.height, p.width);
-  json["size"] = {{"shortest_edge", side}};
+  if (stretches)
+    json["size"] = {{"height", sides.height}, {"width", sides.width}};
+  else
+    json["size"] = {{"shortest_edge", std::min(sides.height, sides.width)}};
   return json;
 }
 

@@ -60,9 +60,14 @@ std::vector<std::string> read_labels(const Json& root, const std::string& origin
 }
 
 PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width) {
-  const int64_t before = std::min(p.height, p.width), after = std::min(height, width);
-  if (p.resize > 0 && before > 0) p.resize = (p.resize * after + before / 2) / before;
-  p.resize_longer = 0;  // follows from the crop's shape
+  const int64_t shorter = std::min(height, width), longer = std::max(height, width);
+  if (p.crop_pct > 0 && p.resize > 0) {
+    p.resize = side_before_crop(shorter, p.crop_pct);
+    p.resize_longer = height == width ? 0 : side_before_crop(longer, p.crop_pct);
+  } else {
+    p.resize = p.resize * shorter / std::min(p.height, p.width);
+    p.resize_longer = p.resize_longer * longer / std::max(p.height, p.width);
+  }
   p.height = height;
   p.width = width;
   return p;
@@ -82,6 +87,12 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
   VT_REQUIRE(p.resize == 0 || p.resize >= std::min(p.height, p.width), ErrorKind::kConfig,
              "preprocess: resize to %lld is smaller than the crop of %lld x %lld", ll(p.resize), ll(p.height),
              ll(p.width));
+  VT_REQUIRE(p.crop_pct == 0 || (p.crop_pct >= kLeastCropPct && p.crop_pct <= 1), ErrorKind::kConfig,
+             "preprocess: crop_pct is %g; it must be 0 or between %g and 1", p.crop_pct, kLeastCropPct);
+  VT_REQUIRE(p.crop_pct == 0 || p.resize == side_before_crop(std::min(p.height, p.width), p.crop_pct),
+             ErrorKind::kConfig,
+             "preprocess: resize %lld is not the crop's %lld / crop_pct %g, rounded down; say crop_pct 0",
+             ll(p.resize), ll(std::min(p.height, p.width)), p.crop_pct);
   VT_REQUIRE(p.height == config.image_height && p.width == config.image_width, ErrorKind::kConfig,
              "preprocess gives %lld x %lld pixels but the model takes %lld x %lld", ll(p.height), ll(p.width),
              ll(config.image_height), ll(config.image_width));

@@ -52,6 +52,11 @@ void read_image(const Json& value, const char* key, Claims* claims) {
   const bool pair = value.is_array() && value.size() == 2;
   claims->model["image_height"] = json_int(pair ? value[0] : value, kFile, key);
   claims->model["image_width"] = json_int(pair ? value[1] : value, kFile, key);
+  for (const char* field : {"image_height", "image_width"}) {
+    const int64_t side = claims->model[field];
+    VT_REQUIRE(side > 0 && side < 1 << 20, ErrorKind::kConfig, "config.json: %s has a side of %lld", key,
+               static_cast<long long>(side));
+  }
 }
 
 void read_model_args(const Json& args, Claims* claims) {
@@ -89,19 +94,28 @@ void read_crop(const Json& cfg, Claims* claims, PreprocessConfig* p) {
              "config.json: crop_mode is \"%s\"; center and squash are supported", name.c_str());
   const Json* pct = json_find(cfg, "crop_pct");
   const double crop = pct ? json_number(*pct, kFile, "crop_pct") : 0.875;
-  VT_REQUIRE(crop > 0.01 && crop <= 1, ErrorKind::kConfig,
-             "config.json: crop_pct is %g; it must be between 0.01 and 1", crop);
-  const auto grown = [&](int64_t side) { return static_cast<int64_t>(static_cast<double>(side) / crop); };
-  const bool stretch = name == "squash" && crop == 1;
-  p->mode = stretch ? ResizeMode::kStretch : ResizeMode::kShorterSide;
-  p->resize = stretch ? 0 : grown(std::min(p->height, p->width));
-  p->resize_longer = stretch || p->height == p->width ? 0 : grown(std::max(p->height, p->width));
-  if (name == "squash" && !stretch) claims->notes.push_back(kStretchThenCrop);
+  VT_REQUIRE(crop >= kLeastCropPct && crop <= 1, ErrorKind::kConfig,
+             "config.json: crop_pct is %g; it must be between %g and 1", crop, kLeastCropPct);
+  if (name == "squash" && crop == 1) {
+    p->mode = ResizeMode::kStretch;
+    p->resize = p->resize_longer = 0;
+    p->crop_pct = 0;
+    return;
+  }
+  p->mode = name == "squash" ? ResizeMode::kStretchCrop : ResizeMode::kShorterSide;
+  p->crop_pct = crop;
+  set_resize_sides({side_before_crop(p->height, crop), side_before_crop(p->width, crop)}, p);
+  if (p->mode == ResizeMode::kStretchCrop || p->resize_longer == 0 || p->resize_longer == p->resize) return;
+  p->interpolation = Interpolation::kBilinear;
+  claims->notes.push_back("interpolation bilinear: timm's rule for crops that are not square");
 }
 
 void read_pretrained_cfg(const Json& cfg, Claims* claims) {
   if (!cfg.is_object()) wrong_type(kFile, "pretrained_cfg", cfg, "an object");
   PreprocessConfig p = *claims->preprocess;
+  p.interpolation = Interpolation::kBicubic;  // timm's defaults
+  p.mean = {0.485, 0.456, 0.406};
+  p.std = {0.229, 0.224, 0.225};
   if (const Json* size = json_find(cfg, "input_size")) {
     if (!size->is_array() || size->size() != 3)
       wrong_type(kFile, "input_size", *size, "[channels, height, width]");
@@ -114,9 +128,9 @@ void read_pretrained_cfg(const Json& cfg, Claims* claims) {
   VT_REQUIRE(p.height > 0 && p.width > 0 && p.height < 1 << 20 && p.width < 1 << 20, ErrorKind::kConfig,
              "config.json: input_size %lld x %lld is out of range", static_cast<long long>(p.height),
              static_cast<long long>(p.width));
-  read_crop(cfg, claims, &p);
   if (const Json* value = json_find(cfg, "interpolation"))
     json_assign(*value, kFile, "interpolation", &p.interpolation);
+  read_crop(cfg, claims, &p);
   if (const Json* mean = json_find(cfg, "mean")) p.mean = json_numbers(*mean, kFile, "mean");
   if (const Json* std = json_find(cfg, "std")) p.std = json_numbers(*std, kFile, "std");
   claims->preprocess = p;
@@ -129,17 +143,29 @@ void read_label_names(const Json& object, Claims* claims) {
   for (const Json& name : *names) claims->labels.push_back(json_string(name, kFile, "label_names"));
 }
 
+// A name the zoo lacks is the file's fault here, not the user's.
+Claims named_claims(const std::string& architecture) {
+  try {
+    Claims claims = architecture_claims(architecture, Dialect::kTimm);
+    claims.origin = kFile;
+    return claims;
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kData, "config.json: " + error.message(), error.hint());
+  }
+}
+
 }  // namespace
 
 Claims timm_claims(const Json& config) {
   const Json* cfg = json_find(config, "pretrained_cfg");
+  for (const char* key : {"input_size", "crop_pct", "mean", "std", "interpolation"})
+    if (!cfg && json_find(config, key)) cfg = &config;  // timm's older form
   const Json* arch = json_find(config, "architecture");
   if (!arch && cfg) arch = json_find(*cfg, "architecture");
   VT_REQUIRE(arch, ErrorKind::kData, "config.json has pretrained_cfg but no architecture");
   const std::string name = json_string(*arch, kFile, "architecture");
   refuse_other_families(name);
-  Claims claims = architecture_claims(name, Dialect::kTimm);
-  claims.origin = kFile;
+  Claims claims = named_claims(name);
   if (cfg) read_pretrained_cfg(*cfg, &claims);
   if (const Json* classes = json_find(config, "num_classes"))
     claims.model["classes"] = json_int(*classes, kFile, "num_classes");
@@ -150,7 +176,7 @@ Claims timm_claims(const Json& config) {
     read_model_args(*args, &claims);
     const PreprocessConfig& p = *claims.preprocess;
     const int64_t height = claims.model.at("image_height"), width = claims.model.at("image_width");
-    if (json_find(*args, "img_size") && height > 0 && width > 0 && (height != p.height || width != p.width)) {
+    if (height != p.height || width != p.width) {
       claims.preprocess = at_size(p, height, width);
       claims.notes.push_back("preprocessing scaled to model_args.img_size");
     }
