@@ -40,6 +40,7 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
                                         .features = options.features,
                                         .layers = options.layers,
                                         .attention = options.attention,
+                                        .attention_block = options.attention_block,
                                         .probabilities = options.probabilities});
   if (options.fuse) program = fuse(program);
   return plan_execution(schedule(program), find_backend(options.backend), device_of(options));

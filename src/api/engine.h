@@ -25,6 +25,7 @@ struct EngineOptions {
   bool parallel_heads = true, parallel_rows = true, parallel_softmax = true;
   // Outputs besides the logits; see VitRecordOptions.
   bool features = false, layers = false, attention = false, probabilities = false;
+  int64_t attention_block = -1;  // the only block whose attention is wanted; -1: all
 };
 
 // Records, fuses and plans without allocating anything: what `plan` reports and what Engine runs.

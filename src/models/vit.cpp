@@ -34,10 +34,10 @@ class VitRecorder {
     ValueId x = embed();
     note("embed", x);
     for (int64_t i = 0; i < c_.depth; ++i) {
-      const std::string name = "blocks." + std::to_string(i);
+      const std::string name = block_name(i);
       {
         const Builder::Scope scope(b_, name);
-        x = block(x);
+        x = block(x, i);
       }
       note(name, x);
     }
@@ -104,8 +104,8 @@ class VitRecorder {
     return b_.add(std::make_shared<BiasOp>(), {x, table}, "pos_embed");
   }
 
-  ValueId block(ValueId x) {
-    x = residual(x, attend(norm(x, "norm1")), "ls1", "attn.residual");
+  ValueId block(ValueId x, int64_t index) {
+    x = residual(x, attend(norm(x, "norm1"), index), "ls1", "attn.residual");
     return residual(x, mlp(norm(x, "norm2")), "ls2", "mlp.residual");
   }
 
@@ -115,7 +115,13 @@ class VitRecorder {
     return b_.add(std::make_shared<AddOp>(), {x, branch}, name);
   }
 
-  ValueId attend(ValueId x) {
+  static std::string block_name(int64_t block) { return "blocks." + std::to_string(block); }
+
+  bool wants_attention(int64_t block) const {
+    return options_.attention && (options_.attention_block < 0 || options_.attention_block == block);
+  }
+
+  ValueId attend(ValueId x, int64_t block) {
     const Builder::Scope scope(b_, "attn");
     ValueId qkv = linear(x, "qkv", c_.qkv_bias);
     if (c_.qk_norm)
@@ -123,10 +129,9 @@ class VitRecorder {
           std::make_shared<QkNormOp>(c_.norm_eps),
           {qkv, param("q_norm.weight"), param("q_norm.bias"), param("k_norm.weight"), param("k_norm.bias")},
           "qk_norm");
-    if (options_.attention) {
-      const std::string block_name = b_.path("").substr(0, b_.path("").size() - std::string("attn.").size());
-      b_.output(block_name + "attention", b_.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
-    }
+    if (wants_attention(block))
+      b_.output(block_name(block) + ".attention",
+                b_.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
     return linear(b_.add(std::make_shared<AttentionOp>(), {qkv}, "softmax"), "proj");
   }
 

@@ -12,8 +12,9 @@ struct VitRecordOptions {
   DType dtype = DType::kF32;
   bool features = false;  // also output "features", the pooled vector before the head
   bool layers = false;  // also output "embed", "blocks.i" and "tokens" (after the last norm, before pooling)
-  bool attention = false;      // also output "blocks.i.attention", the softmax weights [B H N M]
-  bool probabilities = false;  // also output "probs", the softmax of the logits
+  bool attention = false;        // also output "blocks.i.attention", the softmax weights [B H N M]
+  int64_t attention_block = -1;  // of this block alone; -1: of every block
+  bool probabilities = false;    // also output "probs", the softmax of the logits
 };
 
 // Input "pictures" [B C Y X]; outputs "logits" (when the model has a head; else "features") and what was

@@ -24,6 +24,9 @@ void run_blas_linear(const KernelArgs& args);
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention(const KernelArgs& args);
 
+size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_attention_probs(const KernelArgs& args);
+
 void run_layernorm(const KernelArgs& args);
 void run_qk_norm(const KernelArgs& args);
 void run_softmax(const KernelArgs& args);

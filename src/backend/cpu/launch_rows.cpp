@@ -18,26 +18,41 @@ size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
       .total(device.threads);
 }
 
-void run_attention(const KernelArgs& args) {
+namespace {
+AttentionArgs attention_args(const KernelArgs& args) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : args.ins) descs.push_back(view.desc());
   const AttentionGeometry g = attention_geometry(descs);
   const auto strides = [](const AttentionStrides& s) { return AttentionView{s.batch, s.row, s.head}; };
   const float *q = args.ins[0].as<float>(), *kv = args.ins.back().as<float>();
-  parallel_attention(lane_of(args), {.q = q + g.q.base,
-                                     .k = kv + g.k.base,
-                                     .v = kv + g.v.base,
-                                     .q_strides = strides(g.q),
-                                     .k_strides = strides(g.k),
-                                     .v_strides = strides(g.v),
-                                     .out = args.outs[0].as<float>(),
-                                     .out_strides = strides(g.out),
-                                     .batch = g.batch,
-                                     .heads = g.heads,
-                                     .queries = g.queries,
-                                     .keys = g.keys,
-                                     .head_size = g.head_size,
-                                     .scale = 1.0f / std::sqrt(static_cast<float>(g.head_size))});
+  return {.q = q + g.q.base,
+          .k = kv + g.k.base,
+          .v = kv + g.v.base,
+          .q_strides = strides(g.q),
+          .k_strides = strides(g.k),
+          .v_strides = strides(g.v),
+          .out = args.outs[0].as<float>(),
+          .out_strides = strides(g.out),
+          .batch = g.batch,
+          .heads = g.heads,
+          .queries = g.queries,
+          .keys = g.keys,
+          .head_size = g.head_size,
+          .scale = 1.0f / std::sqrt(static_cast<float>(g.head_size))};
+}
+}  // namespace
+
+void run_attention(const KernelArgs& args) {
+  parallel_attention(lane_of(args), attention_args(args));
+}
+
+size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const AttentionGeometry g = attention_geometry(node.ins);
+  return attention_probs_scratch(isa_of(device), g.queries, g.keys, g.head_size).total(device.threads);
+}
+
+void run_attention_probs(const KernelArgs& args) {
+  parallel_attention_probs(lane_of(args), attention_args(args));
 }
 
 void run_layernorm(const KernelArgs& args) {
