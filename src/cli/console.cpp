@@ -77,7 +77,10 @@ void Console::flush() {
 }
 
 void Console::say(std::string_view line) {
-  if (settings_.quiet) return;
+  if (!settings_.quiet) complain(line);
+}
+
+void Console::complain(std::string_view line) {
   clear_bar();
   write_all(settings_.err_fd, std::string(line) + "\n");
 }

@@ -45,6 +45,7 @@ class Console {
   // Talk: one line on stderr each.
   void say(std::string_view line);     // unless --quiet
   void detail(std::string_view line);  // with -v only
+  void complain(std::string_view line);  // always: an error, --quiet or not
 
   // One line on a terminal's stderr that the next one replaces; text written meanwhile takes it away first.
   void show_bar(std::string_view line);

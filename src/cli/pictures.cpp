@@ -1,9 +1,14 @@
 #include "cli/pictures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "cli/run.h"
+#include "cli/shown.h"
 #include "data/decode.h"
 #include "data/preprocess.h"
 
@@ -12,26 +17,46 @@ namespace vitrail::cli {
 namespace fs = std::filesystem;
 
 namespace {
-void add_folder(const std::string& folder, std::vector<std::string>& paths) {
+constexpr size_t kMaxListBytes = 64 << 20;
+constexpr const char* kEndings = "jpg, jpeg, png, webp";
+
+void add_path(const std::string& path, std::vector<std::string>& paths) {
   std::vector<std::string> found;
   std::error_code error;
-  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
-  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error))
-    if (is_picture_name(it->path().string()) && it->is_regular_file(error))
-      found.push_back(it->path().string());
-  VT_REQUIRE(!error, ErrorKind::kData, "cannot read the folder %s: %s", folder.c_str(),
-             error.message().c_str());
-  VT_REQUIRE(!found.empty(), ErrorKind::kData, "no pictures (jpg, jpeg, png, webp) under %s", folder.c_str());
+  if (fs::is_directory(path, error)) {
+    fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error);
+    for (; !error && it != fs::recursive_directory_iterator(); it.increment(error))
+      if (is_picture_name(it->path().string()) && it->is_regular_file(error))
+        found.push_back(it->path().string());
+  }
+  if (found.empty()) found.push_back(path);
   std::sort(found.begin(), found.end());
   paths.insert(paths.end(), found.begin(), found.end());
 }
 
-void add_path(const std::string& path, std::vector<std::string>& paths) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) return add_folder(path, paths);
-  if (!fs::exists(path, error))
-    throw Error(ErrorKind::kData, strf("there is no picture %s", quoted(path).c_str()), "check the path");
-  paths.push_back(path);
+void add_lines(const std::string& text, std::vector<std::string>& paths) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) add_path(line, paths);
+    at = end + 1;
+  }
+}
+
+// Whether a file that is no picture begins like text: it may be a list of pictures.
+bool begins_as_text(const std::string& path) {
+  constexpr size_t kLook = 256;
+  try {
+    const RandomAccessFile file(path);
+    std::string start(std::min<size_t>(kLook, file.size()), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(start)));
+    return !start.empty() && std::none_of(start.begin(), start.end(), [](unsigned char c) {
+      return c == 0x7F || (c < 0x20 && c != '\n' && c != '\r' && c != '\t');
+    });
+  } catch (const Error&) {
+    return false;
+  }
 }
 }  // namespace
 
@@ -45,38 +70,60 @@ bool is_picture_name(const std::string& path) {
 std::vector<std::string> list_pictures(const std::vector<std::string>& arguments,
                                        const std::string& list_text) {
   std::vector<std::string> paths;
-  for (const std::string& argument : arguments) {
-    if (argument != "-") {
+  for (const std::string& argument : arguments)
+    if (argument == "-")
+      add_lines(list_text, paths);
+    else if (argument.starts_with('@'))
+      add_lines(read_file(argument.substr(1), kMaxListBytes), paths);
+    else
       add_path(argument, paths);
-      continue;
-    }
-    for (size_t at = 0; at < list_text.size();) {
-      const size_t end = std::min(list_text.find('\n', at), list_text.size());
-      std::string line = list_text.substr(at, end - at);
-      if (line.ends_with('\r')) line.pop_back();
-      if (!line.empty()) add_path(line, paths);
-      at = end + 1;
-    }
-  }
   VT_REQUIRE(!paths.empty(), ErrorKind::kData, "the list names no pictures");
   return paths;
+}
+
+std::vector<std::string> given_pictures(const Options& options) {
+  const std::vector<std::string>& arguments = options.positionals();
+  const bool from_stdin = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
+  return list_pictures(arguments, from_stdin ? read_file("/dev/stdin", kMaxListBytes) : "");
+}
+
+Image load_picture(const std::string& path, std::string& note) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw Error(ErrorKind::kData, strf("there is no picture %s", quoted(path).c_str()), "check the path");
+  VT_REQUIRE(!fs::is_directory(path, ignored), ErrorKind::kData, "no pictures (%s) can be read under %s",
+             kEndings, quoted(path).c_str());
+  DecodeReport report;
+  try {
+    Image image = load_image(path, {}, &report);
+    if (report.exif_orientation > 1)
+      note = strf("%s: EXIF orientation %d ignored, as timm does", shown(path).c_str(),
+                  report.exif_orientation);
+    return image;
+  } catch (const Error& error) {
+    if (is_picture_name(path) || !begins_as_text(path)) throw;
+    Error better(error.kind(), error.message(), "if it lists pictures, one path a line: @" + shown(path));
+    throw better.at(shown(path));
+  }
 }
 
 LoadedBatch load_batch(const std::vector<std::string>& paths, size_t first, size_t count,
                        const PreprocessConfig& config, size_t picture_elems, ThreadPool& pool) {
   std::vector<std::vector<float>> inputs(count);
   std::vector<std::optional<Error>> errors(count);
+  std::vector<std::string> notes(count);
   pool.run(static_cast<int64_t>(count), [&](int64_t task, int) {
     const auto i = static_cast<size_t>(task);
     try {
       inputs[i].resize(picture_elems);
-      preprocess(load_image(paths[first + i]), config, inputs[i]);
+      preprocess(load_picture(paths[first + i], notes[i]), config, inputs[i]);
     } catch (const Error& error) {
       errors[i] = error;
     }
   });
   LoadedBatch batch;
   for (size_t i = 0; i < count; ++i) {
+    if (!notes[i].empty()) batch.notes.push_back(notes[i]);
     if (errors[i]) {
       batch.failures.emplace_back(first + i, *errors[i]);
       continue;
@@ -85,6 +132,29 @@ LoadedBatch load_batch(const std::vector<std::string>& paths, size_t first, size
     batch.indices.push_back(first + i);
   }
   return batch;
+}
+
+void require_finite(std::span<const float> values, const char* what) {
+  const auto bad = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  if (bad == 0) return;
+  throw Error(
+      ErrorKind::kNumerics,
+      strf("the model gives NaN or infinity: %lld of %zu %s", static_cast<long long>(bad), values.size(), what),
+      "vitrail inspect MODEL --stats shows weights that are not finite");
+}
+
+void FailedPictures::add(const std::string& path, const Error& error) {
+  if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kNumerics) throw error;
+  ++failed_;
+  if (!worst_ || worst_->kind() == ErrorKind::kData) worst_ = error;
+  console_.print_json({{"image", path}, {"error", error.message()}});
+  if (total_ > 1) console_.complain(format_error(error, false, false));
+}
+
+void FailedPictures::throw_if_any() const {
+  if (!worst_) return;
+  if (total_ == 1) throw *worst_;
+  throw Error(worst_->kind(), strf("%zu of %zu pictures failed", failed_, total_));
 }
 
 }  // namespace vitrail::cli

@@ -3,30 +3,61 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/preprocess_config.h"
 #include "base/thread_pool.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "data/image.h"
 
 namespace vitrail::cli {
 
-// Files as they are, folders as every picture below them by byte order of the path, "-" as the list read
-// from `list_text` (one path a line). Throws Error(kData) when a name does not exist or nothing is left.
+// Files as they are, folders as every picture below them by byte order of the path, "@FILE" as the paths in
+// FILE and "-" as those in `list_text`, one a line. A name that does not exist or a folder without pictures
+// stays in the list: reading it is that picture's error. Throws Error(kData) when nothing is left.
 std::vector<std::string> list_pictures(const std::vector<std::string>& arguments,
                                        const std::string& list_text);
+// The same for a command's arguments; "-" reads stdin.
+std::vector<std::string> given_pictures(const Options& options);
 
 // Whether its ending is one of jpg, jpeg, png, webp.
 bool is_picture_name(const std::string& path);
+
+// load_image with errors in terms of the command line: a path that is none, a list taken for a picture. What
+// was seen and left as it is (EXIF orientation) is told in `note`, empty when there is nothing.
+Image load_picture(const std::string& path, std::string& note);
 
 struct LoadedBatch {
   std::vector<float> pixels;    // of the pictures that could be read, one after the other
   std::vector<size_t> indices;  // which of `paths` they are
   std::vector<std::pair<size_t, Error>> failures;
+  std::vector<std::string> notes;  // what was seen and left as it is, for -v
 };
 // Decodes and preprocesses in parallel; a picture that cannot be read is a failure, not an exception.
 LoadedBatch load_batch(const std::vector<std::string>& paths, size_t first, size_t count,
                        const PreprocessConfig& config, size_t picture_elems, ThreadPool& pool);
+
+// Error(kNumerics) when a model's numbers hold NaN or infinity; `what` names them ("logits").
+void require_finite(std::span<const float> values, const char* what);
+
+// Pictures that failed while the others go on. Each gets its JSON line and its text once; the end of the
+// command is the error of the only picture, or the count of those that failed.
+class FailedPictures {
+ public:
+  FailedPictures(Console& console, size_t total) : console_(console), total_(total) {}
+
+  // Errors of the picture or of what the model made of it; any other kind is thrown on.
+  void add(const std::string& path, const Error& error);
+  void throw_if_any() const;
+
+ private:
+  Console& console_;
+  size_t total_, failed_ = 0;
+  std::optional<Error> worst_;
+};
 
 }  // namespace vitrail::cli

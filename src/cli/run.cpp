@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/text.h"
@@ -136,33 +135,21 @@ bool asks_for(const char* flag, std::span<const std::string> arguments) {
   return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
 }
 
-int show(const Error& error, ConsoleSettings settings, std::span<const std::string> arguments) {
-  // Parsing may have failed before it knew: the words themselves decide.
-  settings.json |= asks_for("--json", arguments);
-  settings.quiet = false;
-  Console console(settings);
-  console.say(format_error(error, settings.colour && settings.err_terminal, asks_for("--debug", arguments)));
-  if (settings.json)
-    console.say(error_json(error).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+int show(const Error& error, const ConsoleSettings& settings, std::span<const std::string> arguments) {
+  Console(settings).complain(
+      format_error(error, settings.colour && settings.err_terminal, asks_for("--debug", arguments)));
   return exit_code(error.kind());
 }
 }  // namespace
 
 std::string format_error(const Error& error, bool colour, bool debug) {
   std::string text = (colour ? "\033[1;31merror:\033[0m " : "error: ") + indented(error.message(), "    ");
-  for (const std::string& place : error.context()) text += "\n  at: " + indented(place, "    ");
+  const std::vector<std::string>& places = error.context();
+  for (size_t i = 0; i < places.size(); ++i)
+    if (i == 0 || places[i] != places[i - 1]) text += "\n  at: " + indented(places[i], "    ");
   if (!error.hint().empty()) text += "\n  try: " + indented(error.hint(), "    ");
   if (debug) text += strf("\n  kind: %s, exit code %d", to_string(error.kind()), exit_code(error.kind()));
   return text;
-}
-
-nlohmann::ordered_json error_json(const Error& error) {
-  return {{"error",
-           {{"kind", to_string(error.kind())},
-            {"exit_code", exit_code(error.kind())},
-            {"message", error.message()},
-            {"at", error.context()},
-            {"try", error.hint()}}}};
 }
 
 int run(std::span<const std::string> arguments) {

@@ -1,7 +1,6 @@
 // From argv to exit code: finds the command, parses its options, runs it, shows what went wrong.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
@@ -12,8 +11,7 @@ namespace vitrail::cli {
 // `arguments` are those after the program's name. Never throws; the result is the exit code.
 int run(std::span<const std::string> arguments);
 
-// One screen: what, where, what to try.
+// One screen: what, where (the same place named twice is one), what to try.
 std::string format_error(const Error& error, bool colour, bool debug);
-nlohmann::ordered_json error_json(const Error& error);
 
 }  // namespace vitrail::cli
