@@ -65,24 +65,68 @@ Comparison compare(const OpenedModel& before, const OpenedModel& after, DType st
   return result;
 }
 
-void refuse_overwriting(const std::string& source, const std::string& target, bool force) {
+struct Ending {
+  Dialect dialect;
+  const char* text;  // empty: a folder
+};
+// The first with an ending is the one that ending stands for.
+constexpr Ending kEndings[] = {{Dialect::kGoogle, ".npz"},
+                               {Dialect::kTimm, ".safetensors"},
+                               {Dialect::kTorchvision, ".safetensors"},
+                               {Dialect::kHf, ""}};
+constexpr const char* kOtherFiles[] = {".pth", ".pt", ".bin", ".onnx", ".h5", ".msgpack"};
+
+// "" for a folder: an ending that is no weight file's belongs to its name ("vit-b.v2").
+std::string ending_of(const std::string& target) {
+  const std::string ending = std::filesystem::path(target).extension().string();
+  for (const char* other : kOtherFiles)
+    if (ending == other)
+      throw Error(ErrorKind::kUsage, strf("%s: %s files are not written", target.c_str(), other),
+                  "OUT as .safetensors (timm, torchvision), as .npz (google), or as a folder (hf)");
+  for (const Ending& row : kEndings)
+    if (ending == row.text) return ending;
+  return "";
+}
+
+// The dialect OUT's ending stands for, or the one asked for when the ending allows it.
+Dialect choose_dialect(const std::string& asked, const std::string& target) {
+  const std::string ending = ending_of(target);
+  for (const Ending& row : kEndings) {
+    if (asked.empty() ? ending != row.text : asked != enum_name(row.dialect)) continue;
+    if (ending == row.text) return row.dialect;
+    const std::string wanted = *row.text ? strf("a file named *%s", row.text) : "a folder";
+    throw Error(
+        ErrorKind::kUsage,
+        strf("--to %s writes %s, but OUT is %s", asked.c_str(), wanted.c_str(), target.c_str()),
+        *row.text ? strf("name it %s%s", std::filesystem::path(target).replace_extension().c_str(), row.text)
+                  : strf("OUT without %s, or leave out --to", ending.c_str()));
+  }
+  throw Error(ErrorKind::kInternal, "a dialect has no ending");
+}
+
+void refuse_itself(const std::string& source, const std::string& target) {
   std::error_code ignored;
   if (std::filesystem::equivalent(source, target, ignored))
     throw Error(ErrorKind::kUsage, "IN and OUT are the same", "give OUT another name");
-  const bool empty_folder =
-      std::filesystem::is_directory(target, ignored) && std::filesystem::is_empty(target, ignored);
-  if (force || empty_folder || !std::filesystem::exists(target, ignored)) return;
-  throw Error(ErrorKind::kWrite, strf("%s already exists", target.c_str()), "--force replaces it");
 }
 
 std::string verdict(const Comparison& c, DType storage) {
   if (c.max_difference == 0) return "every number is the same";
-  return strf("largest difference %.3g (%s), as storing in %s explains", c.max_difference, c.worst.c_str(),
-              to_string(storage));
+  const std::string largest = strf("largest difference %.3g (%s)", c.max_difference, c.worst.c_str());
+  if (c.beyond == 0) return largest + ", as storing in " + to_string(storage) + " explains";
+  return largest + strf("; %s differ by more than storing in %s explains", format_integer(c.beyond).c_str(),
+                        to_string(storage));
+}
+
+// What readers of the new file should know.
+std::vector<std::string> remarks(const WriteOptions& write) {
+  if (write.dialect == Dialect::kGoogle && write.storage == DType::kBF16)
+    return {"numpy has no bf16: it reads the arrays as raw two-byte values (|V2), to be viewed as bfloat16"};
+  return {};
 }
 
 void report(const OpenedModel& before, const OpenedModel& after, const Comparison& c, DType storage,
-            const std::vector<std::string>& lost, Console& console) {
+            const std::vector<std::string>& lost, const std::vector<std::string>& notes, Console& console) {
   const ModelCard& card = after.card();
   console.print_json({{"in", before.card().path},
                       {"out", card.path},
@@ -94,6 +138,7 @@ void report(const OpenedModel& before, const OpenedModel& after, const Compariso
                       {"max_difference", c.max_difference},
                       {"kept", lost.empty()},
                       {"changed", lost},
+                      {"notes", notes},
                       {"model", card_json(card)}});
   std::vector<std::pair<std::string, std::string>> pairs = {
       {"from", before.card().path + " (" + enum_name(before.card().dialect) + ")"},
@@ -105,20 +150,23 @@ void report(const OpenedModel& before, const OpenedModel& after, const Compariso
       {"reopened",
        strf("%s parameters compared: %s", format_integer(c.elems).c_str(), verdict(c, storage).c_str())}};
   for (size_t i = 0; i < lost.size(); ++i) pairs.emplace_back(i == 0 ? "changed" : "", lost[i]);
+  for (const std::string& note : notes) pairs.emplace_back("note", note);
   console.print(format_pairs(pairs));
 }
 
 void run_convert(const Options& options, Console& console) {
   const std::string source = find_model(options.positional(0), model_places());
   const std::string& target = options.positional(1);
-  refuse_overwriting(source, target, options.flag("force"));
+  const Dialect dialect = choose_dialect(options.text("to"), target);
+  refuse_itself(source, target);
   const OpenOptions open{.arch = options.text("arch")};
   const std::unique_ptr<OpenedModel> before = open_model(source, open);
   for (const std::string& note : before->card().notes) console.detail(note);
+  for (const std::string& line : before->card().warnings) console.say("warning: " + line);
 
   WriteOptions write;
   write.overwrite = options.flag("force");
-  write.dialect = *enum_from_name<Dialect>(options.text("to"));
+  write.dialect = dialect;
   write.storage = options.text("dtype") == "same" ? usual_storage(before->source())
                                                   : parse_dtype(options.text("dtype")).value_or(DType::kF32);
   {
@@ -132,7 +180,7 @@ void run_convert(const Options& options, Console& console) {
   const std::unique_ptr<OpenedModel> after = open_model(target);
   const Comparison comparison = compare(*before, *after, write.storage, console);
   const std::vector<std::string> lost = card_differences(before->card(), after->card());
-  report(*before, *after, comparison, write.storage, lost, console);
+  report(*before, *after, comparison, write.storage, lost, remarks(write), console);
   if (comparison.beyond > 0)
     throw Error(
         ErrorKind::kCheck,
@@ -146,17 +194,15 @@ Command convert_command() {
   return {
       {.name = "convert",
        .summary = "writes a model in another dialect: Hugging Face, timm, torchvision or google npz",
-       .examples = {{"convert vit.npz vit_folder --to hf",
-                     "a google checkpoint becomes a Hugging Face folder"},
-                    {"convert deit_tiny_patch16_224 deit.safetensors --to timm --dtype f16",
+       .examples = {{"convert vit.npz vit_folder", "a google checkpoint becomes a Hugging Face folder"},
+                    {"convert deit_tiny_patch16_224 deit.safetensors --dtype f16",
                      "one file under timm's names, half the size"},
-                    {"convert model.pth out.safetensors --to timm --arch deit_tiny_patch16_224",
+                    {"convert model.pth out.safetensors --arch deit_tiny_patch16_224",
                      "a bare file that could be several architectures needs the name"}},
        .options =
            {{.name = "to",
-             .help = "the dialect to write",
+             .help = "the dialect to write; left out, .npz is google, .safetensors timm, a folder hf",
              .metavar = "DIALECT",
-             .fallback = "hf",
              .choices = {"hf", "timm", "torchvision", "google"}},
             {.name = "dtype",
              .help = "how numbers are stored",
@@ -168,7 +214,8 @@ Command convert_command() {
              .metavar = "NAME"},
             {.name = "force", .help = "replace OUT if it exists", .kind = ValueKind::kFlag, .letter = 'f'}},
        .positionals = {{"IN", "a model: folder, file or bundled name", 1, 1},
-                       {"OUT", "a folder for hf, else a file", 1, 1}}},
+                       {"OUT", "a folder for hf, *.safetensors for timm and torchvision, *.npz for google", 1,
+                        1}}},
       run_convert};
 }
 

@@ -97,11 +97,10 @@ std::string machine_text(const Report& report) {
 std::string library_text(const Report& report) {
   Table table({{"library"}, {"version"}, {"for"}, {"where"}});
   for (const LibraryInfo& library : report.libraries)
-    table.row({library.name,
-               library.found    ? library.version
-               : library.needed ? "not found"
-                                : "not used",
-               library.purpose, library.path});
+    table.row({library.name, library.found ? library.version : "not found", library.purpose,
+               library.found    ? library.path
+               : library.needed ? ""
+                                : "optional: apt install " + library.package});
   return table.text(2);
 }
 
@@ -135,6 +134,7 @@ ordered_json as_json(const Report& report) {
   for (const LibraryInfo& library : report.libraries)
     json["libraries"].push_back({{"name", library.name},
                                  {"found", library.found},
+                                 {"needed", library.needed},
                                  {"version", library.version},
                                  {"for", library.purpose},
                                  {"package", library.package}});

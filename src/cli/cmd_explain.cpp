@@ -1,6 +1,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -11,8 +12,9 @@
 #include "cli/overlay.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
+#include "cli/shown.h"
+#include "cli/stop.h"
 #include "cli/top_classes.h"
-#include "data/decode.h"
 #include "data/encode.h"
 #include "data/preprocess.h"
 
@@ -47,8 +49,26 @@ int64_t tiles_per_row(size_t tiles) {
   return std::clamp<int64_t>(std::lround(std::sqrt(1.5 * static_cast<double>(tiles))), 3, 6);
 }
 
+// A folder a picture: its name without the ending, numbered where several pictures share it.
+std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const fs::path& out,
+                                  Console& console) {
+  if (paths.size() == 1) return {out};
+  std::vector<fs::path> folders;
+  std::set<std::string> taken;
+  for (const std::string& path : paths) {
+    const std::string stem = fs::path(path).stem().string();
+    std::string name = stem;
+    for (int i = 2; !taken.insert(name).second; ++i) name = stem + "-" + std::to_string(i);
+    folders.push_back(out / name);
+    if (name != stem)
+      console.say(strf("%s goes to %s: another picture is named %s", shown(path).c_str(),
+                       folders.back().c_str(), shown(stem).c_str()));
+  }
+  return folders;
+}
+
 struct NamedMap {
-  std::string name;
+  std::string name, label;  // of the file, on the sheet
   PatchMap map;
 };
 
@@ -61,44 +81,60 @@ class Explainer {
     VT_REQUIRE(layer_ < card_.config.depth, ErrorKind::kUsage,
                "--layer is %lld, but the model has blocks 0 to %lld", static_cast<long long>(layer_),
                static_cast<long long>(card_.config.depth - 1));
+    VT_REQUIRE(one_block() || !options.given("layer"), ErrorKind::kUsage,
+               "--method rollout goes through all blocks: it takes no --layer");
     EngineOptions engine = read_engine_options(options);
     engine.batch = 1;
     engine.attention = true;
+    if (!wants("rollout")) engine.attention_block = layer_;
     engine.probabilities = card_.config.classes > 0;
     engine_ = std::make_unique<Engine>(*model, engine);
     console.detail("running on " + device_text(engine_->plan()));
   }
 
+  const Engine& engine() const { return *engine_; }
+
   void explain(const std::string& path, const fs::path& folder) {
-    const Image picture = load_image(path);
+    std::string note;
+    const Image picture = load_picture(path, note);
+    if (!note.empty()) console_.detail(note);
     std::vector<float> input(engine_->picture_elems());
     preprocess(picture, card_.preprocess, input);
     engine_->run(input, 1);
-    const std::vector<NamedMap> maps = make_maps();
+    const std::vector<NamedMap> maps = with_context(path, [&] {
+      if (engine_->has_output("logits")) require_finite(engine_->output("logits"), "logits");
+      return make_maps();
+    });
     const std::vector<std::string> files = draw(picture, maps, folder);
     report(path, maps, files, folder);
   }
 
  private:
   std::vector<float> weights(int64_t block) const {
-    return engine_->output("blocks." + std::to_string(block) + ".attention");
+    std::vector<float> values = engine_->output("blocks." + std::to_string(block) + ".attention");
+    require_finite(values, "attention weights");
+    return values;
   }
 
   bool wants(const char* method) const { return method_ == "all" || method_ == method; }
+  bool one_block() const { return wants("mean") || wants("heads"); }
 
   std::vector<NamedMap> make_maps() const {
     const VitConfig& config = card_.config;
     std::vector<NamedMap> maps;
-    const std::vector<float> chosen = weights(layer_);
-    if (wants("mean")) maps.push_back({"mean", mean_map(chosen, config)});
+    const std::vector<float> chosen = one_block() ? weights(layer_) : std::vector<float>();
+    const std::string block = strf("block %lld ", static_cast<long long>(layer_));
+    if (wants("mean")) maps.push_back({"mean", block + "mean", mean_map(chosen, config)});
     if (wants("rollout")) {
       std::vector<std::vector<float>> layers;
       for (int64_t i = 0; i < config.depth; ++i) layers.push_back(weights(i));
-      maps.push_back({"rollout", rollout_map(layers, config)});
+      maps.push_back({"rollout", "rollout", rollout_map(layers, config)});
     }
-    if (wants("heads"))
-      for (int64_t head = 0; head < config.heads; ++head)
-        maps.push_back({strf("head-%02lld", static_cast<long long>(head)), head_map(chosen, config, head)});
+    for (int64_t head = 0; wants("heads") && head < config.heads; ++head) {
+      const auto shown_head = static_cast<long long>(head);
+      maps.push_back({strf("head-%02lld", shown_head), block + strf("head %lld", shown_head),
+                      head_map(chosen, config, head)});
+    }
     return maps;
   }
 
@@ -110,22 +146,41 @@ class Explainer {
                error.message().c_str());
     const Image crop = as_rgb(crop_for_display(picture, enlarged(card_.preprocess)));
     std::vector<std::string> files;
-    std::vector<Image> tiles = {crop};
+    std::vector<Tile> tiles = {{"picture", crop}};
     for (const NamedMap& one : maps) {
-      tiles.push_back(
-          heat_overlay(crop, stretched(one.map), card_.config.grid_height(), card_.config.grid_width()));
+      tiles.push_back({one.label, heat_overlay(crop, stretched(one.map), card_.config.grid_height(),
+                                               card_.config.grid_width())});
       files.push_back((folder / (one.name + ".png")).string());
-      write_png(files.back(), tiles.back());
+      write_png(files.back(), tiles.back().image);
     }
     files.push_back((folder / "sheet.png").string());
     write_png(files.back(), contact_sheet(tiles, tiles_per_row(tiles.size())));
     return files;
   }
 
+  // What the maps were made with, every default spelled out.
+  ordered_json settings() const {
+    const ordered_json card = card_json(card_);
+    ordered_json json = {{"method", method_}};
+    if (one_block()) json["layer"] = layer_;
+    json["model"] = card["config"];
+    json["preprocess"] = card["preprocess"];
+    json["device"] = device_text(engine_->plan());
+    return json;
+  }
+
+  std::string maps_text(size_t count) const {
+    if (!one_block()) return "overlay of the rollout";
+    const size_t own = count - (wants("rollout") ? 1 : 0);
+    return strf("%zu overlay%s of block %lld%s", own, own == 1 ? "" : "s", static_cast<long long>(layer_),
+                own < count ? " and the rollout" : "");
+  }
+
   void report(const std::string& path, const std::vector<NamedMap>& maps,
               const std::vector<std::string>& files, const fs::path& folder) {
-    ordered_json json = {{"image", path}, {"model", card_.path}, {"layer", layer_}};
-    console_.print(console_.bold(path) + "\n");
+    ordered_json json = {{"image", path}, {"model", card_.path}};
+    if (one_block()) json["layer"] = layer_;
+    console_.print(console_.bold(shown(path)) + "\n");
     if (engine_->has_output("probs")) {
       const std::vector<TopClass> top = top_classes(engine_->output("probs"), card_.labels, 3);
       json["top"] = top_classes_json(top);
@@ -135,9 +190,9 @@ class Explainer {
     for (size_t i = 0; i < maps.size(); ++i)
       json["maps"].push_back({{"name", maps[i].name}, {"file", files[i]}, {"spread", evenness(maps[i].map)}});
     json["sheet"] = files.back();
-    console_.print(strf("  %zu overlays of block %lld and %s\n", maps.size(), static_cast<long long>(layer_),
-                        files.back().c_str()));
+    console_.print("  " + maps_text(maps.size()) + ": " + shown(files.back()) + "\n");
     console_.print_json(json);
+    json["settings"] = settings();
     write_file((folder / "explain.json").string(),
                json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   }
@@ -150,16 +205,25 @@ class Explainer {
 };
 
 void run_explain(const Options& options, Console& console) {
-  const std::vector<std::string> paths = list_pictures(options.positionals(), "");
+  const std::vector<std::string> paths = given_pictures(options);
+  const std::vector<fs::path> folders = folders_for(paths, options.text("out"), console);
   Explainer explainer(options, console);
+  FailedPictures failed(console, paths.size());
+  const StopWatch stop;
   Progress progress(console, "explain", "images", static_cast<int64_t>(paths.size()));
-  const fs::path out = options.text("out");
-  for (const std::string& path : paths) {
-    // Several pictures get a folder each.
-    explainer.explain(path, paths.size() == 1 ? out : out / fs::path(path).stem());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    stop.check(i, paths.size());
+    try {
+      explainer.explain(paths[i], folders[i]);
+    } catch (const Error& error) {
+      failed.add(paths[i], error);
+    }
     console.flush();
     progress.advance(1);
   }
+  progress.finish();
+  failed.throw_if_any();
+  say_checked(options, explainer.engine(), console);
 }
 }  // namespace
 
@@ -168,7 +232,7 @@ Command explain_command() {
   std::erase_if(engine, [](const OptionSpec& spec) { return spec.name == "batch"; });
   const std::vector<OptionSpec> own = {
       {.name = "out",
-       .help = "folder for the overlays",
+       .help = "folder for the overlays; several pictures get one each below it",
        .metavar = "DIR",
        .letter = 'o',
        .fallback = "explain-out"},
@@ -186,9 +250,10 @@ Command explain_command() {
            .summary = "where the model looks: attention per head, their mean, rollout, as overlays",
            .examples = {{"explain cat.jpg --out cat", "a sheet and one PNG a map in the folder cat"},
                         {"explain -m vit_folder cat.jpg --method rollout", "through all layers at once"},
-                        {"explain cat.jpg --layer 3 --method heads", "the heads of an early block"}},
+                        {"explain cat.jpg --layer 3 --method heads", "the heads of an early block"},
+                        {"explain photos/ --out seen", "every picture of a folder, a folder each"}},
            .options = model_options() + own + engine,
-           .positionals = {{"IMAGE...", "JPEG, PNG or WebP files, or folders of them", 1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", kPicturesHelp, 1, SIZE_MAX}}},
           run_explain};
 }
 

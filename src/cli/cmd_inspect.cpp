@@ -13,6 +13,7 @@
 #include "cli/shown.h"
 #include "cli/tensor_stats.h"
 #include "io/model_files.h"
+#include "models/zoo.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -32,9 +33,41 @@ struct Report {
   std::string path, format;
   std::map<std::string, std::string> metadata;
   std::vector<Row> rows;
+  size_t stored = 0;  // tensors, before the filter
   int64_t elems = 0, not_finite = 0;
   uint64_t bytes = 0;
 };
+
+std::string input_text(const VitConfig& c) {
+  return strf("%lld x %lld", static_cast<long long>(c.image_height), static_cast<long long>(c.image_width));
+}
+
+// The names --arch and --model take.
+void list_architectures(Console& console) {
+  ordered_json json = ordered_json::array();
+  Table table({{"architecture"},
+               {"parameters", Align::kRight},
+               {"GMACs", Align::kRight},
+               {"input"},
+               {"pooled by"},
+               {"GELU"},
+               {"pictures"}});
+  for (const auto& [config, preprocess] : zoo()) {
+    const double gmacs = static_cast<double>(count_macs(config)) / 1e9;
+    json.push_back({{"name", config.arch},
+                    {"params", count_params(config)},
+                    {"macs", count_macs(config)},
+                    {"image_height", config.image_height},
+                    {"image_width", config.image_width},
+                    {"pool", enum_name(config.pool)},
+                    {"gelu", enum_name(config.gelu)},
+                    {"pictures", preprocess_text(preprocess)}});
+    table.row({config.arch, format_integer(count_params(config)), strf("%.2f", gmacs), input_text(config),
+               enum_name(config.pool), enum_name(config.gelu), preprocess_text(preprocess)});
+  }
+  console.print_json(json);
+  console.print(table.text());
+}
 
 std::vector<Row> read_rows(const TensorSource& source, const Options& options, Console& console) {
   const bool stats = options.flag("stats");
@@ -69,6 +102,7 @@ Report make_report(const Options& options, Console& console) {
     report.not_a_model = error.what();
   }
   report.format = source->format();
+  report.stored = source->tensors().size();
   report.metadata = source->metadata();
   report.rows = read_rows(*source, options, console);
   for (const Row& row : report.rows) {
@@ -101,8 +135,8 @@ std::string tensor_table(const Report& report, bool stats) {
     table.row(cells);
   }
   table.rule();
-  table.row({strf("%zu tensors", report.rows.size()), "", format_integer(report.elems) + " numbers",
-             format_bytes(report.bytes)});
+  table.row({format_count(static_cast<int64_t>(report.rows.size()), "tensor"), "",
+             format_count(report.elems, "number"), format_bytes(report.bytes)});
   return table.text();
 }
 
@@ -128,6 +162,10 @@ ordered_json as_json(const Report& report) {
 }
 
 void run_inspect(const Options& options, Console& console) {
+  if (options.flag("architectures")) return list_architectures(console);
+  if (options.positionals().empty())
+    throw Error(ErrorKind::kUsage, "vitrail inspect needs FILE",
+                "a weight file, a model folder or a bundled model's name");
   const Report report = make_report(options, console);
   console.print_json(as_json(report));
   console.print(console.bold(report.path) + " (" + report.format + ")\n");
@@ -136,8 +174,15 @@ void run_inspect(const Options& options, Console& console) {
   for (const auto& [key, value] : report.metadata)
     console.print("  metadata " + shown(key) + ": " + quoted(value) + "\n");
   if (!options.flag("summary")) console.print("\n" + tensor_table(report, options.flag("stats")));
+  if (report.card)
+    for (const std::string& line : report.card->warnings) console.say("warning: " + line);
+  if (options.given("filter") && report.rows.empty())
+    console.say(strf("warning: none of the %s has a name that matches %s",
+                     format_count(static_cast<int64_t>(report.stored), "tensor").c_str(),
+                     quoted(options.text("filter")).c_str()));
   if (report.not_finite > 0)
-    console.say(strf("warning: %s numbers are NaN or infinite", format_integer(report.not_finite).c_str()));
+    console.say(strf("warning: of the numbers, %s NaN or infinite",
+                     report.not_finite == 1 ? "1 is" : (format_integer(report.not_finite) + " are").c_str()));
 }
 }  // namespace
 
@@ -149,16 +194,18 @@ Command inspect_command() {
                      "the bundled model: architecture, numerics, every tensor"},
                     {"inspect model.safetensors --stats", "also min, max, mean, and a search for NaN"},
                     {"inspect weights.npz --filter '*attn*'", "only tensors whose name matches"},
-                    {"inspect checkpoint.pth --json", "one JSON object; nothing in the file is executed"}},
+                    {"inspect checkpoint.pth --json", "one JSON object; nothing in the file is executed"},
+                    {"inspect --architectures", "every name that --arch and --model take"}},
        .options =
            {{.name = "stats", .help = "read every tensor: min, max, mean, NaN", .kind = ValueKind::kFlag},
             {.name = "summary", .help = "leave out the tensor table", .kind = ValueKind::kFlag},
             {.name = "filter", .help = "only tensors whose name matches (* and ?)", .metavar = "PATTERN"},
             {.name = "arch",
              .help = "timm's name of the architecture, when the file leaves a choice",
-             .metavar = "NAME"}},
+             .metavar = "NAME"},
+            {.name = "architectures", .help = "list the known ones instead", .kind = ValueKind::kFlag}},
        .positionals = {{"FILE", "safetensors, npz, pth or bin file, model folder, or a bundled model's name",
-                        1, 1}}},
+                        0, 1}}},
       run_inspect};
 }
 

@@ -5,6 +5,7 @@
 #include "cli/machine.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
+#include "cli/profile_report.h"
 #include "passes/fuse.h"
 #include "passes/schedule.h"
 #include "telemetry/format.h"
@@ -16,15 +17,23 @@ namespace {
 using nlohmann::ordered_json;
 constexpr int64_t kLargestBatch = 65536;
 
+// What inference may need; these rows are shown even when they are empty.
+bool may_occur(Category category) {
+  return category == Category::kParameters || category == Category::kTransient ||
+         category == Category::kScratch || category == Category::kStaging;
+}
+
 // Rows of the memory table: they add up to the peak.
 std::vector<std::pair<std::string, size_t>> memory_rows(const MemoryPlan& memory) {
   std::vector<std::pair<std::string, size_t>> rows;
-  for (size_t i = 0; i < kCategoryCount; ++i)
-    if (memory.by_category[i] > 0)
-      rows.emplace_back(to_string(static_cast<Category>(i)), memory.by_category[i]);
   size_t listed = 0;
-  for (const auto& [name, bytes] : rows) listed += bytes;
-  if (memory.peak_bytes() > listed) rows.emplace_back("alignment and gaps", memory.peak_bytes() - listed);
+  for (size_t i = 0; i < kCategoryCount; ++i) {
+    const auto category = static_cast<Category>(i);
+    if (memory.by_category[i] == 0 && !may_occur(category)) continue;
+    rows.emplace_back(to_string(category), memory.by_category[i]);
+    listed += memory.by_category[i];
+  }
+  rows.emplace_back("alignment and gaps", memory.peak_bytes() - std::min(listed, memory.peak_bytes()));
   return rows;
 }
 
@@ -67,14 +76,16 @@ std::string dump(const VitConfig& config, const EngineOptions& options, const st
 void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, size_t available, int64_t fits,
             Console& console) {
   const MemoryPlan& memory = plan.memory;
-  const auto macs = static_cast<double>(count_macs(config));
+  const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
+  const auto pictures = static_cast<double>(batch);
   ordered_json json = {{"model", config.arch},
                        {"batch", batch},
                        {"device", device_text(plan)},
                        {"params", count_params(config)},
                        {"macs", count_macs(config)},
-                       {"flops", plan.program.cost().flops},
-                       {"nodes", plan.program.nodes.size()}};
+                       {"flops", flops},
+                       {"nodes", plan.program.nodes.size()},
+                       {"declined", declined_lines(plan)}};
   for (const auto& [name, bytes] : memory_rows(memory)) json["memory"][name] = bytes;
   json["memory"]["peak"] = memory.peak_bytes();
   json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
@@ -87,14 +98,17 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, s
                       static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
                       static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
        {"parameters", format_integer(count_params(config))},
-       {"MACs", strf("%s a picture, %s in all", format_si(macs).c_str(),
-                     format_si(macs * static_cast<double>(batch)).c_str())},
+       {"MACs", strf("%s a picture, %s in all (products of matrices)", format_si(macs).c_str(),
+                     format_si(macs * pictures).c_str())},
+       {"FLOPs", strf("%s a picture, %s in all (every operation)", format_si(flops / pictures).c_str(),
+                      format_si(flops).c_str())},
        {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
-       {"lower bound",
-        format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) + ", whatever the layout"},
+       {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
+                              ": most bytes alive at once, whatever the layout"},
        {"fits", strf("%s available; largest batch %s", format_bytes(available).c_str(),
                      format_integer(fits).c_str())}}));
   console.print("\n" + memory_table(memory));
+  for (const std::string& line : declined_lines(plan)) console.detail(line);
 }
 
 void run_plan(const Options& options, Console& console) {
@@ -126,7 +140,8 @@ Command plan_command() {
                         {"plan --model vit_base_patch16_224 --image 384", "another input size"},
                         {"plan --model vit_small_patch16_224 --set model.depth=24",
                          "a variation of an architecture"},
-                        {"plan --dump-after fuse", "the program itself, one line a node"}},
+                        {"plan --dump-after fuse", "the program itself, one line a node"},
+                        {"plan -v", "also why faster kernels declined, where any did"}},
            .options = architecture_options() + own + engine_options(1)},
           run_plan};
 }

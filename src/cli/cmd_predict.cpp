@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
-#include "cli/run.h"
 #include "cli/shown.h"
+#include "cli/stop.h"
 #include "cli/top_classes.h"
 #include "telemetry/format.h"
 
@@ -16,21 +16,23 @@ namespace vitrail::cli {
 
 namespace {
 using nlohmann::ordered_json;
-constexpr size_t kMaxListBytes = 64 << 20;
 
 std::string embedding_text(std::span<const float> values) {
   std::string text;
-  for (const float value : values) text += strf(" %.7g", static_cast<double>(value));
+  for (const float value : values)
+    text += strf("%s%.7g", text.empty() ? "" : " ", static_cast<double>(value));
   return text;
 }
 
 class Predictor {
  public:
   Predictor(const Options& options, Console& console, std::vector<std::string> paths)
-      : console_(console),
+      : options_(options),
+        console_(console),
         paths_(std::move(paths)),
         embed_(options.flag("embed")),
-        top_k_(options.integer("top-k")) {
+        top_k_(options.integer("top-k")),
+        failed_(console, paths_.size()) {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
     if (card_.config.classes == 0 && !embed_)
@@ -47,63 +49,74 @@ class Predictor {
   void run() {
     ThreadPool pool(engine_->plan().device.threads);
     const auto batch = static_cast<size_t>(engine_->batch());
+    const StopWatch stop;
     Progress progress(console_, "predict", "images", static_cast<int64_t>(paths_.size()));
     for (size_t first = 0; first < paths_.size(); first += batch) {
+      stop.check(first, paths_.size());
       const size_t count = std::min(batch, paths_.size() - first);
-      const LoadedBatch loaded =
-          load_batch(paths_, first, count, card_.preprocess, engine_->picture_elems(), pool);
-      for (const auto& [index, error] : loaded.failures) fail(index, error);
-      if (!loaded.indices.empty()) show(loaded);
+      show(load_batch(paths_, first, count, card_.preprocess, engine_->picture_elems(), pool), first, count);
       progress.advance(static_cast<int64_t>(count));
     }
     progress.finish();
     console_.detail(strf("%zu pictures in %s", paths_.size(), format_seconds(progress.seconds()).c_str()));
-    if (failed_ > 0)
-      throw Error(ErrorKind::kData, strf("%zu of %zu pictures could not be read", failed_, paths_.size()));
+    failed_.throw_if_any();
+    say_checked(options_, *engine_, console_);
   }
 
  private:
-  // The only picture's error is the command's; among many it is told and the others go on.
-  void fail(size_t index, const Error& error) {
-    if (paths_.size() == 1) throw error;
-    ++failed_;
-    console_.print_json({{"image", paths_[index]}, {"error", error.message()}});
-    console_.say(format_error(error, false, false));
+  // In the order given, pictures that failed among the others.
+  void show(const LoadedBatch& loaded, size_t first, size_t count) {
+    for (const std::string& note : loaded.notes) console_.detail(note);
+    const size_t read = loaded.indices.size();
+    std::vector<float> raw, rows;
+    if (read > 0) {
+      engine_->run(loaded.pixels, static_cast<int64_t>(read));
+      raw = engine_->output(embed_ ? "features" : "logits");
+      rows = embed_ ? raw : engine_->output("probs");
+    }
+    size_t row = 0, failure = 0;
+    for (size_t index = first; index < first + count; ++index) {
+      if (failure < loaded.failures.size() && loaded.failures[failure].first == index) {
+        failed_.add(paths_[index], loaded.failures[failure++].second);
+        continue;
+      }
+      const size_t width = rows.size() / read, at = width * row++;
+      show_checked(paths_[index], std::span(raw).subspan(at, width), std::span(rows).subspan(at, width));
+    }
+    console_.flush();
   }
 
-  void show(const LoadedBatch& loaded) {
-    engine_->run(loaded.pixels, static_cast<int64_t>(loaded.indices.size()));
-    const std::vector<float> rows = engine_->output(embed_ ? "features" : "probs");
-    const size_t width = rows.size() / loaded.indices.size();
-    for (size_t i = 0; i < loaded.indices.size(); ++i)
-      show_one(paths_[loaded.indices[i]], std::span(rows).subspan(i * width, width));
-    console_.flush();
+  void show_checked(const std::string& path, std::span<const float> raw, std::span<const float> row) {
+    try {
+      with_context(shown(path), [&] { require_finite(raw, embed_ ? "features" : "logits"); });
+    } catch (const Error& error) {
+      return failed_.add(path, error);
+    }
+    show_one(path, row);
   }
 
   void show_one(const std::string& path, std::span<const float> row) {
     if (embed_) {
       console_.print_json({{"image", path}, {"embedding", std::vector<float>(row.begin(), row.end())}});
-      return console_.print(shown(path) + embedding_text(row) + "\n");
+      return console_.print(shown(path) + "\t" + embedding_text(row) + "\n");
     }
     const std::vector<TopClass> top = top_classes(row, card_.labels, top_k_);
     console_.print_json({{"image", path}, {"top", top_classes_json(top)}});
     console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
 
+  const Options& options_;
   Console& console_;
   std::vector<std::string> paths_;
   bool embed_;
   int64_t top_k_;
   ModelCard card_;
   std::unique_ptr<Engine> engine_;
-  size_t failed_ = 0;
+  FailedPictures failed_;
 };
 
 void run_predict(const Options& options, Console& console) {
-  const std::vector<std::string>& arguments = options.positionals();
-  const bool from_stdin = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
-  const std::string list = from_stdin ? read_file("/dev/stdin", kMaxListBytes) : "";
-  Predictor(options, console, list_pictures(arguments, list)).run();
+  Predictor(options, console, given_pictures(options)).run();
 }
 }  // namespace
 
@@ -128,10 +141,10 @@ Command predict_command() {
                          "a bare weight file, told what it is"},
                         {"predict photos/ --json | head", "one JSON line a picture"},
                         {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
-                        {"predict - < list.txt", "paths from stdin, one a line"}},
+                        {"predict @list.txt", "paths from a file, one a line"},
+                        {"predict - < list.txt", "paths from stdin"}},
            .options = model_options() + own + engine_options(8),
-           .positionals = {{"IMAGE...", "JPEG, PNG or WebP files, folders of them, or - for a list on stdin",
-                            1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", kPicturesHelp, 1, SIZE_MAX}}},
           run_predict};
 }
 

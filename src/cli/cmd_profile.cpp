@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,15 +17,32 @@ using nlohmann::ordered_json;
 
 ordered_json rows_json(const std::vector<ProfileRow>& rows) {
   ordered_json list = ordered_json::array();
-  for (const ProfileRow& row : rows)
+  for (const ProfileRow& row : rows) {
     list.push_back({{"name", row.name},
                     {"kind", row.kind},
                     {"kernel", row.kernel},
                     {"nodes", row.nodes},
+                    {"layers", row.layers},
                     {"ms", row.seconds * 1e3},
                     {"flops", row.flops},
-                    {"bytes", row.bytes}});
+                    {"bytes", row.bytes},
+                    {"declined", row.declined}});
+    if (row.layers > 0) list.back()["ms_per_layer"] = row.seconds * 1e3 / static_cast<double>(row.layers);
+  }
   return list;
+}
+
+// Empty when threads share all they can.
+std::string parallel_text(const ExecutionPlan& plan) {
+  const std::pair<const char*, bool> kinds[] = {{"heads", plan.device.parallel_heads},
+                                                {"rows", plan.device.parallel_rows},
+                                                {"softmax", plan.device.parallel_softmax}};
+  if (std::all_of(std::begin(kinds), std::end(kinds), [](const auto& kind) { return kind.second; }))
+    return "";
+  std::string on;
+  for (const auto& [name, is_on] : kinds)
+    if (is_on) on += (on.empty() ? "" : " and ") + std::string(name);
+  return on.empty() ? ", nothing in parallel" : ", only " + on + " in parallel";
 }
 
 void run_profile(const Options& options, Console& console) {
@@ -47,11 +65,15 @@ void run_profile(const Options& options, Console& console) {
                       {"peak_gflops", peak},
                       {"parts", rows_json(parts)},
                       {nodes ? "nodes" : "operations", rows_json(rows)}});
-  console.print(strf("%s, batch %lld, on %s: %s a run (median of %zu)\n\n",
+  console.print(strf("%s, batch %lld, on %s%s: %s a run (median of %zu)\n\n",
                      architecture_text(choice.config).c_str(), static_cast<long long>(engine.batch()),
-                     device_text(plan).c_str(), format_seconds(seconds.median).c_str(), seconds.count));
-  console.print(console.bold("By part of the network") + "\n" + profile_table(parts, peak, false) + "\n");
-  console.print(console.bold(nodes ? "By node" : "By operation") + "\n" + profile_table(rows, peak, true));
+                     device_text(plan).c_str(), parallel_text(plan).c_str(),
+                     format_seconds(seconds.median).c_str(), seconds.count));
+  console.print(console.bold("By part of the network") + "\n" +
+                profile_table(parts, peak, ProfileColumns::kParts) + "\n");
+  console.print(console.bold(nodes ? "By node" : "By operation") + "\n" +
+                profile_table(rows, peak, ProfileColumns::kKernels));
+  for (const std::string& line : declined_lines(plan)) console.detail(line);
   if (!options.flag("no-fuse"))
     console.say("layer norms and residuals run inside attention and MLP; --no-fuse shows them apart");
 }
@@ -67,9 +89,12 @@ Command profile_command() {
            .summary = "where the time goes: per operation time, FLOPs, rate, share of peak",
            .examples = {{"profile -m vit_base_patch16_224",
                          "embeddings, attention, MLP, and every operation below"},
-                        {"profile --no-fuse", "layer norms and residuals in rows of their own"},
+                        {"profile -m vit_base_patch16_224 --no-fuse",
+                         "the classic table of times in one layer: embeddings, layer norm, attention, "
+                         "residual, layer norm, MLP, residual, each in a row, under \"per layer\""},
                         {"profile --by node --json", "every node of the program for scripts"},
-                        {"profile --parallel rows --threads 2", "what one kind of parallelism gives"}},
+                        {"profile --parallel rows --threads 2", "what one kind of parallelism gives"},
+                        {"profile -v", "also why faster kernels declined, where any did"}},
            .options = architecture_options() + own + timing_options() + engine_options(1)},
           run_profile};
 }

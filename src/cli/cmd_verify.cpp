@@ -34,7 +34,7 @@ std::vector<float> picture_of(const Options& options, const ModelCard& card) {
   return input;
 }
 
-Trace trace(const Options& options, size_t which, const std::vector<float>* input) {
+Trace trace(const Options& options, size_t which, const std::vector<float>* input, Console& console) {
   const std::unique_ptr<OpenedModel> model =
       open_model(find_model(options.positional(which), model_places()), read_open_options(options));
   EngineOptions how = read_engine_options(options);
@@ -49,6 +49,7 @@ Trace trace(const Options& options, size_t which, const std::vector<float>* inpu
   for (const char* name : {"tokens", "features", "logits"}) names.emplace_back(name);
   for (const std::string& name : names)
     if (engine.has_output(name)) result.layers.emplace_back(name, engine.output(name));
+  say_checked(options, engine, console);
   return result;
 }
 
@@ -98,8 +99,8 @@ std::string layer_table(const std::vector<LayerDifference>& layers, double toler
 
 void run_verify(const Options& options, Console& console) {
   const double tolerance = options.number("tolerance");
-  const Trace a = trace(options, 0, nullptr);
-  const Trace b = trace(options, 1, options.flag("same-input") ? &a.layers[0].second : nullptr);
+  const Trace a = trace(options, 0, nullptr, console);
+  const Trace b = trace(options, 1, options.flag("same-input") ? &a.layers[0].second : nullptr, console);
   refuse_other_shapes(a.card.config, b.card.config);
   const std::vector<std::string> facts = card_differences(a.card, b.card);
   std::vector<LayerDifference> layers;
@@ -108,20 +109,24 @@ void run_verify(const Options& options, Console& console) {
     layers.push_back(difference_of(a.layers[i].first, a.layers[i].second, b.layers[i].second));
     if (first.empty() && layers.back().relative > tolerance) first = layers.back().name;
   }
-  ordered_json json = {
-      {"a", a.card.path}, {"b", b.card.path}, {"same", first.empty()}, {"tolerance", tolerance}};
+  const std::string verdict = first.empty() ? "A and B compute the same"
+                                            : strf("A and B differ from %s on, by more than %g of its values",
+                                                   first.c_str(), tolerance);
+  ordered_json json = {{"a", a.card.path},
+                       {"b", b.card.path},
+                       {"same", first.empty()},
+                       {"verdict", verdict},
+                       {"tolerance", tolerance}};
   json["first"] = first.empty() ? ordered_json(nullptr) : ordered_json(first);
   json["card"] = facts;
   for (const LayerDifference& one : layers)
     json["layers"].push_back({{"name", one.name}, {"max_difference", one.max}, {"relative", one.relative}});
   console.print_json(json);
   for (const std::string& fact : facts) console.print("A and B differ in " + fact + "\n");
-  console.print(layer_table(layers, tolerance));
+  console.print(layer_table(layers, tolerance) + verdict + "\n");
   if (!first.empty())
-    throw Error(ErrorKind::kCheck,
-                strf("the models differ from %s on, by more than %g of its values", first.c_str(), tolerance),
+    throw Error(ErrorKind::kCheck, verdict,
                 first == "pictures" ? "--same-input leaves the preprocessing of B out of it" : "");
-  console.say("A and B compute the same");
 }
 }  // namespace
 

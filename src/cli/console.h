@@ -43,8 +43,8 @@ class Console {
   void flush();
 
   // Talk: one line on stderr each.
-  void say(std::string_view line);     // unless --quiet
-  void detail(std::string_view line);  // with -v only
+  void say(std::string_view line);       // unless --quiet
+  void detail(std::string_view line);    // with -v only
   void complain(std::string_view line);  // always: an error, --quiet or not
 
   // One line on a terminal's stderr that the next one replaces; text written meanwhile takes it away first.

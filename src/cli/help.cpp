@@ -92,6 +92,14 @@ std::string help_page(const CommandSpec& command, int width) {
   return page;
 }
 
+std::string group_page(const std::string& word, std::span<const CommandSpec> commands, int width) {
+  std::string page = strf("Usage: vitrail %s COMMAND [options]\n\nCommands:\n", word.c_str());
+  for (const CommandSpec& command : commands)
+    page += two_columns("  " + command.name, command.summary, width);
+  return page +
+         strf("\nvitrail %s --help shows a command's options and examples.\n", commands.front().name.c_str());
+}
+
 std::string overview_page(std::span<const CommandSpec> commands, int width) {
   std::string page =
       "Vitrail: Vision Transformers, native.\n\n"

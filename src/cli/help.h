@@ -11,6 +11,9 @@ namespace vitrail::cli {
 // `width` columns; long helps are wrapped.
 std::string help_page(const CommandSpec& command, int width);
 
+// The page of a first word that several commands share: `vitrail bench --help`.
+std::string group_page(const std::string& word, std::span<const CommandSpec> commands, int width);
+
 // The page of `vitrail --help`: what it is, first examples, one line per command.
 std::string overview_page(std::span<const CommandSpec> commands, int width);
 

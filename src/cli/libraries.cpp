@@ -35,17 +35,24 @@ std::string version_openblas(void* symbol) {
 struct Row {
   const char *name, *purpose, *package;
   bool needed;
-  const char* symbol;  // present when the library is
-  VersionReader read;  // null: the version is in the file's name
+  const char* symbol;            // present when the library is
+  VersionReader read;            // null: the version is in the file's name
+  const char* opened = nullptr;  // the file that is opened on demand; null: linked
 };
 constexpr Row kRows[] = {
     {"libjpeg-turbo", "JPEG pictures", "libjpeg62-turbo", true, "jpeg_read_header", nullptr},
     {"libpng", "PNG pictures", "libpng16-16", true, "png_get_libpng_ver", version_png},
     {"libwebp", "WebP pictures", "libwebp7", true, "WebPGetDecoderVersion", version_hex},
     {"zlib", "npz files", "zlib1g", true, "zlibVersion", version_text},
-    {"OpenBLAS", "matrix products on the CPU", "libopenblas0-serial", false, "openblas_get_config",
-     version_openblas},
+    {"OpenBLAS", "products with weights that are not packed; opened on demand", "libopenblas0-serial", false,
+     "openblas_get_config", version_openblas, "libopenblas.so.0"},
 };
+
+void* find_symbol(const Row& row) {
+  if (!row.opened) return ::dlsym(RTLD_DEFAULT, row.symbol);
+  void* library = ::dlopen(row.opened, RTLD_NOW | RTLD_LOCAL);
+  return library ? ::dlsym(library, row.symbol) : nullptr;
+}
 }  // namespace
 
 std::string version_in_soname(const std::string& path) {
@@ -58,7 +65,7 @@ std::vector<LibraryInfo> find_libraries() {
   for (const Row& row : kRows) {
     LibraryInfo library{row.name, row.purpose, row.package, row.needed, false, "", ""};
     Dl_info where{};
-    void* symbol = ::dlsym(RTLD_DEFAULT, row.symbol);
+    void* symbol = find_symbol(row);
     if (symbol && ::dladdr(symbol, &where)) {
       std::error_code ignored;
       library.found = true;

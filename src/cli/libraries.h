@@ -1,5 +1,6 @@
-// Which third-party libraries this process runs with, and what each is for. Asks the dynamic linker, so
-// that the answer is about the program as it runs and no vendor header is needed.
+// Which third-party libraries this process runs with or would open, and what each is for. Asks the dynamic
+// linker, so that the answer is about the program as it runs and no vendor header is needed. Used by doctor
+// alone: looking for a library that is opened on demand opens it.
 #pragma once
 
 #include <string>

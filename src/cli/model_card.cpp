@@ -48,9 +48,9 @@ void append_differences(const ordered_json& a, const ordered_json& b, std::vecto
 
 std::string architecture_text(const VitConfig& c) {
   const std::string shape =
-      strf("width %lld, %lld blocks, %lld heads, MLP %lld, patch %lld", static_cast<long long>(c.width),
-           static_cast<long long>(c.depth), static_cast<long long>(c.heads), static_cast<long long>(c.mlp),
-           static_cast<long long>(c.patch));
+      strf("width %lld, %s, %s, MLP %lld, patch %lld", static_cast<long long>(c.width),
+           format_count(c.depth, "block").c_str(), format_count(c.heads, "head").c_str(),
+           static_cast<long long>(c.mlp), static_cast<long long>(c.patch));
   return c.arch.empty() ? "ViT, " + shape : c.arch + " (" + shape + ")";
 }
 
@@ -77,12 +77,14 @@ std::string card_text(const ModelCard& card, size_t indent) {
   std::vector<std::pair<std::string, std::string>> pairs = {
       {"architecture", architecture_text(c)},
       {"parameters", format_integer(count_params(c))},
-      {"input", strf("%lld x %lld, %lld channels, %lld tokens", static_cast<long long>(c.image_height),
-                     static_cast<long long>(c.image_width), static_cast<long long>(c.channels),
-                     static_cast<long long>(c.tokens()))},
-      {"output", c.classes == 0 ? strf("%lld features", static_cast<long long>(c.width))
-                                : strf("%lld classes, pooled by %s", static_cast<long long>(c.classes),
-                                       enum_name(c.pool))},
+      {"input", strf("%lld x %lld, %s, %s", static_cast<long long>(c.image_height),
+                     static_cast<long long>(c.image_width), format_count(c.channels, "channel").c_str(),
+                     format_count(c.tokens(), "token").c_str())},
+      {"output", strf("%s, pooled by %s",
+                      c.classes == 0   ? format_count(c.width, "feature").c_str()
+                      : c.classes == 1 ? "1 class"
+                                       : (format_integer(c.classes) + " classes").c_str(),
+                      enum_name(c.pool))},
       {"labels", card.labels.empty() ? "none" : format_integer(static_cast<int64_t>(card.labels.size()))},
       {"names", enum_name(card.dialect)},
       {"numerics", numerics_text(c)},
@@ -98,7 +100,8 @@ ordered_json card_json(const ModelCard& card) {
           {"config", config_json(card.config)},
           {"preprocess", preprocess_json(card.preprocess)},
           {"labels", card.labels.size()},
-          {"notes", card.notes}};
+          {"notes", card.notes},
+          {"warnings", card.warnings}};
 }
 
 std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b) {

@@ -136,6 +136,9 @@ EngineOptions read_engine_options(const Options& options) {
   if (options.declared("batch")) engine.batch = options.integer("batch");
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
+  if (engine.check_reference && engine.backend == "ref")
+    throw Error(ErrorKind::kUsage, "--check ref with --backend ref would compare the reference with itself",
+                "leave out --backend ref");
   read_parallel(options.text("parallel"), engine);
   return engine;
 }
@@ -165,6 +168,12 @@ ModelChoice choose_model(const Options& options, Console& console) {
   choice.config = choice.opened->card().config;
   choice.name = choice.config.arch.empty() ? options.text("model") : choice.config.arch;
   return choice;
+}
+
+void say_checked(const Options& options, const Engine& engine, Console& console) {
+  if (options.given("check"))
+    console.say(
+        strf("checked: %zu nodes agree with the reference backend", engine.plan().program.nodes.size()));
 }
 
 std::string device_text(const ExecutionPlan& plan) {

@@ -40,6 +40,9 @@ struct ModelChoice {
 };
 ModelChoice choose_model(const Options& options, Console& console);
 
+// With --check ref, after runs that found no difference: says on stderr how much was compared.
+void say_checked(const Options& options, const Engine& engine, Console& console);
+
 // "cpu (avx2, 2 threads)".
 std::string device_text(const ExecutionPlan& plan);
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/option_values.h"
+#include "models/zoo.h"
 
 namespace vitrail::cli {
 
@@ -25,6 +26,12 @@ bool is_model_folder(const fs::path& path) {
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (is_weight_file(it->path())) return true;
   return false;
+}
+
+// With or without a timm tag after a dot.
+bool is_architecture(const std::string& name) {
+  const std::string plain = name.substr(0, name.find('.'));
+  return std::any_of(zoo().begin(), zoo().end(), [&](auto& entry) { return entry.config.arch == plain; });
 }
 }  // namespace
 
@@ -70,6 +77,10 @@ std::string find_model(const std::string& model, const std::vector<fs::path>& pl
     if (candidate.name == model) return candidate.path.string();
     names.push_back(candidate.name);
   }
+  if (is_architecture(model))
+    throw Error(ErrorKind::kData,
+                strf("%s is an architecture: there are no weights of that name here", model.c_str()),
+                "give a weight file or a model folder, as in: -m model.safetensors --arch " + model);
   std::string looked = strf(
       "no model '%s': there is no such file or folder, nor a bundled model of that name in", model.c_str());
   for (const fs::path& place : places) looked += "\n" + place.string();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/image.h"
@@ -12,8 +13,12 @@ namespace vitrail::cli {
 // hot parts glow.
 Image heat_overlay(const Image& picture, std::span<const float> map, int64_t rows, int64_t columns);
 
-// Tiles of one size, `per_row` in a row, on a dark ground.
-Image contact_sheet(const std::vector<Image>& tiles, int64_t per_row);
+struct Tile {
+  std::string label;  // lowercase letters and digits, see cli/tiny_font.h
+  Image image;
+};
+// Tiles of one size under their labels, `per_row` in a row, on a dark ground.
+Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row);
 
 struct Colour {
   uint8_t red, green, blue;

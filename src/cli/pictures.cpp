@@ -49,11 +49,9 @@ bool begins_as_text(const std::string& path) {
   constexpr size_t kLook = 256;
   try {
     const RandomAccessFile file(path);
-    std::string start(std::min<size_t>(kLook, file.size()), '\0');
+    std::vector<uint8_t> start(std::min<size_t>(kLook, file.size()));
     file.read_at(0, std::as_writable_bytes(std::span(start)));
-    return !start.empty() && std::none_of(start.begin(), start.end(), [](unsigned char c) {
-      return c == 0x7F || (c < 0x20 && c != '\n' && c != '\r' && c != '\t');
-    });
+    return looks_like_text(start);
   } catch (const Error&) {
     return false;
   }
@@ -97,8 +95,8 @@ Image load_picture(const std::string& path, std::string& note) {
   try {
     Image image = load_image(path, {}, &report);
     if (report.exif_orientation > 1)
-      note = strf("%s: EXIF orientation %d ignored, as timm does", shown(path).c_str(),
-                  report.exif_orientation);
+      note =
+          strf("%s: EXIF orientation %d ignored, as timm does", shown(path).c_str(), report.exif_orientation);
     return image;
   } catch (const Error& error) {
     if (is_picture_name(path) || !begins_as_text(path)) throw;
@@ -137,10 +135,10 @@ LoadedBatch load_batch(const std::vector<std::string>& paths, size_t first, size
 void require_finite(std::span<const float> values, const char* what) {
   const auto bad = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
   if (bad == 0) return;
-  throw Error(
-      ErrorKind::kNumerics,
-      strf("the model gives NaN or infinity: %lld of %zu %s", static_cast<long long>(bad), values.size(), what),
-      "vitrail inspect MODEL --stats shows weights that are not finite");
+  throw Error(ErrorKind::kNumerics,
+              strf("the model gives NaN or infinity: %lld of %zu %s", static_cast<long long>(bad),
+                   values.size(), what),
+              "vitrail inspect MODEL --stats shows weights that are not finite");
 }
 
 void FailedPictures::add(const std::string& path, const Error& error) {

@@ -16,6 +16,10 @@
 
 namespace vitrail::cli {
 
+// What IMAGE... means, for help pages.
+inline constexpr const char* kPicturesHelp =
+    "JPEG, PNG or WebP files, folders of them, @FILE for a list of paths, or - for a list on stdin";
+
 // Files as they are, folders as every picture below them by byte order of the path, "@FILE" as the paths in
 // FILE and "-" as those in `list_text`, one a line. A name that does not exist or a folder without pictures
 // stays in the list: reading it is that picture's error. Throws Error(kData) when nothing is left.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "telemetry/format.h"
@@ -39,6 +41,16 @@ std::string kernel_name(const NodeChoice& choice) {
   return text;
 }
 
+// "blocks.3" of "blocks.3.attn.qkv"; empty outside the blocks.
+std::string block_of(const std::string& node_name) {
+  return node_name.starts_with("blocks.") ? node_name.substr(0, node_name.find('.', 7)) : "";
+}
+
+void add_new(const std::vector<std::string>& lines, std::vector<std::string>& to) {
+  for (const std::string& line : lines)
+    if (std::find(to.begin(), to.end(), line) == to.end()) to.push_back(line);
+}
+
 std::string row_name(const std::string& node, ProfileBy by) {
   return by == ProfileBy::kPart ? part_of(node) : by == ProfileBy::kOperation ? operation_of(node) : node;
 }
@@ -69,15 +81,20 @@ std::string part_of(const std::string& node_name) {
 std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vector<NodeTime>& times,
                                      ProfileBy by) {
   std::vector<ProfileRow> rows;
+  std::map<std::string, std::string> last_block;  // by row
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
     const Node& node = plan.program.nodes[i];
     const std::string name = row_name(node.name, by);
     auto row = std::find_if(rows.begin(), rows.end(), [&](const ProfileRow& r) { return r.name == name; });
     if (row == rows.end() || by == ProfileBy::kNode)
-      row = rows.insert(rows.end(),
-                        {name, std::string(node.op->kind()), kernel_name(plan.choices[i]), 0, 0, 0, 0});
+      row = rows.insert(
+          rows.end(),
+          {.name = name, .kind = std::string(node.op->kind()), .kernel = kernel_name(plan.choices[i])});
     const Cost cost = node.op->cost(plan.program.descs(node.ins), plan.program.descs(node.outs));
     ++row->nodes;
+    const std::string block = block_of(node.name);
+    if (!block.empty() && block != std::exchange(last_block[name], block)) ++row->layers;
+    add_new(plan.choices[i].declined, row->declined);
     row->flops += cost.flops;
     row->bytes += cost.bytes;
     if (times[i].runs > 0) row->seconds += times[i].seconds / static_cast<double>(times[i].runs);
@@ -85,7 +102,20 @@ std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vecto
   return rows;
 }
 
-std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, bool kernels) {
+std::vector<std::string> declined_lines(const ExecutionPlan& plan) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < plan.program.nodes.size(); ++i)
+    for (const std::string& reason : plan.choices[i].declined) {
+      const size_t colon = reason.find(": ");
+      add_new({operation_of(plan.program.nodes[i].name) + ": kernel " + reason.substr(0, colon) +
+               " declined" + reason.substr(colon)},
+              lines);
+    }
+  return lines;
+}
+
+std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, ProfileColumns which) {
+  const bool kernels = which == ProfileColumns::kKernels, layers = which == ProfileColumns::kParts;
   std::vector<Column> columns = {{"operation"},
                                  {"nodes", Align::kRight},
                                  {"time", Align::kRight},
@@ -96,8 +126,9 @@ std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflop
                                  {"GB/s", Align::kRight},
                                  {"of peak", Align::kRight}};
   if (kernels) columns.push_back({"kernel"});
+  if (layers) columns.insert(columns.begin() + 3, {"per layer", Align::kRight});
   Table table(columns);
-  ProfileRow total{"total", "", "", 0, 0, 0, 0};
+  ProfileRow total{.name = "total", .kind = "", .kernel = ""};
   for (const ProfileRow& row : rows) {
     total.nodes += row.nodes;
     total.seconds += row.seconds;
@@ -117,6 +148,9 @@ std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflop
                                       strf("%.1f", row.seconds > 0 ? row.bytes / row.seconds / 1e9 : 0),
                                       peak_gflops > 0 ? strf("%.0f %%", 100 * rate / peak_gflops) : "-"};
     if (kernels) cells.push_back(row.kernel);
+    if (layers)
+      cells.insert(cells.begin() + 3,
+                   row.layers > 0 ? format_seconds(row.seconds / static_cast<double>(row.layers)) : "");
     table.row(cells);
   };
   for (const ProfileRow& row : rows) add(row);

@@ -12,8 +12,10 @@ namespace vitrail::cli {
 struct ProfileRow {
   std::string name, kind, kernel;
   int64_t nodes = 0;
+  int64_t layers = 0;  // blocks of the network the nodes lie in; 0 for what comes before and after them
   double seconds = 0;  // of one run
   double flops = 0, bytes = 0;
+  std::vector<std::string> declined = {};  // "kernel: why" of faster kernels that would not run its nodes
 };
 
 enum class ProfileBy { kPart, kOperation, kNode };
@@ -22,10 +24,15 @@ enum class ProfileBy { kPart, kOperation, kNode };
 std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vector<NodeTime>& times,
                                      ProfileBy by);
 
+// Why faster kernels were passed over, once per operation: "blocks.*.mlp.fc1: kernel x declined: why".
+std::vector<std::string> declined_lines(const ExecutionPlan& plan);
+
 // "blocks.3.attn.qkv" belongs to "attention" and is the operation "blocks.*.attn.qkv".
 std::string part_of(const std::string& node_name);
 std::string operation_of(const std::string& node_name);
 
-std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, bool kernels);
+// The parts table has a column for the time in one layer, the operations table one for the kernel.
+enum class ProfileColumns { kParts, kKernels };
+std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, ProfileColumns columns);
 
 }  // namespace vitrail::cli

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/option_values.h"
 
@@ -49,19 +50,41 @@ size_t words_of(const Command& command, std::span<const std::string> arguments) 
   return match ? words.size() : 0;
 }
 
+// The commands whose first word is `word` and that have a second one.
+std::vector<CommandSpec> group_of(const std::string& word) {
+  std::vector<CommandSpec> group = command_specs();
+  std::erase_if(group, [&](const CommandSpec& spec) { return !spec.name.starts_with(word + " "); });
+  return group;
+}
+
+bool is_help(const std::string& word) {
+  return word == "--help" || word == "-h";
+}
+
+[[noreturn]] void refuse_group_member(std::span<const std::string> arguments,
+                                      const std::vector<CommandSpec>& group) {
+  const std::string& word = arguments[0];
+  std::vector<std::string> names, members;
+  for (const CommandSpec& spec : group) {
+    names.push_back(spec.name);
+    members.push_back(spec.name.substr(word.size() + 1));
+  }
+  const std::string all = "one of: " + join(names, ", ");
+  if (arguments.size() < 2 || arguments[1].starts_with("-"))
+    throw Error(ErrorKind::kUsage, strf("'%s' needs one more word", word.c_str()), all);
+  throw Error(ErrorKind::kUsage, strf("there is no command %s", quoted(word + " " + arguments[1]).c_str()),
+              did_you_mean(arguments[1], members, "vitrail " + word + " ", all));
+}
+
 [[noreturn]] void refuse_command(std::span<const std::string> arguments) {
   const std::string& word = arguments[0];
-  std::vector<std::string> names, below;
-  for (const Command& command : commands()) {
-    names.push_back(command.spec.name);
-    if (command.spec.name.starts_with(word + " ")) below.push_back(command.spec.name);
-  }
+  if (const std::vector<CommandSpec> group = group_of(word); !group.empty())
+    refuse_group_member(arguments, group);
   if (word.starts_with("-"))
     throw Error(ErrorKind::kUsage, strf("expected a command before %s", quoted(word).c_str()),
                 "options come after the command, as in: vitrail doctor --json");
-  if (!below.empty())
-    throw Error(ErrorKind::kUsage, strf("'%s' needs one more word", word.c_str()),
-                "one of: " + join(below, ", "));
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.push_back(command.spec.name);
   throw Error(ErrorKind::kUsage, strf("there is no command %s", quoted(word).c_str()),
               did_you_mean(word, names, "vitrail ", "vitrail --help lists the commands"));
 }
@@ -110,24 +133,47 @@ void run_command(const Command& command, std::span<const std::string> arguments,
   settings.verbose = options.flag("verbose") || options.flag("debug");
   check_common(command.spec, options);
   Console console(settings);
+  for (const std::string& warning : environment_warnings(environment_names(), command_specs()))
+    console.say(warning);
   command.run(options, console);
   console.flush();
 }
 
-void dispatch(std::span<const std::string> arguments, ConsoleSettings& settings) {
+// `vitrail help predict` is `vitrail predict --help`.
+std::vector<std::string> help_last(std::span<const std::string> arguments) {
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  if (words.size() > 1 && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
+// The pages that belong to no command; false when the words ask for none.
+bool show_page(std::span<const std::string> arguments, const ConsoleSettings& settings) {
   Console console(settings);
-  const std::string overview = overview_page(command_specs(), std::min(settings.width, 100));
-  if (arguments.empty()) {
-    console.say(overview);
+  const int width = std::min(settings.width, 100);
+  const std::string& word = arguments[0];
+  if (is_help(word) || word == "help") console.write(overview_page(command_specs(), width));
+  if (word == "--version" || word == "-V") console.write(strf("vitrail %s\n", VITRAIL_VERSION));
+  if (arguments.size() == 2 && is_help(arguments[1]))
+    if (const std::vector<CommandSpec> group = group_of(word); !group.empty())
+      console.write(group.size() == 1 ? help_page(group[0], width) : group_page(word, group, width));
+  const bool shown = console.pending();
+  console.flush();
+  return shown;
+}
+
+void dispatch(std::span<const std::string> given, ConsoleSettings& settings) {
+  if (given.empty()) {
+    Console(settings).say(overview_page(command_specs(), std::min(settings.width, 100)));
     throw Error(ErrorKind::kUsage, "no command was given", "one of the commands above");
   }
-  const std::string& word = arguments[0];
-  if (word == "--help" || word == "-h" || word == "help") console.write(overview);
-  if (word == "--version" || word == "-V") console.write(strf("vitrail %s\n", VITRAIL_VERSION));
-  if (console.pending()) return console.flush();
+  const std::vector<std::string> arguments = help_last(given);
+  if (show_page(arguments, settings)) return;
   for (const Command& command : commands())
     if (const size_t words = words_of(command, arguments))
-      return run_command(command, arguments.subspan(words), settings);
+      return run_command(command, std::span(arguments).subspan(words), settings);
   refuse_command(arguments);
 }
 

@@ -1,5 +1,6 @@
 #include "data/decode.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -42,9 +43,12 @@ struct Format {
   size_t offset;          // where the mark stands
   std::string_view mark;  // compared without case when it starts with '<'
   Decoder decoder;        // none: refused by this name
+  const char* hint = "convert it to PNG or JPEG first";
 };
 
 using namespace std::string_view_literals;
+
+constexpr const char* kNoPicture = "it is no picture, whatever its name says; fetch the file again";
 
 constexpr Format kFormats[] = {
     {"JPEG", 0, "\xff\xd8\xff"sv, codecs::decode_jpeg},
@@ -64,11 +68,11 @@ constexpr Format kFormats[] = {
     {"a JPEG 2000", 0, "\0\0\0\x0cjP  "sv, nullptr},
     {"a Photoshop document", 0, "8BPS"sv, nullptr},
     {"a PDF", 0, "%PDF"sv, nullptr},
-    {"a zip archive", 0, "PK\x03\x04"sv, nullptr},
-    {"a gzip file", 0, "\x1f\x8b"sv, nullptr},
-    {"a git-lfs pointer (run `git lfs pull`)", 0, "version https://git-lfs"sv, nullptr},
-    {"an HTML page (a failed download?)", 0, "<!doctype html"sv, nullptr},
-    {"an HTML page (a failed download?)", 0, "<html"sv, nullptr},
+    {"a zip archive", 0, "PK\x03\x04"sv, nullptr, "unpack it first"},
+    {"a gzip file", 0, "\x1f\x8b"sv, nullptr, "unpack it first"},
+    {"a git-lfs pointer", 0, "version https://git-lfs"sv, nullptr, "fetch the file itself: git lfs pull"},
+    {"an HTML page", 0, "<!doctype html"sv, nullptr, kNoPicture},
+    {"an HTML page", 0, "<html"sv, nullptr, kNoPicture},
     {"an SVG or XML file", 0, "<?xml"sv, nullptr},
     {"an SVG or XML file", 0, "<svg"sv, nullptr},
 };
@@ -89,6 +93,8 @@ const Format& recognise(Bytes bytes) {
   VT_REQUIRE(!bytes.empty(), ErrorKind::kData, "expected a JPEG, PNG or WebP picture, found an empty file");
   for (const Format& format : kFormats)
     if (matches(format, bytes)) return format;
+  if (looks_like_text(bytes))
+    throw Error(ErrorKind::kData, "expected a JPEG, PNG or WebP picture, found a text file", kNoPicture);
   std::string start;
   for (size_t i = 0; i < bytes.size() && i < 8; ++i) start += strf("%s%02x", i ? " " : "", bytes[i]);
   throw Error(ErrorKind::kData,
@@ -98,11 +104,19 @@ const Format& recognise(Bytes bytes) {
 
 }  // namespace
 
+bool looks_like_text(std::span<const uint8_t> bytes) {
+  constexpr size_t kLook = 256;
+  const auto start = bytes.first(std::min(kLook, bytes.size()));
+  return !start.empty() && std::none_of(start.begin(), start.end(), [](uint8_t c) {
+    return c == 0x7f || (c < 0x20 && !std::isspace(c));
+  });
+}
+
 Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits, DecodeReport* report) {
   const Format& format = recognise(bytes);
   if (!format.decoder)
     throw Error(ErrorKind::kData, strf("expected a JPEG, PNG or WebP picture, found %s", format.name),
-                "convert it to PNG or JPEG first");
+                format.hint);
   DecodeReport seen;
   seen.format = format.name;
   Image image = format.decoder(bytes, limits, seen);

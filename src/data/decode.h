@@ -18,4 +18,7 @@ Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits = 
 // The same for a file; every error names the path.
 Image load_image(const std::string& path, const DecodeLimits& limits = {}, DecodeReport* report = nullptr);
 
+// Whether a file that starts like this holds text: no control characters but white space.
+bool looks_like_text(std::span<const uint8_t> bytes);
+
 }  // namespace vitrail

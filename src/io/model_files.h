@@ -30,6 +30,8 @@ struct ModelCard {
   std::string path;                 // as the user gave it
   // Where each decision came from, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
   std::vector<std::string> notes;
+  // Defaults that were taken because no file says otherwise: those of the notes users should see unasked.
+  std::vector<std::string> warnings;
 };
 
 struct OpenOptions {

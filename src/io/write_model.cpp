@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "io/cards/claims.h"
 #include "io/cards/hf_files.h"
 #include "io/dialects/bind.h"
@@ -62,12 +64,60 @@ std::vector<TensorToWrite> list_tensors(const VitConfig& config, const WriteOpti
   return tensors;
 }
 
-void check_target(const std::string& path, bool overwrite) {
-  std::error_code error;
-  const bool empty_folder = fs::is_directory(path, error) && fs::is_empty(path, error);
-  if (!overwrite && fs::exists(path, error) && !empty_folder)
-    throw Error(ErrorKind::kWrite, path + " exists already", "another path, or allow overwriting");
+constexpr const char* kFolderFiles[] = {"model.safetensors", "preprocessor_config.json", "config.json"};
+// Beside a model and about it: a new model of the same folder leaves them.
+constexpr const char* kCompanions[] = {"LICENSE", "README", "NOTICE", ".gitattributes"};
+
+// Nothing but a model of ours may be replaced: other files would be taken for parts of the new one.
+void refuse_foreign(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const auto is = [&](const char* file) { return name == file; };
+    const auto begins = [&](const char* start) { return name.starts_with(start); };
+    if (std::none_of(std::begin(kFolderFiles), std::end(kFolderFiles), is) &&
+        std::none_of(std::begin(kCompanions), std::end(kCompanions), begins))
+      throw Error(ErrorKind::kWrite,
+                  strf("%s already exists and holds %s, which is no part of a model that could be replaced",
+                       folder.c_str(), quoted(name).c_str()),
+                  "another path, or take that file away; --force does not delete it");
+  }
 }
+
+void check_target(const std::string& path, bool overwrite, bool folder) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (!fs::exists(path, error) || (folder && is_folder && fs::is_empty(path, error))) return;
+  if (folder && is_folder) refuse_foreign(path);
+  VT_REQUIRE(folder == is_folder, ErrorKind::kWrite, "%s is a %s, and a %s is to be written there",
+             path.c_str(), is_folder ? "folder" : "file", folder ? "folder" : "file");
+  if (!overwrite) throw Error(ErrorKind::kWrite, path + " already exists", "--force replaces it");
+}
+
+// Takes away what a failed attempt has made, the deepest first; what was there before stays.
+class MadePaths {
+ public:
+  ~MadePaths() {
+    std::error_code ignored;
+    for (; !done_ && !paths_.empty(); paths_.pop_back()) fs::remove(paths_.back(), ignored);
+  }
+  void will_make(const fs::path& path) {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) paths_.push_back(path);
+  }
+  void make_folders(const fs::path& path) {
+    fs::path below;
+    for (const fs::path& step : path) will_make(below /= step);
+    std::error_code error;
+    fs::create_directories(path, error);
+    VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", path.c_str(),
+               error.message().c_str());
+  }
+  void keep() { done_ = true; }
+
+ private:
+  std::vector<fs::path> paths_;
+  bool done_ = false;
+};
 
 Json sidecar(const ModelCard& card) {
   Json json = {{"vitrail", vitrail_block(card)}};
@@ -77,11 +127,10 @@ Json sidecar(const ModelCard& card) {
 
 void write_folder(const std::string& path, const ModelCard& card, const std::vector<TensorToWrite>& tensors,
                   DType storage) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", path.c_str(),
-             error.message().c_str());
   const fs::path home(path);
+  MadePaths made;
+  made.make_folders(home);
+  for (const char* name : kFolderFiles) made.will_make(home / name);
   // The config comes last: without it a folder is not taken for a model.
   write_safetensors((home / "model.safetensors").string(), tensors, {{"format", "pt"}});
   write_file((home / "preprocessor_config.json").string(),
@@ -89,6 +138,15 @@ void write_folder(const std::string& path, const ModelCard& card, const std::vec
   Json config = hf_config_json(card, storage);
   config["vitrail"] = vitrail_block(card);
   write_file((home / "config.json").string(), config.dump(2) + "\n");
+  made.keep();
+}
+
+void write_google(const std::string& path, const ModelCard& card, const std::vector<TensorToWrite>& tensors) {
+  MadePaths made;
+  for (const std::string& file : {path, path + ".json"}) made.will_make(file);
+  write_npz(path, tensors);
+  write_file(path + ".json", sidecar(card).dump(2) + "\n");
+  made.keep();
 }
 
 }  // namespace
@@ -101,15 +159,14 @@ void write_model(const std::string& path, const ModelCard& card, const WriteOpti
       options.storage == DType::kF32 || options.storage == DType::kF16 || options.storage == DType::kBF16,
       ErrorKind::kUsage, "weights are stored as f32, f16 or bf16, not %s", to_string(options.storage));
   refuse_inexpressible(options.dialect, card.config);
-  check_target(path, options.overwrite);
-  if (options.dialect == Dialect::kGoogle) check_target(path + ".json", options.overwrite);
+  check_target(path, options.overwrite, options.dialect == Dialect::kHf);
+  if (options.dialect == Dialect::kGoogle) check_target(path + ".json", options.overwrite, false);
   const std::vector<TensorToWrite> tensors = list_tensors(card.config, options, read);
   switch (options.dialect) {
     case Dialect::kHf:
       return write_folder(path, card, tensors, options.storage);
     case Dialect::kGoogle:
-      write_npz(path, tensors);
-      return write_file(path + ".json", sidecar(card).dump(2) + "\n");
+      return write_google(path, card, tensors);
     case Dialect::kTimm:
     case Dialect::kTorchvision:
       return write_safetensors(path, tensors, {{"format", "pt"}, {"vitrail", sidecar(card).dump()}});

@@ -47,7 +47,12 @@ enum Trait : unsigned {
   kReg4 = 128,
   kBilinear = 256,
   kSquash = 512,  // stretched before the crop
-  kBigVision = 1024
+  kBigVision = 1024,
+  kTanh = 2048,
+  kMap = 4096,
+  kNoHead = 8192,
+  kSigLip = kMap | kNoHead,  // image towers alone
+  kSigLipGap = kGap | kNoHead
 };
 enum Norm { kHalf, kImageNet, kUnit };
 
@@ -126,6 +131,38 @@ constexpr Row kRows[] = {
     {"deit3_medium_patch16_224", kMedium, 16, 224, kNoPosForClass | kLayerScale, 0.9, kImageNet},
     {"deit3_small_patch16_224", kSmall, 16, 224, kNoPosForClass | kLayerScale, 0.9, kImageNet},
     {"deit3_small_patch16_384", kSmall, 16, 384, kNoPosForClass | kLayerScale, 1.0, kImageNet},
+    {"vit_base_patch16_siglip_224", kBase, 16, 224, kSigLip, 0.9, kHalf},
+    {"vit_base_patch16_siglip_256", kBase, 16, 256, kSigLip, 0.9, kHalf},
+    {"vit_base_patch16_siglip_384", kBase, 16, 384, kSigLip, 0.9, kHalf},
+    {"vit_base_patch16_siglip_512", kBase, 16, 512, kSigLip, 0.9, kHalf},
+    {"vit_base_patch16_siglip_gap_224", kBase, 16, 224, kSigLipGap, 0.9, kHalf},
+    {"vit_base_patch16_siglip_gap_256", kBase, 16, 256, kSigLipGap, 0.9, kHalf},
+    {"vit_base_patch16_siglip_gap_384", kBase, 16, 384, kSigLipGap, 0.9, kHalf},
+    {"vit_base_patch16_siglip_gap_512", kBase, 16, 512, kSigLipGap, 0.9, kHalf},
+    {"vit_base_patch32_siglip_256", kBase, 32, 256, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_base_patch32_siglip_gap_256", kBase, 32, 256, kSigLipGap | kTanh, 0.9, kHalf},
+    {"vit_giantopt_patch16_siglip_256", kGiantOpt, 16, 256, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_giantopt_patch16_siglip_384", kGiantOpt, 16, 384, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_giantopt_patch16_siglip_gap_256", kGiantOpt, 16, 256, kSigLipGap | kTanh, 0.9, kHalf},
+    {"vit_giantopt_patch16_siglip_gap_384", kGiantOpt, 16, 384, kSigLipGap | kTanh, 0.9, kHalf},
+    {"vit_large_patch16_siglip_256", kLarge, 16, 256, kSigLip, 0.9, kHalf},
+    {"vit_large_patch16_siglip_384", kLarge, 16, 384, kSigLip, 0.9, kHalf},
+    {"vit_large_patch16_siglip_gap_256", kLarge, 16, 256, kSigLipGap, 0.9, kHalf},
+    {"vit_large_patch16_siglip_gap_384", kLarge, 16, 384, kSigLipGap, 0.9, kHalf},
+    {"vit_large_patch16_siglip_512", kLarge, 16, 512, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_large_patch16_siglip_gap_512", kLarge, 16, 512, kSigLipGap | kTanh, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_224", kSo400m, 14, 224, kSigLip, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_378", kSo400m, 14, 378, kSigLip, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_gap_224", kSo400m, 14, 224, kSigLipGap, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_gap_378", kSo400m, 14, 378, kSigLipGap, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_gap_448", kSo400m, 14, 448, kSigLipGap, 1.0, kHalf},
+    {"vit_so400m_patch14_siglip_gap_896", kSo400m, 14, 896, kSigLipGap, 1.0, kHalf},
+    {"vit_so400m_patch16_siglip_256", kSo400m, 16, 256, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_so400m_patch16_siglip_384", kSo400m, 16, 384, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_so400m_patch16_siglip_512", kSo400m, 16, 512, kSigLip | kTanh, 0.9, kHalf},
+    {"vit_so400m_patch16_siglip_gap_256", kSo400m, 16, 256, kSigLipGap | kTanh, 0.9, kHalf},
+    {"vit_so400m_patch16_siglip_gap_384", kSo400m, 16, 384, kSigLipGap | kTanh, 0.9, kHalf},
+    {"vit_so400m_patch16_siglip_gap_512", kSo400m, 16, 512, kSigLipGap | kTanh, 0.9, kHalf},
     {"bigvision_mu_patch16_224", kMu, 16, 224, kGap | kBigVision, 0.875, kHalf},
     {"bigvision_m_patch16_224", kM, 16, 224, kGap | kBigVision, 0.875, kHalf},
     {"bigvision_so400m_patch14_224", kSo400m, 14, 224, kGap | kBigVision, 0.875, kHalf},
@@ -145,19 +182,28 @@ VitConfig config_of(const Row& row) {
   c.heads = row.size.heads;
   c.mlp = row.size.mlp;
   c.distilled = has(kDistilled);
-  c.class_token = !has(kGap);
-  c.pool = has(kGap) ? Pool::kMean : Pool::kCls;
+  c.class_token = !has(kGap) && !has(kMap);
+  c.pool = has(kGap) ? Pool::kMean : has(kMap) ? Pool::kMap : Pool::kCls;
+  if (has(kNoHead)) c.classes = 0;
   c.norm_place = has(kFcNorm) ? NormPlace::kAfterPool : NormPlace::kBeforePool;
   c.layer_scale = has(kLayerScale);
   c.qkv_bias = !has(kNoQkvBias);
   c.registers = has(kReg1) ? 1 : has(kReg4) ? 4 : 0;
   c.pos_for_prefix = !has(kNoPosForClass) && c.registers == 0;
-  if (has(kBigVision)) {
-    c.gelu = GeluKind::kTanh;
-    c.pos_resize = PosResize::kJax;
-  }
+  if (has(kBigVision) || has(kTanh)) c.gelu = GeluKind::kTanh;
+  if (has(kBigVision)) c.pos_resize = PosResize::kJax;
   return c;
 }
+
+// timm's names that are known and not served, with what to take instead.
+struct LeftOut {
+  const char *name, *reason, *instead;
+};
+constexpr const char* kPartialPatches = "14-pixel patches do not cover a picture of 384 pixels";
+constexpr LeftOut kLeftOut[] = {
+    {"vit_so400m_patch14_siglip_384", kPartialPatches, "vit_so400m_patch14_siglip_378"},
+    {"vit_so400m_patch14_siglip_gap_384", kPartialPatches, "vit_so400m_patch14_siglip_gap_378"},
+};
 
 PreprocessConfig preprocess_of(const Row& row) {
   PreprocessConfig p;
@@ -192,12 +238,17 @@ const ZooEntry& find_architecture(std::string_view name) {
   const std::string_view bare = name.substr(0, name.find('.'));
   for (const ZooEntry& entry : zoo())
     if (entry.config.arch == bare) return entry;
+  for (const LeftOut& row : kLeftOut)
+    if (row.name == bare)
+      throw Error(ErrorKind::kUsage, strf("%s is not supported: %s", row.name, row.reason),
+                  strf("%s has the same tensors", row.instead));
   std::vector<std::string> names;
   for (const ZooEntry& entry : zoo()) names.push_back(entry.config.arch);
   const std::string near = nearest_name(bare, names);
   throw Error(ErrorKind::kUsage,
               strf("unknown architecture '%.*s'", static_cast<int>(name.size()), name.data()),
-              near.empty() ? "a timm name such as vit_base_patch16_224" : near);
+              (near.empty() ? "" : "did you mean " + near + "? ") +
+                  "vitrail inspect --architectures lists all of them");
 }
 
 }  // namespace vitrail

@@ -31,6 +31,10 @@ std::string format_integer(int64_t value) {
   return digits;
 }
 
+std::string format_count(int64_t count, const char* noun) {
+  return format_integer(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string format_si(double value) {
   static constexpr const char* kUnits[] = {"", " K", " M", " G", " T", " P"};
   if (!std::isfinite(value)) return format_significant(value);

@@ -12,6 +12,7 @@
 #include "cli/profile_report.h"
 #include "cli/shown.h"
 #include "cli/tensor_stats.h"
+#include "cli/tiny_font.h"
 #include "cli/top_classes.h"
 
 namespace vitrail::cli {
@@ -128,12 +129,23 @@ TEST(Overlay, HeatRisesInLightness) {
 }
 
 TEST(Overlay, SheetHoldsEveryTile) {
-  const std::vector<Image> tiles(5, Image::blank(10, 20, 3));
+  const std::vector<Tile> tiles(5, Tile{"head 3", Image::blank(10, 20, 3)});
   const Image sheet = contact_sheet(tiles, 3);
-  EXPECT_EQ(sheet.height, 2 * 18 + 8);
+  EXPECT_EQ(sheet.height, 2 * (36 + 18) + 8);
   EXPECT_EQ(sheet.width, 3 * 28 + 8);
-  EXPECT_EQ(sheet.row(8)[3 * 8], 0);
+  EXPECT_EQ(sheet.row(8 + 36)[3 * 8], 0);
   EXPECT_NE(sheet.row(0)[0], 0);
+}
+
+TEST(TinyFont, DrawsScaledAndClipped) {
+  Image image = Image::blank(14, 12, 3);
+  draw_tiny_text("l", 0, 0, 2, 200, image);
+  // Its first row is .##.., two pixels a dot.
+  for (int64_t x = 0; x < 12; ++x) EXPECT_EQ(image.row(1)[3 * x], x >= 2 && x < 6 ? 200 : 0) << x;
+  Image edge = Image::blank(4, 4, 3);
+  draw_tiny_text("m ?8w", -3, -2, 5, 200, edge);
+  draw_tiny_text("0123456789 block head mean rollout", 2, 1, 1, 200, edge);
+  EXPECT_NE(std::count(edge.pixels.begin(), edge.pixels.end(), 200), 0);
 }
 
 TEST(Profile, NodesBelongToPartsAndOperations) {
@@ -159,8 +171,25 @@ TEST(Profile, RowsKeepEveryFlopWhateverTheGrouping) {
     EXPECT_NEAR(seconds, 0.1 * static_cast<double>(times.size()), 1e-9);
   }
   EXPECT_EQ(profile_rows(plan, times, ProfileBy::kNode).size(), times.size());
-  EXPECT_NE(profile_table(profile_rows(plan, times, ProfileBy::kPart), 10, false).find("100.00 %"),
-            std::string::npos);
+  EXPECT_NE(
+      profile_table(profile_rows(plan, times, ProfileBy::kPart), 10, ProfileColumns::kParts).find("100.00 %"),
+      std::string::npos);
+}
+
+TEST(Profile, PartsTellTheTimeInOneLayerAndWhyKernelsDeclined) {
+  VitConfig config = small_config(true);
+  config.mlp = 16, config.depth = 3, config.classes = 5;
+  ExecutionPlan plan = plan_inference(config, {.threads = 1, .fuse = false});
+  const std::vector<NodeTime> times(plan.program.nodes.size(), {0.5, 5});
+  for (NodeChoice& choice : plan.choices) choice.declined = {"fast: too small"};
+  for (const ProfileRow& row : profile_rows(plan, times, ProfileBy::kPart)) {
+    const bool in_blocks =
+        row.name == "attention" || row.name == "MLP" || row.name.ends_with(" 1") || row.name.ends_with(" 2");
+    EXPECT_EQ(row.layers, in_blocks ? 3 : 0) << row.name;
+    EXPECT_EQ(row.declined, std::vector<std::string>{"fast: too small"}) << row.name;
+  }
+  const std::vector<std::string> lines = declined_lines(plan);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "blocks.*.mlp.fc1: kernel fast declined: too small"), 1);
 }
 
 TEST(ModelCard, DifferencesNameTheField) {

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,13 @@ class Contract(unittest.TestCase):
             self.assertLess(page.index("Examples:"), page.index("Common options:"))
             self.assertNotIn("\033", page)
 
+    def test_help_by_other_words(self):
+        for command in COMMANDS:
+            self.assertEqual(self.ok("help", *command.split()).stdout, self.ok(*command.split(), "--help").stdout)
+        self.assertIn("vitrail bench infer", self.ok("bench", "--help").stdout)
+        self.assertEqual(self.ok("bench", "-h").stdout, self.ok("help", "bench").stdout)
+        self.assertEqual(self.ok("help").stdout, self.ok("--help").stdout)
+
     def test_flags_of_the_help_exist(self):
         for command in COMMANDS:
             flags = re.findall(r"(?m)^  (?:-\w, |    )(--[\w-]+)(?: (\S+))?", self.ok(*command.split(), "--help").stdout)
@@ -83,6 +91,7 @@ class Contract(unittest.TestCase):
         self.refused(64, "vitrail predict\\?", "predcit")
         self.refused(64, "vitrail doctor\\?", "docter")
         self.refused(64, "bench infer", "bench")
+        self.refused(64, "vitrail bench infer\\?", "bench", "infr")
         self.refused(64, "--top-k\\?", "predict", "--top-kk", "5", CAT)
         self.refused(64, "timm\\?", "convert", "a", "b", "--to", "tim")
         self.refused(64, "top-k\\?", "predict", "--set", "topk=5", CAT)
@@ -114,11 +123,13 @@ class Contract(unittest.TestCase):
             (self.tmp / name).write_bytes(b"PK\x03\x04" + b"\xff" * 60)
             self.refused(65, name, "inspect", self.tmp / name)
 
-    def test_errors_as_json_go_to_stderr(self):
-        done = self.refused(65, "no-such", "predict", "-m", TINY, "no-such.png", "--json")
-        error = json.loads(done.stderr.splitlines()[-1])["error"]
-        self.assertEqual((error["kind"], error["exit_code"]), ("data", 65))
-        self.assertIn("no-such.png", error["message"])
+    def test_an_error_is_told_once(self):
+        done = self.refused(65, "no-such", "predict", "-m", "no-such-model", CAT, "--json")
+        self.assertEqual(done.stderr.count("error"), 1, done.stderr)
+        done = vitrail("predict", "-m", TINY, "no-such.png", "--json")
+        self.assertEqual(done.returncode, 65)
+        self.assertEqual(json.loads(done.stdout)["image"], "no-such.png")
+        self.assertEqual(done.stderr.count("no-such.png"), 1, done.stderr)
 
     def test_cannot_write(self):
         blocked = self.tmp / "file"
@@ -174,22 +185,77 @@ class Contract(unittest.TestCase):
         self.assertEqual(len(runs[0].splitlines()), 5)
         self.assertEqual(len(set(runs)), 1)
 
-    def test_predict_goes_on_past_a_bad_picture(self):
+    def test_predict_goes_on_past_bad_pictures(self):
         bad = self.tmp / "bad.jpg"
         bad.write_text("no picture")
-        done = vitrail("predict", "-m", TINY, CAT, bad, "--json")
-        self.assertEqual(done.returncode, 65)
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual(sorted("error" in line for line in lines), [False, True])
-        self.assertIn("1 of 2", done.stderr)
+        given = [bad, CAT, "gone.png", CAT]
+        for words, stdin in ((given, ""), (["-"], "\n".join(map(str, given))), (["@" + str(self.tmp / "list")], "")):
+            (self.tmp / "list").write_text("\n".join(map(str, given)))
+            done = vitrail("predict", "-m", TINY, *words, "--json", "--quiet", stdin=stdin)
+            self.assertEqual(done.returncode, 65)
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual([line["image"] for line in lines], list(map(str, given)))
+            self.assertEqual([set(line) - {"image"} for line in lines], [{"error"}, {"top"}] * 2)
+            self.assertEqual(done.stderr.count("gone.png"), 1, done.stderr)
+            self.assertIn("2 of 4", done.stderr)
+        self.refused(65, "@.*list", "predict", "-m", TINY, self.tmp / "list")
+
+    def test_numbers_that_are_none_are_refused(self):
+        broken = self.tmp / "nan"
+        shutil.copytree(TINY, broken, copy_function=shutil.copyfile)
+        weights = broken / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        size = int.from_bytes(data[:8], "little")
+        begin = json.loads(data[8:8 + size])["classifier.bias"]["data_offsets"][0]
+        data[8 + size + begin:8 + size + begin + 4] = b"\0\0\xc0\x7f"
+        weights.write_bytes(data)
+        self.refused(66, "NaN(.|\n)*chelsea.png", "predict", "-m", broken, CAT)
+        done = vitrail("predict", "-m", broken, CAT, "gone.png", "--json")
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (66, 2), done.stderr)
+        self.refused(66, "NaN(.|\n)*chelsea.png", "explain", "-m", broken, CAT, "--out", self.tmp / "out")
+        self.ok("predict", "-m", broken, CAT, "--embed")
+
+    def test_predict_stops_on_request(self):
+        listed = self.tmp / "list"
+        listed.write_text(f"{CAT}\n" * 20000)
+        for name in ("SIGINT", "SIGTERM"):
+            with subprocess.Popen([PROGRAM, "predict", "-m", TINY, f"@{listed}", "--json", "--batch", "4"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                first = process.stdout.readline()
+                process.send_signal(getattr(signal, name))
+                out, err = process.stdout.read(), process.stderr.read()
+            self.assertEqual(process.returncode, 75, err)
+            self.assertIn("stopped on request", err)
+            lines = [json.loads(line) for line in (first + out).splitlines()]
+            self.assertEqual(len(lines) % 4, 0)
+            self.assertLess(len(lines), 20000)
 
     def test_embed(self):
         answer = self.json("predict", "-m", TINY, "--embed", CAT)
         self.assertEqual(len(answer["embedding"]), json.loads((TINY / "config.json").read_text())["hidden_size"])
+        path, numbers = self.ok("predict", "-m", TINY, "--embed", CAT).stdout.split("\t")
+        self.assertEqual((path, len(numbers.split())), (str(CAT), len(answer["embedding"])))
 
     def test_check_against_the_reference(self):
-        self.ok("predict", "-m", TINY, CAT, "--check", "ref")
-        self.ok("predict", "-m", TINY, CAT, "--backend", "ref")
+        self.assertRegex(self.ok("predict", "-m", TINY, CAT, "--check", "ref").stderr, "[1-9][0-9]* nodes agree")
+        self.assertEqual(self.ok("predict", "-m", TINY, CAT, "--backend", "ref").stderr, "")
+        self.refused(64, "itself", "predict", "-m", TINY, CAT, "--check", "ref", "--backend", "ref")
+
+    def test_an_architecture_is_no_model(self):
+        self.refused(65, "is an architecture(.|\n)*weight file", "predict", "-m", "vit_huge_patch14_224", CAT)
+
+    def test_orientation_is_told(self):
+        exif = b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+        turned = self.tmp / "turned.jpg"
+        plain = (ROOT / "examples/images/rocket.jpg").read_bytes()
+        turned.write_bytes(plain[:2] + exif + plain[2:])
+        self.assertIn("EXIF orientation 6 ignored", self.ok("predict", "-m", TINY, turned, "-v").stderr)
+        self.assertEqual(self.ok("predict", "-m", TINY, turned).stderr, "")
+
+    def test_unknown_environment_is_told(self):
+        done = self.ok("predict", "-m", TINY, CAT, env={"VITRAIL_TOPK": "2", "VITRAIL_MODELS": "x"})
+        self.assertIn("VITRAIL_TOPK; did you mean VITRAIL_TOP_K?", done.stderr)
+        self.assertEqual(done.stderr.count("warning"), 1)
 
     def test_explain(self):
         out = self.tmp / "out"
@@ -201,6 +267,12 @@ class Contract(unittest.TestCase):
             self.assertTrue(0 <= row["spread"] <= 1)
         self.assertTrue((out / "sheet.png").exists())
         self.assertEqual(json.loads((out / "explain.json").read_text())["image"], str(CAT))
+        settings = json.loads((out / "explain.json").read_text())["settings"]
+        self.assertEqual((settings["method"], settings["preprocess"]["height"]), ("all", settings["model"]["image_height"]))
+        single = self.ok("explain", "-m", TINY, CAT, "--out", out, "--method", "rollout").stdout
+        self.assertIn("overlay of the rollout", single)
+        self.assertNotIn("block", single)
+        self.refused(64, "takes no --layer", "explain", "-m", TINY, CAT, "--method", "rollout", "--layer", "0")
         self.refused(64, "blocks 0 to", "explain", "-m", TINY, CAT, "--layer", "99", "--out", out)
 
     def test_inspect(self):
@@ -248,6 +320,8 @@ class Contract(unittest.TestCase):
         answer = json.loads(done.stdout)
         self.assertEqual((answer["same"], answer["first"]), (False, "blocks.0"))
         self.assertTrue(any("norm_eps" in line for line in answer["card"]))
+        self.assertIn("differ from blocks.0 on", vitrail("verify", TINY, other).stdout)
+        self.assertTrue(self.ok("verify", TINY, TINY).stdout.endswith("A and B compute the same\n"))
 
     def test_plan(self):
         answer = self.json("plan", "--model", "vit_base_patch16_224", "--weights", "rule", "--batch", "2")

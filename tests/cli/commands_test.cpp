@@ -30,6 +30,18 @@ TEST(Plan, MemoryRowsAddUpForEveryShape) {
       }
 }
 
+TEST(Plan, EveryKindOfMemoryIsNamedAndFlopsStandBesideMacs) {
+  const std::vector<std::string> arguments = {"--weights", "rule", "--model", "vit_tiny_patch16_224",
+                                              "--backend", "ref",  "--batch", "2"};
+  const auto answer = run_in_process("plan", arguments).json();
+  for (const char* name : {"parameters", "transient", "scratch", "staging", "alignment and gaps", "peak"})
+    EXPECT_TRUE(answer["memory"].contains(name)) << name;
+  EXPECT_TRUE(answer["declined"].is_array());
+  const std::string text = run_in_process("plan", arguments, false).out;
+  for (const char* part : {"FLOPs", "MACs", "staging", "least possible", "most bytes alive at once"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+}
+
 TEST(Plan, TheLargestBatchFitsAndTheNextStepDoesNot) {
   const std::vector<std::string> base = {"--weights", "rule", "--model", "vit_base_patch16_224",
                                          "--threads", "1"};
@@ -94,6 +106,41 @@ TEST(Bench, LogitsDoNotDependOnHowItRuns) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(reference[i], expected[i], 1e-4);
 }
 
+TEST(Bench, ASavedResultIsCheckedBeforeMeasuring) {
+  const TempFolder folder;
+  const auto said = [&](const std::string& content) -> std::string {
+    try {
+      // An hour of measuring would not go unnoticed.
+      run_in_process("bench infer", {"--weights", "rule", "--model", "vit_tiny_patch16_224", "--seconds",
+                                     "3600", "--compare", folder.file("saved.json", content)});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(said("[]").find("is no result of vitrail bench"), std::string::npos);
+  EXPECT_NE(said("{\"model\": \"vit_tiny_patch16_224\", \"batch\": 1}").find("is no result"),
+            std::string::npos);
+  EXPECT_NE(said("{\"model\": \"x\", \"batch\": 1, \"ms_median\": 1}").find("measured x at batch 1"),
+            std::string::npos);
+}
+
+TEST(Inspect, AFilterThatMatchesNothingSaysSo) {
+  const Answer answer = run_in_process("inspect", {kModels + "hf_single", "--filter", "nothing*"}, false);
+  EXPECT_NE(answer.err.find("matches \"nothing*\""), std::string::npos) << answer.err;
+  EXPECT_NE(answer.out.find("0 tensors"), std::string::npos);
+  const Answer one = run_in_process("inspect", {kModels + "hf_single", "--filter", "*cls_token"}, false);
+  EXPECT_NE(one.out.find("1 tensor "), std::string::npos) << one.out;
+}
+
+TEST(Inspect, ListsTheArchitectures) {
+  const auto list = run_in_process("inspect", {"--architectures"}).json();
+  EXPECT_GT(list.size(), 60u);
+  EXPECT_EQ(list[1]["name"], "vit_base_patch16_224");
+  EXPECT_EQ(list[1]["params"], 86'567'656);
+  EXPECT_THROW(run_in_process("inspect", {}), Error);
+}
+
 TEST(Predict, AnotherImageSizeIsAllowed) {
   const std::string picture = kPictures + "coffee.png";
   const auto own = run_in_process("predict", {"-m", kModels + "hf_single", picture}).json();
@@ -132,6 +179,41 @@ TEST(Explain, SeveralPicturesGetAFolderEach) {
                              "-o", folder.path().string(), "--method", "mean"});
   for (const char* file : {"rocket/mean.png", "coffee/mean.png", "coffee/sheet.png", "coffee/explain.json"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / file)) << file;
+}
+
+TEST(Explain, SameNamesDoNotOverwriteAndABadPictureDoesNotStop) {
+  const TempFolder folder, out;
+  std::filesystem::create_directory(folder.path() / "b");
+  for (const char* name : {"cat.png", "b/cat.png"})
+    std::filesystem::copy_file(kPictures + "coffee.png", folder.path() / name);
+  const std::string bad = folder.file("bad.png", "no picture");
+  const std::string one = (folder.path() / "cat.png").string(), two = (folder.path() / "b/cat.png").string();
+  try {
+    run_in_process("explain", {"-m", kModels + "hf_single", bad, one, two, "-o", out.path().string(),
+                               "--method", "rollout"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+  }
+  for (const auto& [name, path] : {std::pair{"cat", one}, {"cat-2", two}}) {
+    const auto json =
+        nlohmann::json::parse(read_file((out.path() / name / "explain.json").string(), 1 << 20));
+    EXPECT_EQ(json["image"], path);
+    EXPECT_EQ(json["settings"]["method"], "rollout");
+    EXPECT_FALSE(json["settings"].contains("layer"));
+    EXPECT_TRUE(json["settings"]["preprocess"].contains("interpolation"));
+  }
+}
+
+TEST(Explain, OneBlockIsWhatAllBlocksGive) {
+  const TempFolder folder;
+  const auto spread = [&](const char* method) {
+    const auto json = run_in_process("explain", {"-m", kModels + "hf_single", kPictures + "rocket.jpg", "-o",
+                                                 folder.path().string(), "--layer", "0", "--method", method})
+                          .json();
+    return json["maps"][0]["spread"].get<double>();
+  };
+  EXPECT_EQ(spread("mean"), spread("all"));
 }
 
 TEST(Verify, OtherShapesAreNamed) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include "in_process.h"
 #include "io/model_files.h"
@@ -103,6 +104,42 @@ TEST(Convert, RefusesToOverwriteOrToEatItself) {
   EXPECT_THROW(run_in_process("convert", {source, source, "--force"}), Error);
   run_in_process("convert", {source, taken, "--to", "timm", "--force"});
   EXPECT_EQ(open_model(taken)->card().dialect, Dialect::kTimm);
+}
+
+TEST(Convert, TheEndingOfOutGivesTheDialect) {
+  const std::string source = std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single";
+  const TempFolder folder;
+  const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+  const std::pair<const char*, const char*> taken[] = {
+      {"m.npz", "google"}, {"m.safetensors", "timm"}, {"m", "hf"}, {"m.v2", "hf"}};
+  for (const auto& [name, dialect] : taken)
+    EXPECT_EQ(run_in_process("convert", {source, at(name)}).json()["to"], dialect) << name;
+  const std::tuple<const char*, const char*, const char*> refused[] = {
+      {"x.npz", "timm", "x.safetensors"},    {"x", "timm", "x.safetensors"},
+      {"x", "torchvision", "x.safetensors"}, {"x.safetensors", "google", "x.npz"},
+      {"x.safetensors", "hf", "folder"},     {"x.pth", "timm", ".pth files are not written"}};
+  for (const auto& [name, to, advice] : refused) {
+    try {
+      run_in_process("convert", {source, at(name), "--to", to});
+      ADD_FAILURE() << name << " --to " << to;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE((error.message() + error.hint()).find(advice), std::string::npos) << error.what();
+    }
+    EXPECT_FALSE(std::filesystem::exists(at(name)));
+  }
+}
+
+TEST(Convert, Bf16InEveryDialect) {
+  const std::string source = std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single";
+  for (const auto& [to, name] : {std::pair{"hf", "m"}, std::pair{"timm", "m.safetensors"},
+                                 std::pair{"torchvision", "m.safetensors"}, std::pair{"google", "m.npz"}}) {
+    const TempFolder folder;
+    const Answer answer = run_in_process(
+        "convert", {source, (folder.path() / name).string(), "--to", to, "--dtype", "bf16"}, false);
+    EXPECT_NE(answer.out.find("as storing in bf16 explains"), std::string::npos) << answer.out;
+    EXPECT_EQ(answer.out.find("|V2") != std::string::npos, std::string(to) == "google") << answer.out;
+  }
 }
 
 TEST(Convert, SmallerStorageIsExplainedByRounding) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cli/environment.h"
 #include "cli/libraries.h"
 #include "cli/machine.h"
 #include "cli/model_path.h"
@@ -69,17 +70,31 @@ TEST(Pictures, ListsKeepTheirOrder) {
   const std::string one = folder.file("one.bin"), two = folder.file("two.png");
   EXPECT_EQ(list_pictures({"-", one}, two + "\r\n\n" + one + "\n"),
             (std::vector<std::string>{two, one, one}));
+  const std::string list = folder.file("list.txt", one + "\n" + two);
+  EXPECT_EQ(list_pictures({two, "@" + list}, ""), (std::vector<std::string>{two, one, two}));
 }
 
-TEST(Pictures, RefusesWhatIsNotThere) {
+TEST(Pictures, RefusesListsThatNameNothing) {
+  EXPECT_THROW(list_pictures({"-"}, ""), Error);
+  EXPECT_THROW(list_pictures({"@/no/such/list"}, ""), Error);
+}
+
+TEST(Pictures, WhatIsNotThereFailsWhenItIsRead) {
   const TempFolder folder;
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"/no/such.png"}, {folder.path().string()}, {"-"}}) {
+  const std::string list = folder.file("list.txt", "a.png\nb.png\n"), page = folder.file("a.png", "<html>");
+  const std::string empty = (folder.path() / "empty").string();
+  std::filesystem::create_directory(empty);
+  const std::pair<std::string, const char*> cases[] = {
+      {"/no/such.png", "there is no picture"}, {empty, "no pictures"}, {list, "@"}, {page, "no picture"}};
+  for (const auto& [path, says] : cases) {
+    ASSERT_EQ(list_pictures({path}, ""), std::vector<std::string>{path});
     try {
-      list_pictures(arguments, "");
-      FAIL() << arguments[0];
+      std::string note;
+      load_picture(path, note);
+      FAIL() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
     }
   }
 }
@@ -97,6 +112,17 @@ TEST(Pictures, OneBadPictureDoesNotSpoilTheBatch) {
   ASSERT_EQ(batch.failures.size(), 2u);
   EXPECT_EQ(batch.failures[1].first, 2u);
   EXPECT_NE(std::string(batch.failures[0].second.what()).find("bad.png"), std::string::npos);
+}
+
+TEST(Environment, NamesTheNearest) {
+  const std::vector<CommandSpec> specs = {
+      {.name = "x", .summary = "", .examples = {}, .options = {{.name = "top-k", .help = ""}}}};
+  const std::vector<std::string> fine = {"HOME", "VITRAIL_TOP_K", "VITRAIL_MODELS", "VITRAIL_JSON"};
+  EXPECT_TRUE(environment_warnings(fine, specs).empty());
+  const std::vector<std::string> wrong = {"VITRAIL_TOPK", "VITRAIL_MODEL_PATHS_AND_MORE"};
+  const std::vector<std::string> warnings = environment_warnings(wrong, specs);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[0].find("did you mean VITRAIL_TOP_K?"), std::string::npos) << warnings[0];
 }
 
 TEST(Machine, ReadsProcAndSysfsText) {

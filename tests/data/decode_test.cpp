@@ -66,7 +66,8 @@ TEST(Decode, RefusesOtherFormatsByName) {
       {"<?xml version=\"1.0\"?><svg/>", "SVG or XML"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:00", "a git-lfs pointer"},
       {"%PDF-1.7", "a PDF"},
-      {"hello", "unknown format (it starts with 68 65 6c 6c 6f)"},
+      {"hello", "a text file"},
+      {"hello\x01", "unknown format (it starts with 68 65 6c 6c 6f 01)"},
       {std::string(64, '\0'), "unknown format"},
   };
   for (const auto& c : cases) {

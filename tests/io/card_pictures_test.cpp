@@ -23,6 +23,11 @@ class CardPictures : public DialectTest {
     write_file(at("m/preprocessor_config.json"), pictures);
     return open_model(at("m"))->card().preprocess;
   }
+  static std::string said(const ModelCard& card) {
+    std::string text;
+    for (const std::string& note : card.notes) text += note + "\n";
+    return text;
+  }
   // timm's hub folder with another pretrained_cfg.
   ModelCard read_timm(const std::function<void(Json&)>& change) {
     std::filesystem::remove_all(at("t"));
@@ -85,12 +90,12 @@ TEST_F(CardPictures, WithoutAProcessorTheModelTypeDecides) {
   std::filesystem::remove(at("m/preprocessor_config.json"));
   const auto vit = open_model(at("m"));
   EXPECT_EQ(vit->card().preprocess.mode, ResizeMode::kStretch);
-  EXPECT_SAYS(vit->card().notes.front(), "ViTImageProcessor");
+  EXPECT_SAYS(said(vit->card()), "transformers' ViTImageProcessor");
   edit("m/config.json", [](Json& config) { config["model_type"] = "deit"; });
   const auto deit = open_model(at("m"));
   EXPECT_EQ(deit->card().preprocess.mode, ResizeMode::kStretchCrop);
   EXPECT_EQ(deit->card().preprocess.resize, 36);  // 32 * 256 / 224, rounded down
-  EXPECT_SAYS(deit->card().notes.front(), "DeiTImageProcessor");
+  EXPECT_SAYS(said(deit->card()), "transformers' DeiTImageProcessor");
 }
 
 TEST_F(CardPictures, ACropThatIsNotSquareKeepsTransformersShorterSide) {

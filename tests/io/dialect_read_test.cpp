@@ -150,6 +150,39 @@ TEST_F(DialectRead, WrappersOfTrainingProgramsAreTakenOff) {
   }
 }
 
+TEST_F(DialectRead, AnArchitectureThatContradictsTheCardIsRefusedWithBothValues) {
+  ModelCard card;
+  card.config = {.width = 192, .heads = 3, .mlp = 768, .classes = 2};
+  card.config.arch = "deit_tiny_patch16_224";
+  const auto zeros = [](const ParamSpec&, std::span<float>) {};
+  write_model(at("named"), card, {.dialect = Dialect::kTimm}, zeros);
+  const std::string said = refusal(at("named"), {.arch = "vit_tiny_patch16_224"});
+  EXPECT_SAYS(said, "vit_tiny_patch16_224");
+  EXPECT_SAYS(said, "\"deit_tiny_patch16_224\"");
+  EXPECT_EQ(refusal(at("named"), {.arch = "deit_tiny_patch16_224"}), "");
+  card.config.arch.clear();
+  card.config.heads = 6;
+  write_model(at("nameless"), card, {.dialect = Dialect::kHf}, zeros);
+  EXPECT_SAYS(refusal(at("nameless"), {.arch = "deit_tiny_patch16_224"}),
+              "heads is 3, but config.json says 6");
+}
+
+TEST_F(DialectRead, DefaultsThatWereTakenAreWarnings) {
+  const auto warnings = [](const std::string& path) { return open_model(path)->card().warnings; };
+  ASSERT_EQ(warnings(kModels + "google_vit_jax.npz").size(), 1u);
+  EXPECT_SAYS(warnings(kModels + "google_vit_jax.npz")[0],
+              "vit_jax's evaluation; nothing with the file says");
+  write_model(at("m"), tiny(), {.dialect = Dialect::kHf}, by_rule);
+  std::filesystem::remove(at("m/preprocessor_config.json"));
+  EXPECT_TRUE(warnings(at("m")).empty()) << "its own block says it";
+  Json config = parse_json(read_file(at("m/config.json"), 1 << 20), "config.json");
+  config.erase("vitrail");
+  write_file(at("m/config.json"), config.dump());
+  ASSERT_EQ(warnings(at("m")).size(), 1u);
+  EXPECT_SAYS(warnings(at("m"))[0], "there is no preprocessor_config.json");
+  EXPECT_EQ(open_model(at("m"))->card().notes.back(), warnings(at("m"))[0]);
+}
+
 TEST_F(DialectRead, ABareFileThatFitsSeveralArchitecturesNeedsAName) {
   ModelCard card;
   card.config.width = 192, card.config.heads = 3, card.config.mlp = 768;
@@ -164,6 +197,8 @@ TEST_F(DialectRead, ABareFileThatFitsSeveralArchitecturesNeedsAName) {
   EXPECT_EQ(deit->card().config.heads, 3);
   EXPECT_EQ(deit->card().config.arch, "deit_tiny_patch16_224");
   EXPECT_EQ(deit->card().preprocess.mean[0], 0.485);
+  EXPECT_SAYS(deit->card().notes.back(), "DeiT's own evaluation resizes to 256");
+  EXPECT_TRUE(deit->card().warnings.empty());
   EXPECT_SAYS(refusal(at("bare"), {.arch = "vit_small_patch16_224"}),
               "width is 384, but the tensors say 192");
   EXPECT_SAYS(refusal(at("bare"), {.arch = "vit_tiny_patch16_384"}), "the file has 197");

@@ -143,5 +143,35 @@ TEST_F(DialectRoundTrip, AnotherImageSizeResizesPositionsAndPictures) {
   EXPECT_SAYS(refusal(at("m"), {.image_height = 33}), "does not divide");
 }
 
+TEST_F(DialectRoundTrip, AFailedWriteLeavesNothingBehind) {
+  const auto fails = [](const ParamSpec& spec, std::span<float>) {
+    if (spec.name == "norm.bias") throw Error(ErrorKind::kData, "no more");
+  };
+  for (const Dialect dialect : {Dialect::kHf, Dialect::kGoogle, Dialect::kTimm}) {
+    EXPECT_THROW(write_model(at("new/deep/m"), tiny(), {.dialect = dialect}, fails), Error);
+    EXPECT_FALSE(std::filesystem::exists(at("new"))) << enum_name(dialect);
+  }
+  std::filesystem::create_directories(at("mine"));
+  EXPECT_THROW(write_model(at("mine"), tiny(), {.dialect = Dialect::kHf}, fails), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(at("mine"))) << "a folder that was there stays, empty as it was";
+}
+
+TEST_F(DialectRoundTrip, OnlyAModelIsReplaced) {
+  const WriteOptions replace{.dialect = Dialect::kHf, .overwrite = true};
+  write_model(at("m"), tiny(), replace, by_rule);
+  write_file(at("m/LICENSE.txt"), "free");
+  EXPECT_NO_THROW(write_model(at("m"), tiny(), replace, by_rule));
+  EXPECT_EQ(read_file(at("m/LICENSE.txt"), 10), "free");
+  write_file(at("m/thesis.tex"), "years of work");
+  try {
+    write_model(at("m"), tiny(), replace, by_rule);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+    EXPECT_SAYS(error.what(), "\"thesis.tex\"");
+  }
+  EXPECT_THROW(write_model(at("m"), tiny(), {.dialect = Dialect::kTimm, .overwrite = true}, by_rule), Error);
+}
+
 }  // namespace
 }  // namespace vitrail

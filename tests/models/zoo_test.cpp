@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "models/vit_params.h"
@@ -56,6 +57,60 @@ TEST(Zoo, CountsOfOtherForms) {
     EXPECT_EQ(count_params(find_architecture(name).config), params) << name;
 }
 
+// timm 1.0.30's counts of its image towers, which have no head.
+TEST(Zoo, CountsOfSigLipTowers) {
+  const std::tuple<const char*, int64_t, GeluKind> rows[] = {
+      {"vit_base_patch16_siglip_224", 92'884'224, GeluKind::kErf},
+      {"vit_base_patch16_siglip_gap_512", 86'433'024, GeluKind::kErf},
+      {"vit_base_patch32_siglip_256", 94'552'320, GeluKind::kTanh},
+      {"vit_large_patch16_siglip_384", 316'283'904, GeluKind::kErf},
+      {"vit_large_patch16_siglip_512", 316'742'656, GeluKind::kTanh},
+      {"vit_so400m_patch14_siglip_224", 427'680'704, GeluKind::kErf},
+      {"vit_so400m_patch14_siglip_378", 428'225'600, GeluKind::kErf},
+      {"vit_so400m_patch14_siglip_gap_224", 412'442'352, GeluKind::kErf},
+      {"vit_so400m_patch14_siglip_gap_896", 416'866'032, GeluKind::kErf},
+      {"vit_so400m_patch16_siglip_384", 428'256'704, GeluKind::kTanh},
+      {"vit_giantopt_patch16_siglip_256", 1'163'168'256, GeluKind::kTanh},
+  };
+  for (const auto& [name, params, gelu] : rows) {
+    const VitConfig& config = find_architecture(name).config;
+    EXPECT_EQ(count_params(config), params) << name;
+    EXPECT_EQ(config.gelu, gelu) << name;
+    EXPECT_FALSE(config.class_token) << name;
+  }
+  EXPECT_EQ(find_architecture("vit_so400m_patch14_siglip_gap_448").preprocess.resize, 448);
+  EXPECT_EQ(find_architecture("vit_so400m_patch14_siglip_378").preprocess.resize, 420);
+}
+
+TEST(Zoo, CountsOfBigVisionSizesFollowTheFormula) {
+  struct Sizes {
+    const char* name;
+    int64_t d, depth, f, patch;
+  };
+  const Sizes rows[] = {{"bigvision_mu_patch16_224", 32, 1, 128, 16},
+                        {"bigvision_m_patch16_224", 512, 12, 2048, 16},
+                        {"bigvision_so400m_patch14_224", 1152, 27, 4304, 14},
+                        {"bigvision_giantopt_patch14_224", 1536, 40, 6144, 14},
+                        {"bigvision_giganticopt_patch14_224", 1536, 48, 8192, 14},
+                        {"bigvision_e_patch14_224", 1792, 56, 15360, 14}};
+  for (const auto& [name, d, depth, f, patch] : rows) {
+    const int64_t grid = 224 / patch, embed = (3 * patch * patch + 1) * d + grid * grid * d;
+    const int64_t attention = 4 * (d * d + d), mlp = 2 * d * f + f + d, norms = 4 * d;
+    const int64_t expected = embed + depth * (attention + mlp + norms) + 2 * d + (d + 1) * 1000;
+    EXPECT_EQ(count_params(find_architecture(name).config), expected) << name;
+  }
+}
+
+TEST(Zoo, ANameThatIsKnownButNotServedSaysWhy) {
+  try {
+    find_architecture("vit_so400m_patch14_siglip_384");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("14-pixel patches"), std::string::npos) << error.what();
+    EXPECT_NE(error.hint().find("_378"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Zoo, EveryRowIsValidAndNamedOnce) {
   std::set<std::string> names;
   for (const ZooEntry& entry : zoo()) {
@@ -88,6 +143,7 @@ TEST(Zoo, NamesMayCarryATagAndTyposGetTheNearestName) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_NE(error.hint().find("vit_base_patch16_224"), std::string::npos) << error.hint();
+    EXPECT_NE(error.hint().find("inspect --architectures"), std::string::npos) << error.hint();
   }
 }
 

@@ -55,7 +55,7 @@ class CardMaker {
     settle_name();
     settle_pictures();
     validate(card_.config);
-    validate(card_.preprocess, card_.config);
+    with_context(origins_["preprocess"], [&] { validate(card_.preprocess, card_.config); });
     VT_REQUIRE(card_.labels.empty() || static_cast<int64_t>(card_.labels.size()) == card_.config.classes,
                ErrorKind::kData, "%zu labels for %lld classes", card_.labels.size(),
                static_cast<long long>(card_.config.classes));
@@ -66,18 +66,37 @@ class CardMaker {
  private:
   void collect(const CardFiles& files) {
     apply(dialect_claims(card_.dialect));
-    if (!options_.arch.empty()) apply(architecture_claims(options_.arch, card_.dialect));
+    if (!options_.arch.empty()) {
+      asked_ = architecture_claims(options_.arch, card_.dialect).model;
+      apply(architecture_claims(options_.arch, card_.dialect));
+    }
     if (files.config) {
       const Json& config = *files.config;
       if (config.contains("architecture") || config.contains("pretrained_cfg"))
-        apply(timm_claims(config));
+        apply_said(timm_claims(config));
       else if (config.contains("hidden_size") || config.contains("model_type"))
-        apply(hf_claims(config, files.preprocessor ? &*files.preprocessor : nullptr));
+        apply_said(hf_claims(config, files.preprocessor ? &*files.preprocessor : nullptr));
     }
     if (const auto at = source_.metadata().find("vitrail"); at != source_.metadata().end())
-      apply(vitrail_claims(parse_json(at->second, "metadata"), "metadata"));
+      apply_said(vitrail_claims(parse_json(at->second, "metadata"), "metadata"));
     if (files.config && files.config->contains("vitrail"))
-      apply(vitrail_claims(*files.config, files.config_name));
+      apply_said(vitrail_claims(*files.config, files.config_name));
+  }
+
+  // What a file says of itself must not contradict the architecture asked for: neither may win in silence.
+  void apply_said(const Claims& claims) {
+    const std::string own = claims.model.value("arch", std::string());
+    const std::string asked = asked_.value("arch", std::string());
+    for (const auto& [field, value] : asked_.items()) {
+      if (own == asked) break;  // variations of that architecture
+      const auto at = claims.model.find(field);
+      if (at == claims.model.end() || *at == value || (field == "arch" && own.empty())) continue;
+      throw Error(ErrorKind::kUsage,
+                  strf("--arch %s says %s is %s, but %s says %s", asked.c_str(), field.c_str(),
+                       value.dump().c_str(), claims.origin.c_str(), at->dump().c_str()),
+                  "leave out --arch: the model says what it is");
+    }
+    apply(claims);
   }
 
   void apply(Claims claims) {
@@ -93,7 +112,8 @@ class CardMaker {
     visit_fields(card_.config, Merge{claims.model, facts_, claims.origin, &origins_});
     if (claims.preprocess) {
       card_.preprocess = *claims.preprocess;
-      origins_["preprocess"] = claims.origin;
+      origins_["preprocess"] = claims.pictures_origin.empty() ? claims.origin : claims.pictures_origin;
+      pictures_warning_ = claims.pictures_warning;
     }
     if (!claims.labels.empty()) card_.labels = claims.labels;
     for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
@@ -158,7 +178,7 @@ class CardMaker {
                   "put a config.json with a \"vitrail\" block beside it");
     throw Error(ErrorKind::kConfig,
                 "the file's tensors fit several architectures with different preprocessing: " + names,
-                "--arch " + fitting[0]->config.arch);
+                "--arch NAME with the one of these it is; vitrail inspect --architectures describes them");
   }
 
   void settle_image() {
@@ -166,7 +186,8 @@ class CardMaker {
                "%lld positions are no square grid, and no config gives the image's size",
                static_cast<long long>(facts_.pos_rows));
     if (facts_.pos_rows == 0 && !origins_.contains("image_height"))
-      card_.notes.push_back("the file holds no positions to tell the image size by: 224 is a guess");
+      warn(strf("the file holds no positions to tell the image size by: %lld is a guess",
+                static_cast<long long>(card_.config.image_height)));
     const bool claimed = card_.config.pos_for_prefix;
     const auto image = origins_.find("image_height"), rows = origins_.find("pos_for_prefix");
     settle_positions(facts_, image == origins_.end() ? "a guess" : image->second, &card_.config);
@@ -194,6 +215,12 @@ class CardMaker {
     PictureHabit habit = dialect_preprocess(card_.dialect, card_.config, hints_).value();
     card_.preprocess = std::move(habit.preprocess);
     origins_["preprocess"] = std::move(habit.origin);
+    pictures_warning_ = "nothing with the file says how pictures are prepared";
+  }
+
+  void warn(const std::string& line) {
+    card_.notes.push_back(line);
+    card_.warnings.push_back(line);
   }
 
   void tell() {
@@ -202,7 +229,11 @@ class CardMaker {
          {"arch", "norm_eps", "gelu", "pos_resize", "heads", "image_height", "image_width"})
       if (const auto at = origins_.find(field); at != origins_.end())
         card_.notes.push_back(strf("%s %s: %s", field, model[field].dump().c_str(), at->second.c_str()));
-    card_.notes.push_back("preprocessing: " + origins_["preprocess"]);
+    const std::string pictures = "preprocessing: " + origins_["preprocess"];
+    if (pictures_warning_.empty())
+      card_.notes.push_back(pictures);
+    else
+      warn(pictures + "; " + pictures_warning_);
   }
 
   const TensorSource& source_;
@@ -211,6 +242,8 @@ class CardMaker {
   PictureHints hints_;
   ModelCard card_;
   std::map<std::string, std::string> origins_;  // who set a field, and "preprocess"
+  std::string pictures_warning_;                // of the claim that set "preprocess"
+  Json asked_ = Json::object();                 // fields of the architecture the user names
 };
 
 }  // namespace

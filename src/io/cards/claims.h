@@ -15,6 +15,8 @@ struct Claims {
   std::string origin;           // shown in notes and errors: "config.json"
   Json model = Json::object();  // fields of VitConfig by name
   std::optional<PreprocessConfig> preprocess;
+  std::string pictures_origin;   // who says `preprocess`, when not `origin`
+  std::string pictures_warning;  // why `preprocess` is a default rather than said; empty when it is said
   std::vector<std::string> labels;
   std::vector<std::string> notes;
 };
@@ -29,7 +31,8 @@ Claims hf_claims(const Json& config, const Json* preprocessor);
 // timm's hub config.json: architecture, pretrained_cfg, model_args.
 Claims timm_claims(const Json& config);
 
-// A zoo row; its numerics belong to it only in timm's own dialect.
+// A zoo row; its numerics belong to it only in timm's own dialect. Only classes and, beside a class token,
+// the pool stay open.
 Claims architecture_claims(const std::string& name, Dialect dialect);
 
 // What every model of the dialect has in common: epsilon, GELU, position rule.

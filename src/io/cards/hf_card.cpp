@@ -102,9 +102,10 @@ constexpr Processor kProcessors[] = {
 
 const Processor& find_processor(const Json* pictures, bool deit, Claims* claims) {
   const Processor& usual = kProcessors[deit ? 1 : 0];
+  claims->pictures_origin = kPictures;
   if (!pictures) {
-    claims->notes.push_back(
-        strf("no preprocessor_config.json: the defaults of transformers' %sImageProcessor", usual.name));
+    claims->pictures_origin = strf("the defaults of transformers' %sImageProcessor", usual.name);
+    claims->pictures_warning = "there is no preprocessor_config.json";
     return usual;
   }
   for (const char* key : {"image_processor_type", "feature_extractor_type"})
@@ -112,7 +113,7 @@ const Processor& find_processor(const Json* pictures, bool deit, Claims* claims)
       const std::string name = json_string(*type, kPictures, key);
       for (const Processor& row : kProcessors)
         if (name.starts_with(row.name)) return row;
-      claims->notes.push_back(quoted(name) + " is not known: what its config leaves out is guessed");
+      claims->pictures_warning = quoted(name) + " is not known; what its config leaves out is guessed";
     }
   return usual;
 }

@@ -39,6 +39,10 @@ Claims architecture_claims(const std::string& name, Dialect dialect) {
   if (dialect != Dialect::kTimm)
     for (const char* field : {"norm_eps", "gelu", "pos_resize"}) claims.model.erase(field);
   claims.preprocess = entry.preprocess;
+  if (name.starts_with("deit_"))
+    claims.pictures_origin =
+        strf("%s (timm's preprocessing; DeiT's own evaluation resizes to %lld)", claims.origin.c_str(),
+             static_cast<long long>(entry.config.image_height * 256 / 224));
   return claims;
 }
 
@@ -100,11 +104,14 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
   VT_REQUIRE(p.mean.size() == channels && p.std.size() == channels, ErrorKind::kConfig,
              "preprocess: %zu means and %zu deviations for %zu channels", p.mean.size(), p.std.size(),
              channels);
+  constexpr double kLargest = 1e6;  // of numbers that mean something for pixels between 0 and 1
   for (double value : p.mean)
-    VT_REQUIRE(std::isfinite(value), ErrorKind::kConfig, "preprocess: a mean is not a finite number");
+    VT_REQUIRE(std::fabs(value) <= kLargest, ErrorKind::kConfig,
+               "preprocess: a mean is %g; it must be between %g and %g", value, -kLargest, kLargest);
   for (double value : p.std)
-    VT_REQUIRE(std::isfinite(value) && value > 0, ErrorKind::kConfig,
-               "preprocess: a deviation is %g; it must be positive", value);
+    VT_REQUIRE(value >= 1 / kLargest && value <= kLargest, ErrorKind::kConfig,
+               "preprocess: a standard deviation is %g; it must be between %g and %g", value, 1 / kLargest,
+               kLargest);
 }
 
 }  // namespace vitrail

@@ -143,13 +143,15 @@ void read_label_names(const Json& object, Claims* claims) {
   for (const Json& name : *names) claims->labels.push_back(json_string(name, kFile, "label_names"));
 }
 
-// A name the zoo lacks is the file's fault here, not the user's.
+// A name the zoo lacks is the file's fault here, not the user's; it may tell a family that is not supported.
 Claims named_claims(const std::string& architecture) {
   try {
     Claims claims = architecture_claims(architecture, Dialect::kTimm);
     claims.origin = kFile;
+    claims.pictures_origin.clear();
     return claims;
   } catch (const Error& error) {
+    refuse_other_families(architecture);
     throw Error(ErrorKind::kData, "config.json: " + error.message(), error.hint());
   }
 }
@@ -164,7 +166,6 @@ Claims timm_claims(const Json& config) {
   if (!arch && cfg) arch = json_find(*cfg, "architecture");
   VT_REQUIRE(arch, ErrorKind::kData, "config.json has pretrained_cfg but no architecture");
   const std::string name = json_string(*arch, kFile, "architecture");
-  refuse_other_families(name);
   Claims claims = named_claims(name);
   if (cfg) read_pretrained_cfg(*cfg, &claims);
   if (const Json* classes = json_find(config, "num_classes"))

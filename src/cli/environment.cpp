@@ -1,0 +1,37 @@
+#include "cli/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/option_values.h"
+#include "cli/shown.h"
+
+namespace vitrail::cli {
+
+std::vector<std::string> environment_names() {
+  std::vector<std::string> names;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string text = *entry;
+    names.push_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
+std::vector<std::string> environment_warnings(std::span<const std::string> names,
+                                              std::span<const CommandSpec> commands) {
+  std::vector<std::string> valid = {"VITRAIL_MODELS"}, warnings;
+  for (const CommandSpec& command : commands)
+    for (const OptionSpec& spec : all_options(command)) valid.push_back(environment_name(spec.name));
+  for (const std::string& name : names) {
+    if (!name.starts_with("VITRAIL_") || std::find(valid.begin(), valid.end(), name) != valid.end()) continue;
+    warnings.push_back(
+        strf("warning: nothing reads the environment variable %s; %s", shown(name).c_str(),
+             did_you_mean(name, valid, "", "vitrail COMMAND --help lists the options").c_str()));
+  }
+  return warnings;
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,19 @@
+// Environment variables that look like options and are none: a misspelt name must not pass in silence.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+// Of this process.
+std::vector<std::string> environment_names();
+
+// One line for each of `names` that begins with VITRAIL_ and belongs to no option of any command.
+std::vector<std::string> environment_warnings(std::span<const std::string> names,
+                                              std::span<const CommandSpec> commands);
+
+}  // namespace vitrail::cli

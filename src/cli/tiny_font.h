@@ -1,0 +1,17 @@
+// Words on a picture: a built-in 5 x 7 font of digits and lowercase letters. Used for the labels of sheets;
+// knows pixels only.
+#pragma once
+
+#include <string_view>
+
+#include "data/image.h"
+
+namespace vitrail::cli {
+
+inline constexpr int64_t kTinyHeight = 7;  // pixels at scale 1, and two below the line
+
+// In grey `ink`, each dot `scale` pixels wide, clipped at the picture's edges; what the font lacks is a gap.
+void draw_tiny_text(std::string_view text, int64_t top, int64_t left, int64_t scale, uint8_t ink,
+                    Image& image);
+
+}  // namespace vitrail::cli
