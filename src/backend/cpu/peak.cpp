@@ -8,7 +8,7 @@ namespace vitrail {
 
 namespace {
 constexpr int64_t kRounds = 200'000;
-constexpr int kTries = 8, kTasksPerThread = 8;
+constexpr int kTries = 40, kTasksPerThread = 8;  // long enough that a core lost for a moment does not show
 }  // namespace
 
 double measure_peak_gflops(ThreadPool& pool, IsaLevel level) {
