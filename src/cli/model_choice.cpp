@@ -45,29 +45,32 @@ std::vector<OptionSpec> architecture_options() {
 }
 
 std::vector<OptionSpec> engine_options(int default_batch) {
-  return {{.name = "batch",
-           .help = "pictures at a time",
-           .kind = ValueKind::kInteger,
-           .metavar = "N",
-           .letter = 'b',
-           .fallback = std::to_string(default_batch),
-           .least = 1,
-           .most = 65536},
-          {.name = "backend",
-           .help = "whose kernels run",
-           .metavar = "NAME",
-           .fallback = "cpu",
-           .choices = {"cpu", "ref"}},
-          {.name = "isa", .help = "a lower instruction set: baseline, avx2, avx512", .metavar = "NAME"},
-          {.name = "parallel",
-           .help = "what threads share: any of heads,rows,softmax, or none",
-           .metavar = "LIST",
-           .fallback = "heads,rows,softmax"},
-          {.name = "no-fuse", .help = "run every operation by itself", .kind = ValueKind::kFlag},
-          {.name = "check",
-           .help = "compare each step with the reference backend",
-           .metavar = "WITH",
-           .choices = {"ref"}}};
+  return {
+      {.name = "batch",
+       .help = "pictures at a time",
+       .kind = ValueKind::kInteger,
+       .metavar = "N",
+       .letter = 'b',
+       .fallback = std::to_string(default_batch),
+       .least = 1,
+       .most = 65536},
+      {.name = "backend",
+       .help = "whose kernels run",
+       .metavar = "NAME",
+       .fallback = "cpu",
+       .choices = {"cpu", "ref"}},
+      {.name = "isa", .help = "a lower instruction set: baseline, avx2, avx512", .metavar = "NAME"},
+      {.name = "parallel",
+       .help =
+           "what threads share: heads (of attention), rows (of matrix products), softmax (and other row-wise "
+           "operations); any of them, or none",
+       .metavar = "LIST",
+       .fallback = "heads,rows,softmax"},
+      {.name = "no-fuse", .help = "run every operation by itself", .kind = ValueKind::kFlag},
+      {.name = "check",
+       .help = "compare each step with the reference backend",
+       .metavar = "WITH",
+       .choices = {"ref"}}};
 }
 
 std::pair<int64_t, int64_t> parse_image_size(const std::string& text) {

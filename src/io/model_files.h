@@ -18,7 +18,8 @@
 namespace vitrail {
 
 enum class Dialect { kTimm, kHf, kTorchvision, kGoogle };
-template <> struct EnumNames<Dialect> {
+template <>
+struct EnumNames<Dialect> {
   static constexpr const char* names[] = {"timm", "hf", "torchvision", "google"};
 };
 
@@ -27,7 +28,7 @@ struct ModelCard {
   PreprocessConfig preprocess;
   std::vector<std::string> labels;  // one per class, or empty
   Dialect dialect = Dialect::kTimm;
-  std::string path;                 // as the user gave it
+  std::string path;  // as the user gave it
   // Where each decision came from, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
   std::vector<std::string> notes;
   // Defaults that were taken because no file says otherwise: those of the notes users should see unasked.

@@ -8,10 +8,10 @@
 
 namespace vitrail {
 
-std::string format_bytes(uint64_t bytes);      // "512 B", "22.4 KiB", "1.25 GiB"
-std::string format_integer(int64_t value);     // "5,717,416"
+std::string format_bytes(uint64_t bytes);                   // "512 B", "22.4 KiB", "1.25 GiB"
+std::string format_integer(int64_t value);                  // "5,717,416"
 std::string format_count(int64_t count, const char* noun);  // "1 tensor", "1,200 tensors"
-std::string format_si(double value);           // "5.72 M", "1.26 G", "17.6"
+std::string format_si(double value);                        // "5.72 M", "1.26 G", "17.6"
 std::string format_seconds(double seconds);    // "85 us", "12.3 ms", "4.20 s", "3 min 05 s", "2 h 10 min"
 std::string format_percent(double share);      // 0.3529 -> "35.29 %"
 std::string format_significant(double value);  // four significant digits, "nan" and "inf" too

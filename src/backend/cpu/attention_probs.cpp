@@ -1,6 +1,5 @@
 // Attention weights in memory, for looking at: a head's keys serve as the packed weight of a product with its
-// queries, and every row goes through softmax. Runs the two as file 000 describes them: threads over heads,
-// then over rows.
+// queries, and every row goes through softmax. Threads share the heads first, then the rows.
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/tiles.h"
 

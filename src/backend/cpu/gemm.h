@@ -89,8 +89,8 @@ ScratchNeed attention_scratch(const IsaKernels& isa, int64_t batch, int64_t head
                               int64_t keys, int64_t head_size);
 void parallel_attention(const CpuLane& lane, const AttentionArgs& args);
 
-// The weights themselves: out[b, h, i, j] = softmax over j of scale * q_i k_j, contiguous. args.v and out_strides are
-// not read.
+// The weights themselves: out[b, h, i, j] = softmax over j of scale * q_i k_j, contiguous. args.v and
+// out_strides are not read.
 ScratchNeed attention_probs_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
 void parallel_attention_probs(const CpuLane& lane, const AttentionArgs& args);
 
