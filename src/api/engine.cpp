@@ -111,6 +111,7 @@ Engine::Engine(const VitConfig& config, const EngineOptions& options)
     : parts_(std::make_unique<Parts>(config, options, rule_filler())) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
 
 const VitConfig& Engine::config() const {
   return parts_->config;

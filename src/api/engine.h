@@ -39,6 +39,9 @@ class Engine {
   Engine(const VitConfig& config, const EngineOptions& options);
   ~Engine();
   Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   const VitConfig& config() const;
   const ExecutionPlan& plan() const;
