@@ -64,10 +64,10 @@ TEST(DeitTiny, EveryNodeAgreesWithTheReference) {
   EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1));
 }
 
-// The 32-bit file is not in the repository: VITRAIL_DEIT_TINY_F32 says where it is.
+// The 32-bit file is not in the repository: DEIT_TINY_F32 says where it is.
 TEST(DeitTiny, FullPrecisionFileAgreesWithTimmOnPhotographs) {
-  const char* file = std::getenv("VITRAIL_DEIT_TINY_F32");
-  if (!file) GTEST_SKIP() << "VITRAIL_DEIT_TINY_F32 is not set";
+  const char* file = std::getenv("DEIT_TINY_F32");
+  if (!file) GTEST_SKIP() << "DEIT_TINY_F32 is not set";
   const auto model = open_model(file, {.arch = "deit_tiny_patch16_224"});
   EXPECT_LT(largest_difference(logits(*model, read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32")),
                                read_floats(kGoldens + "ref_chelsea_logits_1000.f32")),
