@@ -84,24 +84,24 @@ struct Engine::Parts {
         rank(plan.device),
         params(plan, rank),
         executor(nullptr) {
-    params.load(fill);
+    params.load(plan, fill);
     executor = std::make_unique<Executor>(plan, params, rank);
     if (!options.check_reference) return;
     plain_plan = plan;
     for (Value& value : plain_plan.program.values) value.desc = {value.desc.dtype, value.desc.shape};
     plain_plan.memory = plan_memory(plain_plan.program, std::vector<size_t>(plan.program.nodes.size(), 0));
-    plain_params = std::make_unique<ParamStore>(plain_plan, rank);
-    plain_params->load(fill);
+    plain_params = std::make_unique<PersistentStore>(plain_plan, rank);
+    plain_params->load(plain_plan, fill);
   }
 
   VitConfig config;
   ExecutionPlan plan;
   RankContext rank;
-  ParamStore params;
+  PersistentStore params;
   std::unique_ptr<Executor> executor;
   // Row-major parameters for the reference side of a checked run.
   ExecutionPlan plain_plan;
-  std::unique_ptr<ParamStore> plain_params;
+  std::unique_ptr<PersistentStore> plain_params;
   int64_t count = 0;
 };
 

@@ -17,12 +17,17 @@ struct Command {
 
 Command bench_infer_command();
 Command convert_command();
+Command data_check_command();
+Command data_pack_command();
+Command data_show_command();
+Command data_stats_command();
 Command doctor_command();
 Command explain_command();
 Command inspect_command();
 Command plan_command();
 Command predict_command();
 Command profile_command();
+Command train_command();
 Command verify_command();
 
 const std::vector<Command>& commands();

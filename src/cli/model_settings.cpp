@@ -1,8 +1,6 @@
 #include "cli/model_settings.h"
 
-#include <type_traits>
-
-#include "base/error.h"
+#include "cli/field_settings.h"
 
 namespace vitrail::cli {
 
@@ -12,43 +10,14 @@ bool settable(const char* name) {
   return std::string_view(name) != "arch";
 }
 
-template <typename T>
-OptionSpec spec_of(const char* name, const char* help) {
-  OptionSpec spec{.name = std::string("model.") + name, .help = help};
-  if constexpr (std::is_same_v<T, bool>) {
-    spec.metavar = "BOOL";
-    spec.choices = {"true", "false"};
-  } else if constexpr (std::is_enum_v<T>) {
-    spec.metavar = "KIND";
-    spec.choices.assign(std::begin(EnumNames<T>::names), std::end(EnumNames<T>::names));
-  } else if constexpr (std::is_integral_v<T>) {
-    spec.kind = ValueKind::kInteger;
-    spec.metavar = "N";
-  } else if constexpr (std::is_floating_point_v<T>) {
-    spec.kind = ValueKind::kNumber;
-    spec.metavar = "X";
-  }
-  return spec;
-}
-
-template <typename T>
-void assign(const Options& options, const std::string& name, T& field) {
-  if constexpr (std::is_same_v<T, bool>)
-    field = options.text(name) == "true";
-  else if constexpr (std::is_enum_v<T>)
-    field = *enum_from_name<T>(options.text(name));
-  else if constexpr (std::is_integral_v<T>)
-    field = options.integer(name);
-  else if constexpr (std::is_floating_point_v<T>)
-    field = options.number(name);
-}
 }  // namespace
 
 std::vector<OptionSpec> model_settings() {
   std::vector<OptionSpec> specs;
   const VitConfig config;
   visit_fields(config, [&](const char* name, const auto& field, const char* help) {
-    if (settable(name)) specs.push_back(spec_of<std::decay_t<decltype(field)>>(name, help));
+    if (settable(name))
+      specs.push_back(field_spec<std::decay_t<decltype(field)>>(std::string("model.") + name, help));
   });
   return specs;
 }
@@ -65,7 +34,7 @@ bool has_model_settings(const Options& options) {
 void apply_model_settings(const Options& options, VitConfig& config) {
   visit_fields(config, [&](const char* name, auto& field, const char*) {
     const std::string key = std::string("model.") + name;
-    if (settable(name) && options.given(key)) assign(options, key, field);
+    if (settable(name) && options.given(key)) assign_field(options, key, field);
   });
 }
 

@@ -120,6 +120,7 @@ class Parser {
 
   std::string value_after(const OptionSpec& spec, const std::string& shown) {
     if (spec.kind == ValueKind::kFlag) return "true";
+    if (!spec.implied.empty()) return spec.implied;
     if (next_ >= arguments_.size())
       throw Error(ErrorKind::kUsage,
                   strf("%s needs a value: %s %s", shown.c_str(), shown.c_str(), spec.metavar.c_str()),
@@ -156,7 +157,7 @@ class Parser {
     std::string key = setting.key;
     std::string own = command_.name + ".";
     std::replace(own.begin(), own.end(), ' ', '.');
-    if (key.starts_with(own)) key.erase(0, own.size());
+    if (!find(key) && key.starts_with(own)) key.erase(0, own.size());
     const OptionSpec* spec = find(key);
     const bool allowed = spec && key != "config" && key != "set" && key != "help";
     if (!allowed)

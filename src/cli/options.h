@@ -31,7 +31,8 @@ struct OptionSpec {
   std::vector<std::string> choices = {};
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool repeated = false;  // may be given several times; the values add up
+  bool repeated = false;     // may be given several times; the values add up
+  std::string implied = {};  // the value of --name alone; another one needs --name=VALUE
 };
 
 struct PositionalSpec {

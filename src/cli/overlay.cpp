@@ -20,7 +20,7 @@ constexpr std::array<Colour, 7> kStops = {{{4, 4, 20},
                                            {253, 248, 176}}};
 constexpr int64_t kGap = 8;
 constexpr uint8_t kGround = 24, kInk = 220;
-constexpr int64_t kLabelScale = 3, kLabelHeight = 36;
+constexpr int64_t kLabelDots = 12;  // of a label's line, the letters in its middle
 
 // The map at a point, between the centres of its cells; flat beyond the outermost centres.
 float sample(std::span<const float> map, int64_t rows, int64_t columns, double y, double x) {
@@ -77,21 +77,22 @@ Image heat_overlay(const Image& picture, std::span<const float> map, int64_t row
   return out;
 }
 
-Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row) {
-  VT_CHECK(!tiles.empty() && per_row > 0);
+Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row, int64_t label_scale) {
+  VT_CHECK(!tiles.empty() && per_row > 0 && label_scale > 0);
+  const int64_t label_height = kLabelDots * label_scale;
   const int64_t count = static_cast<int64_t>(tiles.size()), across = std::min(count, per_row);
   const int64_t height = tiles[0].image.height, width = tiles[0].image.width;
-  const int64_t step = kLabelHeight + height + kGap, down = (count + per_row - 1) / per_row;
+  const int64_t step = label_height + height + kGap, down = (count + per_row - 1) / per_row;
   Image sheet = Image::blank(down * step + kGap, across * (width + kGap) + kGap, 3);
   std::fill(sheet.pixels.begin(), sheet.pixels.end(), kGround);
   for (int64_t i = 0; i < count; ++i) {
     const auto& [label, tile] = tiles[static_cast<size_t>(i)];
     VT_CHECK(tile.height == height && tile.width == width && tile.channels == 3);
     const int64_t top = kGap + i / per_row * step, left = kGap + i % per_row * (width + kGap);
-    draw_tiny_text(label, top + (kLabelHeight - kTinyHeight * kLabelScale) / 2, left, kLabelScale, kInk,
+    draw_tiny_text(label, top + (label_height - kTinyHeight * label_scale) / 2, left, label_scale, kInk,
                    sheet);
     for (int64_t y = 0; y < height; ++y)
-      std::copy_n(tile.row(y), 3 * width, sheet.row(top + kLabelHeight + y) + 3 * left);
+      std::copy_n(tile.row(y), 3 * width, sheet.row(top + label_height + y) + 3 * left);
   }
   return sheet;
 }

@@ -17,8 +17,9 @@ struct Tile {
   std::string label;  // lowercase letters and digits, see cli/tiny_font.h
   Image image;
 };
-// Tiles of one size under their labels, `per_row` in a row, on a dark ground.
-Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row);
+// Tiles of one size under their labels, `per_row` in a row, on a dark ground; letters of 5 x 7 dots, each
+// `label_scale` pixels wide.
+Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row, int64_t label_scale = 3);
 
 struct Colour {
   uint8_t red, green, blue;

@@ -5,17 +5,17 @@
 namespace vitrail::cli {
 
 namespace {
-constexpr int kSignals[] = {SIGINT, SIGTERM};
-volatile std::sig_atomic_t wanted = 0;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+volatile std::sig_atomic_t signalled = 0;
 
 void remember(int) {
-  wanted = 1;
+  signalled = 1;
   for (const int signal : kSignals) std::signal(signal, SIG_DFL);
 }
 }  // namespace
 
 StopWatch::StopWatch() {
-  wanted = 0;
+  signalled = 0;
   struct sigaction action {};
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART;
@@ -30,8 +30,12 @@ StopWatch::~StopWatch() {
   for (size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
 }
 
+bool StopWatch::wanted() const {
+  return signalled != 0;
+}
+
 void StopWatch::check(size_t done, size_t total) const {
-  if (wanted && done < total)
+  if (signalled && done < total)
     throw Error(ErrorKind::kStopped, strf("stopped on request after %zu of %zu pictures", done, total),
                 "what was written is whole; run again with the rest of the list");
 }

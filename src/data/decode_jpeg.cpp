@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-// jpeglib.h relies on the two above.
+// jpeglib.h relies on the two above, jerror.h on jpeglib.h.
 #include <jpeglib.h>
+
+#include <jerror.h>
 
 #include "base/error.h"
 #include "data/codecs.h"
@@ -21,7 +23,7 @@ struct Reader {
   jpeg_progress_mgr progress{};
   jmp_buf escape;
   bool created = false;
-  bool strict = false;
+  bool strict = false, cut_short = false;
   int64_t warnings = 0;
   int64_t scan_limit = 0;
   char failure[JMSG_LENGTH_MAX] = "";
@@ -54,6 +56,7 @@ void on_message(j_common_ptr cinfo, int level) {
   if (level >= 0) return;  // a trace, not a warning
   Reader& reader = reader_of(cinfo);
   if (reader.strict) leave(cinfo);
+  reader.cut_short |= cinfo->err->msg_code == JWRN_JPEG_EOF;
   if (reader.warnings++ == 0) cinfo->err->format_message(cinfo, reader.first_warning);
 }
 
@@ -91,6 +94,25 @@ void cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, int64_t width) {
       rgb[c] = static_cast<uint8_t>(key > covered ? key - covered : 0);
     }
   }
+}
+
+// The DCT of an 8 x 8 block read with fewer coefficients gives its low-pass at 1/2, 1/4 or 1/8 of the size.
+// What that leaves out lies above the frequencies that the caller's own antialiased shrinking keeps, as both
+// sides stay at least twice what it shrinks to. A side that is no multiple of the fraction is rounded up,
+// which stretches the picture: at most an eighth of a pixel of what the caller shrinks to is accepted.
+unsigned shrink_of(const jpeg_decompress_struct& cinfo, int64_t least_side) {
+  if (least_side <= 0) return 1;
+  const int64_t shorter = std::min(cinfo.image_width, cinfo.image_height);
+  for (const unsigned shrink : {8u, 4u, 2u}) {
+    const int64_t added = std::max((shrink - cinfo.image_width % shrink) % shrink,
+                                   (shrink - cinfo.image_height % shrink) % shrink);
+    if (shorter / shrink / 2 >= least_side && added * 8 * least_side <= shorter) return shrink;
+  }
+  return 1;
+}
+
+void compute_size(Reader& reader) {
+  jpeg_calc_output_dimensions(&reader.cinfo);
 }
 
 void read_pixels(Reader& reader) {
@@ -167,11 +189,15 @@ Image decode_jpeg(Bytes bytes, const DecodeLimits& limits, DecodeReport& report)
   // A progressive picture keeps all coefficients (2 bytes each) beside the pixels.
   cinfo.mem->max_memory_to_use = static_cast<long>(2 * limits.max_decoded_bytes);
 
-  Image image = Image::blank(cinfo.image_height, cinfo.image_width, 3);
-  std::vector<uint8_t> cmyk_row(cinfo.num_components == 4 ? size_t{cinfo.image_width} * 4 : 0);
+  cinfo.scale_num = 1;
+  cinfo.scale_denom = shrink_of(cinfo, limits.least_side);
+  guard(reader, compute_size);
+  Image image = Image::blank(cinfo.output_height, cinfo.output_width, 3);
+  std::vector<uint8_t> cmyk_row(cinfo.num_components == 4 ? size_t{cinfo.output_width} * 4 : 0);
   reader.pixels = image.pixels.data();
   reader.cmyk_row = cmyk_row.empty() ? nullptr : cmyk_row.data();
   guard(reader, read_pixels);
+  report.cut_short = reader.cut_short;
   report.warnings = reader.warnings;
   report.first_warning = reader.first_warning;
   return image;

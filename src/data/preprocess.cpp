@@ -1,8 +1,8 @@
 #include "data/preprocess.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "base/error.h"
 #include "data/resize.h"
@@ -89,16 +89,6 @@ Layout lay_out(const Image& image, const PreprocessConfig& config) {
   return {size, centre(size.height, config.height, round_down), centre(size.width, config.width, round_down)};
 }
 
-Image to_luma(const Image& image) {
-  Image grey = Image::blank(image.height, image.width, 1);
-  const uint8_t* rgb = image.pixels.data();
-  for (uint8_t& luma : grey.pixels) {
-    luma = static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
-    rgb += 3;
-  }
-  return grey;
-}
-
 struct Normaliser {
   float mean, std;
   // Divisions as torch's ToTensor and Normalize do them, so that results are bit-equal.
@@ -154,15 +144,32 @@ void fill_target(const Image& image, const PreprocessConfig& config, int64_t cha
         part, layout, config, [&](size_t c, float pixel) { return normalise[c](pixel); }, target);
     return;
   }
-  std::vector<std::array<float, 256>> table(normalise.size());
-  for (size_t c = 0; c < table.size(); ++c)
-    for (size_t level = 0; level < 256; ++level) table[c][level] = normalise[c](static_cast<float>(level));
+  const std::vector<LevelTable> table = level_tables(config, channels);
   const Image part = resample(image, config, layout);
   write_planes(
       part, layout, config, [&](size_t c, uint8_t level) { return table[c][level]; }, target);
 }
 
 }  // namespace
+
+Image to_luma(const Image& image) {
+  Image grey = Image::blank(image.height, image.width, 1);
+  const uint8_t* rgb = image.pixels.data();
+  for (uint8_t& luma : grey.pixels) {
+    luma = static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+    rgb += 3;
+  }
+  return grey;
+}
+
+std::vector<LevelTable> level_tables(const PreprocessConfig& config, int64_t channels) {
+  std::vector<LevelTable> tables;
+  for (const Normaliser& normalise : normalisers(config, channels)) {
+    LevelTable& table = tables.emplace_back();
+    for (size_t level = 0; level < table.size(); ++level) table[level] = normalise(static_cast<float>(level));
+  }
+  return tables;
+}
 
 void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target) {
   check_config(config);
@@ -189,8 +196,10 @@ Image crop_for_display(const Image& image, const PreprocessConfig& config) {
     for (int64_t y = 0; y < part.height; ++y)
       std::transform(part.pixels.data() + y * part.width * part.channels,
                      part.pixels.data() + (y + 1) * part.width * part.channels,
-                     shown.row(layout.rows.to + y) + layout.columns.to * image.channels,
-                     [](auto pixel) { return static_cast<uint8_t>(std::lround(pixel)); });
+                     shown.row(layout.rows.to + y) + layout.columns.to * image.channels, [](auto pixel) {
+                       if constexpr (std::is_integral_v<decltype(pixel)>) return pixel;
+                       return static_cast<uint8_t>(std::lround(pixel));
+                     });
   };
   if (config.resampler == Resampler::kTf)
     paste(resize_tf_bilinear(image, layout.size, layout.window()));

@@ -12,7 +12,9 @@
 // margins.
 #pragma once
 
+#include <array>
 #include <span>
+#include <vector>
 
 #include "base/preprocess_config.h"
 #include "data/image.h"
@@ -22,6 +24,13 @@ namespace vitrail {
 // Fills `target`, channels x height x width, planar. Its size says how many channels the model takes:
 // 3, or 1, for which colours become luma (Pillow's convert("L")) before anything else.
 void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target);
+
+// What normalisation makes of each 8-bit level, per channel: for loaders that hold on to it.
+using LevelTable = std::array<float, 256>;
+std::vector<LevelTable> level_tables(const PreprocessConfig& config, int64_t channels);
+
+// Pillow's convert("L") of an RGB picture.
+Image to_luma(const Image& image);
 
 // What the model sees, before normalisation, in the picture's own channels: for overlays.
 Image crop_for_display(const Image& image, const PreprocessConfig& config);

@@ -10,31 +10,52 @@ Builder::Scope::~Scope() {
   builder_.path_.resize(length_);
 }
 
-ValueId Builder::new_value(std::string name, TensorDesc desc, ValueKind kind) {
-  program_.values.push_back({std::move(name), std::move(desc), kind});
+ValueId Builder::new_value(std::string name, TensorDesc desc, ValueKind kind, Category category) {
+  program_.values.push_back({std::move(name), std::move(desc), kind, category});
   return static_cast<ValueId>(program_.values.size()) - 1;
 }
 
 ValueId Builder::input(const std::string& name, TensorDesc desc) {
-  return new_value(name, std::move(desc), ValueKind::kInput);
+  return new_value(name, std::move(desc), ValueKind::kInput, Category::kStaging);
+}
+
+ValueId Builder::persistent(const std::string& name, TensorDesc desc, ValueKind kind, Category category) {
+  if (const auto found = persistent_.find(name); found != persistent_.end()) {
+    const Value& known = program_.values[found->second];
+    VT_CHECK(known.desc == desc && known.kind == kind, "%s is asked for as %s and as %s", name.c_str(),
+             to_string(known.desc).c_str(), to_string(desc).c_str());
+    return found->second;
+  }
+  return persistent_[name] = new_value(name, std::move(desc), kind, category);
 }
 
 ValueId Builder::parameter(const std::string& name, TensorDesc desc) {
-  if (const auto found = parameters_.find(name); found != parameters_.end()) {
-    VT_CHECK(program_.values[found->second].desc == desc, "parameter %s is asked for as %s and as %s",
-             name.c_str(), to_string(program_.values[found->second].desc).c_str(), to_string(desc).c_str());
-    return found->second;
-  }
-  return parameters_[name] = new_value(name, std::move(desc), ValueKind::kParameter);
+  return persistent(name, std::move(desc), ValueKind::kParameter, Category::kParameters);
+}
+
+ValueId Builder::state(const std::string& name, TensorDesc desc, Category category) {
+  return persistent(name, std::move(desc), ValueKind::kState, category);
+}
+
+std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const std::string& name,
+                                      SourceLine where) {
+  Node node{.op = std::move(op),
+            .ins = std::move(ins),
+            .outs = {},
+            .name = path(name),
+            .phase = phase_,
+            .where = where};
+  auto outs = with_context(node.name, [&] { return node.op->infer(program_.descs(node.ins)); });
+  for (TensorDesc& desc : outs)
+    node.outs.push_back(new_value(node.name, std::move(desc), ValueKind::kComputed, Category::kTransient));
+  program_.nodes.push_back(std::move(node));
+  return program_.nodes.back().outs;
 }
 
 ValueId Builder::add(OpPtr op, std::vector<ValueId> ins, const std::string& name, SourceLine where) {
-  Node node{.op = std::move(op), .ins = std::move(ins), .outs = {}, .name = path(name), .where = where};
-  auto outs = with_context(node.name, [&] { return node.op->infer(program_.descs(node.ins)); });
-  VT_CHECK(outs.size() == 1, "%s has %zu outputs", node.name.c_str(), outs.size());
-  node.outs.push_back(new_value(node.name, std::move(outs[0]), ValueKind::kComputed));
-  program_.nodes.push_back(std::move(node));
-  return program_.nodes.back().outs[0];
+  const std::vector<ValueId> outs = add_all(std::move(op), std::move(ins), name, where);
+  VT_CHECK(outs.size() == 1, "%s has %zu outputs", path(name).c_str(), outs.size());
+  return outs[0];
 }
 
 void Builder::output(const std::string& name, ValueId value) {

@@ -14,9 +14,16 @@ class Builder {
   ValueId input(const std::string& name, TensorDesc desc);
   // The same name gives the same value: shared parameters are one.
   ValueId parameter(const std::string& name, TensorDesc desc);
+  // Something else that persists; the same name gives the same value.
+  ValueId state(const std::string& name, TensorDesc desc, Category category);
   // Records `op` under the current path plus `name`; returns its only output.
   ValueId add(OpPtr op, std::vector<ValueId> ins, const std::string& name,
               SourceLine where = SourceLine::here());
+  // For ops with any number of outputs.
+  std::vector<ValueId> add_all(OpPtr op, std::vector<ValueId> ins, const std::string& name,
+                               SourceLine where = SourceLine::here());
+  const TensorDesc& desc(ValueId id) const { return program_.values[id].desc; }
+  void set_phase(Phase phase) { phase_ = phase; }
   void output(const std::string& name, ValueId value);
 
   Program finish();  // validates
@@ -36,11 +43,13 @@ class Builder {
   std::string path(const std::string& name) const { return path_ + name; }
 
  private:
-  ValueId new_value(std::string name, TensorDesc desc, ValueKind kind);
+  ValueId new_value(std::string name, TensorDesc desc, ValueKind kind, Category category);
+  ValueId persistent(const std::string& name, TensorDesc desc, ValueKind kind, Category category);
 
   Program program_;
-  std::map<std::string, ValueId> parameters_;
+  std::map<std::string, ValueId> persistent_;
   std::string path_;
+  Phase phase_ = Phase::kForward;
 };
 
 }  // namespace vitrail

@@ -15,4 +15,8 @@ Cost Op::cost(DescSpan ins, DescSpan outs) const {
   return cost;
 }
 
+void Op::grad(GradRecorder&) const {
+  throw Error(ErrorKind::kInternal, strf("%s has no gradient", std::string(kind()).c_str()));
+}
+
 }  // namespace vitrail

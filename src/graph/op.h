@@ -12,6 +12,8 @@
 
 namespace vitrail {
 
+class GradRecorder;
+
 struct Cost {
   double flops = 0;  // a multiply-add counts two
   double bytes = 0;  // every input read once, every output written once
@@ -39,6 +41,12 @@ class Op {
   virtual std::string attributes() const { return {}; }  // "eps=1e-06", for the printer
   // The input whose storage output 0 may take over when nothing reads it later; -1: none.
   virtual int in_place_input() const { return -1; }
+  // Inputs the op writes: persistent values that it must leave changed. A node with any is never dropped.
+  virtual std::vector<int> updates() const { return {}; }
+
+  // Records the nodes that turn the gradient of the output into those of the inputs that want one.
+  // Default: Error, the op has none.
+  virtual void grad(GradRecorder& recorder) const;
 };
 
 using OpPtr = std::shared_ptr<const Op>;

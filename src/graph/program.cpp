@@ -46,6 +46,9 @@ void Program::validate() const {
   for (const Node& node : nodes) {
     for (ValueId id : node.ins)
       VT_CHECK(defined[id], "%s reads %s before it is written", node.name.c_str(), values[id].name.c_str());
+    for (int input : node.op->updates())
+      VT_CHECK(values[node.ins[input]].persistent(), "%s updates %s, which does not persist",
+               node.name.c_str(), values[node.ins[input]].name.c_str());
     const auto inferred = node.op->infer(descs(node.ins));
     VT_CHECK(inferred.size() == node.outs.size(), "%s has another number of outputs", node.name.c_str());
     for (size_t i = 0; i < inferred.size(); ++i) {
@@ -63,7 +66,8 @@ void Program::validate() const {
 std::string to_string(const Node& node, const Program& program) {
   std::string text;
   for (ValueId id : node.outs) text += strf("%%%d %s ", id, to_string(program.values[id].desc).c_str());
-  text += "= " + std::string(node.op->kind());
+  if (!node.outs.empty()) text += "= ";
+  text += std::string(node.op->kind());
   if (const std::string attributes = node.op->attributes(); !attributes.empty())
     text += "{" + attributes + "}";
   text += "(";

@@ -6,18 +6,27 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "tensor/buffer.h"
 
 namespace vitrail {
 
 using ValueId = int;
 
-enum class ValueKind { kInput, kParameter, kComputed };
+// Parameters and states persist from run to run under their names; a state is what training keeps beside the
+// parameters: gradient sums, optimizer state, averages, counters.
+enum class ValueKind { kInput, kParameter, kState, kComputed };
 
 struct Value {
   std::string name;
   TensorDesc desc;
   ValueKind kind = ValueKind::kComputed;
+  Category category = Category::kTransient;  // of a persistent value: its line in memory tables
+
+  bool persistent() const { return kind == ValueKind::kParameter || kind == ValueKind::kState; }
 };
+
+// Which part of a step a node belongs to: what recompute looks at and reports add up by.
+enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 
 // A line of model code. (clang 14 lacks std::source_location.)
 struct SourceLine {
@@ -33,6 +42,7 @@ struct Node {
   std::vector<ValueId> ins, outs;
   std::string name;  // path in the model: "blocks.3.attn.qkv"
   int lane = 0;      // 0 compute; copies and communication get their own
+  Phase phase = Phase::kForward;
   SourceLine where;  // the line of model code that recorded it
 };
 
@@ -53,7 +63,8 @@ class Program {
   std::vector<int> use_counts() const;  // readers per value; an output counts as one more
   Cost cost() const;
 
-  // Every value is defined before use, once, and shapes agree with what the ops infer.
+  // Every value is defined before use, once, shapes agree with what the ops infer, and only persistent
+  // values are updated.
   void validate() const;
 };
 

@@ -39,6 +39,7 @@ struct OpenOptions {
   std::string arch;          // timm's name, when the file alone leaves a choice
   int64_t image_height = 0;  // other input size than the file's: positions are resized; 0 keeps the file's
   int64_t image_width = 0;
+  int64_t patch = 0;  // other patch size than the file's: its weights are resampled; 0 keeps the file's
 };
 
 class OpenedModel {
@@ -47,7 +48,8 @@ class OpenedModel {
   const ModelCard& card() const { return card_; }
   const TensorSource& source() const { return *source_; }
 
-  // The parameter as f32 in canonical layout, elems() floats; position tables resized to the card's config.
+  // The parameter as f32 in canonical layout, elems() floats; patch weights and position tables fitted to the
+  // card's config.
   virtual void read_param(const ParamSpec& spec, std::span<float> target) const = 0;
 
  protected:
@@ -66,6 +68,7 @@ struct WriteOptions {
   Dialect dialect = Dialect::kHf;
   DType storage = DType::kF32;  // f32, f16 or bf16
   bool overwrite = false;       // replace what is at the path; otherwise it must not exist
+  bool folder = false;          // timm: a folder as timm publishes models, instead of one file
 };
 using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
 
@@ -73,5 +76,8 @@ using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
 // numerics in its metadata for timm and torchvision, npz with a sidecar .json for google. Atomic.
 void write_model(const std::string& path, const ModelCard& card, const WriteOptions& options,
                  const ParamReader& read);
+
+// What a model folder is written in: Hugging Face's names, or timm's for what those have no place for.
+Dialect folder_dialect(const VitConfig& config);
 
 }  // namespace vitrail

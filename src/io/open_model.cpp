@@ -2,6 +2,7 @@
 #include "io/cards/card.h"
 #include "io/dialects/layout.h"
 #include "io/model_files.h"
+#include "io/patch_resize.h"
 #include "io/pos_resize.h"
 
 namespace vitrail {
@@ -23,7 +24,7 @@ class DialectModel : public OpenedModel {
     card_.path = path;
     check_complete(card_.config, binding_, *source_);
     stored_ = card_.config;
-    set_image_size(options);
+    set_sizes(options);
   }
 
   void read_param(const ParamSpec& spec, std::span<float> target) const override {
@@ -31,22 +32,44 @@ class DialectModel : public OpenedModel {
              spec.name.c_str(), target.size(), to_string(spec.shape).c_str());
     if (spec.name == "pos_embed" && grid_of(stored_) != grid_of(card_.config))
       return read_resized(spec, target);
+    if (spec.name == "patch_embed.proj.weight" && stored_.patch != card_.config.patch)
+      return read_resampled(spec, target);
     read_stored(spec, target);
   }
 
  private:
-  void set_image_size(const OpenOptions& options) {
+  void set_sizes(const OpenOptions& options) {
     VitConfig& c = card_.config;
     if (options.image_height > 0) c.image_height = options.image_height;
     if (options.image_width > 0) c.image_width = options.image_width;
+    if (options.patch > 0) c.patch = options.patch;
     if (c == stored_) return;
     validate(c);
     card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width);
-    card_.notes.push_back(
-        strf("image %lld x %lld instead of the file's %lld x %lld: positions resized by %s's rule",
-             static_cast<long long>(c.image_height), static_cast<long long>(c.image_width),
-             static_cast<long long>(stored_.image_height), static_cast<long long>(stored_.image_width),
-             enum_name(c.pos_resize)));
+    note_sizes(c);
+  }
+
+  void note_sizes(const VitConfig& c) {
+    const auto n = [](int64_t v) { return static_cast<long long>(v); };
+    std::string note;
+    if (c.image_height != stored_.image_height || c.image_width != stored_.image_width)
+      note = strf("image %lld x %lld instead of the file's %lld x %lld", n(c.image_height), n(c.image_width),
+                  n(stored_.image_height), n(stored_.image_width));
+    if (c.patch != stored_.patch)
+      note += strf("%spatch %lld instead of the file's %lld: its weights resampled by FlexiViT's rule",
+                   note.empty() ? "" : ", ", n(c.patch), n(stored_.patch));
+    if (grid_of(c) != grid_of(stored_) && c.pos == PosKind::kLearned)
+      note += strf("%s positions resized by %s's rule", c.patch == stored_.patch ? ":" : ",",
+                   enum_name(c.pos_resize));
+    card_.notes.push_back(note);
+  }
+
+  void read_resampled(const ParamSpec& spec, std::span<float> target) const {
+    const int64_t patch = stored_.patch;
+    const ParamSpec whole{spec.name, spec.shape.with('P', {'P', patch}).with('Q', {'Q', patch})};
+    Floats weights(static_cast<size_t>(whole.shape.elems()));
+    read_stored(whole, weights);
+    resample_patches(weights, patch, target, card_.config.patch);
   }
 
   void read_resized(const ParamSpec& spec, std::span<float> target) const {
@@ -94,7 +117,7 @@ class DialectModel : public OpenedModel {
   }
 
   Binding binding_;
-  VitConfig stored_;  // as the file has it; the card's config may have another image size
+  VitConfig stored_;  // as the file has it; the card's config may have another image or patch size
 };
 
 }  // namespace

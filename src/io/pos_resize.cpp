@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "base/error.h"
 
@@ -124,6 +123,16 @@ void resize_positions(PosResize rule, std::span<const float> source, PosGrid fro
       for (double value : cell) *out++ = static_cast<float>(value);
     }
   }
+}
+
+std::vector<double> resize_matrix(PosResize rule, int64_t in, int64_t out) {
+  std::vector<double> matrix(static_cast<size_t>(in * out), 0.0);
+  auto row = matrix.begin();
+  for (const Taps& taps : make_axis(rule, in, out)) {
+    std::copy(taps.weights.begin(), taps.weights.end(), row + taps.first);
+    row += in;
+  }
+  return matrix;
 }
 
 }  // namespace vitrail

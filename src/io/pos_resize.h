@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "models/vit_config.h"
 
@@ -21,5 +22,8 @@ struct PosGrid {
 //   torchvision: bicubic (a = -0.75), corners aligned; jax: bilinear, corners aligned.
 void resize_positions(PosResize rule, std::span<const float> source, PosGrid from, std::span<float> target,
                       PosGrid to, int64_t prefix, int64_t dim);
+
+// The rule along one axis, as `out` rows of `in` weights.
+std::vector<double> resize_matrix(PosResize rule, int64_t in, int64_t out);
 
 }  // namespace vitrail

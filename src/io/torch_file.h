@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "io/pickle.h"
+#include "base/pickle.h"
 #include "io/strided.h"
 #include "io/tensor_source.h"
 #include "io/zip.h"

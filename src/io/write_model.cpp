@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "io/cards/claims.h"
 #include "io/cards/hf_files.h"
+#include "io/cards/timm_files.h"
 #include "io/dialects/bind.h"
 #include "io/dialects/express.h"
 #include "io/dialects/layout.h"
@@ -126,7 +127,7 @@ Json sidecar(const ModelCard& card) {
 }
 
 void write_folder(const std::string& path, const ModelCard& card, const std::vector<TensorToWrite>& tensors,
-                  DType storage) {
+                  const WriteOptions& options) {
   const fs::path home(path);
   MadePaths made;
   made.make_folders(home);
@@ -135,7 +136,8 @@ void write_folder(const std::string& path, const ModelCard& card, const std::vec
   write_safetensors((home / "model.safetensors").string(), tensors, {{"format", "pt"}});
   write_file((home / "preprocessor_config.json").string(),
              hf_preprocessor_json(card.preprocess).dump(2) + "\n");
-  Json config = hf_config_json(card, storage);
+  Json config =
+      options.dialect == Dialect::kHf ? hf_config_json(card, options.storage) : timm_config_json(card);
   config["vitrail"] = vitrail_block(card);
   write_file((home / "config.json").string(), config.dump(2) + "\n");
   made.keep();
@@ -159,18 +161,25 @@ void write_model(const std::string& path, const ModelCard& card, const WriteOpti
       options.storage == DType::kF32 || options.storage == DType::kF16 || options.storage == DType::kBF16,
       ErrorKind::kUsage, "weights are stored as f32, f16 or bf16, not %s", to_string(options.storage));
   refuse_inexpressible(options.dialect, card.config);
-  check_target(path, options.overwrite, options.dialect == Dialect::kHf);
+  const bool folder =
+      options.dialect == Dialect::kHf || (options.folder && options.dialect == Dialect::kTimm);
+  check_target(path, options.overwrite, folder);
   if (options.dialect == Dialect::kGoogle) check_target(path + ".json", options.overwrite, false);
   const std::vector<TensorToWrite> tensors = list_tensors(card.config, options, read);
+  if (folder) return write_folder(path, card, tensors, options);
   switch (options.dialect) {
     case Dialect::kHf:
-      return write_folder(path, card, tensors, options.storage);
+      break;
     case Dialect::kGoogle:
       return write_google(path, card, tensors);
     case Dialect::kTimm:
     case Dialect::kTorchvision:
       return write_safetensors(path, tensors, {{"format", "pt"}, {"vitrail", sidecar(card).dump()}});
   }
+}
+
+Dialect folder_dialect(const VitConfig& config) {
+  return can_express(Dialect::kHf, config) ? Dialect::kHf : Dialect::kTimm;
 }
 
 }  // namespace vitrail

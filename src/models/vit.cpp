@@ -2,16 +2,18 @@
 
 #include <map>
 
-#include "graph/builder.h"
+#include "base/rng.h"
 #include "models/vit_params.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/average.h"
 #include "ops/bias.h"
 #include "ops/concat_tokens.h"
+#include "ops/dropout.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
@@ -26,11 +28,17 @@ namespace {
 
 class VitRecorder {
  public:
-  VitRecorder(const VitConfig& config, const VitRecordOptions& options) : c_(config), options_(options) {
+  VitRecorder(Builder& builder, const VitConfig& config, const VitRecordOptions& options)
+      : b_(builder), c_(config), options_(options) {
     for (ParamSpec& spec : vit_params(config)) shapes_.emplace(std::move(spec.name), std::move(spec.shape));
+    for (ParamSpec& spec : lora_params(config, options.lora))
+      shapes_.emplace(std::move(spec.name), std::move(spec.shape));
+    if (options.dropout > 0 || options.drop_path > 0)
+      values_.counters = b_.input("counters", {DType::kI64, {{'Z', kCounterCount}}});
   }
 
-  Program record() {
+  // The tokens after the last norm.
+  ValueId record_body() {
     ValueId x = embed();
     note("embed", x);
     for (int64_t i = 0; i < c_.depth; ++i) {
@@ -43,8 +51,28 @@ class VitRecorder {
     }
     if (c_.norm_place == NormPlace::kBeforePool) x = norm(x, "norm");
     note("tokens", x);
-    finish_head(x);
-    return b_.finish();
+    return x;
+  }
+
+  VitValues record_heads(ValueId tokens) {
+    const Pooled pooled = pool_heads(tokens);
+    if (options_.features || c_.classes == 0)
+      b_.output("features", c_.distilled ? b_.add(std::make_shared<AverageOp>(),
+                                                  {pooled.feature, pooled.distilled}, "features")
+                                         : pooled.feature);
+    if (c_.classes == 0) return values_;
+    values_.logits = linear(pooled.feature, "head");
+    if (c_.distilled) values_.distilled = linear(pooled.distilled, "head_dist");
+    return values_;
+  }
+
+  // What inference gives: one vector of logits, and the probabilities if asked for.
+  void record_outputs() {
+    if (c_.classes == 0) return;
+    ValueId logits = values_.logits;
+    if (c_.distilled) logits = b_.add(std::make_shared<AverageOp>(), {logits, values_.distilled}, "logits");
+    b_.output("logits", logits);
+    if (options_.probabilities) b_.output("probs", b_.add(std::make_shared<SoftmaxOp>(), {logits}, "probs"));
   }
 
  private:
@@ -68,8 +96,28 @@ class VitRecorder {
   ValueId linear(ValueId x, const std::string& name, bool bias = true,
                  SourceLine where = SourceLine::here()) {
     ValueId y = b_.add(std::make_shared<LinearOp>(), {x, param(name + ".weight")}, name, where);
+    if (lora_applies(options_.lora, b_.path(name)))
+      y = b_.add(std::make_shared<AddOp>(), {y, adapter(x, name)}, name + ".lora", where);
     if (bias) y = b_.add(std::make_shared<BiasOp>(), {y, param(name + ".bias")}, name + ".bias", where);
     return y;
+  }
+
+  ValueId adapter(ValueId x, const std::string& name) {
+    const ValueId low =
+        b_.add(std::make_shared<LinearOp>(), {x, param(name + ".lora_a.weight")}, name + ".lora_a");
+    const ValueId up =
+        b_.add(std::make_shared<LinearOp>(), {low, param(name + ".lora_b.weight")}, name + ".lora_b");
+    const double scale = options_.lora.alpha / static_cast<double>(options_.lora.rank);
+    return b_.add(std::make_shared<MultiplyOp>(scale), {up}, name + ".lora_scale");
+  }
+
+  ValueId drop(ValueId x, double probability, DropUnit unit, const std::string& name) {
+    if (probability <= 0) return x;
+    return b_.add(std::make_shared<DropoutOp>(probability, unit, name_key(b_.path(name))),
+                  {x, values_.counters}, name);
+  }
+  ValueId dropout(ValueId x, const std::string& name) {
+    return drop(x, options_.dropout, DropUnit::kElement, name);
   }
 
   ValueId embed() {
@@ -81,8 +129,8 @@ class VitRecorder {
         b_.add(std::make_shared<PatchEmbedOp>(), {pictures, param("patch_embed.proj.weight")}, "patch_embed");
     x = b_.add(std::make_shared<BiasOp>(), {x, param("patch_embed.proj.bias")}, "patch_embed.bias");
     // A position table with rows for the class token is added after that token has joined, else before.
-    if (c_.pos_for_prefix) return add_positions(add_prefix(x));
-    return add_prefix(add_positions(x));
+    x = c_.pos_for_prefix ? add_positions(add_prefix(x)) : add_prefix(add_positions(x));
+    return dropout(x, "pos_drop");
   }
 
   ValueId add_prefix(ValueId x) {
@@ -105,13 +153,17 @@ class VitRecorder {
   }
 
   ValueId block(ValueId x, int64_t index) {
-    x = residual(x, attend(norm(x, "norm1"), index), "ls1", "attn.residual");
-    return residual(x, mlp(norm(x, "norm2")), "ls2", "mlp.residual");
+    x = residual(x, attend(norm(x, "norm1"), index), index, "ls1", "attn.residual");
+    return residual(x, mlp(norm(x, "norm2")), index, "ls2", "mlp.residual");
   }
 
-  ValueId residual(ValueId x, ValueId branch, const std::string& scale, const std::string& name) {
+  ValueId residual(ValueId x, ValueId branch, int64_t index, const std::string& scale,
+                   const std::string& name) {
     if (c_.layer_scale)
       branch = b_.add(std::make_shared<ScaleOp>(), {branch, param(scale + ".gamma")}, scale);
+    const double depth_share =
+        c_.depth > 1 ? static_cast<double>(index) / static_cast<double>(c_.depth - 1) : 1.0;
+    branch = drop(branch, options_.drop_path * depth_share, DropUnit::kSample, name + ".drop_path");
     return b_.add(std::make_shared<AddOp>(), {x, branch}, name);
   }
 
@@ -132,14 +184,14 @@ class VitRecorder {
     if (wants_attention(block))
       b_.output(block_name(block) + ".attention",
                 b_.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
-    return linear(b_.add(std::make_shared<AttentionOp>(), {qkv}, "softmax"), "proj");
+    return dropout(linear(b_.add(std::make_shared<AttentionOp>(), {qkv}, "softmax"), "proj"), "drop");
   }
 
   ValueId mlp(ValueId x) {
     const Builder::Scope scope(b_, "mlp");
     const ValueId hidden =
         b_.add(std::make_shared<GeluOp>(c_.gelu == GeluKind::kTanh), {linear(x, "fc1")}, "gelu");
-    return linear(hidden, "fc2");
+    return dropout(linear(dropout(hidden, "drop1"), "fc2"), "drop2");
   }
 
   // Multihead attention pooling: a learned probe asks all patches, then an MLP with a residual.
@@ -170,36 +222,48 @@ class VitRecorder {
     throw Error(ErrorKind::kInternal, "unknown pooling");
   }
 
-  void finish_head(ValueId tokens) {
-    ValueId pooled = pool(tokens);
-    const ValueId other = c_.distilled ? select(tokens, 1) : -1;
-    if (c_.norm_place == NormPlace::kAfterPool) pooled = norm(pooled, "fc_norm");
+  struct Pooled {
+    ValueId feature = -1, distilled = -1;
+  };
+  Pooled pool_heads(ValueId tokens) {
+    Pooled pooled{pool(tokens), c_.distilled ? select(tokens, 1) : -1};
+    if (c_.norm_place == NormPlace::kAfterPool) pooled.feature = norm(pooled.feature, "fc_norm");
     if (c_.pre_logits)
-      pooled = b_.add(std::make_shared<TanhOp>(), {linear(pooled, "pre_logits.fc")}, "pre_logits.tanh");
-    if (options_.features || c_.classes == 0)
-      b_.output("features",
-                c_.distilled ? b_.add(std::make_shared<AverageOp>(), {pooled, other}, "features") : pooled);
-    if (c_.classes == 0) return;
-    ValueId logits = linear(pooled, "head");
-    if (c_.distilled)
-      logits = b_.add(std::make_shared<AverageOp>(), {logits, linear(other, "head_dist")}, "logits");
-    b_.output("logits", logits);
-    if (options_.probabilities) b_.output("probs", b_.add(std::make_shared<SoftmaxOp>(), {logits}, "probs"));
+      pooled.feature =
+          b_.add(std::make_shared<TanhOp>(), {linear(pooled.feature, "pre_logits.fc")}, "pre_logits.tanh");
+    return pooled;
   }
 
+  Builder& b_;
   const VitConfig& c_;
   VitRecordOptions options_;
   std::map<std::string, Shape> shapes_;
-  Builder b_;
+  VitValues values_;
 };
+
+void require_recordable(const VitConfig& config, const VitRecordOptions& options) {
+  validate(config);
+  validate(options.lora);
+  VT_REQUIRE(options.batch >= 1 && options.batch <= 1 << 20, ErrorKind::kConfig,
+             "batch %lld is not between 1 and %d", static_cast<long long>(options.batch), 1 << 20);
+}
 
 }  // namespace
 
 Program record_vit(const VitConfig& config, const VitRecordOptions& options) {
-  validate(config);
-  VT_REQUIRE(options.batch >= 1 && options.batch <= 1 << 20, ErrorKind::kConfig,
-             "batch %lld is not between 1 and %d", static_cast<long long>(options.batch), 1 << 20);
-  return VitRecorder(config, options).record();
+  require_recordable(config, options);
+  Builder builder;
+  VitRecorder recorder(builder, config, options);
+  recorder.record_heads(recorder.record_body());
+  recorder.record_outputs();
+  return builder.finish();
+}
+
+VitValues record_vit_for_training(Builder& builder, const VitConfig& config,
+                                  const VitRecordOptions& options) {
+  require_recordable(config, options);
+  VitRecorder recorder(builder, config, options);
+  return recorder.record_heads(recorder.record_body());
 }
 
 }  // namespace vitrail

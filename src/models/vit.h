@@ -1,8 +1,10 @@
 // The Vision Transformer as a recorded Program: the network of the ViT paper with the variations VitConfig
-// names. Model code records ops; it knows nothing of where or how they run.
+// names, and what training adds to it: dropout, stochastic depth, low-rank adapters. Model code records ops;
+// it knows nothing of where or how they run.
 #pragma once
 
-#include "graph/program.h"
+#include "graph/builder.h"
+#include "models/lora.h"
 #include "models/vit_config.h"
 
 namespace vitrail {
@@ -15,10 +17,24 @@ struct VitRecordOptions {
   bool attention = false;        // also output "blocks.i.attention", the softmax weights [B H N M]
   int64_t attention_block = -1;  // of this block alone; -1: of every block
   bool probabilities = false;    // also output "probs", the softmax of the logits
+
+  // Training: input "counters" i64 [Z3] (seed, step, position) exists when either is above 0.
+  double dropout = 0;    // after the positions and in every branch
+  double drop_path = 0;  // of the last block; earlier ones in proportion
+  LoraConfig lora = {};
+};
+
+struct VitValues {
+  ValueId logits = -1;     // of a distilled model being trained, the class head alone
+  ValueId distilled = -1;  // its other head
+  ValueId counters = -1;
 };
 
 // Input "pictures" [B C Y X]; outputs "logits" (when the model has a head; else "features") and what was
 // asked for.
 Program record_vit(const VitConfig& config, const VitRecordOptions& options = {});
+
+// The same into a program under way, without average of the two heads: a loss follows.
+VitValues record_vit_for_training(Builder& builder, const VitConfig& config, const VitRecordOptions& options);
 
 }  // namespace vitrail

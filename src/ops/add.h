@@ -1,4 +1,4 @@
-// Elementwise sum of two values of one shape: the residual connection.
+// Elementwise sum of two values of one shape, in the wider of their types: the residual connection.
 #pragma once
 
 #include "graph/op.h"
@@ -9,6 +9,7 @@ class AddOp : public Op {
  public:
   std::string_view kind() const override { return "add"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }
   int in_place_input() const override { return 0; }
 };

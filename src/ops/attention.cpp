@@ -1,5 +1,6 @@
 #include "ops/attention.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -66,6 +67,30 @@ std::vector<TensorDesc> AttentionProbsOp::infer(DescSpan ins) const {
 
 double AttentionProbsOp::flops(DescSpan ins, DescSpan outs) const {
   return static_cast<double>(outs[0].elems()) * (2.0 * static_cast<double>(ins[0].shape.local('E')) + 5.0);
+}
+
+void AttentionOp::grad(GradRecorder& r) const {
+  const bool probe = r.desc(r.out()).shape.has('S');
+  const auto op = std::make_shared<AttentionGradOp>();
+  const auto grads =
+      probe ? r.add_all(op, {r.in(0), r.in(1), r.dout()}, "dx") : r.add_all(op, {r.in(0), r.dout()}, "dx");
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (r.wants(i)) r.give(i, grads[i]);
+}
+
+std::vector<TensorDesc> AttentionGradOp::infer(DescSpan ins) const {
+  VT_CHECK(ins.size() >= 2, "attention_grad: expected 2 or 3 inputs, found %zu", ins.size());
+  const DescSpan forward = ins.first(ins.size() - 1);
+  const TensorDesc out = AttentionOp().infer(forward)[0];
+  expect_same(*this, {out.dtype, out.shape}, {out.dtype, ins.back().shape});
+  if (forward.size() == 1) return {ins[0]};
+  return {{accumulator_dtype(ins[0].dtype), ins[0].shape}, ins[1]};
+}
+
+double AttentionGradOp::flops(DescSpan ins, DescSpan) const {
+  const AttentionGeometry g = attention_geometry(ins.first(ins.size() - 1));
+  const double scores = static_cast<double>(g.batch * g.heads * g.queries) * static_cast<double>(g.keys);
+  return scores * (10.0 * static_cast<double>(g.head_size) + 10.0);
 }
 
 }  // namespace vitrail

@@ -11,6 +11,7 @@ class AttentionOp : public Op {
  public:
   std::string_view kind() const override { return "attention"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NMSTE"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
 };
@@ -33,5 +34,15 @@ struct AttentionGeometry {
   AttentionStrides q, k, v, out;  // q in input 0; k and v in the last input
 };
 AttentionGeometry attention_geometry(DescSpan ins);
+
+// Inputs as the forward op's, then dout; outputs dqkv, or dq and dkv of a probe (dq summed over the
+// pictures). The weights are computed again.
+class AttentionGradOp : public Op {
+ public:
+  std::string_view kind() const override { return "attention_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"NMSTE"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+};
 
 }  // namespace vitrail

@@ -1,6 +1,8 @@
 #include "ops/average.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
+#include "ops/multiply.h"
 
 namespace vitrail {
 
@@ -12,6 +14,12 @@ std::vector<TensorDesc> AverageOp::infer(DescSpan ins) const {
 
 double AverageOp::flops(DescSpan, DescSpan outs) const {
   return 2.0 * static_cast<double>(outs[0].elems());
+}
+
+void AverageOp::grad(GradRecorder& r) const {
+  const ValueId half = r.add(std::make_shared<MultiplyOp>(0.5), {r.dout()}, "half");
+  for (size_t i : {0u, 1u})
+    if (r.wants(i)) r.give(i, half);
 }
 
 }  // namespace vitrail

@@ -9,6 +9,7 @@ class AverageOp : public Op {
  public:
   std::string_view kind() const override { return "average"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   int in_place_input() const override { return 0; }

@@ -9,6 +9,7 @@ class BiasOp : public Op {
  public:
   std::string_view kind() const override { return "bias"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
   int in_place_input() const override { return 0; }
 };

@@ -23,19 +23,33 @@ std::vector<TensorDesc> FusedOp::member_inputs(size_t member, DescSpan ins, Desc
 std::vector<TensorDesc> FusedOp::member_outputs(DescSpan ins) const {
   std::vector<TensorDesc> outs;
   for (size_t i = 0; i < members_.size(); ++i)
-    outs.push_back(members_[i].op->infer(member_inputs(i, ins, outs)).front());
+    for (TensorDesc& out : members_[i].op->infer(member_inputs(i, ins, outs))) outs.push_back(std::move(out));
+  VT_CHECK(outs.size() >= members_.size() - 1 && outs.size() <= members_.size(),
+           "%s: only the last member may lack an output", kind_.c_str());
   return outs;
 }
 
+DescSpan FusedOp::outputs_of(size_t member, DescSpan member_outs) {
+  return member < member_outs.size() ? member_outs.subspan(member, 1) : DescSpan{};
+}
+
 std::vector<TensorDesc> FusedOp::infer(DescSpan ins) const {
-  return {member_outputs(ins).back()};
+  const std::vector<TensorDesc> outs = member_outputs(ins);
+  if (outs.size() < members_.size()) return {};
+  return {outs.back()};
+}
+
+std::vector<int> FusedOp::updates() const {
+  std::vector<int> inputs;
+  for (int input : members_.back().op->updates()) inputs.push_back(members_.back().sources[input]);
+  return inputs;
 }
 
 double FusedOp::flops(DescSpan ins, DescSpan) const {
   const std::vector<TensorDesc> outs = member_outputs(ins);
   double total = 0;
   for (size_t i = 0; i < members_.size(); ++i)
-    total += members_[i].op->flops(member_inputs(i, ins, outs), {&outs[i], 1});
+    total += members_[i].op->flops(member_inputs(i, ins, outs), outputs_of(i, outs));
   return total;
 }
 

@@ -1,5 +1,6 @@
 // Several ops run as one: made by the fuse pass alone. It keeps its members, so a backend without a kernel
-// for the whole runs them one by one. Every member has one output; the last one's is the node's.
+// for the whole runs them one by one. Every member has one output, the last one's is the node's; a last
+// member that updates an input instead has none, and neither has the node.
 #pragma once
 
 #include "graph/op.h"
@@ -26,9 +27,12 @@ class FusedOp : public Op {
   // A residual that ends the chain may be overwritten by the sum, unless the chain starts from it.
   int in_place_input() const override;
 
+  std::vector<int> updates() const override;
+
   const std::vector<Member>& members() const { return members_; }
-  // Output descriptions of every member.
+  // Output descriptions of every member that has one.
   std::vector<TensorDesc> member_outputs(DescSpan ins) const;
+  static DescSpan outputs_of(size_t member, DescSpan member_outs);
   std::vector<TensorDesc> member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const;
 
  private:

@@ -1,5 +1,6 @@
 #include "ops/gelu.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -11,6 +12,20 @@ std::vector<TensorDesc> GeluOp::infer(DescSpan ins) const {
 
 double GeluOp::flops(DescSpan, DescSpan outs) const {
   return 10.0 * static_cast<double>(outs[0].elems());
+}
+
+void GeluOp::grad(GradRecorder& r) const {
+  if (r.wants(0)) r.give(0, r.add(std::make_shared<GeluGradOp>(tanh_form_), {r.in(0), r.dout()}, "dx"));
+}
+
+std::vector<TensorDesc> GeluGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 2);
+  expect_same(*this, ins[0], ins[1]);
+  return {ins[0]};
+}
+
+double GeluGradOp::flops(DescSpan, DescSpan outs) const {
+  return 16.0 * static_cast<double>(outs[0].elems());
 }
 
 }  // namespace vitrail

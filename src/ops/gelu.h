@@ -11,10 +11,29 @@ class GeluOp : public Op {
 
   std::string_view kind() const override { return "gelu"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return tanh_form_ ? "tanh" : "erf"; }
   int in_place_input() const override { return 0; }
+
+  bool tanh_form() const { return tanh_form_; }
+
+ private:
+  bool tanh_form_;
+};
+
+// dx from x and dy.
+class GeluGradOp : public Op {
+ public:
+  explicit GeluGradOp(bool tanh_form) : tanh_form_(tanh_form) {}
+
+  std::string_view kind() const override { return "gelu_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return tanh_form_ ? "tanh" : "erf"; }
+  int in_place_input() const override { return 1; }
 
   bool tanh_form() const { return tanh_form_; }
 

@@ -1,5 +1,6 @@
 #include "ops/layernorm.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -16,6 +17,31 @@ double LayernormOp::flops(DescSpan, DescSpan outs) const {
 }
 
 std::string LayernormOp::attributes() const {
+  return strf("eps=%g", eps_);
+}
+
+void LayernormOp::grad(GradRecorder& r) const {
+  const bool parameters = r.wants(1) || r.wants(2);
+  const auto grads =
+      r.add_all(std::make_shared<LayernormGradOp>(eps_, parameters), {r.in(0), r.in(1), r.dout()}, "dx");
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (r.wants(i)) r.give(i, grads[i]);
+}
+
+std::vector<TensorDesc> LayernormGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 3);
+  expect_suffix(*this, ins[0].shape, ins[1].shape);
+  expect_suffix(*this, ins[2].shape, ins[1].shape);
+  if (!parameters_) return {ins[0]};
+  const TensorDesc row{accumulator_dtype(ins[0].dtype), ins[1].shape};
+  return {ins[0], row, row};
+}
+
+double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
+  return 16.0 * static_cast<double>(ins[0].elems());
+}
+
+std::string LayernormGradOp::attributes() const {
   return strf("eps=%g", eps_);
 }
 

@@ -11,6 +11,7 @@ class LayernormOp : public Op {
 
   std::string_view kind() const override { return "layernorm"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"D"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
@@ -20,6 +21,25 @@ class LayernormOp : public Op {
 
  private:
   double eps_;
+};
+
+// Inputs x, weight, dy; outputs dx and, when the parameters are trained, dweight and dbias. Mean and variance
+// are computed again from x.
+class LayernormGradOp : public Op {
+ public:
+  LayernormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}
+
+  std::string_view kind() const override { return "layernorm_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"D"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  double eps() const { return eps_; }
+
+ private:
+  double eps_;
+  bool parameters_;
 };
 
 }  // namespace vitrail

@@ -1,5 +1,8 @@
 #include "ops/linear.h"
 
+#include <algorithm>
+
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -44,6 +47,72 @@ MatmulExtents linear_extents(const Shape& x, const Shape& w) {
 double LinearOp::flops(DescSpan ins, DescSpan) const {
   const MatmulExtents e = linear_extents(ins[0].shape, ins[1].shape);
   return 2.0 * static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
+}
+
+void LinearOp::grad(GradRecorder& r) const {
+  if (r.wants(0)) r.give(0, r.add(std::make_shared<LinearDxOp>(), {r.dout(), r.in(1)}, "dx"));
+  if (r.wants(1)) r.give(1, r.add(std::make_shared<LinearDwOp>(), {r.in(0), r.dout()}, "dw"));
+}
+
+namespace {
+double matmul_flops(const MatmulExtents& e) {
+  return 2.0 * static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
+}
+
+// How many of w's leading dims are dy's last ones.
+size_t contracted_outputs(const Shape& dy, const Shape& w) {
+  for (size_t rank = std::min(dy.rank(), w.rank()); rank > 0; --rank) {
+    bool agree = true;
+    for (size_t i = 0; i < rank; ++i) agree = agree && dy[dy.rank() - rank + i] == w[i];
+    if (agree) return rank;
+  }
+  return 0;
+}
+
+size_t shared_rows(const Shape& x, const Shape& dy) {
+  size_t rank = 0;
+  while (rank < x.rank() && rank < dy.rank() && x[rank] == dy[rank]) ++rank;
+  return rank;
+}
+}  // namespace
+
+MatmulExtents linear_dx_extents(const Shape& dy, const Shape& w) {
+  const size_t rank = contracted_outputs(dy, w);
+  return {product(dy, 0, dy.rank() - rank), product(w, 0, rank), product(w, rank, w.rank())};
+}
+
+MatmulExtents linear_dw_extents(const Shape& x, const Shape& dy) {
+  const size_t rank = shared_rows(x, dy);
+  return {product(x, 0, rank), product(dy, rank, dy.rank()), product(x, rank, x.rank())};
+}
+
+std::vector<TensorDesc> LinearDxOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 2);
+  const Shape &dy = ins[0].shape, &w = ins[1].shape;
+  const size_t rank = contracted_outputs(dy, w);
+  VT_CHECK(rank > 0, "linear_dx: the first dims of %s are not the last of %s", to_string(w).c_str(),
+           to_string(dy).c_str());
+  std::vector<Dim> dims(dy.begin(), dy.end() - static_cast<std::ptrdiff_t>(rank));
+  dims.insert(dims.end(), w.begin() + static_cast<std::ptrdiff_t>(rank), w.end());
+  return {{ins[0].dtype, Shape(std::move(dims))}};
+}
+
+double LinearDxOp::flops(DescSpan ins, DescSpan) const {
+  return matmul_flops(linear_dx_extents(ins[0].shape, ins[1].shape));
+}
+
+std::vector<TensorDesc> LinearDwOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 2);
+  const Shape &x = ins[0].shape, &dy = ins[1].shape;
+  const auto rank = static_cast<std::ptrdiff_t>(shared_rows(x, dy));
+  VT_CHECK(rank > 0, "linear_dw: %s and %s share no first dim", to_string(x).c_str(), to_string(dy).c_str());
+  std::vector<Dim> dims(dy.begin() + rank, dy.end());
+  dims.insert(dims.end(), x.begin() + rank, x.end());
+  return {{accumulator_dtype(ins[0].dtype), Shape(std::move(dims))}};
+}
+
+double LinearDwOp::flops(DescSpan ins, DescSpan) const {
+  return matmul_flops(linear_dw_extents(ins[0].shape, ins[1].shape));
 }
 
 }  // namespace vitrail

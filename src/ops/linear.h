@@ -11,6 +11,7 @@ class LinearOp : public Op {
  public:
   std::string_view kind() const override { return "linear"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan ins, DescSpan outs) const override;
 };
@@ -20,5 +21,29 @@ struct MatmulExtents {
   int64_t m, n, k;
 };
 MatmulExtents linear_extents(const Shape& x, const Shape& w);
+
+// The gradient of x: dy [B N F], w [F D] -> [B N D]. Contracts the leading dims of w, dy's last ones.
+class LinearDxOp : public Op {
+ public:
+  std::string_view kind() const override { return "linear_dx"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+};
+
+// The gradient of w: x [B N D], dy [B N F] -> [F D] in the accumulator's type. Contracts the leading dims the
+// two share.
+class LinearDwOp : public Op {
+ public:
+  std::string_view kind() const override { return "linear_dw"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+};
+
+// As plain matrices, with the extents of the forward product: dx[m, k] = dy[m, n] . w[n, k] and
+// dw[n, k] = sum over m of dy[m, n] x[m, k].
+MatmulExtents linear_dx_extents(const Shape& dy, const Shape& w);
+MatmulExtents linear_dw_extents(const Shape& x, const Shape& dy);
 
 }  // namespace vitrail

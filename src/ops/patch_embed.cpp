@@ -1,5 +1,6 @@
 #include "ops/patch_embed.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -22,6 +23,27 @@ double PatchEmbedOp::flops(DescSpan ins, DescSpan outs) const {
   const Shape& w = ins[1].shape;
   return 2.0 * static_cast<double>(outs[0].elems()) *
          static_cast<double>(w.local('C') * w.local('P') * w.local('Q'));
+}
+
+void PatchEmbedOp::grad(GradRecorder& r) const {
+  VT_CHECK(!r.wants(0), "patch_embed: pictures take no gradient");
+  const Shape& w = r.desc(r.in(1)).shape;
+  if (r.wants(1))
+    r.give(1, r.add(std::make_shared<PatchEmbedDwOp>(w.local('P'), w.local('Q')), {r.in(0), r.dout()}, "dw"));
+}
+
+std::vector<TensorDesc> PatchEmbedDwOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 2);
+  const Shape &x = ins[0].shape, &dy = ins[1].shape;
+  expect_last(*this, dy, 'D');
+  VT_CHECK((x.local('Y') / rows_) * (x.local('X') / columns_) == dy.local('N'),
+           "patch_embed_dw: %s has other patches than %s", to_string(dy).c_str(), to_string(x).c_str());
+  return {{accumulator_dtype(ins[1].dtype), {dy[2], x[1], Dim('P', rows_), Dim('Q', columns_)}}};
+}
+
+double PatchEmbedDwOp::flops(DescSpan ins, DescSpan outs) const {
+  const Shape& dy = ins[1].shape;
+  return 2.0 * static_cast<double>(outs[0].elems()) * static_cast<double>(dy.local('B') * dy.local('N'));
 }
 
 }  // namespace vitrail

@@ -9,8 +9,23 @@ class PatchEmbedOp : public Op {
  public:
   std::string_view kind() const override { return "patch_embed"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"YXPQ"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
+};
+
+// The gradient of w: x [B C Y X], dy [B N D] -> [D C P Q]. Pictures themselves take no gradient.
+class PatchEmbedDwOp : public Op {
+ public:
+  PatchEmbedDwOp(int64_t patch_rows, int64_t patch_columns) : rows_(patch_rows), columns_(patch_columns) {}
+
+  std::string_view kind() const override { return "patch_embed_dw"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"NYXPQ"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+
+ private:
+  int64_t rows_, columns_;
 };
 
 }  // namespace vitrail

@@ -1,5 +1,6 @@
 #include "ops/pool_tokens.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -35,6 +36,42 @@ std::vector<TensorDesc> DropTokensOp::infer(DescSpan ins) const {
   VT_CHECK(first_ < tokens, "drop_tokens: no token %lld in %s", static_cast<long long>(first_),
            to_string(ins[0]).c_str());
   return {{ins[0].dtype, ins[0].shape.with('N', Dim('N', tokens - first_))}};
+}
+
+namespace {
+TensorDesc unpooled(const TensorDesc& dy, const Dim& tokens) {
+  return {dy.dtype, {dy.shape[0], tokens, dy.shape[1]}};
+}
+}  // namespace
+
+void SelectTokenOp::grad(GradRecorder& r) const {
+  if (r.wants(0))
+    r.give(0, r.add(std::make_shared<SelectTokenGradOp>(index_, r.desc(r.in(0)).shape[1]), {r.dout()}, "dx"));
+}
+
+void MeanTokensOp::grad(GradRecorder& r) const {
+  if (r.wants(0))
+    r.give(0, r.add(std::make_shared<MeanTokensGradOp>(first_, r.desc(r.in(0)).shape[1]), {r.dout()}, "dx"));
+}
+
+void DropTokensOp::grad(GradRecorder& r) const {
+  if (r.wants(0)) r.give(0, r.add(std::make_shared<DropTokensGradOp>(first_), {r.dout()}, "dx"));
+}
+
+std::vector<TensorDesc> SelectTokenGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  return {unpooled(ins[0], tokens_)};
+}
+
+std::vector<TensorDesc> MeanTokensGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  return {unpooled(ins[0], tokens_)};
+}
+
+std::vector<TensorDesc> DropTokensGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 1);
+  const Shape& dy = ins[0].shape;
+  return {{ins[0].dtype, dy.with('N', Dim('N', dy.local('N') + first_))}};
 }
 
 }  // namespace vitrail

@@ -12,6 +12,7 @@ class SelectTokenOp : public Op {
 
   std::string_view kind() const override { return "select_token"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NS"}; }
   double flops(DescSpan, DescSpan) const override { return 0; }
   std::string attributes() const override { return strf("index=%lld", static_cast<long long>(index_)); }
@@ -28,6 +29,7 @@ class MeanTokensOp : public Op {
 
   std::string_view kind() const override { return "mean_tokens"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"N"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
@@ -43,6 +45,60 @@ class DropTokensOp : public Op {
   explicit DropTokensOp(int64_t first) : first_(first) {}
 
   std::string_view kind() const override { return "drop_tokens"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
+  DimsRule dims() const override { return {"N"}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
+
+  int64_t first() const { return first_; }
+
+ private:
+  int64_t first_;
+};
+
+// dy [B D] as the gradient of token `index`, zero for the others: [B N D].
+class SelectTokenGradOp : public Op {
+ public:
+  SelectTokenGradOp(int64_t index, Dim tokens) : index_(index), tokens_(tokens) {}
+
+  std::string_view kind() const override { return "select_token_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"NS"}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+  std::string attributes() const override { return strf("index=%lld", static_cast<long long>(index_)); }
+
+  int64_t index() const { return index_; }
+
+ private:
+  int64_t index_;
+  Dim tokens_;
+};
+
+// dy [B D] shared out to the tokens from `first` on: [B N D].
+class MeanTokensGradOp : public Op {
+ public:
+  MeanTokensGradOp(int64_t first, Dim tokens) : first_(first), tokens_(tokens) {}
+
+  std::string_view kind() const override { return "mean_tokens_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"NS"}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
+
+  int64_t first() const { return first_; }
+
+ private:
+  int64_t first_;
+  Dim tokens_;
+};
+
+// dy [B N D] with zeros for the `first` tokens that were dropped before it.
+class DropTokensGradOp : public Op {
+ public:
+  explicit DropTokensGradOp(int64_t first) : first_(first) {}
+
+  std::string_view kind() const override { return "drop_tokens_grad"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"N"}; }
   double flops(DescSpan, DescSpan) const override { return 0; }

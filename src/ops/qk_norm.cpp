@@ -1,5 +1,6 @@
 #include "ops/qk_norm.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -18,6 +19,30 @@ double QkNormOp::flops(DescSpan, DescSpan outs) const {
 }
 
 std::string QkNormOp::attributes() const {
+  return strf("eps=%g", eps_);
+}
+
+void QkNormOp::grad(GradRecorder& r) const {
+  const bool parameters = r.wants(1) || r.wants(2) || r.wants(3) || r.wants(4);
+  const auto grads = r.add_all(std::make_shared<QkNormGradOp>(eps_, parameters),
+                               {r.in(0), r.in(1), r.in(3), r.dout()}, "dx");
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (r.wants(i)) r.give(i, grads[i]);
+}
+
+std::vector<TensorDesc> QkNormGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 4);
+  for (size_t i : {1u, 2u}) expect_suffix(*this, ins[0].shape, ins[i].shape);
+  if (!parameters_) return {ins[0]};
+  const TensorDesc row{accumulator_dtype(ins[0].dtype), ins[1].shape};
+  return {ins[0], row, row, row, row};
+}
+
+double QkNormGradOp::flops(DescSpan ins, DescSpan) const {
+  return 32.0 / 3.0 * static_cast<double>(ins[0].elems());
+}
+
+std::string QkNormGradOp::attributes() const {
   return strf("eps=%g", eps_);
 }
 

@@ -12,6 +12,7 @@ class QkNormOp : public Op {
 
   std::string_view kind() const override { return "qk_norm"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"TE"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
@@ -21,6 +22,25 @@ class QkNormOp : public Op {
 
  private:
   double eps_;
+};
+
+// Inputs qkv, q weight, k weight, dy; outputs dqkv and, when the parameters are trained, the gradients of q
+// weight, q bias, k weight, k bias.
+class QkNormGradOp : public Op {
+ public:
+  QkNormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}
+
+  std::string_view kind() const override { return "qk_norm_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"TE"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  double eps() const { return eps_; }
+
+ private:
+  double eps_;
+  bool parameters_;
 };
 
 }  // namespace vitrail

@@ -9,8 +9,23 @@ class ScaleOp : public Op {
  public:
   std::string_view kind() const override { return "scale"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
   int in_place_input() const override { return 0; }
+};
+
+// The gradient of the scale: the sum over rows of x times dy.
+class ScaleDwOp : public Op {
+ public:
+  explicit ScaleDwOp(size_t kept_rank) : kept_rank_(kept_rank) {}
+
+  std::string_view kind() const override { return "scale_dw"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+
+ private:
+  size_t kept_rank_;
 };
 
 }  // namespace vitrail

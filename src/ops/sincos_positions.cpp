@@ -1,5 +1,6 @@
 #include "ops/sincos_positions.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -14,5 +15,7 @@ std::vector<TensorDesc> SincosPositionsOp::infer(DescSpan ins) const {
 std::string SincosPositionsOp::attributes() const {
   return strf("grid=%lldx%lld", static_cast<long long>(rows_), static_cast<long long>(columns_));
 }
+
+void SincosPositionsOp::grad(GradRecorder&) const {}  // it has no inputs
 
 }  // namespace vitrail

@@ -13,6 +13,7 @@ class SincosPositionsOp : public Op {
 
   std::string_view kind() const override { return "sincos_positions"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"ND"}; }
   std::string attributes() const override;
 

@@ -1,5 +1,6 @@
 #include "ops/softmax.h"
 
+#include "graph/grad.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -12,6 +13,20 @@ std::vector<TensorDesc> SoftmaxOp::infer(DescSpan ins) const {
 
 double SoftmaxOp::flops(DescSpan, DescSpan outs) const {
   return 5.0 * static_cast<double>(outs[0].elems());
+}
+
+void SoftmaxOp::grad(GradRecorder& r) const {
+  if (r.wants(0)) r.give(0, r.add(std::make_shared<SoftmaxGradOp>(), {r.out(), r.dout()}, "dx"));
+}
+
+std::vector<TensorDesc> SoftmaxGradOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 2);
+  expect_same(*this, ins[0], ins[1]);
+  return {ins[0]};
+}
+
+double SoftmaxGradOp::flops(DescSpan, DescSpan outs) const {
+  return 4.0 * static_cast<double>(outs[0].elems());
 }
 
 }  // namespace vitrail

@@ -9,8 +9,19 @@ class TanhOp : public Op {
  public:
   std::string_view kind() const override { return "tanh"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
   int in_place_input() const override { return 0; }
+};
+
+// dx from y and dy.
+class TanhGradOp : public Op {
+ public:
+  std::string_view kind() const override { return "tanh_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  int in_place_input() const override { return 1; }
 };
 
 }  // namespace vitrail

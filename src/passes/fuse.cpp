@@ -1,6 +1,7 @@
 #include "passes/fuse.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ops/fused.h"
 #include "ops/linear.h"
@@ -25,12 +26,14 @@ class Fuser {
       for (ValueId id : program.nodes[i].outs) producer_[id] = i;
       for (ValueId id : program.nodes[i].ins) reader_[id] = i;
     }
+    count_for_clones();
   }
 
   Program run() {
     for (int i = 0; i < node_count(); ++i) {
       const std::string_view kind = program_.nodes[i].op->kind();
       if (kind == "linear" || kind == "patch_embed") form_group(i);
+      if (kind == "accumulate") join_sum(i);
     }
     Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
     for (int i = 0; i < node_count(); ++i) {
@@ -49,6 +52,25 @@ class Fuser {
   };
 
   int node_count() const { return static_cast<int>(program_.nodes.size()); }
+
+  // A node and the clone of it that recompute made are fused alike, or the two would round differently: the
+  // values of both count the readers that one had before.
+  void count_for_clones() {
+    std::map<std::string_view, int> forward;
+    std::vector<int> original(program_.nodes.size(), -1);
+    for (int i = 0; i < node_count(); ++i) {
+      const Node& node = program_.nodes[i];
+      if (node.phase == Phase::kForward) forward.emplace(node.name, i);
+      const auto found = forward.find(node.name);
+      if (node.phase == Phase::kBackward && found != forward.end()) original[i] = found->second;
+    }
+    for (int i = 0; i < node_count(); ++i)
+      for (ValueId id : program_.nodes[i].ins)
+        if (original[i] < 0 && producer_[id] >= 0 && original[producer_[id]] >= 0)
+          ++uses_[program_.nodes[original[producer_[id]]].outs[0]];
+    for (int i = 0; i < node_count(); ++i)
+      if (original[i] >= 0) uses_[program_.nodes[i].outs[0]] = uses_[program_.nodes[original[i]].outs[0]];
+  }
 
   // The only reader of node i's output, when nothing else needs it.
   int only_reader(int i) const {
@@ -73,6 +95,15 @@ class Fuser {
     if (group.members.size() < 2) return;
     for (int member : group.members) group_of_[member] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(group));
+  }
+
+  // A gradient nothing else reads is added to its sum by the node that makes it.
+  void join_sum(int accumulate) {
+    const int maker = producer_[program_.nodes[accumulate].ins[1]];
+    if (maker < 0 || group_of_[maker] >= 0 || program_.nodes[maker].outs.size() != 1) return;
+    if (only_reader(maker) != accumulate) return;
+    group_of_[maker] = group_of_[accumulate] = static_cast<int>(groups_.size());
+    groups_.push_back({{maker, accumulate}, maker});
   }
 
   int stage_of(int node) const {

@@ -9,7 +9,9 @@ Program schedule(const Program& program) {
   for (const Output& out : program.outputs) needed[out.value] = true;
   Program result{.values = program.values, .nodes = {}, .outputs = program.outputs};
   for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
-    if (std::none_of(node->outs.begin(), node->outs.end(), [&](ValueId id) { return needed[id]; })) continue;
+    const bool read =
+        std::any_of(node->outs.begin(), node->outs.end(), [&](ValueId id) { return needed[id]; });
+    if (!read && node->op->updates().empty()) continue;
     for (ValueId id : node->ins) needed[id] = true;
     result.nodes.push_back(*node);
   }

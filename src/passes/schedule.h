@@ -1,5 +1,5 @@
-// The last pass: drops nodes whose results nothing needs. The order recorded is kept; with one lane there is
-// nothing to interleave yet.
+// The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
+// with one lane there is nothing to interleave yet.
 #pragma once
 
 #include "graph/program.h"

@@ -12,16 +12,18 @@ namespace {
 // A fused node for which the backend has no kernel: choose one for each member.
 NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& backend,
                           const DeviceInfo& device) {
-  NodeChoice choice{.by_members = true};
+  NodeChoice choice;
+  choice.by_members = true;
   const std::vector<TensorDesc> outs = fused.member_outputs(ins);
+  const size_t count = fused.members().size();
   size_t widest = 0;
-  for (size_t m = 0; m < outs.size(); ++m) {
+  for (size_t m = 0; m < count; ++m) {
     const std::vector<TensorDesc> member_ins = fused.member_inputs(m, ins, outs);
-    const NodeView view{*fused.members()[m].op, member_ins, {&outs[m], 1}};
+    const NodeView view{*fused.members()[m].op, member_ins, fused.outputs_of(m, outs)};
     const Kernel* kernel = backend.choose(view, device).kernel;
     choice.launches.push_back({kernel, kernel->scratch_bytes(view, device)});
     widest = std::max(widest, choice.launches.back().scratch_bytes);
-    if (m + 1 < outs.size()) choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
+    if (m + 1 < count) choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
   }
   choice.scratch_bytes = choice.members_bytes + widest;
   return choice;
@@ -91,7 +93,7 @@ ExecutionPlan plan_execution(Program program, const Backend& backend, const Devi
   plan.choices = choose_kernels(plan.program, backend, device);
   std::vector<size_t> scratch;
   for (const NodeChoice& choice : plan.choices) scratch.push_back(choice.scratch_bytes);
-  plan.memory = plan_memory(plan.program, scratch);
+  plan.memory = plan_memory(plan.program, scratch, options.layout);
   return plan;
 }
 

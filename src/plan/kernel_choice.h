@@ -40,8 +40,10 @@ struct ExecutionPlan {
   MemoryPlan memory;
 };
 struct PlanOptions {
-  bool pack =
-      true;  // store weights as kernels like them; training updates them in place and leaves them plain
+  // Store weights as kernels like them; training updates them in place and leaves them plain.
+  bool pack = true;
+  // Shared with other programs; a new one when null.
+  std::shared_ptr<PersistentLayout> layout = nullptr;
 };
 ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device,
                              const PlanOptions& options = {});

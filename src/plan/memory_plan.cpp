@@ -22,7 +22,9 @@ struct Block {
 
 class Planner {
  public:
-  Planner(const Program& program, const std::vector<size_t>& scratch) : program_(program), scratch_(scratch) {
+  Planner(const Program& program, const std::vector<size_t>& scratch,
+          std::shared_ptr<PersistentLayout> layout)
+      : program_(program), scratch_(scratch), layout_(std::move(layout)) {
     block_of_.assign(program.values.size(), -1);
     find_last_uses();
   }
@@ -55,16 +57,25 @@ class Planner {
         {aligned(program_.values[id].desc.bytes()), 0, node, std::max(node, last_use_[id]), category});
   }
 
+  // Written going forward, read again going back.
+  bool is_saved(int writer, ValueId id) const {
+    const int reader = last_use_[id];
+    return program_.nodes[writer].phase == Phase::kForward && reader >= 0 &&
+           reader < static_cast<int>(program_.nodes.size()) &&
+           program_.nodes[reader].phase == Phase::kBackward;
+  }
+
   // The block node i's first output may take over, or -1.
   int reusable_block(int i) const {
     const Node& node = program_.nodes[i];
     const int input = node.op->in_place_input();
     if (input < 0) return -1;
     const ValueId id = node.ins[input];
-    const bool dies_here = program_.values[id].kind == ValueKind::kComputed && last_use_[id] == i &&
-                           std::count(node.ins.begin(), node.ins.end(), id) == 1;
-    const bool same_size = program_.values[id].desc.bytes() == program_.values[node.outs[0]].desc.bytes();
-    return dies_here && same_size ? block_of_[id] : -1;
+    const bool dies_here = !node.outs.empty() && program_.values[id].kind == ValueKind::kComputed &&
+                           last_use_[id] == i && std::count(node.ins.begin(), node.ins.end(), id) == 1;
+    const bool same_size =
+        dies_here && program_.values[id].desc.bytes() == program_.values[node.outs[0]].desc.bytes();
+    return same_size ? block_of_[id] : -1;
   }
 
   void visit(int i) {
@@ -73,10 +84,11 @@ class Planner {
       const ValueId id = node.outs[o];
       const int reused = o == 0 ? reusable_block(i) : -1;
       if (reused < 0) {
-        open_block(id, i, Category::kTransient);
+        open_block(id, i, is_saved(i, id) ? Category::kSaved : Category::kTransient);
       } else {
         block_of_[id] = reused;
         blocks_[reused].last = std::max(i, last_use_[id]);
+        if (is_saved(i, id)) blocks_[reused].category = Category::kSaved;
       }
     }
     scratch_block_.push_back(static_cast<int>(blocks_.size()));
@@ -110,11 +122,11 @@ class Planner {
     MemoryPlan plan;
     for (size_t id = 0; id < program_.values.size(); ++id) {
       Placement placement{.bytes = program_.values[id].desc.bytes()};
-      if (program_.values[id].kind == ValueKind::kParameter && last_use_[id] >= 0) {
+      if (program_.values[id].persistent() && last_use_[id] >= 0) {
+        const PersistentValue& value = layout_->place(program_.values[id]);
         placement.persistent = true;
-        placement.category = Category::kParameters;
-        placement.offset = plan.persistent_bytes;
-        plan.persistent_bytes += aligned(placement.bytes);
+        placement.category = value.category;
+        placement.offset = value.offset;
       } else if (block_of_[id] >= 0) {
         const Block& block = blocks_[block_of_[id]];
         placement.offset = block.offset, placement.first = block.first, placement.last = block.last;
@@ -128,6 +140,8 @@ class Planner {
       const Block& block = blocks_[scratch_block_[i]];
       plan.scratch.push_back({false, block.offset, scratch_[i], block.first, block.last, Category::kScratch});
     }
+    plan.persistent = layout_;
+    plan.persistent_bytes = layout_->bytes();
     measure(plan);
     return plan;
   }
@@ -144,22 +158,26 @@ class Planner {
       const size_t total = std::accumulate(alive.begin(), alive.end(), size_t{0});
       if (total <= plan.lower_bound_bytes) continue;
       plan.lower_bound_bytes = total;
-      plan.by_category = alive;
+      plan.alive = alive;
     }
-    plan.by_category[static_cast<size_t>(Category::kParameters)] = plan.persistent_bytes;
+    for (size_t c = 0; c < kCategoryCount; ++c)
+      plan.by_category[c] = plan.alive[c] + layout_->bytes(static_cast<Category>(c));
   }
 
   const Program& program_;
   const std::vector<size_t>& scratch_;
+  std::shared_ptr<PersistentLayout> layout_;
   std::vector<int> last_use_, block_of_, scratch_block_;
   std::vector<Block> blocks_;
 };
 
 }  // namespace
 
-MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes) {
+MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
+                       std::shared_ptr<PersistentLayout> layout) {
   VT_CHECK(scratch_bytes.size() == program.nodes.size(), "one scratch size per node is needed");
-  return Planner(program, scratch_bytes).plan();
+  if (!layout) layout = std::make_shared<PersistentLayout>();
+  return Planner(program, scratch_bytes, std::move(layout)).plan();
 }
 
 }  // namespace vitrail

@@ -1,12 +1,15 @@
-// Where every value of a Program lies: one persistent arena (parameters) and one transient arena (inputs,
-// activations, outputs, scratch), from lifetimes. Made before anything is allocated; the executor allocates
-// exactly these bytes, so what is predicted is what is used. Printed by `vitrail plan`.
+// Where every value of a Program lies: the persistent arenas (parameters and what training keeps beside them)
+// and one transient arena (inputs, activations, outputs, scratch), from lifetimes. Made before anything is
+// allocated; the executor allocates exactly these bytes, so what is predicted is what is used. Printed by
+// `vitrail plan`.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "graph/program.h"
+#include "plan/persistent_layout.h"
 #include "tensor/buffer.h"
 
 namespace vitrail {
@@ -21,18 +24,20 @@ struct Placement {
 struct MemoryPlan {
   std::vector<Placement> values;   // by ValueId; values nobody reads or writes have no bytes
   std::vector<Placement> scratch;  // by node
+  std::shared_ptr<PersistentLayout> persistent;
   size_t persistent_bytes = 0;
-  size_t transient_bytes = 0;    // the arena: peak over time, fragmentation included
-  size_t lower_bound_bytes = 0;  // most bytes alive at once; no layout can need fewer
-  // Parameters, and what is alive at the moment of the lower bound.
-  std::array<size_t, kCategoryCount> by_category{};
+  size_t transient_bytes = 0;                  // the arena: peak over time, fragmentation included
+  size_t lower_bound_bytes = 0;                // most bytes alive at once; no layout can need fewer
+  std::array<size_t, kCategoryCount> alive{};  // of the transient arena, at the moment of the lower bound
+  std::array<size_t, kCategoryCount> by_category{};  // the same and the persistent arenas
 
   size_t peak_bytes() const { return persistent_bytes + transient_bytes; }
   size_t fragmentation_bytes() const { return transient_bytes - lower_bound_bytes; }
 };
 
 // `scratch_bytes` gives one size per node. Outputs keep their bytes to the end. An op that allows it writes
-// over an input nobody reads later.
-MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes);
+// over an input nobody reads later. Persistent values go into `layout`, a new one when it is null.
+MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
+                       std::shared_ptr<PersistentLayout> layout = nullptr);
 
 }  // namespace vitrail

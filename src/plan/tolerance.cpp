@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "ops/attention.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 
@@ -12,34 +14,60 @@ int64_t reduction_length(const Op& op, DescSpan ins) {
   if (const auto* fused = dynamic_cast<const FusedOp*>(&op)) {
     const std::vector<TensorDesc> outs = fused->member_outputs(ins);
     int64_t longest = 1;
-    for (size_t m = 0; m < outs.size(); ++m)
+    for (size_t m = 0; m < fused->members().size(); ++m)
       longest =
           std::max(longest, reduction_length(*fused->members()[m].op, fused->member_inputs(m, ins, outs)));
     return longest;
   }
-  if (op.kind() == "linear") return linear_extents(ins[0].shape, ins[1].shape).k;
-  if (op.kind() == "patch_embed") return ins[1].elems() / ins[1].shape.local('D');
-  if (op.kind() == "attention" || op.kind() == "attention_probs")
+  const std::string_view kind = op.kind();
+  const auto is = [&](std::initializer_list<std::string_view> kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
+  if (is({"linear"})) return linear_extents(ins[0].shape, ins[1].shape).k;
+  if (is({"linear_dx"})) return linear_dx_extents(ins[0].shape, ins[1].shape).n;
+  if (is({"linear_dw"})) return linear_dw_extents(ins[0].shape, ins[1].shape).m;
+  if (is({"patch_embed"})) return ins[1].elems() / ins[1].shape.local('D');
+  if (is({"patch_embed_dw"})) return ins[1].elems() / ins[1].shape.local('D');
+  if (is({"attention", "attention_probs"}))
     return std::max(ins.back().shape[1].local, ins.back().shape.local('E'));
-  if (op.kind() == "layernorm") return ins[1].elems();
-  if (op.kind() == "mean_tokens") return ins[0].shape[1].local;
+  if (is({"attention_grad"})) {  // the gradient of a probe also sums over pictures
+    const AttentionGeometry g = attention_geometry(ins.first(ins.size() - 1));
+    return std::max(g.keys * (ins.size() == 3 ? g.batch : 1), g.head_size);
+  }
+  if (is({"layernorm"})) return ins[1].elems();
+  if (is({"layernorm_grad", "qk_norm_grad"}))
+    return std::max(ins[1].elems(), ins[0].elems() / ins[1].elems());
+  if (is({"sum_rows", "scale_dw"})) return ins[0].elems() / op.infer(ins)[0].elems();
+  if (is({"sum_tokens"})) return ins[0].shape.local('B');
+  if (is({"mean_tokens"})) return ins[0].shape[1].local;
+  if (is({"softmax_grad", "cross_entropy", "cross_entropy_grad"})) return ins[0].shape.local('K');
+  if (is({"square_sum", "lamb_update"})) return ins[0].elems();
   return 1;
 }
+
+namespace {
+double roundoff(DType dtype) {
+  constexpr std::pair<DType, double> kRows[] = {
+      {DType::kF64, 0x1p-53}, {DType::kF32, 0x1p-24}, {DType::kF16, 0x1p-11}, {DType::kBF16, 0x1p-8}};
+  for (const auto& [known, value] : kRows)
+    if (known == dtype) return value;
+  throw Error(ErrorKind::kInternal, strf("no tolerance for %s", to_string(dtype)));
+}
+}  // namespace
 
 // Rounding errors of a sum of n terms grow like sqrt(n) times the unit roundoff; 8 leaves room for the
 // cancellation a layernorm or softmax before the sum brings.
 Tolerance tolerance_of(DType dtype, int64_t length) {
-  struct Row {
-    DType dtype;
-    double roundoff;
-  };
-  constexpr Row kRows[] = {
-      {DType::kF64, 0x1p-53}, {DType::kF32, 0x1p-24}, {DType::kF16, 0x1p-11}, {DType::kBF16, 0x1p-8}};
-  for (const Row& row : kRows)
-    if (row.dtype == dtype)
-      return {8 * row.roundoff * std::sqrt(static_cast<double>(std::max<int64_t>(length, 1))),
-              4 * row.roundoff};
-  throw Error(ErrorKind::kInternal, strf("no tolerance for %s", to_string(dtype)));
+  return {8 * roundoff(dtype) * std::sqrt(static_cast<double>(std::max<int64_t>(length, 1))),
+          4 * roundoff(dtype)};
+}
+
+Tolerance tolerance_of(const Op& op, DescSpan ins, DType result) {
+  DType coarsest = result;
+  if (const auto* fused = dynamic_cast<const FusedOp*>(&op))
+    for (const TensorDesc& out : fused->member_outputs(ins))
+      if (roundoff(out.dtype) > roundoff(coarsest)) coarsest = out.dtype;
+  return tolerance_of(coarsest, reduction_length(op, ins));
 }
 
 }  // namespace vitrail

@@ -16,4 +16,8 @@ int64_t reduction_length(const Op& op, DescSpan ins);
 
 Tolerance tolerance_of(DType dtype, int64_t reduction_length);
 
+// Of one result of a node. The members of a fused node may round what they hand on to a coarser type than the
+// result's.
+Tolerance tolerance_of(const Op& op, DescSpan ins, DType result);
+
 }  // namespace vitrail

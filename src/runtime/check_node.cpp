@@ -1,5 +1,6 @@
 #include "runtime/check_node.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -18,28 +19,54 @@ void NodeCheck::add_input(const TensorView& view) {
   ins_.emplace_back(copies_.back().data(), view.desc());
 }
 
-TensorView NodeCheck::run_reference(const Op& op, std::vector<TensorView> ins) {
-  std::vector<TensorDesc> descs;
-  for (const TensorView& in : ins) descs.push_back(in.desc());
+void NodeCheck::add_persistent(const TensorView& plain) {
+  const std::vector<int> updated = node_.op->updates();
+  if (std::find(updated.begin(), updated.end(), static_cast<int>(ins_.size())) != updated.end())
+    add_input(plain);
+  else
+    ins_.push_back(plain);
+}
+
+std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<TensorView> ins) {
   if (const auto* fused = dynamic_cast<const FusedOp*>(&op)) {
-    std::vector<TensorView> results;
+    std::vector<TensorView> results, last;
     for (const FusedOp::Member& member : fused->members()) {
       std::vector<TensorView> member_ins;
       for (int source : member.sources) member_ins.push_back(source >= 0 ? ins[source] : results[~source]);
-      results.push_back(run_reference(*member.op, std::move(member_ins)));
+      last = run_reference(*member.op, std::move(member_ins));
+      if (!last.empty()) results.push_back(last[0]);
     }
-    return results.back();
+    return last;
   }
+  std::vector<TensorDesc> descs;
+  for (const TensorView& in : ins) descs.push_back(in.desc());
   const std::vector<TensorDesc> outs = op.infer(descs);
-  copies_.emplace_back(outs[0].bytes(), Category::kScratch);
-  const TensorView out(copies_.back().data(), outs[0]);
+  std::vector<TensorView> views;
+  for (const TensorDesc& out : outs) {
+    copies_.emplace_back(out.bytes(), Category::kScratch);
+    views.emplace_back(copies_.back().data(), out);
+  }
   const Choice choice = ref_backend().choose({op, descs, outs}, rank_.device);
-  choice.kernel->run({op, ins, {&out, 1}, {}, {rank_.pool, rank_.device}});
-  return out;
+  choice.kernel->run({op, ins, views, {}, {rank_.pool, rank_.device}});
+  return views;
 }
 
-void NodeCheck::compare(const TensorView& found) {
-  const TensorView expected = run_reference(*node_.op, ins_);
+void NodeCheck::run() {
+  if (!ran_) outs_ = run_reference(*node_.op, ins_);
+  ran_ = true;
+}
+
+void NodeCheck::compare_output(size_t output, const TensorView& found) {
+  run();
+  compare(outs_[output], found);
+}
+
+void NodeCheck::compare_updated(int input, const TensorView& found) {
+  run();
+  compare(ins_[static_cast<size_t>(input)], found);
+}
+
+void NodeCheck::compare(const TensorView& expected, const TensorView& found) const {
   const auto count = static_cast<size_t>(found.desc().elems());
   std::vector<double> a(count), b(count);
   convert_floats(found.data(), found.dtype(), a.data(), DType::kF64, count);
@@ -50,8 +77,7 @@ void NodeCheck::compare(const TensorView& found) {
     largest = std::isfinite(difference) ? std::max(largest, difference) : INFINITY;
     scale = std::max(scale, std::abs(b[i]));
   }
-  const Tolerance tolerance =
-      tolerance_of(found.dtype(), reduction_length(*node_.op, program_.descs(node_.ins)));
+  const Tolerance tolerance = tolerance_of(*node_.op, program_.descs(node_.ins), found.dtype());
   if (largest <= tolerance.relative * scale + tolerance.absolute) return;
   throw Error(
       ErrorKind::kCheck,

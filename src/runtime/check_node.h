@@ -13,20 +13,24 @@ class NodeCheck {
  public:
   NodeCheck(const Node& node, const Program& program, RankContext& rank);
 
-  // In the order of the node's inputs. Computed inputs are copied: the node may write over them.
+  // In the order of the node's inputs. Those the node may write over are copied.
   void add_input(const TensorView& view);
-  void add_parameter(const TensorView& plain) { ins_.push_back(plain); }
+  void add_persistent(const TensorView& plain);
 
-  // Throws Error(kCheck) naming node, shapes, model line and the largest difference.
-  void compare(const TensorView& found);
+  // Throw Error(kCheck) naming node, shapes, model line and the largest difference.
+  void compare_output(size_t output, const TensorView& found);
+  void compare_updated(int input, const TensorView& found);
 
  private:
-  TensorView run_reference(const Op& op, std::vector<TensorView> ins);
+  void run();
+  std::vector<TensorView> run_reference(const Op& op, std::vector<TensorView> ins);
+  void compare(const TensorView& expected, const TensorView& found) const;
 
   const Node& node_;
   const Program& program_;
   RankContext& rank_;
-  std::vector<TensorView> ins_;
+  std::vector<TensorView> ins_, outs_;
+  bool ran_ = false;
   std::vector<Buffer> copies_;
 };
 

@@ -8,19 +8,22 @@
 
 namespace vitrail {
 
-Executor::Executor(const ExecutionPlan& plan, const ParamStore& params, RankContext& rank)
+Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, RankContext& rank,
+                   const Buffer* shared)
     : plan_(plan),
-      params_(params),
+      store_(store),
       rank_(rank),
-      arena_(plan.memory.transient_bytes, Category::kTransient),
+      own_(shared ? 0 : plan.memory.transient_bytes, Category::kTransient),
+      arena_(shared ? shared->data() : own_.data()),
       times_(plan.program.nodes.size()) {
+  VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) steps_.push_back(bind(i));
 }
 
 TensorView Executor::view(ValueId id) const {
   const Placement& placement = plan_.memory.values[id];
-  if (placement.persistent) return params_.view(id);
-  return {arena_.data() + placement.offset, plan_.program.values[id].desc};
+  if (placement.persistent) return store_.view(plan_.program.values[id].name);
+  return {arena_ + placement.offset, plan_.program.values[id].desc};
 }
 
 std::vector<Executor::Step> Executor::bind(size_t node_index) const {
@@ -36,7 +39,7 @@ std::vector<Executor::Step> Executor::bind(size_t node_index) const {
             .op = node.op.get(),
             .ins = {},
             .outs = {},
-            .scratch = {arena_.data() + scratch.offset, scratch.bytes}};
+            .scratch = {arena_ + scratch.offset, scratch.bytes}};
   for (ValueId id : node.ins) step.ins.push_back(view(id));
   for (ValueId id : node.outs) step.outs.push_back(view(id));
   steps.push_back(std::move(step));
@@ -49,20 +52,25 @@ void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
   const NodeChoice& choice = plan_.choices[node_index];
   const auto& fused = dynamic_cast<const FusedOp&>(*node.op);
   const std::vector<TensorDesc> outs = fused.member_outputs(plan_.program.descs(node.ins));
-  std::byte* scratch = arena_.data() + plan_.memory.scratch[node_index].offset;
+  std::byte* scratch = arena_ + plan_.memory.scratch[node_index].offset;
   std::byte* next = scratch;
   std::vector<TensorView> results;
-  for (size_t m = 0; m < outs.size(); ++m) {
-    const bool last = m + 1 == outs.size();
-    results.push_back(last ? view(node.outs[0]) : TensorView(next, outs[m]));
-    if (!last) next += round_up(outs[m].bytes(), Buffer::kAlignment);
+  for (size_t m = 0; m < fused.members().size(); ++m) {
+    const bool last = m + 1 == fused.members().size();
     Step step{.kernel = choice.launches[m].kernel,
               .op = fused.members()[m].op.get(),
               .ins = {},
-              .outs = {results[m]},
+              .outs = {},
               .scratch = {scratch + choice.members_bytes, choice.launches[m].scratch_bytes}};
     for (int source : fused.members()[m].sources)
       step.ins.push_back(source >= 0 ? view(node.ins[source]) : results[~source]);
+    if (!last) {
+      results.emplace_back(next, outs[m]);
+      next += round_up(outs[m].bytes(), Buffer::kAlignment);
+      step.outs.push_back(results.back());
+    } else if (!node.outs.empty()) {
+      step.outs.push_back(view(node.outs[0]));
+    }
     steps.push_back(std::move(step));
   }
 }
@@ -82,7 +90,7 @@ void Executor::run_node(size_t node) {
   const auto start = std::chrono::steady_clock::now();
   const Lane lane{rank_.pool, rank_.device};
   for (const Step& step : steps_[node]) {
-    if (step.outs[0].desc().elems() == 0) continue;  // an empty shard: nothing to compute
+    if (!step.outs.empty() && step.outs[0].desc().elems() == 0) continue;  // an empty shard
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, lane});
   }
   times_[node].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -93,15 +101,17 @@ void Executor::run() {
   for (size_t node = 0; node < steps_.size(); ++node) run_node(node);
 }
 
-void Executor::run_checked(const ParamStore& plain_params) {
+void Executor::run_checked(const PersistentStore& plain_store) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Node& node = plan_.program.nodes[i];
     NodeCheck check(node, plan_.program, rank_);
     for (ValueId id : node.ins)
-      plan_.memory.values[id].persistent ? check.add_parameter(plain_params.view(id))
-                                         : check.add_input(view(id));
+      plan_.memory.values[id].persistent
+          ? check.add_persistent(plain_store.view(plan_.program.values[id].name))
+          : check.add_input(view(id));
     run_node(i);
-    check.compare(view(node.outs[0]));
+    for (size_t o = 0; o < node.outs.size(); ++o) check.compare_output(o, view(node.outs[o]));
+    for (int input : node.op->updates()) check.compare_updated(input, view(node.ins[input]));
   }
 }
 

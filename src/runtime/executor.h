@@ -1,11 +1,12 @@
-// Runs an execution plan for one rank: allocates the transient arena the plan asks for, binds every node to
-// its kernel and addresses once, then runs the list, timing each node. Holds no policy.
+// Runs an execution plan for one rank: allocates the transient arena the plan asks for, or shares one with
+// other plans, binds every node to its kernel and addresses once, then runs the list, timing each node. Holds
+// no policy.
 #pragma once
 
 #include <vector>
 
 #include "plan/kernel_choice.h"
-#include "runtime/param_store.h"
+#include "runtime/persistent_store.h"
 #include "runtime/rank_context.h"
 
 namespace vitrail {
@@ -17,7 +18,10 @@ struct NodeTime {
 
 class Executor {
  public:
-  Executor(const ExecutionPlan& plan, const ParamStore& params, RankContext& rank);
+  // `shared`, where given, is at least as large as the plan's transient arena; programs that share one take
+  // turns.
+  Executor(const ExecutionPlan& plan, const PersistentStore& store, RankContext& rank,
+           const Buffer* shared = nullptr);
 
   // Inputs must be filled before every run: their bytes are reused while the program runs.
   TensorView input(std::string_view name) const;
@@ -25,12 +29,12 @@ class Executor {
   void run();
   // Runs each node here and, from the same inputs, on the reference backend with plain parameters; throws
   // Error(kCheck) at the first node that differs by more than its tolerance.
-  void run_checked(const ParamStore& plain_params);
+  void run_checked(const PersistentStore& plain_store);
 
   const ExecutionPlan& plan() const { return plan_; }
   const std::vector<NodeTime>& times() const { return times_; }
   void reset_times();
-  size_t transient_bytes() const { return arena_.bytes(); }
+  size_t transient_bytes() const { return own_.bytes(); }
 
  private:
   // One kernel call with its addresses.
@@ -46,9 +50,10 @@ class Executor {
   void run_node(size_t node);
 
   const ExecutionPlan& plan_;
-  const ParamStore& params_;
+  const PersistentStore& store_;
   RankContext& rank_;
-  Buffer arena_;
+  Buffer own_;
+  std::byte* arena_;
   std::vector<std::vector<Step>> steps_;  // by node
   std::vector<NodeTime> times_;
 };

@@ -65,6 +65,10 @@ bool is_float(DType dtype) {
   return row(dtype).is_float;
 }
 
+DType accumulator_dtype(DType dtype) {
+  return dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+}
+
 std::optional<DType> parse_dtype(std::string_view name) {
   for (size_t i = 0; i < std::size(kRows); ++i)
     if (name == kRows[i].name) return static_cast<DType>(i);

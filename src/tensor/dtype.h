@@ -15,6 +15,8 @@ size_t size_of(DType dtype);
 const char* to_string(DType dtype);                       // "f32"
 std::optional<DType> parse_dtype(std::string_view name);  // accepts what to_string gives
 bool is_float(DType dtype);
+// What sums over many elements are kept in: f64 for f64, f32 for every other float type.
+DType accumulator_dtype(DType dtype);
 
 // IEEE half and bfloat16 as raw 16-bit patterns; rounding to nearest even.
 float f16_to_f32(uint16_t half);

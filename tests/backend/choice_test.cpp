@@ -48,8 +48,13 @@ TEST(Choice, ReportsEachReasonInOrder) {
   const TensorDesc halves[] = {{DType::kF16, {{'B', 1}, {'D', 8}}}, {DType::kF16, {{'F', 4}, {'D', 8}}}};
   const std::vector<TensorDesc> half_outs = op.infer(halves);
   const Choice slow = cpu_backend().choose({op, halves, half_outs}, cpu_device(1));
-  EXPECT_STREQ(slow.kernel->name, "ref");
-  EXPECT_EQ(slow.declined.size(), 2u);
+  EXPECT_STREQ(slow.kernel->name, "in f32");
+  EXPECT_EQ(slow.declined.size(), 3u);
+  const TensorDesc doubles[] = {{DType::kF64, {{'B', 1}, {'D', 8}}}, {DType::kF64, {{'F', 4}, {'D', 8}}}};
+  const std::vector<TensorDesc> double_outs = op.infer(doubles);
+  const Choice slowest = cpu_backend().choose({op, doubles, double_outs}, cpu_device(1));
+  EXPECT_STREQ(slowest.kernel->name, "ref");
+  EXPECT_EQ(slowest.declined.size(), 4u);
 }
 
 TEST(CpuDevice, NamesWhatItCanRun) {

@@ -12,21 +12,6 @@ namespace {
 
 using namespace testing;
 
-template <typename Body>
-void for_every_level(const Body& body) {
-  for (IsaLevel level : available_isa_levels()) {
-    SCOPED_TRACE(to_string(level));
-    body(isa_kernels(level));
-  }
-}
-
-// Every sign, many exponents, dense around zero; and the values where fits are joined or clamped.
-Floats arguments(float limit) {
-  Floats x = {0.0f, -0.0f, 8.0f, -8.0f, 1e-30f, -1e-30f, limit, -limit};
-  for (float v = 1e-6f; v < limit; v *= 1.0005f) x.insert(x.end(), {v, -v});
-  return x;
-}
-
 TEST(CpuMath, GeluStaysWithinItsBound) {
   const Floats x = arguments(200);
   for_every_level([&](const IsaKernels& isa) {

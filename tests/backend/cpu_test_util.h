@@ -1,6 +1,8 @@
 // What the CPU kernel tests share: repeatable random values, a lane with scratch, every level of the host.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,6 +27,21 @@ inline Floats random_floats(int64_t count, uint32_t seed, float spread = 1) {
 
 inline bool same_bits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+template <typename Body>
+inline void for_every_level(const Body& body) {
+  for (IsaLevel level : available_isa_levels()) {
+    SCOPED_TRACE(to_string(level));
+    body(isa_kernels(level));
+  }
+}
+
+// Every sign, many exponents, dense around zero; and the values where fits are joined or clamped.
+inline Floats arguments(float limit) {
+  Floats x = {0.0f, -0.0f, 8.0f, -8.0f, 1e-30f, -1e-30f, limit, -limit};
+  for (float v = 1e-6f; v < limit; v *= 1.0005f) x.insert(x.end(), {v, -v});
+  return x;
 }
 
 // A pool, a level and as much scratch as was asked for, filled with NaN so that reading it shows.

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
+#include "ops/accumulate.h"
 #include "ops/add.h"
 #include "ops/bias.h"
 #include "ops/gelu.h"
+#include "ops/layernorm.h"
 #include "ops/linear.h"
 
 namespace vitrail {
@@ -69,6 +71,50 @@ TEST(Program, ValidateFindsWhatPassesCouldBreak) {
   Program wrong_shape = small_program();
   wrong_shape.values[2].desc.shape = {kB, kN, kD};
   EXPECT_THROW(wrong_shape.validate(), Error);
+}
+
+// A layernorm's gradient with its parameters' and the sums they go to: three outputs, and nodes with none.
+Program norm_gradient() {
+  Builder b;
+  const TensorDesc x{DType::kBF16, {kB, kN, kD}}, row{DType::kF32, {kD}};
+  const auto outs = b.add_all(std::make_shared<LayernormGradOp>(1e-6, true),
+                              {b.input("x", x), b.parameter("w", row), b.input("dy", x)}, "norm.dx");
+  b.set_phase(Phase::kBackward);
+  b.add_all(std::make_shared<AccumulateOp>(), {b.state("grad/w", row, Category::kGradients), outs[1]},
+            "grad/w");
+  b.output("dx", outs[0]);
+  return b.finish();
+}
+
+TEST(Program, NodesHaveAnyNumberOfOutputs) {
+  const Program program = norm_gradient();
+  EXPECT_EQ(to_string(program),
+            "input x bf16[B2 N3 D4]\n"
+            "input dy bf16[B2 N3 D4]\n"
+            "%3 bf16[B2 N3 D4] %4 f32[D4] %5 f32[D4] = layernorm_grad{eps=1e-06}(x, w, dy)  # norm.dx\n"
+            "accumulate(grad/w, %4)  # grad/w\n"
+            "output dx = %3\n");
+  EXPECT_EQ(program.nodes[1].phase, Phase::kBackward);
+  EXPECT_EQ(program.cost().bytes, 2.0 * 24 * 3 + 4.0 * 4 * 3 + 4.0 * 4 * 2);
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {kD}});
+  EXPECT_THROW(b.add(std::make_shared<AccumulateOp>(), {b.parameter("w", b.desc(x)), x}, "no output"), Error);
+}
+
+TEST(Program, OnlyWhatPersistsIsUpdated) {
+  Program program = norm_gradient();
+  EXPECT_NO_THROW(program.validate());
+  program.nodes[1].ins = {program.nodes[0].outs[2], program.nodes[0].outs[1]};
+  EXPECT_THROW(program.validate(), Error);
+}
+
+TEST(Program, PersistentValuesAgreeInKindAndType) {
+  Builder b;
+  const TensorDesc row{DType::kF32, {kD}};
+  const ValueId m = b.state("m", row, Category::kOptimizer);
+  EXPECT_EQ(b.state("m", row, Category::kOptimizer), m);
+  EXPECT_THROW(b.parameter("m", row), Error);
+  EXPECT_THROW(b.state("m", {DType::kBF16, {kD}}, Category::kOptimizer), Error);
 }
 
 TEST(Linear, ContractsByName) {

@@ -1,12 +1,14 @@
 // Shapes, costs and refusals of the ops, as tables.
 #include <gtest/gtest.h>
 
-#include "op_cases.h"
+#include "ops/accumulate.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/average.h"
 #include "ops/bias.h"
 #include "ops/concat_tokens.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
@@ -18,6 +20,8 @@
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
+#include "ops/sum_rows.h"
+#include "run_op.h"
 
 namespace vitrail {
 namespace {
@@ -36,6 +40,15 @@ struct InferRow {
   const char* out;
   double flops;
 };
+
+// `out`: the shapes of the outputs, with spaces between.
+void expect_row(const InferRow& row) {
+  const std::vector<TensorDesc> ins = descs(row.ins), outs = row.op->infer(ins);
+  std::string shapes;
+  for (const TensorDesc& out : outs) shapes += (shapes.empty() ? "" : " ") + to_string(out.shape);
+  EXPECT_EQ(shapes, row.out) << row.op->kind();
+  EXPECT_EQ(row.op->flops(ins, outs), row.flops) << row.op->kind();
+}
 
 TEST(Infer, GivesShapesAndFlops) {
   const InferRow rows[] = {
@@ -58,12 +71,65 @@ TEST(Infer, GivesShapesAndFlops) {
       {std::make_shared<SoftmaxOp>(), {{kB, {'K', 10}}}, "[B2 K10]", 100},
       {std::make_shared<LayernormOp>(1e-6), {{kB, kN, kD}, {kD}, {kD}}, "[B2 N5 D8]", 640},
   };
-  for (const InferRow& row : rows) {
-    const std::vector<TensorDesc> ins = descs(row.ins), outs = row.op->infer(ins);
-    ASSERT_EQ(outs.size(), 1u);
-    EXPECT_EQ(to_string(outs[0].shape), row.out) << row.op->kind();
-    EXPECT_EQ(row.op->flops(ins, outs), row.flops) << row.op->kind();
-  }
+  for (const InferRow& row : rows) expect_row(row);
+}
+
+TEST(Infer, GivesShapesAndFlopsOfGradients) {
+  const Dim f('F', 3), s('S', 1), k('K', 10);
+  const InferRow rows[] = {
+      {std::make_shared<LinearDxOp>(), {{kB, kN, f}, {f, kD}}, "[B2 N5 D8]", 2.0 * 10 * 8 * 3},
+      {std::make_shared<LinearDxOp>(), {{kB, kN, kT3, kH, kE}, {kT3, kH, kE, kD}}, "[B2 N5 D8]", 3840},
+      {std::make_shared<LinearDwOp>(), {{kB, kN, kD}, {kB, kN, f}}, "[F3 D8]", 2.0 * 10 * 8 * 3},
+      {std::make_shared<LinearDwOp>(), {{kB, kN, kH, kE}, {kB, kN, kD}}, "[D8 H2 E4]", 1280},
+      {std::make_shared<PatchEmbedDwOp>(4, 4),
+       {{kB, {'C', 3}, {'Y', 8}, {'X', 12}}, {kB, {'N', 6}, kD}},
+       "[D8 C3 P4 Q4]",
+       2.0 * 2 * 6 * 8 * 48},
+      {std::make_shared<AttentionGradOp>(),
+       {{kB, kN, kT3, kH, kE}, {kB, kN, kH, kE}},
+       "[B2 N5 T3 H2 E4]",
+       100.0 * 50},
+      {std::make_shared<AttentionGradOp>(),
+       {{s, kH, kE}, {kB, kN, kT2, kH, kE}, {kB, s, kH, kE}},
+       "[S1 H2 E4] [B2 N5 T2 H2 E4]",
+       20.0 * 50},
+      {std::make_shared<LayernormGradOp>(1e-6, false),
+       {{kB, kN, kD}, {kD}, {kB, kN, kD}},
+       "[B2 N5 D8]",
+       1280},
+      {std::make_shared<LayernormGradOp>(1e-6, true),
+       {{kB, kN, kD}, {kD}, {kB, kN, kD}},
+       "[B2 N5 D8] [D8] [D8]",
+       1280},
+      {std::make_shared<SumRowsOp>(2), {{kB, kN, kD}}, "[N5 D8]", 80},
+      {std::make_shared<SumTokensOp>(1, 3), {{kB, kN, kD}}, "[S3 D8]", 48},
+      {std::make_shared<SelectTokenGradOp>(1, kN), {{kB, kD}}, "[B2 N5 D8]", 0},
+      {std::make_shared<DropTokensGradOp>(2), {{kB, kN, kD}}, "[B2 N7 D8]", 0},
+      {std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {{kB, k}, {kB, k}}, "[B2]", 160},
+      {std::make_shared<CrossEntropyGradOp>(LossKind::kSoftmax), {{kB, k}, {kB, k}, {kB}}, "[B2 K10]", 160},
+      {std::make_shared<AccumulateOp>(), {{kB, kD}, {kB, kD}}, "", 16},
+  };
+  for (const InferRow& row : rows) expect_row(row);
+}
+
+// Sums over many elements are as wide as sums need to be.
+TEST(Infer, ParameterGradientsAreInTheAccumulatorsType) {
+  const std::pair<OpPtr, std::vector<Shape>> rows[] = {
+      {std::make_shared<LinearDwOp>(), {{kB, kN, kD}, {kB, kN, {'F', 3}}}},
+      {std::make_shared<SumRowsOp>(1), {{kB, kN, kD}}},
+      {std::make_shared<ScaleDwOp>(1), {{kB, kN, kD}, {kB, kN, kD}}},
+      {std::make_shared<SumTokensOp>(0, 1), {{kB, kN, kD}}},
+      {std::make_shared<LayernormGradOp>(1e-6, true), {{kB, kN, kD}, {kD}, {kB, kN, kD}}},
+  };
+  for (const auto& [op, shapes] : rows)
+    for (const auto& [dtype, wide] : {std::pair{DType::kF64, DType::kF64},
+                                      {DType::kF32, DType::kF32},
+                                      {DType::kF16, DType::kF32},
+                                      {DType::kBF16, DType::kF32}}) {
+      std::vector<TensorDesc> ins = descs(shapes);
+      for (TensorDesc& in : ins) in.dtype = dtype;
+      EXPECT_EQ(op->infer(ins).back().dtype, wide) << op->kind() << " of " << to_string(dtype);
+    }
 }
 
 TEST(Infer, RefusesWhatDoesNotFit) {
@@ -94,16 +160,32 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<DropTokensOp>(5), {{kB, kN, kD}}},
       {std::make_shared<SincosPositionsOp>(2, 2, 6, DType::kF32), {}},
       {std::make_shared<LoadParamOp>(TensorDesc{DType::kF32, {kD}}), {{{'D', 9}}}},
+      {std::make_shared<LinearDxOp>(), {{kB, kN, kD}, {{'F', 3}, kD}}},
+      {std::make_shared<LinearDwOp>(), {{kB, kN, kD}, {{'B', 3}, kN, {'F', 3}}}},
+      {std::make_shared<PatchEmbedDwOp>(4, 4), {{kB, {'C', 3}, {'Y', 8}, {'X', 12}}, {kB, kN, kD}}},
+      {std::make_shared<AttentionGradOp>(), {{kB, kN, kT3, kH, kE}}},
+      {std::make_shared<AttentionGradOp>(), {{kB, kN, kT3, kH, kE}, {kB, kN, kH, {'E', 5}}}},
+      {std::make_shared<LayernormGradOp>(1e-6, true), {{kB, kN, kD}, {{'D', 9}}, {kB, kN, kD}}},
+      {std::make_shared<GeluGradOp>(true), {{kB, kD}, {kB, kN, kD}}},
+      {std::make_shared<SumRowsOp>(4), {{kB, kN, kD}}},
+      {std::make_shared<SumTokensOp>(3, 3), {{kB, kN, kD}}},
+      {std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {{kB, kD}, {kB, kD}}},
+      {std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {{kB, {'K', 3}}, {kB, {'K', 4}}}},
+      {std::make_shared<DropoutOp>(0.5, DropUnit::kElement, 1), {{kB, kD}, {{'Z', 3}}}},
+      {std::make_shared<AccumulateOp>(), {{kB, kD}, {kD}}},
+      {std::make_shared<CopyIntoOp>(), {{kB, kD}, {kD}}},
   };
   for (const auto& [op, ins] : rows) EXPECT_THROW(op->infer(descs(ins)), Error) << op->kind();
 }
 
 TEST(Cost, ReadsEveryInputAndWritesEveryOutputOnce) {
   for (const OpCase& c : op_cases()) {
-    const std::vector<TensorDesc> ins = descs(c.ins), outs = c.op->infer(ins);
+    const std::vector<TensorDesc> ins = input_descs(c, c.ins, {}), outs = c.op->infer(ins);
     double bytes = 0;
     for (const TensorDesc& desc : ins) bytes += static_cast<double>(desc.bytes());
-    EXPECT_EQ(c.op->cost(ins, outs).bytes, bytes + static_cast<double>(outs[0].bytes())) << c.name;
+    for (const TensorDesc& desc : outs) bytes += static_cast<double>(desc.bytes());
+    EXPECT_EQ(c.op->cost(ins, outs).bytes, bytes) << c.name;
+    EXPECT_GE(c.op->cost(ins, outs).flops, 0) << c.name;
   }
 }
 
@@ -111,7 +193,7 @@ TEST(InPlace, OnlyOpsThatKeepTheirShapeOverwriteAnInput) {
   for (const OpCase& c : op_cases()) {
     const int input = c.op->in_place_input();
     if (input < 0) continue;
-    const std::vector<TensorDesc> ins = descs(c.ins);
+    const std::vector<TensorDesc> ins = input_descs(c, c.ins, {});
     EXPECT_EQ(ins[static_cast<size_t>(input)], c.op->infer(ins)[0]) << c.name;
   }
 }

@@ -13,41 +13,73 @@
 namespace vitrail {
 namespace {
 
-void expect_near(const OpCase& c, const Values& found, const Values& wanted, DType dtype) {
+struct Mode {
+  DType dtype;
+  bool full_vectors;
+};
+constexpr Mode kModes[] = {{DType::kF32, false},
+                           {DType::kF16, false},
+                           {DType::kBF16, false},
+                           {DType::kF16, true},
+                           {DType::kBF16, true}};
+
+RunSettings reference(const Mode& mode) {
+  return {.dtype = mode.dtype, .full_vectors = mode.full_vectors};
+}
+
+std::string label(const OpCase& c, const RunSettings& s) {
+  return strf("%s on %s %s in %s%s with %d threads", c.name.c_str(), s.backend, s.isa, to_string(s.dtype),
+              s.full_vectors ? " and f32 vectors" : "", s.threads);
+}
+
+void expect_near(const OpCase& c, const RunSettings& settings, const std::vector<Result>& found,
+                 const std::vector<Result>& wanted) {
   ASSERT_EQ(found.size(), wanted.size());
-  std::vector<TensorDesc> descs;
-  for (const Shape& shape : c.ins) descs.push_back({dtype, shape});
-  double largest = 0, scale = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    const double difference = std::abs(found[i] - wanted[i]);
-    largest = std::isfinite(difference) ? std::max(largest, difference) : INFINITY;
-    scale = std::max(scale, std::abs(wanted[i]));
+  const std::vector<TensorDesc> descs = input_descs(c, c.ins, settings);
+  for (size_t r = 0; r < found.size(); ++r) {
+    ASSERT_EQ(found[r].values.size(), wanted[r].values.size());
+    double largest = 0, scale = 0;
+    for (size_t i = 0; i < found[r].values.size(); ++i) {
+      const double a = found[r].values[i], b = wanted[r].values[i];
+      if (a == b) continue;
+      largest = std::isfinite(a - b) ? std::max(largest, std::abs(a - b)) : INFINITY;
+    }
+    for (double value : wanted[r].values)
+      if (std::isfinite(value)) scale = std::max(scale, std::abs(value));
+    const Tolerance tolerance = tolerance_of(*c.op, descs, found[r].desc.dtype);
+    EXPECT_LE(largest, tolerance.relative * scale + tolerance.absolute)
+        << label(c, settings) << ", result " << r;
   }
-  const Tolerance tolerance = tolerance_of(dtype, reduction_length(*c.op, descs));
-  EXPECT_LE(largest, tolerance.relative * scale + tolerance.absolute) << c.name << " in " << to_string(dtype);
 }
 
 class OpTest : public testing::TestWithParam<OpCase> {};
 
 TEST_P(OpTest, ReferenceInEveryDtype) {
   const OpCase& c = GetParam();
-  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const std::vector<Values> inputs = random_inputs(c, dtype);
-    const Values wanted = run_op(c, c.ins, inputs, {});
-    expect_near(c, run_op(c, c.ins, inputs, {.dtype = dtype}), wanted, dtype);
+  for (const Mode& mode : kModes) {
+    const RunSettings settings = reference(mode);
+    const std::vector<Values> inputs = make_inputs(c, settings);
+    expect_near(c, settings, run_op(c, c.ins, inputs, settings), run_op(c, c.ins, inputs, {}));
   }
 }
 
-TEST_P(OpTest, CpuAtEveryInstructionSetAndThreadCount) {
+TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
   const OpCase& c = GetParam();
-  const std::vector<Values> inputs = random_inputs(c, DType::kF32);
-  const Values wanted = run_op(c, c.ins, inputs, {});
-  for (IsaLevel level : available_isa_levels()) {
-    const Values found = run_op(c, c.ins, inputs, {"cpu", to_string(level), DType::kF32, 1});
-    expect_near(c, found, wanted, DType::kF32);
-    for (int threads : {2, 3, 8})
-      EXPECT_EQ(found, run_op(c, c.ins, inputs, {"cpu", to_string(level), DType::kF32, threads}))
-          << c.name << " changes with " << threads << " threads at " << to_string(level);
+  for (const Mode& mode : kModes) {
+    RunSettings settings = reference(mode);
+    const std::vector<Values> inputs = make_inputs(c, settings);
+    const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+    settings.backend = "cpu";
+    for (IsaLevel level : available_isa_levels()) {
+      settings.isa = to_string(level);
+      settings.threads = 1;
+      const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
+      expect_near(c, settings, found, wanted);
+      for (int threads : {2, 3, 8}) {
+        settings.threads = threads;
+        EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << label(c, settings);
+      }
+    }
   }
 }
 

@@ -4,17 +4,16 @@
 #include "ops/attention.h"
 #include "ops/average.h"
 #include "ops/bias.h"
+#include "ops/cast.h"
 #include "ops/concat_tokens.h"
-#include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
-#include "ops/load_param.h"
+#include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
 #include "ops/scale.h"
-#include "ops/sincos_positions.h"
 #include "ops/softmax.h"
 #include "ops/tanh.h"
 
@@ -22,33 +21,33 @@ namespace vitrail {
 
 namespace {
 
-template <typename T, typename... Args>
-OpPtr op(Args... args) {
-  return std::make_shared<T>(args...);
-}
+using enum Role;
 
 void add_products(std::vector<OpCase>& cases) {
   for (int64_t tokens : {1, 5, 50, 65, 197}) {
-    const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16);
+    const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16), t('T', 3);
     const std::string suffix = "_" + std::to_string(tokens);
-    cases.push_back({"linear" + suffix, op<LinearOp>(), {{b, n, d}, {f, d}}, {false, true}});
-    cases.push_back({"linear_qkv" + suffix, op<LinearOp>(), {{b, n, d}, {{'T', 3}, h, e, d}}, {false, true}});
-    cases.push_back({"linear_proj" + suffix, op<LinearOp>(), {{b, n, h, e}, {d, h, e}}, {false, true}});
-    cases.push_back({"attention" + suffix, op<AttentionOp>(), {{b, n, {'T', 3}, h, e}}, {false}});
+    cases.push_back({"linear" + suffix, make_op<LinearOp>(), {{b, n, d}, {f, d}}, {false, true}});
+    cases.push_back({"linear_qkv" + suffix, make_op<LinearOp>(), {{b, n, d}, {t, h, e, d}}, {false, true}});
+    cases.push_back({"linear_proj" + suffix, make_op<LinearOp>(), {{b, n, h, e}, {d, h, e}}, {false, true}});
+    cases.push_back({"attention" + suffix, make_op<AttentionOp>(), {{b, n, t, h, e}}, {false}});
     cases.push_back(
-        {"attention_odd_head" + suffix, op<AttentionOp>(), {{b, n, {'T', 3}, h, {'E', 18}}}, {false}});
+        {"attention_odd_head" + suffix, make_op<AttentionOp>(), {{b, n, t, h, {'E', 18}}}, {false}});
     cases.push_back({"attention_probe" + suffix,
-                     op<AttentionOp>(),
+                     make_op<AttentionOp>(),
                      {{{'S', 1}, h, e}, {b, n, {'T', 2}, h, e}},
                      {false, false}});
-    cases.push_back({"attention_probs" + suffix, op<AttentionProbsOp>(), {{b, n, {'T', 3}, h, e}}, {false}});
-    cases.push_back(
-        {"layernorm" + suffix, op<LayernormOp>(1e-6), {{b, n, d}, {d}, {d}}, {false, true, true}});
+    cases.push_back({"attention_probs" + suffix, make_op<AttentionProbsOp>(), {{b, n, t, h, e}}, {false}});
+    cases.push_back({"layernorm" + suffix,
+                     make_op<LayernormOp>(1e-6),
+                     {{b, n, d}, {d}, {d}},
+                     {false, true, true},
+                     {kPlain, kVector, kVector}});
   }
   for (int64_t patch : {1, 7, 16})
     for (int64_t channels : {1, 3, 8})
       cases.push_back({"patch_embed_" + std::to_string(patch) + "_channels" + std::to_string(channels),
-                       op<PatchEmbedOp>(),
+                       make_op<PatchEmbedOp>(),
                        {{{'B', 2}, {'C', channels}, {'Y', 3 * patch}, {'X', 5 * patch}},
                         {{'D', 24}, {'C', channels}, {'P', patch}, {'Q', patch}}},
                        {false, true}});
@@ -58,56 +57,49 @@ void add_small_ops(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 17), d('D', 50), e('E', 16);
   const Shape x = {b, n, d};
   for (bool tanh_form : {false, true})
-    cases.push_back({tanh_form ? "gelu_tanh" : "gelu_erf", op<GeluOp>(tanh_form), {x}, {false}});
-  cases.push_back({"tanh", op<TanhOp>(), {x}, {false}});
-  cases.push_back({"bias", op<BiasOp>(), {x, {d}}, {false, true}});
-  cases.push_back({"bias_positions", op<BiasOp>(), {x, {n, d}}, {false, true}});
-  cases.push_back({"scale", op<ScaleOp>(), {x, {d}}, {false, true}});
-  cases.push_back({"add", op<AddOp>(), {x, x}, {false, false}});
-  cases.push_back({"average", op<AverageOp>(), {x, x}, {false, false}});
-  cases.push_back({"softmax", op<SoftmaxOp>(), {{b, {'K', 1000}}}, {false}});
-  cases.push_back({"select_token", op<SelectTokenOp>(3), {x}, {false}});
-  cases.push_back({"drop_tokens", op<DropTokensOp>(2), {x}, {false}});
-  cases.push_back({"mean_tokens", op<MeanTokensOp>(2), {x}, {false}});
-  cases.push_back(
-      {"concat_tokens", op<ConcatTokensOp>(), {{{'S', 1}, d}, {{'S', 4}, d}, x}, {true, true, false}});
+    cases.push_back({tanh_form ? "gelu_tanh" : "gelu_erf", make_op<GeluOp>(tanh_form), {x}, {false}});
+  cases.push_back({"tanh", make_op<TanhOp>(), {x}, {false}});
+  cases.push_back({"bias", make_op<BiasOp>(), {x, {d}}, {false, true}, {kPlain, kVector}});
+  cases.push_back({"bias_positions", make_op<BiasOp>(), {x, {n, d}}, {false, true}, {kPlain, kVector}});
+  cases.push_back({"scale", make_op<ScaleOp>(), {x, {d}}, {false, true}, {kPlain, kVector}});
+  cases.push_back({"add", make_op<AddOp>(), {x, x}, {false, false}});
+  cases.push_back({"add_branch_to_stream", make_op<AddOp>(), {x, x}, {false, false}, {kSum, kPlain}});
+  cases.push_back({"add_stream_to_branch", make_op<AddOp>(), {x, x}, {false, false}, {kPlain, kSum}});
+  cases.push_back({"average", make_op<AverageOp>(), {x, x}, {false, false}});
+  cases.push_back({"multiply", make_op<MultiplyOp>(-0.7), {x}, {false}});
+  cases.push_back({"scale_by", make_op<ScaleByOp>(), {x, {{'Z', 1}}}, {false, false}, {kPlain, kScalars}});
+  for (DType to : {DType::kF32, DType::kF16, DType::kBF16})
+    cases.push_back({std::string("cast_to_") + to_string(to), make_op<CastOp>(to), {x}, {false}});
+  cases.push_back({"softmax", make_op<SoftmaxOp>(), {{b, {'K', 1000}}}, {false}});
+  cases.push_back({"select_token", make_op<SelectTokenOp>(3), {x}, {false}});
+  cases.push_back({"drop_tokens", make_op<DropTokensOp>(2), {x}, {false}});
+  cases.push_back({"mean_tokens", make_op<MeanTokensOp>(2), {x}, {false}});
+  cases.push_back({"concat_tokens",
+                   make_op<ConcatTokensOp>(),
+                   {{{'S', 1}, d}, {{'S', 4}, d}, x},
+                   {true, true, false},
+                   {kVector, kVector, kPlain}});
   cases.push_back({"qk_norm",
-                   op<QkNormOp>(1e-6),
+                   make_op<QkNormOp>(1e-6),
                    {{b, n, {'T', 3}, {'H', 3}, e}, {e}, {e}, {e}, {e}},
-                   {false, true, true, true, true}});
-}
-
-// The shapes in which the fuse pass joins a product with its neighbours.
-void add_fused(std::vector<OpCase>& cases) {
-  const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
-  const Shape x = {b, n, d};
-  const FusedOp::Member norm{op<LayernormOp>(1e-6), {0, 1, 2}};
-  cases.push_back({"fused_norm_linear_bias_gelu",
-                   std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
-                       norm, {op<LinearOp>(), {~0, 3}}, {op<BiasOp>(), {~1, 4}}, {op<GeluOp>(false), {~2}}}),
-                   {x, {d}, {d}, {f, d}, {f}},
-                   {false, true, true, true, true}});
-  cases.push_back({"fused_linear_bias_scale_add",
-                   std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{op<LinearOp>(), {0, 1}},
-                                                                          {op<BiasOp>(), {~0, 2}},
-                                                                          {op<ScaleOp>(), {~1, 3}},
-                                                                          {op<AddOp>(), {4, ~2}}}),
-                   {{b, n, f}, {d, f}, {d}, {d}, x},
-                   {false, true, true, true, false}});
-  cases.push_back({"fused_gelu_bias_without_kernel",
-                   std::make_shared<FusedOp>(
-                       std::vector<FusedOp::Member>{{op<GeluOp>(true), {0}}, {op<BiasOp>(), {~0, 1}}}),
-                   {x, {d}},
-                   {false, true}});
+                   {false, true, true, true, true},
+                   {kPlain, kVector, kVector, kVector, kVector}});
 }
 
 }  // namespace
 
-std::vector<OpCase> op_cases() {
-  std::vector<OpCase> cases;
+void add_forward_cases(std::vector<OpCase>& cases) {
   add_products(cases);
   add_small_ops(cases);
-  add_fused(cases);
+}
+
+std::vector<OpCase> op_cases() {
+  std::vector<OpCase> cases;
+  add_forward_cases(cases);
+  add_gradient_cases(cases);
+  add_loss_cases(cases);
+  add_update_cases(cases);
+  add_fused_cases(cases);
   return cases;
 }
 

@@ -2,6 +2,8 @@
 // the dims rule. A new op joins by adding a row.
 #pragma once
 
+#include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -9,13 +11,44 @@
 
 namespace vitrail {
 
+// What an input is, which decides its type and its values when the op runs in some type.
+enum class Role {
+  kPlain,        // of the type: activations and the weights of products
+  kNonNegative,  // the same in [0, 1): targets, averages of squares
+  kVector,       // biases, norms, tokens, positions: of the type, or f32 where vectors stay so
+  kSum,          // of the accumulator's type: gradient sums, master weights, a wide residual stream
+  kFull,         // f32 whatever the type
+  kCounters,     // i64
+  kScalars,      // f64
+};
+
 struct OpCase {
   std::string name;
   OpPtr op;
   std::vector<Shape> ins;
-  std::vector<bool> is_parameter;  // which inputs are parameters, and so may be packed
+  std::vector<bool> is_parameter;                    // which inputs are parameters, and so may be packed
+  std::vector<Role> roles = {};                      // kPlain where it ends
+  std::map<size_t, std::vector<double>> given = {};  // inputs whose values are no random draw
+
+  Role role(size_t input) const { return input < roles.size() ? roles[input] : Role::kPlain; }
 };
 
+inline void PrintTo(const OpCase& c, std::ostream* os) {
+  *os << c.name;
+}
+
 std::vector<OpCase> op_cases();
+
+// Its parts.
+void add_forward_cases(std::vector<OpCase>& cases);
+void add_gradient_cases(std::vector<OpCase>& cases);
+void add_loss_cases(std::vector<OpCase>& cases);
+void add_update_cases(std::vector<OpCase>& cases);
+void add_fused_cases(std::vector<OpCase>& cases);
+
+template <typename T, typename... Args>
+OpPtr make_op(Args... args) {
+  return std::make_shared<T>(args...);
+}
 
 }  // namespace vitrail

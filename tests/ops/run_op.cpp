@@ -1,35 +1,115 @@
 #include "run_op.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 #include "backend/cpu/kernels.h"
 #include "base/rng.h"
 #include "graph/builder.h"
+#include "ops/multiply.h"
 
 namespace vitrail {
 
 namespace {
-void store(const Values& values, const TensorView& view) {
-  convert_floats(values.data(), DType::kF64, view.data(), view.dtype(), values.size());
+
+std::string input_name(size_t i) {
+  return "in" + std::to_string(i);
 }
 
-Program one_node(const OpCase& c, const std::vector<Shape>& shapes, DType dtype) {
+bool is_updated(const OpCase& c, size_t i) {
+  const std::vector<int> updated = c.op->updates();
+  return std::find(updated.begin(), updated.end(), static_cast<int>(i)) != updated.end();
+}
+
+DType dtype_of(Role role, const RunSettings& settings) {
+  switch (role) {
+    case Role::kPlain:
+    case Role::kNonNegative:
+      return settings.dtype;
+    case Role::kVector:
+      return settings.full_vectors ? DType::kF32 : settings.dtype;
+    case Role::kSum:
+      return accumulator_dtype(settings.dtype);
+    case Role::kFull:
+      return DType::kF32;
+    case Role::kCounters:
+      return DType::kI64;
+    case Role::kScalars:
+      return DType::kF64;
+  }
+  throw Error(ErrorKind::kInternal, "unknown role");
+}
+
+void store(const Values& values, const TensorView& view) {
+  if (view.dtype() == DType::kI64)
+    std::copy(values.begin(), values.end(), static_cast<int64_t*>(view.data()));
+  else
+    convert_floats(values.data(), DType::kF64, view.data(), view.dtype(), values.size());
+}
+
+Result read(const TensorView& view) {
+  Result result{view.desc(), Values(static_cast<size_t>(view.desc().elems()))};
+  convert_floats(view.data(), view.dtype(), result.values.data(), DType::kF64, result.values.size());
+  return result;
+}
+
+Program one_node(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings) {
   Builder builder;
   std::vector<ValueId> ins;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::string name = "in" + std::to_string(i);
-    ins.push_back(c.is_parameter[i] ? builder.parameter(name, {dtype, shapes[i]})
-                                    : builder.input(name, {dtype, shapes[i]}));
+  const std::vector<TensorDesc> descs = input_descs(c, shapes, settings);
+  for (size_t i = 0; i < descs.size(); ++i) {
+    if (is_updated(c, i))
+      ins.push_back(builder.state(input_name(i), descs[i], Category::kOptimizer));
+    else if (c.is_parameter[i])
+      ins.push_back(builder.parameter(input_name(i), descs[i]));
+    else
+      ins.push_back(builder.input(input_name(i), descs[i]));
+    if (c.op->in_place_input() == static_cast<int>(i) && !c.is_parameter[i])
+      ins.back() = builder.add(std::make_shared<MultiplyOp>(1.0), {ins.back()}, "before");
   }
-  builder.output("out", builder.add(c.op, ins, c.name));
+  const std::vector<ValueId> outs = builder.add_all(c.op, ins, c.name);
+  for (size_t o = 0; o < outs.size(); ++o) builder.output("out" + std::to_string(o), outs[o]);
   return builder.finish();
 }
+
+// The bytes of what persists and must not change.
+std::vector<std::byte> untouched(const OpCase& c, const PersistentStore& store) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i < c.ins.size(); ++i) {
+    if (is_updated(c, i) || !store.layout().has(input_name(i))) continue;
+    const TensorView view = store.view(input_name(i));
+    const auto* data = static_cast<const std::byte*>(view.data());
+    bytes.insert(bytes.end(), data, data + view.desc().bytes());
+  }
+  return bytes;
+}
+
 }  // namespace
 
-std::vector<Values> random_inputs(const OpCase& c, DType dtype) {
+std::vector<TensorDesc> input_descs(const OpCase& c, const std::vector<Shape>& shapes,
+                                    const RunSettings& settings) {
+  std::vector<TensorDesc> descs;
+  for (size_t i = 0; i < shapes.size(); ++i) descs.push_back({dtype_of(c.role(i), settings), shapes[i]});
+  return descs;
+}
+
+std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
   std::vector<Values> inputs;
   for (size_t i = 0; i < c.ins.size(); ++i) {
+    if (const auto given = c.given.find(i); given != c.given.end()) {
+      inputs.push_back(given->second);
+      continue;
+    }
     const uint64_t key = name_key(c.name + "/" + std::to_string(i));
     Values values(static_cast<size_t>(c.ins[i].elems()));
-    for (size_t j = 0; j < values.size(); ++j) values[j] = counter_uniform(key, j);
+    for (size_t j = 0; j < values.size(); ++j) {
+      values[j] = counter_uniform(key, j);
+      if (c.role(i) == Role::kNonNegative) values[j] = std::abs(values[j]);
+    }
+    const DType dtype = dtype_of(c.role(i), settings);
     std::vector<std::byte> rounded(values.size() * size_of(dtype));
     convert_floats(values.data(), DType::kF64, rounded.data(), dtype, values.size());
     convert_floats(rounded.data(), dtype, values.data(), DType::kF64, values.size());
@@ -38,31 +118,31 @@ std::vector<Values> random_inputs(const OpCase& c, DType dtype) {
   return inputs;
 }
 
-Shape output_shape(const OpCase& c, const std::vector<Shape>& shapes, DType dtype) {
-  std::vector<TensorDesc> descs;
-  for (const Shape& shape : shapes) descs.push_back({dtype, shape});
-  return c.op->infer(descs)[0].shape;
-}
-
-Values run_op(const OpCase& c, const std::vector<Shape>& shapes, const std::vector<Values>& inputs,
-              const RunSettings& settings) {
-  const ExecutionPlan plan =
-      plan_execution(one_node(c, shapes, settings.dtype), find_backend(settings.backend),
-                     cpu_device(settings.threads, settings.isa));
+std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
+                           const std::vector<Values>& inputs, const RunSettings& settings) {
+  const ExecutionPlan plan = plan_execution(one_node(c, shapes, settings), find_backend(settings.backend),
+                                            cpu_device(settings.threads, settings.isa));
   RankContext rank(plan.device);
-  ParamStore params(plan, rank);
-  params.load([&](const std::string& name, const Shape&, std::span<float> target) {
+  PersistentStore persistent(plan, rank);
+  persistent.load(plan, [&](const std::string& name, const Shape&, std::span<float> target) {
     const Values& values = inputs[static_cast<size_t>(std::stoi(name.substr(2)))];
     convert_floats(values.data(), DType::kF64, target.data(), DType::kF32, values.size());
   });
-  Executor executor(plan, params, rank);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!c.is_parameter[i]) store(inputs[i], executor.input("in" + std::to_string(i)));
+  Executor executor(plan, persistent, rank);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (is_updated(c, i))
+      store(inputs[i], persistent.view(input_name(i)));
+    else if (!c.is_parameter[i])
+      store(inputs[i], executor.input(input_name(i)));
+  }
+  const std::vector<std::byte> before = untouched(c, persistent);
   executor.run();
-  const TensorView out = executor.output("out");
-  Values result(static_cast<size_t>(out.desc().elems()));
-  convert_floats(out.data(), out.dtype(), result.data(), DType::kF64, result.size());
-  return result;
+  EXPECT_TRUE(before == untouched(c, persistent)) << c.name << " writes a parameter it does not update";
+
+  std::vector<Result> results;
+  for (const Output& out : plan.program.outputs) results.push_back(read(executor.output(out.name)));
+  for (int i : c.op->updates()) results.push_back(read(persistent.view(input_name(static_cast<size_t>(i)))));
+  return results;
 }
 
 }  // namespace vitrail

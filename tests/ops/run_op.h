@@ -8,23 +8,32 @@
 
 namespace vitrail {
 
-// Values of one input, in double, row-major.
+// Values of one input or result, in double, row-major.
 using Values = std::vector<double>;
 
 struct RunSettings {
   const char* backend = "ref";
   const char* isa = "";
   DType dtype = DType::kF64;
+  bool full_vectors = false;  // those in f32 whatever the dtype
   int threads = 1;
 };
 
-// Random inputs of a case, a function of (case name, input, element); representable in `dtype`.
-std::vector<Values> random_inputs(const OpCase& c, DType dtype);
+struct Result {
+  TensorDesc desc;
+  Values values;
+  bool operator==(const Result&) const = default;
+};
 
-// Shapes may differ from the case's (a shard); `inputs` match them.
-Values run_op(const OpCase& c, const std::vector<Shape>& shapes, const std::vector<Values>& inputs,
-              const RunSettings& settings);
+std::vector<TensorDesc> input_descs(const OpCase& c, const std::vector<Shape>& shapes,
+                                    const RunSettings& settings);
 
-Shape output_shape(const OpCase& c, const std::vector<Shape>& shapes, DType dtype);
+// Inputs of a case, a function of (case name, input, element), representable in the types of `settings`.
+std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings);
+
+// The outputs, then the inputs the op updates. Shapes may differ from the case's (a shard); `inputs` match
+// them. An input that the op may overwrite is a value computed before it, so that it does.
+std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
+                           const std::vector<Values>& inputs, const RunSettings& settings);
 
 }  // namespace vitrail

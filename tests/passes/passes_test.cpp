@@ -3,26 +3,20 @@
 #include <algorithm>
 
 #include "graph/builder.h"
-#include "models/vit.h"
 #include "ops/bias.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
+#include "ops/tanh.h"
 #include "passes/fuse.h"
+#include "passes/recompute.h"
 #include "passes/schedule.h"
+#include "tiny_training.h"
 
 namespace vitrail {
 namespace {
 
 VitConfig tiny() {
-  VitConfig c;
-  c.image_height = c.image_width = 16;
-  c.patch = 8;
-  c.width = 8;
-  c.depth = 1;
-  c.heads = 2;
-  c.mlp = 16;
-  c.classes = 3;
-  return c;
+  return tiny_vit(1);
 }
 
 // The whole program before and after, as stored text: what the pass did can be read off.
@@ -115,6 +109,27 @@ TEST(Fuse, MembersKeepTheNamesOfTheirNodes) {
   EXPECT_EQ(op.members()[2].name, "blocks.0.attn.qkv.bias");
 }
 
+TEST(Fuse, NodesAndTheirClonesAreFusedAlike) {
+  VitConfig config = tiny_vit(2);
+  config.layer_scale = true;
+  const Program plain = record_step(config);
+  const auto forward = [](const Program& program) {
+    std::vector<std::string> result;
+    for (const Node& node : program.nodes)
+      if (node.phase == Phase::kForward) result.emplace_back(node.op->kind());
+    return result;
+  };
+  for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}}) {
+    const Program fused = fuse(recompute(plain, again));
+    EXPECT_EQ(forward(fused), forward(fuse(plain)));
+    std::map<std::string, std::string_view> kind_of;
+    for (const Node& node : fused.nodes) {
+      const auto [known, fresh] = kind_of.try_emplace(node.name, node.op->kind());
+      EXPECT_TRUE(fresh || known->second == node.op->kind()) << node.name;
+    }
+  }
+}
+
 TEST(Schedule, DropsWhatNobodyNeeds) {
   Program program = record_vit(tiny(), {.features = true});
   const size_t before = program.nodes.size();
@@ -122,6 +137,54 @@ TEST(Schedule, DropsWhatNobodyNeeds) {
   const Program kept = schedule(program);
   EXPECT_EQ(kept.nodes.size(), before - 2);  // head and its bias
   EXPECT_EQ(kept.outputs.size(), 1u);
+}
+
+// Going back, a gradient nothing else reads joins its sum; a layernorm's three outputs do not.
+TEST(Fuse, GradientsJoinTheirSums) {
+  const Program fused = fuse(record_step(tiny()));
+  const auto counts = count_kinds(fused);
+  EXPECT_EQ(counts.at("linear_dw+accumulate"), 5);
+  EXPECT_EQ(counts.at("sum_rows+accumulate"), 7) << "six biases and the positions";
+  EXPECT_EQ(counts.at("patch_embed_dw+accumulate"), 1);
+  EXPECT_EQ(counts.at("sum_tokens+accumulate"), 1);
+  EXPECT_EQ(counts.at("accumulate"), 6) << "weights and biases of three norms";
+  for (const Node& node : fused.nodes) {
+    if (node.op->kind() != "linear_dw+accumulate") continue;
+    EXPECT_TRUE(node.outs.empty());
+    ASSERT_EQ(node.op->updates().size(), 1u);
+    const Value& sum = fused.values[node.ins[static_cast<size_t>(node.op->updates()[0])]];
+    EXPECT_TRUE(sum.name.starts_with("grad/")) << sum.name;
+    EXPECT_EQ(node.phase, Phase::kBackward);
+  }
+}
+
+TEST(Fuse, AGradientReadTwiceDoesNotJoinItsSum) {
+  Builder b;
+  const ValueId w = b.parameter("w", {DType::kF32, {{'B', 2}, {'D', 4}}});
+  b.output("loss", b.add(std::make_shared<TanhOp>(), {w}, "y"));
+  const ValueId seed = b.input("seed", b.desc(w));
+  Program program = differentiate(b.finish(), {.seed = seed});
+  EXPECT_EQ(kinds(fuse(program)), (std::vector<std::string>{"tanh", "tanh_grad+accumulate"}));
+  program.outputs.push_back({"dw", program.nodes[1].outs[0]});
+  EXPECT_EQ(kinds(fuse(program)), (std::vector<std::string>{"tanh", "tanh_grad", "accumulate"}));
+}
+
+// What the backward half reads again must exist, so products leave their neighbours out of it.
+TEST(Fuse, SavedActivationsAreNotSwallowed) {
+  const auto counts = count_kinds(fuse(record_step(tiny())));
+  EXPECT_FALSE(counts.contains("layernorm+linear+bias+gelu"));
+  EXPECT_EQ(counts.at("linear+bias+add"), 2);
+  EXPECT_EQ(counts.at("gelu"), 1);
+}
+
+TEST(Schedule, KeepsUpdatesAndWhatTheyRead) {
+  Program program = record_step(tiny());
+  const size_t before = program.nodes.size();
+  program.outputs.clear();
+  const Program kept = schedule(program);
+  EXPECT_EQ(kept.nodes.size(), before - 1) << "the losses themselves are read by nobody";
+  EXPECT_EQ(count_kinds(kept)["accumulate"], count_kinds(program)["accumulate"]);
+  EXPECT_FALSE(count_kinds(kept).contains("cross_entropy"));
 }
 
 }  // namespace

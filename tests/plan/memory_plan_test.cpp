@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "backend/cpu/kernels.h"
-#include "models/vit.h"
 #include "passes/fuse.h"
+#include "passes/precision.h"
+#include "passes/recompute.h"
 #include "passes/schedule.h"
+#include "passes/tiny_training.h"
 #include "plan/kernel_choice.h"
 
 namespace vitrail {
@@ -49,7 +52,7 @@ void expect_owner(const Bytes& arena, const Placement& p, int owner, const std::
 void expect_sound(const ExecutionPlan& plan) {
   const Program& program = plan.program;
   Bytes arena(plan.memory.transient_bytes, -1);
-  const auto transient = [&](ValueId id) { return program.values[id].kind != ValueKind::kParameter; };
+  const auto transient = [&](ValueId id) { return !program.values[id].persistent(); };
   for (size_t id = 0; id < program.values.size(); ++id)
     if (program.values[id].kind == ValueKind::kInput)
       mark(arena, plan.memory.values[id], static_cast<int>(id));
@@ -58,14 +61,15 @@ void expect_sound(const ExecutionPlan& plan) {
     mark(arena, plan.memory.scratch[i], -2);
     const int overwritten = node.op->in_place_input();
     const bool in_place =
-        overwritten >= 0 && transient(node.ins[overwritten]) &&
+        overwritten >= 0 && !node.outs.empty() && transient(node.ins[overwritten]) &&
         plan.memory.values[node.ins[overwritten]].offset == plan.memory.values[node.outs[0]].offset;
-    if (!in_place) mark(arena, plan.memory.values[node.outs[0]], node.outs[0]);
+    for (size_t o = in_place ? 1 : 0; o < node.outs.size(); ++o)
+      mark(arena, plan.memory.values[node.outs[o]], node.outs[o]);
     for (ValueId id : node.ins)
       if (transient(id))
         expect_owner(arena, plan.memory.values[id], id, node.name + " reads " + program.values[id].name);
     if (in_place) mark(arena, plan.memory.values[node.outs[0]], node.outs[0]);
-    expect_owner(arena, plan.memory.values[node.outs[0]], node.outs[0], node.name);
+    for (ValueId id : node.outs) expect_owner(arena, plan.memory.values[id], id, node.name);
   }
   for (const Output& out : program.outputs)
     expect_owner(arena, plan.memory.values[out.value], out.value, out.name);
@@ -75,6 +79,91 @@ TEST(MemoryPlan, ValuesThatLiveTogetherNeverOverlap) {
   for (const char* backend : {"ref", "cpu"})
     for (bool fused : {false, true})
       for (int64_t batch : {1, 3}) expect_sound(plan_of(small(3, 32, 40), batch, fused, backend));
+}
+
+ExecutionPlan training_plan(const char* backend, bool fused, const RecomputeOptions& again,
+                            const PrecisionOptions& types = {}, int64_t batch = 2) {
+  Program program = record_step(small(3, 32, 40), {.batch = batch, .dropout = 0.1, .drop_path = 0.1});
+  program = recompute(precision(program, types).program, again);
+  if (fused) program = fuse(program);
+  return plan_execution(schedule(program), find_backend(backend), cpu_device(2), {.pack = false});
+}
+
+TEST(MemoryPlan, ValuesOfATrainingStepNeverOverlap) {
+  const PrecisionOptions half{.compute = DType::kBF16, .residual = DType::kBF16};
+  for (const char* backend : {"ref", "cpu"})
+    for (bool fused : {false, true})
+      for (const RecomputeOptions& again :
+           {RecomputeOptions{}, {Recompute::kMlp}, {Recompute::kBlock}, {Recompute::kBlock, 2}}) {
+        expect_sound(training_plan(backend, fused, again));
+        expect_sound(training_plan(backend, fused, again, half));
+      }
+}
+
+// Values that take over one another's bytes count once.
+size_t saved_bytes(const ExecutionPlan& plan) {
+  std::map<std::pair<size_t, int>, size_t> blocks;
+  for (const Placement& placement : plan.memory.values)
+    if (placement.category == Category::kSaved) blocks[{placement.offset, placement.last}] = placement.bytes;
+  return std::accumulate(blocks.begin(), blocks.end(), size_t{0},
+                         [](size_t sum, const auto& block) { return sum + block.second; });
+}
+
+TEST(MemoryPlan, SavedIsWhatGoesForwardAndIsReadGoingBack) {
+  const ExecutionPlan plan = training_plan("cpu", false, {});
+  std::vector<int> writer(plan.program.values.size(), -1);
+  for (size_t i = 0; i < plan.program.nodes.size(); ++i)
+    for (ValueId id : plan.program.nodes[i].outs) writer[id] = static_cast<int>(i);
+  const auto backward = [&](int node) {
+    return node < static_cast<int>(plan.program.nodes.size()) &&
+           plan.program.nodes[node].phase == Phase::kBackward;
+  };
+  int saved = 0;
+  for (size_t id = 0; id < plan.program.values.size(); ++id) {
+    const Placement& placement = plan.memory.values[id];
+    if (writer[id] < 0 || plan.program.is_output(static_cast<ValueId>(id))) continue;
+    EXPECT_EQ(placement.category == Category::kSaved, !backward(writer[id]) && backward(placement.last))
+        << plan.program.values[id].name;
+    saved += placement.category == Category::kSaved;
+  }
+  EXPECT_GT(saved, 3 * 8);
+}
+
+TEST(MemoryPlan, RecomputeSavesLess) {
+  const size_t none = saved_bytes(training_plan("cpu", true, {})),
+               mlp = saved_bytes(training_plan("cpu", true, {Recompute::kMlp})),
+               block = saved_bytes(training_plan("cpu", true, {Recompute::kBlock})),
+               pair = saved_bytes(training_plan("cpu", true, {Recompute::kBlock, 2}));
+  EXPECT_LT(mlp, none);
+  EXPECT_LT(block, mlp);
+  EXPECT_LT(pair, block);
+}
+
+TEST(MemoryPlan, HalfPrecisionSavesLessAndCountsItsCopies) {
+  const ExecutionPlan full = training_plan("cpu", true, {}),
+                      half =
+                          training_plan("cpu", true, {}, {.compute = DType::kBF16, .residual = DType::kBF16});
+  EXPECT_LT(saved_bytes(half), saved_bytes(full));
+  EXPECT_EQ(half.memory.persistent->bytes(Category::kGradients),
+            full.memory.persistent->bytes(Category::kGradients));
+  for (const char* name : {"head.weight@bf16", "blocks.0.attn.qkv.weight@bf16"})
+    EXPECT_EQ(half.memory.persistent->at(name).category, Category::kParameters);
+  EXPECT_FALSE(half.memory.persistent->has("head.weight")) << "the step reads copies; the update has masters";
+}
+
+TEST(MemoryPlan, GradientsHaveAnArenaOfTheirOwn) {
+  const ExecutionPlan plan = training_plan("ref", true, {});
+  size_t parameters = 0;
+  for (const PersistentValue& value : plan.memory.persistent->values()) {
+    if (value.kind != ValueKind::kParameter) continue;
+    parameters += (value.desc.bytes() + 63) / 64 * 64;
+    const PersistentValue& sum = plan.memory.persistent->at(gradient_name(value.name));
+    EXPECT_EQ(sum.desc.shape, value.desc.shape);
+    EXPECT_EQ(sum.category, Category::kGradients);
+  }
+  EXPECT_EQ(plan.memory.persistent->bytes(Category::kParameters), parameters);
+  EXPECT_EQ(plan.memory.persistent->bytes(Category::kGradients), parameters);
+  EXPECT_EQ(plan.memory.persistent_bytes, 2 * parameters);
 }
 
 TEST(MemoryPlan, ReusesMemoryAcrossBlocks) {
@@ -110,11 +199,16 @@ TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
     if (plan.program.nodes[i].op->kind() != "linear") continue;
     EXPECT_STREQ(plan.choices[i].launches[0].kernel->name, "packed gemm");
   }
-  Program half = record_vit(small(1, 32, 32), {.dtype = DType::kF16});
-  const ExecutionPlan slow = plan_execution(half, cpu_backend(), cpu_device(1));
-  for (size_t i = 0; i < slow.program.nodes.size(); ++i) {
-    EXPECT_STREQ(slow.choices[i].launches[0].kernel->name, "ref");
-    if (slow.program.nodes[i].op->kind() == "linear") {
+  const struct {
+    DType dtype;
+    const char* kernel;
+  } rows[] = {{DType::kBF16, "in f32"}, {DType::kF64, "ref"}};
+  for (const auto& row : rows) {
+    const ExecutionPlan slow =
+        plan_execution(record_vit(small(1, 32, 32), {.dtype = row.dtype}), cpu_backend(), cpu_device(1));
+    for (size_t i = 0; i < slow.program.nodes.size(); ++i) {
+      if (slow.program.nodes[i].op->kind() != "linear") continue;
+      EXPECT_STREQ(slow.choices[i].launches[0].kernel->name, row.kernel);
       EXPECT_FALSE(slow.choices[i].declined.empty());
     }
   }

@@ -34,7 +34,7 @@ void fill(const std::string& name, const Shape& shape, std::span<float> target) 
 struct VitRun {
   ExecutionPlan plan;
   RankContext rank;
-  ParamStore params;
+  PersistentStore params;
   Executor executor;
 
   VitRun(const VitConfig& c, int64_t batch, bool fused, const char* backend, int threads,
@@ -43,7 +43,7 @@ struct VitRun {
         rank(plan.device),
         params(plan, rank),
         executor(plan, params, rank) {
-    params.load(fill);
+    params.load(plan, fill);
   }
   static ExecutionPlan make_plan(const VitConfig& c, int64_t batch, bool fused, const char* backend,
                                  int threads, DType dtype) {
@@ -123,7 +123,7 @@ TEST(Executor, CheckedRunFindsTheNodeThatDiffers) {
   fast.fill_pictures();
   EXPECT_NO_THROW(fast.executor.run_checked(plain.params));
   // Reference parameters that are off in one weight must be noticed, at that node.
-  plain.params.load([](const std::string& name, const Shape& shape, std::span<float> target) {
+  plain.params.load(plain.plan, [](const std::string& name, const Shape& shape, std::span<float> target) {
     fill(name, shape, target);
     if (name == "blocks.1.attn.proj.bias") target[3] += 0.01f;
   });

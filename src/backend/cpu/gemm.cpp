@@ -10,24 +10,10 @@ namespace {
 
 using namespace cpu_tiles;
 
-constexpr int64_t kElemsPerTask = 16384;  // row-wise ops: some microseconds of work
+constexpr int64_t kPackRows = 64;  // of a plain weight, by one task
 
 int64_t patch_size(const PatchEmbedArgs& a) {
   return a.channels * a.patch_h * a.patch_w;
-}
-
-// Patches [first, first + rows) of one image as rows [channel, y, x], the order of a convolution's weight.
-void gather_patches(const PatchEmbedArgs& a, const float* image, int64_t first, int64_t rows, float* out) {
-  const int64_t across = a.width / a.patch_w;
-  for (int64_t patch = first; patch < first + rows; ++patch) {
-    const float* corner = image + patch / across * a.patch_h * a.width + patch % across * a.patch_w;
-    for (int64_t c = 0; c < a.channels; ++c) {
-      for (int64_t y = 0; y < a.patch_h; ++y, out += a.patch_w) {
-        const float* line = corner + (c * a.height + y) * a.width;
-        std::memcpy(out, line, static_cast<size_t>(a.patch_w) * sizeof(float));
-      }
-    }
-  }
 }
 
 // Query rows one task takes. Each task packs the head's K and V anew, so a head is cut only when there
@@ -40,14 +26,6 @@ int64_t query_block(int64_t batch, int64_t heads, int64_t queries) {
   return ceil_div(queries, std::max(wanted, ceil_div(queries, kMaxQueries)));
 }
 
-// Cuts `rows` rows of `width` into tasks of about kElemsPerTask values: body(first row, rows).
-template <typename Body>
-void spread_rows(const CpuLane& lane, int64_t rows, int64_t width, const Body& body) {
-  const int64_t block = std::max<int64_t>(1, kElemsPerTask / std::max<int64_t>(1, width));
-  spread(lane, lane.parallel.softmax, ceil_div(rows, block),
-         [&](int64_t task, int) { body(task * block, std::min(block, rows - task * block)); });
-}
-
 }  // namespace
 
 void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed) {
@@ -55,6 +33,13 @@ void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64
   spread(lane, lane.parallel.rows, ceil_div(n, rows), [&](int64_t task, int) {
     const int64_t first = task * rows;
     lane.isa.pack_weights(w + first * k, std::min(rows, n - first), k, packed + first * k);
+  });
+}
+
+void parallel_pack_matrix(const CpuLane& lane, const float* w, int64_t k, int64_t n, float* packed) {
+  spread(lane, lane.parallel.rows, ceil_div(k, kPackRows), [&](int64_t task, int) {
+    const int64_t row = task * kPackRows;
+    lane.isa.pack_matrix(w + row * n, n, std::min(kPackRows, k - row), n, k, packed + row * lane.isa.nr);
   });
 }
 
@@ -75,8 +60,23 @@ void parallel_linear(const CpuLane& lane, const LinearArgs& args) {
   });
 }
 
+void gather_patches(const PatchEmbedArgs& a, int64_t first, int64_t rows, float* out) {
+  const int64_t across = a.width / a.patch_w, patches = patches_of(a);
+  for (int64_t at = first; at < first + rows; ++at) {
+    const int64_t patch = at % patches;
+    const float* corner = a.image + at / patches * a.channels * a.height * a.width +
+                          patch / across * a.patch_h * a.width + patch % across * a.patch_w;
+    for (int64_t c = 0; c < a.channels; ++c) {
+      for (int64_t y = 0; y < a.patch_h; ++y, out += a.patch_w) {
+        const float* line = corner + (c * a.height + y) * a.width;
+        std::memcpy(out, line, static_cast<size_t>(a.patch_w) * sizeof(float));
+      }
+    }
+  }
+}
+
 ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& args) {
-  const int64_t k = patch_size(args), patches = args.height / args.patch_h * (args.width / args.patch_w);
+  const int64_t k = patch_size(args), patches = patches_of(args);
   const Tiling tiling(isa, patches, args.n);
   return {0,
           padded_bytes(tiling.rows * k) + padded_bytes(isa.gemm_scratch_elems(tiling.rows, tiling.cols, k))};
@@ -86,13 +86,13 @@ void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args) {
   VT_CHECK(args.height % args.patch_h == 0 && args.width % args.patch_w == 0,
            "image is not a grid of patches");
   const Scratch scratch(lane, patch_embed_scratch(lane.isa, args));
-  const int64_t k = patch_size(args), patches = args.height / args.patch_h * (args.width / args.patch_w);
+  const int64_t k = patch_size(args), patches = patches_of(args);
   const Tiling tiling(lane.isa, patches, args.n);
   spread(lane, lane.parallel.rows, args.batch * tiling.tasks(), [&](int64_t task, int worker) {
     const int64_t b = task / tiling.tasks();
     const Place p(tiling, task % tiling.tasks(), patches, args.n);
     float* rows = scratch.of(worker);
-    gather_patches(args, args.image + b * args.channels * args.height * args.width, p.row, p.rows, rows);
+    gather_patches(args, b * patches + p.row, p.rows, rows);
     lane.isa.gemm_tile({rows, k, args.packed, args.out + b * args.image_out_stride + p.row * args.out_stride,
                         args.out_stride, p.rows, args.n, k, p.col_begin, p.col_end,
                         at_row(args.epilogue, p.row), rows + padded_bytes(tiling.rows * k) / sizeof(float)});
@@ -148,6 +148,11 @@ void parallel_activate(const CpuLane& lane, Activation act, const float* x, int6
 void parallel_add(const CpuLane& lane, const float* a, const float* b, int64_t count, float* y) {
   spread_rows(lane, count, 1,
               [&](int64_t first, int64_t part) { lane.isa.add(a + first, b + first, part, y + first); });
+}
+
+void parallel_multiply(const CpuLane& lane, const float* x, float factor, int64_t count, float* y) {
+  spread_rows(lane, count, 1,
+              [&](int64_t first, int64_t part) { lane.isa.multiply(x + first, factor, part, y + first); });
 }
 
 void parallel_add_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,

@@ -50,8 +50,10 @@ struct LinearArgs {
   LinearNorm norm;
   Epilogue epilogue;
 };
-// packed must hold isa.packed_elems(n, k) floats; needs no scratch.
+// packed must hold isa.packed_elems(n, k) floats; needs no scratch. The weight lies as w[n, k], or as w[k,
+// n].
 void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed);
+void parallel_pack_matrix(const CpuLane& lane, const float* w, int64_t k, int64_t n, float* packed);
 ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
 void parallel_linear(const CpuLane& lane, const LinearArgs& args);
 
@@ -71,6 +73,8 @@ struct PatchEmbedArgs {
 };
 ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& args);
 void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args);
+// Patches [first, first + rows) of all images as rows [channel, y, x], the order of a convolution's weight.
+void gather_patches(const PatchEmbedArgs& args, int64_t first, int64_t rows, float* out);
 
 // out[b, i, h, :] = softmax(scale * q k^T) v. Strides in elements; packed qkv [B, N, 3, H, E] has
 // token stride 3*H*E, image stride N*3*H*E, head stride E, with k = q + H*E and v = q + 2*H*E.
@@ -99,6 +103,7 @@ void parallel_layernorm(const CpuLane& lane, const NormRows& args);
 void parallel_softmax(const CpuLane& lane, const float* x, int64_t rows, int64_t width, float* y);
 void parallel_activate(const CpuLane& lane, Activation act, const float* x, int64_t count, float* y);
 void parallel_add(const CpuLane& lane, const float* a, const float* b, int64_t count, float* y);
+void parallel_multiply(const CpuLane& lane, const float* x, float factor, int64_t count, float* y);
 void parallel_add_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
                       float* y);
 void parallel_scale_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,

@@ -23,35 +23,57 @@ const Kernel kPackedLinear{.name = "packed gemm",
                            .scratch_bytes = cpu::linear_scratch_bytes,
                            .run = cpu::run_linear,
                            .packing = cpu::weight_packing};
+const Kernel kPlainLinear{.name = "gemm that packs",
+                          .declines = cpu::declines_plain_linear,
+                          .scratch_bytes = cpu::plain_linear_scratch_bytes,
+                          .run = cpu::run_plain_linear};
 const Kernel kBlasLinear{.name = "openblas tiles",
                          .declines = cpu::declines_blas,
                          .scratch_bytes = cpu::blas_scratch_bytes,
                          .run = cpu::run_blas_linear};
+const Kernel kSum{.name = "sums by chunks",
+                  .declines = cpu::declines_sum,
+                  .scratch_bytes = cpu::sum_scratch_bytes,
+                  .run = cpu::run_sum};
+const Kernel kInF32{.name = "in f32",
+                    .declines = cpu::declines_half,
+                    .scratch_bytes = cpu::half_scratch_bytes,
+                    .run = cpu::run_half};
 
 size_t no_scratch(const NodeView&, const DeviceInfo&) {
   return 0;
 }
 
-Kernel rows_kernel(void (*run)(const KernelArgs&)) {
-  return {.name = "vector rows", .declines = declines_unless_f32, .scratch_bytes = no_scratch, .run = run};
+using Run = void (*)(const KernelArgs&);
+using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
+using ScratchBytes = size_t (*)(const NodeView&, const DeviceInfo&);
+
+Kernel kernel(const char* name, Run run, Declines declines = declines_unless_f32,
+              ScratchBytes scratch = no_scratch) {
+  return {.name = name, .declines = declines, .scratch_bytes = scratch, .run = run};
+}
+Kernel rows_kernel(Run run, ScratchBytes scratch = no_scratch) {
+  return kernel("vector rows", run, declines_unless_f32, scratch);
+}
+Kernel copy_kernel(Run run, Declines declines = declines_unless_f32) {
+  return kernel("parallel copy", run, declines);
+}
+Kernel update_kernel(Run run, ScratchBytes scratch = no_scratch) {
+  return kernel("one pass", run, cpu::declines_update, scratch);
 }
 
-// Own kernels, fastest first per op; the reference kernel stands behind every list.
-std::vector<OpKernels> own_kernels() {
+// Own kernels, fastest first per op: of the forward pass, of gradients, and of what writes persistent values.
+std::vector<OpKernels> forward_kernels() {
   return {
-      {"fused", {kPackedLinear}},
-      {"linear", {kPackedLinear, kBlasLinear}},
-      {"patch_embed", {kPackedLinear}},
+      {"fused", {kPackedLinear, kPlainLinear, kSum}},
+      {"linear", {kPackedLinear, kPlainLinear, kBlasLinear}},
+      {"patch_embed", {kPackedLinear, kPlainLinear}},
       {"attention",
-       {{.name = "blocked online softmax",
-         .declines = declines_unless_f32,
-         .scratch_bytes = cpu::attention_scratch_bytes,
-         .run = cpu::run_attention}}},
+       {kernel("blocked online softmax", cpu::run_attention, declines_unless_f32,
+               cpu::attention_scratch_bytes)}},
       {"attention_probs",
-       {{.name = "products and softmax rows",
-         .declines = declines_unless_f32,
-         .scratch_bytes = cpu::attention_probs_scratch_bytes,
-         .run = cpu::run_attention_probs}}},
+       {kernel("products and softmax rows", cpu::run_attention_probs, declines_unless_f32,
+               cpu::attention_probs_scratch_bytes)}},
       {"layernorm", {rows_kernel(cpu::run_layernorm)}},
       {"qk_norm", {rows_kernel(cpu::run_qk_norm)}},
       {"softmax", {rows_kernel(cpu::run_softmax)}},
@@ -59,13 +81,66 @@ std::vector<OpKernels> own_kernels() {
       {"bias", {rows_kernel(cpu::run_bias)}},
       {"scale", {rows_kernel(cpu::run_scale)}},
       {"add", {rows_kernel(cpu::run_add)}},
+      {"multiply", {rows_kernel(cpu::run_multiply)}},
+      {"scale_by", {kernel("vector rows", cpu::run_scale_by, cpu::declines_scale_by)}},
+      {"dropout", {kernel("vector hashes", cpu::run_dropout, cpu::declines_dropout)}},
+      {"cast", {copy_kernel(cpu::run_cast, cpu::declines_cast)}},
+      {"concat_tokens", {copy_kernel(cpu::run_concat_tokens)}},
+      {"select_token", {copy_kernel(cpu::run_select_token)}},
+      {"drop_tokens", {copy_kernel(cpu::run_drop_tokens)}},
       {"mean_tokens", {rows_kernel(cpu::run_mean_tokens)}},
-      {"load_param",
-       {{.name = "pack", .declines = cpu::declines_pack, .scratch_bytes = no_scratch, .run = cpu::run_pack}}},
   };
 }
 
+std::vector<OpKernels> gradient_kernels() {
+  return {
+      {"linear_dx",
+       {kernel("gemm that packs", cpu::run_linear_dx, declines_unless_f32, cpu::linear_dx_scratch_bytes)}},
+      {"linear_dw", {kSum}},
+      {"patch_embed_dw", {kSum}},
+      {"attention_grad",
+       {kernel("blocks of queries", cpu::run_attention_grad, cpu::declines_attention_grad,
+               cpu::attention_grad_scratch_bytes)}},
+      {"layernorm_grad", {rows_kernel(cpu::run_layernorm_grad, cpu::layernorm_grad_scratch_bytes)}},
+      {"qk_norm_grad", {rows_kernel(cpu::run_qk_norm_grad, cpu::qk_norm_grad_scratch_bytes)}},
+      {"gelu_grad", {rows_kernel(cpu::run_gelu_grad)}},
+      {"tanh_grad", {rows_kernel(cpu::run_tanh_grad)}},
+      {"sum_rows", {kSum}},
+      {"scale_dw", {kSum}},
+      {"sum_tokens", {kSum}},
+      {"select_token_grad", {copy_kernel(cpu::run_select_token_grad)}},
+      {"drop_tokens_grad", {copy_kernel(cpu::run_drop_tokens_grad)}},
+      {"mean_tokens_grad", {rows_kernel(cpu::run_mean_tokens_grad)}},
+  };
+}
+
+std::vector<OpKernels> update_kernels() {
+  return {
+      {"copy_into", {copy_kernel(cpu::run_copy_into, cpu::declines_copy_into)}},
+      {"accumulate", {rows_kernel(cpu::run_accumulate)}},
+      {"square_sum",
+       {kernel("chunks in double", cpu::run_square_sum, cpu::declines_square_sum,
+               cpu::square_sum_scratch_bytes)}},
+      {"sgd_update", {update_kernel(cpu::run_sgd_update)}},
+      {"adam_update", {update_kernel(cpu::run_adam_update)}},
+      {"lion_update", {update_kernel(cpu::run_lion_update)}},
+      {"lamb_update", {update_kernel(cpu::run_lamb_update, cpu::lamb_scratch_bytes)}},
+      {"ema_update", {update_kernel(cpu::run_ema_update)}},
+      {"load_param", {kernel("pack", cpu::run_pack, cpu::declines_pack)}},
+  };
+}
+
+std::vector<OpKernels> own_kernels() {
+  std::vector<OpKernels> all = forward_kernels();
+  for (const auto& more : {gradient_kernels(), update_kernels()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// Behind an op's own kernels stands the one that widens 16-bit floats for them, behind all the reference.
 std::vector<OpKernels> with_reference(std::vector<OpKernels> list) {
+  for (OpKernels& row : list)
+    if (row.op != "load_param") row.kernels.push_back(kInF32);
   for (const OpKernels& reference : ref_backend().kernels()) {
     const auto own =
         std::find_if(list.begin(), list.end(), [&](const OpKernels& row) { return row.op == reference.op; });
@@ -81,7 +156,7 @@ class CpuBackend : public Backend {
  public:
   const char* name() const override { return "cpu"; }
   const std::vector<OpKernels>& kernels() const override {
-    static const std::vector<OpKernels> list = with_reference(own_kernels());
+    static const std::vector<OpKernels> list = with_reference(cpu::f32_kernels());
     return list;
   }
 };
@@ -115,6 +190,11 @@ IsaLevel isa_by_name(std::string_view name) {
 }
 
 }  // namespace
+
+const std::vector<OpKernels>& cpu::f32_kernels() {
+  static const std::vector<OpKernels> list = own_kernels();
+  return list;
+}
 
 const Backend& cpu_backend() {
   static const CpuBackend backend;

@@ -1,7 +1,8 @@
 // The CPU kernels as the kernel table takes them: from (op, views, scratch, lane) to the raw drivers of
-// gemm.h. One function each for accepting, scratch and running; kernels.cpp puts them in order.
+// gemm.h and grads.h. One function each for accepting, scratch and running; kernels.cpp puts them in order.
 #pragma once
 
+#include "backend/cpu/gemm.h"
 #include "backend/kernel.h"
 
 namespace vitrail::cpu {
@@ -13,6 +14,12 @@ std::string declines_unless_f32(const NodeView& node, const DeviceInfo& device);
 std::string declines_linear(const NodeView& node, const DeviceInfo& device);
 size_t linear_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_linear(const KernelArgs& args);
+// The same with a plain weight, packed into scratch on every call.
+std::string declines_plain_linear(const NodeView& node, const DeviceInfo& device);
+size_t plain_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_plain_linear(const KernelArgs& args);
+PatchEmbedArgs patch_args(const Shape& x, const Shape& w);  // shapes alone
+
 Packing weight_packing(const NodeView& node, const DeviceInfo& device);
 std::string declines_pack(const NodeView& node, const DeviceInfo& device);
 void run_pack(const KernelArgs& args);
@@ -23,6 +30,8 @@ void run_blas_linear(const KernelArgs& args);
 
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention(const KernelArgs& args);
+
+AttentionArgs attention_args(std::span<const TensorView> ins);  // all but the output
 
 size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention_probs(const KernelArgs& args);
@@ -35,5 +44,58 @@ void run_bias(const KernelArgs& args);
 void run_scale(const KernelArgs& args);
 void run_add(const KernelArgs& args);
 void run_mean_tokens(const KernelArgs& args);
+
+size_t linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_linear_dx(const KernelArgs& args);
+std::string declines_attention_grad(const NodeView& node, const DeviceInfo& device);
+size_t attention_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_attention_grad(const KernelArgs& args);
+size_t layernorm_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_layernorm_grad(const KernelArgs& args);
+size_t qk_norm_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_qk_norm_grad(const KernelArgs& args);
+void run_gelu_grad(const KernelArgs& args);
+void run_tanh_grad(const KernelArgs& args);
+
+// Gradients of parameters (linear_dw, patch_embed_dw, sum_rows, scale_dw, sum_tokens), alone or fused with
+// the accumulate that follows.
+std::string declines_sum(const NodeView& node, const DeviceInfo& device);
+size_t sum_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_sum(const KernelArgs& args);
+
+void run_concat_tokens(const KernelArgs& args);
+void run_select_token(const KernelArgs& args);
+void run_select_token_grad(const KernelArgs& args);
+void run_drop_tokens(const KernelArgs& args);
+void run_drop_tokens_grad(const KernelArgs& args);
+void run_mean_tokens_grad(const KernelArgs& args);
+void run_multiply(const KernelArgs& args);
+std::string declines_scale_by(const NodeView& node, const DeviceInfo& device);
+void run_scale_by(const KernelArgs& args);
+std::string declines_dropout(const NodeView& node, const DeviceInfo& device);
+void run_dropout(const KernelArgs& args);
+void run_accumulate(const KernelArgs& args);
+std::string declines_cast(const NodeView& node, const DeviceInfo& device);
+void run_cast(const KernelArgs& args);
+std::string declines_copy_into(const NodeView& node, const DeviceInfo& device);
+void run_copy_into(const KernelArgs& args);
+
+std::string declines_update(const NodeView& node, const DeviceInfo& device);
+void run_sgd_update(const KernelArgs& args);
+void run_adam_update(const KernelArgs& args);
+void run_lion_update(const KernelArgs& args);
+size_t lamb_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_lamb_update(const KernelArgs& args);
+void run_ema_update(const KernelArgs& args);
+std::string declines_square_sum(const NodeView& node, const DeviceInfo& device);
+size_t square_sum_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_square_sum(const KernelArgs& args);
+
+// Any op on 16-bit floats by its f32 kernel.
+std::string declines_half(const NodeView& node, const DeviceInfo& device);
+size_t half_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_half(const KernelArgs& args);
+// The kernels that compute on f32 as it is, fastest first: what run_half chooses from.
+const std::vector<OpKernels>& f32_kernels();
 
 }  // namespace vitrail::cpu

@@ -1,6 +1,7 @@
-// Products with packed weights, alone or fused with their neighbours.
+// Products, alone or fused with their neighbours, with weights packed at load or on each call.
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
+#include "backend/cpu/tiles.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
@@ -67,6 +68,35 @@ MatmulExtents extents(const Product& p, const Shape& x, const Shape& w) {
   return {x.elems() / k, n, k};
 }
 
+Epilogue epilogue_of(const KernelArgs& args, const Product& p, int64_t n) {
+  const auto floats = [&](int input) { return input < 0 ? nullptr : args.ins[input].as<float>(); };
+  Epilogue e{
+      .bias = floats(p.bias), .scale = floats(p.scale), .residual = floats(p.residual), .residual_stride = n};
+  if (p.gelu) e.act = p.gelu->tanh_form() ? Activation::kGeluTanh : Activation::kGeluErf;
+  return e;
+}
+
+// Why a node is not a product this file can run, wherever its weight comes from.
+std::string misfit(const NodeView& node) {
+  const Product p = parse(node.op);
+  if (!p.misfit.empty()) return p.misfit;
+  if (p.is_patch_embed && (p.norm || p.residual >= 0))
+    return "a patch embedding takes bias, gelu and scale only";
+  for (const TensorDesc& desc : node.ins)
+    if (desc.dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(desc.dtype));
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  for (int row : {p.bias, p.scale})
+    if (row >= 0 && node.ins[row].elems() != e.n)
+      return "a bias or scale does not cover the product's outputs";
+  if (p.norm && node.ins[p.gamma].elems() != e.k)
+    return "the layernorm does not cover what the product contracts";
+  return {};
+}
+
+constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels-avx512"};
+
+}  // namespace
+
 PatchEmbedArgs patch_args(const Shape& x, const Shape& w) {
   const int64_t n = w.local('D'), patches = (x.local('Y') / w.local('P')) * (x.local('X') / w.local('Q'));
   return {.batch = x.local('B'),
@@ -80,18 +110,6 @@ PatchEmbedArgs patch_args(const Shape& x, const Shape& w) {
           .image_out_stride = n * patches};
 }
 
-Epilogue epilogue_of(const KernelArgs& args, const Product& p, int64_t n) {
-  const auto floats = [&](int input) { return input < 0 ? nullptr : args.ins[input].as<float>(); };
-  Epilogue e{
-      .bias = floats(p.bias), .scale = floats(p.scale), .residual = floats(p.residual), .residual_stride = n};
-  if (p.gelu) e.act = p.gelu->tanh_form() ? Activation::kGeluTanh : Activation::kGeluErf;
-  return e;
-}
-
-constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels-avx512"};
-
-}  // namespace
-
 std::string declines_unless_f32(const NodeView& node, const DeviceInfo&) {
   for (const TensorDesc& desc : node.ins)
     if (desc.dtype != DType::kF32 || !desc.packing.empty())
@@ -102,21 +120,15 @@ std::string declines_unless_f32(const NodeView& node, const DeviceInfo&) {
 }
 
 std::string declines_linear(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
-  if (!p.misfit.empty()) return p.misfit;
-  if (p.is_patch_embed && (p.norm || p.residual >= 0))
-    return "a patch embedding takes bias, gelu and scale only";
-  for (const TensorDesc& desc : node.ins)
-    if (desc.dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(desc.dtype));
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
-  for (int row : {p.bias, p.scale})
-    if (row >= 0 && node.ins[row].elems() != e.n)
-      return "a bias or scale does not cover the product's outputs";
-  if (p.norm && node.ins[p.gamma].elems() != e.k)
-    return "the layernorm does not cover what the product contracts";
-  if (node.ins[p.weight].packing != kPackings[device.isa])
+  if (std::string reason = misfit(node); !reason.empty()) return reason;
+  if (node.ins[parse(node.op).weight].packing != kPackings[device.isa])
     return "the weight is not packed for this instruction set";
   return {};
+}
+
+std::string declines_plain_linear(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = misfit(node); !reason.empty()) return reason;
+  return declines_unless_f32(node, device);
 }
 
 size_t linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -127,10 +139,10 @@ size_t linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
   return linear_scratch(isa_of(device), e.m, e.n, e.k, p.norm != nullptr).total(device.threads);
 }
 
-void run_linear(const KernelArgs& args) {
-  const Product p = parse(args.op);
+namespace {
+
+void run_product(const KernelArgs& args, const CpuLane& lane, const Product& p, const float* packed) {
   const Shape &x = args.ins[p.x].shape(), &w = args.ins[p.weight].shape();
-  const auto* packed = static_cast<const float*>(args.ins[p.weight].data());
   const MatmulExtents e = extents(p, x, w);
   if (p.is_patch_embed) {
     PatchEmbedArgs patches = patch_args(x, w);
@@ -138,7 +150,7 @@ void run_linear(const KernelArgs& args) {
     patches.packed = packed;
     patches.out = args.outs[0].as<float>();
     patches.epilogue = epilogue_of(args, p, e.n);
-    return parallel_patch_embed(lane_of(args), patches);
+    return parallel_patch_embed(lane, patches);
   }
   LinearArgs linear{.a = args.ins[p.x].as<float>(),
                     .lda = e.k,
@@ -153,7 +165,33 @@ void run_linear(const KernelArgs& args) {
   if (p.norm)
     linear.norm = {args.ins[p.gamma].as<float>(), args.ins[p.beta].as<float>(),
                    static_cast<float>(p.norm->eps())};
-  parallel_linear(lane_of(args), linear);
+  parallel_linear(lane, linear);
+}
+
+size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
+  return cpu_tiles::padded_bytes(isa.packed_elems(e.n, e.k));
+}
+
+}  // namespace
+
+void run_linear(const KernelArgs& args) {
+  const Product p = parse(args.op);
+  run_product(args, lane_of(args), p, static_cast<const float*>(args.ins[p.weight].data()));
+}
+
+size_t plain_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse(node.op);
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  return packed_bytes(isa_of(device), e) + linear_scratch_bytes(node, device);
+}
+
+void run_plain_linear(const KernelArgs& args) {
+  const Product p = parse(args.op);
+  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const CpuLane lane = lane_of(args);
+  auto* packed = reinterpret_cast<float*>(lane.scratch.data());
+  parallel_pack_weights(lane, args.ins[p.weight].as<float>(), e.n, e.k, packed);
+  run_product(args, cpu_tiles::past(lane, packed_bytes(lane.isa, e)), p, packed);
 }
 
 Packing weight_packing(const NodeView& node, const DeviceInfo& device) {

@@ -18,20 +18,18 @@ size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
       .total(device.threads);
 }
 
-namespace {
-AttentionArgs attention_args(const KernelArgs& args) {
+AttentionArgs attention_args(std::span<const TensorView> ins) {
   std::vector<TensorDesc> descs;
-  for (const TensorView& view : args.ins) descs.push_back(view.desc());
+  for (const TensorView& view : ins) descs.push_back(view.desc());
   const AttentionGeometry g = attention_geometry(descs);
   const auto strides = [](const AttentionStrides& s) { return AttentionView{s.batch, s.row, s.head}; };
-  const float *q = args.ins[0].as<float>(), *kv = args.ins.back().as<float>();
+  const float *q = ins[0].as<float>(), *kv = ins.back().as<float>();
   return {.q = q + g.q.base,
           .k = kv + g.k.base,
           .v = kv + g.v.base,
           .q_strides = strides(g.q),
           .k_strides = strides(g.k),
           .v_strides = strides(g.v),
-          .out = args.outs[0].as<float>(),
           .out_strides = strides(g.out),
           .batch = g.batch,
           .heads = g.heads,
@@ -40,10 +38,11 @@ AttentionArgs attention_args(const KernelArgs& args) {
           .head_size = g.head_size,
           .scale = 1.0f / std::sqrt(static_cast<float>(g.head_size))};
 }
-}  // namespace
 
 void run_attention(const KernelArgs& args) {
-  parallel_attention(lane_of(args), attention_args(args));
+  AttentionArgs attention = attention_args(args.ins);
+  attention.out = args.outs[0].as<float>();
+  parallel_attention(lane_of(args), attention);
 }
 
 size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -52,7 +51,9 @@ size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& dev
 }
 
 void run_attention_probs(const KernelArgs& args) {
-  parallel_attention_probs(lane_of(args), attention_args(args));
+  AttentionArgs attention = attention_args(args.ins);
+  attention.out = args.outs[0].as<float>();
+  parallel_attention_probs(lane_of(args), attention);
 }
 
 void run_layernorm(const KernelArgs& args) {

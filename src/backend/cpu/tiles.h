@@ -1,4 +1,4 @@
-// How drivers cut a product into tasks and scratch into parts. Used by gemm.cpp and blas.cpp.
+// How drivers cut products, rows and scratch into parts. Used by the drivers of backend/cpu.
 #pragma once
 
 #include <algorithm>
@@ -63,14 +63,16 @@ struct Tiling {
   int64_t tasks() const { return row_blocks * col_blocks; }
 };
 
-// One tile; tasks that follow each other share their columns, so weights are read while still in cache.
+// One tile. Tasks that follow each other share what is longer, rows of A or columns of the weight, so that
+// it is read from memory once and the shorter one comes from cache again.
 struct Place {
   int64_t row, rows, col_begin, col_end;
 
   Place(const Tiling& tiling, int64_t task, int64_t m, int64_t n) {
-    row = task % tiling.row_blocks * tiling.rows;
+    const bool many_rows = m > n;
+    row = (many_rows ? task / tiling.col_blocks : task % tiling.row_blocks) * tiling.rows;
     rows = std::min(tiling.rows, m - row);
-    col_begin = task / tiling.row_blocks * tiling.cols;
+    col_begin = (many_rows ? task % tiling.col_blocks : task / tiling.row_blocks) * tiling.cols;
     col_end = std::min(col_begin + tiling.cols, n);
   }
 };
@@ -78,6 +80,25 @@ struct Place {
 inline Epilogue at_row(Epilogue epilogue, int64_t row) {
   if (epilogue.residual) epilogue.residual += row * epilogue.residual_stride;
   return epilogue;
+}
+
+inline constexpr int64_t kElemsPerTask = 16384;  // row-wise ops: some microseconds of work
+
+// Cuts `rows` rows of `width` into tasks of about kElemsPerTask values: body(first row, rows).
+template <typename Body>
+void spread_rows(const CpuLane& lane, int64_t rows, int64_t width, const Body& body) {
+  const int64_t block = std::max<int64_t>(1, kElemsPerTask / std::max<int64_t>(1, width));
+  spread(lane, lane.parallel.softmax, ceil_div(rows, block),
+         [&](int64_t task, int) { body(task * block, std::min(block, rows - task * block)); });
+}
+
+inline int64_t patches_of(const PatchEmbedArgs& a) {
+  return a.height / a.patch_h * (a.width / a.patch_w);
+}
+
+// The same lane without the first `bytes` of its scratch.
+inline CpuLane past(const CpuLane& lane, size_t bytes) {
+  return {lane.pool, lane.isa, lane.parallel, lane.scratch.subspan(bytes)};
 }
 
 // The rows of A to multiply: in place, or normalised into the shared scratch. They are normalised once,

@@ -18,8 +18,13 @@ size_t no_scratch(const NodeView&, const DeviceInfo&) {
   return 0;
 }
 
-OpKernels row(std::string_view op, void (*run)(const KernelArgs&)) {
-  return {op, {{.name = "ref", .declines = accepts_plain, .scratch_bytes = no_scratch, .run = run}}};
+template <void (*kernel)(const KernelArgs&)>
+OpKernels row(std::string_view op) {
+  return {op,
+          {{.name = "ref",
+            .declines = accepts_plain,
+            .scratch_bytes = no_scratch,
+            .run = ref::in_double<kernel>}}};
 }
 
 class RefBackend : public Backend {
@@ -27,25 +32,56 @@ class RefBackend : public Backend {
   const char* name() const override { return "ref"; }
   const std::vector<OpKernels>& kernels() const override {
     static const std::vector<OpKernels> list = {
-        row("linear", ref::linear),
-        row("patch_embed", ref::patch_embed),
-        row("attention", ref::attention),
-        row("attention_probs", ref::attention_probs),
-        row("layernorm", ref::layernorm),
-        row("qk_norm", ref::qk_norm),
-        row("softmax", ref::softmax),
-        row("gelu", ref::gelu),
-        row("tanh", ref::tanh),
-        row("bias", ref::bias),
-        row("scale", ref::scale),
-        row("add", ref::add),
-        row("average", ref::average),
-        row("concat_tokens", ref::concat_tokens),
-        row("select_token", ref::select_token),
-        row("drop_tokens", ref::drop_tokens),
-        row("mean_tokens", ref::mean_tokens),
-        row("sincos_positions", ref::sincos_positions),
-        row("load_param", ref::load_param),
+        row<ref::linear>("linear"),
+        row<ref::linear_dx>("linear_dx"),
+        row<ref::linear_dw>("linear_dw"),
+        row<ref::patch_embed>("patch_embed"),
+        row<ref::patch_embed_dw>("patch_embed_dw"),
+        row<ref::attention>("attention"),
+        row<ref::attention_probs>("attention_probs"),
+        row<ref::attention_grad>("attention_grad"),
+        row<ref::layernorm>("layernorm"),
+        row<ref::layernorm_grad>("layernorm_grad"),
+        row<ref::qk_norm>("qk_norm"),
+        row<ref::qk_norm_grad>("qk_norm_grad"),
+        row<ref::softmax>("softmax"),
+        row<ref::softmax_grad>("softmax_grad"),
+        row<ref::gelu>("gelu"),
+        row<ref::gelu_grad>("gelu_grad"),
+        row<ref::tanh>("tanh"),
+        row<ref::tanh_grad>("tanh_grad"),
+        row<ref::bias>("bias"),
+        row<ref::sum_rows>("sum_rows"),
+        row<ref::scale>("scale"),
+        row<ref::scale_dw>("scale_dw"),
+        row<ref::add>("add"),
+        row<ref::average>("average"),
+        row<ref::multiply>("multiply"),
+        row<ref::scale_by>("scale_by"),
+        row<ref::cast>("cast"),
+        row<ref::dropout>("dropout"),
+        row<ref::cross_entropy>("cross_entropy"),
+        row<ref::cross_entropy_grad>("cross_entropy_grad"),
+        row<ref::concat_tokens>("concat_tokens"),
+        row<ref::sum_tokens>("sum_tokens"),
+        row<ref::select_token>("select_token"),
+        row<ref::select_token_grad>("select_token_grad"),
+        row<ref::drop_tokens>("drop_tokens"),
+        row<ref::drop_tokens_grad>("drop_tokens_grad"),
+        row<ref::mean_tokens>("mean_tokens"),
+        row<ref::mean_tokens_grad>("mean_tokens_grad"),
+        row<ref::sincos_positions>("sincos_positions"),
+        row<ref::accumulate>("accumulate"),
+        row<ref::copy_into>("copy_into"),
+        row<ref::square_sum>("square_sum"),
+        row<ref::step_control>("step_control"),
+        row<ref::sgd_update>("sgd_update"),
+        row<ref::adam_update>("adam_update"),
+        row<ref::lamb_update>("lamb_update"),
+        row<ref::lion_update>("lion_update"),
+        row<ref::ema_update>("ema_update"),
+        {"load_param",
+         {{.name = "ref", .declines = accepts_plain, .scratch_bytes = no_scratch, .run = ref::load_param}}},
     };
     return list;
   }

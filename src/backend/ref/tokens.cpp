@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/ref/loops.h"
+#include "ops/concat_tokens.h"
 #include "ops/pool_tokens.h"
 #include "ops/sincos_positions.h"
 
@@ -11,74 +12,100 @@ namespace vitrail::ref {
 void concat_tokens(const KernelArgs& args) {
   const Shape& out_shape = args.outs[0].shape();
   const int64_t out_elems = out_shape.local('N') * out_shape.local('D');
-  dispatch(args.outs[0].dtype(), [&](auto type) {
-    using T = decltype(type);
-    for (int64_t b = 0; b < out_shape.local('B'); ++b) {
-      T* target = args.outs[0].as<T>() + b * out_elems;
-      for (const TensorView& prefix : args.ins.first(args.ins.size() - 1))
-        target = std::copy_n(prefix.as<T>(), prefix.desc().elems(), target);
-      const int64_t patch_elems = args.ins.back().desc().elems() / out_shape.local('B');
-      std::copy_n(args.ins.back().as<T>() + b * patch_elems, patch_elems, target);
-    }
-  });
+  for (int64_t b = 0; b < out_shape.local('B'); ++b) {
+    double* target = args.outs[0].as<double>() + b * out_elems;
+    for (const TensorView& prefix : args.ins.first(args.ins.size() - 1))
+      target = std::copy_n(prefix.as<double>(), prefix.desc().elems(), target);
+    const int64_t patch_elems = args.ins.back().desc().elems() / out_shape.local('B');
+    std::copy_n(args.ins.back().as<double>() + b * patch_elems, patch_elems, target);
+  }
 }
 
 void select_token(const KernelArgs& args) {
   const int64_t index = static_cast<const SelectTokenOp&>(args.op).index();
   const Shape& x = args.ins[0].shape();
-  dispatch(args.outs[0].dtype(), [&](auto type) {
-    using T = decltype(type);
-    for (int64_t b = 0; b < x[0].local; ++b)
-      std::copy_n(args.ins[0].as<T>() + (b * x[1].local + index) * x[2].local, x[2].local,
-                  args.outs[0].as<T>() + b * x[2].local);
-  });
+  for (int64_t b = 0; b < x[0].local; ++b)
+    std::copy_n(args.ins[0].as<double>() + (b * x[1].local + index) * x[2].local, x[2].local,
+                args.outs[0].as<double>() + b * x[2].local);
 }
 
 void drop_tokens(const KernelArgs& args) {
   const int64_t first = static_cast<const DropTokensOp&>(args.op).first();
   const Shape& x = args.ins[0].shape();
   const int64_t tokens = x[1].local, width = x[2].local;
-  dispatch(args.outs[0].dtype(), [&](auto type) {
-    using T = decltype(type);
-    T* target = args.outs[0].as<T>();
-    for (int64_t b = 0; b < x[0].local; ++b)
-      target =
-          std::copy_n(args.ins[0].as<T>() + (b * tokens + first) * width, (tokens - first) * width, target);
-  });
+  double* target = args.outs[0].as<double>();
+  for (int64_t b = 0; b < x[0].local; ++b)
+    target = std::copy_n(args.ins[0].as<double>() + (b * tokens + first) * width, (tokens - first) * width,
+                         target);
 }
 
 void mean_tokens(const KernelArgs& args) {
   const int64_t first = static_cast<const MeanTokensOp&>(args.op).first();
   const Shape& x = args.ins[0].shape();
   const int64_t tokens = x[1].local, width = x[2].local;
-  dispatch(args.outs[0].dtype(), [&](auto type) {
-    using T = decltype(type);
-    for (int64_t b = 0; b < x[0].local; ++b)
-      for (int64_t d = 0; d < width; ++d) {
-        double sum = 0;
-        for (int64_t n = first; n < tokens; ++n)
-          sum += static_cast<double>(args.ins[0].as<T>()[(b * tokens + n) * width + d]);
-        args.outs[0].as<T>()[b * width + d] = T(sum / static_cast<double>(tokens - first));
-      }
-  });
+  for (int64_t b = 0; b < x[0].local; ++b)
+    for (int64_t d = 0; d < width; ++d) {
+      double sum = 0;
+      for (int64_t n = first; n < tokens; ++n) sum += args.ins[0].as<double>()[(b * tokens + n) * width + d];
+      args.outs[0].as<double>()[b * width + d] = sum / static_cast<double>(tokens - first);
+    }
 }
 
 void sincos_positions(const KernelArgs& args) {
   const auto& op = static_cast<const SincosPositionsOp&>(args.op);
   const int64_t quarter = op.width() / 4;
-  dispatch(args.outs[0].dtype(), [&](auto type) {
-    using T = decltype(type);
-    T* out = args.outs[0].as<T>();
-    for (int64_t n = 0; n < op.rows() * op.columns(); ++n)
-      for (int64_t i = 0; i < quarter; ++i) {
-        const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
-        const double omega = std::pow(10000.0, -fraction);
-        const double x = static_cast<double>(n % op.columns()) * omega,
-                     y = static_cast<double>(n / op.columns()) * omega;
-        const double parts[] = {std::sin(x), std::cos(x), std::sin(y), std::cos(y)};
-        for (int64_t part = 0; part < 4; ++part) out[n * op.width() + part * quarter + i] = T(parts[part]);
-      }
-  });
+  double* out = args.outs[0].as<double>();
+  for (int64_t n = 0; n < op.rows() * op.columns(); ++n)
+    for (int64_t i = 0; i < quarter; ++i) {
+      const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
+      const double omega = std::pow(10000.0, -fraction);
+      const double x = static_cast<double>(n % op.columns()) * omega,
+                   y = static_cast<double>(n / op.columns()) * omega;
+      const double parts[] = {std::sin(x), std::cos(x), std::sin(y), std::cos(y)};
+      for (int64_t part = 0; part < 4; ++part) out[n * op.width() + part * quarter + i] = parts[part];
+    }
+}
+
+void select_token_grad(const KernelArgs& args) {
+  const Shape& dx = args.outs[0].shape();
+  const int64_t index = static_cast<const SelectTokenGradOp&>(args.op).index(), width = dx[2].local;
+  std::fill_n(args.outs[0].as<double>(), dx.elems(), 0.0);
+  for (int64_t b = 0; b < dx[0].local; ++b)
+    std::copy_n(args.ins[0].as<double>() + b * width, width,
+                args.outs[0].as<double>() + (b * dx[1].local + index) * width);
+}
+
+void mean_tokens_grad(const KernelArgs& args) {
+  const Shape& dx = args.outs[0].shape();
+  const int64_t first = static_cast<const MeanTokensGradOp&>(args.op).first();
+  const int64_t tokens = dx[1].local, width = dx[2].local;
+  for (int64_t i = 0; i < dx.elems(); ++i) {
+    const int64_t b = i / (tokens * width), n = i / width % tokens;
+    args.outs[0].as<double>()[i] =
+        n < first ? 0.0
+                  : args.ins[0].as<double>()[b * width + i % width] / static_cast<double>(tokens - first);
+  }
+}
+
+void drop_tokens_grad(const KernelArgs& args) {
+  const Shape& dx = args.outs[0].shape();
+  const int64_t first = static_cast<const DropTokensGradOp&>(args.op).first();
+  const int64_t tokens = dx[1].local, width = dx[2].local;
+  const double* dy = args.ins[0].as<double>();
+  std::fill_n(args.outs[0].as<double>(), dx.elems(), 0.0);
+  for (int64_t b = 0; b < dx[0].local; ++b)
+    std::copy_n(dy + b * (tokens - first) * width, (tokens - first) * width,
+                args.outs[0].as<double>() + (b * tokens + first) * width);
+}
+
+void sum_tokens(const KernelArgs& args) {
+  const auto& op = static_cast<const SumTokensOp&>(args.op);
+  const Shape& x = args.ins[0].shape();
+  const int64_t count = args.outs[0].desc().elems(), picture = x.elems() / x[0].local;
+  std::fill_n(args.outs[0].as<double>(), count, 0.0);
+  for (int64_t b = 0; b < x[0].local; ++b)
+    for (int64_t i = 0; i < count; ++i)
+      args.outs[0].as<double>()[i] += args.ins[0].as<double>()[b * picture + op.first() * x[2].local + i];
 }
 
 void load_param(const KernelArgs& args) {

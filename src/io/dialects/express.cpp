@@ -61,6 +61,12 @@ bool is_second_form(Dialect dialect, const VitConfig& c) {
 
 }  // namespace
 
+bool can_express(Dialect dialect, const VitConfig& config) {
+  for (const Feature& feature : kFeatures)
+    if (feature.present(config) && !holds(feature, dialect)) return false;
+  return true;
+}
+
 void refuse_inexpressible(Dialect dialect, const VitConfig& config) {
   for (const Feature& feature : kFeatures)
     if (feature.present(config) && !holds(feature, dialect))

@@ -9,6 +9,8 @@
 
 namespace vitrail {
 
+bool can_express(Dialect dialect, const VitConfig& config);
+
 // Throws Error(kUsage) naming the feature the dialect has no place for.
 void refuse_inexpressible(Dialect dialect, const VitConfig& config);
 

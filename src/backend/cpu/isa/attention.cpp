@@ -30,19 +30,6 @@ Plan plan_of(int64_t queries, int64_t keys, int64_t head_size, float* scratch) {
   return p;
 }
 
-// values[panel][key][kNr] = v[key, panel * kNr + j], zero past head_size.
-void pack_values(const float* v, int64_t stride, int64_t keys, int64_t head_size, float* packed) {
-  for (int64_t e = 0; e < head_size; e += kLanes) {
-    const int64_t count = min64(kLanes, head_size - e);
-    float* to = packed + e / kNr * kNr * keys + e % kNr;
-    for (int64_t key = 0; key < keys; ++key) store(to + key * kNr, load_up_to(v + key * stride + e, count));
-  }
-  if (head_size % kNr != 0 && head_size % kNr <= kLanes) {
-    float* to = packed + head_size / kNr * kNr * keys + kLanes;
-    for (int64_t key = 0; key < keys; ++key) store(to + key * kNr, Vec{});
-  }
-}
-
 // Turns a row of scores into exp(scale * (score - maximum)) and keeps the running maximum and sum;
 // sums gathered under an older maximum are scaled down to the new one.
 void soften_row(float* scores, int64_t keys, float scale, bool first, float& top, float& total, float* sums,
@@ -89,7 +76,7 @@ void attention_tile(const AttentionTile& t) {
   for (int64_t key = 0; key < t.keys; key += p.key_block) {
     const int64_t keys = min64(p.key_block, t.keys - key);
     pack_rows(t.k + key * t.k_stride, t.k_stride, keys, t.head_size, p.keys);
-    pack_values(t.v + key * t.v_stride, t.v_stride, keys, t.head_size, p.values);
+    pack_matrix(t.v + key * t.v_stride, t.v_stride, keys, t.head_size, keys, p.values);
     for (int64_t query = 0; query < t.queries; query += kQueryBlock)
       attend_block(t, p, query, min64(kQueryBlock, t.queries - query), keys, key == 0);
   }

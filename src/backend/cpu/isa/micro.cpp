@@ -2,15 +2,17 @@
 
 #include <utility>
 
+#include "backend/cpu/isa/kernels.h"
+
 namespace vitrail::VT_ISA {
 namespace {
 
-template <int R>
+template <int R, bool kTransposed>
 MicroFn micro_up_to(int64_t rows, bool add) {
   if constexpr (R > 1) {
-    if (rows < R) return micro_up_to<R - 1>(rows, add);
+    if (rows < R) return micro_up_to<R - 1, kTransposed>(rows, add);
   }
-  return add ? micro<R, true> : micro<R, false>;
+  return add ? micro<R, true, kTransposed> : micro<R, false, kTransposed>;
 }
 
 // a0 b0 a1 b1 ..., of the lower or the upper halves.
@@ -20,7 +22,7 @@ inline Vec zip(Vec a, Vec b, std::integer_sequence<int, I...>) {
 }
 
 // log2(kLanes) rounds of interleaving row i with row i + kLanes/2 turn rows into columns.
-inline void transpose(Vec (&rows)[kLanes]) {
+inline void transpose_block(Vec (&rows)[kLanes]) {
   constexpr std::make_integer_sequence<int, kLanes> kAll;
 #pragma GCC unroll 4
   for (int round = 1; round < kLanes; round *= 2) {
@@ -41,15 +43,15 @@ void pack_lanes(const float* w, int64_t ldw, int64_t rows, int64_t k, float* pac
     const int64_t count = min64(kLanes, k - p);
     Vec block[kLanes];
     for (int i = 0; i < kLanes; ++i) block[i] = i < rows ? load_up_to(w + i * ldw + p, count) : Vec{};
-    transpose(block);
+    transpose_block(block);
     for (int i = 0; i < count; ++i) store(packed + (p + i) * kNr, block[i]);
   }
 }
 
 }  // namespace
 
-MicroFn micro_for(int64_t rows, bool add) {
-  return micro_up_to<kMr>(rows, add);
+MicroFn micro_for(int64_t rows, bool add, bool transposed) {
+  return transposed ? micro_up_to<kMr, true>(rows, add) : micro_up_to<kMr, false>(rows, add);
 }
 
 void pack_rows(const float* w, int64_t ldw, int64_t n, int64_t k, float* packed) {
@@ -57,6 +59,29 @@ void pack_rows(const float* w, int64_t ldw, int64_t n, int64_t k, float* packed)
     for (int64_t half = 0; half < kNr; half += kLanes) {
       const int64_t rows = n - j - half;
       pack_lanes(w + (j + half) * ldw, ldw, rows < 0 ? 0 : rows, k, packed + j * k + half);
+    }
+  }
+}
+
+void pack_matrix(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t depth, float* packed) {
+  for (int64_t column = 0; column < round_up(n, kNr); column += kLanes) {
+    const int64_t count = min64(kLanes, n - column);
+    float* to = packed + column / kNr * kNr * depth + column % kNr;
+    for (int64_t p = 0; p < k; ++p)
+      store(to + p * kNr, count > 0 ? load_up_to(b + p * ldb + column, count) : Vec{});
+  }
+}
+
+void transpose(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* y, int64_t ldy) {
+  for (int64_t r = 0; r < rows; r += kLanes) {
+    const int64_t height = min64(kLanes, rows - r);
+    for (int64_t c = 0; c < cols; c += kLanes) {
+      const int64_t count = min64(kLanes, cols - c);
+      Vec block[kLanes];
+      for (int i = 0; i < kLanes; ++i)
+        block[i] = i < height ? load_up_to(x + (r + i) * ldx + c, count) : Vec{};
+      transpose_block(block);
+      for (int i = 0; i < count; ++i) store_up_to(y + (c + i) * ldy + r, block[i], height);
     }
   }
 }

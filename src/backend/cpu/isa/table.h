@@ -55,6 +55,58 @@ struct NormRows {
   float eps = 0;
 };
 
+// The gradient of attention for one head, the weights computed again: dq, dk and dv from q, k, v and dout.
+struct AttentionGradTile {
+  const float *q = nullptr, *k = nullptr, *v = nullptr, *dout = nullptr;
+  int64_t q_stride = 0, k_stride = 0, v_stride = 0, dout_stride = 0;  // elements between tokens
+  float *dq = nullptr, *dk = nullptr, *dv = nullptr;                  // strides as q, k and v
+  int64_t queries = 0, keys = 0, head_size = 0;
+  float scale = 1;
+  float* scratch = nullptr;  // attention_grad_scratch_elems(queries, keys, head_size), 64-byte aligned
+};
+
+// The gradient of layernorm: dx of every row; dgamma and dbeta [width] are added to, null: not wanted.
+struct NormGradRows {
+  const float *x = nullptr, *dy = nullptr;
+  float* dx = nullptr;
+  int64_t stride = 0;  // elements between rows of all three
+  int64_t rows = 0, width = 0;
+  const float* gamma = nullptr;
+  float eps = 0;
+  float *dgamma = nullptr, *dbeta = nullptr;
+};
+
+// y = x * scale where the counter hash of (stream, index + i), shifted right by 11, reaches `threshold`, else
+// 0.
+struct DropElements {
+  const float* x = nullptr;
+  float* y = nullptr;
+  int64_t count = 0;
+  uint64_t stream = 0, index = 0, threshold = 0;
+  float scale = 1;
+};
+
+// Elements of one parameter in an update. The gradient is factor * sum + coupled * w, and sum becomes zero.
+struct UpdateElements {
+  float *w = nullptr, *sum = nullptr;
+  int64_t count = 0;
+  float factor = 1, coupled = 0;
+  float shrink = 0, lr = 0;  // w -= shrink * w + lr * direction
+};
+// Running means of the gradient and its square, x += rate * (gradient - x), and the direction they give:
+// correction * m / (root * sqrt(v) + eps).
+struct MomentElements {
+  float *m = nullptr, *v = nullptr;
+  float m_rate = 0, v_rate = 0;
+  float correction = 1, root = 1, eps = 0;
+};
+struct SquareSums {
+  double param = 0, update = 0;
+};
+
+// 16-bit floats as raw patterns.
+enum class Half { kF16, kBF16 };
+
 struct IsaKernels {
   const char* name;
   int lanes;   // floats in a vector
@@ -62,6 +114,10 @@ struct IsaKernels {
 
   int64_t (*packed_elems)(int64_t n, int64_t k);
   void (*pack_weights)(const float* w, int64_t n, int64_t k, float* packed);  // w row-major [n, k]
+  // b row-major [k, n] into panels of `depth` >= k rows; packed points at the first row to fill.
+  void (*pack_matrix)(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t depth, float* packed);
+  // y[cols, rows] = x[rows, cols]^T
+  void (*transpose)(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* y, int64_t ldy);
   int64_t (*gemm_scratch_elems)(int64_t rows, int64_t cols, int64_t k);
   void (*gemm_tile)(const GemmTile&);
   // Only the last step of gemm_tile: c = epilogue(sums), sums[rows, col_end - col_begin] with row stride lds.
@@ -69,6 +125,8 @@ struct IsaKernels {
 
   int64_t (*attention_scratch_elems)(int64_t queries, int64_t keys, int64_t head_size);
   void (*attention_tile)(const AttentionTile&);
+  int64_t (*attention_grad_scratch_elems)(int64_t queries, int64_t keys, int64_t head_size);
+  void (*attention_grad_tile)(const AttentionGradTile&);
 
   void (*layernorm_rows)(const NormRows&);
   void (*softmax_rows)(const float* x, int64_t rows, int64_t width, float* y);  // contiguous; y may be x
@@ -78,6 +136,26 @@ struct IsaKernels {
   void (*scale_row)(const float* x, const float* row, int64_t rows, int64_t width, float* y);  // y = x * row
   // y[width] = mean over `rows` rows of x.
   void (*mean_rows)(const float* x, int64_t x_stride, int64_t rows, int64_t width, float* y);
+
+  void (*layernorm_grad_rows)(const NormGradRows&);
+  void (*activate_grad)(Activation act, const float* x, const float* dy, int64_t count, float* dx);
+  void (*tanh_grad)(const float* y, const float* dy, int64_t count, float* dx);
+  // out[width] = sum over `rows` rows of x, of x * y when y is not null; out may be row 0 of x.
+  void (*sum_rows)(const float* x, const float* y, int64_t stride, int64_t rows, int64_t width, float* out);
+  void (*multiply)(const float* x, float factor, int64_t count, float* y);  // y may be x
+  void (*drop_elements)(const DropElements&);
+
+  double (*square_sum)(const float* x, int64_t count);
+  void (*sgd_update)(const UpdateElements&, float* m, float momentum, bool nesterov);  // m null: none
+  void (*adam_update)(const UpdateElements&, const MomentElements&);
+  void (*lion_update)(const UpdateElements&, float* m, float mix_rate, float m_rate);
+  // LAMB: the moments, and the squares of w and of u = direction + coupled * w; then w -= lr * u.
+  SquareSums (*lamb_moments)(const UpdateElements&, const MomentElements&);
+  void (*lamb_update)(const UpdateElements&, const MomentElements&);
+  void (*move_towards)(const float* x, float rate, int64_t count, float* mean);  // mean += rate * (x - mean)
+
+  void (*widen)(Half from, const uint16_t* x, int64_t count, float* y);
+  void (*narrow)(Half to, const float* x, int64_t count, uint16_t* y);  // to nearest even
 
   // The yardstick: independent multiply-adds on registers alone, spin_flops floating-point operations a
   // round.

@@ -46,6 +46,9 @@ inline Vec max(Vec a, Vec b) {
 inline Vec min(Vec a, Vec b) {
   return _mm512_mask_min_ps(a, 0xffff, a, b);
 }
+inline Vec sqrt(Vec a) {
+  return _mm512_mask_sqrt_ps(a, 0xffff, a);
+}
 inline Vec load_some(const float* p, int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
 }
@@ -61,6 +64,9 @@ inline Vec max(Vec a, Vec b) {
 }
 inline Vec min(Vec a, Vec b) {
   return _mm256_min_ps(a, b);
+}
+inline Vec sqrt(Vec a) {
+  return _mm256_sqrt_ps(a);
 }
 inline __m256i first_lanes(int64_t count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
@@ -81,6 +87,10 @@ inline Vec max(Vec a, Vec b) {
 }
 inline Vec min(Vec a, Vec b) {
   return a < b ? a : b;
+}
+inline Vec sqrt(Vec a) {
+  for (int i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
+  return a;
 }
 inline Vec load_some(const float* p, int64_t count) {
   Vec v{};

@@ -1,0 +1,37 @@
+#include "backend/cpu/convert.h"
+
+#include <cstring>
+
+#include "backend/cpu/tiles.h"
+
+namespace vitrail {
+
+namespace {
+Half half_of(DType dtype) {
+  return dtype == DType::kF16 ? Half::kF16 : Half::kBF16;
+}
+}  // namespace
+
+bool converts(DType from, DType to) {
+  return from == to || (from == DType::kF32 && is_half(to)) || (is_half(from) && to == DType::kF32);
+}
+
+void parallel_convert(const CpuLane& lane, const TensorView& from, const TensorView& to) {
+  const DType source = from.dtype(), target = to.dtype();
+  VT_CHECK(converts(source, target), "no conversion from %s to %s", to_string(source), to_string(target));
+  const auto size = static_cast<int64_t>(size_of(source)), to_size = static_cast<int64_t>(size_of(target));
+  cpu_tiles::spread_rows(lane, from.desc().elems(), 1, [&](int64_t first, int64_t count) {
+    const std::byte* x = static_cast<const std::byte*>(from.data()) + first * size;
+    std::byte* y = static_cast<std::byte*>(to.data()) + first * to_size;
+    if (source == target)
+      std::memcpy(y, x, static_cast<size_t>(count * size));
+    else if (source == DType::kF32)
+      lane.isa.narrow(half_of(target), reinterpret_cast<const float*>(x), count,
+                      reinterpret_cast<uint16_t*>(y));
+    else
+      lane.isa.widen(half_of(source), reinterpret_cast<const uint16_t*>(x), count,
+                     reinterpret_cast<float*>(y));
+  });
+}
+
+}  // namespace vitrail

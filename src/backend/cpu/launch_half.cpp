@@ -1,0 +1,105 @@
+// 16-bit floats as storage: their values are widened into scratch, the op's own f32 kernel runs on those, and
+// what it wrote is rounded back. Serves every op that has an f32 kernel of its own.
+#include "backend/cpu/convert.h"
+#include "backend/cpu/lane.h"
+#include "backend/cpu/launch.h"
+#include "backend/cpu/tiles.h"
+#include "ops/fused.h"
+
+namespace vitrail::cpu {
+
+namespace {
+
+std::vector<TensorDesc> in_f32(DescSpan descs) {
+  std::vector<TensorDesc> wide(descs.begin(), descs.end());
+  for (TensorDesc& desc : wide)
+    if (is_half(desc.dtype)) desc.dtype = DType::kF32;
+  return wide;
+}
+
+bool any_half(DescSpan descs) {
+  for (const TensorDesc& desc : descs)
+    if (is_half(desc.dtype)) return true;
+  return false;
+}
+
+// Whether a fused node hands a 16-bit value from member to member. Its f32 kernel would not round it, and the
+// result would differ from that of the members one by one, which is what a step that recomputes may run.
+bool rounds_between_members(const NodeView& node) {
+  const auto* fused = dynamic_cast<const FusedOp*>(&node.op);
+  if (!fused) return false;
+  const std::vector<TensorDesc> outs = fused->member_outputs(node.ins);
+  return any_half(DescSpan(outs).first(fused->members().size() - 1));
+}
+
+size_t copies_bytes(DescSpan descs) {
+  size_t bytes = 0;
+  for (const TensorDesc& desc : descs)
+    if (is_half(desc.dtype)) bytes += cpu_tiles::padded_bytes(desc.elems());
+  return bytes;
+}
+
+// The kernel that would take the node in f32; null: none.
+const Kernel* f32_kernel(const Op& op, DescSpan ins, DescSpan outs, const DeviceInfo& device) {
+  const bool fused = dynamic_cast<const FusedOp*>(&op) != nullptr;
+  for (const OpKernels& row : f32_kernels()) {
+    if (row.op != (fused ? "fused" : op.kind())) continue;
+    for (const Kernel& kernel : row.kernels)
+      if (kernel.declines({op, ins, outs}, device).empty()) return &kernel;
+  }
+  return nullptr;
+}
+
+std::vector<TensorDesc> descs_of(std::span<const TensorView> views) {
+  std::vector<TensorDesc> descs;
+  for (const TensorView& view : views) descs.push_back(view.desc());
+  return descs;
+}
+
+// Views in f32: copies in scratch, from `next` on, of those in 16 bits, the others as they are.
+std::vector<TensorView> wide_views(std::span<const TensorView> views, std::byte*& next) {
+  std::vector<TensorView> wide;
+  for (const TensorView& view : views) {
+    if (!is_half(view.dtype())) {
+      wide.push_back(view);
+      continue;
+    }
+    wide.emplace_back(next, TensorDesc{DType::kF32, view.shape()});
+    next += cpu_tiles::padded_bytes(view.desc().elems());
+  }
+  return wide;
+}
+
+}  // namespace
+
+std::string declines_half(const NodeView& node, const DeviceInfo& device) {
+  if (!any_half(node.ins) && !any_half(node.outs)) return "there is no 16-bit float to widen";
+  if (rounds_between_members(node)) return "its members round to 16 bits in between";
+  const std::vector<TensorDesc> ins = in_f32(node.ins), outs = in_f32(node.outs);
+  return f32_kernel(node.op, ins, outs, device) ? "" : "no kernel takes it in f32 either";
+}
+
+size_t half_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const std::vector<TensorDesc> ins = in_f32(node.ins), outs = in_f32(node.outs);
+  const Kernel* kernel = f32_kernel(node.op, ins, outs, device);
+  return copies_bytes(node.ins) + copies_bytes(node.outs) +
+         kernel->scratch_bytes({node.op, ins, outs}, device);
+}
+
+void run_half(const KernelArgs& args) {
+  const CpuLane lane = lane_of(args);
+  std::byte* next = args.scratch.data();
+  const std::vector<TensorView> ins = wide_views(args.ins, next), outs = wide_views(args.outs, next);
+  const auto used = static_cast<size_t>(next - args.scratch.data());
+  for (size_t i = 0; i < ins.size(); ++i)
+    if (is_half(args.ins[i].dtype())) parallel_convert(lane, args.ins[i], ins[i]);
+  const Kernel* kernel = f32_kernel(args.op, descs_of(ins), descs_of(outs), args.lane.device);
+  VT_CHECK(kernel, "no f32 kernel for %s", std::string(args.op.kind()).c_str());
+  kernel->run({args.op, ins, outs, args.scratch.subspan(used), args.lane});
+  for (size_t i = 0; i < outs.size(); ++i)
+    if (is_half(args.outs[i].dtype())) parallel_convert(lane, outs[i], args.outs[i]);
+  for (int i : args.op.updates())
+    if (is_half(args.ins[i].dtype())) parallel_convert(lane, ins[i], args.ins[i]);
+}
+
+}  // namespace vitrail::cpu

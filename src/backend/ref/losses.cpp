@@ -1,0 +1,120 @@
+// Reference loops of the losses, dropout and the ops that write persistent values.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/ref/loops.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/multiply.h"
+
+namespace vitrail::ref {
+
+namespace {
+
+double log_sum_exp(const double* x, int64_t width) {
+  const double top = *std::max_element(x, x + width);
+  double total = 0;
+  for (int64_t i = 0; i < width; ++i) total += std::exp(x[i] - top);
+  return top + std::log(total);
+}
+
+// log(1 + exp(x)), and its slope, without overflow.
+double softplus(double x) {
+  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+}
+double sigmoid(double x) {
+  return x >= 0 ? 1.0 / (1.0 + std::exp(-x)) : std::exp(x) / (1.0 + std::exp(x));
+}
+
+double row_loss(LossKind kind, const double* x, const double* t, int64_t width) {
+  double loss = 0;
+  if (kind == LossKind::kSoftmax || kind == LossKind::kDivergence) {
+    const double norm = log_sum_exp(x, width);
+    for (int64_t i = 0; i < width; ++i) loss += t[i] * (norm - x[i]);
+    for (int64_t i = 0; kind == LossKind::kDivergence && i < width; ++i)
+      if (t[i] > 0) loss += t[i] * std::log(t[i]);
+    return loss;
+  }
+  for (int64_t i = 0; i < width; ++i) loss += softplus(x[i]) - t[i] * x[i];
+  return kind == LossKind::kSigmoidMean ? loss / static_cast<double>(width) : loss;
+}
+
+void row_grad(LossKind kind, const double* x, const double* t, double dloss, int64_t width, double* dx) {
+  if (kind == LossKind::kSoftmax || kind == LossKind::kDivergence) {
+    const double norm = log_sum_exp(x, width);
+    double mass = 0;
+    for (int64_t i = 0; i < width; ++i) mass += t[i];
+    for (int64_t i = 0; i < width; ++i) dx[i] = dloss * (mass * std::exp(x[i] - norm) - t[i]);
+    return;
+  }
+  const double share = kind == LossKind::kSigmoidMean ? dloss / static_cast<double>(width) : dloss;
+  for (int64_t i = 0; i < width; ++i) dx[i] = share * (sigmoid(x[i]) - t[i]);
+}
+
+}  // namespace
+
+void cross_entropy(const KernelArgs& args) {
+  const LossKind kind = static_cast<const CrossEntropyOp&>(args.op).loss();
+  const int64_t width = args.ins[0].shape().local('K');
+  for (int64_t b = 0; b < args.outs[0].desc().elems(); ++b)
+    args.outs[0].as<double>()[b] =
+        row_loss(kind, args.ins[0].as<double>() + b * width, args.ins[1].as<double>() + b * width, width);
+}
+
+void cross_entropy_grad(const KernelArgs& args) {
+  const LossKind kind = static_cast<const CrossEntropyGradOp&>(args.op).loss();
+  const int64_t width = args.ins[0].shape().local('K');
+  for (int64_t b = 0; b < args.ins[2].desc().elems(); ++b)
+    row_grad(kind, args.ins[0].as<double>() + b * width, args.ins[1].as<double>() + b * width,
+             args.ins[2].as<double>()[b], width, args.outs[0].as<double>() + b * width);
+}
+
+void dropout(const KernelArgs& args) {
+  const auto& op = static_cast<const DropoutOp&>(args.op);
+  const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
+  const Shape& shape = args.ins[0].shape();
+  const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
+  const double kept = 1.0 / (1.0 - op.probability());
+  const double* x = args.ins[0].as<double>();
+  double* y = args.outs[0].as<double>();
+  for (int64_t i = 0, count = shape.elems(); i < count; ++i) {
+    // The element's place in the whole value, of which this may be a shard.
+    uint64_t index = 0, rest = static_cast<uint64_t>(i), inner = static_cast<uint64_t>(count);
+    for (size_t d = 0; d < shape.rank(); ++d) {
+      inner /= static_cast<uint64_t>(shape[d].local);
+      const uint64_t place = rest / inner + static_cast<uint64_t>(shape[d].offset) +
+                             (d == 0 ? static_cast<uint64_t>(counters[2]) : 0);
+      rest %= inner;
+      if (d == 0 || op.unit() == DropUnit::kElement)
+        index = index * static_cast<uint64_t>(shape[d].extent) + place;
+    }
+    y[i] = dropout_keeps(stream, index, op.probability()) ? x[i] * kept : 0.0;
+  }
+}
+
+void multiply(const KernelArgs& args) {
+  const double factor = static_cast<const MultiplyOp&>(args.op).factor();
+  for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i)
+    args.outs[0].as<double>()[i] = args.ins[0].as<double>()[i] * factor;
+}
+
+void scale_by(const KernelArgs& args) {
+  const double factor = args.ins[1].as<double>()[0];
+  for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i)
+    args.outs[0].as<double>()[i] = args.ins[0].as<double>()[i] * factor;
+}
+
+void cast(const KernelArgs& args) {
+  std::copy_n(args.ins[0].as<double>(), args.ins[0].desc().elems(), args.outs[0].as<double>());
+}
+
+void accumulate(const KernelArgs& args) {
+  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i)
+    args.ins[0].as<double>()[i] += args.ins[1].as<double>()[i];
+}
+
+void copy_into(const KernelArgs& args) {
+  std::copy_n(args.ins[1].as<double>(), args.ins[1].desc().elems(), args.ins[0].as<double>());
+}
+
+}  // namespace vitrail::ref

@@ -1,0 +1,121 @@
+// Reference loops of the gradients of row-wise and elementwise ops.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/ref/loops.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/qk_norm.h"
+
+namespace vitrail::ref {
+
+namespace {
+
+// dx of one normalised row; dweight and dbias, where wanted, gain their share.
+void normalise_grad(const double* x, const double* weight, const double* dy, double eps, int64_t width,
+                    double* dx, double* dweight, double* dbias) {
+  const auto count = static_cast<double>(width);
+  double mean = 0, variance = 0;
+  for (int64_t i = 0; i < width; ++i) mean += x[i] / count;
+  for (int64_t i = 0; i < width; ++i) variance += (x[i] - mean) * (x[i] - mean) / count;
+  const double inverse = 1.0 / std::sqrt(variance + eps);
+  double mean_dn = 0, mean_dn_n = 0;  // of the gradient of the normalised row, and of it times the row
+  for (int64_t i = 0; i < width; ++i) {
+    const double n = (x[i] - mean) * inverse, dn = dy[i] * weight[i];
+    mean_dn += dn / count;
+    mean_dn_n += dn * n / count;
+    if (dweight) dweight[i] += dy[i] * n, dbias[i] += dy[i];
+  }
+  for (int64_t i = 0; i < width; ++i)
+    dx[i] = inverse * (dy[i] * weight[i] - mean_dn - (x[i] - mean) * inverse * mean_dn_n);
+}
+
+double* zeroed(const KernelArgs& args, size_t out) {
+  if (out >= args.outs.size()) return nullptr;
+  std::fill_n(args.outs[out].as<double>(), args.outs[out].desc().elems(), 0.0);
+  return args.outs[out].as<double>();
+}
+
+// dx[i] = f(saved[i], dy[i])
+template <typename F>
+void map_grad(const KernelArgs& args, F&& f) {
+  const double *saved = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
+  double* dx = args.outs[0].as<double>();
+  for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i) dx[i] = f(saved[i], dy[i]);
+}
+
+double gelu_erf_slope(double x) {
+  return 0.5 * (1.0 + std::erf(x * M_SQRT1_2)) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
+}
+
+double gelu_tanh_slope(double x) {
+  const double root = std::sqrt(2.0 / M_PI), t = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * root * (1.0 + 3 * 0.044715 * x * x);
+}
+
+}  // namespace
+
+void layernorm_grad(const KernelArgs& args) {
+  const double eps = static_cast<const LayernormGradOp&>(args.op).eps();
+  const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
+  double *dweight = zeroed(args, 1), *dbias = zeroed(args, 2);
+  for (int64_t row = 0; row < rows; ++row)
+    normalise_grad(args.ins[0].as<double>() + row * width, args.ins[1].as<double>(),
+                   args.ins[2].as<double>() + row * width, eps, width,
+                   args.outs[0].as<double>() + row * width, dweight, dbias);
+}
+
+void qk_norm_grad(const KernelArgs& args) {
+  const double eps = static_cast<const QkNormGradOp&>(args.op).eps();
+  const Shape& shape = args.ins[0].shape();
+  const int64_t heads = shape.local('H'), width = shape.local('E');
+  const int64_t rows = args.ins[0].desc().elems() / width;  // over B N T H
+  double* sums[] = {zeroed(args, 1), zeroed(args, 2), zeroed(args, 3), zeroed(args, 4)};
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t part = row / heads % 3;
+    const double *x = args.ins[0].as<double>() + row * width, *dy = args.ins[3].as<double>() + row * width;
+    double* dx = args.outs[0].as<double>() + row * width;
+    if (part == 2)
+      std::copy_n(dy, width, dx);
+    else
+      normalise_grad(x, args.ins[1 + part].as<double>(), dy, eps, width, dx, sums[2 * part],
+                     sums[2 * part + 1]);
+  }
+}
+
+void softmax_grad(const KernelArgs& args) {
+  const int64_t width = args.ins[0].shape().local('K'), rows = args.ins[0].desc().elems() / width;
+  for (int64_t row = 0; row < rows; ++row) {
+    const double *y = args.ins[0].as<double>() + row * width, *dy = args.ins[1].as<double>() + row * width;
+    double* dx = args.outs[0].as<double>() + row * width;
+    double mean = 0;
+    for (int64_t i = 0; i < width; ++i) mean += y[i] * dy[i];
+    for (int64_t i = 0; i < width; ++i) dx[i] = y[i] * (dy[i] - mean);
+  }
+}
+
+void gelu_grad(const KernelArgs& args) {
+  const bool tanh_form = static_cast<const GeluGradOp&>(args.op).tanh_form();
+  map_grad(args,
+           [&](double x, double dy) { return dy * (tanh_form ? gelu_tanh_slope(x) : gelu_erf_slope(x)); });
+}
+
+void tanh_grad(const KernelArgs& args) {
+  map_grad(args, [](double y, double dy) { return dy * (1.0 - y * y); });
+}
+
+void sum_rows(const KernelArgs& args) {
+  const double* x = args.ins[0].as<double>();
+  double* sum = zeroed(args, 0);
+  const int64_t width = args.outs[0].desc().elems();
+  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i];
+}
+
+void scale_dw(const KernelArgs& args) {
+  const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
+  double* sum = zeroed(args, 0);
+  const int64_t width = args.outs[0].desc().elems();
+  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i] * dy[i];
+}
+
+}  // namespace vitrail::ref

@@ -1,0 +1,14 @@
+// One row of attention weights, shared by the reference's attention and its gradient.
+#pragma once
+
+#include <vector>
+
+#include "ops/attention.h"
+
+namespace vitrail::ref {
+
+// Softmax weights of query i for picture b and head h.
+void softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
+                     int64_t i, std::vector<double>& weights);
+
+}  // namespace vitrail::ref

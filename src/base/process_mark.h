@@ -1,0 +1,26 @@
+// Who a process is, in a form that outlives it: host, number and start time, so that a number given to
+// another process later is not taken for it. Used for lock files and the names of unfinished work.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace vitrail {
+
+struct ProcessMark {
+  std::string host;    // letters, digits, '.' and '_' only
+  int64_t pid = 0;     // > 0
+  uint64_t start = 0;  // clock ticks from the host's boot to the process's start; 0: unknown
+
+  static ProcessMark current();
+  static std::optional<ProcessMark> parse(std::string_view text);  // what text() gives
+  std::string text() const;                                        // "host-pid-start", good in a file name
+
+  // Whether it is certain that the process is gone: it ran on this host and its number is free or another's.
+  bool surely_dead() const;
+  bool operator==(const ProcessMark&) const = default;
+};
+
+}  // namespace vitrail

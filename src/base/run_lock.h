@@ -1,0 +1,27 @@
+// One run per folder: a file `run.lock` that names its owner and is locked while the owner lives. Taken by
+// whoever writes a run folder, before anything else there. Knows nothing of what is in the folder.
+#pragma once
+
+#include <string>
+
+namespace vitrail {
+
+class RunLock {
+ public:
+  // Error(kWrite) naming process and host when another run holds the folder, or when it cannot be written.
+  explicit RunLock(const std::string& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+  // Says whose abandoned lock was taken over; empty otherwise.
+  const std::string& note() const { return note_; }
+
+ private:
+  bool try_take();
+
+  std::string path_, note_;
+  int fd_ = -1;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,68 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/data_work.h"
+#include "cli/shown.h"
+#include "telemetry/format.h"
+
+namespace vitrail::cli {
+
+namespace {
+
+// A name that breaks lists of one name a line, or that JSON cannot hold.
+bool awkward(const std::string& name) {
+  return shown(name) != name;
+}
+
+void run_check(const Options& options, Console& console) {
+  const std::unique_ptr<Dataset> data = open_chosen_data(options);
+  ThreadPool pool(data_threads(options));
+  Progress progress(console, "check", "pictures", data->size());
+  int64_t bad = 0;
+  const auto report = [&](const std::string& name, const std::string& problem) {
+    ++bad;
+    console.print_json({{"sample", shown(name)}, {"problem", problem}});
+    console.print(shown(name) + "\t" + problem + "\n");
+  };
+  in_order<char>(
+      data->size(), pool, progress,
+      [&](int64_t index) {
+        data->load(index, 0);
+        return '\0';
+      },
+      [&](int64_t index, char, const std::optional<Error>& error) {
+        const std::string name = data->sample_name(index);
+        if (error)
+          report(name, problem_text(*error, name));
+        else if (awkward(name))
+          report(name, "the name holds a line end, another control character or bytes that are not UTF-8");
+      });
+  progress.finish();
+  console.print_json({{"data", options.positional(0)},
+                      {"checked", data->size()},
+                      {"bad", bad},
+                      {"classes", data->classes().size()}});
+  const std::string checked = format_count(data->size(), "sample");
+  if (bad > 0)
+    throw Error(ErrorKind::kCheck,
+                strf("%s of %s cannot be used", format_integer(bad).c_str(), checked.c_str()),
+                "fetch or remove them; training can also pass them over (loader.on_error=skip)");
+  console.print(strf("%s of %zu classes, all can be read\n", checked.c_str(), data->classes().size()));
+}
+
+}  // namespace
+
+Command data_check_command() {
+  return {
+      {.name = "data check",
+       .summary = "decode every picture of a dataset and list those that cannot be used",
+       .examples = {{"data check folder:photos", "one line a broken picture; exit code 2 when there is any"},
+                    {"data check 'tar:train-{000..146}.tar' --json",
+                     R"(lines {"sample", "problem"}, then {"data", "checked", "bad", "classes"})"},
+                    {"data check cifar10:data --part val", "the test files only"}},
+       .options = {part_option()},
+       .positionals = {data_positional()}},
+      run_check};
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,116 @@
+#include <nlohmann/json.hpp>
+
+#include "backend/cpu/kernels.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/model_choice.h"
+#include "cli/option_values.h"
+#include "cli/stop.h"
+#include "cli/train_display.h"
+#include "cli/train_settings.h"
+#include "telemetry/format.h"
+#include "train/trainer.h"
+
+namespace vitrail::cli {
+
+namespace {
+
+// "55m", "90s", "2h", "1.5h" or plain minutes.
+double minutes_of(const std::string& text) {
+  const double factor = text.ends_with('s') ? 1.0 / 60 : text.ends_with('h') ? 60 : 1;
+  const bool unit =
+      !text.empty() && !std::isdigit(static_cast<unsigned char>(text.back())) && text.back() != '.';
+  const auto number = parse_number(unit ? text.substr(0, text.size() - 1) : text);
+  VT_REQUIRE(
+      number && *number > 0 && (!unit || std::string_view("smh").find(text.back()) != std::string_view::npos),
+      ErrorKind::kUsage, "--max-time '%s' is no time; 90s, 55m and 2h are", text.c_str());
+  return *number * factor;
+}
+
+std::string run_name(const Options& options) {
+  const std::string& config = options.text("config");
+  const size_t slash = config.find_last_of('/');
+  const std::string file = slash == std::string::npos ? config : config.substr(slash + 1);
+  const std::string stem = file.substr(0, file.find_last_of('.'));
+  return "runs/" + (stem.empty() ? "run" : stem);
+}
+
+ResumeMode resume_mode(const Options& options) {
+  if (!options.given("resume")) return ResumeMode::kFresh;
+  const std::string& text = options.text("resume");
+  return text == "strict" ? ResumeMode::kStrict : ResumeMode::kNewest;
+}
+
+TrainHooks hooks_for(TrainDisplay& display, Console& console, const StopWatch& stop) {
+  TrainHooks hooks;
+  hooks.step = [&](const TrainStatus& status) { display.step(status); };
+  hooks.logged = [&](const TrainStatus& status) { display.logged(to_json(status)); };
+  hooks.eval = [&](const EvalStatus& status) {
+    display.eval(status);
+    display.logged(to_json(status));
+  };
+  hooks.event = [&](const RunEvent& event) {
+    display.event(event);
+    display.logged(to_json(event));
+  };
+  hooks.note = [&](const std::string& text) { console.say(text); };
+  hooks.stop = [&] { return stop.wanted(); };
+  return hooks;
+}
+
+void run(const Options& options, Console& console) {
+  TrainConfig config = read_train_config(options);
+  if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
+  const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
+                         std::string("Vitrail ") + VITRAIL_VERSION};
+  const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  const StopWatch stop;
+  TrainDisplay display(console);
+  Trainer trainer(config, place, find_backend(options.text("backend")), device,
+                  hooks_for(display, console, stop));
+  const TrainOutcome outcome = trainer.run();
+  display.finish();
+  if (!outcome.finished)
+    throw Error(ErrorKind::kStopped,
+                strf("%s at step %s; everything is saved in %s", outcome.reason.c_str(),
+                     format_integer(outcome.step).c_str(), place.folder.c_str()),
+                "--resume goes on from there");
+  std::string text = strf("done: %s, step %s", outcome.reason.c_str(), format_integer(outcome.step).c_str());
+  if (outcome.best >= 0) text += strf(", best %s", format_percent(outcome.best).c_str());
+  console.say(text + "; see " + place.folder + "/report.html");
+}
+
+}  // namespace
+
+Command train_command() {
+  CommandSpec spec{
+      .name = "train",
+      .summary = "train a ViT from scratch or fine-tune one; resumable at any moment",
+      .examples = {{"train --config configs/demo-fashion.json", "a small ViT on Fashion-MNIST, two minutes"},
+                   {"train --set model.init=deit_tiny_patch16_224 --set data.train=folder:pets --set "
+                    "train.epochs=5 --out runs/pets",
+                    "fine-tune a pretrained model on a folder of pictures"},
+                   {"train --config configs/demo-fashion.json --resume", "go on after an interruption"}},
+      .options = {{.name = "out",
+                   .help = "the run's folder; runs/NAME of the config otherwise",
+                   .metavar = "DIR",
+                   .letter = 'o'},
+                  {.name = "resume",
+                   .help = "go on from the newest good checkpoint; =strict refuses a damaged one",
+                   .metavar = "MODE",
+                   .choices = {"newest", "strict"},
+                   .implied = "newest"},
+                  {.name = "max-time",
+                   .help = "stop with a checkpoint after this long (55m, 2h), exit code 75",
+                   .metavar = "TIME"},
+                  {.name = "backend",
+                   .help = "cpu or ref",
+                   .metavar = "NAME",
+                   .fallback = "cpu",
+                   .choices = {"cpu", "ref"}},
+                  {.name = "isa", .help = "a lower instruction set than the best", .metavar = "NAME"}}};
+  for (OptionSpec& setting : train_settings()) spec.options.push_back(std::move(setting));
+  return {spec, run};
+}
+
+}  // namespace vitrail::cli

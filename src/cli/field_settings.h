@@ -1,0 +1,86 @@
+// Fields of config structs as settings: option declarations made from a struct's own list of fields, and
+// values read back into them. Used for every config that --set and config files can reach.
+#pragma once
+
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/enum_names.h"
+#include "cli/option_values.h"
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+template <typename T>
+OptionSpec field_spec(const std::string& name, const char* help) {
+  OptionSpec spec{.name = name, .help = help};
+  if constexpr (std::is_same_v<T, bool>) {
+    spec.metavar = "BOOL";
+    spec.choices = {"true", "false"};
+  } else if constexpr (std::is_enum_v<T>) {
+    spec.metavar = "KIND";
+    spec.choices.assign(std::begin(EnumNames<T>::names), std::end(EnumNames<T>::names));
+  } else if constexpr (std::is_integral_v<T>) {
+    spec.kind = ValueKind::kInteger;
+    spec.metavar = "N";
+  } else if constexpr (std::is_floating_point_v<T>) {
+    spec.kind = ValueKind::kNumber;
+    spec.metavar = "X";
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    spec.kind = ValueKind::kNumber;
+    spec.metavar = "X";
+    spec.repeated = true;
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    spec.metavar = "TEXT";
+    spec.repeated = true;
+  } else {
+    spec.metavar = "TEXT";
+  }
+  return spec;
+}
+
+template <typename T>
+void assign_field(const Options& options, const std::string& name, T& field) {
+  if constexpr (std::is_same_v<T, bool>) {
+    field = options.text(name) == "true";
+  } else if constexpr (std::is_enum_v<T>) {
+    field = *enum_from_name<T>(options.text(name));
+  } else if constexpr (std::is_integral_v<T>) {
+    field = options.integer(name);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    field = options.number(name);
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    field.clear();
+    for (const std::string& text : options.list(name)) field.push_back(*parse_number(text));
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    field = options.list(name);
+  } else {
+    field = options.text(name);
+  }
+}
+
+// Visitors for a list of fields under "prefix.".
+struct DeclareFields {
+  std::string prefix;
+  std::vector<OptionSpec>& specs;
+  template <typename T>
+  void operator()(const char* name, const T&, const char* help) const {
+    specs.push_back(field_spec<T>(prefix + "." + name, help));
+  }
+};
+struct AssignFields {
+  std::string prefix;
+  const Options& options;
+  std::set<std::string>* given = nullptr;
+  template <typename T>
+  void operator()(const char* name, T& field, const char*) const {
+    const std::string key = prefix + "." + name;
+    if (!options.declared(key) || !options.given(key)) return;
+    assign_field(options, key, field);
+    if (given) given->insert(name);
+  }
+};
+
+}  // namespace vitrail::cli

@@ -1,0 +1,48 @@
+#include "cli/train_settings.h"
+
+#include "cli/field_settings.h"
+#include "cli/model_path.h"
+#include "cli/model_settings.h"
+
+namespace vitrail::cli {
+
+std::vector<OptionSpec> train_settings() {
+  std::vector<OptionSpec> specs = {
+      {.name = "model.init", .help = "model to start from; empty: from scratch", .metavar = "MODEL"},
+      {.name = "model.arch", .help = "timm's name of an architecture", .metavar = "NAME"},
+      field_spec<InitStyle>("model.style", "how fresh weights are drawn: timm or jax"),
+      {.name = "model.image",
+       .help = "rows and columns of the pictures the model takes",
+       .kind = ValueKind::kInteger,
+       .metavar = "N"}};
+  for (OptionSpec& spec : model_settings()) specs.push_back(std::move(spec));
+  const TrainConfig config;
+  visit_preprocess_fields(config.model.preprocess, DeclareFields{"preprocess", specs});
+  TrainConfig::sections(config, [&](const char* name, const auto& section) {
+    std::decay_t<decltype(section)>::fields(section, DeclareFields{name, specs});
+  });
+  return specs;
+}
+
+TrainConfig read_train_config(const Options& options) {
+  TrainConfig config;
+  ModelSettings& model = config.model;
+  if (options.given("model.init") && !options.text("model.init").empty())
+    model.init = find_model(options.text("model.init"), model_places());
+  model.arch = options.text("model.arch");
+  if (options.given("model.style")) assign_field(options, "model.style", model.style);
+  visit_fields(model.fields, AssignFields{"model", options, &model.given});
+  if (options.given("model.image")) {
+    model.fields.image_height = model.fields.image_width = options.integer("model.image");
+    model.given.insert({"image_height", "image_width"});
+  }
+  visit_preprocess_fields(model.preprocess, AssignFields{"preprocess", options, &model.preprocess_given});
+  TrainConfig::sections(config, [&](const char* name, auto& section) {
+    std::decay_t<decltype(section)>::fields(section, AssignFields{name, options});
+  });
+  if (options.origin("seed") > Origin::kConfig) config.train.seed = options.integer("seed");
+  if (options.origin("dtype") > Origin::kConfig) assign_field(options, "dtype", config.train.dtype);
+  return config;
+}
+
+}  // namespace vitrail::cli

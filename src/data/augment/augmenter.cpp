@@ -1,0 +1,165 @@
+#include "data/augment/augmenter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "data/augment/blur.h"
+#include "data/augment/colour.h"
+#include "data/augment/crop.h"
+#include "data/augment/erase.h"
+
+namespace vitrail {
+namespace {
+
+// A single strength stands for brightness, contrast and saturation.
+std::vector<double> jitter_strengths(const std::vector<double>& given) {
+  return given.size() == 1 ? std::vector<double>(3, given[0]) : given;
+}
+
+Interpolation fixed_interpolation(AugmentInterpolation wanted, Interpolation of_model) {
+  switch (wanted) {
+    case AugmentInterpolation::kNearest:
+      return Interpolation::kNearest;
+    case AugmentInterpolation::kBilinear:
+      return Interpolation::kBilinear;
+    case AugmentInterpolation::kBicubic:
+      return Interpolation::kBicubic;
+    default:
+      return of_model;
+  }
+}
+
+// Affine maps know no wider kernels than bicubic.
+Interpolation for_affine(Interpolation interpolation) {
+  const bool known = interpolation == Interpolation::kNearest || interpolation == Interpolation::kBilinear;
+  return known ? interpolation : Interpolation::kBicubic;
+}
+
+PolicyLook look_of(const AugmentConfig& config, const PreprocessConfig& preprocess) {
+  PolicyLook look;
+  look.random_interpolation = config.interpolation == AugmentInterpolation::kRandom;
+  look.sampling.interpolation =
+      for_affine(fixed_interpolation(config.interpolation, preprocess.interpolation));
+  for (size_t c = 0; c < look.sampling.fill.size(); ++c) {
+    const double mean = preprocess.mean[std::min(c, preprocess.mean.size() - 1)];
+    look.sampling.fill[c] = static_cast<uint8_t>(std::clamp(std::nearbyint(255 * mean), 0.0, 255.0));
+  }
+  return look;
+}
+
+// The smallest size of the picture's shape that covers the target; the side left over is rounded down.
+Size covering(const Image& picture, Size target) {
+  if (target.height * picture.width >= target.width * picture.height)
+    return {target.height, target.height * picture.width / picture.height};
+  return {target.width * picture.height / picture.width, target.width};
+}
+
+}  // namespace
+
+Augmenter::Augmenter(const AugmentConfig& config, const PreprocessConfig& preprocess, int64_t channels,
+                     uint64_t seed)
+    : config_(config),
+      preprocess_(preprocess),
+      seed_(seed),
+      policy_(parse_policy(config.policy)),
+      levels_(level_tables(preprocess, channels)) {
+  validate(config);
+  config_.colour_jitter = jitter_strengths(config.colour_jitter);
+  look_ = look_of(config_, preprocess_);
+}
+
+Draw Augmenter::draw(int64_t epoch, int64_t position, const char* op) const {
+  return Draw(seed_, epoch, position, op);
+}
+
+int64_t Augmenter::least_side(int64_t epoch, int64_t position) const {
+  const Size target{preprocess_.height, preprocess_.width};
+  if (config_.crop == CropKind::kResized)
+    return resized_crop_least_side(target, config_, draw(epoch, position, "crop"));
+  if (config_.crop == CropKind::kPad) return std::max(target.height, target.width);
+  if (preprocess_.resampler != Resampler::kPillow) return 0;
+  const ResizeSides sides = resize_sides(preprocess_);
+  return std::max({sides.height, sides.width, target.height, target.width});
+}
+
+Interpolation Augmenter::crop_interpolation(Draw& draw) const {
+  if (config_.interpolation == AugmentInterpolation::kRandom)
+    return draw.chance(0.5) ? Interpolation::kBilinear : Interpolation::kBicubic;
+  return fixed_interpolation(config_.interpolation, preprocess_.interpolation);
+}
+
+Image Augmenter::cropped(Image picture, int64_t epoch, int64_t position) const {
+  const Size target{preprocess_.height, preprocess_.width};
+  Draw drawn = draw(epoch, position, "crop");
+  if (config_.crop == CropKind::kResized) {
+    const Window window = resized_crop({picture.height, picture.width}, config_, drawn);
+    return resize(crop_window(picture, window), target, crop_interpolation(drawn));
+  }
+  if (config_.crop == CropKind::kPad) {
+    const Size size = covering(picture, target);
+    if (size != Size{picture.height, picture.width})
+      picture = resize(picture, size, crop_interpolation(drawn));
+    const Window window = padded_crop(size, target, config_.pad, drawn);
+    return crop_window(picture, window, config_.pad_mode == PadMode::kReflect);
+  }
+  const ResizeSides sides = resize_sides(preprocess_);
+  const bool uncut = preprocess_.mode == ResizeMode::kStretch || Size{sides.height, sides.width} == target;
+  if (uncut && target == Size{picture.height, picture.width}) return picture;
+  return crop_for_display(picture, preprocess_);
+}
+
+Image Augmenter::vary(Image picture, int64_t epoch, int64_t position) const {
+  VT_CHECK(picture.channels == std::ssize(levels_), "%lld channels for a model of %zu",
+           static_cast<long long>(picture.channels), levels_.size());
+  const auto happens = [&](double probability, const char* op) {
+    return probability > 0 && draw(epoch, position, op).chance(probability);
+  };
+  picture = cropped(std::move(picture), epoch, position);
+  if (happens(config_.hflip, "hflip")) flip_horizontal(picture);
+  if (happens(config_.vflip, "vflip")) flip_vertical(picture);
+  if (policy_.kind != Policy::Kind::kNone) {
+    Draw drawn = draw(epoch, position, "policy");
+    apply_policy(policy_, look_, drawn, picture);
+  }
+  if (!config_.colour_jitter.empty() && happens(config_.colour_jitter_prob, "jitter?")) {
+    Draw drawn = draw(epoch, position, "jitter");
+    colour_jitter(picture, config_.colour_jitter, drawn);
+  }
+  if (happens(config_.grayscale, "grayscale")) make_grey(picture);
+  if (happens(config_.blur, "blur?")) {
+    Draw drawn = draw(epoch, position, "blur");
+    gaussian_blur(picture, drawn.uniform(config_.blur_sigma[0], config_.blur_sigma[1]));
+  }
+  return picture;
+}
+
+void Augmenter::fill(Image picture, int64_t epoch, int64_t position, std::span<float> target) const {
+  const Image varied = vary(std::move(picture), epoch, position);
+  const int64_t plane = varied.height * varied.width, channels = varied.channels;
+  VT_CHECK(static_cast<int64_t>(target.size()) == plane * channels, "%zu values", target.size());
+  for (int64_t c = 0; c < channels; ++c) {
+    const LevelTable& table = levels_[static_cast<size_t>(c)];
+    const uint8_t* from = varied.pixels.data() + c;
+    float* to = target.data() + c * plane;
+    for (int64_t i = 0; i < plane; ++i) to[i] = table[from[i * channels]];
+  }
+  if (config_.erase > 0) {
+    Draw drawn = draw(epoch, position, "erase");
+    random_erase(target, {varied.height, varied.width}, config_, drawn);
+  }
+}
+
+Image with_channels(Image picture, int64_t channels) {
+  if (picture.channels == channels) return picture;
+  VT_REQUIRE((picture.channels == 1 || picture.channels == 3) && (channels == 1 || channels == 3),
+             ErrorKind::kData, "the picture has %lld channels, the model takes %lld: expected 1 or 3",
+             static_cast<long long>(picture.channels), static_cast<long long>(channels));
+  if (channels == 1) return to_luma(picture);
+  Image colour = Image::blank(picture.height, picture.width, 3);
+  for (size_t i = 0; i < colour.pixels.size(); ++i) colour.pixels[i] = picture.pixels[i / 3];
+  return colour;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,46 @@
+// From a decoded picture to a training input: crop, flips, policy, colour jitter, grey, blur, normalisation,
+// erasing, in this order, each a pure function of (seed, epoch, position, op). Used by the loader's workers,
+// which share one; knows no dataset and no labels.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/preprocess_config.h"
+#include "data/augment/augment_config.h"
+#include "data/augment/policy.h"
+#include "data/preprocess.h"
+
+namespace vitrail {
+
+class Augmenter {
+ public:
+  // `preprocess` gives size, mean, std, interpolation and, where nothing is cropped at random, the crop.
+  Augmenter(const AugmentConfig& config, const PreprocessConfig& preprocess, int64_t channels, uint64_t seed);
+
+  // What Dataset::load may be told; `position` is the sample's place in the epoch.
+  int64_t least_side(int64_t epoch, int64_t position) const;
+
+  // 8-bit pixels, as large as the model takes them. The picture has the model's channels already.
+  Image vary(Image picture, int64_t epoch, int64_t position) const;
+
+  // The same, normalised and erased into planes.
+  void fill(Image picture, int64_t epoch, int64_t position, std::span<float> target) const;
+
+ private:
+  Draw draw(int64_t epoch, int64_t position, const char* op) const;
+  Interpolation crop_interpolation(Draw& draw) const;
+  Image cropped(Image picture, int64_t epoch, int64_t position) const;
+
+  AugmentConfig config_;
+  PreprocessConfig preprocess_;
+  uint64_t seed_;
+  Policy policy_;
+  PolicyLook look_;
+  std::vector<LevelTable> levels_;
+};
+
+// Grey to RGB or RGB to luma, where the model takes other channels than the picture has.
+Image with_channels(Image picture, int64_t channels);
+
+}  // namespace vitrail

@@ -1,0 +1,28 @@
+// Augmentations of colour, bit-equal to Pillow's ImageEnhance and, for hue, to torchvision on Pillow
+// pictures. A factor of 1 (hue: a shift of 0) leaves the picture as it is. Grey pictures have neither
+// saturation nor hue. Used by colour jitter and the policies.
+#pragma once
+
+#include <vector>
+
+#include "data/augment/draw.h"
+#include "data/image.h"
+
+namespace vitrail {
+
+void adjust_brightness(Image& image, double factor);
+void adjust_contrast(Image& image, double factor);
+void adjust_saturation(Image& image, double factor);
+void adjust_sharpness(Image& image, double factor);
+
+// Turns hue by `shift` of a full circle, -0.5..0.5.
+void adjust_hue(Image& image, double shift);
+
+// Luma in all channels.
+void make_grey(Image& image);
+
+// torchvision's ColorJitter: factors from [max(0, 1 - strength), 1 + strength], in random order. `strengths`:
+// brightness, contrast, saturation and perhaps hue (from [-strength, strength]).
+void colour_jitter(Image& image, const std::vector<double>& strengths, Draw& draw);
+
+}  // namespace vitrail

@@ -1,0 +1,67 @@
+#include "data/augment/crop.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vitrail {
+namespace {
+
+constexpr int kAttempts = 10;
+
+int64_t rounded(double x) {
+  return static_cast<int64_t>(std::nearbyint(x));
+}
+
+struct Attempt {
+  double area, ratio;  // share of the picture's area; width / height
+};
+
+Attempt draw_attempt(const AugmentConfig& config, Draw& draw) {
+  const double area = draw.uniform(config.crop_scale[0], config.crop_scale[1]);
+  const double log_ratio = draw.uniform(std::log(config.crop_ratio[0]), std::log(config.crop_ratio[1]));
+  return {area, std::exp(log_ratio)};
+}
+
+Window central(Size picture, const AugmentConfig& config) {
+  const auto height = static_cast<double>(picture.height), width = static_cast<double>(picture.width);
+  Size crop = picture;
+  if (width / height < config.crop_ratio[0]) crop.height = rounded(width / config.crop_ratio[0]);
+  if (width / height > config.crop_ratio[1]) crop.width = rounded(height * config.crop_ratio[1]);
+  crop = {std::clamp<int64_t>(crop.height, 1, picture.height),
+          std::clamp<int64_t>(crop.width, 1, picture.width)};
+  return {(picture.height - crop.height) / 2, (picture.width - crop.width) / 2, crop.height, crop.width};
+}
+
+}  // namespace
+
+Window resized_crop(Size picture, const AugmentConfig& config, Draw& draw) {
+  const double area = static_cast<double>(picture.height) * static_cast<double>(picture.width);
+  for (int i = 0; i < kAttempts; ++i) {
+    const Attempt attempt = draw_attempt(config, draw);
+    const int64_t width = rounded(std::sqrt(attempt.area * area * attempt.ratio));
+    const int64_t height = rounded(std::sqrt(attempt.area * area / attempt.ratio));
+    if (width < 1 || height < 1 || width > picture.width || height > picture.height) continue;
+    const int64_t top = draw.integer(0, picture.height - height);
+    return {top, draw.integer(0, picture.width - width), height, width};
+  }
+  return central(picture, config);
+}
+
+int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw draw) {
+  double least = 0;
+  for (int i = 0; i < kAttempts; ++i) {
+    // Of a picture whose shorter side is s, the crop has at least s * sqrt(area * ratio) columns and
+    // s * sqrt(area / ratio) rows.
+    const Attempt attempt = draw_attempt(config, draw);
+    least = std::max({least, static_cast<double>(target.width) / std::sqrt(attempt.area * attempt.ratio),
+                      static_cast<double>(target.height) / std::sqrt(attempt.area / attempt.ratio)});
+  }
+  return static_cast<int64_t>(std::ceil(least));
+}
+
+Window padded_crop(Size picture, Size target, int64_t pad, Draw& draw) {
+  const int64_t top = draw.integer(-pad, picture.height + pad - target.height);
+  return {top, draw.integer(-pad, picture.width + pad - target.width), target.height, target.width};
+}
+
+}  // namespace vitrail

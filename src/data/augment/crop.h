@@ -1,0 +1,22 @@
+// Where a training crop lies: the random resized crop of torchvision and timm, and the random crop of a
+// padded picture. Windows only; geometry and resize carry them out. Used by Augmenter.
+#pragma once
+
+#include "data/augment/augment_config.h"
+#include "data/augment/draw.h"
+#include "data/resize.h"
+
+namespace vitrail {
+
+// Ten attempts at an area and a shape that fit; then the centre, as near to the allowed shapes as possible.
+Window resized_crop(Size picture, const AugmentConfig& config, Draw& draw);
+
+// How small the shorter side of a picture may be so that resized_crop (which draws the same from a fresh
+// `draw`) never has to enlarge what a bigger one would have shown in more detail.
+int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw draw);
+
+// A window of the size `target`, which the picture covers, in the picture padded by `pad` on every side; in
+// the picture's own coordinates.
+Window padded_crop(Size picture, Size target, int64_t pad, Draw& draw);
+
+}  // namespace vitrail

@@ -1,0 +1,68 @@
+// A stream of random numbers named by (seed, epoch, position, op): what an augmentation draws depends on
+// nothing else, so any number of workers or ranks sees the same pictures. Used by augmentation, mixing and
+// sampling; knows nothing of what is drawn for.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <string_view>
+
+#include "base/rng.h"
+
+namespace vitrail {
+
+// A key made of parts, each of which changes everything.
+constexpr uint64_t draw_key(uint64_t seed, uint64_t epoch, uint64_t position, std::string_view op) {
+  return counter_hash(counter_hash(counter_hash(seed, epoch), position), name_key(op));
+}
+
+class Draw {
+ public:
+  explicit constexpr Draw(uint64_t key) : key_(key) {}
+  constexpr Draw(uint64_t seed, int64_t epoch, int64_t position, std::string_view op)
+      : key_(draw_key(seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(position), op)) {}
+
+  uint64_t bits() { return counter_hash(key_, index_++); }
+
+  // In [0, 1), 53 bits.
+  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  bool chance(double probability) { return uniform() < probability; }
+
+  // In [low, high], both included. The remainder's bias is below (high - low) / 2^64.
+  int64_t integer(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(bits() % (static_cast<uint64_t>(high - low) + 1));
+  }
+
+  // Mean 0, deviation 1 (Box and Muller; the second number is not kept).
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+    return radius * std::cos(2 * std::numbers::pi * uniform());
+  }
+
+  // Beta(alpha, alpha), alpha > 0. In logarithms, since both gammas may vanish when alpha is small.
+  double beta(double alpha) {
+    const double first = log_gamma_variate(alpha), second = log_gamma_variate(alpha);
+    return 1 / (1 + std::exp(second - first));
+  }
+
+ private:
+  // Marsaglia and Tsang 2000; for shape < 1 a variate of shape + 1 times u^(1/shape).
+  double log_gamma_variate(double shape) {
+    if (shape < 1) {
+      const double rest = std::log(1 - uniform()) / shape;
+      return log_gamma_variate(shape + 1) + rest;
+    }
+    const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+    for (;;) {
+      const double x = normal(), v = std::pow(1 + c * x, 3);
+      if (v > 0 && std::log(1 - uniform()) < 0.5 * x * x + d * (1 - v + std::log(v))) return std::log(d * v);
+    }
+  }
+
+  uint64_t key_;
+  uint64_t index_ = 0;
+};
+
+}  // namespace vitrail

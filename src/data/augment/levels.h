@@ -1,0 +1,28 @@
+// Augmentations that map every level by a table, the tables as Pillow's ImageOps makes them: bit-equal to
+// Pillow. Each channel of the picture is mapped alike, or by its own histogram. Used by the policies.
+#pragma once
+
+#include <cstdint>
+
+#include "data/image.h"
+
+namespace vitrail {
+
+// Stretches each channel's levels to 0..255.
+void auto_contrast(Image& image);
+
+// Makes each channel's histogram flat.
+void equalize(Image& image);
+
+void invert(Image& image);
+
+// Keeps the `bits` highest bits; 8 or more keeps all, 0 or less none.
+void posterize(Image& image, int64_t bits);
+
+// Inverts levels from `threshold` on.
+void solarize(Image& image, double threshold);
+
+// Adds to levels below 128.
+void solarize_add(Image& image, int64_t amount);
+
+}  // namespace vitrail

@@ -1,0 +1,138 @@
+#include "data/augment/policy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace vitrail {
+namespace {
+
+constexpr PolicyOp kRandOps[] = {
+    PolicyOp::kAutoContrast, PolicyOp::kEqualize,   PolicyOp::kInvert,      PolicyOp::kRotate,
+    PolicyOp::kPosterize,    PolicyOp::kSolarize,   PolicyOp::kSolarizeAdd, PolicyOp::kColor,
+    PolicyOp::kContrast,     PolicyOp::kBrightness, PolicyOp::kSharpness,   PolicyOp::kShearX,
+    PolicyOp::kShearY,       PolicyOp::kTranslateX, PolicyOp::kTranslateY,
+};
+
+[[noreturn]] void refuse(std::string_view text, const std::string& reason) {
+  throw Error(ErrorKind::kConfig, strf("augment.policy %s: %s", quoted(text).c_str(), reason.c_str()),
+              "rand-m9-mstd0.5-inc1 (also n, p, mmax), original, v0, cifar10, 3a, or nothing");
+}
+
+struct Section {
+  std::string_view key;
+  double value;
+};
+
+// "mstd0.5" -> {"mstd", 0.5}
+Section parse_section(std::string_view text, std::string_view section) {
+  const size_t digits = section.find_first_of("0123456789");
+  const std::string_view number = digits == section.npos ? "" : section.substr(digits);
+  Section result{section.substr(0, std::min(digits, section.size())), 0};
+  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), result.value);
+  if (fault != std::errc() || end != number.data() + number.size())
+    refuse(text, strf("%s is not a letter code and a number", quoted(section).c_str()));
+  return result;
+}
+
+double in_range(std::string_view text, const Section& section, double low, double high, bool whole) {
+  const bool fits = section.value >= low && section.value <= high;
+  if (!fits || (whole && section.value != static_cast<double>(static_cast<int64_t>(section.value))))
+    refuse(text, strf("%s is %g, expected %s%g..%g", std::string(section.key).c_str(), section.value,
+                      whole ? "a whole number in " : "", low, high));
+  return section.value;
+}
+
+void apply_section(std::string_view text, const Section& section, bool most_given, Policy& policy) {
+  const bool rand = policy.kind == Policy::Kind::kRand;
+  if (section.key == "mstd")
+    policy.magnitude_deviation = in_range(text, section, 0, 1e6, false);
+  else if (rand && section.key == "m")
+    policy.magnitude = in_range(text, section, 0, most_given ? 100 : 10, false);
+  else if (rand && section.key == "mmax")
+    policy.magnitude_most = in_range(text, section, 1, 100, false);
+  else if (rand && section.key == "n")
+    policy.layers = static_cast<int64_t>(in_range(text, section, 1, 32, true));
+  else if (rand && section.key == "p")
+    policy.probability = in_range(text, section, 0, 1, false);
+  else if (rand && section.key == "inc")
+    policy.scale = in_range(text, section, 0, 1, true) == 1 ? LevelScale::kIncreasing : LevelScale::kPlain;
+  else
+    refuse(text, strf("%s is not known here", quoted(section.key).c_str()));
+}
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t dash; (dash = text.find('-')) != text.npos; text.remove_prefix(dash + 1))
+    parts.push_back(text.substr(0, dash));
+  parts.push_back(text);
+  return parts;
+}
+
+Policy named_policy(std::string_view text, std::string_view name) {
+  Policy policy;
+  if (name == "rand") {
+    policy.kind = Policy::Kind::kRand;
+    return policy;
+  }
+  for (const PolicyTable& table : policy_tables())
+    if (name == table.name) {
+      policy.kind = Policy::Kind::kTable;
+      policy.scale = table.scale;
+      policy.table = &table;
+      return policy;
+    }
+  refuse(text, strf("no policy is called %s", quoted(name).c_str()));
+}
+
+double drawn_level(const Policy& policy, double level, Draw& draw) {
+  if (policy.magnitude_deviation > 100)
+    level = draw.uniform(0, level);
+  else if (policy.magnitude_deviation > 0)
+    level += policy.magnitude_deviation * draw.normal();
+  return std::clamp(level, 0.0, policy.magnitude_most);
+}
+
+void apply_step(const Policy& policy, const PolicyStep& step, const PolicyLook& look, Draw& draw,
+                Image& image) {
+  if (!draw.chance(step.probability)) return;
+  const double level = drawn_level(policy, step.level, draw);
+  const double argument = op_argument(step.op, policy.scale, level, {image.height, image.width}, draw);
+  Sampling sampling = look.sampling;
+  if (look.random_interpolation)
+    sampling.interpolation = draw.chance(0.5) ? Interpolation::kBilinear : Interpolation::kBicubic;
+  apply_op(step.op, argument, sampling, image);
+}
+
+}  // namespace
+
+Policy parse_policy(std::string_view text) {
+  if (text.empty() || text == "none") return {};
+  const std::vector<std::string_view> parts = split(text);
+  Policy policy = named_policy(text, parts[0]);
+  const bool most_given = text.find("-mmax") != text.npos;
+  for (size_t i = 1; i < parts.size(); ++i)
+    apply_section(text, parse_section(text, parts[i]), most_given, policy);
+  return policy;
+}
+
+void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image) {
+  if (policy.kind == Policy::Kind::kRand) {
+    for (int64_t i = 0; i < policy.layers; ++i) {
+      const PolicyOp op = kRandOps[draw.integer(0, std::ssize(kRandOps) - 1)];
+      apply_step(policy, {op, policy.probability, policy.magnitude}, look, draw, image);
+    }
+  } else if (policy.kind == Policy::Kind::kTable) {
+    const PolicyTable& table = *policy.table;
+    const auto count = static_cast<int64_t>(table.entries.size() / table.steps);
+    const auto chosen = static_cast<size_t>(draw.integer(0, count - 1));
+    for (const PolicyStep& step : table.entries.subspan(chosen * table.steps, table.steps))
+      apply_step(policy, step, look, draw, image);
+  }
+}
+
+}  // namespace vitrail

@@ -1,0 +1,48 @@
+// Automatic augmentation policies: RandAugment written as timm writes it ("rand-m9-mstd0.5-inc1"),
+// AutoAugment ("original" and "v0" for ImageNet as in timm, "cifar10" as in torchvision) and DeiT III's
+// 3-Augment ("3a"). A published table of sub-policies is one row in policy_tables.cpp. Used by Augmenter.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "data/augment/policy_ops.h"
+
+namespace vitrail {
+
+struct PolicyStep {
+  PolicyOp op;
+  double probability, level;
+};
+
+struct PolicyTable {
+  const char* name;
+  LevelScale scale;
+  size_t steps;  // of one sub-policy
+  std::span<const PolicyStep> entries;
+};
+
+std::span<const PolicyTable> policy_tables();
+
+struct Policy {
+  enum class Kind { kNone, kRand, kTable } kind = Kind::kNone;
+  LevelScale scale = LevelScale::kPlain;
+  // RandAugment
+  double magnitude = 10, magnitude_most = 10, probability = 0.5;
+  int64_t layers = 2;
+  // Of the level drawn, of tables too; above 100 means uniform from 0 to the magnitude.
+  double magnitude_deviation = 0;
+  const PolicyTable* table = nullptr;
+};
+
+// Empty or "none" is no policy. Throws Error(kConfig) naming the part that is not understood.
+Policy parse_policy(std::string_view text);
+
+struct PolicyLook {
+  bool random_interpolation = true;  // bilinear or bicubic, drawn for every operation
+  Sampling sampling;                 // the interpolation otherwise, and the colour outside
+};
+
+void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image);
+
+}  // namespace vitrail

@@ -1,0 +1,51 @@
+// The operations automatic policies are made of: one row each, with the rules that turn a policy's level
+// into the operation's argument. A new operation is one row. Private to the policies; the pixels are in
+// levels, colour, blur and geometry.
+#pragma once
+
+#include "base/enum_names.h"
+#include "data/augment/draw.h"
+#include "data/augment/geometry.h"
+
+namespace vitrail {
+
+enum class PolicyOp {
+  kAutoContrast,
+  kEqualize,
+  kInvert,
+  kRotate,
+  kPosterize,
+  kPosterizeOriginal,
+  kSolarize,
+  kSolarizeAdd,
+  kColor,
+  kContrast,
+  kBrightness,
+  kSharpness,
+  kShearX,
+  kShearY,
+  kTranslateX,
+  kTranslateY,
+  kDesaturate,
+  kGaussianBlur
+};
+
+template <>
+struct EnumNames<PolicyOp> {
+  static constexpr const char* names[] = {
+      "AutoContrast", "Equalize",    "Invert",     "Rotate",     "Posterize",  "PosterizeOriginal",
+      "Solarize",     "SolarizeAdd", "Color",      "Contrast",   "Brightness", "Sharpness",
+      "ShearX",       "ShearY",      "TranslateX", "TranslateY", "Desaturate", "GaussianBlur"};
+};
+
+// How levels are read: timm's scale of 0..10; the same where every operation grows stronger with the level
+// (`inc1`); or torchvision's ten steps, 0..9, of AutoAugment.
+enum class LevelScale { kPlain, kIncreasing, kTenSteps };
+
+// The argument that `op` takes at `level`; signs (and the deviation of a blur) are drawn. `picture`: its
+// size, since translations are shares of it.
+double op_argument(PolicyOp op, LevelScale scale, double level, Size picture, Draw& draw);
+
+void apply_op(PolicyOp op, double argument, const Sampling& sampling, Image& image);
+
+}  // namespace vitrail

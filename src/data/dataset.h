@@ -1,0 +1,76 @@
+// Labelled pictures by index, and the way to open them: "cifar10:DIR", "cifar100:DIR", "idx:DIR",
+// "folder:DIR", "tar:GLOB", "packed:FILE", "synthetic:CxHxWxCLASSESxCOUNT". Used by the loader, training,
+// evaluation and `vitrail data`. Knows nothing of models, batches or augmentation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/data_config.h"
+#include "data/image.h"
+
+namespace vitrail {
+
+// Safe to read from several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  int64_t size() const { return size_; }
+  const std::vector<std::string>& classes() const { return classes_; }
+  bool multi_label() const { return multi_label_; }
+
+  // "cat/0001.png", "data_batch_1.bin#17": names the sample in messages; the same on every machine.
+  virtual std::string sample_name(int64_t index) const = 0;
+
+  // Known without decoding. Exactly one, unless multi_label(): then any number, ascending.
+  virtual std::span<const int32_t> labels(int64_t index) const = 0;
+
+  // The decoded picture, RGB or grey. `least_side`: the caller will shrink it so that its shorter side is
+  // about this many pixels (0: wants it whole); DecodeLimits::least_side says what a decoder may make of it.
+  // Throws Error(kData) naming the sample.
+  virtual Image load(int64_t index, int64_t least_side) const = 0;
+
+  // The sample's JPEG, PNG or WebP file as it is stored; nothing where pictures are stored as pixels.
+  virtual std::optional<std::string> encoded(int64_t) const { return std::nullopt; }
+
+  // Of names, labels and classes: changes when samples come, go or change their class.
+  uint64_t fingerprint() const;
+
+ protected:
+  int64_t size_ = 0;
+  std::vector<std::string> classes_;
+  bool multi_label_ = false;
+};
+
+enum class Part { kTrain, kVal, kAll };
+
+// `spec` is FORMAT:PLACE. kAll is every sample of the place, whatever part it belongs to. Asking for kVal
+// of data that has no validation part is an error; so is a part without samples.
+std::unique_ptr<Dataset> open_dataset(const std::string& spec, Part part);
+
+// The same, but nothing when the data has no validation part of its own.
+std::unique_ptr<Dataset> open_part_if_any(const std::string& spec, Part part);
+
+struct DataSplits {
+  std::unique_ptr<Dataset> train, val;  // val: none when val_fraction is 0 and the data has no such part
+  std::vector<std::string> notes;       // what was decided, one sentence each
+};
+
+DataSplits open_data(const DataConfig& config);
+
+// The samples `indices` of `base`, in that order.
+std::unique_ptr<Dataset> take_samples(std::shared_ptr<const Dataset> base, std::vector<int64_t> indices);
+
+// How many samples carry each class.
+std::vector<int64_t> class_counts(const Dataset& dataset);
+
+// For uneven classes: inverse frequency, scaled so that the classes that occur average 1; 0 for those that do
+// not.
+std::vector<double> class_weights(const Dataset& dataset);
+
+}  // namespace vitrail

@@ -1,0 +1,102 @@
+#include "data/datasets/formats.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/decode.h"
+
+namespace vitrail {
+
+namespace formats {
+
+Image decode_sample(std::string_view bytes, const std::string& name, int64_t least_side) {
+  return with_context(printable(name), [&] {
+    DecodeLimits limits = DecodeLimits::for_datasets();
+    limits.least_side = least_side;
+    DecodeReport report;
+    Image image =
+        decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, limits, &report);
+    if (report.cut_short)
+      throw Error(ErrorKind::kData, strf("broken %s: cut short", report.format.c_str()),
+                  "fetch the file again");
+    return image;
+  });
+}
+
+bool has_picture_ending(std::string_view name) {
+  static constexpr std::string_view kEndings[] = {"jpg", "jpeg", "png", "webp", "bmp",  "gif",
+                                                  "tif", "tiff", "ppm", "pgm",  "avif", "heic"};
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || name.size() - dot > 5) return false;
+  std::string ending(name.substr(dot + 1));
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
+}
+
+std::string printable(const std::string& name) {
+  const bool control =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return control || !is_valid_utf8(name) ? quoted(name) : name;
+}
+
+}  // namespace formats
+
+namespace {
+
+struct Format {
+  const char* name;
+  const char* place;
+  std::unique_ptr<Dataset> (*open)(const std::string& place, Part part);
+};
+
+constexpr Format kFormats[] = {
+    {"cifar10", "DIR", formats::open_cifar10}, {"cifar100", "DIR", formats::open_cifar100},
+    {"folder", "DIR", formats::open_folder},   {"idx", "DIR", formats::open_idx},
+    {"packed", "FILE", formats::open_packed},  {"synthetic", "CxHxWxCLASSESxCOUNT", formats::open_synthetic},
+    {"tar", "GLOB", formats::open_tar},
+};
+
+[[noreturn]] void refuse_spec(const std::string& spec, const std::string& name) {
+  std::string known;
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) {
+    known += strf("%s%s:%s", known.empty() ? "" : ", ", format.name, format.place);
+    names.emplace_back(format.name);
+  }
+  const std::string near = nearest_name(name, names);
+  const bool bare = name.size() == spec.size();
+  throw Error(ErrorKind::kConfig,
+              strf("expected data as FORMAT:PLACE (%s), found %s", known.c_str(), quoted(spec).c_str()),
+              bare           ? strf("for a folder with a folder of pictures a class: folder:%s", spec.c_str())
+              : near.empty() ? ""
+                             : strf("did you mean %s:?", near.c_str()));
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_part_if_any(const std::string& spec, Part part) {
+  const size_t colon = spec.find(':');
+  const std::string name = spec.substr(0, colon);
+  for (const Format& format : kFormats) {
+    if (name != format.name || colon == std::string::npos) continue;
+    const std::string place = spec.substr(colon + 1);
+    VT_REQUIRE(!place.empty(), ErrorKind::kConfig, "%s names no place: expected %s:%s", spec.c_str(),
+               format.name, format.place);
+    auto dataset = format.open(place, part);
+    VT_REQUIRE(!dataset || dataset->size() > 0, ErrorKind::kData, "%s holds no samples", spec.c_str());
+    return dataset;
+  }
+  refuse_spec(spec, name);
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::string& spec, Part part) {
+  auto dataset = open_part_if_any(spec, part);
+  if (!dataset)
+    throw Error(ErrorKind::kData, strf("%s has no validation part of its own", spec.c_str()),
+                "name one (data.val), or let training split one off (data.val_fraction)");
+  return dataset;
+}
+
+}  // namespace vitrail

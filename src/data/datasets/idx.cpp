@@ -1,0 +1,196 @@
+// MNIST's format: big-endian headers, one file of pictures and one of labels a part, gzipped or not.
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "data/datasets/formats.h"
+#include "data/datasets/tables.h"
+
+namespace vitrail::formats {
+
+namespace {
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxBytes = uint64_t{8} << 30;  // of one file's values
+
+// The content of a gzip file, at most `most` bytes of it; nothing is allocated beyond what comes out.
+std::string inflate_gz(const ByteSource& file, uint64_t most) {
+  VT_REQUIRE(file.size() < UINT32_MAX, ErrorKind::kData, "larger than the 4 GiB that are read");
+  std::string packed(file.size(), '\0'), content;
+  file.read_at(0, std::as_writable_bytes(std::span(packed)));
+  z_stream stream{};
+  constexpr int kGzip = 15 + 16;
+  VT_CHECK(inflateInit2(&stream, kGzip) == Z_OK);
+  const std::unique_ptr<z_stream, void (*)(z_stream*)> closer(&stream, [](z_stream* s) { inflateEnd(s); });
+  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string block(size_t{1} << 20, '\0');
+  int code = Z_OK;
+  while (code == Z_OK && content.size() < most) {
+    stream.next_out = reinterpret_cast<Bytef*>(block.data());
+    stream.avail_out = static_cast<uInt>(block.size());
+    code = inflate(&stream, Z_NO_FLUSH);
+    content.append(block, 0, block.size() - stream.avail_out);
+  }
+  VT_REQUIRE(code == Z_OK || code == Z_STREAM_END, ErrorKind::kData, "broken gzip file: %s",
+             stream.msg ? stream.msg : "cut short");
+  if (content.size() > most) content.resize(most);
+  return content;
+}
+
+// One idx file of bytes: its extents, and where the values start.
+struct IdxFile {
+  std::unique_ptr<ByteSource> bytes;
+  std::vector<int64_t> extents;
+  uint64_t header = 0;
+};
+
+constexpr uint32_t kIdxMagic = 0x00000800;  // of unsigned bytes; the last byte says how many extents follow
+
+uint64_t header_bytes(size_t dims) {
+  return 4 * (dims + 1);
+}
+
+// Reads and checks the header; says how many bytes the values take.
+uint64_t read_header(const ByteSource& bytes, size_t dims, std::vector<int64_t>& extents) {
+  const auto field = [&](size_t index) {
+    uint32_t value;
+    bytes.read_at(index * sizeof value, std::as_writable_bytes(std::span(&value, 1)));
+    return __builtin_bswap32(value);
+  };
+  const uint32_t magic = field(0), wanted = kIdxMagic + static_cast<uint32_t>(dims);
+  VT_REQUIRE(magic == wanted, ErrorKind::kData, "starts with 0x%08x, expected 0x%08x (%zu extents of bytes)",
+             magic, wanted, dims);
+  for (size_t i = 0; i < dims; ++i) extents.push_back(field(i + 1));
+  const auto values = checked_bytes(extents, 1);
+  VT_REQUIRE(values && *values <= kMaxBytes, ErrorKind::kData, "the header speaks of more than %llu GiB",
+             static_cast<unsigned long long>(kMaxBytes >> 30));
+  return *values;
+}
+
+IdxFile open_idx_file(const fs::path& path, size_t dims) {
+  return with_context(path.string(), [&] {
+    IdxFile file;
+    file.bytes = std::make_unique<RandomAccessFile>(path.string());
+    file.header = header_bytes(dims);
+    const bool zipped = path.extension() == ".gz";
+    std::unique_ptr<ByteSource> start;
+    if (zipped) start = std::make_unique<MemoryBytes>(path.string(), inflate_gz(*file.bytes, file.header));
+    const uint64_t values = read_header(zipped ? *start : *file.bytes, dims, file.extents);
+    // One byte more than announced shows what is too long.
+    if (zipped)
+      file.bytes =
+          std::make_unique<MemoryBytes>(path.string(), inflate_gz(*file.bytes, file.header + values + 1));
+    const uint64_t found = file.bytes->size() - file.header;
+    VT_REQUIRE(found == values, ErrorKind::kData, "the header speaks of %llu bytes, %s%llu follow it",
+               static_cast<unsigned long long>(values), zipped && found > values ? "at least " : "",
+               static_cast<unsigned long long>(found));
+    return file;
+  });
+}
+
+struct IdxPart {
+  std::string name;  // "train", "t10k"
+  IdxFile pictures, labels;
+};
+
+class Idx : public Dataset {
+ public:
+  Idx(const fs::path& folder, std::vector<IdxPart> parts) : parts_(std::move(parts)) {
+    for (const IdxPart& part : parts_) {
+      const int64_t count = part.labels.extents[0];
+      VT_REQUIRE(part.pictures.extents[0] == count, ErrorKind::kData, "%s: %lld pictures and %lld labels",
+                 part.pictures.bytes->name().c_str(), static_cast<long long>(part.pictures.extents[0]),
+                 static_cast<long long>(count));
+      VT_REQUIRE(count == 0 || (part.pictures.extents[1] > 0 && part.pictures.extents[2] > 0),
+                 ErrorKind::kData, "%s: pictures without pixels", part.pictures.bytes->name().c_str());
+      std::vector<uint8_t> values(static_cast<size_t>(count));
+      part.labels.bytes->read_at(part.labels.header, std::as_writable_bytes(std::span(values)));
+      firsts_.push_back(static_cast<int64_t>(labels_.size()));
+      labels_.insert(labels_.end(), values.begin(), values.end());
+    }
+    size_ = static_cast<int64_t>(labels_.size());
+    name_classes(folder);
+  }
+
+  std::string sample_name(int64_t index) const override {
+    const size_t part = part_of(index);
+    return strf("%s#%lld", parts_[part].name.c_str(), static_cast<long long>(index - firsts_[part]));
+  }
+  std::span<const int32_t> labels(int64_t index) const override {
+    return std::span(labels_).subspan(static_cast<size_t>(index), 1);
+  }
+  Image load(int64_t index, int64_t) const override {
+    const size_t part = part_of(index);
+    const IdxFile& file = parts_[part].pictures;
+    Image image = Image::blank(file.extents[1], file.extents[2], 1);
+    const uint64_t at = file.header + static_cast<uint64_t>(index - firsts_[part]) * image.pixels.size();
+    file.bytes->read_at(at, std::as_writable_bytes(std::span(image.pixels)));
+    return image;
+  }
+
+ private:
+  size_t part_of(int64_t index) const { return parts_.size() > 1 && index >= firsts_[1] ? 1 : 0; }
+
+  void name_classes(const fs::path& folder) {
+    const int32_t highest = labels_.empty() ? -1 : *std::max_element(labels_.begin(), labels_.end());
+    const fs::path names = folder / "labels.txt";
+    std::error_code ignored;
+    classes_ = fs::exists(names, ignored) ? read_class_names(names.string())
+                                          : numbered_classes(static_cast<size_t>(highest + 1));
+    VT_REQUIRE(highest < static_cast<int32_t>(classes_.size()), ErrorKind::kData,
+               "%s has %zu names, but labels go up to %d", names.c_str(), classes_.size(), highest);
+  }
+
+  std::vector<IdxPart> parts_;
+  std::vector<int64_t> firsts_;  // the first sample of each part
+  std::vector<int32_t> labels_;
+};
+
+// The one file of `folder` whose name ends with `ending`, its dots and dashes alike, gzipped or not.
+fs::path find_idx(const fs::path& folder, const std::string& ending) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (name.ends_with(".gz")) name.resize(name.size() - 3);
+    std::replace(name.begin(), name.end(), '.', '-');
+    if (name.ends_with(ending)) found.push_back(entry.path());
+  }
+  VT_REQUIRE(!error, ErrorKind::kData, "cannot list %s: %s", folder.c_str(), error.message().c_str());
+  std::sort(found.begin(), found.end());  // the plain file before its gzipped twin
+  const bool twins = found.size() == 2 && found[1] == fs::path(found[0].string() + ".gz");
+  VT_REQUIRE(found.size() < 2 || twins, ErrorKind::kData, "%s holds several files *%s: %s, %s",
+             folder.c_str(), ending.c_str(), found[0].filename().c_str(), found[1].filename().c_str());
+  return found.empty() ? fs::path() : found[0];
+}
+
+bool add_part(const fs::path& folder, const std::vector<std::string>& names, std::vector<IdxPart>& parts) {
+  for (const std::string& name : names) {
+    const fs::path pictures = find_idx(folder, name + "-images-idx3-ubyte");
+    if (pictures.empty()) continue;
+    const fs::path labels = find_idx(folder, name + "-labels-idx1-ubyte");
+    VT_REQUIRE(!labels.empty(), ErrorKind::kData, "%s has no file of labels beside it (%s-labels-idx1-ubyte)",
+               pictures.c_str(), name.c_str());
+    parts.push_back({name, open_idx_file(pictures, 3), open_idx_file(labels, 1)});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_idx(const std::string& place, Part part) {
+  std::vector<IdxPart> parts;
+  if (part != Part::kVal && !add_part(place, {"train"}, parts))
+    throw Error(ErrorKind::kData, strf("%s holds no train-images-idx3-ubyte, gzipped or not", place.c_str()));
+  if (part != Part::kTrain && !add_part(place, {"t10k", "test"}, parts) && part == Part::kVal) return nullptr;
+  return std::make_unique<Idx>(place, std::move(parts));
+}
+
+}  // namespace vitrail::formats

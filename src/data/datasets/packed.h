@@ -1,0 +1,46 @@
+// The packed cache: a whole dataset in one file, with a checksum for its table and for every picture. Written
+// by `vitrail data pack`, opened as packed:FILE. Docs/datasets.md gives the layout byte by byte.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/dataset.h"
+
+namespace vitrail {
+
+// A picture as it is kept: a JPEG, PNG or WebP file as it came, or pixels.
+struct PackedPicture {
+  bool pixels = false;
+  int64_t height = 0, width = 0, channels = 0;  // of pixels
+  std::string bytes;
+
+  static PackedPicture of_file(std::string bytes) { return {false, 0, 0, 0, std::move(bytes)}; }
+  static PackedPicture of_pixels(const Image& image);
+};
+
+// Nothing is left under `path` unless finish() returned.
+class PackWriter {
+ public:
+  PackWriter(const std::string& path, std::vector<std::string> classes, bool multi_label);
+
+  // `part` is kTrain or kVal.
+  void add(const std::string& name, std::span<const int32_t> labels, Part part, const PackedPicture& picture);
+  void finish();
+  uint64_t bytes() const { return file_.position(); }
+
+ private:
+  AtomicFile file_;
+  std::string head_, rows_;  // of the table: classes, samples
+  uint64_t count_ = 0;
+};
+
+// Checks everything but the pictures, which are checked one by one as they are loaded. Nothing when `part`
+// is kVal and no sample belongs to it.
+std::unique_ptr<Dataset> open_packed_bytes(std::unique_ptr<ByteSource> bytes, Part part);
+
+}  // namespace vitrail

@@ -1,0 +1,35 @@
+// The samples of WebDataset shards: members that follow each other and share a key (the name up to the first
+// dot of its last part) are one sample; a picture and its label (.cls or .json) are taken from it. Used by
+// the tar format; reads headers and labels, no pictures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/datasets/tables.h"
+
+namespace vitrail {
+
+struct TarLabel {
+  std::vector<int64_t> numbers;    // either these
+  std::vector<std::string> names;  // or these
+  bool several = false;            // a list, of whatever length
+};
+
+struct TarSample {
+  std::string name;  // of the picture's member
+  uint64_t offset = 0, size = 0;
+  TarLabel label;
+};
+
+// Throws Error(kData) naming the member.
+std::vector<TarSample> index_tar(const ByteSource& file);
+
+// What a .cls file says: a number or a name. What a .json file says: the same under "label", "labels" or
+// "cls", or a list of them.
+TarLabel parse_cls(const std::string& text);
+TarLabel parse_json_label(const std::string& text);
+
+}  // namespace vitrail

@@ -1,0 +1,207 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace vitrail {
+namespace {
+
+// One slot more than is made ahead: the one the consumer reads.
+int64_t slot_count(const LoaderSettings& settings) {
+  return settings.loader.prefetch + 1;
+}
+
+int64_t worker_count(const LoaderConfig& config) {
+  if (config.workers > 0) return config.workers;
+  return std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 16);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Loader::Loader(const Dataset& dataset, LoaderSettings settings, Purpose purpose)
+    : settings_(std::move(settings)),
+      source_(dataset, settings_, purpose),
+      slots_(static_cast<size_t>(slot_count(settings_))) {
+  for (Slot& slot : slots_) {
+    slot.memory = Buffer(BatchParts::bytes(settings_), Category::kStaging);
+    slot.parts = BatchParts::over(slot.memory.data(), settings_);
+    slot.chunks_left = source_.chunks();
+  }
+  start_workers();
+}
+
+Loader::~Loader() {
+  stop_workers();
+}
+
+size_t Loader::staging_bytes(const LoaderSettings& settings) {
+  return static_cast<size_t>(slot_count(settings)) * BatchParts::bytes(settings);
+}
+
+void Loader::start_workers() {
+  const int64_t wanted = worker_count(settings_.loader);
+  try {
+    for (int64_t i = 0; i < wanted; ++i) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    const size_t started = workers_.size();
+    stop_workers();
+    throw Error(ErrorKind::kDevice,
+                strf("only %zu of %lld loader threads could be started: %s", started,
+                     static_cast<long long>(wanted), error.what()),
+                "fewer workers (loader.workers), or a higher limit on processes and memory");
+  }
+}
+
+void Loader::stop_workers() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  task_ready_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+// Whether the next chunk belongs to a batch that exists and whose slot is free.
+bool Loader::has_task() const {
+  const int64_t oldest = next_ - (holding_ ? 1 : 0);
+  const bool exists = source_.batches() < 0 || task_batch_ < source_.batches();
+  return !paused_ && exists && task_batch_ < oldest + std::ssize(slots_);
+}
+
+void Loader::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    task_ready_.wait(lock, [this] { return stopping_ || has_task(); });
+    if (stopping_) return;
+    const int64_t batch = task_batch_, chunk = task_chunk_;
+    if (++task_chunk_ == source_.chunks()) {
+      task_chunk_ = 0;
+      ++task_batch_;
+    }
+    run_task(batch, chunk, lock);
+  }
+}
+
+void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>& lock) {
+  Slot& slot = slot_of(batch);
+  ++running_;
+  lock.unlock();
+  std::vector<BadSample> bad;
+  std::exception_ptr error;
+  try {
+    source_.fill_chunk(batch, chunk, slot.parts, bad);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  --running_;
+  std::ranges::move(bad, std::back_inserter(slot.bad));
+  if (error && (!slot.error || chunk < slot.error_chunk)) {
+    slot.error = error;
+    slot.error_chunk = chunk;
+  }
+  if (--slot.chunks_left == 0 || (paused_ && running_ == 0)) batch_ready_.notify_all();
+}
+
+// Gives the slot of the batch shown last back to the workers.
+void Loader::release_held() {
+  if (!holding_) return;
+  Slot& slot = slot_of(next_ - 1);
+  slot.chunks_left = source_.chunks();
+  slot.bad.clear();
+  slot.error = nullptr;
+  holding_ = false;
+}
+
+const Batch& Loader::next() {
+  if (failed_) std::rethrow_exception(failed_);
+  VT_CHECK(source_.batches() < 0 || next_ < source_.batches(), "the evaluation has %lld batches",
+           static_cast<long long>(source_.batches()));
+  const auto start = std::chrono::steady_clock::now();
+  {
+    std::unique_lock lock(mutex_);
+    release_held();
+    task_ready_.notify_all();
+    batch_ready_.wait(lock, [this] { return slot_of(next_).chunks_left == 0; });
+    holding_ = true;
+    ++next_;
+  }
+  wait_seconds_ += seconds_since(start);
+  Slot& slot = slot_of(next_ - 1);
+  try {
+    if (slot.error) std::rethrow_exception(slot.error);
+    take_bad(slot);
+  } catch (...) {
+    failed_ = std::current_exception();
+    throw;
+  }
+  show(next_ - 1);
+  return shown_;
+}
+
+void Loader::take_bad(Slot& slot) {
+  // Chunks end in any order; the report does not.
+  std::ranges::sort(slot.bad, {}, &BadSample::sample);
+  for (BadSample& bad : slot.bad) {
+    if (!bad_indices_.insert(bad.sample).second) continue;
+    if (settings_.on_bad) settings_.on_bad(bad);
+    bad_.push_back(std::move(bad));
+    if (std::ssize(bad_) <= source_.bad_allowed()) continue;
+    throw Error(
+        ErrorKind::kData,
+        strf("%zu samples could not be read, the last of them %s: %s", bad_.size(), bad_.back().name.c_str(),
+             bad_.back().reason.c_str()),
+        strf("vitrail data check lists them all; loader.max_bad_fraction, now %g, says how many may be "
+             "skipped",
+             settings_.loader.max_bad_fraction));
+  }
+}
+
+void Loader::show(int64_t batch) {
+  const BatchParts& parts = slot_of(batch).parts;
+  const int64_t accumulation = source_.batches() < 0 ? settings_.accumulation : 1;
+  const int64_t step = batch / accumulation;
+  shown_ = {batch,          step,          batch % accumulation, step / source_.steps_per_epoch(),
+            parts.pictures, parts.targets, parts.weights,        parts.labels,
+            parts.samples};
+}
+
+void Loader::seek(int64_t step) {
+  VT_CHECK(step >= 0, "step %lld", static_cast<long long>(step));
+  std::unique_lock lock(mutex_);
+  paused_ = true;
+  batch_ready_.wait(lock, [this] { return running_ == 0; });
+  for (Slot& slot : slots_) {
+    slot.chunks_left = source_.chunks();
+    slot.bad.clear();
+    slot.error = nullptr;
+  }
+  next_ = task_batch_ = step * (source_.batches() < 0 ? settings_.accumulation : 1);
+  task_chunk_ = 0;
+  holding_ = paused_ = false;
+  failed_ = nullptr;
+  task_ready_.notify_all();
+}
+
+double Loader::wait_seconds() {
+  return std::exchange(wait_seconds_, 0.0);
+}
+
+std::unique_ptr<Loader> make_train_loader(const Dataset& dataset, const LoaderSettings& settings) {
+  return std::make_unique<Loader>(dataset, settings, Purpose::kTrain);
+}
+
+std::unique_ptr<Loader> make_eval_loader(const Dataset& dataset, const LoaderSettings& settings) {
+  return std::make_unique<Loader>(dataset, settings, Purpose::kEval);
+}
+
+}  // namespace vitrail

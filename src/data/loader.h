@@ -1,0 +1,108 @@
+// Batches for training and evaluation, made ahead of their use by worker threads into a ring of staging
+// buffers. What a batch holds depends on the settings and its number alone: not on the workers, and not on
+// whether the batches before it were asked for. Used by train and eval; knows no model and no device.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/preprocess_config.h"
+#include "data/augment/augment_config.h"
+#include "data/loader_config.h"
+#include "data/sample_source.h"
+#include "tensor/buffer.h"
+
+namespace vitrail {
+
+// One micro-batch; the spans stay valid until the next call of next(), seek() or the destructor.
+struct Batch {
+  int64_t index = 0;  // micro-batches before it since step 0
+  int64_t step = 0, micro = 0, epoch = 0;
+  std::span<const float> pictures;  // [B C Y X], normalised
+  std::span<const float> targets;   // [B K], dense: one-hot or multi-label, smoothed, mixed
+  std::span<const float> weights;   // [B]: 0 for padding and skipped samples, otherwise 1 or the class weight
+  std::span<const int32_t> labels;  // [B], the first label; -1 where there is none
+  std::span<const int64_t> samples;  // [B], index in the dataset; -1 for padding
+};
+
+class Loader {
+ public:
+  Loader(const Dataset& dataset, LoaderSettings settings, Purpose purpose);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // Bytes that a loader with these settings will hold in Category::kStaging.
+  static size_t staging_bytes(const LoaderSettings& settings);
+
+  // Waits for the next micro-batch. What a worker threw comes out here, at the batch it belongs to and at
+  // every call after. Past the end of an evaluation it is an internal error.
+  const Batch& next();
+
+  // The next micro-batch will be the first of this step.
+  void seek(int64_t step);
+
+  int64_t steps_per_epoch() const { return source_.steps_per_epoch(); }
+  // Evaluation: micro-batches in one pass. Training has no end: -1.
+  int64_t batches() const { return source_.batches(); }
+
+  // Seconds that next() waited for workers since the last time this was asked.
+  double wait_seconds();
+
+  // Distinct samples skipped so far, in the order they came up.
+  const std::vector<BadSample>& bad_samples() const { return bad_; }
+
+ private:
+  struct Slot {
+    Buffer memory;
+    BatchParts parts;
+    int64_t chunks_left = 0;
+    std::vector<BadSample> bad;  // by place in the batch, once complete
+    std::exception_ptr error;    // the one of the earliest chunk
+    int64_t error_chunk = 0;
+  };
+
+  void start_workers();
+  void stop_workers();
+  void work();
+  bool has_task() const;
+  void run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>& lock);
+  Slot& slot_of(int64_t batch) { return slots_[static_cast<size_t>(batch % std::ssize(slots_))]; }
+  void release_held();
+  void take_bad(Slot& slot);
+  void show(int64_t batch);
+
+  const LoaderSettings settings_;
+  SampleSource source_;
+  std::vector<Slot> slots_;
+  Batch shown_;
+  std::vector<BadSample> bad_;
+  std::set<int64_t> bad_indices_;
+  double wait_seconds_ = 0;
+  std::exception_ptr failed_;
+
+  std::mutex mutex_;
+  std::condition_variable task_ready_, batch_ready_;
+  bool stopping_ = false, paused_ = false;
+  int64_t running_ = 0;                      // chunks being made
+  int64_t task_batch_ = 0, task_chunk_ = 0;  // the next chunk to make
+  int64_t next_ = 0;                         // the batch that next() will give
+  bool holding_ = false;                     // whether the consumer still reads batch next_ - 1
+  std::vector<std::thread> workers_;
+};
+
+std::unique_ptr<Loader> make_train_loader(const Dataset& dataset, const LoaderSettings& settings);
+
+// The same settings; augmentation, mixing, smoothing, class weights and balancing are left out.
+std::unique_ptr<Loader> make_eval_loader(const Dataset& dataset, const LoaderSettings& settings);
+
+}  // namespace vitrail

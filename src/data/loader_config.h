@@ -1,0 +1,41 @@
+// How batches are loaded, as data: worker threads, reading ahead, broken samples, uneven classes. Filled
+// from the config, carried out by Loader. Knows no pictures.
+#pragma once
+
+#include <cstdint>
+
+#include "base/enum_names.h"
+
+namespace vitrail {
+
+enum class OnError { kFail, kSkip };
+
+template <>
+struct EnumNames<OnError> {
+  static constexpr const char* names[] = {"fail", "skip"};
+};
+
+struct LoaderConfig {
+  int64_t workers = 0;
+  int64_t prefetch = 3;
+  OnError on_error = OnError::kFail;
+  double max_bad_fraction = 0.001;
+  bool balanced = false;
+  bool class_weights = false;
+
+  template <typename Self, typename V>
+  static void fields(Self& c, V&& v) {
+    v("workers", c.workers, "threads that decode and augment; 0: half of the machine's, at most 16");
+    v("prefetch", c.prefetch, "micro-batches made ahead");
+    v("on_error", c.on_error, "a sample that cannot be read: fail (naming it) or skip (named, weight 0)");
+    v("max_bad_fraction", c.max_bad_fraction,
+      "share of the set that may be skipped before it fails after all");
+    v("balanced", c.balanced, "show every class equally often");
+    v("class_weights", c.class_weights, "weigh samples by the inverse frequency of their class");
+  }
+};
+
+// Throws Error(kConfig) naming key, value and rule.
+void validate(const LoaderConfig& config);
+
+}  // namespace vitrail

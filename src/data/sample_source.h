@@ -1,0 +1,86 @@
+// What a batch is made of: which samples, varied how, with which targets and weights. Fills a part of a
+// batch at a time and holds nothing that changes, so workers share one. Used by Loader, which owns threads
+// and memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/preprocess_config.h"
+#include "data/augment/augmenter.h"
+#include "data/loader_config.h"
+#include "data/sampler.h"
+
+namespace vitrail {
+
+struct BadSample {
+  int64_t sample = 0;
+  std::string name, reason;
+};
+
+struct LoaderSettings {
+  LoaderConfig loader;
+  AugmentConfig augment;
+  PreprocessConfig preprocess;
+  uint64_t seed = 0;
+  int64_t micro_batch = 1;
+  int64_t accumulation = 1;  // micro-batches a step, on every rank
+  int64_t channels = 3;
+  int64_t classes = 1;
+  double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
+  int64_t rank = 0, world = 1;
+  std::function<void(const BadSample&)> on_bad;  // told once for each sample, by the thread that calls next()
+};
+
+enum class Purpose { kTrain, kEval };
+
+// Throws Error(kConfig) where settings do not fit together or the dataset.
+void validate(const LoaderSettings& settings, const Dataset& dataset, Purpose purpose);
+
+// The memory of one micro-batch.
+struct BatchParts {
+  std::span<float> pictures, targets, weights;
+  std::span<int32_t> labels;
+  std::span<int64_t> samples;
+
+  // Lays the parts over `memory`, or only counts the bytes they take.
+  static size_t bytes(const LoaderSettings& settings);
+  static BatchParts over(std::byte* memory, const LoaderSettings& settings);
+};
+
+class SampleSource {
+ public:
+  SampleSource(const Dataset& dataset, const LoaderSettings& settings, Purpose purpose);
+
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t batches() const { return purpose_ == Purpose::kEval ? steps_per_epoch_ : -1; }
+  int64_t bad_allowed() const;
+
+  // A batch is made in chunks that do not depend on each other.
+  int64_t chunks() const;
+  void fill_chunk(int64_t batch, int64_t chunk, const BatchParts& parts, std::vector<BadSample>& bad) const;
+
+ private:
+  struct Place {
+    int64_t epoch, position;
+  };
+  Place place_of(int64_t batch, int64_t row) const;
+  void fill_row(Place place, int64_t row, const BatchParts& parts, std::vector<BadSample>& bad) const;
+  void load_row(int64_t sample, Place place, int64_t row, const BatchParts& parts) const;
+  void fill_target(std::span<const int32_t> labels, std::span<float> target) const;
+  void mix_chunk(Place first, int64_t begin, int64_t end, const BatchParts& parts) const;
+
+  const Dataset& dataset_;
+  LoaderSettings settings_;
+  Purpose purpose_;
+  int64_t steps_per_epoch_;
+  Sampler sampler_;
+  std::optional<Augmenter> augmenter_;
+  std::vector<double> class_weights_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,46 @@
+// Which sample stands where: a pure function of (seed, epoch, position), computed for any position without
+// the ones before it, so ranks, workers and resuming change nothing. Used by the loader; reads labels, never
+// pictures.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace vitrail {
+
+enum class Order {
+  kSequential,  // every sample once, for evaluation
+  kShuffled,    // every sample once an epoch, in an order of its own
+  kBalanced     // every class equally often; the samples of a class by turns
+};
+
+// Where `index` goes in the permutation of 0..size-1 that `key` names: a Feistel network over the next power
+// of four, walked until it falls below `size`.
+int64_t permuted(uint64_t key, int64_t size, int64_t index);
+
+class Sampler {
+ public:
+  // `repeats`: times a sample follows itself (repeated augmentation; an epoch of n positions then shows n /
+  // repeats samples). Sequential order knows neither seed nor repeats.
+  Sampler(const Dataset& dataset, Order order, uint64_t seed, int64_t repeats = 1);
+
+  // Positions past the end start over in another order; sequentially they hold no sample, -1.
+  int64_t sample_at(int64_t epoch, int64_t position) const;
+
+ private:
+  int64_t balanced(int64_t epoch, int64_t turn) const;
+
+  Order order_;
+  uint64_t seed_;
+  int64_t size_, repeats_;
+  std::vector<int64_t> by_class_;      // samples of the first class, of the second...
+  std::vector<int64_t> class_starts_;  // and where each starts; one more at the end
+};
+
+// Steps of `global_batch` samples in one epoch of a set of `size`: what is left over waits for another epoch;
+// a set smaller than one batch fills it by starting over.
+int64_t steps_per_epoch(int64_t size, int64_t global_batch);
+
+}  // namespace vitrail

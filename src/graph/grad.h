@@ -1,0 +1,29 @@
+// What an op's gradient holds while it is recorded: the node's values, the gradient of its output, and where
+// the gradients of its inputs go. Implemented by the differentiate pass; every op in ops/ speaks to it.
+#pragma once
+
+#include "graph/op.h"
+#include "graph/program.h"
+
+namespace vitrail {
+
+class GradRecorder {
+ public:
+  virtual ~GradRecorder() = default;
+
+  virtual ValueId in(size_t i) const = 0;
+  virtual ValueId out() const = 0;
+  virtual ValueId dout() const = 0;        // the gradient of the output
+  virtual bool wants(size_t i) const = 0;  // nothing may be computed for an input that does not
+  virtual const TensorDesc& desc(ValueId id) const = 0;
+
+  // Records a node; its name is the forward node's with `.suffix`.
+  virtual std::vector<ValueId> add_all(OpPtr op, std::vector<ValueId> ins, const char* suffix) = 0;
+  ValueId add(OpPtr op, std::vector<ValueId> ins, const char* suffix) {
+    return add_all(std::move(op), std::move(ins), suffix).front();
+  }
+  // The gradient of input i, or one more part of it.
+  virtual void give(size_t i, ValueId gradient) = 0;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,61 @@
+#include "io/cards/timm_files.h"
+
+namespace vitrail {
+
+namespace {
+
+const char* pool_name(Pool pool) {
+  constexpr const char* kNames[] = {"token", "avg", "map"};
+  return kNames[static_cast<size_t>(pool)];
+}
+
+Json model_args(const VitConfig& c) {
+  Json args = {{"img_size", {c.image_height, c.image_width}},
+               {"patch_size", c.patch},
+               {"in_chans", c.channels},
+               {"embed_dim", c.width},
+               {"depth", c.depth},
+               {"num_heads", c.heads},
+               {"mlp_ratio", static_cast<double>(c.mlp) / static_cast<double>(c.width)},
+               {"qkv_bias", c.qkv_bias},
+               {"qk_norm", c.qk_norm},
+               {"num_classes", c.classes}};
+  if (c.layer_scale) args["init_values"] = 1e-5;
+  if (c.distilled) return args;
+  args["class_token"] = c.class_token;
+  args["global_pool"] = pool_name(c.pool);
+  args["fc_norm"] = c.norm_place == NormPlace::kAfterPool;
+  args["reg_tokens"] = c.registers;
+  args["no_embed_class"] = !c.pos_for_prefix;
+  return args;
+}
+
+Json pretrained_cfg(const ModelCard& card) {
+  const PreprocessConfig& p = card.preprocess;
+  const ResizeSides sides = resize_sides(p);
+  Json cfg = {{"input_size", {card.config.channels, p.height, p.width}},
+              {"interpolation", enum_name(p.interpolation)},
+              {"crop_pct", p.mode == ResizeMode::kStretch
+                               ? 1.0
+                               : static_cast<double>(p.height) / static_cast<double>(sides.height)},
+              {"crop_mode", p.mode == ResizeMode::kShorterSide ? "center" : "squash"},
+              {"mean", p.mean},
+              {"std", p.std},
+              {"num_classes", card.config.classes}};
+  if (!card.labels.empty()) cfg["label_names"] = card.labels;
+  return cfg;
+}
+
+}  // namespace
+
+Json timm_config_json(const ModelCard& card) {
+  const VitConfig& c = card.config;
+  const char* family = c.distilled ? "deit_base_distilled_patch16_224" : "vit_base_patch16_224";
+  return {{"architecture", c.arch.empty() ? family : c.arch},
+          {"num_classes", c.classes},
+          {"num_features", c.width},
+          {"model_args", model_args(c)},
+          {"pretrained_cfg", pretrained_cfg(card)}};
+}
+
+}  // namespace vitrail

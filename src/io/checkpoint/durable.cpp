@@ -1,0 +1,133 @@
+#include "io/checkpoint/durable.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const char* action, const std::string& path, int code) {
+  throw Error(ErrorKind::kWrite,
+              strf("cannot %s %s: %s", action, path.c_str(), std::generic_category().message(code).c_str()),
+              code == ENOSPC || code == EDQUOT ? "free some space or choose another place" : "");
+}
+
+void sync_path(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) fail("open", path, errno);
+  const int result = ::fsync(fd);
+  const int code = errno;
+  ::close(fd);
+  // Some file systems cannot flush a folder; what it names is durable with the files.
+  const bool unsupported = (flags & O_DIRECTORY) != 0 && (code == EINVAL || code == ENOTSUP);
+  if (result != 0 && !unsupported) fail("flush", path, code);
+}
+
+std::string parent_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+void rename_checked(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail("put in place", to, errno);
+}
+
+void delete_folder(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail("delete", path, error.value());
+}
+
+}  // namespace
+
+void sync_file(const std::string& path) {
+  sync_path(path, O_NOFOLLOW | O_NONBLOCK);
+}
+void sync_folder(const std::string& path) {
+  sync_path(path, O_DIRECTORY);
+}
+
+void make_folders(const std::string& path) {
+  std::vector<std::string> missing;
+  std::error_code error;
+  for (std::string at = path; !fs::exists(at, error); at = parent_of(at)) missing.push_back(at);
+  for (; !missing.empty(); missing.pop_back()) {
+    const std::string& folder = missing.back();
+    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail("create the folder", folder, errno);
+    sync_folder(parent_of(folder));
+  }
+  VT_REQUIRE(fs::is_directory(path, error), ErrorKind::kWrite, "%s is not a folder", path.c_str());
+}
+
+void make_new_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) fail("create the folder", path, errno);
+}
+
+void replace_folder(const std::string& from, const std::string& to, const std::string& aside) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_folder(parent_of(to));
+  if (errno != EEXIST && errno != ENOTEMPTY) fail("put in place", to, errno);
+  std::string old = from;
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) fail("put in place", to, errno);
+    old = aside;
+    rename_checked(to, old);
+    rename_checked(from, to);
+  }
+  sync_folder(parent_of(to));
+  delete_folder(old);
+}
+
+void replace_link(const std::string& path, const std::string& target, const std::string& temporary) {
+  ::unlink(temporary.c_str());
+  if (::symlink(target.c_str(), temporary.c_str()) != 0) {
+    if (errno == EPERM || errno == ENOTSUP) return;
+    fail("create the link", temporary, errno);
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int code = errno;
+    ::unlink(temporary.c_str());
+    fail("put in place", path, code);
+  }
+  sync_folder(parent_of(path));
+}
+
+void remove_folder(const std::string& path, const std::string& temporary) {
+  rename_checked(path, temporary);
+  try {
+    sync_folder(parent_of(path));  // or the folder might come back without its files
+  } catch (const Error&) {
+    ::rename(temporary.c_str(), path.c_str());
+    throw;
+  }
+  delete_folder(temporary);
+}
+
+void require_space(const std::string& folder, uint64_t bytes) {
+  struct statvfs room {};
+  if (::statvfs(folder.c_str(), &room) != 0) fail("ask for free space in", folder, errno);
+  if (room.f_blocks == 0) return;  // the file system does not say
+  const uint64_t free_bytes = static_cast<uint64_t>(room.f_bavail) * room.f_frsize;
+  if (free_bytes >= bytes) return;
+  throw Error(ErrorKind::kWrite,
+              strf("not enough space in %s: %llu bytes needed, %llu free", folder.c_str(),
+                   static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free_bytes)),
+              "free some space, keep fewer checkpoints, or choose another place with --out");
+}
+
+}  // namespace vitrail

@@ -1,0 +1,36 @@
+// What checkpoints need of the disk beyond single files: flushing, folders that appear whole, links that
+// change at once, room. Failures are Error(kWrite) with path and reason. Used by the checkpoint store and
+// by whoever replaces a whole model folder. Knows no format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace vitrail {
+
+// Flush the content of a file, or the names in a folder, to the disk. Never retried: after a failed flush
+// the content is lost, whatever a second try says.
+void sync_file(const std::string& path);
+void sync_folder(const std::string& path);
+
+// The folder and those above it, made where missing, their names durable.
+void make_folders(const std::string& path);
+// One folder that must not exist yet.
+void make_new_folder(const std::string& path);
+
+// Gives the finished folder `from` the name `to`, at once and durably; a folder that had the name is swapped
+// out and deleted. Where the file system cannot swap, it is first moved to the free name `aside`. All three
+// lie in the same parent.
+void replace_folder(const std::string& from, const std::string& to, const std::string& aside);
+
+// Lets the symbolic link `path` point to `target`, at once and durably; `temporary` is a free name beside it.
+// Does nothing where links are not supported.
+void replace_link(const std::string& path, const std::string& target, const std::string& temporary);
+
+// Deletes a folder that others may look at: under the name `temporary` (in the same parent) while it shrinks.
+void remove_folder(const std::string& path, const std::string& temporary);
+
+// Error(kWrite) with path, needed and free bytes when less than `bytes` are free there.
+void require_space(const std::string& folder, uint64_t bytes);
+
+}  // namespace vitrail

@@ -1,0 +1,50 @@
+// The manifest of a checkpoint: format version, step, facts, and size and checksums of every file. Written
+// last and protected by a checksum of its own. Used by the checkpoint store. Knows nothing of training.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace vitrail {
+
+constexpr int64_t kCheckpointFormat = 1;
+constexpr uint64_t kChecksumBlock = uint64_t{1} << 20;
+constexpr const char* kManifestName = "manifest.json";
+
+struct FileRecord {
+  std::string name;  // a plain file name
+  uint64_t bytes = 0;
+  uint32_t crc = 0;              // CRC-32C of the whole
+  std::vector<uint32_t> blocks;  // and of each kChecksumBlock bytes
+  bool operator==(const FileRecord&) const = default;
+};
+
+struct Manifest {
+  int64_t step = 0;
+  Json facts = Json::object();
+  std::vector<FileRecord> files;
+};
+
+// A checkpoint of a later version: not damaged, so never to be passed over for an older one.
+class NewerFormat : public Error {
+ public:
+  using Error::Error;
+};
+
+std::string manifest_text(const Manifest& manifest);
+
+// Error(kData) for anything but what manifest_text writes, NewerFormat for a later format.
+Manifest parse_manifest(std::string_view text, const std::string& source_name);
+
+// Size and checksums of a file as it is read back.
+FileRecord record_of(const ByteSource& file, const std::string& name);
+
+// Error(kData) naming the file and its first bad block.
+void require_intact(const ByteSource& file, const FileRecord& record);
+
+}  // namespace vitrail

@@ -1,0 +1,40 @@
+// Low-rank adapters: W x + (alpha / rank) B A x on chosen products, A [R in], B [out R]. Recorded by the
+// model as nodes of their own; merged into the weights when a model is saved that way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/vit_params.h"
+
+namespace vitrail {
+
+struct LoraConfig {
+  int64_t rank = 0;  // 0: none
+  double alpha = 16;
+  bool attention = true;
+  bool mlp = false;
+
+  template <typename Self, typename V>
+  static void fields(Self& c, V&& v) {
+    v("rank", c.rank, "rank of the adapters; 0 trains without");
+    v("alpha", c.alpha, "adapters are scaled by alpha / rank");
+    v("attention", c.attention, "on qkv and proj");
+    v("mlp", c.mlp, "on fc1 and fc2");
+  }
+  bool operator==(const LoraConfig&) const = default;
+};
+
+void validate(const LoraConfig& config);
+
+// Whether the product "blocks.3.attn.qkv" has an adapter.
+bool lora_applies(const LoraConfig& config, const std::string& product);
+
+// "<product>.lora_a.weight" [R ...inputs] and "<product>.lora_b.weight" [...outputs R] of every adapter.
+std::vector<ParamSpec> lora_params(const VitConfig& config, const LoraConfig& lora);
+
+// weight += alpha / rank * B A, all row-major as the parameter table has them.
+void lora_merge(const LoraConfig& config, const float* a, const float* b, int64_t outputs, int64_t inputs,
+                float* weight);
+
+}  // namespace vitrail

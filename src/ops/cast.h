@@ -1,0 +1,22 @@
+// The same values in another float type.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class CastOp : public Op {
+ public:
+  explicit CastOp(DType to) : to_(to) {}
+
+  std::string_view kind() const override { return "cast"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
+  DimsRule dims() const override { return {"", true}; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+
+ private:
+  DType to_;
+};
+
+}  // namespace vitrail

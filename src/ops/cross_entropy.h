@@ -1,0 +1,51 @@
+// The losses: logits [B K] and dense targets [B K] (one-hot, smoothed, mixed or a teacher's) give one loss a
+// picture, [B]. Softmax: -sum t log softmax(x). Divergence: the same less the targets' entropy. Sigmoid:
+// binary cross-entropy of every class, summed or averaged over the classes. The gradient op takes logits,
+// targets and the gradient of each picture's loss.
+#pragma once
+
+#include "base/enum_names.h"
+#include "graph/op.h"
+
+namespace vitrail {
+
+enum class LossKind { kSoftmax, kDivergence, kSigmoidSum, kSigmoidMean };
+template <>
+struct EnumNames<LossKind> {
+  static constexpr const char* names[] = {"softmax", "divergence", "bce_sum", "bce_mean"};
+};
+
+class CrossEntropyOp : public Op {
+ public:
+  explicit CrossEntropyOp(LossKind loss) : loss_(loss) {}
+
+  std::string_view kind() const override { return "cross_entropy"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
+  DimsRule dims() const override { return {"K"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return enum_name(loss_); }
+
+  LossKind loss() const { return loss_; }
+
+ private:
+  LossKind loss_;
+};
+
+class CrossEntropyGradOp : public Op {
+ public:
+  explicit CrossEntropyGradOp(LossKind loss) : loss_(loss) {}
+
+  std::string_view kind() const override { return "cross_entropy_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"K"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return enum_name(loss_); }
+
+  LossKind loss() const { return loss_; }
+
+ private:
+  LossKind loss_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,33 @@
+// x times a number fixed when the program is recorded.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class MultiplyOp : public Op {
+ public:
+  explicit MultiplyOp(double factor) : factor_(factor) {}
+
+  std::string_view kind() const override { return "multiply"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
+  DimsRule dims() const override { return {"", true}; }
+  std::string attributes() const override { return strf("%g", factor_); }
+  int in_place_input() const override { return 0; }
+
+  double factor() const { return factor_; }
+
+ private:
+  double factor_;
+};
+
+// x times the first element of a second input, which a run may change: the loss scale.
+class ScaleByOp : public Op {
+ public:
+  std::string_view kind() const override { return "scale_by"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"Z"}; }
+};
+
+}  // namespace vitrail

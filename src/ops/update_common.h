@@ -1,0 +1,61 @@
+// What every update op shares: the per-step numbers written by step_control, and how weight decay enters an
+// update. Used by the update ops and their kernels, so that a rule is stated once. Knows no optimizer.
+#pragma once
+
+#include "base/enum_names.h"
+#include "graph/op.h"
+
+namespace vitrail {
+
+// Dims rule of an op that needs every dim whole.
+inline constexpr std::string_view kEveryDim = "BCDEFHKMNOPQSTXYZ";
+
+// The "hyper" input, f64 [Z4], filled before each update.
+enum HyperSlot { kHyperLr, kHyperDecay, kHyperEma, kHyperSpare, kHyperCount };
+
+// What step_control gives to every update, f64 [Z6].
+struct StepValues {
+  double skip = 0;         // 1: nothing may change but the gradient sums, which become zero
+  double grad_factor = 1;  // gradient = sum times this: clipping and the loss scale
+  double lr = 0;           // before a parameter's own lr_scale
+  double decay = 1;        // multiplies every weight decay
+  double step = 0;         // which applied update this is, from 1
+  double grad_norm = 0;    // of all gradients, loss scale taken out, before clipping
+
+  static StepValues read(const double* control);
+  void write(double* control) const;
+};
+inline constexpr int64_t kControlCount = 6;
+
+enum class DecayStyle {
+  kUsual,      // the optimizer's own; resolved before an op is made
+  kCoupled,    // gradient += wd w
+  kDecoupled,  // w -= lr wd w
+  kSchedule    // w -= (lr / base lr) wd w: follows the schedule, not the learning rate's size
+};
+template <>
+struct EnumNames<DecayStyle> {
+  static constexpr const char* names[] = {"usual", "coupled", "decoupled", "schedule"};
+};
+
+// One parameter's share of the settings.
+struct UpdateScale {
+  double lr_scale = 1;
+  double weight_decay = 0;
+  DecayStyle decay = DecayStyle::kDecoupled;
+  double base_lr = 1;  // what kSchedule divides by
+
+  double lr(const StepValues& step) const { return step.lr * lr_scale; }
+  double coupled(const StepValues& step) const;  // gradient += this times w
+  double shrink(const StepValues& step) const;   // w *= 1 - this
+  std::string text() const;                      // for attributes()
+};
+
+// Inputs param, gradient sum, `states` tensors of the parameter's shape, control: checks them.
+void expect_update(const Op& op, DescSpan ins, size_t states);
+// 0..count-1: an update writes its first inputs.
+std::vector<int> first_inputs(int count);
+TensorDesc hyper_desc();
+TensorDesc control_desc();
+
+}  // namespace vitrail

@@ -1,0 +1,53 @@
+// What stands between the gradient sums and the updates. SquareSum: the sum of squares of all of them, f64
+// [Z1]. StepControl: from that, hyper, the loss scale and the counters (the last two updated) it decides
+// whether this step is applied, how gradients are scaled, and what the next loss scale is.
+#pragma once
+
+#include "ops/update_common.h"
+
+namespace vitrail {
+
+// Elements per partial sum: every kernel adds up each input in such chunks, then chunks and inputs in order.
+inline constexpr int64_t kSquareSumChunk = 4096;
+
+class SquareSumOp : public Op {
+ public:
+  std::string_view kind() const override { return "square_sum"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {kEveryDim}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+};
+
+// fp16 gradients are multiplied by a scale that halves when they overflow and doubles after `window` steps
+// without. A fixed scale never changes.
+struct LossScaleRule {
+  bool dynamic = false;
+  double initial = 1;
+  double min = 1, max = 16777216;
+  int64_t window = 2000;
+};
+
+// The counters, f64 [Z4], zero at the start of a run.
+enum UpdateCounter { kGoodUpdates, kAppliedUpdates, kSkippedUpdates, kSkippedInARow, kUpdateCounters };
+
+class StepControlOp : public Op {
+ public:
+  // max_norm 0: no clipping.
+  StepControlOp(double max_norm, const LossScaleRule& scale) : max_norm_(max_norm), scale_(scale) {}
+
+  std::string_view kind() const override { return "step_control"; }
+  // Inputs: square sum [Z1], hyper [Z4], loss scale [Z1], counters [Z4]. Output: control [Z6].
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"Z"}; }
+  std::string attributes() const override;
+  std::vector<int> updates() const override { return {2, 3}; }
+
+  // The whole decision: returns what the updates read, advances the loss scale and the counters.
+  StepValues decide(double square_sum, const double* hyper, double* loss_scale, double* counters) const;
+
+ private:
+  double max_norm_;
+  LossScaleRule scale_;
+};
+
+}  // namespace vitrail

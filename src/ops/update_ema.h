@@ -1,0 +1,26 @@
+// The exponential moving average of a parameter: ema = d ema + (1-d) w, d from hyper; with warm-up
+// min(d, (1+t)/(10+t)), t counting applied updates. Inputs: ema, param, hyper, control.
+#pragma once
+
+#include "ops/update_common.h"
+
+namespace vitrail {
+
+class EmaUpdateOp : public Op {
+ public:
+  explicit EmaUpdateOp(bool warmup) : warmup_(warmup) {}
+
+  std::string_view kind() const override { return "ema_update"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"Z"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return warmup_ ? "warm-up" : ""; }
+  std::vector<int> updates() const override { return {0}; }
+
+  double decay(const double* hyper, const StepValues& step) const;  // d
+
+ private:
+  bool warmup_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,34 @@
+// LAMB (You et al. 2020, algorithm 2, with bias correction): Adam's direction plus the decay, rescaled so
+// that a step is a fixed share of the parameter's norm.
+//   m, v as Adam; u = m/(1-b1^t) / (sqrt(v)/sqrt(1-b2^t) + eps) + wd w
+//   r = |w| / |u|, and 1 when either norm is 0 or the parameter is not adapted; w -= lr r u
+// Norms are over the whole parameter. Inputs: param, gradient sum, m, v, control.
+#pragma once
+
+#include "ops/update_adam.h"
+
+namespace vitrail {
+
+class LambUpdateOp : public Op {
+ public:
+  LambUpdateOp(const UpdateScale& scale, const Moments& moments, bool adapts)
+      : scale_(scale), moments_(moments), adapts_(adapts) {}
+
+  std::string_view kind() const override { return "lamb_update"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {kEveryDim}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  std::vector<int> updates() const override { return first_inputs(4); }
+
+  const UpdateScale& scale() const { return scale_; }
+  const Moments& moments() const { return moments_; }
+  double ratio(double param_norm, double update_norm) const;  // r
+
+ private:
+  UpdateScale scale_;
+  Moments moments_;
+  bool adapts_;
+};
+
+}  // namespace vitrail

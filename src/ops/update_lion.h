@@ -1,0 +1,30 @@
+// Lion (Chen et al. 2023): w = (1 - shrink) w - lr sign(b1 m + (1-b1) g); m = b2 m + (1-b2) g, where
+// g += coupled w. Inputs: param, gradient sum, m, control.
+#pragma once
+
+#include "ops/update_common.h"
+
+namespace vitrail {
+
+class LionUpdateOp : public Op {
+ public:
+  LionUpdateOp(const UpdateScale& scale, double beta1, double beta2)
+      : scale_(scale), beta1_(beta1), beta2_(beta2) {}
+
+  std::string_view kind() const override { return "lion_update"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"Z"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  std::vector<int> updates() const override { return first_inputs(3); }
+
+  const UpdateScale& scale() const { return scale_; }
+  double beta1() const { return beta1_; }
+  double beta2() const { return beta2_; }
+
+ private:
+  UpdateScale scale_;
+  double beta1_, beta2_;
+};
+
+}  // namespace vitrail

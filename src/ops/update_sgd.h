@@ -1,0 +1,32 @@
+// SGD: g += coupled w; m = momentum m + g; w -= lr (nesterov ? g + momentum m : m); without momentum w -= lr
+// g. The new m is used before it is rounded to its stored type. Inputs: param, gradient sum, m (when there is
+// momentum), control.
+#pragma once
+
+#include "ops/update_common.h"
+
+namespace vitrail {
+
+class SgdUpdateOp : public Op {
+ public:
+  SgdUpdateOp(const UpdateScale& scale, double momentum, bool nesterov)
+      : scale_(scale), momentum_(momentum), nesterov_(nesterov) {}
+
+  std::string_view kind() const override { return "sgd_update"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"Z"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  std::vector<int> updates() const override { return first_inputs(momentum_ > 0 ? 3 : 2); }
+
+  const UpdateScale& scale() const { return scale_; }
+  double momentum() const { return momentum_; }
+  bool nesterov() const { return nesterov_; }
+
+ private:
+  UpdateScale scale_;
+  double momentum_;
+  bool nesterov_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,81 @@
+// What a run says about its optimizer, as data. Read from the training config; a negative beta or epsilon
+// means the optimizer's usual one, which resolved() fills in. Knows nothing of parameters or of the model.
+#pragma once
+
+#include "ops/update_control.h"
+
+namespace vitrail {
+
+// How the first moment is stored: in the parameter's own type or in half the bytes.
+enum class MomentDType { kMaster, kBF16 };
+template <>
+struct EnumNames<MomentDType> {
+  static constexpr const char* names[] = {"master", "bf16"};
+};
+
+struct OptimConfig {
+  std::string name = "adamw";
+  double lr = 1e-3;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double beta1 = -1, beta2 = -1, eps = -1;
+  double weight_decay = 0;
+  DecayStyle decay = DecayStyle::kUsual;
+  double clip_norm = 0;
+  MomentDType moment_dtype = MomentDType::kMaster;
+  bool adapt_all = true;
+  double ema_decay = 0;
+  bool ema_warmup = false;
+
+  template <typename Self, typename V>
+  static void fields(Self& c, V&& v) {
+    v("name", c.name, "sgd, adam, adamw, lamb or lion");
+    v("lr", c.lr, "base learning rate, before the schedule");
+    v("momentum", c.momentum, "sgd: share of the last direction that is kept; 0: none");
+    v("nesterov", c.nesterov, "sgd: Nesterov's momentum");
+    v("beta1", c.beta1, "decay of the first moment; negative: the optimizer's usual one");
+    v("beta2", c.beta2, "decay of the second moment (lion: of its momentum); negative: the usual one");
+    v("eps", c.eps, "adam, adamw, lamb: added to the root of the second moment; negative: the usual one");
+    v("weight_decay", c.weight_decay, "weight decay of the parameters that have one");
+    v("decay", c.decay,
+      "usual, coupled (to the gradient), decoupled (times lr), schedule (times lr/base lr)");
+    v("clip_norm", c.clip_norm, "largest norm of all gradients together; 0: no clipping");
+    v("moment_dtype", c.moment_dtype, "master or bf16: how the first moment is stored");
+    v("adapt_all", c.adapt_all, "lamb: adapt the step also of parameters without weight decay");
+    v("ema_decay", c.ema_decay, "share of the moving average that is kept each update; 0: no average");
+    v("ema_warmup", c.ema_warmup, "the average follows faster at first: at most (1+t)/(10+t) is kept");
+  }
+};
+
+// Throws Error(kConfig) naming key, value and rule.
+void validate(const OptimConfig& config);
+
+// The same with every usual value written out; also validates.
+OptimConfig resolved(const OptimConfig& config);
+
+enum class LossScaleMode { kAuto, kOff, kFixed, kDynamic };
+template <>
+struct EnumNames<LossScaleMode> {
+  static constexpr const char* names[] = {"auto", "off", "fixed", "dynamic"};
+};
+
+struct LossScaleConfig {
+  LossScaleMode mode = LossScaleMode::kAuto;
+  double initial = 65536;
+  int64_t window = 2000;
+  double min = 1, max = 16777216;
+
+  template <typename Self, typename V>
+  static void fields(Self& c, V&& v) {
+    v("mode", c.mode, "auto (dynamic in fp16, else off), off, fixed or dynamic");
+    v("initial", c.initial, "the loss scale of the first step");
+    v("window", c.window, "steps without overflow after which it doubles");
+    v("min", c.min, "it never falls below");
+    v("max", c.max, "it never rises above");
+  }
+};
+
+void validate(const LossScaleConfig& config);
+LossScaleRule loss_scale_rule(const LossScaleConfig& config, bool fp16);
+
+}  // namespace vitrail

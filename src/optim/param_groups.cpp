@@ -1,0 +1,111 @@
+#include "optim/param_groups.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace vitrail {
+
+namespace {
+
+using Patterns = std::vector<std::string>;
+
+const Patterns kLinearProbe = {"*", "!head.*", "!head_dist.*"};
+constexpr std::string_view kStem[] = {"cls_token", "dist_token", "reg_token", "pos_embed", "patch_embed."};
+constexpr std::string_view kBlocks = "blocks.", kLastNorm = "norm.";
+
+bool negated(std::string_view pattern) {
+  return pattern.starts_with('!');
+}
+std::string_view bare(std::string_view pattern) {
+  return negated(pattern) ? pattern.substr(1) : pattern;
+}
+
+// Whether the last pattern that fits is a plain one.
+bool selected(const std::string& name, const Patterns& patterns) {
+  for (auto p = patterns.rbegin(); p != patterns.rend(); ++p)
+    if (matches_pattern(name, bare(*p))) return !negated(*p);
+  return false;
+}
+
+// The number of the block a parameter belongs to, or -1.
+int64_t block_of(std::string_view name) {
+  if (!name.starts_with(kBlocks)) return -1;
+  int64_t block = -1;
+  std::from_chars(name.data() + kBlocks.size(), name.data() + name.size(), block);
+  return block;
+}
+
+// A mistyped pattern would silently train what was to stay.
+void require_used(const Patterns& patterns, const std::vector<NamedParam>& params) {
+  for (const std::string& pattern : patterns)
+    VT_REQUIRE(std::any_of(params.begin(), params.end(),
+                           [&](const NamedParam& p) { return matches_pattern(p.name, bare(pattern)); }),
+               ErrorKind::kConfig, "freeze has %s, which fits none of the %zu parameters (such as %s)",
+               quoted(pattern).c_str(), params.size(), params.empty() ? "" : params.front().name.c_str());
+}
+
+bool is_vector(const NamedParam& param) {
+  return param.desc.shape.rank() <= 1 || param.name.ends_with(".bias");
+}
+
+}  // namespace
+
+void validate(const ParamGroupConfig& c) {
+  VT_REQUIRE(c.layer_decay > 0 && c.layer_decay <= 1, ErrorKind::kConfig,
+             "layer_decay is %g; expected a number above 0, at most 1", c.layer_decay);
+  VT_REQUIRE(!c.linear_probe || c.freeze.empty(), ErrorKind::kConfig,
+             "linear_probe is true and freeze has %zu patterns; expected one of the two", c.freeze.size());
+  for (const std::string& pattern : c.freeze)
+    VT_REQUIRE(!bare(pattern).empty(), ErrorKind::kConfig, "freeze has the empty pattern %s; expected a name",
+               quoted(pattern).c_str());
+}
+
+// Greedy with one point of return: the last `*` seen takes one character more whenever the rest fails.
+bool matches_pattern(std::string_view name, std::string_view pattern) {
+  size_t n = 0, p = 0, star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+int64_t layer_of(std::string_view name, int64_t depth) {
+  if (std::any_of(std::begin(kStem), std::end(kStem), [&](auto stem) { return name.starts_with(stem); }))
+    return 0;
+  if (const int64_t block = block_of(name); block >= 0) return block + 1;
+  return name.starts_with(kLastNorm) ? depth : depth + 1;
+}
+
+std::vector<TrainedParam> group_params(const std::vector<NamedParam>& params, const ParamGroupConfig& config,
+                                       double weight_decay) {
+  validate(config);
+  const Patterns& freeze = config.linear_probe ? kLinearProbe : config.freeze;
+  if (!config.linear_probe) require_used(freeze, params);
+  int64_t depth = 0;
+  for (const NamedParam& p : params) depth = std::max(depth, block_of(p.name) + 1);
+  std::vector<TrainedParam> trained;
+  for (const NamedParam& p : params) {
+    if (selected(p.name, freeze)) continue;
+    const bool decays = (config.decay_vectors || !is_vector(p)) && !selected(p.name, config.no_decay);
+    const auto above = static_cast<double>(depth + 1 - layer_of(p.name, depth));
+    trained.push_back({p.name, p.desc, std::pow(config.layer_decay, above), decays ? weight_decay : 0});
+  }
+  VT_REQUIRE(!trained.empty(), ErrorKind::kConfig, "all %zu parameters are frozen; expected some to train",
+             params.size());
+  return trained;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,47 @@
+// The optimizers: their table, and how each records the update of one parameter. Private to optim/; adding
+// one is a file with its recorder, a line here and a row in optimizers.cpp.
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace vitrail {
+
+// One parameter about to be updated.
+class UpdateSite {
+ public:
+  UpdateSite(Builder& builder, const TrainedParam& param, const OptimConfig& config, ValueId control);
+
+  const OptimConfig& config() const { return config_; }
+  UpdateScale scale() const;
+  // optim/P/suffix in the parameter's own type, or as the config stores first moments.
+  ValueId state(const char* suffix) { return state(suffix, param_.desc.dtype); }
+  ValueId first_moment();
+  void add(OpPtr op, const std::vector<ValueId>& states);
+
+ private:
+  ValueId state(const char* suffix, DType dtype);
+
+  Builder& builder_;
+  const TrainedParam& param_;
+  const OptimConfig& config_;
+  ValueId control_;
+};
+
+// An optimizer: how it records an update, and its usual settings.
+struct Optimizer {
+  const char* name;
+  void (*record)(UpdateSite&);
+  DecayStyle decay;
+  double beta1, beta2, eps;
+  bool own_decay = false;  // the decay is part of the update's formula and cannot be chosen
+};
+
+// Error(kConfig) naming the known ones when there is none.
+const Optimizer& find_optimizer(const std::string& name);
+
+void record_sgd(UpdateSite& site);
+void record_adam(UpdateSite& site);
+void record_lamb(UpdateSite& site);
+void record_lion(UpdateSite& site);
+
+}  // namespace vitrail

@@ -1,0 +1,85 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+// A length of the config in updates.
+double updates(double length, double total) {
+  return length < 1 ? std::round(length * total) : length;
+}
+
+double cosine_between(double from, double to, double share) {
+  return to + 0.5 * (from - to) * (1 + std::cos(kPi * share));
+}
+
+double falls(const ScheduleConfig& c, double at, double total) {
+  if (c.milestones.empty()) return std::floor(at / std::max(1.0, updates(c.every, total)));
+  return static_cast<double>(std::count_if(c.milestones.begin(), c.milestones.end(),
+                                           [&](double m) { return updates(m, total) <= at; }));
+}
+
+// Two half cosines: from base/start_divisor up to base, then down to base/start_divisor/end_divisor at the
+// last update.
+double one_cycle(const ScheduleConfig& c, double base, double at, double total) {
+  const double first = base / c.start_divisor, last = total - 1;
+  const double top = std::max(0.0, c.peak_at * total - 1);
+  if (at < top) return cosine_between(first, base, at / top);
+  return cosine_between(base, first / c.end_divisor,
+                        last > top ? std::min(1.0, (at - top) / (last - top)) : 0);
+}
+
+}  // namespace
+
+void validate(const ScheduleConfig& c) {
+  const auto require = [](bool holds, const char* key, double value, const char* rule) {
+    VT_REQUIRE(holds && std::isfinite(value), ErrorKind::kConfig, "%s is %g; expected %s", key, value, rule);
+  };
+  require(c.warmup >= 0, "warmup", c.warmup, "a number of updates, or a share of the run below 1");
+  require(c.warmup_lr >= 0, "warmup_lr", c.warmup_lr, "a number from 0");
+  require(c.min_lr >= 0, "min_lr", c.min_lr, "a number from 0");
+  require(c.power > 0, "power", c.power, "a number above 0");
+  require(c.every >= 0, "every", c.every, "a number from 0");
+  require(c.gamma > 0 && c.gamma <= 1, "gamma", c.gamma, "a number above 0, at most 1");
+  require(c.peak_at > 0 && c.peak_at < 1, "peak_at", c.peak_at, "a number between 0 and 1");
+  require(c.start_divisor >= 1, "start_divisor", c.start_divisor, "a number from 1");
+  require(c.end_divisor >= 1, "end_divisor", c.end_divisor, "a number from 1");
+  for (double m : c.milestones) require(m > 0, "milestones", m, "numbers above 0");
+  VT_REQUIRE(c.kind != ScheduleKind::kStep || !c.milestones.empty() || c.every > 0, ErrorKind::kConfig,
+             "kind is step, without milestones and with every 0; expected one of the two");
+  VT_REQUIRE(c.kind != ScheduleKind::kOneCycle || c.warmup == 0, ErrorKind::kConfig,
+             "warmup is %g and kind is one_cycle; expected 0: its own rise is peak_at", c.warmup);
+}
+
+double lr_at(const ScheduleConfig& c, double base_lr, int64_t step, int64_t total_steps) {
+  const auto total = static_cast<double>(total_steps);
+  const double at = static_cast<double>(step) + (c.count_from_one ? 1 : 0);
+  const double warmup = updates(c.warmup, total);
+  if (at < warmup) return c.warmup_lr + at / warmup * (base_lr - c.warmup_lr);
+  const double from = c.warmup_inside ? 0 : warmup;
+  const double share = total > from ? std::clamp((at - from) / (total - from), 0.0, 1.0) : 1.0;
+  switch (c.kind) {
+    case ScheduleKind::kConstant:
+      return base_lr;
+    case ScheduleKind::kCosine:
+      return cosine_between(base_lr, c.min_lr, share);
+    case ScheduleKind::kLinear:
+      return c.min_lr + (base_lr - c.min_lr) * (1 - share);
+    case ScheduleKind::kPolynomial:
+      return c.min_lr + (base_lr - c.min_lr) * std::pow(1 - share, c.power);
+    case ScheduleKind::kStep:
+      return std::max(c.min_lr, base_lr * std::pow(c.gamma, falls(c, at, total)));
+    case ScheduleKind::kOneCycle:
+      return one_cycle(c, base_lr, at, total);
+  }
+  throw Error(ErrorKind::kInternal, "unknown schedule");
+}
+
+}  // namespace vitrail

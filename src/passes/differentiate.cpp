@@ -1,0 +1,108 @@
+#include "passes/differentiate.h"
+
+#include <map>
+
+#include "graph/grad.h"
+#include "ops/accumulate.h"
+#include "ops/add.h"
+
+namespace vitrail {
+
+namespace {
+
+class Differentiator : public GradRecorder {
+ public:
+  Differentiator(Program program, const DifferentiateOptions& options)
+      : program_(std::move(program)), needs_(program_.values.size(), false) {
+    for (size_t id = 0; id < program_.values.size(); ++id) {
+      const Value& value = program_.values[id];
+      needs_[id] = value.kind == ValueKind::kParameter && (!options.trained || options.trained(value.name));
+    }
+    for (const Node& node : program_.nodes)
+      for (ValueId in : node.ins)
+        if (needs_[in])
+          for (ValueId out : node.outs) needs_[out] = true;
+    const ValueId loss = program_.output(options.loss);
+    VT_CHECK(needs_[loss], "the loss depends on no trained parameter");
+    gradient_[loss] = options.seed;
+  }
+
+  Program run() {
+    for (size_t i = program_.nodes.size(); i-- > 0;) {
+      const Node node = program_.nodes[i];  // by value: recording appends to the list
+      if (node.outs.size() != 1 || !needs_[node.outs[0]]) continue;
+      const auto found = gradient_.find(node.outs[0]);
+      if (found == gradient_.end()) continue;
+      node_ = &node;
+      dout_ = found->second;
+      with_context(node.name, [&] { node.op->grad(*this); });
+    }
+    program_.validate();
+    return std::move(program_);
+  }
+
+  ValueId in(size_t i) const override { return node_->ins[i]; }
+  ValueId out() const override { return node_->outs[0]; }
+  ValueId dout() const override { return dout_; }
+  bool wants(size_t i) const override { return i < node_->ins.size() && needs_[node_->ins[i]]; }
+  const TensorDesc& desc(ValueId id) const override { return program_.values[id].desc; }
+
+  std::vector<ValueId> add_all(OpPtr op, std::vector<ValueId> ins, const char* suffix) override {
+    return append(std::move(op), std::move(ins), node_->name + "." + suffix);
+  }
+
+  void give(size_t i, ValueId gradient) override {
+    const ValueId id = node_->ins[i];
+    if (program_.values[id].kind == ValueKind::kParameter) return sum_up(id, gradient);
+    const auto [found, fresh] = gradient_.try_emplace(id, gradient);
+    if (!fresh)
+      found->second =
+          append(std::make_shared<AddOp>(), {found->second, gradient}, node_->name + ".dsum").front();
+  }
+
+ private:
+  std::vector<ValueId> append(OpPtr op, std::vector<ValueId> ins, std::string name) {
+    Node node{.op = std::move(op),
+              .ins = std::move(ins),
+              .outs = {},
+              .name = std::move(name),
+              .phase = Phase::kBackward,
+              .where = node_->where};
+    for (TensorDesc& out : node.op->infer(program_.descs(node.ins))) {
+      node.outs.push_back(static_cast<ValueId>(program_.values.size()));
+      program_.values.push_back({node.name, std::move(out), ValueKind::kComputed});
+    }
+    program_.nodes.push_back(std::move(node));
+    return program_.nodes.back().outs;
+  }
+
+  void sum_up(ValueId parameter, ValueId gradient) {
+    const auto [sum, fresh] = sums_.try_emplace(parameter, static_cast<ValueId>(program_.values.size()));
+    if (fresh) {
+      const Value& value = program_.values[parameter];
+      program_.values.push_back({gradient_name(value.name),
+                                 {accumulator_dtype(value.desc.dtype), value.desc.shape},
+                                 ValueKind::kState,
+                                 Category::kGradients});
+    }
+    append(std::make_shared<AccumulateOp>(), {sum->second, gradient}, program_.values[sum->second].name);
+  }
+
+  Program program_;
+  std::vector<bool> needs_;  // of the forward values
+  std::map<ValueId, ValueId> gradient_, sums_;
+  const Node* node_ = nullptr;
+  ValueId dout_ = -1;
+};
+
+}  // namespace
+
+std::string gradient_name(const std::string& parameter) {
+  return "grad/" + parameter;
+}
+
+Program differentiate(Program program, const DifferentiateOptions& options) {
+  return Differentiator(std::move(program), options).run();
+}
+
+}  // namespace vitrail

@@ -1,0 +1,29 @@
+// Turns a differentiated f32 program into one that computes in bf16 or f16. Roles, in one table:
+//   products and attention, their weights and saved inputs   the compute type
+//   vectors (biases, norms, tokens, positions)                f32 parameters as they are
+//   statistics, losses, gradient sums, master weights         f32
+//   the residual stream                                       f32 or the compute type, by option
+// A weight that products read gets a copy "<name>@bf16", which the update program refreshes from its master.
+// Runs after differentiate.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace vitrail {
+
+struct PrecisionOptions {
+  DType compute = DType::kF32;
+  DType residual = DType::kF32;
+};
+
+struct PreciseProgram {
+  Program program;
+  std::vector<std::pair<std::string, std::string>> copies;  // master, copy
+};
+
+PreciseProgram precision(const Program& program, const PrecisionOptions& options);
+
+}  // namespace vitrail

@@ -1,0 +1,125 @@
+#include "passes/recompute.h"
+
+#include <map>
+#include <set>
+
+namespace vitrail {
+
+namespace {
+
+// The segment a forward node belongs to: of "blocks.7.mlp.fc1" its block, or its block when it is in the MLP.
+// -1: what is computed there is kept.
+int64_t segment_of(const std::string& name, const RecomputeOptions& options) {
+  constexpr std::string_view kBlocks = "blocks.";
+  if (options.level == Recompute::kNone || !name.starts_with(kBlocks)) return -1;
+  const size_t end = name.find('.', kBlocks.size());
+  if (end == std::string::npos) return -1;
+  const int64_t block = std::stoll(name.substr(kBlocks.size(), end - kBlocks.size()));
+  if (options.level == Recompute::kMlp) return name.compare(end + 1, 4, "mlp.") == 0 ? block : -1;
+  return block / options.every;
+}
+
+class Recomputer {
+ public:
+  Recomputer(const Program& program, const RecomputeOptions& options)
+      : source_(program), options_(options), maker_(program.values.size(), -1) {
+    for (size_t i = 0; i < program.nodes.size(); ++i) {
+      const Node& node = program.nodes[i];
+      segment_.push_back(node.phase == Phase::kForward ? segment_of(node.name, options) : -1);
+      for (ValueId out : node.outs) maker_[out] = static_cast<int>(i);
+    }
+    result_.values = program.values;
+    result_.outputs = program.outputs;
+  }
+
+  Program run() {
+    for (const Node& node : source_.nodes) {
+      Node copy = node;
+      if (node.phase == Phase::kBackward)
+        for (ValueId& in : copy.ins) in = again(in);
+      result_.nodes.push_back(std::move(copy));
+    }
+    result_.validate();
+    return std::move(result_);
+  }
+
+ private:
+  bool recomputed(ValueId id) const { return maker_[id] >= 0 && segment_[maker_[id]] >= 0 && !leaves(id); }
+
+  // Whether another segment, or what lies outside all of them, reads the value going forward: it is kept.
+  bool leaves(ValueId id) const {
+    if (source_.is_output(id)) return true;
+    const int64_t own = segment_[maker_[id]];
+    for (size_t i = 0; i < source_.nodes.size(); ++i) {
+      const Node& node = source_.nodes[i];
+      if (node.phase != Phase::kForward || segment_[i] == own) continue;
+      for (ValueId in : node.ins)
+        if (in == id) return true;
+    }
+    return false;
+  }
+
+  // The value as the backward half sees it, cloned with its segment at the first request.
+  ValueId again(ValueId id) {
+    if (!recomputed(id)) return id;
+    const int64_t segment = segment_[maker_[id]];
+    if (done_.insert(segment).second) clone_segment(segment);
+    return clone_.at(id);
+  }
+
+  void clone_segment(int64_t segment) {
+    for (size_t i = 0; i < source_.nodes.size(); ++i) {
+      if (segment_[i] != segment || !is_needed(i)) continue;
+      Node copy = source_.nodes[i];
+      copy.phase = Phase::kBackward;
+      for (ValueId& in : copy.ins)
+        if (const auto found = clone_.find(in); found != clone_.end()) in = found->second;
+      for (ValueId& out : copy.outs) {
+        clone_[out] = static_cast<ValueId>(result_.values.size());
+        result_.values.push_back(source_.values[out]);
+        out = clone_[out];
+      }
+      result_.nodes.push_back(std::move(copy));
+    }
+  }
+
+  // Whether the backward half reads what node i computes, or something of the segment made from it does.
+  bool is_needed(size_t i) {
+    if (needed_.empty()) find_needed();
+    return needed_[i];
+  }
+
+  void find_needed() {
+    std::vector<bool> wanted(source_.values.size(), false);
+    for (const Node& node : source_.nodes)
+      if (node.phase == Phase::kBackward)
+        for (ValueId in : node.ins) wanted[in] = true;
+    needed_.assign(source_.nodes.size(), false);
+    for (size_t i = source_.nodes.size(); i-- > 0;) {
+      if (segment_[i] < 0) continue;
+      for (ValueId out : source_.nodes[i].outs) needed_[i] = needed_[i] || (wanted[out] && !leaves(out));
+      if (!needed_[i]) continue;
+      for (ValueId in : source_.nodes[i].ins)
+        if (maker_[in] >= 0 && segment_[maker_[in]] == segment_[i] && !leaves(in)) wanted[in] = true;
+    }
+  }
+
+  const Program& source_;
+  RecomputeOptions options_;
+  std::vector<int> maker_;
+  std::vector<int64_t> segment_;
+  std::vector<bool> needed_;
+  std::set<int64_t> done_;
+  std::map<ValueId, ValueId> clone_;
+  Program result_;
+};
+
+}  // namespace
+
+Program recompute(const Program& program, const RecomputeOptions& options) {
+  VT_CHECK(options.every >= 1, "a segment has at least one block");
+  if (options.level == Recompute::kNone) return program;
+  return Recomputer(program, options).run();
+}
+
+}  // namespace vitrail

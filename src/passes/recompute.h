@@ -1,0 +1,24 @@
+// Trades time for memory: what a segment of the forward half computes is computed again when the backward
+// half needs it, instead of being kept. Clones keep their node's name and op, so they give the same bits,
+// masks included. Runs after differentiate and precision.
+#pragma once
+
+#include "base/enum_names.h"
+#include "graph/program.h"
+
+namespace vitrail {
+
+enum class Recompute { kNone, kMlp, kBlock };
+template <>
+struct EnumNames<Recompute> {
+  static constexpr const char* names[] = {"none", "mlp", "block"};
+};
+
+struct RecomputeOptions {
+  Recompute level = Recompute::kNone;
+  int64_t every = 1;  // blocks in a segment of kBlock
+};
+
+Program recompute(const Program& program, const RecomputeOptions& options);
+
+}  // namespace vitrail

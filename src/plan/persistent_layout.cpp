@@ -1,0 +1,35 @@
+#include "plan/persistent_layout.h"
+
+#include <numeric>
+
+#include "base/checked.h"
+
+namespace vitrail {
+
+const PersistentValue& PersistentLayout::place(const Value& value) {
+  VT_CHECK(value.persistent(), "%s does not persist", value.name.c_str());
+  const auto [found, fresh] = index_.try_emplace(value.name, values_.size());
+  if (!fresh) {
+    const PersistentValue& known = values_[found->second];
+    VT_CHECK(known.desc == value.desc && known.category == value.category,
+             "%s is kept as %s and wanted as %s", value.name.c_str(), to_string(known.desc).c_str(),
+             to_string(value.desc).c_str());
+    return known;
+  }
+  size_t& bytes = bytes_[static_cast<size_t>(value.category)];
+  values_.push_back({value.name, value.desc, value.kind, value.category, bytes});
+  bytes += round_up(value.desc.bytes(), Buffer::kAlignment);
+  return values_.back();
+}
+
+const PersistentValue& PersistentLayout::at(const std::string& name) const {
+  const auto found = index_.find(name);
+  VT_CHECK(found != index_.end(), "no persistent value is called %s", name.c_str());
+  return values_[found->second];
+}
+
+size_t PersistentLayout::bytes() const {
+  return std::accumulate(bytes_.begin(), bytes_.end(), size_t{0});
+}
+
+}  // namespace vitrail

@@ -1,0 +1,39 @@
+// Where the values that persist from run to run lie: one arena a category, each value at a fixed offset under
+// its name. Programs of one step, and plans for several batch sizes, share one layout and so one memory.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace vitrail {
+
+struct PersistentValue {
+  std::string name;
+  TensorDesc desc;
+  ValueKind kind = ValueKind::kParameter;
+  Category category = Category::kParameters;
+  size_t offset = 0;  // in the arena of its category
+};
+
+class PersistentLayout {
+ public:
+  // The place of a value, which is made at its first appearance. The same name must mean the same thing.
+  const PersistentValue& place(const Value& value);
+  const PersistentValue& at(const std::string& name) const;  // throws for an unknown name
+  bool has(const std::string& name) const { return index_.contains(name); }
+
+  const std::vector<PersistentValue>& values() const { return values_; }
+  size_t bytes(Category category) const { return bytes_[static_cast<size_t>(category)]; }
+  size_t bytes() const;
+
+ private:
+  std::vector<PersistentValue> values_;
+  std::map<std::string, size_t> index_;
+  std::array<size_t, kCategoryCount> bytes_{};
+};
+
+}  // namespace vitrail

@@ -1,0 +1,63 @@
+#include "runtime/persistent_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/builder.h"
+#include "ops/load_param.h"
+
+namespace vitrail {
+
+namespace {
+
+// One node a parameter somebody reads, from the f32 a source gives to what the plan wants.
+Program load_program(const ExecutionPlan& plan) {
+  Builder builder;
+  for (size_t id = 0; id < plan.program.values.size(); ++id) {
+    const Value& value = plan.program.values[id];
+    if (!plan.memory.values[id].persistent || value.kind != ValueKind::kParameter) continue;
+    const ValueId source = builder.input(value.name, {DType::kF32, value.desc.shape});
+    builder.output(value.name, builder.add(std::make_shared<LoadParamOp>(value.desc), {source}, value.name));
+  }
+  return builder.finish();
+}
+
+}  // namespace
+
+PersistentStore::PersistentStore(std::shared_ptr<const PersistentLayout> layout, RankContext& rank)
+    : layout_(std::move(layout)), rank_(rank) {
+  for (size_t c = 0; c < kCategoryCount; ++c) {
+    const size_t bytes = layout_->bytes(static_cast<Category>(c));
+    arenas_[c] = Buffer(bytes, static_cast<Category>(c));
+    if (static_cast<Category>(c) != Category::kParameters && bytes > 0)
+      std::memset(arenas_[c].data(), 0, bytes);
+  }
+}
+
+TensorView PersistentStore::view(const PersistentValue& value) const {
+  return {arenas_[static_cast<size_t>(value.category)].data() + value.offset, value.desc};
+}
+
+size_t PersistentStore::bytes() const {
+  size_t total = 0;
+  for (const Buffer& arena : arenas_) total += arena.bytes();
+  return total;
+}
+
+void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
+  const Program program = load_program(plan);
+  const auto choices = choose_kernels(program, *plan.backend, rank_.device);
+  size_t largest = 0;
+  for (const Node& node : program.nodes)
+    largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
+  Buffer staging(largest, Category::kStaging);
+  for (size_t i = 0; i < program.nodes.size(); ++i) {
+    const Node& node = program.nodes[i];
+    const TensorView source(staging.data(), program.values[node.ins[0]].desc), target = view(node.name);
+    fill(node.name, source.shape(), {source.as<float>(), static_cast<size_t>(source.desc().elems())});
+    choices[i].launches[0].kernel->run(
+        {*node.op, {&source, 1}, {&target, 1}, {}, {rank_.pool, rank_.device}});
+  }
+}
+
+}  // namespace vitrail

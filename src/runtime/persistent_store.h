@@ -1,0 +1,40 @@
+// The persistent values of execution plans that share a layout: owns their arenas, one a category, zeroed.
+// Fills parameters through a load-time Program that converts or packs one at a time, so that a source needs
+// memory for its largest tensor only.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "plan/kernel_choice.h"
+#include "runtime/rank_context.h"
+
+namespace vitrail {
+
+// Fills a parameter's f32 values, row-major in `shape`.
+using ParamFiller = std::function<void(const std::string& name, const Shape& shape, std::span<float> target)>;
+
+class PersistentStore {
+ public:
+  // All programs that share the layout must have been planned.
+  PersistentStore(std::shared_ptr<const PersistentLayout> layout, RankContext& rank);
+  PersistentStore(const ExecutionPlan& plan, RankContext& rank)
+      : PersistentStore(plan.memory.persistent, rank) {}
+
+  // Asks for every parameter of the plan.
+  void load(const ExecutionPlan& plan, const ParamFiller& fill);
+
+  TensorView view(const PersistentValue& value) const;
+  TensorView view(const std::string& name) const { return view(layout_->at(name)); }
+  const PersistentLayout& layout() const { return *layout_; }
+  size_t bytes() const;
+
+ private:
+  std::shared_ptr<const PersistentLayout> layout_;
+  RankContext& rank_;
+  std::array<Buffer, kCategoryCount> arenas_;
+};
+
+}  // namespace vitrail

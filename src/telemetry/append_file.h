@@ -1,0 +1,38 @@
+// A file that grows by whole pieces while a run goes on: a piece that does not fit is taken back, and the
+// trouble is told once, never thrown, because a full disk must not end a training run. Used by the run's logs
+// and the TensorBoard writer. Knows no format.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace vitrail {
+
+using WriteTrouble = std::function<void(const Error&)>;
+
+class AppendFile {
+ public:
+  // Opens at the end, creating what is missing; Error(kWrite) when that fails: a run that cannot write at all
+  // should not start. `trouble` (may be empty) hears of the first failure later on.
+  AppendFile(std::string path, WriteTrouble trouble);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  // All of `bytes` or nothing; false when it was nothing. A later piece is tried again.
+  bool append(std::string_view bytes);
+  const std::string& path() const { return path_; }
+
+ private:
+  bool give_up(long long length, int code);
+
+  std::string path_;
+  WriteTrouble trouble_;
+  int fd_;
+  bool told_ = false;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,38 @@
+// A chart's axis: the range the values need, round tick marks in it, and where a value lies. Used by the line
+// chart. Knows no SVG.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vitrail {
+
+struct Tick {
+  double value;
+  std::string label;
+};
+
+class Axis {
+ public:
+  // Takes in every finite value (positive, when logarithmic).
+  explicit Axis(bool logarithmic = false) : logarithmic_(logarithmic) {}
+  void include(double value);
+
+  // Ends at round values when `round`; about `wanted` ticks. Without values, 0 to 1 (or 1 to 10).
+  void finish(int wanted, bool round);
+
+  bool holds(double value) const;       // can be shown on this axis
+  double position(double value) const;  // 0 at the low end, 1 at the high end
+  const std::vector<Tick>& ticks() const { return ticks_; }
+
+ private:
+  double scaled(double value) const;
+  void linear_ticks(int wanted, bool round);
+  void logarithmic_ticks(int wanted, bool round);
+
+  bool logarithmic_, empty_ = true;
+  double low_ = 0, high_ = 1;
+  std::vector<Tick> ticks_;
+};
+
+}  // namespace vitrail

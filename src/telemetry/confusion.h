@@ -1,0 +1,69 @@
+// Who was taken for whom: counts of (true class, predicted class), and what follows from them. Used by
+// evaluation and the report. Knows classes by number only; memory grows with the confusions seen, not with
+// the square of the classes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace vitrail {
+
+// How many classes score higher than `label`; an equal score of an earlier class is higher. Scores with a NaN
+// among them are no answer: the rank is the number of classes.
+int64_t rank_of(std::span<const float> scores, int64_t label);
+
+struct TopCounts {
+  int64_t count = 0, top1 = 0, top5 = 0;
+
+  void add(int64_t rank);
+  double top1_share() const;  // 0 of nothing
+  double top5_share() const;
+};
+
+// One class among all; shares whose denominator is 0 are 0.
+struct ClassCounts {
+  int64_t count = 0;      // pictures of the class
+  int64_t predicted = 0;  // pictures said to be of it
+  int64_t correct = 0;    // both
+  int64_t top5 = 0;       // pictures of it with the class among the first five
+
+  double precision() const;
+  double recall() const;  // the class's own top-1
+  double f1() const;
+  double top5_share() const;
+};
+
+struct ConfusedPair {
+  int64_t label, predicted, count;
+  double share;  // of the label's pictures
+};
+
+class ConfusionMatrix {
+ public:
+  explicit ConfusionMatrix(int64_t classes);
+
+  // `predicted` may be kNoAnswer: wrong, but no other class is to blame.
+  static constexpr int64_t kNoAnswer = -1;
+  void add(int64_t label, int64_t predicted, bool in_top5);
+  // From the scores of one picture: the prediction is the highest, the first of equals; none with a NaN.
+  void add(int64_t label, std::span<const float> scores);
+  void add(const ConfusionMatrix& other);
+
+  int64_t classes() const { return static_cast<int64_t>(rows_.size()); }
+  const TopCounts& top() const { return top_; }
+  int64_t at(int64_t label, int64_t predicted) const;
+  const ClassCounts& of(int64_t label) const { return rows_[static_cast<size_t>(label)]; }
+  // Off the diagonal, most frequent first, then by number.
+  std::vector<ConfusedPair> most_confused(size_t most) const;
+
+ private:
+  uint64_t key(int64_t label, int64_t predicted) const;
+
+  TopCounts top_;
+  std::vector<ClassCounts> rows_;
+  std::unordered_map<uint64_t, int64_t> confused_;  // off the diagonal
+};
+
+}  // namespace vitrail

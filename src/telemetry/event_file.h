@@ -1,0 +1,45 @@
+// TensorBoard event files: records with masked CRC-32C around hand-encoded Event messages. A start of a run
+// writes a file of its own, as TensorBoard expects. Used by the run's log. Knows no training.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "telemetry/append_file.h"
+
+namespace vitrail {
+
+// A picture that is already encoded; sizes in pixels.
+struct EncodedPng {
+  std::span<const uint8_t> bytes;
+  int64_t width = 0, height = 0;
+  int64_t channels = 3;
+};
+
+class EventWriter {
+ public:
+  // A new file in `folder`, which must exist. `first_step`: a resumed run's next step; TensorBoard then
+  // forgets what earlier files of the folder say about it and later ones.
+  EventWriter(const std::string& folder, double wall_time, std::optional<int64_t> first_step = {},
+              WriteTrouble trouble = {});
+  ~EventWriter();
+  EventWriter(const EventWriter&) = delete;
+  EventWriter& operator=(const EventWriter&) = delete;
+
+  void scalar(const std::string& tag, double value, int64_t step, double wall_time);
+  void image(const std::string& tag, const EncodedPng& picture, int64_t step, double wall_time);
+  void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time);
+  // Hands to the system what was collected; also done when much has gathered, and by the destructor.
+  void flush();
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  void record(const std::string& bytes);
+
+  AppendFile file_;
+  std::string pending_;
+};
+
+}  // namespace vitrail

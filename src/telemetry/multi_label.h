@@ -1,0 +1,44 @@
+// Evaluation of pictures with several labels or none: average precision of each class, F1 at a threshold.
+// Used by evaluation and the report. Keeps every score until it is asked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace vitrail {
+
+// The area under precision against recall by its steps: sum of (recall gained x precision there), equal
+// scores taken together; 0 when nothing is positive. NaN scores come last.
+double average_precision(std::span<const float> scores, std::span<const uint8_t> positive);
+
+struct LabelScores {
+  int64_t positives = 0;
+  double average_precision = 0;
+  double precision = 0, recall = 0, f1 = 0;  // at the threshold
+};
+
+struct MultiLabelResult {
+  std::vector<LabelScores> classes;
+  double mean_ap = 0;   // over classes that occur
+  double macro_f1 = 0;  // over the same
+  double micro_f1 = 0;  // of all decisions together
+  int64_t count = 0;    // pictures
+};
+
+class MultiLabelScores {
+ public:
+  // `threshold`: scores (probabilities) above it say that the label is there.
+  explicit MultiLabelScores(int64_t classes, float threshold = 0.5f);
+
+  void add(std::span<const float> scores, std::span<const int32_t> labels);
+  MultiLabelResult result() const;
+
+ private:
+  size_t classes_;
+  float threshold_;
+  std::vector<float> scores_;      // picture by picture
+  std::vector<uint8_t> positive_;  // the same shape
+};
+
+}  // namespace vitrail

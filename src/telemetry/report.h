@@ -1,0 +1,51 @@
+// A run or an evaluation as one page that needs nothing else: no network, no fonts, no other files. Every
+// section is there when its content is. Used by train and eval. Gets numbers, names and encoded pictures;
+// computes none of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "telemetry/chart.h"
+#include "telemetry/confusion.h"
+#include "telemetry/multi_label.h"
+#include "telemetry/run_status.h"
+
+namespace vitrail {
+
+struct ReportPicture {
+  std::vector<uint8_t> png;
+  std::string name;              // "cat/0001.png"
+  std::string label, predicted;  // class names
+  double probability = 0;        // of the prediction
+};
+
+struct MemoryRow {
+  std::string category;  // "parameters"
+  uint64_t planned = 0, actual = 0;
+};
+
+using ReportPairs = std::vector<std::pair<std::string, std::string>>;
+
+struct Report {
+  std::string title;    // "demo-fashion"
+  std::string verdict;  // "86.2 % top-1 on 10,000 pictures after 2,000 steps"
+  ReportPairs figures;  // the few numbers that matter, label and value
+  std::vector<LineChart> curves;
+  std::vector<std::string> classes;  // names
+  std::optional<ConfusionMatrix> confusion;
+  std::optional<MultiLabelResult> multi_label;
+  std::vector<ReportPicture> best, worst;
+  std::vector<MemoryRow> memory;
+  ReportPairs machine;
+  std::vector<RunEvent> events;
+  std::string config;     // as resolved, JSON text
+  std::string generator;  // "Vitrail 0.2.0"
+};
+
+std::string render_report(const Report& report);
+
+}  // namespace vitrail

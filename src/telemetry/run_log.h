@@ -1,0 +1,61 @@
+// What a run leaves behind while it goes on: metrics.jsonl, summary.csv and TensorBoard events, all three fed
+// by one call each. The trainer holds one, and logs a step before it saves that step's checkpoint: then a
+// resumed run has every line exactly once. Writing that fails is told once and never stops the run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "telemetry/event_file.h"
+#include "telemetry/metrics_file.h"
+#include "telemetry/run_status.h"
+
+namespace vitrail {
+
+struct RunLogOptions {
+  // The step whose state was loaded: lines of later steps are dropped. 0 begins a run in a folder that may
+  // hold the log of one that never came to a checkpoint; nothing given: the folder must hold no log yet.
+  std::optional<int64_t> resume_step;
+  bool tensorboard = true;
+  WriteTrouble trouble;  // hears of each file's first failure
+};
+
+class RunLog {
+ public:
+  // Error(kWrite) when the folder cannot be written to or already holds a log.
+  RunLog(const std::string& folder, const RunLogOptions& options);
+
+  void train(const TrainStatus& status);
+  void eval(const EvalStatus& status);
+  // A row of summary.csv: the mean of the epoch's logged losses and its last evaluation.
+  void finish_epoch(int64_t epoch, int64_t step, double lr);
+  void event(const RunEvent& event);
+  // For TensorBoard alone.
+  void text(const std::string& tag, const std::string& markdown, int64_t step);
+  void image(const std::string& tag, const EncodedPng& picture, int64_t step);
+
+  const TrimResult& trimmed() const { return trimmed_; }
+  static std::string metrics_path(const std::string& folder) { return folder + "/metrics.jsonl"; }
+  static std::string summary_path(const std::string& folder) { return folder + "/summary.csv"; }
+
+ private:
+  struct Epoch {
+    double loss_sum = 0;
+    int64_t losses = 0;
+    double eval_loss = kUnknown;
+    std::optional<double> top1, top5;
+  };
+
+  std::string restore(const std::string& folder, const RunLogOptions& options);
+  void remember(const Json& line);
+  void write(const nlohmann::ordered_json& line);
+
+  TrimResult trimmed_;
+  std::map<int64_t, Epoch> epochs_;  // those not finished yet
+  std::unique_ptr<AppendFile> metrics_, summary_;
+  std::unique_ptr<EventWriter> events_;
+};
+
+}  // namespace vitrail

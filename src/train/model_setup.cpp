@@ -1,0 +1,128 @@
+#include "train/model_setup.h"
+
+#include "models/zoo.h"
+
+namespace vitrail {
+
+namespace {
+
+void apply_given(const ModelSettings& settings, VitConfig& config) {
+  const auto copy = [&](const char* name, auto& field, const char*) {
+    if (!settings.given.contains(name)) return;
+    visit_fields(settings.fields, [&](const char* other, const auto& value, const char*) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::decay_t<decltype(field)>>)
+        if (std::string_view(other) == name) field = value;
+    });
+  };
+  visit_fields(config, copy);
+}
+
+void apply_given(const ModelSettings& settings, PreprocessConfig& config) {
+  visit_preprocess_fields(config, [&](const char* name, auto& field, const char*) {
+    if (!settings.preprocess_given.contains(name)) return;
+    visit_preprocess_fields(settings.preprocess, [&](const char* other, const auto& value, const char*) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::decay_t<decltype(field)>>)
+        if (std::string_view(other) == name) field = value;
+    });
+  });
+}
+
+// What a pretrained model's own files fix: only these may be set differently.
+void require_compatible(const VitConfig& file, const VitConfig& wanted) {
+  VitConfig allowed = file;
+  allowed.classes = wanted.classes;
+  allowed.image_height = wanted.image_height;
+  allowed.image_width = wanted.image_width;
+  allowed.patch = wanted.patch;
+  allowed.arch = wanted.arch;
+  allowed.norm_eps = wanted.norm_eps;
+  allowed.gelu = wanted.gelu;
+  allowed.pos_resize = wanted.pos_resize;
+  if (allowed == wanted) return;
+  visit_fields(allowed, [&](const char* name, const auto& value, const char*) {
+    visit_fields(wanted, [&](const char* other, const auto& asked, const char*) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::decay_t<decltype(asked)>>)
+        if (std::string_view(other) == name && value != asked)
+          throw Error(ErrorKind::kConfig, strf("model.%s cannot differ from that of model.init", name),
+                      "leave it out, or start from scratch without model.init");
+    });
+  });
+}
+
+void open_initial(const ModelSettings& settings, PreparedModel& model) {
+  OpenOptions options{.arch = settings.arch};
+  if (settings.given.contains("image_height")) options.image_height = settings.fields.image_height;
+  if (settings.given.contains("image_width")) options.image_width = settings.fields.image_width;
+  if (settings.given.contains("patch")) options.patch = settings.fields.patch;
+  model.opened = open_model(settings.init, options);
+  model.card = model.opened->card();
+  model.notes.push_back("starts from " + settings.init);
+  VitConfig wanted = model.card.config;
+  apply_given(settings, wanted);
+  wanted.classes = model.card.config.classes;
+  require_compatible(model.card.config, wanted);
+  model.card.config.norm_eps = wanted.norm_eps;
+  model.card.config.gelu = wanted.gelu;
+}
+
+void make_fresh(const ModelSettings& settings, PreparedModel& model) {
+  VitConfig& config = model.card.config;
+  PreprocessConfig& pre = model.card.preprocess;
+  if (!settings.arch.empty()) {
+    const ZooEntry& entry = find_architecture(settings.arch);
+    config = entry.config;
+    pre = entry.preprocess;
+  }
+  apply_given(settings, config);
+  if (pre.height == config.image_height && pre.width == config.image_width && !settings.arch.empty()) return;
+  pre.height = config.image_height;
+  pre.width = config.image_width;
+  pre.resize = 0;
+  const auto channels = static_cast<size_t>(config.channels);
+  pre.mean.assign(channels, 0.5);
+  pre.std.assign(channels, 0.5);
+}
+
+void fit_head(PreparedModel& model, const std::vector<std::string>& classes) {
+  ModelCard& card = model.card;
+  const auto count = static_cast<int64_t>(classes.size());
+  const bool labels_differ = !card.labels.empty() && card.labels != classes;
+  if (model.opened && (card.config.classes != count || labels_differ)) {
+    model.new_head = true;
+    model.notes.push_back(
+        card.config.classes != count
+            ? strf("head replaced: %lld classes of the file, %lld of the data",
+                   static_cast<long long>(card.config.classes), static_cast<long long>(count))
+            : std::string("head replaced: the file's classes have other names than the data's"));
+  }
+  card.config.classes = count;
+  card.labels = classes;
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
+                                             const std::vector<std::string>& classes) {
+  auto model = std::make_unique<PreparedModel>();
+  settings.init.empty() ? make_fresh(settings, *model) : open_initial(settings, *model);
+  apply_given(settings, model->card.preprocess);
+  fit_head(*model, classes);
+  validate(model->card.config);
+  model->card.path.clear();
+  model->fill = [self = model.get(), style = settings.style, seed](
+                    const std::string& name, const Shape& shape, std::span<float> target) {
+    const bool adapter = name.find(".lora_") != std::string::npos;
+    const bool head = self->new_head && (name.starts_with("head.") || name.starts_with("head_dist."));
+    if (!self->opened || adapter || head) return init_param({name, shape}, style, seed, target);
+    self->opened->read_param({name, shape}, target);
+  };
+  return model;
+}
+
+std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora) {
+  std::vector<ParamSpec> specs = vit_params(config);
+  for (ParamSpec& spec : lora_params(config, lora)) specs.push_back(std::move(spec));
+  return specs;
+}
+
+}  // namespace vitrail

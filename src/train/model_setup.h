@@ -1,0 +1,30 @@
+// The model a run trains: opened or made from an architecture, fitted to the data's classes and the picture
+// size, with a source for every parameter. Used by the trainer. Says what it decided.
+#pragma once
+
+#include "io/model_files.h"
+#include "runtime/persistent_store.h"
+#include "train/train_config.h"
+
+namespace vitrail {
+
+struct PreparedModel {
+  ModelCard card;
+  std::unique_ptr<OpenedModel> opened;  // null: from scratch
+  ParamFiller fill;                     // keeps a pointer to this object
+  std::vector<std::string> notes;       // "head replaced: 1000 classes of the file, 10 of the data"
+  bool new_head = false;
+
+  PreparedModel() = default;
+  PreparedModel(const PreparedModel&) = delete;
+  PreparedModel& operator=(const PreparedModel&) = delete;
+};
+
+// `classes`: the data's, in order.
+std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
+                                             const std::vector<std::string>& classes);
+
+// All parameters of a step: the model's and its adapters'.
+std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora);
+
+}  // namespace vitrail

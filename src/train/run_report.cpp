@@ -1,0 +1,81 @@
+#include "train/run_report.h"
+
+#include "base/file.h"
+#include "data/encode.h"
+#include "data/resize.h"
+#include "telemetry/format.h"
+#include "telemetry/report.h"
+#include "telemetry/run_curves.h"
+#include "telemetry/run_log.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr int64_t kShownSide = 96;  // pixels of a picture's shorter side in the report
+
+std::vector<ReportPicture> pictures_of(const std::vector<SampleResult>& results, const Dataset& dataset) {
+  std::vector<ReportPicture> pictures;
+  for (const SampleResult& result : results) {
+    const Image image = dataset.load(result.sample, kShownSide);
+    const int64_t shorter = std::min(image.height, image.width);
+    const Size size{image.height * kShownSide / shorter, image.width * kShownSide / shorter};
+    pictures.push_back(
+        {encode_png(resize(image, size, Interpolation::kBicubic)), dataset.sample_name(result.sample),
+         dataset.classes()[static_cast<size_t>(result.label)],
+         dataset.classes()[static_cast<size_t>(result.predicted)], static_cast<double>(result.probability)});
+  }
+  return pictures;
+}
+
+std::string verdict(const RunReportContent& c) {
+  const std::string steps = format_count(c.outcome.step, "step");
+  if (!c.outcome.last_eval) return steps + " done, nothing to evaluate on";
+  return strf("%s %s on %s after %s; best %s at step %s", format_percent(c.outcome.last_eval->top1()).c_str(),
+              c.outcome.last_eval->confusion ? "top-1" : "mean average precision",
+              format_count(c.outcome.last_eval->count, "picture").c_str(), steps.c_str(),
+              format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
+}
+
+std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
+  std::vector<MemoryRow> rows;
+  for (Category category : {Category::kParameters, Category::kGradients, Category::kOptimizer})
+    if (const size_t planned = c.plan.layout->bytes(category))
+      rows.push_back({to_string(category), planned, Buffer::allocated(category)});
+  rows.push_back(
+      {"activations and scratch", c.plan.transient_bytes(), Buffer::allocated(Category::kTransient)});
+  rows.push_back({"batches being loaded", c.setup.loader_bytes(), Buffer::allocated(Category::kStaging)});
+  return rows;
+}
+
+}  // namespace
+
+void add_eval_sections(Report& report, const EvalResult& result, const Dataset& dataset) {
+  report.classes = dataset.classes();
+  report.confusion = result.confusion;
+  report.multi_label = result.multi_label;
+  report.best = pictures_of(result.best, dataset);
+  report.worst = pictures_of(result.worst, dataset);
+}
+
+void write_run_report(const RunReportContent& c) {
+  Report report;
+  report.title = c.place.folder.substr(c.place.folder.find_last_of('/') + 1);
+  report.verdict = verdict(c);
+  RunHistory history = read_run_history(RunLog::metrics_path(c.place.folder));
+  report.curves = std::move(history.curves);
+  report.events = std::move(history.events);
+  report.figures = {{"steps", strf("%s of %s", format_integer(c.outcome.step).c_str(),
+                                   format_integer(c.setup.total_steps).c_str())},
+                    {"parameters", format_integer(count_params(c.setup.model->card.config))},
+                    {"ended", c.outcome.reason}};
+  if (c.outcome.last_eval) add_eval_sections(report, *c.outcome.last_eval, *c.setup.data.val);
+  report.memory = memory_rows(c);
+  report.machine = {{"device", c.plan.micro.device.name},
+                    {"threads", std::to_string(c.plan.micro.device.threads)}};
+  report.config = to_json(c.setup.config).dump(2);
+  report.generator = c.place.generator;
+  write_file(c.place.folder + "/report.html", render_report(report));
+}
+
+}  // namespace vitrail

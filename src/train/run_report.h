@@ -1,0 +1,24 @@
+// report.html of a run or an evaluation, from what they left: curves, confusion, pictures, memory, config.
+#pragma once
+
+#include "train/run_setup.h"
+#include "train/train_step.h"
+#include "train/trainer.h"
+
+namespace vitrail {
+
+struct RunReportContent {
+  const TrainPlace& place;
+  const RunSetup& setup;
+  const StepPlan& plan;
+  const TrainStep& step;
+  const TrainOutcome& outcome;
+  int64_t best_step;
+};
+void write_run_report(const RunReportContent& content);
+
+// The sections an evaluation alone can fill: confusion or label scores, best and worst pictures.
+struct Report;
+void add_eval_sections(Report& report, const EvalResult& result, const Dataset& dataset);
+
+}  // namespace vitrail

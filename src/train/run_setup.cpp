@@ -1,0 +1,91 @@
+#include "train/run_setup.h"
+
+namespace vitrail {
+
+namespace {
+
+DType compute_dtype(ComputeType type) {
+  constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+  return kTypes[static_cast<size_t>(type)];
+}
+
+StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
+  StepConfig step;
+  step.model = model;
+  step.micro_batch = config.train.micro_batch;
+  step.eval_batch = config.train.eval_batch;
+  step.precision.compute = compute_dtype(config.train.dtype);
+  step.precision.residual = config.train.low_residual ? step.precision.compute : DType::kF32;
+  step.dropout = config.train.dropout;
+  step.drop_path = config.train.drop_path;
+  step.lora = config.lora;
+  step.loss = config.train.loss;
+  step.distill = config.distill;
+  step.recompute = {config.train.recompute, config.train.recompute_every};
+  step.optim = config.optim;
+  step.loss_scale = loss_scale_rule(config.loss_scale, config.train.dtype == ComputeType::kF16);
+  std::vector<NamedParam> params;
+  for (const ParamSpec& spec : step_params(model, config.lora))
+    params.push_back({spec.name, {step.master, spec.shape}});
+  ParamGroupConfig groups = config.params;
+  if (config.lora.rank > 0 && groups.freeze.empty())
+    groups.freeze = {"*", "!*.lora_*", "!head.*", "!head_dist.*"};
+  step.trained = group_params(params, groups, config.optim.weight_decay);
+  return step;
+}
+
+void describe(RunSetup& setup) {
+  setup.notes.insert(setup.notes.end(), setup.data.notes.begin(), setup.data.notes.end());
+  const PreparedModel& model = *setup.model;
+  setup.notes.insert(setup.notes.end(), model.notes.begin(), model.notes.end());
+  setup.notes.insert(setup.notes.end(), model.card.warnings.begin(), model.card.warnings.end());
+  int64_t trained = 0;
+  for (const TrainedParam& param : setup.step.trained) trained += param.desc.elems();
+  const int64_t all = count_params(model.card.config);
+  if (trained < all)
+    setup.notes.push_back(
+        strf("trains %lld of %lld parameters", static_cast<long long>(trained), static_cast<long long>(all)));
+}
+
+}  // namespace
+
+LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
+  const bool train = purpose == Purpose::kTrain;
+  LoaderSettings settings;
+  settings.loader = config.loader;
+  settings.augment = config.augment;
+  settings.preprocess = model->card.preprocess;
+  settings.seed = static_cast<uint64_t>(config.train.seed);
+  settings.micro_batch = train ? config.train.micro_batch : config.train.eval_batch;
+  settings.accumulation = train ? config.train.accumulation : 1;
+  settings.channels = model->card.config.channels;
+  settings.classes = model->card.config.classes;
+  settings.smoothing = train ? config.train.smoothing : 0;
+  return settings;
+}
+
+size_t RunSetup::loader_bytes() const {
+  size_t bytes = Loader::staging_bytes(loader_settings(Purpose::kTrain));
+  if (data.val) bytes += Loader::staging_bytes(loader_settings(Purpose::kEval));
+  return bytes;
+}
+
+RunSetup set_up(const TrainConfig& given) {
+  RunSetup setup;
+  setup.config = resolved(given);
+  setup.data = open_data(setup.config.data);
+  setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
+                              setup.data.train->classes());
+  if (setup.data.train->multi_label())
+    VT_REQUIRE(setup.config.train.loss != LossKind::kSoftmax, ErrorKind::kConfig,
+               "the data gives several labels a picture: set train.loss to bce_mean or bce_sum");
+  setup.step = step_of(setup.config, setup.model->card.config);
+  validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
+  setup.steps_per_epoch = steps_per_epoch(setup.data.train->size(), setup.config.train.batch);
+  setup.total_steps = setup.config.train.steps > 0 ? setup.config.train.steps
+                                                   : setup.config.train.epochs * setup.steps_per_epoch;
+  describe(setup);
+  return setup;
+}
+
+}  // namespace vitrail

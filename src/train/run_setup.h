@@ -1,0 +1,26 @@
+// From a config to everything a run needs before its first step: data, model, the step and its plan. Shared
+// by the trainer and `plan --config`.
+#pragma once
+
+#include "data/loader.h"
+#include "train/model_setup.h"
+#include "train/step_plan.h"
+
+namespace vitrail {
+
+struct RunSetup {
+  TrainConfig config;  // resolved
+  DataSplits data;
+  std::unique_ptr<PreparedModel> model;
+  StepConfig step;
+  int64_t steps_per_epoch = 0, total_steps = 0;
+  std::vector<std::string> notes;
+
+  LoaderSettings loader_settings(Purpose purpose) const;
+  // Bytes the loaders will hold beside the step's own memory.
+  size_t loader_bytes() const;
+};
+
+RunSetup set_up(const TrainConfig& config);
+
+}  // namespace vitrail

@@ -1,0 +1,163 @@
+#include "train/step_plan.h"
+
+#include <algorithm>
+
+#include "ops/accumulate.h"
+#include "ops/add.h"
+#include "ops/multiply.h"
+#include "passes/differentiate.h"
+#include "passes/fuse.h"
+#include "passes/schedule.h"
+
+namespace vitrail {
+
+namespace {
+
+VitRecordOptions record_options(const StepConfig& config) {
+  VitRecordOptions options;
+  options.batch = config.micro_batch;
+  options.dtype = config.master;
+  options.dropout = config.dropout;
+  options.drop_path = config.drop_path;
+  options.lora = config.lora;
+  return options;
+}
+
+// One loss a picture, from the labels and, when distilling, from the teacher.
+ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) {
+  const TensorDesc& logits = b.desc(vit.logits);
+  const ValueId targets = b.input("targets", logits);
+  const ValueId own = b.add(std::make_shared<CrossEntropyOp>(config.loss), {vit.logits, targets}, "loss");
+  if (config.distill.kind == DistillKind::kNone) return own;
+  const ValueId teacher = b.input("teacher", logits);
+  const double alpha = config.distill.alpha, tau = config.distill.temperature;
+  const bool soft = config.distill.kind == DistillKind::kSoft;
+  ValueId student = vit.distilled >= 0 ? vit.distilled : vit.logits;
+  if (soft) student = b.add(std::make_shared<MultiplyOp>(1 / tau), {student}, "student");
+  const ValueId theirs =
+      b.add(std::make_shared<CrossEntropyOp>(soft ? LossKind::kDivergence : LossKind::kSoftmax),
+            {student, teacher}, "distill");
+  return b.add(
+      std::make_shared<AddOp>(),
+      {b.add(std::make_shared<MultiplyOp>(1 - alpha), {own}, "loss.share"),
+       b.add(std::make_shared<MultiplyOp>(soft ? alpha * tau * tau : alpha), {theirs}, "distill.share")},
+      "loss.sum");
+}
+
+Program record_update_program(const StepConfig& config,
+                              const std::vector<std::pair<std::string, std::string>>& copies) {
+  Builder b;
+  b.set_phase(Phase::kUpdate);
+  record_update(b, config.trained, config.optim, config.loss_scale);
+  for (const auto& [master, copy] : copies) {
+    const auto trained = std::find_if(config.trained.begin(), config.trained.end(),
+                                      [&](const TrainedParam& param) { return param.name == master; });
+    if (trained == config.trained.end()) continue;
+    const ValueId target =
+        b.state(copy, {config.precision.compute, trained->desc.shape}, Category::kParameters);
+    b.add_all(std::make_shared<CopyIntoOp>(), {target, b.parameter(master, trained->desc)}, copy);
+  }
+  return b.finish();
+}
+
+Program record_refresh(const Program& micro, const std::vector<std::pair<std::string, std::string>>& copies) {
+  Builder b;
+  b.set_phase(Phase::kUpdate);
+  for (const auto& [master, copy] : copies)
+    for (const Value& value : micro.values) {
+      if (value.name != copy) continue;
+      const ValueId target = b.state(copy, value.desc, value.category);
+      b.add_all(std::make_shared<CopyIntoOp>(),
+                {target, b.parameter(master, {DType::kF32, value.desc.shape})}, copy);
+    }
+  return b.finish();
+}
+
+Program record_eval(const StepConfig& config, bool average) {
+  VitRecordOptions options = record_options(config);
+  options.batch = config.eval_batch;
+  options.dropout = options.drop_path = 0;
+  Program program = record_vit(config.model, options);
+  if (!average) return schedule(fuse(precision(program, config.precision).program));
+  for (const TrainedParam& param : config.trained)
+    for (Value& value : program.values)
+      if (value.kind == ValueKind::kParameter && value.name == param.name)
+        value = {ema_name(param.name), value.desc, ValueKind::kState, Category::kOptimizer};
+  return schedule(fuse(program));
+}
+
+}  // namespace
+
+RecordedStep record_micro(const StepConfig& config) {
+  RecordedStep step;
+  Builder b;
+  const VitValues vit = record_vit_for_training(b, config.model, record_options(config));
+  const ValueId loss = record_loss(b, config, vit);
+  b.output("loss", loss);
+  b.output("logits", vit.logits);
+  ValueId seed = b.input("weights", b.desc(loss));
+  if (config.loss_scale.dynamic || config.loss_scale.initial != 1)
+    seed = b.add(std::make_shared<ScaleByOp>(),
+                 {seed, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer)}, "loss_scale");
+  step.recorded = b.finish();
+  const auto trained = [&](const std::string& name) {
+    return std::any_of(config.trained.begin(), config.trained.end(),
+                       [&](const TrainedParam& param) { return param.name == name; });
+  };
+  step.differentiated = differentiate(step.recorded, {.loss = "loss", .seed = seed, .trained = trained});
+  PreciseProgram lowered = precision(step.differentiated, config.precision);
+  step.lowered = std::move(lowered.program);
+  step.copies = std::move(lowered.copies);
+  step.recomputed = recompute(step.lowered, config.recompute);
+  step.fused = schedule(fuse(step.recomputed));
+  return step;
+}
+
+StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device) {
+  StepPlan plan;
+  plan.config = config;
+  plan.layout = std::make_shared<PersistentLayout>();
+  const PlanOptions options{.pack = false, .layout = plan.layout};
+  const auto planned = [&](Program program) {
+    return plan_execution(std::move(program), backend, device, options);
+  };
+  RecordedStep step = record_micro(config);
+  plan.update = planned(record_update_program(config, step.copies));
+  if (!step.copies.empty()) plan.refresh = planned(record_refresh(step.fused, step.copies));
+  plan.micro = planned(std::move(step.fused));
+  plan.eval = planned(record_eval(config, false));
+  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true));
+  return plan;
+}
+
+std::vector<const ExecutionPlan*> StepPlan::programs() const {
+  std::vector<const ExecutionPlan*> list = {&micro, &update, &eval};
+  if (eval_average) list.push_back(&*eval_average);
+  if (refresh) list.push_back(&*refresh);
+  return list;
+}
+
+size_t StepPlan::transient_bytes() const {
+  size_t most = 0;
+  for (const ExecutionPlan* plan : programs()) most = std::max(most, plan->memory.transient_bytes);
+  return most;
+}
+
+size_t StepPlan::lower_bound_bytes() const {
+  size_t most = 0;
+  for (const ExecutionPlan* plan : programs()) most = std::max(most, plan->memory.lower_bound_bytes);
+  return layout->bytes() + most;
+}
+
+std::array<size_t, kCategoryCount> StepPlan::by_category() const {
+  const std::vector<const ExecutionPlan*> list = programs();
+  const ExecutionPlan& largest =
+      **std::max_element(list.begin(), list.end(), [](const ExecutionPlan* a, const ExecutionPlan* b) {
+        return a->memory.lower_bound_bytes < b->memory.lower_bound_bytes;
+      });
+  std::array<size_t, kCategoryCount> bytes = largest.memory.alive;
+  for (size_t c = 0; c < kCategoryCount; ++c) bytes[c] += layout->bytes(static_cast<Category>(c));
+  return bytes;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,43 @@
+// A training step before it runs: the micro program (forward, backward, gradient sums), the update program,
+// the programs that evaluate, and one memory plan over all of them. Used by the trainer, which runs it, and
+// by `plan`, which shows it.
+#pragma once
+
+#include <optional>
+
+#include "plan/kernel_choice.h"
+#include "train/step_config.h"
+
+namespace vitrail {
+
+struct StepPlan {
+  StepConfig config;
+  std::shared_ptr<PersistentLayout> layout;
+  ExecutionPlan micro, update, eval;
+  std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
+  std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
+
+  // The programs take turns in one transient arena.
+  size_t transient_bytes() const;
+  size_t peak_bytes() const { return layout->bytes() + transient_bytes(); }
+  // By category; transient categories as they stand at the peak of the program that needs most.
+  std::array<size_t, kCategoryCount> by_category() const;
+  size_t lower_bound_bytes() const;
+
+  std::vector<const ExecutionPlan*> programs() const;
+};
+
+// The micro program as each pass leaves it, for `plan --dump-after`.
+struct RecordedStep {
+  Program recorded, differentiated, lowered, recomputed, fused;
+  std::vector<std::pair<std::string, std::string>> copies;
+};
+RecordedStep record_micro(const StepConfig& config);
+
+StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
+
+// Throws Error(kMemory) with the memory table and what would fit (micro-batch and accumulation, recompute
+// levels) when the step, together with `other_bytes` held beside it, is larger than `available_bytes`.
+void require_step_fits(const StepPlan& plan, size_t other_bytes, size_t available_bytes);
+
+}  // namespace vitrail

@@ -1,0 +1,76 @@
+#include "train/teacher.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "passes/fuse.h"
+#include "passes/schedule.h"
+
+namespace vitrail {
+
+namespace {
+
+void require_alike(const ModelCard& teacher, const ModelCard& student) {
+  const VitConfig &t = teacher.config, &s = student.config;
+  VT_REQUIRE(t.image_height == s.image_height && t.image_width == s.image_width && t.channels == s.channels,
+             ErrorKind::kConfig, "distill.teacher takes pictures of %lld x %lld, the student of %lld x %lld",
+             static_cast<long long>(t.image_height), static_cast<long long>(t.image_width),
+             static_cast<long long>(s.image_height), static_cast<long long>(s.image_width));
+  VT_REQUIRE(t.classes == s.classes, ErrorKind::kConfig,
+             "distill.teacher knows %lld classes, the data has %lld", static_cast<long long>(t.classes),
+             static_cast<long long>(s.classes));
+  VT_REQUIRE(
+      teacher.preprocess.mean == student.preprocess.mean && teacher.preprocess.std == student.preprocess.std,
+      ErrorKind::kConfig,
+      "distill.teacher normalises pictures differently from the student: set "
+      "preprocess.mean and preprocess.std to the teacher's");
+}
+
+void soften(std::span<const float> logits, double temperature, std::span<float> target) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (size_t i = 0; i < logits.size(); ++i)
+    total += target[i] = static_cast<float>(std::exp(static_cast<double>(logits[i] - top) / temperature));
+  for (float& value : target) value = static_cast<float>(value / total);
+}
+
+}  // namespace
+
+Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, const Backend& backend,
+                 RankContext& rank)
+    : config_(config) {
+  const std::unique_ptr<OpenedModel> model = open_model(
+      config.teacher,
+      {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
+  require_alike(model->card(), student);
+  classes_ = student.config.classes;
+  plan_ = plan_execution(schedule(fuse(record_vit(model->card().config, {.batch = batch}))), backend,
+                         rank.device);
+  store_ = std::make_unique<PersistentStore>(plan_, rank);
+  store_->load(plan_, [&](const std::string& name, const Shape& shape, std::span<float> target) {
+    model->read_param({name, shape}, target);
+  });
+  executor_ = std::make_unique<Executor>(plan_, *store_, rank);
+  targets_.resize(static_cast<size_t>(batch * classes_));
+}
+
+std::span<const float> Teacher::targets(std::span<const float> pictures) {
+  const TensorView input = executor_->input("pictures");
+  std::copy(pictures.begin(), pictures.end(), input.as<float>());
+  executor_->run();
+  const float* logits = executor_->output("logits").as<float>();
+  const auto width = static_cast<size_t>(classes_);
+  for (size_t row = 0; row < targets_.size(); row += width) {
+    const std::span<float> target(targets_.data() + row, width);
+    const std::span<const float> from(logits + row, width);
+    if (config_.kind == DistillKind::kSoft) {
+      soften(from, config_.temperature, target);
+    } else {
+      std::fill(target.begin(), target.end(), 0.0f);
+      target[static_cast<size_t>(std::max_element(from.begin(), from.end()) - from.begin())] = 1;
+    }
+  }
+  return targets_;
+}
+
+}  // namespace vitrail

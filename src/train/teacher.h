@@ -1,0 +1,30 @@
+// A second model that only answers: its logits become targets of the one being trained. Used by the trainer
+// when distilling.
+#pragma once
+
+#include "io/model_files.h"
+#include "runtime/executor.h"
+#include "train/step_config.h"
+
+namespace vitrail {
+
+class Teacher {
+ public:
+  // Error(kConfig) when the teacher takes other pictures or knows other classes than the student.
+  Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, const Backend& backend,
+          RankContext& rank);
+
+  // Targets [B K] for a batch of pictures: softened probabilities, or 1 for the first choice.
+  std::span<const float> targets(std::span<const float> pictures);
+  size_t bytes() const { return store_->bytes() + executor_->transient_bytes(); }
+
+ private:
+  DistillConfig config_;
+  ExecutionPlan plan_;
+  std::unique_ptr<PersistentStore> store_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<float> targets_;
+  int64_t classes_ = 0;
+};
+
+}  // namespace vitrail

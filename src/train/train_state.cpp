@@ -1,0 +1,125 @@
+#include "train/train_state.h"
+
+#include <cstring>
+
+#include "io/config_json.h"
+#include "io/safetensors.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr const char* kProgress = "progress";
+
+bool is_kept(const PersistentValue& value) {
+  const bool copy = value.kind == ValueKind::kState && value.category == Category::kParameters;
+  return value.category != Category::kGradients && !copy;
+}
+
+TensorInfo info_of(const PersistentValue& value) {
+  TensorInfo info{.name = value.name, .dtype = value.desc.dtype, .shape = {}, .bytes = value.desc.bytes()};
+  for (const Dim& dim : value.desc.shape) info.shape.push_back(dim.local);
+  return info;
+}
+
+void read_floats(const TensorView& view, std::span<float> target) {
+  convert_floats(view.data(), view.dtype(), target.data(), DType::kF32, target.size());
+}
+
+std::vector<float> floats_of(const PersistentStore& store, const std::string& name, bool average) {
+  const std::string from = average && store.layout().has(ema_name(name)) ? ema_name(name) : name;
+  const TensorView view = store.view(from);
+  std::vector<float> values(static_cast<size_t>(view.desc().elems()));
+  read_floats(view, values);
+  return values;
+}
+
+}  // namespace
+
+Json to_json(const Progress& progress) {
+  Json json = Json::object();
+  Progress::fields(progress, [&](const char* name, const auto& field, const char*) { json[name] = field; });
+  return json;
+}
+
+Progress progress_from(const Json& facts) {
+  Progress progress;
+  const Json* json = json_find(facts, kProgress);
+  VT_REQUIRE(json && json->is_object(), ErrorKind::kData, "the checkpoint does not say how far the run was");
+  Progress::fields(progress, [&](const char* name, auto& field, const char*) {
+    if (const Json* value = json_find(*json, name)) json_assign(*value, "checkpoint", name, &field);
+  });
+  return progress;
+}
+
+std::vector<TensorToWrite> state_tensors(const PersistentStore& store) {
+  std::vector<TensorToWrite> tensors;
+  for (const PersistentValue& value : store.layout().values()) {
+    if (!is_kept(value)) continue;
+    const TensorView view = store.view(value);
+    tensors.push_back({info_of(value), [view](std::span<std::byte> target) {
+                         std::memcpy(target.data(), view.data(), target.size());
+                       }});
+  }
+  return tensors;
+}
+
+void restore_state(const TensorSource& source, const PersistentStore& store) {
+  for (const PersistentValue& value : store.layout().values()) {
+    const TensorView view = store.view(value);
+    if (!is_kept(value)) {
+      std::memset(view.data(), 0, value.desc.bytes());
+      continue;
+    }
+    const auto index = source.find(value.name);
+    VT_REQUIRE(index, ErrorKind::kData, "%s holds no %s: it belongs to another kind of run",
+               source.path().c_str(), value.name.c_str());
+    const TensorInfo wanted = info_of(value), &found = source.tensors()[*index];
+    VT_REQUIRE(found.dtype == wanted.dtype && found.shape == wanted.shape, ErrorKind::kData,
+               "%s: %s has another shape or type than this run's %s", source.path().c_str(),
+               value.name.c_str(), to_string(value.desc).c_str());
+    source.read(*index, {static_cast<std::byte*>(view.data()), wanted.bytes});
+  }
+}
+
+ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, bool average, bool apart) {
+  return [&store, lora, average, apart](const ParamSpec& spec, std::span<float> target) {
+    const std::vector<float> values = floats_of(store, spec.name, average);
+    VT_CHECK(values.size() == target.size(), "%s: %zu floats for %zu", spec.name.c_str(), values.size(),
+             target.size());
+    std::copy(values.begin(), values.end(), target.begin());
+    constexpr std::string_view kWeight = ".weight";
+    if (apart || !spec.name.ends_with(kWeight)) return;
+    const std::string product = spec.name.substr(0, spec.name.size() - kWeight.size());
+    if (!lora_applies(lora, product)) return;
+    const std::vector<float> a = floats_of(store, product + ".lora_a.weight", average),
+                             b = floats_of(store, product + ".lora_b.weight", average);
+    const auto inputs = static_cast<int64_t>(a.size()) / lora.rank,
+               outputs = static_cast<int64_t>(b.size()) / lora.rank;
+    lora_merge(lora, a.data(), b.data(), outputs, inputs, target.data());
+  };
+}
+
+void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
+                        const LoraConfig& lora, bool average, bool adapters_apart) {
+  write_model(
+      folder, card,
+      {.dialect = folder_dialect(card.config), .storage = DType::kF32, .overwrite = true, .folder = true},
+      model_reader(store, lora, average, adapters_apart));
+  if (lora.rank == 0 || !adapters_apart) return;
+  std::vector<TensorToWrite> tensors;
+  for (const ParamSpec& spec : lora_params(card.config, lora)) {
+    const std::vector<float> values = floats_of(store, spec.name, average);
+    TensorInfo info = info_of(store.layout().at(spec.name));
+    info.dtype = DType::kF32;
+    info.bytes = values.size() * sizeof(float);
+    tensors.push_back({info, [values](std::span<std::byte> target) {
+                         std::memcpy(target.data(), values.data(), target.size());
+                       }});
+  }
+  write_safetensors(folder + "/adapters.safetensors", tensors,
+                    {{"lora_alpha", strf("%g", lora.alpha)},
+                     {"lora_rank", strf("%lld", static_cast<long long>(lora.rank))}});
+}
+
+}  // namespace vitrail

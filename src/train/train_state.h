@@ -1,0 +1,47 @@
+// What a run must remember to go on exactly where it was: the persistent values of its step and a few
+// numbers. Turned into a checkpoint and back. Used by the trainer.
+#pragma once
+
+#include "io/checkpoint/checkpoint.h"
+#include "io/model_files.h"
+#include "models/lora.h"
+#include "train/train_step.h"
+
+namespace vitrail {
+
+struct Progress {
+  int64_t step = 0;  // updates attempted
+  double best = -1;  // best evaluation result
+  int64_t best_step = 0;
+  int64_t evals_since_best = 0;
+  double lr_factor = 1;  // halved by every rollback
+  int64_t rollbacks = 0;
+
+  template <typename Self, typename V>
+  static void fields(Self& c, V&& v) {
+    v("step", c.step, "");
+    v("best", c.best, "");
+    v("best_step", c.best_step, "");
+    v("evals_since_best", c.evals_since_best, "");
+    v("lr_factor", c.lr_factor, "");
+    v("rollbacks", c.rollbacks, "");
+  }
+};
+
+Json to_json(const Progress& progress);
+Progress progress_from(const Json& facts);
+
+// Everything that persists but gradient sums, which are zero between steps, and low-precision copies.
+std::vector<TensorToWrite> state_tensors(const PersistentStore& store);
+
+// Fills the store from a checkpoint; Error(kData) naming the first value that is missing or of another shape.
+void restore_state(const TensorSource& source, const PersistentStore& store);
+
+// The weights as a published model has them: the average when `average`, adapters merged in unless `apart`.
+ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, bool average, bool apart);
+
+// A model folder; adapters kept apart go into adapters.safetensors there.
+void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
+                        const LoraConfig& lora, bool average, bool adapters_apart);
+
+}  // namespace vitrail

@@ -1,0 +1,57 @@
+// A planned step made real: allocates what the plan says, holds weights and optimizer state, runs
+// micro-batches, updates and evaluation forwards. Holds no policy: the trainer decides when.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/executor.h"
+#include "train/step_plan.h"
+
+namespace vitrail {
+
+// One micro-batch as the step takes it; row-major, `teacher` only when distilling.
+struct MicroBatch {
+  std::span<const float> pictures, targets, weights, teacher;
+  int64_t seed = 0, step = 0, position = 0;  // of the first sample within the step
+};
+
+class TrainStep {
+ public:
+  TrainStep(const StepPlan& plan, RankContext& rank);
+
+  // Fills every parameter, starts the averages from them, and resets optimizer state and loss scale.
+  void start(const ParamFiller& fill);
+  // After persistent values were written from outside (a checkpoint): refreshes what is derived from them.
+  void refresh();
+
+  // Forward, backward, gradients added to their sums.
+  void run_micro(const MicroBatch& batch);
+  std::span<const float> losses() const;  // per picture, of the last micro-batch
+  std::span<const float> logits() const;
+
+  // One update from the gradient sums, which become zero.
+  StepValues run_update(double lr);
+
+  // Logits of `count` pictures, at most the plan's eval batch.
+  std::span<const float> evaluate(std::span<const float> pictures, int64_t count, bool average);
+
+  const StepPlan& plan() const { return plan_; }
+  const PersistentStore& store() const { return store_; }
+  Executor& micro() { return micro_; }
+  Executor& update() { return update_; }
+  size_t allocated_bytes() const { return store_.bytes() + arena_.bytes(); }
+
+ private:
+  std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
+
+  const StepPlan& plan_;
+  RankContext& rank_;
+  PersistentStore store_;
+  Buffer arena_;
+  Executor micro_, update_, eval_;
+  std::unique_ptr<Executor> eval_average_, refresh_;
+  mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted
+};
+
+}  // namespace vitrail

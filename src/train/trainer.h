@@ -1,0 +1,61 @@
+// A training run from config to report: opens data and model, plans, trains, evaluates, saves, resumes.
+// Decides; the step computes, the loader loads, the log and the checkpoints write. Prints nothing: hooks tell
+// the caller.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "plan/kernel_choice.h"
+#include "telemetry/run_status.h"
+#include "train/evaluate.h"
+#include "train/train_config.h"
+
+namespace vitrail {
+
+struct TrainHooks {
+  std::function<void(const TrainStatus&)> step;    // after every update
+  std::function<void(const TrainStatus&)> logged;  // when it is also written to the log
+  std::function<void(const EvalStatus&)> eval;
+  std::function<void(const RunEvent&)> event;
+  std::function<void(const std::string&)> note;  // what was decided while setting up
+  std::function<bool()> stop;                    // asked after every update; true saves and ends
+};
+
+enum class ResumeMode {
+  kFresh,   // the folder must hold no run
+  kNewest,  // from the newest good checkpoint, or from the start when there is none
+  kStrict   // from the newest checkpoint, which must be good
+};
+
+struct TrainPlace {
+  std::string folder;
+  ResumeMode resume = ResumeMode::kFresh;
+  std::string generator;  // "Vitrail 0.2.0", for the report
+};
+
+struct TrainOutcome {
+  bool finished = false;
+  std::string reason;  // "all steps done", "no better result in 5 evaluations", "stopped on request"
+  int64_t step = 0;
+  double best = -1;
+  std::optional<EvalResult> last_eval;
+};
+
+class Trainer {
+ public:
+  Trainer(const TrainConfig& config, const TrainPlace& place, const Backend& backend,
+          const DeviceInfo& device, TrainHooks hooks);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  TrainOutcome run();
+
+ private:
+  class Run;
+  std::unique_ptr<Run> run_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,140 @@
+#include "base/run_lock.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/process_mark.h"
+
+namespace vitrail {
+namespace {
+
+class RunLockTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "vitrail-lock-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string refusal() const { return refusal_of(folder_); }
+  static std::string refusal_of(const std::string& folder) {
+    try {
+      const RunLock lock(folder);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+      return error.what();
+    }
+    return "";
+  }
+  std::string folder_;
+};
+
+// A process that takes the lock, says so, and waits to be killed.
+class Holder {
+ public:
+  explicit Holder(const std::string& folder) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const RunLock lock(folder);
+      if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char byte;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+  }
+  ~Holder() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_F(RunLockTest, ASecondRunIsRefusedByName) {
+  const Holder holder(folder_);
+  const std::string text = refusal();
+  EXPECT_NE(text.find(strf("process %d on ", holder.pid())), std::string::npos) << text;
+  EXPECT_NE(text.find(ProcessMark::current().host), std::string::npos) << text;
+  EXPECT_NE(text.find(folder_), std::string::npos) << text;
+}
+
+TEST_F(RunLockTest, WithinOneProcessToo) {
+  {
+    const RunLock lock(folder_);
+    EXPECT_TRUE(lock.note().empty());
+    EXPECT_NE(refusal(), "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run.lock"));
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(RunLockTest, TheLockOfADeadRunIsTakenOverAndSaid) {
+  Holder holder(folder_);
+  const pid_t pid = holder.pid();
+  holder.end();
+  ASSERT_TRUE(std::filesystem::exists(folder_ + "/run.lock"));
+  const RunLock lock(folder_);
+  EXPECT_NE(lock.note().find(strf("abandoned by process %d", pid)), std::string::npos) << lock.note();
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_F(RunLockTest, AnyContentOfAFreeLockFileIsTakenOver) {
+  for (const char* content : {"", "{", "{\"process\": 7}", "{\"process\": \"a-b\", \"since\": 1}", "\xFF"}) {
+    write_file(folder_ + "/run.lock", content);
+    const RunLock lock(folder_);
+    EXPECT_TRUE(lock.note().empty());
+  }
+}
+
+TEST_F(RunLockTest, AFolderThatCannotBeWritten) {
+  EXPECT_NE(refusal_of(folder_ + "/none").find("none/run.lock"), std::string::npos);
+  write_file(folder_ + "/file", "x");
+  EXPECT_NE(refusal_of(folder_ + "/file").find("file/run.lock"), std::string::npos);
+}
+
+TEST(ProcessMark, TextThereAndBack) {
+  const ProcessMark self = ProcessMark::current();
+  EXPECT_EQ(ProcessMark::parse(self.text()), self);
+  EXPECT_GT(self.start, 0u);
+  for (const char* text : {"", "-", "h-1", "h--1-2", "-1-2", "h-0-2", "h-1-", "h-01-2", "h-1-2x",
+                           "h-99999999999-2", "h-1-99999999999999999999"})
+    EXPECT_FALSE(ProcessMark::parse(text)) << text;
+}
+
+TEST(ProcessMark, KnowsTheDead) {
+  ProcessMark mark = ProcessMark::current();
+  EXPECT_FALSE(mark.surely_dead());
+  ++mark.start;
+  EXPECT_TRUE(mark.surely_dead());  // the number is another process's now
+  mark.start = 0;
+  EXPECT_FALSE(mark.surely_dead());
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  mark.pid = child;
+  EXPECT_TRUE(mark.surely_dead());  // ended, though nobody asked how
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(mark.surely_dead());
+  mark.host += "x";
+  EXPECT_FALSE(mark.surely_dead());
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "data/loader_helpers.h"
+
+namespace vitrail {
+namespace {
+
+using test::Copy;
+using test::FakeDataset;
+using test::small_settings;
+using test::take;
+
+TEST(LoaderErrors, FailsAtTheBatchOfABadSampleAndNamesIt) {
+  FakeDataset data(64, 5);
+  data.broken = {37};
+  for (int64_t workers : {1, 4}) {
+    LoaderSettings settings = small_settings(workers);
+    auto loader = make_eval_loader(data, settings);
+    take(*loader, 4);
+    for (int again = 0; again < 2; ++again) {
+      const Error error = test::error_of([&] { loader->next(); });
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(error.message().find("fake#37"), std::string::npos) << error.message();
+    }
+    loader->seek(0);
+    EXPECT_EQ(take(*loader, 1)[0].samples[0], 0);
+  }
+}
+
+TEST(LoaderErrors, SkipsBadSamplesAndTellsOfEachOnce) {
+  FakeDataset data(64, 5);
+  data.broken = {3, 37};
+  for (int64_t workers : {1, 3}) {
+    LoaderSettings settings = small_settings(workers);
+    settings.loader.on_error = OnError::kSkip;
+    settings.loader.max_bad_fraction = 2.0 / 64;
+    std::vector<std::string> told;
+    settings.on_bad = [&](const BadSample& bad) { told.push_back(bad.name); };
+    auto loader = make_train_loader(data, settings);
+    int skipped = 0;
+    for (const Copy& batch : take(*loader, 16))
+      for (size_t i = 0; i < 8; ++i) {
+        if (!data.broken.contains(batch.samples[i])) continue;
+        ++skipped;
+        EXPECT_EQ(batch.weights[i], 0);
+        EXPECT_TRUE(std::ranges::all_of(std::span(batch.pictures).subspan(i * 192, 192),
+                                        [](float x) { return x == 0; }));
+      }
+    EXPECT_EQ(skipped, 4);
+    EXPECT_EQ(told.size(), 2u);
+    ASSERT_EQ(loader->bad_samples().size(), 2u);
+    EXPECT_NE(loader->bad_samples()[0].reason.find("cut short"), std::string::npos);
+  }
+}
+
+TEST(LoaderErrors, TooManyBadSamplesFailAfterAll) {
+  FakeDataset data(64, 5);
+  data.broken = {3, 20, 37};
+  LoaderSettings settings = small_settings();
+  settings.loader.on_error = OnError::kSkip;
+  settings.loader.max_bad_fraction = 2.0 / 64;
+  auto loader = make_eval_loader(data, settings);
+  take(*loader, 4);
+  const Error error = test::error_of([&] { loader->next(); });
+  EXPECT_NE(error.message().find("fake#37"), std::string::npos) << error.message();
+  EXPECT_NE(error.hint().find("max_bad_fraction"), std::string::npos);
+}
+
+TEST(LoaderErrors, RefusesALabelOutOfRange) {
+  FakeDataset data(8, 5);
+  data.set_labels(2, {5});
+  auto loader = make_eval_loader(data, small_settings());
+  const Error error = test::error_of([&] { loader->next(); });
+  EXPECT_EQ(error.kind(), ErrorKind::kData);
+  EXPECT_NE(error.message().find("fake#2 has label 5"), std::string::npos) << error.message();
+}
+
+TEST(LoaderErrors, RefusesSettingsThatDoNotFit) {
+  const FakeDataset data(64, 5);
+  const struct {
+    const char* named;
+    std::function<void(LoaderSettings&)> change;
+  } cases[] = {
+      {"workers", [](LoaderSettings& s) { s.loader.workers = -1; }},
+      {"prefetch", [](LoaderSettings& s) { s.loader.prefetch = 0; }},
+      {"max_bad_fraction", [](LoaderSettings& s) { s.loader.max_bad_fraction = 2; }},
+      {"micro-batch", [](LoaderSettings& s) { s.micro_batch = 0; }},
+      {"accumulation", [](LoaderSettings& s) { s.accumulation = 0; }},
+      {"rank", [](LoaderSettings& s) { s.rank = 1; }},
+      {"channels", [](LoaderSettings& s) { s.channels = 4; }},
+      {"5 classes", [](LoaderSettings& s) { s.classes = 4; }},
+      {"smoothing", [](LoaderSettings& s) { s.smoothing = 1; }},
+      {"mix_group 16", [](LoaderSettings& s) { s.augment.mixup = 1; }},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.named);
+    LoaderSettings settings = small_settings();
+    c.change(settings);
+    const Error error = test::error_of([&] { make_train_loader(data, settings); });
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_NE(error.message().find(c.named), std::string::npos) << error.message();
+  }
+  LoaderSettings settings = small_settings();
+  settings.augment.mixup = 1;
+  EXPECT_NE(test::error_of([&] { make_train_loader(data, settings); }).hint().find("mix_group=8"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace vitrail

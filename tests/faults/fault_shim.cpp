@@ -1,0 +1,266 @@
+// Loaded before a program with LD_PRELOAD: watches its system calls on files below one folder, counts them
+// by class, and at a chosen one kills the program or lets the call fail. Can also write down every call.
+//
+// FAULT_ROOT    watched folder                   FAULT_CLASS   open write fsync close rename mkdir symlink
+// FAULT_AT      which call of the class, from 1                unlink, or any
+// FAULT_COUNT   file for the count of calls      FAULT_ACTION  kill, torn (half a write, then kill), short
+// FAULT_LOG     file for the calls themselves                  (half a write), or an errno as a number
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+constexpr int kMaxFd = 256;
+
+struct Watched {
+  std::string path;
+  bool created = false;
+};
+
+struct State {
+  std::string root, cls, action;
+  long at = 0, count = 0;
+  int log = -1;
+  const char* count_file = nullptr;
+  Watched fds[kMaxFd];
+};
+
+const char* setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+template <typename F>
+F* next(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+State& state() {
+  static State* s = [] {
+    auto* made = new State;
+    made->root = setting("FAULT_ROOT");
+    made->cls = setting("FAULT_CLASS");
+    made->action = setting("FAULT_ACTION");
+    made->at = std::atol(setting("FAULT_AT"));
+    if (*setting("FAULT_COUNT")) made->count_file = setting("FAULT_COUNT");
+    if (*setting("FAULT_LOG"))
+      made->log = next<int(const char*, int, ...)>("open")(setting("FAULT_LOG"),
+                                                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    return made;
+  }();
+  return *s;
+}
+
+bool is_watched(const std::string& path) {
+  const std::string& root = state().root;
+  return !root.empty() && path.compare(0, root.size(), root) == 0;
+}
+
+Watched* watched_fd(int fd) {
+  return fd >= 0 && fd < kMaxFd && !state().fds[fd].path.empty() ? &state().fds[fd] : nullptr;
+}
+
+std::string full_path(int folder, const char* path) {
+  const Watched* base = path[0] == '/' || folder == AT_FDCWD ? nullptr : watched_fd(folder);
+  return base ? base->path + "/" + path : path;
+}
+
+void raw_write(int fd, const char* data, size_t size) {
+  static auto* real = next<ssize_t(int, const void*, size_t)>("write");
+  while (size > 0) {
+    const ssize_t put = real(fd, data, size);
+    if (put <= 0) return;
+    data += put;
+    size -= static_cast<size_t>(put);
+  }
+}
+
+void note(const std::string& line, const void* data = nullptr, size_t size = 0) {
+  if (state().log < 0) return;
+  std::string text = line + "\n";
+  if (data) text.append(static_cast<const char*>(data), size);
+  raw_write(state().log, text.data(), text.size());
+}
+
+// Whether this call is the chosen one. Kills here when that is the action.
+bool chosen(const char* cls) {
+  State& s = state();
+  if (s.cls != "any" && s.cls != cls) return false;
+  if (++s.count != s.at) return false;
+  if (s.action == "kill") ::raise(SIGKILL);
+  return true;
+}
+
+// The chosen call fails with the number in the action; torn and short are for writes alone.
+bool fails(const char* cls) {
+  if (!chosen(cls)) return false;
+  errno = std::atoi(state().action.c_str());
+  return errno != 0;
+}
+
+int watch(int fd, const std::string& path, int flags, bool existed) {
+  if (fd < 0 || fd >= kMaxFd) return fd;
+  state().fds[fd] = {path, (flags & O_CREAT) != 0};
+  if ((flags & O_CREAT) != 0 && !existed) note("create\t" + path);
+  return fd;
+}
+
+int open_watched(int folder, const char* path, int flags, mode_t mode) {
+  static auto* real = next<int(int, const char*, int, ...)>("openat");
+  const std::string full = full_path(folder, path);
+  if (!is_watched(full)) {
+    const int fd = real(folder, path, flags, mode);
+    if (fd >= 0 && fd < kMaxFd) state().fds[fd] = {};
+    return fd;
+  }
+  if ((flags & O_CREAT) != 0 && fails("open")) return -1;
+  struct stat status;
+  const bool existed = ::stat(full.c_str(), &status) == 0;
+  return watch(real(folder, path, flags, mode), full, flags, existed);
+}
+
+mode_t mode_of(int flags, va_list args) {
+  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? static_cast<mode_t>(va_arg(args, int)) : 0;
+}
+
+// A call on one path that exists or shall: `line` goes to the log when it succeeds.
+template <typename Call>
+int on_path(const char* cls, const std::string& path, const std::string& line, Call&& call) {
+  if (!is_watched(path)) return call();
+  if (fails(cls)) return -1;
+  const int result = call();
+  const int code = errno;
+  if (result == 0) note(line);
+  errno = code;
+  return result;
+}
+
+[[gnu::destructor]] void report() {
+  if (!state().count_file) return;
+  const int fd =
+      next<int(const char*, int, ...)>("open")(state().count_file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  const std::string text = std::to_string(state().count);
+  raw_write(fd, text.data(), text.size());
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  const mode_t mode = mode_of(flags, args);
+  va_end(args);
+  return open_watched(AT_FDCWD, path, flags, mode);
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  const mode_t mode = mode_of(flags, args);
+  va_end(args);
+  return open_watched(folder, path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) __attribute__((alias("open")));
+int openat64(int folder, const char* path, int flags, ...) __attribute__((alias("openat")));
+
+ssize_t write(int fd, const void* data, size_t size) {
+  static auto* real = next<ssize_t(int, const void*, size_t)>("write");
+  if (fd == STDOUT_FILENO) note("say\t" + std::to_string(size), data, size);
+  const Watched* file = watched_fd(fd);
+  if (!file) return real(fd, data, size);
+  if (chosen("write")) {
+    const std::string& action = state().action;
+    if (action != "torn" && action != "short") {
+      errno = std::atoi(action.c_str());
+      return -1;
+    }
+    if (size > 1) size /= 2;
+    if (action == "torn") {
+      real(fd, data, size);
+      ::raise(SIGKILL);
+    }
+  }
+  const off_t offset = ::lseek(fd, 0, SEEK_CUR);
+  const ssize_t put = real(fd, data, size);
+  if (put > 0)
+    note("write\t" + file->path + "\t" + std::to_string(offset) + "\t" + std::to_string(put), data,
+         static_cast<size_t>(put));
+  return put;
+}
+
+int fsync(int fd) {
+  static auto* real = next<int(int)>("fsync");
+  const Watched* file = watched_fd(fd);
+  return file ? on_path("fsync", file->path, "sync\t" + file->path, [&] { return real(fd); }) : real(fd);
+}
+
+int close(int fd) {
+  static auto* real = next<int(int)>("close");
+  Watched* file = watched_fd(fd);
+  if (!file) return real(fd);
+  const bool failing = file->created && fails("close");
+  const int code = errno;
+  *file = {};
+  const int result = real(fd);  // the descriptor goes even when close reports an error
+  if (!failing) return result;
+  errno = code;
+  return -1;
+}
+
+int rename(const char* from, const char* to) {
+  static auto* real = next<int(const char*, const char*)>("rename");
+  return on_path("rename", to, std::string("rename\t") + from + "\t" + to, [&] { return real(from, to); });
+}
+
+int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
+  static auto* real = next<int(int, const char*, int, const char*, unsigned)>("renameat2");
+  return on_path("rename", to, std::string("exchange\t") + from + "\t" + to,
+                 [&] { return real(from_folder, from, to_folder, to, flags); });
+}
+
+int mkdir(const char* path, mode_t mode) {
+  static auto* real = next<int(const char*, mode_t)>("mkdir");
+  return on_path("mkdir", path, std::string("mkdir\t") + path, [&] { return real(path, mode); });
+}
+
+int symlink(const char* target, const char* path) {
+  static auto* real = next<int(const char*, const char*)>("symlink");
+  return on_path("symlink", path, std::string("symlink\t") + target + "\t" + path,
+                 [&] { return real(target, path); });
+}
+
+int unlink(const char* path) {
+  static auto* real = next<int(const char*)>("unlink");
+  return on_path("unlink", path, std::string("remove\t") + path, [&] { return real(path); });
+}
+
+int rmdir(const char* path) {
+  static auto* real = next<int(const char*)>("rmdir");
+  return on_path("unlink", path, std::string("remove\t") + path, [&] { return real(path); });
+}
+
+int remove(const char* path) {
+  static auto* real = next<int(const char*)>("remove");
+  return on_path("unlink", path, std::string("remove\t") + path, [&] { return real(path); });
+}
+
+int unlinkat(int folder, const char* name, int flags) {
+  static auto* real = next<int(int, const char*, int)>("unlinkat");
+  const std::string path = full_path(folder, name);
+  return on_path("unlink", path, "remove\t" + path, [&] { return real(folder, name, flags); });
+}
+
+}  // extern "C"

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Kills training runs at random moments, resumes them, and compares what comes out with an undisturbed run.
+
+kill_train.py VITRAIL CONFIG [--kills N] [--signals N] [--set KEY=VALUE]... [--threads 1,2] [--seed S]
+
+An undisturbed run comes first. Then `--kills` times a run is ended by SIGKILL and resumed, and `--signals` times it
+is asked to stop by SIGTERM, SIGINT, SIGUSR1 or two SIGINTs (exit code 75, resumable). Whenever a disturbed run
+reaches its end, its last checkpoint must equal the undisturbed one byte for byte, and a new run begins. After each
+death every checkpoint outside of unfinished folders must be complete. Prints one JSON object; 0 when all held."""
+import argparse
+import json
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+STOPPED = 75
+STEP = re.compile(r"step-\d{8,}$")
+WISHES = {"SIGTERM": [signal.SIGTERM], "SIGINT": [signal.SIGINT], "SIGUSR1": [signal.SIGUSR1],
+          "two SIGINT": [signal.SIGINT, signal.SIGINT]}
+
+
+class Broken(Exception):
+    pass
+
+
+def checkpoints(run):
+    """Step folders of a run, oldest first."""
+    return sorted(p for p in (run / "checkpoints").glob("step-*") if STEP.match(p.name))
+
+
+def check_complete(run):
+    """Everything a manifest lists is there in its size, and nothing unexpected stands beside the checkpoints."""
+    for folder in checkpoints(run):
+        try:
+            manifest = json.loads((folder / "manifest.json").read_text())
+        except (OSError, ValueError) as error:
+            raise Broken(f"{folder}: {error}") from error
+        for file in manifest["files"]:
+            path = folder / file["name"]
+            if not path.is_file() or path.stat().st_size != file["bytes"]:
+                raise Broken(f"{path} is missing or not of {file['bytes']} bytes")
+    for path in (run / "checkpoints").glob("*"):
+        if not (STEP.match(path.name) or path.name == "latest" or path.name.startswith(".tmp-")):
+            raise Broken(f"{path} does not belong there")
+
+
+def tensors(path):
+    """name -> bytes of a safetensors file."""
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:start])
+    header.pop("__metadata__", None)
+    return {name: raw[start + t["data_offsets"][0]:start + t["data_offsets"][1]] for name, t in header.items()}
+
+
+def compare(found, expected):
+    """The last checkpoints of two runs hold the same tensors, bit for bit."""
+    if not checkpoints(found):
+        raise Broken(f"{found} finished without a checkpoint")
+    ours, theirs = checkpoints(found)[-1], checkpoints(expected)[-1]
+    if ours.name != theirs.name:
+        raise Broken(f"{found} ended at {ours.name}, the undisturbed run at {theirs.name}")
+    names = sorted(p.name for p in theirs.glob("*.safetensors"))
+    if names != sorted(p.name for p in ours.glob("*.safetensors")):
+        raise Broken(f"{ours} has other files than {theirs}")
+    for name in names:
+        if (ours / name).read_bytes() == (theirs / name).read_bytes():
+            continue
+        a, b = tensors(ours / name), tensors(theirs / name)
+        differing = sorted(n for n in a.keys() | b.keys() if a.get(n) != b.get(n))
+        raise Broken(f"{ours / name} differs from the undisturbed run in {len(differing)} of {len(b)} tensors"
+                     f"{', first ' + differing[0] if differing else ' only in its header'}")
+
+
+class Campaign:
+    def __init__(self, args, work):
+        self.args, self.work = args, work
+        self.random = random.Random(args.seed)
+        self.counts = {"finished": 0, "resumed": 0, "early": 0, "deaths": {}}
+
+    def start(self, run, resume, output):
+        command = [self.args.vitrail, "train", "--config", self.args.config, "--out", str(run), "--quiet"]
+        for setting in self.args.set:
+            command += ["--set", setting]
+        if self.args.threads:
+            command += ["--threads", self.random.choice(self.args.threads.split(","))]
+        return subprocess.Popen(command + (["--resume"] if resume else []), stdin=subprocess.DEVNULL,
+                                stdout=output, stderr=subprocess.STDOUT)
+
+    def live(self, run, signals, delay):
+        """One life of a run, ended after `delay` seconds; its exit code."""
+        resume = bool(checkpoints(run))
+        if not resume:
+            shutil.rmtree(run, ignore_errors=True)
+        self.counts["resumed"] += resume
+        with open(self.work / "output.txt", "w+b") as output:
+            process = self.start(run, resume, output)
+            try:
+                code = process.wait(delay)
+            except subprocess.TimeoutExpired:
+                for number in signals:
+                    process.send_signal(number)
+                    time.sleep(0.02)
+                try:
+                    code = process.wait(self.args.deadline)
+                except subprocess.TimeoutExpired:
+                    raise Broken(f"still running {self.args.deadline} s after {signals}") from None
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+            output.seek(0)
+            self.said = output.read().decode(errors="replace")[-2000:]
+        return code
+
+    def undisturbed(self):
+        began = time.monotonic()
+        code = self.live(self.work / "undisturbed", [], self.args.limit)
+        if code != 0:
+            raise Broken(f"the undisturbed run ended with {code}:\n{self.said}")
+        check_complete(self.work / "undisturbed")
+        return time.monotonic() - began
+
+    def judge(self, kind, signals, code):
+        """Whether the run is at its end, by the exit code after these signals."""
+        if code == 0:
+            return True
+        died = code in [-number for number in signals]
+        if signals != [signal.SIGKILL] and died and len(signals) == 1:
+            self.counts["early"] += 1  # before the program had set its handlers
+        elif not died and not (code == STOPPED and signals != [signal.SIGKILL]):
+            raise Broken(f"exit code {code} after {kind}:\n{self.said}")
+        self.counts["deaths"][kind] = self.counts["deaths"].get(kind, 0) + 1
+        return False
+
+    def disturb(self, kinds, count, window):
+        run = self.work / "disturbed"
+        shutil.rmtree(run, ignore_errors=True)
+        newest, idle, done = None, 0, 0
+        while done < count:
+            kind = kinds[done % len(kinds)]
+            signals = WISHES.get(kind, [signal.SIGKILL])
+            finished = self.judge(kind, signals, self.live(run, signals, self.random.uniform(0, window)))
+            check_complete(run)
+            if finished:
+                self.finish(run)
+                continue
+            done += 1
+            latest = checkpoints(run)[-1:]
+            idle = idle + 1 if latest == newest else 0
+            newest = latest
+            if idle >= 10:  # too short a life to get anywhere
+                window, idle = 1.5 * window, 0
+        if count:
+            code = self.live(run, [], self.args.limit)
+            if code != 0:
+                raise Broken(f"the resumed run ended with {code}:\n{self.said}")
+            self.finish(run)
+
+    def finish(self, run):
+        compare(run, self.work / "undisturbed")
+        self.counts["finished"] += 1
+        shutil.rmtree(run)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("vitrail")
+    parser.add_argument("config")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--signals", type=int, default=8)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--threads", default="", help="thread counts to choose from, such as 1,2")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--window", type=float, default=0, help="longest life in seconds; 0: the run's own time")
+    parser.add_argument("--deadline", type=float, default=60, help="seconds a run may take to stop")
+    parser.add_argument("--limit", type=float, default=600, help="seconds an undisturbed run may take")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="vitrail-kill-") as work:
+        campaign = Campaign(args, Path(work))
+        try:
+            seconds = campaign.undisturbed()
+            window = args.window or seconds
+            campaign.disturb(["SIGKILL"], args.kills, window)
+            campaign.disturb(list(WISHES), args.signals, window)
+            fault = None
+        except Broken as broken:
+            fault = str(broken)
+    print(json.dumps({"ok": fault is None, "fault": fault, "seed": args.seed, **campaign.counts}))
+    return 0 if fault is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+// The shapes in which the fuse pass joins nodes: a product with its neighbours, a gradient with its sum.
+#include "op_cases.h"
+#include "ops/accumulate.h"
+#include "ops/add.h"
+#include "ops/bias.h"
+#include "ops/cast.h"
+#include "ops/concat_tokens.h"
+#include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/scale.h"
+#include "ops/sum_rows.h"
+
+namespace vitrail {
+
+namespace {
+
+using enum Role;
+
+OpPtr fused(std::vector<FusedOp::Member> members) {
+  return std::make_shared<FusedOp>(std::move(members));
+}
+
+void add_product_chains(std::vector<OpCase>& cases) {
+  const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
+  const Shape x = {b, n, d}, hidden = {b, n, f};
+  const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
+  cases.push_back({"fused_norm_linear_bias_gelu",
+                   fused({norm,
+                          {make_op<LinearOp>(), {~0, 3}},
+                          {make_op<BiasOp>(), {~1, 4}},
+                          {make_op<GeluOp>(false), {~2}}}),
+                   {x, {d}, {d}, {f, d}, {f}},
+                   {false, true, true, true, true},
+                   {kPlain, kVector, kVector, kPlain, kVector}});
+  cases.push_back({"fused_linear_bias",
+                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
+                   {x, {f, d}, {f}},
+                   {false, true, true},
+                   {kPlain, kPlain, kVector}});
+  cases.push_back({"fused_linear_bias_scale_add",
+                   fused({{make_op<LinearOp>(), {0, 1}},
+                          {make_op<BiasOp>(), {~0, 2}},
+                          {make_op<ScaleOp>(), {~1, 3}},
+                          {make_op<AddOp>(), {4, ~2}}}),
+                   {hidden, {d, f}, {d}, {d}, x},
+                   {false, true, true, true, false},
+                   {kPlain, kPlain, kVector, kVector, kPlain}});
+  cases.push_back(
+      {"fused_linear_bias_add_to_wide_stream",
+       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
+       {hidden, {d, f}, {d}, x},
+       {false, true, true, false},
+       {kPlain, kPlain, kVector, kSum}});
+  cases.push_back({"fused_linear_add",
+                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<AddOp>(), {~0, 2}}}),
+                   {x, {f, d}, hidden},
+                   {false, true, false}});
+  cases.push_back({"fused_patch_embed_bias",
+                   fused({{make_op<PatchEmbedOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
+                   {{b, {'C', 3}, {'Y', 24}, {'X', 16}}, {d, {'C', 3}, {'P', 8}, {'Q', 8}}, {d}},
+                   {false, true, true},
+                   {kPlain, kPlain, kVector}});
+  cases.push_back({"fused_gelu_bias_without_kernel",
+                   fused({{make_op<GeluOp>(true), {0}}, {make_op<BiasOp>(), {~0, 1}}}),
+                   {x, {d}},
+                   {false, true},
+                   {kPlain, kVector}});
+}
+
+// A gradient's op and the addition to its sum, the last input.
+void add_summed(std::vector<OpCase>& cases, const std::string& name, const OpPtr& maker,
+                std::vector<Shape> ins, const Shape& sum, Role sum_role = kSum) {
+  std::vector<int> sources;
+  for (size_t i = 0; i < ins.size(); ++i) sources.push_back(static_cast<int>(i));
+  std::vector<Role> roles(ins.size(), kPlain);
+  roles.push_back(sum_role);
+  const int last = static_cast<int>(ins.size());
+  ins.push_back(sum);
+  const std::vector<bool> none(ins.size(), false);
+  cases.push_back({"fused_" + name + "_accumulate",
+                   fused({{maker, sources}, {make_op<AccumulateOp>(), {last, ~0}}}), ins, none, roles});
+}
+
+void add_sums(std::vector<OpCase>& cases) {
+  const Dim b('B', 3), n('N', 65), d('D', 48), f('F', 100), h('H', 3), e('E', 16), s('S', 1), t('T', 3);
+  const Shape x = {b, n, d};
+  add_summed(cases, "linear_dw", make_op<LinearDwOp>(), {x, {b, n, f}}, {f, d});
+  add_summed(cases, "linear_dw_qkv", make_op<LinearDwOp>(), {x, {b, n, t, h, e}}, {t, h, e, d});
+  add_summed(cases, "linear_dw_head", make_op<LinearDwOp>(), {{b, d}, {b, {'K', 10}}}, {{'K', 10}, d});
+  add_summed(cases, "sum_rows", make_op<SumRowsOp>(size_t{1}), {x}, {d});
+  add_summed(cases, "sum_positions", make_op<SumRowsOp>(size_t{2}), {x}, {n, d});
+  add_summed(cases, "scale_dw", make_op<ScaleDwOp>(size_t{1}), {x, x}, {d});
+  add_summed(cases, "sum_tokens", make_op<SumTokensOp>(0, 1), {x}, {s, d});
+  add_summed(cases, "patch_embed_dw", make_op<PatchEmbedDwOp>(8, 8),
+             {{b, {'C', 3}, {'Y', 24}, {'X', 16}}, {b, {'N', 6}, d}}, {d, {'C', 3}, {'P', 8}, {'Q', 8}});
+  add_summed(cases, "cast", make_op<CastOp>(DType::kF32), {{s, d}}, {s, d}, kFull);
+  add_summed(cases, "linear_dx", make_op<LinearDxOp>(), {{s, h, e}, {h, e, d}}, {s, d}, kPlain);
+}
+
+}  // namespace
+
+void add_fused_cases(std::vector<OpCase>& cases) {
+  add_product_chains(cases);
+  add_sums(cases);
+}
+
+}  // namespace vitrail

@@ -1,0 +1,108 @@
+// The ops of the backward half.
+#include "op_cases.h"
+#include "ops/attention.h"
+#include "ops/concat_tokens.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/pool_tokens.h"
+#include "ops/qk_norm.h"
+#include "ops/scale.h"
+#include "ops/softmax.h"
+#include "ops/sum_rows.h"
+#include "ops/tanh.h"
+
+namespace vitrail {
+
+namespace {
+
+using enum Role;
+
+void add_product_grads(std::vector<OpCase>& cases) {
+  for (int64_t tokens : {1, 5, 50, 65, 197}) {
+    const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16), t('T', 3);
+    const std::string suffix = "_" + std::to_string(tokens);
+    const Shape x = {b, n, d};
+    cases.push_back({"linear_dx" + suffix, make_op<LinearDxOp>(), {{b, n, f}, {f, d}}, {false, true}});
+    cases.push_back(
+        {"linear_dx_qkv" + suffix, make_op<LinearDxOp>(), {{b, n, t, h, e}, {t, h, e, d}}, {false, true}});
+    cases.push_back({"linear_dx_proj" + suffix, make_op<LinearDxOp>(), {x, {d, h, e}}, {false, true}});
+    cases.push_back({"linear_dw" + suffix, make_op<LinearDwOp>(), {x, {b, n, f}}, {false, false}});
+    cases.push_back({"linear_dw_qkv" + suffix, make_op<LinearDwOp>(), {x, {b, n, t, h, e}}, {false, false}});
+    cases.push_back({"linear_dw_proj" + suffix, make_op<LinearDwOp>(), {{b, n, h, e}, x}, {false, false}});
+    cases.push_back({"attention_grad" + suffix,
+                     make_op<AttentionGradOp>(),
+                     {{b, n, t, h, e}, {b, n, h, e}},
+                     {false, false}});
+    const Dim odd('E', 18), s('S', 1);
+    cases.push_back({"attention_grad_odd_head" + suffix,
+                     make_op<AttentionGradOp>(),
+                     {{b, n, t, h, odd}, {b, n, h, odd}},
+                     {false, false}});
+    cases.push_back({"attention_grad_probe" + suffix,
+                     make_op<AttentionGradOp>(),
+                     {{s, h, e}, {b, n, {'T', 2}, h, e}, {b, s, h, e}},
+                     {false, false, false}});
+    for (bool trained : {false, true})
+      cases.push_back({(trained ? "layernorm_grad_trained" : "layernorm_grad") + suffix,
+                       make_op<LayernormGradOp>(1e-6, trained),
+                       {x, {d}, x},
+                       {false, true, false},
+                       {kPlain, kVector, kPlain}});
+  }
+}
+
+void add_row_grads(std::vector<OpCase>& cases) {
+  const Dim b('B', 3), n('N', 17), d('D', 50), e('E', 16), h('H', 3);
+  const Shape x = {b, n, d}, qkv = {b, n, {'T', 3}, h, e};
+  cases.push_back({"layernorm_grad_of_wide_stream",
+                   make_op<LayernormGradOp>(1e-6, true),
+                   {x, {d}, x},
+                   {false, true, false},
+                   {kSum, kVector, kPlain}});
+  for (bool trained : {false, true})
+    cases.push_back({trained ? "qk_norm_grad_trained" : "qk_norm_grad",
+                     make_op<QkNormGradOp>(1e-6, trained),
+                     {qkv, {e}, {e}, qkv},
+                     {false, true, true, false},
+                     {kPlain, kVector, kVector, kPlain}});
+  for (bool tanh_form : {false, true})
+    cases.push_back({tanh_form ? "gelu_grad_tanh" : "gelu_grad_erf",
+                     make_op<GeluGradOp>(tanh_form),
+                     {x, x},
+                     {false, false}});
+  cases.push_back({"tanh_grad", make_op<TanhGradOp>(), {x, x}, {false, false}});
+  const Shape logits = {b, {'K', 1000}};
+  cases.push_back(
+      {"softmax_grad", make_op<SoftmaxGradOp>(), {logits, logits}, {false, false}, {kNonNegative, kPlain}});
+  cases.push_back({"sum_rows", make_op<SumRowsOp>(size_t{1}), {x}, {false}});
+  cases.push_back({"sum_rows_positions", make_op<SumRowsOp>(size_t{2}), {x}, {false}});
+  cases.push_back({"sum_rows_qkv", make_op<SumRowsOp>(size_t{3}), {qkv}, {false}});
+  cases.push_back({"sum_rows_many", make_op<SumRowsOp>(size_t{1}), {{{'B', 40}, n, d}}, {false}});
+  cases.push_back({"scale_dw", make_op<ScaleDwOp>(size_t{1}), {x, x}, {false, false}});
+}
+
+void add_token_grads(std::vector<OpCase>& cases) {
+  const Dim b('B', 3), n('N', 17), d('D', 50);
+  cases.push_back({"select_token_grad", make_op<SelectTokenGradOp>(3, n), {{b, d}}, {false}});
+  cases.push_back({"mean_tokens_grad", make_op<MeanTokensGradOp>(2, n), {{b, d}}, {false}});
+  cases.push_back({"drop_tokens_grad", make_op<DropTokensGradOp>(2), {{b, n, d}}, {false}});
+  cases.push_back({"sum_tokens", make_op<SumTokensOp>(1, 4), {{b, n, d}}, {false}});
+  for (int64_t patch : {1, 7, 16})
+    for (int64_t channels : {1, 3})
+      cases.push_back({"patch_embed_dw_" + std::to_string(patch) + "_channels" + std::to_string(channels),
+                       make_op<PatchEmbedDwOp>(patch, patch),
+                       {{b, {'C', channels}, {'Y', 3 * patch}, {'X', 5 * patch}}, {b, {'N', 15}, {'D', 24}}},
+                       {false, false}});
+}
+
+}  // namespace
+
+void add_gradient_cases(std::vector<OpCase>& cases) {
+  add_product_grads(cases);
+  add_row_grads(cases);
+  add_token_grads(cases);
+}
+
+}  // namespace vitrail

@@ -1,0 +1,110 @@
+// Losses, dropout and what writes persistent values: sums, copies, optimizer updates.
+#include <cmath>
+
+#include "op_cases.h"
+#include "ops/accumulate.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/update_adam.h"
+#include "ops/update_control.h"
+#include "ops/update_ema.h"
+#include "ops/update_lamb.h"
+#include "ops/update_lion.h"
+#include "ops/update_sgd.h"
+
+namespace vitrail {
+
+namespace {
+
+using enum Role;
+
+const Shape kWeight = {{'F', 60}, {'D', 90}};  // more than a chunk of square_sum
+
+const std::vector<double> kHyper = {0.01, 0.7, 0.99, 0};
+
+std::vector<double> control(double skip) {
+  std::vector<double> values(kControlCount);
+  StepValues{.skip = skip, .grad_factor = 0.5, .lr = 0.01, .decay = 0.7, .step = 3, .grad_norm = 2}.write(
+      values.data());
+  return values;
+}
+
+// An update of kWeight with `states`, then the control; once applied and once skipped.
+void add_update(std::vector<OpCase>& cases, const std::string& name, const OpPtr& op,
+                const std::vector<Role>& states) {
+  std::vector<Role> roles = {kSum, kSum};
+  roles.insert(roles.end(), states.begin(), states.end());
+  roles.push_back(kScalars);
+  std::vector<Shape> ins(roles.size() - 1, kWeight);
+  ins.push_back(control_desc().shape);
+  const std::vector<bool> none(ins.size(), false);
+  for (bool skip : {false, true})
+    cases.push_back(
+        {name + (skip ? "_skipped" : ""), op, ins, none, roles, {{ins.size() - 1, control(skip ? 1 : 0)}}});
+}
+
+}  // namespace
+
+void add_loss_cases(std::vector<OpCase>& cases) {
+  const Dim b('B', 5);
+  const Shape logits = {b, {'K', 37}}, x = {b, {'N', 7}, {'D', 10}}, counters = {{'Z', kCounterCount}};
+  for (LossKind kind :
+       {LossKind::kSoftmax, LossKind::kDivergence, LossKind::kSigmoidSum, LossKind::kSigmoidMean}) {
+    const std::string name = enum_name(kind);
+    cases.push_back({"loss_" + name,
+                     make_op<CrossEntropyOp>(kind),
+                     {logits, logits},
+                     {false, false},
+                     {kPlain, kNonNegative}});
+    cases.push_back({"loss_grad_" + name,
+                     make_op<CrossEntropyGradOp>(kind),
+                     {logits, logits, {b}},
+                     {false, false, false},
+                     {kPlain, kNonNegative, kPlain}});
+  }
+  for (DropUnit unit : {DropUnit::kElement, DropUnit::kSample})
+    cases.push_back({unit == DropUnit::kElement ? "dropout_elements" : "dropout_samples",
+                     make_op<DropoutOp>(0.4, unit, uint64_t{99}),
+                     {x, counters},
+                     {false, false},
+                     {kPlain, kCounters},
+                     {{1, {5, 6, 7}}}});
+}
+
+void add_update_cases(std::vector<OpCase>& cases) {
+  const UpdateScale decoupled{.lr_scale = 0.8, .weight_decay = 0.05},
+      coupled{.weight_decay = 0.05, .decay = DecayStyle::kCoupled};
+  add_update(cases, "sgd_plain", make_op<SgdUpdateOp>(coupled, 0.0, false), {});
+  add_update(cases, "sgd_momentum", make_op<SgdUpdateOp>(decoupled, 0.9, false), {kPlain});
+  add_update(cases, "sgd_nesterov", make_op<SgdUpdateOp>(coupled, 0.9, true), {kPlain});
+  add_update(cases, "adam", make_op<AdamUpdateOp>(coupled, Moments{}), {kPlain, kNonNegative});
+  add_update(cases, "adamw", make_op<AdamUpdateOp>(decoupled, Moments{}), {kPlain, kNonNegative});
+  add_update(cases, "lion", make_op<LionUpdateOp>(decoupled, 0.9, 0.99), {kPlain});
+  for (bool adapts : {false, true})
+    add_update(cases, adapts ? "lamb" : "lamb_not_adapted",
+               make_op<LambUpdateOp>(decoupled, Moments{.eps = 1e-6}, adapts), {kPlain, kNonNegative});
+  for (bool warmup : {false, true})
+    cases.push_back({warmup ? "ema_warmup" : "ema",
+                     make_op<EmaUpdateOp>(warmup),
+                     {kWeight, kWeight, hyper_desc().shape, control_desc().shape},
+                     {false, true, false, false},
+                     {kPlain, kSum, kScalars, kScalars},
+                     {{2, kHyper}, {3, control(0)}}});
+  cases.push_back({"square_sum",
+                   make_op<SquareSumOp>(),
+                   {kWeight, {{'D', 7}}, kWeight},
+                   {false, false, false},
+                   {kSum, kSum, kSum}});
+  const Dim one('Z', 1);
+  for (double sum : {9.0, HUGE_VAL})
+    cases.push_back({sum < HUGE_VAL ? "step_control" : "step_control_skips",
+                     make_op<StepControlOp>(1.0, LossScaleRule{.dynamic = true}),
+                     {{one}, hyper_desc().shape, {one}, {{'Z', kUpdateCounters}}},
+                     {false, false, false, false},
+                     {kScalars, kScalars, kScalars, kScalars},
+                     {{0, {sum}}, {1, kHyper}, {2, {64}}, {3, {1999, 5, 2, 1}}}});
+  cases.push_back({"accumulate", make_op<AccumulateOp>(), {kWeight, kWeight}, {false, false}, {kSum, kSum}});
+  cases.push_back({"copy_into", make_op<CopyIntoOp>(), {kWeight, kWeight}, {false, true}, {kPlain, kSum}});
+}
+
+}  // namespace vitrail

@@ -1,0 +1,163 @@
+// What decides about a step: clipping, skipping, the loss scale; and that a skipped step changes nothing.
+#include "ops/update_control.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "optim/optimizer.h"
+#include "run_program.h"
+
+namespace vitrail {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(StepControl, ClipsByTheNormWithTheLossScaleTakenOut) {
+  struct Row {
+    double max_norm, square_sum, loss_scale, norm, factor;
+  };
+  const Row rows[] = {{0, 25, 1, 5, 1},
+                      {10, 25, 1, 5, 1},
+                      {1, 25, 1, 5, 1 / (5 + 1e-6)},
+                      {1, 25 * 64, 8, 5, 1 / (5 + 1e-6) / 8},
+                      {0, 25 * 64, 8, 5, 1.0 / 8},
+                      {1, 0, 1, 0, 1}};
+  for (const Row& row : rows) {
+    const StepControlOp op(row.max_norm, {});
+    const double hyper[] = {0.5, 2, 0.9, 0};
+    double scale = row.loss_scale, counters[kUpdateCounters] = {};
+    const StepValues values = op.decide(row.square_sum, hyper, &scale, counters);
+    EXPECT_EQ(values.skip, 0);
+    EXPECT_DOUBLE_EQ(values.grad_norm, row.norm);
+    EXPECT_DOUBLE_EQ(values.grad_factor, row.factor);
+    EXPECT_EQ(values.lr, 0.5);
+    EXPECT_EQ(values.decay, 2);
+    EXPECT_EQ(values.step, 1);
+    EXPECT_EQ(scale, row.loss_scale) << "a fixed scale stays";
+  }
+}
+
+TEST(StepControl, DynamicScaleHalvesOnOverflowAndDoublesAfterTheWindow) {
+  const StepControlOp op(0, {.dynamic = true, .initial = 8, .min = 2, .max = 16, .window = 2});
+  const double hyper[kHyperCount] = {};
+  double scale = 8, counters[kUpdateCounters] = {};
+  struct Row {
+    double square_sum, scale, step, applied, skipped, in_a_row;
+  };
+  const Row rows[] = {{1, 8, 1, 1, 0, 0},    {1, 16, 2, 2, 0, 0},   {1, 16, 3, 3, 0, 0},
+                      {1, 16, 4, 4, 0, 0},   {kInf, 8, 4, 4, 1, 1}, {kNan, 4, 4, 4, 2, 2},
+                      {kInf, 2, 4, 4, 3, 3}, {kInf, 2, 4, 4, 4, 4}, {1, 2, 5, 5, 4, 0},
+                      {kInf, 2, 5, 5, 5, 1}, {1, 2, 6, 6, 5, 0},    {1, 4, 7, 7, 5, 0}};
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    SCOPED_TRACE(i);
+    const StepValues values = op.decide(rows[i].square_sum, hyper, &scale, counters);
+    EXPECT_EQ(values.skip, std::isfinite(rows[i].square_sum) ? 0 : 1);
+    EXPECT_EQ(values.step, rows[i].step);
+    EXPECT_EQ(scale, rows[i].scale);
+    EXPECT_EQ(counters[kAppliedUpdates], rows[i].applied);
+    EXPECT_EQ(counters[kSkippedUpdates], rows[i].skipped);
+    EXPECT_EQ(counters[kSkippedInARow], rows[i].in_a_row);
+  }
+}
+
+TEST(StepValues, ReadGivesWhatWriteWrote) {
+  double control[kControlCount];
+  StepValues{1, 2, 3, 4, 5, 6}.write(control);
+  const StepValues found = StepValues::read(control);
+  EXPECT_EQ(found.skip, 1);
+  EXPECT_EQ(found.grad_factor, 2);
+  EXPECT_EQ(found.lr, 3);
+  EXPECT_EQ(found.decay, 4);
+  EXPECT_EQ(found.step, 5);
+  EXPECT_EQ(found.grad_norm, 6);
+}
+
+class SkippedStep : public testing::TestWithParam<std::tuple<const char*, DType, double>> {};
+
+TEST_P(SkippedStep, ChangesNothingButTheGradientSums) {
+  const auto [name, dtype, poison] = GetParam();
+  const std::vector<TrainedParam> params = {{"a.weight", {dtype, {{'O', 2}, {'D', 3}}}, 1, 0.1},
+                                            {"b.bias", {dtype, {{'O', 2}}}}};
+  Builder builder;
+  record_update(builder, params,
+                {.name = name, .lr = 0.1, .moment_dtype = MomentDType::kBF16, .ema_decay = 0.5});
+  ProgramRunner runner(builder.finish());
+  runner.set(kLossScaleState, {1});
+  runner.set("hyper", {0.1, 1, 0.5, 0});
+  const auto gradients = [&](double last) {
+    runner.set("grad/a.weight", {1, -2, 3, -4, 5, 0.3});
+    runner.set("grad/b.bias", {0.7, last});
+  };
+  runner.set("a.weight", {0.1, 0.2, 0.3, 0.4, 0.5, 0.6});
+  gradients(-0.7);
+  runner.run();
+  std::map<std::string, std::vector<double>> before;
+  for (const std::string& value : runner.persistent()) before[value] = runner.get(value);
+  EXPECT_NE(before["a.weight"][0], 0.1) << "the first step changes weights";
+  gradients(poison);
+  runner.run();
+  EXPECT_EQ(runner.get("control")[0], 1);
+  EXPECT_EQ(runner.get(kUpdateCounterState), (std::vector<double>{0, 1, 1, 1}));
+  for (const auto& [value, old] : before) {
+    if (value == kUpdateCounterState) continue;
+    EXPECT_EQ(runner.get(value), old) << value;
+  }
+  EXPECT_EQ(runner.get("grad/b.bias"), (std::vector<double>{0, 0}));
+  gradients(-0.7);
+  runner.run();
+  EXPECT_EQ(runner.get("control")[4], 2) << "only applied updates count";
+  EXPECT_NE(runner.get("a.weight"), before["a.weight"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, SkippedStep,
+                         testing::Combine(testing::Values("sgd", "adam", "adamw", "lamb", "lion"),
+                                          testing::Values(DType::kF64, DType::kF32),
+                                          testing::Values(kNan, kInf, -kInf)));
+
+TEST(SquareSum, AddsUpEveryInput) {
+  const auto op = std::make_shared<SquareSumOp>();
+  Builder builder;
+  const int64_t many = 3 * kSquareSumChunk + 5;
+  const ValueId a = builder.state("a", {DType::kF32, {{'D', many}}}, Category::kGradients);
+  const ValueId b = builder.state("b", {DType::kF64, {{'K', 2}}}, Category::kGradients);
+  builder.output("sum", builder.add(op, {a, b}, "sum"));
+  ProgramRunner runner(builder.finish());
+  runner.set("a", std::vector<double>(static_cast<size_t>(many), -0.5));
+  runner.set("b", {3, 4});
+  runner.run();
+  EXPECT_DOUBLE_EQ(runner.get("sum")[0], 25 + 0.25 * static_cast<double>(many));
+}
+
+// A parameter that is all zero still learns, and one without gradient only decays.
+TEST(Lamb, TakesRatioOneWhenANormIsZero) {
+  Builder builder;
+  const TensorDesc desc{DType::kF64, {{'D', 2}}};
+  record_update(builder, {{"zero", desc, 1, 0}, {"still", desc, 1, 0}}, {.name = "lamb", .lr = 0.25});
+  ProgramRunner runner(builder.finish());
+  runner.set(kLossScaleState, {1});
+  runner.set("hyper", {0.25, 1, 0, 0});
+  runner.set("still", {1, 2});
+  runner.set("grad/zero", {3, -4});
+  runner.run();
+  EXPECT_NEAR(runner.get("zero")[0], -0.25, 1e-6);
+  EXPECT_NEAR(runner.get("zero")[1], 0.25, 1e-6);
+  EXPECT_EQ(runner.get("still"), (std::vector<double>{1, 2}));
+}
+
+TEST(Lion, StandsStillWithoutDirection) {
+  Builder builder;
+  record_update(builder, {{"w", {DType::kF64, {{'D', 3}}}, 1, 0}}, {.name = "lion", .lr = 0.5});
+  ProgramRunner runner(builder.finish());
+  runner.set(kLossScaleState, {1});
+  runner.set("hyper", {0.5, 1, 0, 0});
+  runner.set("w", {1, 1, 1});
+  runner.set("grad/w", {2, 0, -1e-30});
+  runner.run();
+  EXPECT_EQ(runner.get("w"), (std::vector<double>{0.5, 1, 1.5}));
+}
+
+}  // namespace
+}  // namespace vitrail

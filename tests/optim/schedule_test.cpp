@@ -1,0 +1,75 @@
+#include "optim/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "golden_json.h"
+
+namespace vitrail {
+namespace {
+
+class ScheduleGolden : public testing::TestWithParam<golden::NamedRow> {};
+
+TEST_P(ScheduleGolden, EveryStepAgreesWithTheLibrary) {
+  const Json& row = GetParam().row;
+  const auto config = golden::read_config<ScheduleConfig>(row.at("config"));
+  validate(config);
+  const double base = row.at("base_lr");
+  const auto wanted = row.at("lrs").get<std::vector<double>>();
+  for (size_t step = 0; step < wanted.size(); ++step)
+    EXPECT_NEAR(lr_at(config, base, static_cast<int64_t>(step), row.at("total")), wanted[step], 1e-12 * base)
+        << "step " << step;
+}
+
+INSTANTIATE_TEST_SUITE_P(Curves, ScheduleGolden, testing::ValuesIn(golden::rows("schedules.json")),
+                         golden::row_name);
+
+TEST(Schedule, CountsFromZeroUnlessTold) {
+  ScheduleConfig config{.kind = ScheduleKind::kCosine, .warmup = 4};
+  EXPECT_EQ(lr_at(config, 0.1, 0, 100), 0) << "the first update of a warm-up from 0 moves nothing";
+  EXPECT_EQ(lr_at(config, 0.1, 4, 100), 0.1);
+  EXPECT_GT(lr_at(config, 0.1, 99, 100), 0);
+  config.count_from_one = true;
+  EXPECT_DOUBLE_EQ(lr_at(config, 0.1, 0, 100), 0.025);
+  EXPECT_EQ(lr_at(config, 0.1, 99, 100), 0) << "the last update takes the curve's end";
+}
+
+TEST(Schedule, LengthsBelowOneAreSharesOfTheRun) {
+  const ScheduleConfig share{.kind = ScheduleKind::kLinear, .warmup = 0.1};
+  const ScheduleConfig steps{.kind = ScheduleKind::kLinear, .warmup = 20};
+  for (int64_t step : {0, 1, 19, 20, 21, 150, 199})
+    EXPECT_EQ(lr_at(share, 1, step, 200), lr_at(steps, 1, step, 200)) << step;
+}
+
+TEST(Schedule, IsFiniteAndNotNegativeAtTheEdges) {
+  for (size_t kind = 0; kind < std::size(EnumNames<ScheduleKind>::names); ++kind)
+    for (int64_t total : {1, 2, 3, 10})
+      for (double warmup : {0.0, 0.5, 1.0, 50.0})
+        for (int64_t step = 0; step <= total + 2; ++step) {
+          ScheduleConfig config{.kind = static_cast<ScheduleKind>(kind), .warmup = warmup, .every = 0.01};
+          if (config.kind == ScheduleKind::kOneCycle) config.warmup = 0;
+          const double lr = lr_at(config, 0.5, step, total);
+          EXPECT_TRUE(lr >= 0 && lr <= 0.5)
+              << enum_name(config.kind) << " " << total << " " << step << ": " << lr;
+        }
+}
+
+TEST(Schedule, RefusesWhatBreaksARule) {
+  const ScheduleConfig wrong[] = {
+      {.warmup = -1},
+      {.warmup_lr = -1e-3},
+      {.min_lr = NAN},
+      {.kind = ScheduleKind::kPolynomial, .power = 0},
+      {.kind = ScheduleKind::kStep},
+      {.kind = ScheduleKind::kStep, .milestones = {0.5, -3}},
+      {.kind = ScheduleKind::kStep, .every = 3, .gamma = 0},
+      {.kind = ScheduleKind::kOneCycle, .warmup = 5},
+      {.kind = ScheduleKind::kOneCycle, .peak_at = 1},
+      {.kind = ScheduleKind::kOneCycle, .start_divisor = 0.5},
+  };
+  for (size_t i = 0; i < std::size(wrong); ++i) EXPECT_THROW(validate(wrong[i]), Error) << "row " << i;
+  EXPECT_NO_THROW(validate(ScheduleConfig{}));
+}
+
+}  // namespace
+}  // namespace vitrail

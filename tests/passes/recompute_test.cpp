@@ -1,0 +1,91 @@
+#include "passes/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "passes/precision.h"
+#include "passes/schedule.h"
+#include "tiny_training.h"
+
+namespace vitrail {
+namespace {
+
+// Values the forward half writes and the backward half reads.
+std::set<std::string> kept(const Program& program) {
+  std::set<ValueId> forward;
+  std::set<std::string> names;
+  for (const Node& node : program.nodes) {
+    if (node.phase == Phase::kForward) forward.insert(node.outs.begin(), node.outs.end());
+    for (ValueId id : node.ins)
+      if (node.phase == Phase::kBackward && forward.contains(id)) names.insert(program.values[id].name);
+  }
+  return names;
+}
+
+Program recomputed(int64_t depth, const RecomputeOptions& options) {
+  return recompute(record_step(tiny_vit(depth), {.dropout = 0.1, .drop_path = 0.2}), options);
+}
+
+TEST(Recompute, NoneChangesNothing) {
+  const Program program = record_step(tiny_vit(2));
+  EXPECT_EQ(to_string(recompute(program, {})), to_string(program));
+}
+
+TEST(Recompute, KeepsWhatCrossesASegment) {
+  const Program program = record_step(tiny_vit(4));
+  const auto names = [&](const RecomputeOptions& options) {
+    std::set<std::string> result;
+    for (const std::string& name : kept(recompute(program, options)))
+      if (name.starts_with("blocks.")) result.insert(name);
+    return result;
+  };
+  // Of a block its input alone: the block before it wrote that. Its middle residual is computed again.
+  EXPECT_EQ(names({.level = Recompute::kBlock}),
+            (std::set<std::string>{"blocks.0.mlp.residual", "blocks.1.mlp.residual", "blocks.2.mlp.residual",
+                                   "blocks.3.mlp.residual"}));
+  EXPECT_EQ(names({.level = Recompute::kBlock, .every = 2}),
+            (std::set<std::string>{"blocks.1.mlp.residual", "blocks.3.mlp.residual"}));
+  for (const std::string& name : names({.level = Recompute::kMlp}))
+    EXPECT_TRUE(name.find(".mlp.") == std::string::npos || name.ends_with("mlp.residual")) << name;
+}
+
+TEST(Recompute, ClonesKeepTheNameAndOpOfTheirNode) {
+  for (const RecomputeOptions& options :
+       {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}, {Recompute::kBlock, 3}}) {
+    const Program plain = recomputed(3, {}), program = recomputed(3, options);
+    std::map<std::string, const Op*> forward;
+    size_t clones = 0;
+    for (const Node& node : program.nodes) {
+      if (node.phase == Phase::kForward) forward[node.name] = node.op.get();
+      const auto original = forward.find(node.name);
+      if (node.phase != Phase::kBackward || original == forward.end()) continue;
+      EXPECT_EQ(node.op.get(), original->second) << node.name;
+      ++clones;
+    }
+    EXPECT_EQ(program.nodes.size(), plain.nodes.size() + clones);
+    EXPECT_GT(clones, 0u);
+    EXPECT_EQ(schedule(program).nodes.size(), program.nodes.size()) << "a clone that nobody reads";
+  }
+}
+
+TEST(Recompute, LeavesTheForwardHalfAsItIs) {
+  const Program plain = recomputed(2, {}), program = recomputed(2, {.level = Recompute::kBlock});
+  for (size_t i = 0; i < plain.nodes.size() && plain.nodes[i].phase == Phase::kForward; ++i)
+    EXPECT_EQ(to_string(plain.nodes[i], plain), to_string(program.nodes[i], program));
+  EXPECT_EQ(count_kinds(program)["attention"], 2 * count_kinds(plain)["attention"]);
+  EXPECT_EQ(count_kinds(program)["attention_grad"], count_kinds(plain)["attention_grad"]);
+}
+
+TEST(Recompute, WorksOnLoweredProgramsAndOnFrozenParts) {
+  const auto head_only = [](const std::string& name) { return name.starts_with("head."); };
+  const Program probe = record_step(tiny_vit(2), {}, head_only);
+  EXPECT_EQ(to_string(recompute(probe, {.level = Recompute::kBlock})), to_string(probe))
+      << "nothing goes back through the blocks";
+  const Program low =
+      precision(record_step(tiny_vit(2)), {.compute = DType::kBF16, .residual = DType::kBF16}).program;
+  EXPECT_LT(kept(recompute(low, {.level = Recompute::kBlock})).size(), kept(low).size());
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,78 @@
+#include "plan/tolerance.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/accumulate.h"
+#include "ops/add.h"
+#include "ops/attention.h"
+#include "ops/concat_tokens.h"
+#include "ops/cross_entropy.h"
+#include "ops/fused.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/sum_rows.h"
+#include "ops/tanh.h"
+
+namespace vitrail {
+namespace {
+
+const Dim kB('B', 2), kN('N', 7), kD('D', 12), kF('F', 20), kH('H', 3), kE('E', 4), kK('K', 9), kS('S', 1);
+
+std::vector<TensorDesc> descs(const std::vector<Shape>& shapes, DType dtype = DType::kF32) {
+  std::vector<TensorDesc> result;
+  for (const Shape& shape : shapes) result.push_back({dtype, shape});
+  return result;
+}
+
+TEST(ReductionLength, IsTheNumberOfTermsOfTheLongestSum) {
+  const struct {
+    OpPtr op;
+    std::vector<Shape> ins;
+    int64_t length;
+  } rows[] = {
+      {std::make_shared<LinearOp>(), {{kB, kN, kD}, {kF, kD}}, 12},
+      {std::make_shared<LinearDxOp>(), {{kB, kN, kF}, {kF, kD}}, 20},
+      {std::make_shared<LinearDwOp>(), {{kB, kN, kD}, {kB, kN, kF}}, 14},
+      {std::make_shared<PatchEmbedDwOp>(2, 2), {{kB, {'C', 3}, {'Y', 2}, {'X', 14}}, {kB, kN, kD}}, 14},
+      {std::make_shared<AttentionGradOp>(), {{kB, kN, {'T', 3}, kH, kE}, {kB, kN, kH, kE}}, 7},
+      {std::make_shared<AttentionGradOp>(), {{kS, kH, kE}, {kB, kN, {'T', 2}, kH, kE}, {kB, kS, kH, kE}}, 14},
+      {std::make_shared<LayernormGradOp>(1e-6, true), {{kB, kN, kD}, {kD}, {kB, kN, kD}}, 14},
+      {std::make_shared<SumRowsOp>(1), {{kB, kN, kD}}, 14},
+      {std::make_shared<SumRowsOp>(2), {{kB, kN, kD}}, 2},
+      {std::make_shared<SumTokensOp>(0, 1), {{kB, kN, kD}}, 2},
+      {std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {{kB, kK}, {kB, kK}}, 9},
+      {std::make_shared<TanhGradOp>(), {{kB, kK}, {kB, kK}}, 1},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(reduction_length(*row.op, descs(row.ins)), row.length) << row.op->kind();
+}
+
+TEST(ReductionLength, OfAFusedNodeIsItsLongestMembers) {
+  const FusedOp summed(
+      {{std::make_shared<LinearDwOp>(), {0, 1}}, {std::make_shared<AccumulateOp>(), {2, ~0}}});
+  EXPECT_EQ(reduction_length(summed, descs({{kB, kN, kD}, {kB, kN, kF}, {kF, kD}})), 14);
+}
+
+TEST(Tolerance, GrowsWithRoundoffAndLength) {
+  EXPECT_LT(tolerance_of(DType::kF64, 10).relative, tolerance_of(DType::kF32, 10).relative);
+  EXPECT_LT(tolerance_of(DType::kF32, 10).relative, tolerance_of(DType::kF16, 10).relative);
+  EXPECT_LT(tolerance_of(DType::kF16, 10).relative, tolerance_of(DType::kBF16, 10).relative);
+  EXPECT_EQ(2 * tolerance_of(DType::kF32, 10).relative, tolerance_of(DType::kF32, 40).relative);
+  EXPECT_THROW(tolerance_of(DType::kI64, 1), Error);
+}
+
+TEST(Tolerance, CountsWhatMembersRoundTo) {
+  const FusedOp branch({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {2, ~0}}});
+  std::vector<TensorDesc> ins = descs({{kB, kN, kD}, {kF, kD}}, DType::kBF16);
+  ins.push_back({DType::kF32, {kB, kN, kF}});
+  EXPECT_EQ(tolerance_of(branch, ins, DType::kF32).relative, tolerance_of(DType::kBF16, 12).relative);
+  const FusedOp summed(
+      {{std::make_shared<LinearDwOp>(), {0, 1}}, {std::make_shared<AccumulateOp>(), {2, ~0}}});
+  ins = descs({{kB, kN, kD}, {kB, kN, kF}}, DType::kBF16);
+  ins.push_back({DType::kF32, {kF, kD}});
+  EXPECT_EQ(tolerance_of(summed, ins, DType::kF32).relative, tolerance_of(DType::kF32, 14).relative);
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,100 @@
+#include "runtime/persistent_store.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/ref/kernels.h"
+#include "graph/builder.h"
+#include "ops/bias.h"
+#include "ops/linear.h"
+
+namespace vitrail {
+namespace {
+
+// x [B D] -> two products with weights of their own, one shared bias.
+Program two_products(DType dtype) {
+  Builder b;
+  const Dim d('D', 6), f('F', 5);
+  const ValueId x = b.input("x", {dtype, {{'B', 2}, d}}), bias = b.parameter("bias", {dtype, {f}});
+  for (const char* name : {"first", "second"}) {
+    const ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter(name, {dtype, {f, d}})}, name);
+    b.output(name, b.add(std::make_shared<BiasOp>(), {y, bias}, std::string(name) + ".bias"));
+  }
+  return b.finish();
+}
+
+void fill(const std::string& name, const Shape&, std::span<float> target) {
+  for (size_t i = 0; i < target.size(); ++i)
+    target[i] = static_cast<float>(name.size()) + 0.25f * static_cast<float>(i);
+}
+
+TEST(PersistentStore, HoldsPlainParametersAsTheSourceGaveThem) {
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+    const ExecutionPlan plan = plan_execution(two_products(dtype), ref_backend(), cpu_device(1));
+    RankContext rank(plan.device);
+    PersistentStore store(plan, rank);
+    store.load(plan, fill);
+    for (ValueId id = 0; id < static_cast<ValueId>(plan.program.values.size()); ++id) {
+      const Value& value = plan.program.values[id];
+      if (value.kind != ValueKind::kParameter) continue;
+      std::vector<float> wanted(static_cast<size_t>(value.desc.elems()));
+      fill(value.name, value.desc.shape, wanted);
+      std::vector<float> found(wanted.size());
+      convert_floats(store.view(value.name).data(), dtype, found.data(), DType::kF32, found.size());
+      EXPECT_EQ(found, wanted) << value.name << " in " << to_string(dtype);
+    }
+  }
+}
+
+TEST(PersistentStore, AsksForEachParameterOnceWithItsLogicalShape) {
+  const ExecutionPlan plan = plan_execution(two_products(DType::kF32), cpu_backend(), cpu_device(2));
+  RankContext rank(plan.device);
+  PersistentStore store(plan, rank);
+  std::vector<std::string> asked;
+  store.load(plan, [&](const std::string& name, const Shape& shape, std::span<float> target) {
+    asked.push_back(name + to_string(shape));
+    EXPECT_EQ(target.size(), static_cast<size_t>(shape.elems()));
+    fill(name, shape, target);
+  });
+  EXPECT_EQ(asked, (std::vector<std::string>{"bias[F5]", "first[F5 D6]", "second[F5 D6]"}));
+}
+
+TEST(PersistentStore, AFailingSourcePassesItsErrorOnAndLeaksNothing) {
+  const size_t before = Buffer::allocated(Category::kParameters);
+  {
+    const ExecutionPlan plan = plan_execution(two_products(DType::kF32), cpu_backend(), cpu_device(1));
+    RankContext rank(plan.device);
+    PersistentStore store(plan, rank);
+    EXPECT_THROW(
+        store.load(plan, [](const std::string&, const Shape&,
+                            std::span<float>) { throw Error(ErrorKind::kData, "the file ends here"); }),
+        Error);
+    EXPECT_EQ(Buffer::allocated(Category::kStaging), 0u);
+  }
+  EXPECT_EQ(Buffer::allocated(Category::kParameters), before);
+}
+
+TEST(Packing, SharedParametersStayPlain) {
+  Builder b;
+  const Dim d('D', 6);
+  const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, d}}),
+                w = b.parameter("w", {DType::kF32, {{'F', 5}, d}});
+  for (const char* name : {"first", "second"})
+    b.output(name, b.add(std::make_shared<LinearOp>(), {x, w}, name));
+  const ExecutionPlan plan = plan_execution(b.finish(), cpu_backend(), cpu_device(1));
+  EXPECT_TRUE(plan.program.values[w].desc.packing.empty());
+  for (const NodeChoice& choice : plan.choices) EXPECT_STRNE(choice.launches[0].kernel->name, "packed gemm");
+}
+
+TEST(Packing, OwnWeightsArePackedAndCounted) {
+  const ExecutionPlan plan = plan_execution(two_products(DType::kF32), cpu_backend(), cpu_device(1));
+  for (const Value& value : plan.program.values) {
+    if (value.kind != ValueKind::kParameter || value.name == "bias") continue;
+    EXPECT_FALSE(value.desc.packing.empty());
+    EXPECT_EQ(value.desc.packed_rows, 5);
+    EXPECT_GE(value.desc.bytes(), 30 * sizeof(float));
+  }
+}
+
+}  // namespace
+}  // namespace vitrail

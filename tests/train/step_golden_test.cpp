@@ -1,0 +1,134 @@
+// A training step against torch: loss, every gradient and ten steps' weights, in double on the reference
+// backend and in float on the CPU.
+#include <gtest/gtest.h>
+
+#include "case_run.h"
+
+namespace vitrail {
+namespace {
+
+using golden::CaseRun;
+using golden::StepCase;
+
+double largest(const std::vector<double>& values) {
+  double top = 0;
+  for (double v : values) top = std::max(top, std::abs(v));
+  return top;
+}
+
+double norm_of_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
+struct KeyShift {
+  double value = 0, difference = 0;  // the largest
+};
+
+// Takes the shift of all keys out of both.
+KeyShift take_key_shift(const std::string& name, std::vector<double>& a, std::vector<double>& b) {
+  const auto [first, last] = golden::key_shift(name, a.size());
+  KeyShift shift;
+  for (size_t i = first; i < last; ++i) {
+    shift.value = std::max({shift.value, std::abs(a[i]), std::abs(b[i])});
+    shift.difference = std::max(shift.difference, std::abs(a[i] - b[i]));
+    a[i] = b[i] = 0;
+  }
+  return shift;
+}
+
+// Largest difference relative to the tensor's largest value.
+double relative_error(const std::vector<double>& found, const std::vector<double>& wanted) {
+  if (found.size() != wanted.size() || wanted.empty()) return INFINITY;
+  double top = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double error = std::abs(found[i] - wanted[i]);
+    if (!(error <= top)) top = std::isnan(error) ? INFINITY : error;
+  }
+  return top == 0 ? 0 : top / largest(wanted);
+}
+
+class StepGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(StepGolden, ReferenceInDoubleAgreesWithTorch) {
+  const StepCase c = golden::load_step_case(GetParam(), DType::kF64);
+  CaseRun run(c, ref_backend());
+  const auto losses = c.numbers("losses"), norms = c.numbers("norms"), lrs = c.numbers("lrs");
+  for (int64_t i = 0; i < c.steps; ++i) {
+    const auto at = static_cast<size_t>(i);
+    EXPECT_NEAR(run.gradients(i), losses[at], 1e-9 * losses[at]) << "step " << i;
+    for (const TrainedParam& p : c.config.trained) {
+      if (i > 0) break;
+      std::vector<double> found = run.value(grad_name(p.name)), wanted = c.tensor("grad/" + p.name);
+      ASSERT_EQ(found.size(), wanted.size()) << p.name;
+      EXPECT_LE(take_key_shift(p.name, found, wanted).value, 1e-14) << p.name;
+      EXPECT_LE(relative_error(found, wanted), 1e-9) << p.name;
+    }
+    const StepValues values = run.update(i);
+    EXPECT_EQ(values.skip, 0);
+    EXPECT_NEAR(values.grad_norm, norms[at], 1e-9 * norms[at]);
+    EXPECT_NEAR(values.lr, lrs[at], 1e-15);
+  }
+  for (const TrainedParam& p : c.config.trained) {
+    std::vector<double> found = run.value(p.name), wanted = c.tensor("weight/" + p.name);
+    ASSERT_EQ(found.size(), wanted.size()) << p.name;
+    // Lion moves by the sign even of what is zero but for rounding.
+    const double drift = take_key_shift(p.name, found, wanted).difference;
+    EXPECT_LE(drift, c.config.optim.name == "lion" ? 20 * c.config.optim.lr : 1e-9) << p.name;
+    EXPECT_LE(relative_error(found, wanted), 1e-9) << p.name;
+    if (c.config.optim.ema_decay > 0) {
+      EXPECT_LE(relative_error(run.value(ema_name(p.name)), c.tensor("ema/" + p.name)), 1e-9) << p.name;
+    }
+  }
+}
+
+TEST_P(StepGolden, CpuInFloatAgreesWithTorch) {
+  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
+  CaseRun run(c, cpu_backend());
+  const auto losses = c.numbers("losses"), losses_f32 = c.numbers("losses_f32");
+  for (int64_t i = 0; i < c.steps; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const double loss = run.gradients(i);
+    EXPECT_NEAR(loss, losses_f32[at], 1e-5 * losses_f32[at]) << "step " << i;
+    EXPECT_NEAR(loss, losses[at], 1e-5 * losses[at]) << "step " << i;
+    for (const TrainedParam& p : c.config.trained) {
+      if (i > 0) break;
+      std::vector<double> found = run.value(grad_name(p.name)), wanted = c.tensor("grad/" + p.name);
+      ASSERT_EQ(found.size(), wanted.size()) << p.name;
+      EXPECT_LE(take_key_shift(p.name, found, wanted).value, 1e-6) << p.name;
+      const double scale = norm_of_difference(wanted, std::vector<double>(wanted.size(), 0.0));
+      EXPECT_LE(norm_of_difference(found, wanted), 1e-4 * scale) << p.name;
+    }
+    run.update(i);
+  }
+}
+
+TEST_P(StepGolden, FrozenParametersStayAndHaveNoGradient) {
+  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
+  CaseRun run(c, cpu_backend());
+  run.gradients(0);
+  run.update(0);
+  run.gradients(1);
+  run.update(1);
+  for (const ParamSpec& spec : vit_params(c.config.model)) {
+    const bool trained = std::any_of(c.config.trained.begin(), c.config.trained.end(),
+                                     [&](const TrainedParam& p) { return p.name == spec.name; });
+    EXPECT_EQ(run.has(grad_name(spec.name)), trained) << spec.name;
+    std::vector<float> start(static_cast<size_t>(spec.shape.elems()));
+    fill_by_rule(spec, start);
+    const bool same = run.value(spec.name) == std::vector<double>(start.begin(), start.end());
+    EXPECT_EQ(same, !trained) << spec.name;
+    EXPECT_EQ(c.tensor("weight/" + spec.name).empty(), !trained) << spec.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, StepGolden, testing::ValuesIn(golden::step_cases()),
+                         [](const auto& test) { return test.param; });
+
+TEST(StepGoldenCases, AreAllThere) {
+  EXPECT_GE(golden::step_cases().size(), 14u);
+}
+
+}  // namespace
+}  // namespace vitrail
