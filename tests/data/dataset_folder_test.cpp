@@ -154,7 +154,7 @@ TEST(Folder, SheetRules) {
   };
   for (const auto& [csv, refusal] : cases) {
     SCOPED_TRACE(csv);
-    expect_refused(refusal, [&] { parse_labels(csv); });
+    expect_refused(refusal, [&text = csv] { parse_labels(text); });
   }
 }
 

@@ -137,7 +137,7 @@ TEST(Tar, SampleRules) {
   };
   for (const auto& [entries, refusal] : cases) {
     SCOPED_TRACE(refusal);
-    expect_refused(refusal, [&] { index_tar(MemoryBytes("memory", tar_file(entries))); });
+    expect_refused(refusal, [&list = entries] { index_tar(MemoryBytes("memory", tar_file(list))); });
   }
   const DataFolder folder;
   folder.file("mixed.tar", tar_file({{"0.png", "x"}, {"0.cls", "1"}, {"1.png", "x"}, {"1.cls", "dog"}}));

@@ -47,7 +47,8 @@ void add_update(std::vector<OpCase>& cases, const std::string& name, const OpPtr
 
 void add_loss_cases(std::vector<OpCase>& cases) {
   const Dim b('B', 5);
-  const Shape logits = {b, {'K', 37}}, x = {b, {'N', 7}, {'D', 10}}, counters = {{'Z', kCounterCount}};
+  const Shape logits = {b, {'K', 37}}, x = {{'B', 16}, {'N', 7}, {'D', 10}},
+              counters = {{'Z', kCounterCount}};
   for (LossKind kind :
        {LossKind::kSoftmax, LossKind::kDivergence, LossKind::kSigmoidSum, LossKind::kSigmoidMean}) {
     const std::string name = enum_name(kind);

@@ -1,0 +1,219 @@
+#include "cli/train_plan.h"
+
+#include "api/engine.h"
+#include "backend/cpu/kernels.h"
+#include "cli/field_settings.h"
+#include "cli/largest_batch.h"
+#include "cli/model_choice.h"
+#include "cli/model_path.h"
+#include "cli/model_settings.h"
+#include "cli/train_settings.h"
+#include "models/zoo.h"
+
+namespace vitrail::cli {
+
+namespace {
+
+bool was_given(const Options& options, std::string_view name) {
+  return options.declared(name) && options.given(name) && options.origin(name) > Origin::kDefault;
+}
+
+// --model: a file's own architecture, or one by name. The default model only where nothing else says what
+// the model is.
+void take_model(const Options& options, ModelSettings& model) {
+  const bool described = !model.init.empty() || !model.arch.empty() || !model.given.empty();
+  if (was_given(options, "arch")) model.arch = options.text("arch");
+  if (!was_given(options, "model") && described) return;
+  const std::string& name = options.text("model");
+  model.init = model.arch = {};
+  if (options.text("weights") != "rule" && model_is_there(name)) {
+    model.init = find_model(name, model_places());
+    model.arch = options.text("arch");
+  } else {
+    model.arch = name;
+  }
+}
+
+TrainConfig planned_config(const Options& options) {
+  TrainConfig config = read_train_config(options);
+  take_model(options, config.model);
+  if (was_given(options, "image")) {
+    std::tie(config.model.fields.image_height, config.model.fields.image_width) =
+        parse_image_size(options.text("image"));
+    config.model.given.insert({"image_height", "image_width"});
+  }
+  if (was_given(options, "batch")) {
+    config.train.micro_batch = options.integer("batch");
+    config.train.batch = config.train.eval_batch = 0;
+  }
+  if (was_given(options, "optimizer")) config.optim.name = options.text("optimizer");
+  if (was_given(options, "recompute")) assign_field(options, "recompute", config.train.recompute);
+  return config;
+}
+
+VitConfig described_model(const ModelSettings& settings) {
+  VitConfig config = !settings.init.empty()
+                         ? open_model(settings.init, {.arch = settings.arch})->card().config
+                     : settings.arch.empty() ? VitConfig()
+                                             : find_architecture(settings.arch).config;
+  if (settings.given.contains("channels")) config.channels = settings.fields.channels;
+  if (settings.given.contains("classes")) config.classes = settings.fields.classes;
+  return config;
+}
+
+// Data of as many classes that holds nothing: what is planned does not depend on the pictures.
+int64_t assume_data(const Options& options, TrainConfig& config) {
+  const VitConfig model = described_model(config.model);
+  const int64_t classes = was_given(options, "classes") ? options.integer("classes") : model.classes;
+  VT_REQUIRE(classes >= 1, ErrorKind::kUsage,
+             "training needs classes, and the model has no head: --classes says how many");
+  config.data = DataConfig();
+  config.data.train =
+      strf("synthetic:%lldx8x8x%lldx%lld", static_cast<long long>(model.channels),
+           static_cast<long long>(classes), static_cast<long long>(std::max<int64_t>(classes, 64)));
+  return classes;
+}
+
+}  // namespace
+
+std::vector<OptionSpec> train_plan_options() {
+  OptionSpec recompute = field_spec<Recompute>("recompute", "train.recompute");
+  recompute.metavar = "LEVEL";
+  return {{.name = "train", .help = "a training step instead of an inference", .kind = ValueKind::kFlag},
+          {.name = "optimizer",
+           .help = "optim.name",
+           .metavar = "NAME",
+           .choices = {"sgd", "adam", "adamw", "lamb", "lion"}},
+          recompute};
+}
+
+bool asks_for_training(const Options& options) {
+  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute"))
+    return true;
+  std::set<std::string> shared;
+  for (const OptionSpec& spec : model_settings()) shared.insert(spec.name);
+  for (const OptionSpec& spec : train_settings())
+    if (!shared.contains(spec.name) && was_given(options, spec.name)) return true;
+  return false;
+}
+
+TrainPlan::TrainPlan(const Options& options)
+    : backend_(&find_backend(options.text("backend"))),
+      device_(cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"))) {
+  set_up_run(options);
+  step_ = plan(setup_.step);
+  if (setup_.config.distill.kind == DistillKind::kNone) return;
+  const VitConfig& student = setup_.model->card.config;
+  teacher_ =
+      open_model(setup_.config.distill.teacher,
+                 {.arch = {}, .image_height = student.image_height, .image_width = student.image_width})
+          ->card()
+          .config;
+  teacher_bytes_ = teacher_bytes(setup_.step.micro_batch);
+}
+
+void TrainPlan::set_up_run(const Options& options) {
+  TrainConfig config = planned_config(options);
+  const std::string named = config.data.train;
+  std::string missing;
+  if (!named.empty() && !was_given(options, "classes")) {
+    try {
+      setup_ = set_up(config);
+      notes_ = setup_.notes;
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;
+      missing = error.message();
+    }
+    // Whatever else is wrong is not to be passed over.
+    bool data_is_there = true;
+    try {
+      open_data(config.data);
+    } catch (const Error&) {
+      data_is_there = false;
+    }
+    if (data_is_there) set_up(config);
+    notes_.push_back(missing);
+  }
+  knows_data_ = false;
+  const int64_t classes = assume_data(options, config);
+  notes_.push_back(strf("without the data: %lld classes assumed%s", static_cast<long long>(classes),
+                        was_given(options, "classes") ? "" : ", the model's own; --classes says otherwise"));
+  setup_ = set_up(config);
+}
+
+StepPlan TrainPlan::plan(const StepConfig& config) const {
+  return plan_step(config, *backend_, device_);
+}
+
+size_t TrainPlan::teacher_bytes(int64_t micro_batch) const {
+  if (!teacher_) return 0;
+  const EngineOptions options{.backend = backend_->name(), .threads = device_.threads, .batch = micro_batch};
+  return plan_inference(*teacher_, options).memory.peak_bytes();
+}
+
+int64_t TrainPlan::total_steps() const {
+  return knows_data_ || setup_.config.train.steps > 0 ? setup_.total_steps : 0;
+}
+
+std::vector<std::pair<std::string, size_t>> TrainPlan::memory_rows() const {
+  std::vector<std::pair<std::string, size_t>> rows;
+  const auto bytes = step_.by_category();
+  size_t listed = 0;
+  for (size_t c = 0; c < kCategoryCount; ++c) {
+    if (bytes[c] == 0) continue;
+    rows.emplace_back(to_string(static_cast<Category>(c)), bytes[c]);
+    listed += bytes[c];
+  }
+  rows.emplace_back("alignment and gaps", step_.peak_bytes() - listed);
+  rows.emplace_back("batches being loaded", setup_.loader_bytes());
+  if (teacher_) rows.emplace_back("teacher", teacher_bytes_);
+  return rows;
+}
+
+int64_t TrainPlan::trained_params() const {
+  int64_t count = 0;
+  for (const TrainedParam& param : setup_.step.trained) count += param.desc.elems();
+  return count;
+}
+
+namespace {
+double flops_of(const StepPlan& step, int64_t accumulation) {
+  return step.micro.program.cost().flops * static_cast<double>(accumulation) +
+         step.update.program.cost().flops;
+}
+}  // namespace
+
+double TrainPlan::update_flops() const {
+  return flops_of(step_, setup_.config.train.accumulation);
+}
+
+std::vector<TrainPlan::Level> TrainPlan::recompute_levels() const {
+  std::vector<Level> levels;
+  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock}) {
+    StepConfig config = setup_.step;
+    config.recompute.level = level;
+    const StepPlan step = plan(config);
+    levels.push_back(
+        {level, step.peak_bytes() + other_bytes(), flops_of(step, setup_.config.train.accumulation)});
+  }
+  return levels;
+}
+
+size_t TrainPlan::peak_at(int64_t micro_batch) const {
+  const bool own_eval_batch = setup_.config.train.eval_batch != setup_.config.train.micro_batch;
+  StepConfig config = setup_.step;
+  LoaderSettings train = setup_.loader_settings(Purpose::kTrain), eval = setup_.loader_settings(Purpose::kEval);
+  config.micro_batch = train.micro_batch = micro_batch;
+  if (!own_eval_batch) config.eval_batch = eval.micro_batch = micro_batch;
+  return plan(config).peak_bytes() + teacher_bytes(micro_batch) + Loader::staging_bytes(train) +
+         (setup_.data.val ? Loader::staging_bytes(eval) : 0);
+}
+
+int64_t TrainPlan::largest_micro_batch(size_t bytes) const {
+  const AugmentConfig& augment = setup_.config.augment;
+  return largest_batch(augment.mixes() ? augment.mix_group : 1,
+                       [&](int64_t micro_batch) { return peak_at(micro_batch) <= bytes; });
+}
+
+}  // namespace vitrail::cli
