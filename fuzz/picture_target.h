@@ -38,7 +38,9 @@ inline PreprocessConfig config_for(size_t choice) {
 inline void decode_and_preprocess(std::span<const uint8_t> bytes) {
   try {
     DecodeReport report;
-    const Image image = decode_image(bytes, small_limits(bytes.size() % 2 == 0), &report);
+    DecodeLimits limits = small_limits(bytes.size() % 2 == 0);
+    limits.least_side = static_cast<int64_t>(bytes.size() / 2 % 3);  // 0: whole
+    const Image image = decode_image(bytes, limits, &report);
     const PreprocessConfig config = config_for(bytes.size() / 2);
     std::vector<float> target(static_cast<size_t>(3 * config.height * config.width), NAN);
     preprocess(image, config, target);

@@ -1,11 +1,16 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/cmd_plan.h"
 #include "cli/commands.h"
+#include "cli/largest_batch.h"
 #include "cli/machine.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/profile_report.h"
+#include "cli/train_plan.h"
+#include "cli/train_settings.h"
 #include "passes/fuse.h"
 #include "passes/schedule.h"
 #include "telemetry/format.h"
@@ -15,7 +20,6 @@ namespace vitrail::cli {
 
 namespace {
 using nlohmann::ordered_json;
-constexpr int64_t kLargestBatch = 65536;
 
 // What inference may need; these rows are shown even when they are empty.
 bool may_occur(Category category) {
@@ -37,32 +41,11 @@ std::vector<std::pair<std::string, size_t>> memory_rows(const MemoryPlan& memory
   return rows;
 }
 
-// The largest batch whose arenas fit into `bytes`; 0 when not even one picture does.
-int64_t largest_batch(const VitConfig& config, EngineOptions options, size_t bytes) {
-  const auto fits = [&](int64_t batch) {
+int64_t largest_batch_within(const VitConfig& config, EngineOptions options, size_t bytes) {
+  return largest_batch(1, [&](int64_t batch) {
     options.batch = batch;
     return plan_inference(config, options).memory.peak_bytes() <= bytes;
-  };
-  int64_t good = 0, bad = 1;
-  while (bad <= kLargestBatch && fits(bad)) good = bad, bad *= 2;
-  if (bad > kLargestBatch) return good;
-  while (bad - good > std::max<int64_t>(1, good / 64)) {
-    const int64_t middle = good + (bad - good) / 2;
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
-}
-
-std::string memory_table(const MemoryPlan& memory) {
-  Table table({{"memory"}, {"size", Align::kRight}, {"share", Align::kRight}, {""}});
-  const auto peak = static_cast<double>(memory.peak_bytes());
-  for (const auto& [name, bytes] : memory_rows(memory)) {
-    const double share = static_cast<double>(bytes) / peak;
-    table.row({name, format_bytes(bytes), format_percent(share), format_bar(share, 20)});
-  }
-  table.rule();
-  table.row({"peak", format_bytes(memory.peak_bytes())});
-  return table.text();
+  });
 }
 
 // The program as a pass leaves it, one line a node.
@@ -107,11 +90,24 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, s
                               ": most bytes alive at once, whatever the layout"},
        {"fits", strf("%s available; largest batch %s", format_bytes(available).c_str(),
                      format_integer(fits).c_str())}}));
-  console.print("\n" + memory_table(memory));
+  console.print("\n" + memory_table(memory_rows(memory), memory.peak_bytes()));
   for (const std::string& line : declined_lines(plan)) console.detail(line);
 }
 
+// What only a training config can change.
+void refuse_training_only(const Options& options) {
+  const std::string &after = options.text("dump-after"), &dtype = options.text("dtype");
+  const bool pass = after == "differentiate" || after == "precision" || after == "recompute";
+  if (pass || dtype != "f32")
+    throw Error(ErrorKind::kUsage,
+                pass ? strf("--dump-after %s is a pass of training", after.c_str())
+                     : strf("an inference computes in f32 only, not in %s", dtype.c_str()),
+                "--train plans a training step");
+}
+
 void run_plan(const Options& options, Console& console) {
+  if (asks_for_training(options)) return run_train_plan(options, console);
+  refuse_training_only(options);
   const ModelChoice choice = choose_model(options, console);
   const EngineOptions engine = read_engine_options(options);
   if (options.given("dump-after")) {
@@ -121,7 +117,7 @@ void run_plan(const Options& options, Console& console) {
   }
   const ExecutionPlan plan = plan_inference(choice.config, engine);
   const size_t available = read_machine().memory_available_bytes;
-  const int64_t fits = largest_batch(choice.config, engine, available);
+  const int64_t fits = largest_batch_within(choice.config, engine, available);
   report(choice.config, plan, engine.batch, available, fits, console);
   if (plan.memory.peak_bytes() > available)
     console.say(strf("warning: this does not fit here; the largest batch that does is %s",
@@ -129,21 +125,47 @@ void run_plan(const Options& options, Console& console) {
 }
 }  // namespace
 
+std::string memory_table(const std::vector<std::pair<std::string, size_t>>& rows, size_t peak_bytes) {
+  Table table({{"memory"}, {"size", Align::kRight}, {"share", Align::kRight}, {""}});
+  for (const auto& [name, bytes] : rows) {
+    const double share = static_cast<double>(bytes) / static_cast<double>(peak_bytes);
+    table.row({name, format_bytes(bytes), format_percent(share), format_bar(share, 20)});
+  }
+  table.rule();
+  table.row({"peak", format_bytes(peak_bytes)});
+  return table.text();
+}
+
 Command plan_command() {
-  const std::vector<OptionSpec> own = {{.name = "dump-after",
-                                        .help = "print the program as this step leaves it",
-                                        .metavar = "STEP",
-                                        .choices = {"record", "fuse", "schedule"}}};
-  return {{.name = "plan",
-           .summary = "before running: parameters, FLOPs, memory, the largest batch that fits",
-           .examples = {{"plan --model vit_large_patch16_224 --batch 32", "nothing is loaded or allocated"},
-                        {"plan --model vit_base_patch16_224 --image 384", "another input size"},
-                        {"plan --model vit_small_patch16_224 --set model.depth=24",
-                         "a variation of an architecture"},
-                        {"plan --dump-after fuse", "the program itself, one line a node"},
-                        {"plan -v", "also why faster kernels declined, where any did"}},
-           .options = architecture_options() + own + engine_options(1)},
-          run_plan};
+  const std::vector<OptionSpec> own = {
+      {.name = "dump-after",
+       .help = "print the program as this pass leaves it; of training, the micro-batch's",
+       .metavar = "PASS",
+       .choices = {"record", "differentiate", "precision", "recompute", "fuse", "schedule"}},
+      {.name = "dtype",
+       .help = "element type to compute in; bf16 and f16 with --train",
+       .metavar = "TYPE",
+       .fallback = "f32",
+       .choices = {"f32", "bf16", "f16"}}};
+  CommandSpec spec{
+      .name = "plan",
+      .summary = "before running: parameters, FLOPs, memory, time, the largest batch that fits",
+      .examples = {{"plan --model vit_large_patch16_224 --batch 32", "nothing is loaded or allocated"},
+                   {"plan --model vit_base_patch16_224 --image 384", "another input size"},
+                   {"plan --config configs/demo-fashion.json", "a training run: what train would allocate"},
+                   {"plan --train --model vit_base_patch16_224 --batch 16 --classes 10 --recompute block",
+                    "a training step without config or data; --batch is the micro-batch"},
+                   {"plan --model vit_small_patch16_224 --set model.depth=24",
+                    "a variation of an architecture"},
+                   {"plan --dump-after fuse", "the program itself, one line a node"},
+                   {"plan -v", "also why faster kernels declined, where any did"}},
+      .options = architecture_options() + train_plan_options() + own + engine_options(1)};
+  for (OptionSpec& setting : train_settings()) {
+    const auto same = [&](const OptionSpec& known) { return known.name == setting.name; };
+    if (std::none_of(spec.options.begin(), spec.options.end(), same))
+      spec.options.push_back(std::move(setting));
+  }
+  return {spec, run_plan};
 }
 
 }  // namespace vitrail::cli

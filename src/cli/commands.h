@@ -22,6 +22,7 @@ Command data_pack_command();
 Command data_show_command();
 Command data_stats_command();
 Command doctor_command();
+Command eval_command();
 Command explain_command();
 Command inspect_command();
 Command plan_command();

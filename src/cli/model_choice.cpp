@@ -110,14 +110,6 @@ void read_parallel(const std::string& list, EngineOptions& engine) {
   }
 }
 
-bool is_there(const std::string& model) {
-  std::error_code ignored;
-  if (std::filesystem::exists(model, ignored)) return true;
-  for (const BundledModel& bundled : bundled_models(model_places()))
-    if (bundled.name == model) return true;
-  return false;
-}
-
 ModelChoice choose_architecture(const Options& options) {
   ModelChoice choice;
   choice.config = find_architecture(options.text("model")).config;
@@ -130,6 +122,14 @@ ModelChoice choose_architecture(const Options& options) {
   return choice;
 }
 }  // namespace
+
+bool model_is_there(const std::string& model) {
+  std::error_code ignored;
+  if (std::filesystem::exists(model, ignored)) return true;
+  for (const BundledModel& bundled : bundled_models(model_places()))
+    if (bundled.name == model) return true;
+  return false;
+}
 
 EngineOptions read_engine_options(const Options& options) {
   EngineOptions engine;
@@ -147,8 +147,9 @@ EngineOptions read_engine_options(const Options& options) {
 }
 
 std::unique_ptr<OpenedModel> open_chosen(const Options& options, Console& console) {
-  std::unique_ptr<OpenedModel> model =
-      open_model(find_model(options.text("model"), model_places()), read_open_options(options));
+  const std::string path = find_model(options.text("model"), model_places());
+  if (is_run_folder(options.text("model"))) console.say(options.text("model") + " is a run: taking " + path);
+  std::unique_ptr<OpenedModel> model = open_model(path, read_open_options(options));
   for (const std::string& note : model->card().notes) console.detail(note);
   return model;
 }
@@ -159,7 +160,7 @@ Engine ModelChoice::engine(const EngineOptions& options) const {
 
 ModelChoice choose_model(const Options& options, Console& console) {
   const std::string& weights = options.text("weights");
-  const bool file = weights == "file" || (weights == "auto" && is_there(options.text("model")));
+  const bool file = weights == "file" || (weights == "auto" && model_is_there(options.text("model")));
   if (!file) return choose_architecture(options);
   if (options.given("classes") || has_model_settings(options))
     throw Error(

@@ -27,6 +27,9 @@ std::pair<int64_t, int64_t> parse_image_size(const std::string& text);
 OpenOptions read_open_options(const Options& options);
 EngineOptions read_engine_options(const Options& options);
 
+// Whether --model names a file, a folder or a bundled model rather than an architecture.
+bool model_is_there(const std::string& model);
+
 // Opens what model_options() name and says in -v where its facts came from.
 std::unique_ptr<OpenedModel> open_chosen(const Options& options, Console& console);
 

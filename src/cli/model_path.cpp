@@ -28,6 +28,14 @@ bool is_model_folder(const fs::path& path) {
   return false;
 }
 
+// The model of a run's folder; empty when it is none.
+fs::path model_of_run(const fs::path& folder) {
+  if (is_model_folder(folder)) return {};
+  for (const char* place : {"best", "checkpoints/latest"})
+    if (is_model_folder(folder / place)) return folder / place;
+  return {};
+}
+
 // With or without a timm tag after a dot.
 bool is_architecture(const std::string& name) {
   const std::string plain = name.substr(0, name.find('.'));
@@ -68,9 +76,14 @@ std::vector<BundledModel> bundled_models(const std::vector<fs::path>& places) {
   return models;
 }
 
+bool is_run_folder(const std::string& path) {
+  return !model_of_run(path).empty();
+}
+
 std::string find_model(const std::string& model, const std::vector<fs::path>& places) {
   std::error_code ignored;
-  if (!model.empty() && fs::exists(model, ignored)) return model;
+  if (!model.empty() && fs::exists(model, ignored))
+    return is_run_folder(model) ? model_of_run(model).string() : model;
   const std::vector<BundledModel> bundled = bundled_models(places);
   std::vector<std::string> names;
   for (const BundledModel& candidate : bundled) {

@@ -21,6 +21,11 @@ struct BundledModel {
 // Every model found there, by name; the first place wins when a name occurs twice.
 std::vector<BundledModel> bundled_models(const std::vector<std::filesystem::path>& places);
 
+// Whether this is a folder that training wrote: no model itself, but with one in best/ or in
+// checkpoints/latest.
+bool is_run_folder(const std::string& path);
+
+// The path of a model; of a run's folder, that of its best model, else of its latest checkpoint.
 // Throws Error(kData) saying what was looked at and which bundled models there are.
 std::string find_model(const std::string& model, const std::vector<std::filesystem::path>& places);
 

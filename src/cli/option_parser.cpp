@@ -157,7 +157,10 @@ class Parser {
     std::string key = setting.key;
     std::string own = command_.name + ".";
     std::replace(own.begin(), own.end(), ' ', '.');
-    if (!find(key) && key.starts_with(own)) key.erase(0, own.size());
+    const bool section = std::any_of(specs_.begin(), specs_.end(),
+                                     [&](const OptionSpec& spec) { return spec.name.starts_with(own); });
+    if (!find(key) && key.starts_with(own) && (!section || find(key.substr(own.size()))))
+      key.erase(0, own.size());
     const OptionSpec* spec = find(key);
     const bool allowed = spec && key != "config" && key != "set" && key != "help";
     if (!allowed)

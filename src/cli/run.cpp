@@ -89,6 +89,12 @@ bool is_help(const std::string& word) {
               did_you_mean(word, names, "vitrail ", "vitrail --help lists the commands"));
 }
 
+// Whether a command has settings of its own under "section.".
+bool declares_section(const CommandSpec& spec, const std::string& section) {
+  return std::any_of(spec.options.begin(), spec.options.end(),
+                     [&](const OptionSpec& option) { return option.name.starts_with(section); });
+}
+
 // Keys under the name of another command are that command's business.
 std::vector<Setting> settings_for(const CommandSpec& own, const std::string& path) {
   std::vector<Setting> settings = read_config_file(path);
@@ -96,7 +102,8 @@ std::vector<Setting> settings_for(const CommandSpec& own, const std::string& pat
     return std::any_of(commands().begin(), commands().end(), [&](const Command& other) {
       std::string section = other.spec.name + ".";
       std::replace(section.begin(), section.end(), ' ', '.');
-      return other.spec.name != own.name && setting.key.starts_with(section);
+      return other.spec.name != own.name && setting.key.starts_with(section) &&
+             !declares_section(own, section);
     });
   });
   return settings;

@@ -44,7 +44,8 @@ TrainConfig planned_config(const Options& options) {
   }
   if (was_given(options, "batch")) {
     config.train.micro_batch = options.integer("batch");
-    config.train.batch = config.train.eval_batch = 0;
+    config.train.accumulation = 0;
+    if (config.train.batch % config.train.micro_batch != 0) config.train.batch = 0;
   }
   if (was_given(options, "optimizer")) config.optim.name = options.text("optimizer");
   if (was_given(options, "recompute")) assign_field(options, "recompute", config.train.recompute);
@@ -59,6 +60,15 @@ VitConfig described_model(const ModelSettings& settings) {
   if (settings.given.contains("channels")) config.channels = settings.fields.channels;
   if (settings.given.contains("classes")) config.classes = settings.fields.classes;
   return config;
+}
+
+bool opens(const DataConfig& data) {
+  try {
+    open_data(data);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 // Data of as many classes that holds nothing: what is planned does not depend on the pictures.
@@ -114,31 +124,21 @@ TrainPlan::TrainPlan(const Options& options)
 
 void TrainPlan::set_up_run(const Options& options) {
   TrainConfig config = planned_config(options);
-  const std::string named = config.data.train;
-  std::string missing;
-  if (!named.empty() && !was_given(options, "classes")) {
+  const bool classes_given = was_given(options, "classes");
+  if (!config.data.train.empty() && !classes_given) {
     try {
       setup_ = set_up(config);
       notes_ = setup_.notes;
       return;
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kData) throw;
-      missing = error.message();
+      if (error.kind() != ErrorKind::kData || opens(config.data)) throw;
+      notes_.push_back(error.message());
     }
-    // Whatever else is wrong is not to be passed over.
-    bool data_is_there = true;
-    try {
-      open_data(config.data);
-    } catch (const Error&) {
-      data_is_there = false;
-    }
-    if (data_is_there) set_up(config);
-    notes_.push_back(missing);
   }
   knows_data_ = false;
   const int64_t classes = assume_data(options, config);
-  notes_.push_back(strf("without the data: %lld classes assumed%s", static_cast<long long>(classes),
-                        was_given(options, "classes") ? "" : ", the model's own; --classes says otherwise"));
+  notes_.push_back(strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
+                        classes_given ? "" : ", the model's own; --classes gives another number"));
   setup_ = set_up(config);
 }
 
@@ -203,7 +203,8 @@ std::vector<TrainPlan::Level> TrainPlan::recompute_levels() const {
 size_t TrainPlan::peak_at(int64_t micro_batch) const {
   const bool own_eval_batch = setup_.config.train.eval_batch != setup_.config.train.micro_batch;
   StepConfig config = setup_.step;
-  LoaderSettings train = setup_.loader_settings(Purpose::kTrain), eval = setup_.loader_settings(Purpose::kEval);
+  LoaderSettings train = setup_.loader_settings(Purpose::kTrain),
+                 eval = setup_.loader_settings(Purpose::kEval);
   config.micro_batch = train.micro_batch = micro_batch;
   if (!own_eval_batch) config.eval_batch = eval.micro_batch = micro_batch;
   return plan(config).peak_bytes() + teacher_bytes(micro_batch) + Loader::staging_bytes(train) +

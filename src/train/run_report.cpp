@@ -39,11 +39,13 @@ std::string verdict(const RunReportContent& c) {
 
 std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
   std::vector<MemoryRow> rows;
+  const MemoryPlan none, &teacher = c.teacher ? c.teacher->memory() : none;
   for (Category category : {Category::kParameters, Category::kGradients, Category::kOptimizer})
-    if (const size_t planned = c.plan.layout->bytes(category))
+    if (const size_t planned = c.plan.layout->bytes(category) +
+                               (teacher.persistent ? teacher.persistent->bytes(category) : 0))
       rows.push_back({to_string(category), planned, Buffer::allocated(category)});
-  rows.push_back(
-      {"activations and scratch", c.plan.transient_bytes(), Buffer::allocated(Category::kTransient)});
+  rows.push_back({"activations and scratch", c.plan.transient_bytes() + teacher.transient_bytes,
+                  Buffer::allocated(Category::kTransient)});
   rows.push_back({"batches being loaded", c.setup.loader_bytes(), Buffer::allocated(Category::kStaging)});
   return rows;
 }

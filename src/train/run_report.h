@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train/run_setup.h"
-#include "train/train_step.h"
+#include "train/teacher.h"
 #include "train/trainer.h"
 
 namespace vitrail {
@@ -11,7 +11,7 @@ struct RunReportContent {
   const TrainPlace& place;
   const RunSetup& setup;
   const StepPlan& plan;
-  const TrainStep& step;
+  const Teacher* teacher;  // null: none
   const TrainOutcome& outcome;
   int64_t best_step;
 };

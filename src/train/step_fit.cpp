@@ -19,36 +19,46 @@ std::string memory_table(const StepPlan& plan, size_t other_bytes) {
   return table.text(2);
 }
 
-size_t peak_with(StepConfig config, const StepPlan& plan, int64_t micro_batch, RecomputeOptions recompute) {
-  config.micro_batch = micro_batch;
-  config.eval_batch = std::min(config.eval_batch, micro_batch);
-  config.recompute = recompute;
-  return plan_step(config, *plan.micro.backend, plan.micro.device).peak_bytes();
+size_t peak_of(const StepConfig& config, const StepPlan& like) {
+  return plan_step(config, *like.micro.backend, like.micro.device).peak_bytes();
 }
 
 // The largest micro-batch that divides the present one and fits; 0: none does.
-int64_t fitting_batch(const StepPlan& plan, RecomputeOptions recompute, size_t room) {
+int64_t fitting_batch(const StepPlan& plan, size_t room) {
   for (int64_t parts = 2; parts <= plan.config.micro_batch; ++parts) {
     if (plan.config.micro_batch % parts != 0) continue;
-    const int64_t batch = plan.config.micro_batch / parts;
-    if (peak_with(plan.config, plan, batch, recompute) <= room) return batch;
+    StepConfig config = plan.config;
+    config.micro_batch /= parts;
+    config.eval_batch = std::min(config.eval_batch, config.micro_batch);
+    if (peak_of(config, plan) <= room) return config.micro_batch;
   }
   return 0;
 }
 
 std::string advice(const StepPlan& plan, size_t room) {
   std::string text;
-  const StepConfig& config = plan.config;
+  const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
+  const auto try_out = [&](const StepConfig& config, const std::string& setting) {
+    const size_t bytes = peak_of(config, plan);
+    if (bytes <= room) add(setting + " needs " + format_bytes(bytes));
+  };
+  const StepConfig& own = plan.config;
   for (Recompute level : {Recompute::kMlp, Recompute::kBlock}) {
-    if (level <= config.recompute.level) continue;
-    const size_t bytes = peak_with(config, plan, config.micro_batch, {level, config.recompute.every});
-    if (bytes <= room)
-      text += strf("%strain.recompute=%s needs %s", text.empty() ? "" : "; ", enum_name(level),
-                   format_bytes(bytes).c_str());
+    StepConfig config = own;
+    config.recompute.level = level;
+    if (level > own.recompute.level) try_out(config, strf("train.recompute=%s", enum_name(level)));
   }
-  if (const int64_t batch = fitting_batch(plan, config.recompute, room))
-    text += strf("%strain.micro_batch=%lld with %lld times the accumulation fits", text.empty() ? "" : "; ",
-                 static_cast<long long>(batch), static_cast<long long>(config.micro_batch / batch));
+  if (own.eval_batch > own.micro_batch) {
+    StepConfig config = own;
+    config.eval_batch = own.micro_batch;
+    try_out(config, strf("train.eval_batch=%lld", static_cast<long long>(own.micro_batch)));
+  }
+  if (const int64_t batch = fitting_batch(plan, room)) {
+    add(strf("train.micro_batch=%lld with %lld times the accumulation fits", static_cast<long long>(batch),
+             static_cast<long long>(own.micro_batch / batch)));
+    if (own.eval_batch != own.micro_batch && own.eval_batch > batch)
+      text += strf(" when train.eval_batch=%lld too", static_cast<long long>(batch));
+  }
   return text.empty() ? "a smaller model or picture: not even one picture fits" : text;
 }
 

@@ -37,21 +37,24 @@ void soften(std::span<const float> logits, double temperature, std::span<float> 
 }  // namespace
 
 Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, const Backend& backend,
-                 RankContext& rank)
-    : config_(config) {
-  const std::unique_ptr<OpenedModel> model = open_model(
+                 const DeviceInfo& device)
+    : config_(config), classes_(student.config.classes) {
+  model_ = open_model(
       config.teacher,
       {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
-  require_alike(model->card(), student);
-  classes_ = student.config.classes;
-  plan_ = plan_execution(schedule(fuse(record_vit(model->card().config, {.batch = batch}))), backend,
-                         rank.device);
+  require_alike(model_->card(), student);
+  plan_ =
+      plan_execution(schedule(fuse(record_vit(model_->card().config, {.batch = batch}))), backend, device);
+  targets_.resize(static_cast<size_t>(batch * classes_));
+}
+
+void Teacher::start(RankContext& rank) {
   store_ = std::make_unique<PersistentStore>(plan_, rank);
   store_->load(plan_, [&](const std::string& name, const Shape& shape, std::span<float> target) {
-    model->read_param({name, shape}, target);
+    model_->read_param({name, shape}, target);
   });
   executor_ = std::make_unique<Executor>(plan_, *store_, rank);
-  targets_.resize(static_cast<size_t>(batch * classes_));
+  model_.reset();
 }
 
 std::span<const float> Teacher::targets(std::span<const float> pictures) {

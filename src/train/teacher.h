@@ -10,16 +10,21 @@ namespace vitrail {
 
 class Teacher {
  public:
-  // Error(kConfig) when the teacher takes other pictures or knows other classes than the student.
+  // Plans, and allocates nothing yet. Error(kConfig) when the teacher takes other pictures or knows other
+  // classes than the student.
   Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, const Backend& backend,
-          RankContext& rank);
+          const DeviceInfo& device);
+  // Once, before the first question.
+  void start(RankContext& rank);
 
   // Targets [B K] for a batch of pictures: softened probabilities, or 1 for the first choice.
   std::span<const float> targets(std::span<const float> pictures);
-  size_t bytes() const { return store_->bytes() + executor_->transient_bytes(); }
+  const MemoryPlan& memory() const { return plan_.memory; }
+  size_t bytes() const { return plan_.memory.peak_bytes(); }
 
  private:
   DistillConfig config_;
+  std::unique_ptr<OpenedModel> model_;  // until start()
   ExecutionPlan plan_;
   std::unique_ptr<PersistentStore> store_;
   std::unique_ptr<Executor> executor_;

@@ -64,8 +64,8 @@ Json section_json(const Section& section) {
 constexpr const char* kNoResult[] = {"train.log_every",   "train.save_every",  "train.save_minutes",
                                      "train.max_minutes", "train.tensorboard", "train.eval_every",
                                      "train.eval_batch",  "train.patience",    "train.save_adapters",
-                                     "loader.workers",    "loader.prefetch",   "data.train",
-                                     "data.val"};
+                                     "train.recompute",   "train.recompute_every", "loader.workers",
+                                     "loader.prefetch",   "data.train",        "data.val"};
 
 }  // namespace
 

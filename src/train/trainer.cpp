@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "base/file.h"
 #include "base/run_lock.h"
@@ -24,10 +25,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Changes of the config that a resumed run may bring: they move the schedule, not what was learned.
+// Changes of the config that a resumed run may bring: they move the schedule or what is done about trouble, not
+// what was learned.
 bool may_change(const std::string& key) {
   for (const char* prefix :
-       {"config.train.epochs", "config.train.steps", "config.schedule.", "config.optim.lr"})
+       {"config.train.epochs", "config.train.steps", "config.schedule.", "config.optim.lr",
+        "config.train.skip_limit", "config.train.rollbacks", "config.loader.on_error",
+        "config.loader.max_bad_fraction"})
     if (key.starts_with(prefix)) return true;
   return false;
 }
@@ -50,12 +54,13 @@ class Trainer::Run {
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
         checkpoints_(place.folder, setup_.config.checkpoint) {
-    require_step_fits(plan_, setup_.loader_bytes(), device.memory_bytes);
-    refuse_foreign_run();
-    step_ = std::make_unique<TrainStep>(plan_, rank_);
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,
-                                           setup_.config.train.micro_batch, backend, rank_);
+                                           setup_.config.train.micro_batch, backend, device);
+    require_step_fits(plan_, other_bytes(), device.memory_bytes);
+    refuse_foreign_run();
+    step_ = std::make_unique<TrainStep>(plan_, rank_);
+    if (teacher_) teacher_->start(rank_);
     if (!lock_.note().empty()) note(lock_.note());
     for (const std::string& text : setup_.notes) note(text);
     begin();
@@ -66,16 +71,16 @@ class Trainer::Run {
     last_save_ = started;
     RateMeter meter;
     loader_->seek(progress_.step);
-    while (progress_.step < setup_.total_steps && outcome_.reason.empty()) {
+    lose_patience();
+    while (!done()) {
       const TrainStatus status = one_step(meter);
       if (hooks_.step) hooks_.step(status);
-      if (progress_.step % cfg().log_every == 0 || progress_.step == setup_.total_steps) log_step(status);
       const auto paused = Clock::now();
-      after_step(status);
+      if (progress_.step == status.step) after_step(status);  // otherwise the run went back
       meter.pause(seconds_since(paused));
+      if (done()) break;
       if (hooks_.stop && hooks_.stop()) return stopped("stopped on request");
-      if (cfg().max_minutes > 0 && seconds_since(started) >= cfg().max_minutes * 60 &&
-          progress_.step < setup_.total_steps)
+      if (cfg().max_minutes > 0 && seconds_since(started) >= cfg().max_minutes * 60)
         return stopped("the time limit was reached");
     }
     return finished();
@@ -85,6 +90,9 @@ class Trainer::Run {
   const RunConfig& cfg() const { return setup_.config.train; }
   int64_t epoch_of(int64_t step) const { return step / setup_.steps_per_epoch; }
   bool averaged() const { return plan_.eval_average.has_value(); }
+  bool done() const { return progress_.step >= setup_.total_steps || !outcome_.reason.empty(); }
+  // Held beside the step's own memory.
+  size_t other_bytes() const { return setup_.loader_bytes() + (teacher_ ? teacher_->bytes() : 0); }
 
   void note(const std::string& text) {
     if (hooks_.note) hooks_.note(text);
@@ -189,7 +197,8 @@ class Trainer::Run {
     status.eta_s = meter.eta_seconds(setup_.total_steps - progress_.step);
     status.interval_s = seconds_since(start);
     status.data_wait_s = loader_->wait_seconds();
-    status.memory_bytes = step_->allocated_bytes() + setup_.loader_bytes();
+    unlogged_s_ += status.interval_s, unlogged_wait_s_ += status.data_wait_s;
+    status.memory_bytes = step_->allocated_bytes() + other_bytes();
     status.skipped = static_cast<int64_t>(counters()[kSkippedUpdates]);
     if (plan_.config.loss_scale.dynamic)
       status.loss_scale = step_->store().view(kLossScaleState).as<double>()[0];
@@ -213,7 +222,7 @@ class Trainer::Run {
     return loss;
   }
 
-  const double* counters() const { return step_->store().view(kUpdateCounterState).as<double>(); }
+  double* counters() const { return step_->store().view(kUpdateCounterState).as<double>(); }
 
   // An update that was left out. Too many in a row: back to a checkpoint at half the learning rate.
   void handle_skip(const StepValues& values) {
@@ -233,12 +242,14 @@ class Trainer::Run {
     restore(*found);
     progress_.rollbacks = before.rollbacks + 1;
     progress_.lr_factor = before.lr_factor / 2;
+    counters()[kSkippedInARow] = 0;
     event("rollback", strf("back to step %lld at %g times the learning rate",
                            static_cast<long long>(progress_.step), progress_.lr_factor));
     loader_->seek(progress_.step);
   }
 
-  void log_step(const TrainStatus& status) {
+  void log_step(TrainStatus status) {
+    status.interval_s = std::exchange(unlogged_s_, 0), status.data_wait_s = std::exchange(unlogged_wait_s_, 0);
     log_->train(status);
     if (hooks_.logged) hooks_.logged(status);
   }
@@ -246,24 +257,31 @@ class Trainer::Run {
   void after_step(const TrainStatus& status) {
     const bool epoch_end = progress_.step % setup_.steps_per_epoch == 0;
     const bool last = progress_.step == setup_.total_steps;
+    if (progress_.step % cfg().log_every == 0 || last) log_step(status);
     const bool eval_due = cfg().eval_every > 0 ? progress_.step % cfg().eval_every == 0 : epoch_end;
     if (eval_loader_ && (eval_due || last)) evaluate_now();
     if (epoch_end || last) log_->finish_epoch(status.epoch, progress_.step, status.lr);
     const bool by_steps = cfg().save_every > 0 && progress_.step % cfg().save_every == 0;
     const bool by_time = cfg().save_minutes > 0 && seconds_since(last_save_) >= cfg().save_minutes * 60;
-    if (by_steps || by_time) save_or_go_on();
+    save_due_ = save_due_ || by_steps || by_time;
+    // Among skipped updates there is nothing worth going back to: the save waits for a good one.
+    if (save_due_ && counters()[kSkippedInARow] == 0) save_or_go_on();
+  }
+
+  EvalResult evaluate_weights(bool average) {
+    const EvalOptions options{.batch = cfg().eval_batch, .loss = cfg().loss, .progress = {}, .stop = {}};
+    return evaluate(
+        *setup_.data.val, *eval_loader_,
+        [&](std::span<const float> pictures, int64_t count) {
+          return step_->evaluate(pictures, count, average);
+        },
+        options);
   }
 
   void evaluate_now() {
-    const EvalOptions options{.batch = cfg().eval_batch, .loss = cfg().loss, .progress = {}, .stop = {}};
     for (bool average : {false, true}) {
       if (average && !averaged()) continue;
-      EvalResult result = evaluate(
-          *setup_.data.val, *eval_loader_,
-          [&](std::span<const float> pictures, int64_t count) {
-            return step_->evaluate(pictures, count, average);
-          },
-          options);
+      EvalResult result = evaluate_weights(average);
       const bool counts = average == averaged();  // the average decides where there is one
       EvalStatus status =
           result.status(progress_.step, epoch_of(progress_.step - 1), average ? "ema" : "model");
@@ -282,6 +300,10 @@ class Trainer::Run {
       progress_.best_step = progress_.step;
       write_best();
     }
+    lose_patience();
+  }
+
+  void lose_patience() {
     if (cfg().patience > 0 && progress_.evals_since_best >= cfg().patience)
       outcome_.reason = strf("no better result in %lld evaluations", static_cast<long long>(cfg().patience));
   }
@@ -316,6 +338,7 @@ class Trainer::Run {
   // A checkpoint that cannot be written is told and the run goes on: the disk may have room again later.
   void save_or_go_on() {
     last_save_ = Clock::now();
+    save_due_ = false;
     if (saved_step_ == progress_.step) return;
     try {
       save();
@@ -334,7 +357,8 @@ class Trainer::Run {
 
   TrainOutcome finished() {
     if (outcome_.reason.empty()) outcome_.reason = "all steps done";
-    if (eval_loader_ && !outcome_.last_eval) evaluate_now();
+    // A run that had ended before: its evaluation is in the log, but the report wants it whole.
+    if (eval_loader_ && !outcome_.last_eval) outcome_.last_eval = evaluate_weights(averaged());
     if (saved_step_ != progress_.step) save();
     event("finished", outcome_.reason);
     return close(true);
@@ -346,7 +370,7 @@ class Trainer::Run {
     outcome_.best = progress_.best;
     try {
       log_.reset();
-      write_run_report({place_, setup_, plan_, *step_, outcome_, progress_.best_step});
+      write_run_report({place_, setup_, plan_, teacher_.get(), outcome_, progress_.best_step});
     } catch (const Error& error) {
       note("report.html was not written: " + error.message());
     }
@@ -366,6 +390,8 @@ class Trainer::Run {
   std::unique_ptr<Loader> loader_, eval_loader_;
   Progress progress_;
   int64_t saved_step_ = -1;
+  bool save_due_ = false;
+  double unlogged_s_ = 0, unlogged_wait_s_ = 0;  // since the last line of the log
   Clock::time_point last_save_;
   std::vector<float> weights_;
   TrainOutcome outcome_;

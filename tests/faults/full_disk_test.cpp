@@ -1,13 +1,12 @@
 // A real file system that is too small, or fills up, or may only be read. Needs the right to mount.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "faults/run_faulted.h"
+#include "faults/small_disk.h"
 #include "faults/small_run.h"
 
 namespace vitrail::testing {
@@ -16,28 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBytes = 400'000;  // of the state; a checkpoint is twice and a half as large
-
-// A small file system in memory, seen by this process alone.
-class SmallDisk {
- public:
-  explicit SmallDisk(size_t bytes) {
-    fs::create_directory(path());
-    made_ = ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-            ::mount("tmpfs", path().c_str(), "tmpfs", 0, ("size=" + std::to_string(bytes)).c_str()) == 0;
-  }
-  ~SmallDisk() {
-    if (made_) ::umount2(path().c_str(), MNT_DETACH);
-  }
-  bool made() const { return made_; }
-  std::string path() const { return work_ / "disk"; }
-  bool make_read_only() const {
-    return ::mount("none", path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0;
-  }
-
- private:
-  WorkFolder work_;
-  bool made_ = false;
-};
 
 std::string why_not_saved(CheckpointStore& store, const CheckpointContent& content) {
   try {
@@ -62,7 +39,8 @@ TEST(FullDisk, TooSmallForOneMoreIsSaidBeforehand) {
   const double checkpoint = 2.5 * kBytes;
   for (const double room : {0.3, 0.9, 1.3, 1.6, 1.9}) {
     SCOPED_TRACE(room);
-    const SmallDisk disk(static_cast<size_t>(room * checkpoint));
+    const WorkFolder work;
+    const SmallDisk disk(work / "disk", static_cast<size_t>(room * checkpoint));
     if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
     CheckpointStore store(disk.path());
     store.prepare();
@@ -79,7 +57,8 @@ TEST(FullDisk, TooSmallForOneMoreIsSaidBeforehand) {
 TEST(FullDisk, FillingUpDuringTheSave) {
   for (const size_t left : {size_t{0}, size_t{8192}, kBytes / 2, kBytes}) {
     SCOPED_TRACE(left);
-    const SmallDisk disk(6 * kBytes);
+    const WorkFolder work;
+    const SmallDisk disk(work / "disk", 6 * kBytes);
     if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
     CheckpointStore store(disk.path());
     ASSERT_EQ(why_not_saved(store, small_content(1, kBytes)), "");
@@ -99,7 +78,8 @@ TEST(FullDisk, FillingUpDuringTheSave) {
 }
 
 TEST(FullDisk, AReadOnlyPlaceIsFoundAtTheStart) {
-  const SmallDisk disk(6 * kBytes);
+  const WorkFolder work;
+  const SmallDisk disk(work / "disk", 6 * kBytes);
   if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
   CheckpointStore store(disk.path());
   ASSERT_EQ(why_not_saved(store, small_content(1, kBytes)), "");

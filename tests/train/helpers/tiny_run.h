@@ -207,14 +207,15 @@ inline std::vector<std::string> differing(const Tensors& a, const Tensors& b) {
   return names;
 }
 
-// metrics.jsonl without what the clock decides and what a run says of its interruptions.
+// metrics.jsonl without what the clock and the threads decide and what a run says of its interruptions.
 inline std::vector<std::string> metrics_of(const std::string& folder) {
   std::vector<std::string> lines;
   for_each_metrics_line(RunLog::metrics_path(folder), [&](const Json& line) {
     const std::string what = metrics_text(line, "what");
     if (what == "resume" || what == "stopped") return;
     Json kept = line;
-    for (const char* key : {"time", "img_per_s", "interval_s", "data_wait_s", "seconds"}) kept.erase(key);
+    for (const char* key : {"time", "img_per_s", "interval_s", "data_wait_s", "seconds", "memory_bytes"})
+      kept.erase(key);
     lines.push_back(kept.dump());
   });
   return lines;

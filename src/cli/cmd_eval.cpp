@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/config_file.h"
+#include "cli/eval_report.h"
+#include "cli/field_settings.h"
+#include "cli/model_choice.h"
+#include "cli/model_path.h"
+#include "cli/pictures.h"
+#include "cli/progress.h"
+#include "cli/shown.h"
+#include "cli/stop.h"
+#include "data/datasets/view.h"
+#include "telemetry/format.h"
+
+namespace vitrail::cli {
+
+namespace {
+constexpr size_t kClassRows = 40;
+
+struct EvalData {
+  std::unique_ptr<Dataset> set;
+  std::string name, part;
+};
+
+// The validation data of a run, split off as it was for training.
+EvalData open_run_data(const std::string& folder) {
+  const std::vector<std::string> arguments = {"--config", folder + "/config.json"};
+  const Options run = parse_options(
+      train_command().spec, arguments, [](const std::string&) -> const char* { return nullptr; },
+      read_config_file);
+  DataConfig config;
+  DataConfig::fields(config, AssignFields{"data", run});
+  DataSplits splits = open_data(config);
+  VT_REQUIRE(splits.val, ErrorKind::kUsage, "%s had no validation data: --data names some", folder.c_str());
+  return {std::move(splits.val), config.val.empty() ? config.train : config.val, "the run's validation part"};
+}
+
+EvalData open_eval_data(const Options& options) {
+  const std::string &name = options.text("data"), &part = options.text("part");
+  if (name.empty() && is_run_folder(options.text("model"))) return open_run_data(options.text("model"));
+  if (name.empty())
+    throw Error(ErrorKind::kUsage, "--data is missing: which pictures?",
+                "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
+  if (part == "train") return {open_dataset(name, Part::kTrain), name, "training part"};
+  if (part == "all") return {open_dataset(name, Part::kAll), name, "all pictures"};
+  if (part == "val") return {open_dataset(name, Part::kVal), name, "validation part"};
+  if (auto val = open_part_if_any(name, Part::kVal)) return {std::move(val), name, "validation part"};
+  return {open_dataset(name, Part::kAll), name, "all pictures"};
+}
+
+// The same pictures with classes numbered as the model's.
+std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& card, Console& console) {
+  const std::vector<std::string>& names = data->classes();
+  if (static_cast<size_t>(card.config.classes) != names.size())
+    throw Error(
+        ErrorKind::kData,
+        strf("the model knows %s, the data has %s",
+             card.config.classes == 0 ? "no classes" : format_count(card.config.classes, "class").c_str(),
+             format_integer(std::ssize(names)).c_str()),
+        "a model trained for these classes; vitrail inspect and vitrail data stats list both sides");
+  if (card.labels == names) return data;
+  if (card.labels.empty()) {
+    console.say("the model does not name its classes: they are taken in the data's order");
+    return data;
+  }
+  if (std::is_permutation(names.begin(), names.end(), card.labels.begin(), card.labels.end())) {
+    console.say("the model numbers the classes differently: matched by name");
+    const std::vector<std::string> labels = card.labels;
+    return align_classes(std::move(data), labels);
+  }
+  const auto [model, set] = std::mismatch(card.labels.begin(), card.labels.end(), names.begin());
+  console.say(strf("warning: class %lld is %s to the model and %s in the data; classes are matched by number",
+                   static_cast<long long>(model - card.labels.begin()), quoted(*model).c_str(),
+                   quoted(*set).c_str()));
+  return data;
+}
+
+LoaderSettings loader_settings(const Options& options, const ModelCard& card, int64_t batch,
+                               Console& console) {
+  LoaderSettings settings;
+  LoaderConfig::fields(settings.loader, AssignFields{"loader", options});
+  settings.preprocess = card.preprocess;
+  settings.micro_batch = batch;
+  settings.channels = card.config.channels;
+  settings.classes = card.config.classes;
+  settings.on_bad = [&console](const BadSample& bad) {
+    console.say("skipped " + shown(bad.name) + ": " + bad.reason);
+  };
+  return settings;
+}
+
+EvalResult run_over(const Dataset& data, const Options& options, const ModelCard& card, Engine& engine,
+                    Console& console) {
+  const std::unique_ptr<Loader> loader =
+      make_eval_loader(data, loader_settings(options, card, engine.batch(), console));
+  const StopWatch stop;
+  Progress progress(console, "eval", "images", data.size());
+  std::vector<float> logits;
+  int64_t shown_so_far = 0;
+  const EvalOptions how{.batch = engine.batch(),
+                        .loss = data.multi_label() ? LossKind::kSigmoidMean : LossKind::kSoftmax,
+                        .progress =
+                            [&](int64_t done) {
+                              progress.advance(done - shown_so_far);
+                              shown_so_far = done;
+                            },
+                        .stop =
+                            [&] {
+                              stop.check(static_cast<size_t>(shown_so_far), static_cast<size_t>(data.size()));
+                              return false;
+                            }};
+  return evaluate(
+      data, *loader,
+      [&](std::span<const float> pictures, int64_t count) -> std::span<const float> {
+        engine.run(pictures, count);
+        logits = engine.output("logits");
+        require_finite(logits, "logits");
+        return logits;
+      },
+      how);
+}
+
+void run_eval(const Options& options, Console& console) {
+  std::optional<AtomicFile> page;  // before the work: a report that cannot be written is known at once
+  if (options.given("report")) page.emplace(options.text("report"));
+  EvalData data = open_eval_data(options);
+  const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
+  const ModelCard& card = model->card();
+  for (const std::string& line : card.warnings) console.say("warning: " + line);
+  data.set = fitted(std::move(data.set), card, console);
+  EngineOptions settings = read_engine_options(options);
+  settings.batch = std::min(settings.batch, data.set->size());
+  Engine engine(*model, settings);
+  const EvalResult result = run_over(*data.set, options, card, engine, console);
+  say_checked(options, engine, console);
+  const EvalSubject subject{
+      options.text("model"), data.name, data.part, device_text(engine.plan()), card, *data.set, result};
+  console.print_json(eval_json(subject));
+  console.print(eval_text(subject, options.flag("classes") ? data.set->classes().size() : kClassRows));
+  console.flush();
+  if (!page) return;
+  page->write(eval_page(subject));
+  page->commit();
+  console.say("report: " + options.text("report"));
+}
+
+}  // namespace
+
+Command eval_command() {
+  std::vector<OptionSpec> own = {
+      {.name = "data",
+       .help = "FORMAT:PLACE, as folder:DIR or cifar10:DIR; a run's folder as model needs none",
+       .metavar = "DATA"},
+      {.name = "part",
+       .help = "which part of the data; the validation part, or all where there is none, otherwise",
+       .metavar = "NAME",
+       .choices = {"val", "train", "all"}},
+      {.name = "report", .help = "write a page with tables and pictures", .metavar = "FILE"},
+      {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag}};
+  const LoaderConfig loader;
+  LoaderConfig::fields(loader, DeclareFields{"loader", own});
+  return {
+      {.name = "eval",
+       .summary = "how good a model is on a dataset: top-1 and top-5, classes, confusions, worst pictures",
+       .examples = {{"eval -m runs/pets", "a run's best model on the run's own validation data"},
+                    {"eval -m model_folder --data folder:photos --report out.html",
+                     "any model and data whose classes agree; also as a page"},
+                    {"eval -m runs/demo --data cifar10:data --part train --json",
+                     R"({"top1", "top5", "count", "loss", "classes": [{"name", "count", "top1"...}]...})"},
+                    {"eval -m runs/pets --set loader.on_error=skip", "past pictures that cannot be read"}},
+       .options = model_options() + own + engine_options(32)},
+      run_eval};
+}
+
+}  // namespace vitrail::cli

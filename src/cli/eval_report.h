@@ -1,0 +1,26 @@
+// The result of an evaluation as people, scripts and browsers read it. Used by `eval`; computes nothing.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "io/model_files.h"
+#include "train/evaluate.h"
+
+namespace vitrail::cli {
+
+struct EvalSubject {
+  std::string model, data, part;  // as they were named
+  std::string device;
+  const ModelCard& card;
+  const Dataset& dataset;  // classes numbered as the model's
+  const EvalResult& result;
+};
+
+nlohmann::ordered_json eval_json(const EvalSubject& subject);
+// `rows`: of the table of classes.
+std::string eval_text(const EvalSubject& subject, size_t rows);
+// The page, like that of a training run.
+std::string eval_page(const EvalSubject& subject);
+
+}  // namespace vitrail::cli

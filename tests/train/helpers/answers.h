@@ -1,0 +1,52 @@
+// What a saved model answers, computed apart from any trainer.
+#pragma once
+
+#include "io/model_files.h"
+#include "passes/fuse.h"
+#include "passes/schedule.h"
+#include "runtime/executor.h"
+#include "train/evaluate.h"
+#include "train/helpers/tiny_run.h"
+
+namespace vitrail::testing {
+
+inline EvalResult evaluate_folder(const std::string& folder, const Dataset& dataset, int64_t batch) {
+  const std::unique_ptr<OpenedModel> model = open_model(folder);
+  const VitConfig& config = model->card().config;
+  RankContext rank(cpu_device(1));
+  const ExecutionPlan plan =
+      plan_execution(schedule(fuse(record_vit(config, {.batch = batch}))), cpu_backend(), rank.device);
+  PersistentStore store(plan, rank);
+  store.load(plan, [&](const std::string& name, const Shape& shape, std::span<float> target) {
+    model->read_param({name, shape}, target);
+  });
+  Executor executor(plan, store, rank);
+  LoaderSettings settings;
+  settings.preprocess = model->card().preprocess;
+  settings.micro_batch = batch;
+  settings.channels = config.channels;
+  settings.classes = config.classes;
+  const auto loader = make_eval_loader(dataset, settings);
+  const Forward forward = [&](std::span<const float> pictures, int64_t) {
+    std::copy(pictures.begin(), pictures.end(), executor.input("pictures").as<float>());
+    executor.run();
+    return std::span<const float>(executor.output("logits").as<float>(),
+                                  static_cast<size_t>(batch * config.classes));
+  };
+  return evaluate(dataset, *loader, forward, {.batch = batch, .progress = {}, .stop = {}});
+}
+
+// All of a model's parameters by canonical name.
+inline std::map<std::string, std::vector<float>> params_of(const std::string& folder,
+                                                           const OpenOptions& options = {}) {
+  const std::unique_ptr<OpenedModel> model = open_model(folder, options);
+  std::map<std::string, std::vector<float>> params;
+  for (const ParamSpec& spec : vit_params(model->card().config)) {
+    std::vector<float>& values = params[spec.name];
+    values.resize(static_cast<size_t>(spec.shape.elems()));
+    model->read_param(spec, values);
+  }
+  return params;
+}
+
+}  // namespace vitrail::testing

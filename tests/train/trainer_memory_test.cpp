@@ -1,0 +1,169 @@
+// What a step is planned to take is what it allocates, to the byte; what does not fit is refused beforehand
+// with advice that does.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <regex>
+
+#include "models/zoo.h"
+#include "train/helpers/tiny_run.h"
+#include "train/run_setup.h"
+#include "train/train_step.h"
+
+namespace vitrail::testing {
+namespace {
+
+std::array<size_t, kCategoryCount> allocated_now() {
+  std::array<size_t, kCategoryCount> bytes;
+  for (size_t c = 0; c < kCategoryCount; ++c) bytes[c] = Buffer::allocated(static_cast<Category>(c));
+  return bytes;
+}
+
+size_t sum(const std::array<size_t, kCategoryCount>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), size_t{0});
+}
+
+void expect_as_planned(const TrainConfig& config) {
+  const RunSetup setup = set_up(config);
+  const DeviceInfo device = cpu_device(1);
+  const auto before = allocated_now();
+  const StepPlan plan = plan_step(setup.step, cpu_backend(), device);
+  EXPECT_EQ(allocated_now(), before) << "planning allocates nothing";
+  RankContext rank(device);
+  TrainStep step(plan, rank);
+  auto planned = before;
+  for (size_t c = 0; c < kCategoryCount; ++c) planned[c] += plan.layout->bytes(static_cast<Category>(c));
+  planned[static_cast<size_t>(Category::kTransient)] += plan.transient_bytes();
+  EXPECT_EQ(allocated_now(), planned);
+  EXPECT_EQ(plan.peak_bytes(), sum(planned) - sum(before));
+  EXPECT_EQ(step.allocated_bytes(), plan.peak_bytes());
+  EXPECT_EQ(sum(plan.by_category()), plan.lower_bound_bytes());
+  EXPECT_LE(plan.lower_bound_bytes(), plan.peak_bytes());
+}
+
+TEST(Memory, AllocatedIsPlanned) {
+  int64_t cases = 0;
+  for (int64_t depth : {1, 3})
+    for (int64_t micro : {1, 6})
+      for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16})
+        for (const char* optimizer : {"sgd", "adamw", "lamb", "lion"})
+          for (const auto& [level, every] : {std::pair<Recompute, int64_t>{Recompute::kNone, 1},
+                                             {Recompute::kMlp, 1},
+                                             {Recompute::kBlock, 1},
+                                             {Recompute::kBlock, 2}}) {
+            TrainConfig config = tiny_config(1);
+            set_model(config, "depth", [&](VitConfig& m) { m.depth = depth; });
+            config.train.batch = config.train.micro_batch = micro;
+            config.train.dtype = dtype;
+            config.train.recompute = level;
+            config.train.recompute_every = every;
+            config.train.drop_path = 0.1;
+            config.train.eval_batch = 3;
+            config.optim.name = optimizer;
+            config.optim.ema_decay = cases % 2 ? 0.9 : 0;  // the other two in turn
+            config.lora.rank = cases / 2 % 3 == 0 ? 2 : 0;
+            SCOPED_TRACE(::testing::Message() << "depth " << depth << " micro " << micro << " "
+                                              << enum_name(dtype) << " " << optimizer << " "
+                                              << enum_name(level) << " " << every << " case " << cases);
+            expect_as_planned(config);
+            ++cases;
+          }
+  EXPECT_EQ(cases, 192);
+}
+
+TEST(Memory, ARunHoldsWhatItSays) {
+  const WorkFolder work;
+  const size_t before = sum(allocated_now());
+  const auto check = [&](const TrainStatus& status) {
+    EXPECT_EQ(sum(allocated_now()) - before, status.memory_bytes);
+  };
+  train(full_config(4), work / "teacher", {.step = check});
+  TrainConfig config = full_config(4);
+  config.distill = {DistillKind::kSoft, work / "teacher/best", 0.5, 2};
+  train(config, work / "student", {.step = check});
+  EXPECT_EQ(sum(allocated_now()), before);
+}
+
+// A device of `share` of what the step takes.
+std::optional<Error> refusal(const StepPlan& plan, double share, size_t* available) {
+  *available = static_cast<size_t>(static_cast<double>(plan.peak_bytes()) * share);
+  try {
+    require_step_fits(plan, 0, *available);
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+TEST(Memory, AdviceReallyFits) {
+  TrainConfig config = tiny_config(1);
+  set_model(config, "depth", [](VitConfig& m) { m.depth = 4; });
+  config.train.batch = config.train.micro_batch = 32;
+  const StepConfig step = set_up(config).step;
+  const StepPlan plan = plan_step(step, cpu_backend(), cpu_device(1));
+  int64_t batches = 0, levels = 0;
+  for (double share : {0.95, 0.7, 0.5, 0.3, 0.2}) {
+    size_t available = 0;
+    const auto error = refusal(plan, share, &available);
+    ASSERT_TRUE(error) << share;
+    EXPECT_EQ(error->kind(), ErrorKind::kMemory);
+    for (const char* row : {"parameters", "gradients", "optimizer", "in all"})
+      EXPECT_NE(error->message().find(row), std::string::npos) << error->what();
+    const std::string hint = error->hint();
+    std::smatch found;
+    if (std::regex_search(hint, found, std::regex("micro_batch=(\\d+) with (\\d+) times"))) {
+      StepConfig advised = step;
+      advised.micro_batch = advised.eval_batch = std::stol(found[1]);
+      EXPECT_EQ(advised.micro_batch * std::stol(found[2]), 32) << hint;
+      EXPECT_LE(plan_step(advised, cpu_backend(), cpu_device(1)).peak_bytes(), available) << hint;
+      ++batches;
+    }
+    for (Recompute level : {Recompute::kMlp, Recompute::kBlock}) {
+      if (hint.find(strf("recompute=%s", enum_name(level))) == std::string::npos) continue;
+      StepConfig advised = step;
+      advised.recompute.level = level;
+      EXPECT_LE(plan_step(advised, cpu_backend(), cpu_device(1)).peak_bytes(), available) << hint;
+      ++levels;
+    }
+  }
+  EXPECT_GE(batches, 3);
+  EXPECT_GE(levels, 2);
+  size_t available = 0;
+  EXPECT_NE(refusal(plan, 0.01, &available)->hint().find("smaller model"), std::string::npos);
+  EXPECT_FALSE(refusal(plan, 1, &available));
+}
+
+TEST(Memory, ALargeEvaluationBatchIsPartOfTheAdvice) {
+  TrainConfig config = tiny_config(1);
+  config.train.batch = config.train.micro_batch = 8;
+  config.train.eval_batch = 2000;
+  const StepPlan plan = plan_step(set_up(config).step, cpu_backend(), cpu_device(1));
+  size_t available = 0;
+  const auto error = refusal(plan, 0.5, &available);
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(error->hint().starts_with("train.eval_batch=8 needs ")) << error->hint();
+  EXPECT_NE(error->hint().find("micro_batch=4 with 2 times the accumulation fits when train.eval_batch=4"),
+            std::string::npos)
+      << error->hint();
+}
+
+// Some terabytes: this would not survive being allocated.
+TEST(Memory, ARunThatDoesNotFitIsRefusedBeforeItBegins) {
+  const WorkFolder work;
+  TrainConfig config;
+  config.model.arch = "vit_large_patch16_384";
+  config.data.train = "synthetic:3x8x8x4x40";
+  config.train.batch = config.train.micro_batch = 4096;
+  config.train.steps = 1;
+  config.loader.prefetch = 1;
+  const size_t before = sum(allocated_now());
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run");
+  EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
+  EXPECT_EQ(sum(allocated_now()), before);
+  EXPECT_TRUE(CheckpointStore(work / "run").steps().empty());
+  EXPECT_FALSE(std::filesystem::exists(work / "run/metrics.jsonl"));
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,147 @@
+// Numbers that stop being finite: the update is left out and counted, the run goes back and slows down, and in
+// the end says so; a label that cannot be is named.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "train/helpers/tiny_run.h"
+
+namespace vitrail::testing {
+namespace {
+
+void expect_finite(const std::string& folder) {
+  const Tensors state = state_of(folder);
+  ASSERT_FALSE(state.empty());
+  for (const auto& [name, bytes] : state) {
+    if (name == kUpdateCounterState || name == kLossScaleState) continue;
+    for (float value : floats_of(state, name)) ASSERT_TRUE(std::isfinite(value)) << name;
+  }
+}
+
+// Six good steps, then a learning rate that no weight bears: update 7 still has good gradients, none after it.
+constexpr int64_t kGood = 6;
+
+TrainConfig exploding_config(int64_t steps, const std::string& folder) {
+  TrainConfig config = tiny_config(kGood);
+  config.schedule.kind = ScheduleKind::kConstant;
+  config.train.save_every = 2;
+  config.train.skip_limit = 3;
+  train(config, folder);
+  config.train.steps = steps;
+  config.optim.lr = 1e30;
+  return config;
+}
+
+TEST(Numerics, GoesBackTwiceThenGivesUp) {
+  const WorkFolder work;
+  const TrainConfig config = exploding_config(40, work / "run");
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_EQ(error.kind(), ErrorKind::kNumerics) << error.what();
+  EXPECT_NE(error.message().find("3 updates in a row"), std::string::npos) << error.what();
+  EXPECT_NE(error.hint().find("optim.lr"), std::string::npos);
+  EXPECT_EQ(ran.events_of("rollback"), 2);
+  EXPECT_TRUE(ran.told("rollback", "step 6 at 0.5 times"));
+  EXPECT_TRUE(ran.told("rollback", "step 6 at 0.25 times"));
+  EXPECT_EQ(ran.events_of("skipped_update"), 9);
+  EXPECT_EQ(CheckpointStore(work / "run").steps(), (std::vector<int64_t>{2, 4, kGood}))
+      << "nothing is saved among skipped updates";
+  expect_finite(work / "run");
+}
+
+TEST(Numerics, SkippedUpdatesAreCountedAndLeaveTheWeights) {
+  const WorkFolder work;
+  TrainConfig config = exploding_config(10, work / "run");
+  config.train.skip_limit = 50;
+  const Ran ran = train(config, work / "run", {.resume = ResumeMode::kNewest});
+  ASSERT_TRUE(ran.outcome.finished);
+  EXPECT_EQ(ran.steps.front().skipped, 0);
+  EXPECT_EQ(ran.steps.back().skipped, 3);
+  int64_t logged = 0;
+  for_each_metrics_line(RunLog::metrics_path(work / "run"), [&](const Json& line) {
+    if (metrics_text(line, "kind") == "train") logged = line["skipped"].get<int64_t>();
+  });
+  EXPECT_EQ(logged, 3);
+  expect_finite(work / "run");
+
+  config = exploding_config(kGood + 1, work / "short");
+  train(config, work / "short", {.resume = ResumeMode::kNewest});
+  Tensors early = state_of(work / "short"), late = state_of(work / "run");
+  early.erase(kUpdateCounterState), late.erase(kUpdateCounterState);
+  EXPECT_EQ(differing(early, late), std::vector<std::string>());
+}
+
+TEST(Numerics, WithoutACheckpointThereIsNoWayBack) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(40);
+  config.optim.lr = 1e30;
+  config.train.skip_limit = 3;
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run");
+  EXPECT_EQ(error.kind(), ErrorKind::kNumerics);
+  EXPECT_NE(error.message().find("no checkpoint"), std::string::npos) << error.what();
+}
+
+// Decay of three times the weights doubles them every update, with changing sign; half of it makes them fade.
+TEST(Numerics, HalfTheLearningRateHelps) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(140);
+  config.optim.name = "sgd";
+  config.optim.momentum = 0;
+  config.optim.lr = 0.01;
+  config.optim.weight_decay = 300;
+  config.optim.clip_norm = 1;
+  config.schedule.kind = ScheduleKind::kConstant;
+  config.train.save_every = 10;
+  config.train.skip_limit = 3;
+  config.train.eval_every = 10;
+  config.train.log_every = 10;
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_EQ(ran.events_of("rollback"), 1);
+  EXPECT_EQ(ran.steps.back().lr, 0.005);
+  EXPECT_TRUE(std::isfinite(ran.steps.back().loss));
+  expect_finite(work / "run");
+  // Going back evaluates no step twice.
+  std::map<int64_t, int> evaluated;
+  for (const EvalStatus& status : ran.evals) ++evaluated[status.step];
+  for (const auto& [step, count] : evaluated) EXPECT_EQ(count, 1) << step;
+}
+
+TEST(Numerics, ALossScaleThatIsTooLargeIsFound) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(30);
+  config.train.dtype = ComputeType::kF16;
+  config.loss_scale.initial = config.loss_scale.max = 1e9;
+  config.train.skip_limit = 2;
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_GT(ran.steps.back().skipped, 3);
+  EXPECT_EQ(ran.events_of("rollback"), 0);
+  EXPECT_LT(ran.steps.back().loss_scale, 1e9);
+  EXPECT_LT(ran.steps.back().loss, ran.steps.front().loss);
+}
+
+// CIFAR's records: a label, then 3 x 32 x 32 pixels.
+TEST(Numerics, AWrongLabelIsNamed) {
+  const WorkFolder work;
+  std::filesystem::create_directory(work / "cifar");
+  for (const char* file : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                           "data_batch_5.bin", "test_batch.bin"}) {
+    std::string records(10 * 3073, '\x40');
+    for (size_t i = 0; i < 10; ++i) records[i * 3073] = static_cast<char>(i);
+    if (std::string(file) == "data_batch_3.bin") records[7 * 3073] = 10;
+    write_file(work / "cifar/" + file, records);
+  }
+  TrainConfig config = tiny_config(4);
+  config.data.train = "cifar10:" + (work / "cifar");
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run");
+  EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+  EXPECT_NE(std::string(error.what()).find("data_batch_3.bin: sample 7 has the label 10"), std::string::npos)
+      << error.what();
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,217 @@
+// When a run evaluates, saves, ends and goes on, and what it does with bad pictures, disks and checkpoints.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "data/encode.h"
+#include "faults/small_disk.h"
+#include "train/helpers/tiny_run.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Steps = std::vector<int64_t>;
+
+Steps evaluated(const Ran& ran) {
+  Steps steps;
+  for (const EvalStatus& status : ran.evals) steps.push_back(status.step);
+  return steps;
+}
+
+TEST(Policy, EvaluatesSavesAndKeepsAsAsked) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(11);  // epochs of 5
+  config.train.eval_every = 4;
+  config.train.save_every = 2;
+  config.checkpoint.keep_last = 2;
+  config.checkpoint.keep_every = 4;
+  EXPECT_EQ(evaluated(train(config, work / "a")), (Steps{4, 8, 11}));
+  EXPECT_EQ(CheckpointStore(work / "a").steps(), (Steps{4, 8, 10, 11}));
+  config.train.eval_every = 0;
+  config.train.log_every = 3;
+  config.checkpoint.keep_every = 0;
+  EXPECT_EQ(evaluated(train(config, work / "b")), (Steps{5, 10, 11}));
+  EXPECT_EQ(CheckpointStore(work / "b").steps(), (Steps{10, 11}));
+  Steps logged, epochs;
+  for_each_metrics_line(RunLog::metrics_path(work / "b"), [&](const Json& line) {
+    if (metrics_text(line, "kind") == "train") logged.push_back(line["step"]);
+    if (metrics_text(line, "kind") == "epoch") epochs.push_back(line["step"]);
+  });
+  EXPECT_EQ(logged, (Steps{3, 6, 9, 11}));
+  EXPECT_EQ(epochs, (Steps{5, 10, 11}));
+  for (const char* file : {"config.json", "summary.csv", "report.html", "best/model.safetensors"})
+    EXPECT_TRUE(fs::exists(work / "b/" + file)) << file;
+}
+
+TEST(Policy, EndsWhenNothingGetsBetter) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(60);
+  config.optim.lr = 1e-12;
+  config.train.eval_every = 2;
+  config.train.patience = 3;
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_EQ(ran.outcome.reason, "no better result in 3 evaluations");
+  EXPECT_EQ(ran.outcome.step, 8);
+  EXPECT_EQ(CheckpointStore(work / "run").steps().back(), 8);
+  const Ran again = train(config, work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(again.steps.empty()) << "it had ended";
+  config.train.patience = 5;
+  EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest}).outcome.step, 12);
+}
+
+TEST(Policy, StopsInTime) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(100000);
+  config.train.max_minutes = 0.1 / 60;
+  const Ran ran = train(config, work / "run");
+  EXPECT_FALSE(ran.outcome.finished);
+  EXPECT_EQ(ran.outcome.reason, "the time limit was reached");
+  EXPECT_EQ(CheckpointStore(work / "run").steps(), Steps{ran.outcome.step});
+  EXPECT_EQ(ran.events.back().what, "stopped");
+}
+
+TEST(Policy, OneRunAFolder) {
+  const WorkFolder work;
+  const TrainConfig config = tiny_config(2);
+  {
+    Trainer holder(config, {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), cpu_device(1), {});
+    for (ResumeMode mode : {ResumeMode::kFresh, ResumeMode::kNewest}) {
+      Ran second;
+      const Error error = train_error(second, config, work / "run", {.resume = mode});
+      EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+      EXPECT_NE(error.message().find("another run uses this folder"), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(holder.run().finished);
+  }
+  Ran later;
+  const Error error = train_error(later, config, work / "run");
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_NE(error.hint().find("--resume"), std::string::npos);
+}
+
+// The place of the checkpoints is a plain file for a while.
+TEST(Policy, GoesOnWhenACheckpointCannotBeWritten) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(6);
+  config.train.save_every = 2;
+  const std::string place = work / "run/checkpoints", aside = work / "aside";
+  const Ran ran = train(config, work / "run", {.step = [&](const TrainStatus& status) {
+                          if (status.step == 3) {
+                            fs::rename(place, aside);
+                            std::ofstream(place) << "in the way";
+                          }
+                          if (status.step == 5) {
+                            fs::remove(place);
+                            fs::rename(aside, place);
+                          }
+                        }});
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_EQ(ran.events_of("write_failed"), 1);
+  EXPECT_TRUE(ran.told("write_failed", "checkpoint not written"));
+  EXPECT_EQ(CheckpointStore(work / "run").steps(), (Steps{2, 6}));
+  train(config, work / "whole");
+  EXPECT_EQ(differing(state_of(work / "run"), state_of(work / "whole")), std::vector<std::string>());
+}
+
+TEST(Policy, GoesOnWhenTheDiskIsFull) {
+  const WorkFolder work;
+  const SmallDisk disk(work / "disk", 4 << 20);
+  if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
+  TrainConfig config = tiny_config(8);
+  config.train.save_every = 2;
+  config.train.eval_every = 4;
+  const std::string filler = work / "disk/filler";
+  const Ran ran = train(config, work / "disk/run", {.step = [&](const TrainStatus& status) {
+                          if (status.step == 3)
+                            std::ofstream(filler) << std::string(fs::space(work / "disk").available, 'x');
+                          if (status.step == 7) fs::remove(filler);
+                        }});
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_TRUE(ran.told("write_failed", "checkpoint not written"));
+  EXPECT_EQ(CheckpointStore(work / "disk/run").steps(), (Steps{2, 8}));
+  train(config, work / "whole");
+  EXPECT_EQ(differing(state_of(work / "disk/run"), state_of(work / "whole")), std::vector<std::string>());
+}
+
+// Two classes of twenty pictures, some of them cut short or empty.
+std::string picture_folder(const WorkFolder& work, const Steps& broken) {
+  for (int64_t i = 0; i < 40; ++i) {
+    Image image = Image::blank(8, 8, 3);
+    for (size_t at = 0; at < image.pixels.size(); ++at)
+      image.pixels[at] = static_cast<uint8_t>((i % 2 ? 200 : 60) + static_cast<int64_t>(at * 7 % 31));
+    std::vector<uint8_t> png = encode_png(image);
+    if (std::find(broken.begin(), broken.end(), i) != broken.end()) png.resize(i % 4 ? png.size() / 2 : 0);
+    const std::string folder = work / (std::string("pictures/train/") + (i % 2 ? "light" : "dark"));
+    fs::create_directories(folder);
+    write_file(strf("%s/%02lld.png", folder.c_str(), static_cast<long long>(i)),
+               {reinterpret_cast<const char*>(png.data()), png.size()});
+  }
+  return "folder:" + (work / "pictures");
+}
+
+TEST(Policy, BrokenPicturesFailOrAreSkippedByName) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(10);
+  config.data.train = picture_folder(work, {12, 17});
+  config.data.val_fraction = 0;
+  Ran failed;
+  const Error error = train_error(failed, config, work / "fail");
+  EXPECT_EQ(error.kind(), ErrorKind::kData);
+  EXPECT_TRUE(error.message().find("dark/12.png") != std::string::npos ||
+              error.message().find("light/17.png") != std::string::npos)
+      << error.what();
+
+  config.loader.on_error = OnError::kSkip;
+  config.loader.max_bad_fraction = 0.05;
+  const Ran skipped = train(config, work / "skip");
+  EXPECT_TRUE(skipped.outcome.finished);
+  EXPECT_EQ(skipped.events_of("bad_sample"), 2) << "each is told once";
+  EXPECT_TRUE(skipped.told("bad_sample", "dark/12.png"));
+  EXPECT_TRUE(skipped.told("bad_sample", "light/17.png"));
+
+  config.loader.max_bad_fraction = 0.01;
+  Ran many;
+  EXPECT_EQ(train_error(many, config, work / "many").kind(), ErrorKind::kData);
+}
+
+TEST(Policy, ADamagedCheckpointIsPassedOverAndSaid) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(9);
+  config.train.save_every = 2;
+  train(config, work / "whole");
+  for (const char* file : {"state-00000-of-00001.safetensors", "model.safetensors", "manifest.json"}) {
+    SCOPED_TRACE(file);
+    const std::string folder = work / (std::string("run-") + file);
+    train(config, folder, {.stop_after = 6});
+    const std::string path = CheckpointStore(folder).folder_of(6) + "/" + file;
+    std::string bytes = read_file(path, 1 << 20);
+    bytes[bytes.size() / 2] ^= 1;
+    write_file(path, bytes);
+    Ran strict;
+    const Error error = train_error(strict, config, folder, {.resume = ResumeMode::kStrict});
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(error.message().find(file), std::string::npos) << error.what();
+    const Ran ran = train(config, folder, {.resume = ResumeMode::kNewest});
+    EXPECT_TRUE(ran.noted("checkpoint passed over"));
+    EXPECT_TRUE(ran.told("resume", "step 4"));
+    EXPECT_EQ(differing(state_of(folder), state_of(work / "whole")), std::vector<std::string>());
+    EXPECT_EQ(metrics_of(folder), metrics_of(work / "whole"));
+  }
+}
+
+TEST(Policy, AModelOfAnotherRunIsNotOverwritten) {
+  const WorkFolder work;
+  const TrainConfig config = tiny_config(2);
+  train(config, work / "run");
+  const Tensors before = state_of(work / "run");
+  Ran ran;
+  TrainConfig other = config;
+  other.train.seed = 3;
+  EXPECT_EQ(train_error(ran, other, work / "run").kind(), ErrorKind::kUsage);
+  EXPECT_EQ(differing(state_of(work / "run"), before), std::vector<std::string>());
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,87 @@
+// Number types and recomputing over a hundred steps of a task that can be learnt.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "train/helpers/tiny_run.h"
+
+namespace vitrail::testing {
+namespace {
+
+TrainConfig learnable(int64_t steps) {
+  TrainConfig config = tiny_config(steps);
+  config.data.train = "synthetic:3x8x8x4x400";
+  config.train.batch = 16;
+  config.train.smoothing = 0.1;
+  config.train.log_every = 50;
+  config.optim.clip_norm = 1;
+  return config;
+}
+
+std::vector<double> losses_of(const TrainConfig& config) {
+  const WorkFolder work;
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.outcome.finished);
+  return ran.losses();
+}
+
+TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
+  const std::vector<double> wanted = losses_of(learnable(100));
+  EXPECT_LT(wanted.back(), 0.6 * wanted.front());
+  for (ComputeType dtype : {ComputeType::kBF16, ComputeType::kF16})
+    for (bool low_residual : {false, true}) {
+      TrainConfig config = learnable(100);
+      config.train.dtype = dtype;
+      config.train.low_residual = low_residual;
+      config.loss_scale.initial = 1024;
+      const std::vector<double> found = losses_of(config);
+      ASSERT_EQ(found.size(), wanted.size());
+      EXPECT_NE(found, wanted);
+      double worst = 0;
+      for (size_t i = 0; i < found.size(); ++i)
+        worst = std::max(worst, std::abs(found[i] - wanted[i]) / wanted[i]);
+      EXPECT_LE(worst, 0.01) << enum_name(dtype) << (low_residual ? " residual too" : "");
+    }
+}
+
+TEST(Precision, RecomputingChangesNoLoss) {
+  for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16}) {
+    TrainConfig config = learnable(20);
+    set_model(config, "depth", [](VitConfig& m) { m.depth = 3; });
+    config.train.dropout = 0.1;
+    config.train.drop_path = 0.3;
+    config.train.dtype = dtype;
+    const std::vector<double> kept = losses_of(config);
+    for (const auto& [level, every] : {std::pair<Recompute, int64_t>{Recompute::kMlp, 1},
+                                       {Recompute::kBlock, 1},
+                                       {Recompute::kBlock, 2}}) {
+      config.train.recompute = level;
+      config.train.recompute_every = every;
+      EXPECT_EQ(losses_of(config), kept) << enum_name(dtype) << " " << enum_name(level) << " " << every;
+    }
+  }
+}
+
+// Wrong gradients, updates, targets or positions of the pictures would not get there.
+TEST(Learning, ATinyViTLearnsMadeUpPictures) {
+  struct Recipe {
+    const char* optimizer;
+    double lr;
+  };
+  for (const Recipe& recipe : {Recipe{"adamw", 0.005}, {"sgd", 0.1}, {"lamb", 0.02}, {"lion", 0.001}}) {
+    const WorkFolder work;
+    TrainConfig config = learnable(150);
+    config.data.train = "synthetic:3x8x8x10x600";
+    config.optim.name = recipe.optimizer;
+    config.optim.lr = recipe.lr;
+    config.optim.ema_decay = 0.9;
+    config.schedule.warmup = 15;
+    const Ran ran = train(config, work / "run");
+    ASSERT_TRUE(ran.outcome.last_eval);
+    EXPECT_EQ(ran.outcome.last_eval->count, 120);
+    EXPECT_GE(ran.outcome.last_eval->top1(), 0.95) << recipe.optimizer;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing
