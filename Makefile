@@ -24,7 +24,8 @@ test: deps  ## build everything and run the tests
 	cmake --build --preset release
 	$(CTEST) --test-dir build/release
 
-demo: build  ## classify the photographs of examples/images and draw what the model looks at
+demo: build  ## train a small ViT on Fashion-MNIST, then classify photographs with DeiT-Tiny
+	@tools/install_deps.sh demo
 	tools/demo.sh $(PROGRAM)
 
 bench: build  ## throughput and latency of inference here (BENCH_ARGS="-m MODEL ...")

@@ -1,5 +1,6 @@
 #include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/rng.h"
@@ -68,11 +69,27 @@ std::vector<int64_t> choose(const Dataset& data, int64_t count, uint64_t seed, c
   return indices;
 }
 
+// Each picture as a file of its own, "label-sample.png", as it is stored.
+void write_files(const Dataset& data, const std::vector<int64_t>& chosen, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", folder.c_str(),
+             error.message().c_str());
+  for (const int64_t index : chosen) {
+    std::string name = data.labels(index).empty() ? "none" : data.classes()[data.labels(index)[0]];
+    name += "-" + data.sample_name(index);
+    for (char& c : name)
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '_';
+    write_png(folder + "/" + name + ".png", data.load(index, 0));
+  }
+}
+
 void run_show(const Options& options, Console& console) {
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   const int64_t side = options.integer("side");
   const std::vector<int64_t> chosen = choose(
       *data, options.integer("count"), static_cast<uint64_t>(options.integer("seed")), options.text("class"));
+  if (options.given("files")) write_files(*data, chosen, options.text("files"));
   ThreadPool pool(data_threads(options));
   Progress progress(console, "show", "pictures", static_cast<int64_t>(chosen.size()));
   std::vector<Tile> tiles;
@@ -125,7 +142,10 @@ Command data_show_command() {
                         .fallback = "128",
                         .least = 16,
                         .most = 512},
-                       {.name = "class", .help = "only this class", .metavar = "NAME"}},
+                       {.name = "class", .help = "only this class", .metavar = "NAME"},
+                       {.name = "files",
+                        .help = "also write each picture into this folder, as it is stored",
+                        .metavar = "DIR"}},
            .positionals = {data_positional()}},
           run_show};
 }

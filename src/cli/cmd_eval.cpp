@@ -35,7 +35,7 @@ EvalData open_run_data(const std::string& folder) {
   DataConfig::fields(config, AssignFields{"data", run});
   DataSplits splits = open_data(config);
   VT_REQUIRE(splits.val, ErrorKind::kUsage, "%s had no validation data: --data names some", folder.c_str());
-  return {std::move(splits.val), config.val.empty() ? config.train : config.val, "the run's validation part"};
+  return {std::move(splits.val), config.val.empty() ? config.train : config.val, "val"};
 }
 
 EvalData open_eval_data(const Options& options) {
@@ -44,32 +44,34 @@ EvalData open_eval_data(const Options& options) {
   if (name.empty())
     throw Error(ErrorKind::kUsage, "--data is missing: which pictures?",
                 "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
-  if (part == "train") return {open_dataset(name, Part::kTrain), name, "training part"};
-  if (part == "all") return {open_dataset(name, Part::kAll), name, "all pictures"};
-  if (part == "val") return {open_dataset(name, Part::kVal), name, "validation part"};
-  if (auto val = open_part_if_any(name, Part::kVal)) return {std::move(val), name, "validation part"};
-  return {open_dataset(name, Part::kAll), name, "all pictures"};
+  if (part == "train") return {open_dataset(name, Part::kTrain), name, "train"};
+  if (part == "all") return {open_dataset(name, Part::kAll), name, "all"};
+  if (part == "val") return {open_dataset(name, Part::kVal), name, "val"};
+  if (auto val = open_part_if_any(name, Part::kVal)) return {std::move(val), name, "val"};
+  return {open_dataset(name, Part::kAll), name, "all"};
+}
+
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 // The same pictures with classes numbered as the model's.
 std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& card, Console& console) {
   const std::vector<std::string>& names = data->classes();
   if (static_cast<size_t>(card.config.classes) != names.size())
-    throw Error(
-        ErrorKind::kData,
-        strf("the model knows %s, the data has %s",
-             card.config.classes == 0 ? "no classes" : format_count(card.config.classes, "class").c_str(),
-             format_integer(std::ssize(names)).c_str()),
-        "a model trained for these classes; vitrail inspect and vitrail data stats list both sides");
+    throw Error(ErrorKind::kData,
+                strf("the model knows %lld classes, the data has %zu",
+                     static_cast<long long>(card.config.classes), names.size()),
+                "a model trained for these classes; vitrail inspect and vitrail data stats list both sides");
   if (card.labels == names) return data;
   if (card.labels.empty()) {
     console.say("the model does not name its classes: they are taken in the data's order");
     return data;
   }
-  if (std::is_permutation(names.begin(), names.end(), card.labels.begin(), card.labels.end())) {
+  if (sorted(names) == sorted(card.labels)) {
     console.say("the model numbers the classes differently: matched by name");
-    const std::vector<std::string> labels = card.labels;
-    return align_classes(std::move(data), labels);
+    return align_classes(std::move(data), card.labels);
   }
   const auto [model, set] = std::mismatch(card.labels.begin(), card.labels.end(), names.begin());
   console.say(strf("warning: class %lld is %s to the model and %s in the data; classes are matched by number",
@@ -107,11 +109,7 @@ EvalResult run_over(const Dataset& data, const Options& options, const ModelCard
                               progress.advance(done - shown_so_far);
                               shown_so_far = done;
                             },
-                        .stop =
-                            [&] {
-                              stop.check(static_cast<size_t>(shown_so_far), static_cast<size_t>(data.size()));
-                              return false;
-                            }};
+                        .stop = [&] { return stop.wanted(); }};
   return evaluate(
       data, *loader,
       [&](std::span<const float> pictures, int64_t count) -> std::span<const float> {

@@ -66,7 +66,8 @@ void run(const Options& options, Console& console) {
   const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
   const StopWatch stop;
   TrainDisplay display(console);
-  Trainer trainer(config, place, find_backend(options.text("backend")), device,
+  // Resolved here already, so that a mistake in the config makes no folder.
+  Trainer trainer(resolved(config), place, find_backend(options.text("backend")), device,
                   hooks_for(display, console, stop));
   const TrainOutcome outcome = trainer.run();
   display.finish();

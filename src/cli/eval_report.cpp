@@ -95,10 +95,7 @@ std::string class_table(const EvalSubject& s, size_t rows) {
 }
 
 std::string confused_table(const EvalSubject& s) {
-  Table table({{"taken for one another"},
-               {"predicted"},
-               {"pictures", Align::kRight},
-               {"of the class", Align::kRight}});
+  Table table({{"is"}, {"taken for"}, {"pictures", Align::kRight}, {"of the class", Align::kRight}});
   for (const ConfusedPair& pair : s.result.confusion->most_confused(kConfusedPairs))
     table.row({shown(class_name(s, pair.label)), shown(class_name(s, pair.predicted)),
                format_integer(pair.count), format_percent(pair.share)});
@@ -106,7 +103,7 @@ std::string confused_table(const EvalSubject& s) {
 }
 
 std::string worst_table(const EvalSubject& s) {
-  Table table({{"worst pictures"}, {"is"}, {"predicted"}, {"prob", Align::kRight}, {"loss", Align::kRight}});
+  Table table({{"worst pictures"}, {"is"}, {"taken for"}, {"prob", Align::kRight}, {"loss", Align::kRight}});
   for (const SampleResult& one : s.result.worst)
     table.row({shown(s.dataset.sample_name(one.sample)), shown(class_name(s, one.label)),
                shown(class_name(s, one.predicted)), format_percent(one.probability),
@@ -140,7 +137,7 @@ ordered_json eval_json(const EvalSubject& s) {
 }
 
 std::string eval_text(const EvalSubject& s, size_t rows) {
-  Pairs pairs = {{"model", architecture_text(s.card.config)}, {"data", shown(s.data) + ", " + s.part}};
+  Pairs pairs = {{"model", architecture_text(s.card.config)}, {"data", shown(s.data) + ", part " + s.part}};
   for (auto& figure : figures(s)) pairs.push_back(std::move(figure));
   pairs.emplace_back("time", strf("%s, %s img/s on %s", format_seconds(s.result.seconds).c_str(),
                                   format_si(static_cast<double>(s.result.count) / s.result.seconds).c_str(),

@@ -61,13 +61,35 @@ void assign_field(const Options& options, const std::string& name, T& field) {
   }
 }
 
+// A field's value as it would be given; several are separated by commas.
+template <typename T>
+std::string field_text(const T& field) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return field ? "true" : "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    return enum_name(field);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return strf("%.12g", static_cast<double>(field));
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    std::vector<std::string> texts;
+    for (const double number : field) texts.push_back(strf("%.4g", number));
+    return join(texts, ", ");
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return join(field, ", ");
+  } else {
+    return field;
+  }
+}
+
 // Visitors for a list of fields under "prefix.".
 struct DeclareFields {
   std::string prefix;
   std::vector<OptionSpec>& specs;
+  bool defaults = true;  // the values found in the fields are what holds where nothing is given
   template <typename T>
-  void operator()(const char* name, const T&, const char* help) const {
+  void operator()(const char* name, const T& field, const char* help) const {
     specs.push_back(field_spec<T>(prefix + "." + name, help));
+    if (defaults) specs.back().usual = field_text(field);
   }
 };
 struct AssignFields {

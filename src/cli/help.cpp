@@ -34,13 +34,20 @@ std::string wrap(const std::string& text, size_t indent, size_t width) {
 std::string left_part(const OptionSpec& spec) {
   std::string text = spec.letter ? strf("  -%c, --", spec.letter) : "      --";
   text += spec.name;
+  if (!spec.implied.empty()) return text + "[=" + spec.metavar + "]";
   return spec.metavar.empty() ? text : text + " " + spec.metavar;
 }
 
+// Choices are listed unless the help names them anyway.
 std::string right_part(const OptionSpec& spec) {
   std::string text = spec.help;
-  if (!spec.choices.empty()) text += ": " + join(spec.choices, ", ");
-  if (!spec.fallback.empty()) text += " (default: " + spec.fallback + ")";
+  const bool told = spec.metavar == "BOOL" ||
+                    std::all_of(spec.choices.begin(), spec.choices.end(), [&](const std::string& choice) {
+                      return text.find(choice) != std::string::npos;
+                    });
+  if (!told) text += ": " + join(spec.choices, ", ");
+  const std::string& usual = spec.fallback.empty() ? spec.usual : spec.fallback;
+  if (!usual.empty()) text += " (default: " + usual + ")";
   return text;
 }
 

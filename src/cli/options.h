@@ -33,6 +33,7 @@ struct OptionSpec {
   double most = std::numeric_limits<double>::infinity();
   bool repeated = false;     // may be given several times; the values add up
   std::string implied = {};  // the value of --name alone; another one needs --name=VALUE
+  std::string usual = {};    // for the help page: what holds where nothing is given
 };
 
 struct PositionalSpec {

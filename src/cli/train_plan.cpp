@@ -1,6 +1,5 @@
 #include "cli/train_plan.h"
 
-#include "api/engine.h"
 #include "backend/cpu/kernels.h"
 #include "cli/field_settings.h"
 #include "cli/largest_batch.h"
@@ -9,6 +8,7 @@
 #include "cli/model_settings.h"
 #include "cli/train_settings.h"
 #include "models/zoo.h"
+#include "train/teacher.h"
 
 namespace vitrail::cli {
 
@@ -112,13 +112,6 @@ TrainPlan::TrainPlan(const Options& options)
       device_(cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"))) {
   set_up_run(options);
   step_ = plan(setup_.step);
-  if (setup_.config.distill.kind == DistillKind::kNone) return;
-  const VitConfig& student = setup_.model->card.config;
-  teacher_ =
-      open_model(setup_.config.distill.teacher,
-                 {.arch = {}, .image_height = student.image_height, .image_width = student.image_width})
-          ->card()
-          .config;
   teacher_bytes_ = teacher_bytes(setup_.step.micro_batch);
 }
 
@@ -147,9 +140,8 @@ StepPlan TrainPlan::plan(const StepConfig& config) const {
 }
 
 size_t TrainPlan::teacher_bytes(int64_t micro_batch) const {
-  if (!teacher_) return 0;
-  const EngineOptions options{.backend = backend_->name(), .threads = device_.threads, .batch = micro_batch};
-  return plan_inference(*teacher_, options).memory.peak_bytes();
+  if (setup_.config.distill.kind == DistillKind::kNone) return 0;
+  return Teacher(setup_.config.distill, setup_.model->card, micro_batch, *backend_, device_).bytes();
 }
 
 int64_t TrainPlan::total_steps() const {
@@ -167,7 +159,7 @@ std::vector<std::pair<std::string, size_t>> TrainPlan::memory_rows() const {
   }
   rows.emplace_back("alignment and gaps", step_.peak_bytes() - listed);
   rows.emplace_back("batches being loaded", setup_.loader_bytes());
-  if (teacher_) rows.emplace_back("teacher", teacher_bytes_);
+  if (teacher_bytes_ > 0) rows.emplace_back("teacher", teacher_bytes_);
   return rows;
 }
 

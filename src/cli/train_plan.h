@@ -61,8 +61,7 @@ class TrainPlan {
   std::vector<std::string> notes_;
   RunSetup setup_;
   StepPlan step_;
-  std::optional<VitConfig> teacher_;
-  size_t teacher_bytes_ = 0;
+  size_t teacher_bytes_ = 0;  // 0: none
 };
 
 }  // namespace vitrail::cli

@@ -17,7 +17,7 @@ std::vector<OptionSpec> train_settings() {
        .metavar = "N"}};
   for (OptionSpec& spec : model_settings()) specs.push_back(std::move(spec));
   const TrainConfig config;
-  visit_preprocess_fields(config.model.preprocess, DeclareFields{"preprocess", specs});
+  visit_preprocess_fields(config.model.preprocess, DeclareFields{"preprocess", specs, false});
   TrainConfig::sections(config, [&](const char* name, const auto& section) {
     std::decay_t<decltype(section)>::fields(section, DeclareFields{name, specs});
   });
@@ -40,6 +40,8 @@ TrainConfig read_train_config(const Options& options) {
   TrainConfig::sections(config, [&](const char* name, auto& section) {
     std::decay_t<decltype(section)>::fields(section, AssignFields{name, options});
   });
+  if (!config.distill.teacher.empty())
+    config.distill.teacher = find_model(config.distill.teacher, model_places());
   if (options.origin("seed") > Origin::kConfig) config.train.seed = options.integer("seed");
   if (options.origin("dtype") > Origin::kConfig) assign_field(options, "dtype", config.train.dtype);
   return config;

@@ -19,19 +19,19 @@ void validate(const OptimConfig& c) {
   const auto fraction = [](const char* key, double value) {
     require(value >= 0 && value < 1, key, value, "a number from 0 to below 1");
   };
-  require(std::isfinite(c.lr) && c.lr > 0, "lr", c.lr, "a number above 0");
-  fraction("momentum", c.momentum);
-  if (c.beta1 >= 0) fraction("beta1", c.beta1);
-  if (c.beta2 >= 0) fraction("beta2", c.beta2);
-  fraction("ema_decay", c.ema_decay);
-  require(std::isfinite(c.eps), "eps", c.eps, "a number");
-  require(std::isfinite(c.weight_decay) && c.weight_decay >= 0, "weight_decay", c.weight_decay,
+  require(std::isfinite(c.lr) && c.lr > 0, "optim.lr", c.lr, "a number above 0");
+  fraction("optim.momentum", c.momentum);
+  if (c.beta1 >= 0) fraction("optim.beta1", c.beta1);
+  if (c.beta2 >= 0) fraction("optim.beta2", c.beta2);
+  fraction("optim.ema_decay", c.ema_decay);
+  require(std::isfinite(c.eps), "optim.eps", c.eps, "a number");
+  require(std::isfinite(c.weight_decay) && c.weight_decay >= 0, "optim.weight_decay", c.weight_decay,
           "a number from 0");
-  require(std::isfinite(c.clip_norm) && c.clip_norm >= 0, "clip_norm", c.clip_norm, "a number from 0");
+  require(std::isfinite(c.clip_norm) && c.clip_norm >= 0, "optim.clip_norm", c.clip_norm, "a number from 0");
   VT_REQUIRE(!c.nesterov || c.momentum > 0, ErrorKind::kConfig,
-             "nesterov is true but momentum is 0; expected a momentum above 0");
+             "optim.nesterov is true but optim.momentum is 0; expected a momentum above 0");
   VT_REQUIRE(c.decay == DecayStyle::kUsual || c.decay == row.decay || !row.own_decay, ErrorKind::kConfig,
-             "decay is %s; expected usual: %s has its own", enum_name(c.decay), row.name);
+             "optim.decay is %s; expected usual: %s has its own", enum_name(c.decay), row.name);
 }
 
 OptimConfig resolved(const OptimConfig& config) {
@@ -46,10 +46,11 @@ OptimConfig resolved(const OptimConfig& config) {
 }
 
 void validate(const LossScaleConfig& c) {
-  require(c.min > 0 && std::isfinite(c.min), "min", c.min, "a number above 0");
-  require(c.max >= c.min && std::isfinite(c.max), "max", c.max, "a number not below min");
-  require(c.initial >= c.min && c.initial <= c.max, "initial", c.initial, "a number from min to max");
-  require(c.window >= 1, "window", static_cast<double>(c.window), "at least 1");
+  require(c.min > 0 && std::isfinite(c.min), "loss_scale.min", c.min, "a number above 0");
+  require(c.max >= c.min && std::isfinite(c.max), "loss_scale.max", c.max, "a number not below min");
+  require(c.initial >= c.min && c.initial <= c.max, "loss_scale.initial", c.initial,
+          "a number from min to max");
+  require(c.window >= 1, "loss_scale.window", static_cast<double>(c.window), "at least 1");
 }
 
 LossScaleRule loss_scale_rule(const LossScaleConfig& c, bool fp16) {

@@ -24,7 +24,8 @@ const Optimizer& find_optimizer(const std::string& name) {
     known += std::string(known.empty() ? "" : ", ") + row.name;
   }
   const std::string near = nearest_name(name, names);
-  throw Error(ErrorKind::kConfig, strf("name is %s; expected one of %s", quoted(name).c_str(), known.c_str()),
+  throw Error(ErrorKind::kConfig,
+              strf("optim.name is %s; expected one of %s", quoted(name).c_str(), known.c_str()),
               near.empty() ? "" : near);
 }
 

@@ -43,7 +43,7 @@ void require_used(const Patterns& patterns, const std::vector<NamedParam>& param
   for (const std::string& pattern : patterns)
     VT_REQUIRE(std::any_of(params.begin(), params.end(),
                            [&](const NamedParam& p) { return matches_pattern(p.name, bare(pattern)); }),
-               ErrorKind::kConfig, "freeze has %s, which fits none of the %zu parameters (such as %s)",
+               ErrorKind::kConfig, "params.freeze has %s, which fits none of the %zu parameters (such as %s)",
                quoted(pattern).c_str(), params.size(), params.empty() ? "" : params.front().name.c_str());
 }
 
@@ -55,12 +55,13 @@ bool is_vector(const NamedParam& param) {
 
 void validate(const ParamGroupConfig& c) {
   VT_REQUIRE(c.layer_decay > 0 && c.layer_decay <= 1, ErrorKind::kConfig,
-             "layer_decay is %g; expected a number above 0, at most 1", c.layer_decay);
+             "params.layer_decay is %g; expected a number above 0, at most 1", c.layer_decay);
   VT_REQUIRE(!c.linear_probe || c.freeze.empty(), ErrorKind::kConfig,
-             "linear_probe is true and freeze has %zu patterns; expected one of the two", c.freeze.size());
+             "params.linear_probe is true and params.freeze has %zu patterns; expected one of the two",
+             c.freeze.size());
   for (const std::string& pattern : c.freeze)
-    VT_REQUIRE(!bare(pattern).empty(), ErrorKind::kConfig, "freeze has the empty pattern %s; expected a name",
-               quoted(pattern).c_str());
+    VT_REQUIRE(!bare(pattern).empty(), ErrorKind::kConfig,
+               "params.freeze has the empty pattern %s; expected a name", quoted(pattern).c_str());
 }
 
 // Greedy with one point of return: the last `*` seen takes one character more whenever the rest fails.

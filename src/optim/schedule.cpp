@@ -42,20 +42,22 @@ void validate(const ScheduleConfig& c) {
   const auto require = [](bool holds, const char* key, double value, const char* rule) {
     VT_REQUIRE(holds && std::isfinite(value), ErrorKind::kConfig, "%s is %g; expected %s", key, value, rule);
   };
-  require(c.warmup >= 0, "warmup", c.warmup, "a number of updates, or a share of the run below 1");
-  require(c.warmup_lr >= 0, "warmup_lr", c.warmup_lr, "a number from 0");
-  require(c.min_lr >= 0, "min_lr", c.min_lr, "a number from 0");
-  require(c.power > 0, "power", c.power, "a number above 0");
-  require(c.every >= 0, "every", c.every, "a number from 0");
-  require(c.gamma > 0 && c.gamma <= 1, "gamma", c.gamma, "a number above 0, at most 1");
-  require(c.peak_at > 0 && c.peak_at < 1, "peak_at", c.peak_at, "a number between 0 and 1");
-  require(c.start_divisor >= 1, "start_divisor", c.start_divisor, "a number from 1");
-  require(c.end_divisor >= 1, "end_divisor", c.end_divisor, "a number from 1");
-  for (double m : c.milestones) require(m > 0, "milestones", m, "numbers above 0");
+  require(c.warmup >= 0, "schedule.warmup", c.warmup, "a number of updates, or a share of the run below 1");
+  require(c.warmup_lr >= 0, "schedule.warmup_lr", c.warmup_lr, "a number from 0");
+  require(c.min_lr >= 0, "schedule.min_lr", c.min_lr, "a number from 0");
+  require(c.power > 0, "schedule.power", c.power, "a number above 0");
+  require(c.every >= 0, "schedule.every", c.every, "a number from 0");
+  require(c.gamma > 0 && c.gamma <= 1, "schedule.gamma", c.gamma, "a number above 0, at most 1");
+  require(c.peak_at > 0 && c.peak_at < 1, "schedule.peak_at", c.peak_at, "a number between 0 and 1");
+  require(c.start_divisor >= 1, "schedule.start_divisor", c.start_divisor, "a number from 1");
+  require(c.end_divisor >= 1, "schedule.end_divisor", c.end_divisor, "a number from 1");
+  for (double m : c.milestones) require(m > 0, "schedule.milestones", m, "numbers above 0");
   VT_REQUIRE(c.kind != ScheduleKind::kStep || !c.milestones.empty() || c.every > 0, ErrorKind::kConfig,
-             "kind is step, without milestones and with every 0; expected one of the two");
+             "schedule.kind is step, without schedule.milestones and with schedule.every 0; expected one of "
+             "the two");
   VT_REQUIRE(c.kind != ScheduleKind::kOneCycle || c.warmup == 0, ErrorKind::kConfig,
-             "warmup is %g and kind is one_cycle; expected 0: its own rise is peak_at", c.warmup);
+             "schedule.warmup is %g and schedule.kind is one_cycle; expected 0: its own rise is peak_at",
+             c.warmup);
 }
 
 double lr_at(const ScheduleConfig& c, double base_lr, int64_t step, int64_t total_steps) {

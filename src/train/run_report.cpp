@@ -41,8 +41,8 @@ std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
   std::vector<MemoryRow> rows;
   const MemoryPlan none, &teacher = c.teacher ? c.teacher->memory() : none;
   for (Category category : {Category::kParameters, Category::kGradients, Category::kOptimizer})
-    if (const size_t planned = c.plan.layout->bytes(category) +
-                               (teacher.persistent ? teacher.persistent->bytes(category) : 0))
+    if (const size_t planned =
+            c.plan.layout->bytes(category) + (teacher.persistent ? teacher.persistent->bytes(category) : 0))
       rows.push_back({to_string(category), planned, Buffer::allocated(category)});
   rows.push_back({"activations and scratch", c.plan.transient_bytes() + teacher.transient_bytes,
                   Buffer::allocated(Category::kTransient)});

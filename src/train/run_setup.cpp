@@ -9,6 +9,14 @@ DType compute_dtype(ComputeType type) {
   return kTypes[static_cast<size_t>(type)];
 }
 
+// Adapters and heads learn, the rest does not, unless the patterns given say otherwise.
+std::vector<std::string> with_adapters(const std::vector<std::string>& given, const VitConfig& model) {
+  std::vector<std::string> freeze = {"*", "!*.lora_*", "!head.*"};
+  if (model.distilled) freeze.push_back("!head_dist.*");
+  freeze.insert(freeze.end(), given.begin(), given.end());
+  return freeze;
+}
+
 StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   StepConfig step;
   step.model = model;
@@ -28,8 +36,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   for (const ParamSpec& spec : step_params(model, config.lora))
     params.push_back({spec.name, {step.master, spec.shape}});
   ParamGroupConfig groups = config.params;
-  if (config.lora.rank > 0 && groups.freeze.empty())
-    groups.freeze = {"*", "!*.lora_*", "!head.*", "!head_dist.*"};
+  if (config.lora.rank > 0) groups.freeze = with_adapters(groups.freeze, model);
   step.trained = group_params(params, groups, config.optim.weight_decay);
   return step;
 }

@@ -61,11 +61,21 @@ Json section_json(const Section& section) {
 }
 
 // Where a run is told to look, how it reports and when it ends: nothing of the result.
-constexpr const char* kNoResult[] = {"train.log_every",   "train.save_every",  "train.save_minutes",
-                                     "train.max_minutes", "train.tensorboard", "train.eval_every",
-                                     "train.eval_batch",  "train.patience",    "train.save_adapters",
-                                     "train.recompute",   "train.recompute_every", "loader.workers",
-                                     "loader.prefetch",   "data.train",        "data.val"};
+constexpr const char* kNoResult[] = {"train.log_every",
+                                     "train.save_every",
+                                     "train.save_minutes",
+                                     "train.max_minutes",
+                                     "train.tensorboard",
+                                     "train.eval_every",
+                                     "train.eval_batch",
+                                     "train.patience",
+                                     "train.save_adapters",
+                                     "train.recompute",
+                                     "train.recompute_every",
+                                     "loader.workers",
+                                     "loader.prefetch",
+                                     "data.train",
+                                     "data.val"};
 
 }  // namespace
 

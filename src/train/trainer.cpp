@@ -25,13 +25,12 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Changes of the config that a resumed run may bring: they move the schedule or what is done about trouble, not
-// what was learned.
+// Changes of the config that a resumed run may bring: they move the schedule or what is done about trouble,
+// not what was learned.
 bool may_change(const std::string& key) {
-  for (const char* prefix :
-       {"config.train.epochs", "config.train.steps", "config.schedule.", "config.optim.lr",
-        "config.train.skip_limit", "config.train.rollbacks", "config.loader.on_error",
-        "config.loader.max_bad_fraction"})
+  for (const char* prefix : {"config.train.epochs", "config.train.steps", "config.schedule.",
+                             "config.optim.lr", "config.train.skip_limit", "config.train.rollbacks",
+                             "config.loader.on_error", "config.loader.max_bad_fraction"})
     if (key.starts_with(prefix)) return true;
   return false;
 }
@@ -243,13 +242,15 @@ class Trainer::Run {
     progress_.rollbacks = before.rollbacks + 1;
     progress_.lr_factor = before.lr_factor / 2;
     counters()[kSkippedInARow] = 0;
+    save_due_ = false;
     event("rollback", strf("back to step %lld at %g times the learning rate",
                            static_cast<long long>(progress_.step), progress_.lr_factor));
     loader_->seek(progress_.step);
   }
 
   void log_step(TrainStatus status) {
-    status.interval_s = std::exchange(unlogged_s_, 0), status.data_wait_s = std::exchange(unlogged_wait_s_, 0);
+    status.interval_s = std::exchange(unlogged_s_, 0);
+    status.data_wait_s = std::exchange(unlogged_wait_s_, 0);
     log_->train(status);
     if (hooks_.logged) hooks_.logged(status);
   }

@@ -5,10 +5,13 @@ kill_train.py VITRAIL CONFIG [--kills N] [--signals N] [--set KEY=VALUE]... [--t
 
 An undisturbed run comes first. Then `--kills` times a run is ended by SIGKILL and resumed, and `--signals` times it
 is asked to stop by SIGTERM, SIGINT, SIGUSR1 or two SIGINTs (exit code 75, resumable). Whenever a disturbed run
-reaches its end, its last checkpoint must equal the undisturbed one byte for byte, and a new run begins. After each
-death every checkpoint outside of unfinished folders must be complete. Prints one JSON object; 0 when all held."""
+reaches its end, its last checkpoint and its best model must equal the undisturbed ones byte for byte, its log but for
+the clock, and a new run begins. After each death every checkpoint outside of unfinished folders must be complete.
+VITRAIL_TEST_LONG in the environment raises the counts to those of a long campaign, at least 200 and 40. Prints one JSON
+object; 0 when all held."""
 import argparse
 import json
+import os
 import random
 import re
 import shutil
@@ -17,12 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import zip_longest
 from pathlib import Path
 
 STOPPED = 75
 STEP = re.compile(r"step-\d{8,}$")
 WISHES = {"SIGTERM": [signal.SIGTERM], "SIGINT": [signal.SIGINT], "SIGUSR1": [signal.SIGUSR1],
           "two SIGINT": [signal.SIGINT, signal.SIGINT]}
+
+
+CLOCK = ["time", "img_per_s", "interval_s", "data_wait_s", "seconds", "memory_bytes"]  # and the threads
+LONG = {"kills": 200, "signals": 40}
 
 
 class Broken(Exception):
@@ -60,14 +68,22 @@ def tensors(path):
 
 
 def compare(found, expected):
-    """The last checkpoints of two runs hold the same tensors, bit for bit."""
+    """The last checkpoints and best models of two runs hold the same tensors, bit for bit, and the logs agree."""
     if not checkpoints(found):
         raise Broken(f"{found} finished without a checkpoint")
     ours, theirs = checkpoints(found)[-1], checkpoints(expected)[-1]
     if ours.name != theirs.name:
         raise Broken(f"{found} ended at {ours.name}, the undisturbed run at {theirs.name}")
+    compare_folders(ours, theirs)
+    compare_folders(found / "best", expected / "best")
+    for number, (a, b) in enumerate(zip_longest(log(found), log(expected)), 1):
+        if a != b:
+            raise Broken(f"{found}/metrics.jsonl line {number} is {a}, that of the undisturbed run {b}")
+
+
+def compare_folders(ours, theirs):
     names = sorted(p.name for p in theirs.glob("*.safetensors"))
-    if names != sorted(p.name for p in ours.glob("*.safetensors")):
+    if not names or names != sorted(p.name for p in ours.glob("*.safetensors")):
         raise Broken(f"{ours} has other files than {theirs}")
     for name in names:
         if (ours / name).read_bytes() == (theirs / name).read_bytes():
@@ -76,6 +92,12 @@ def compare(found, expected):
         differing = sorted(n for n in a.keys() | b.keys() if a.get(n) != b.get(n))
         raise Broken(f"{ours / name} differs from the undisturbed run in {len(differing)} of {len(b)} tensors"
                      f"{', first ' + differing[0] if differing else ' only in its header'}")
+
+
+def log(run):
+    """The lines of metrics.jsonl that measure something, without what the clock decides."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in CLOCK} for line in lines if line["kind"] != "event"]
 
 
 class Campaign:
@@ -150,6 +172,7 @@ class Campaign:
             check_complete(run)
             if finished:
                 self.finish(run)
+                window *= 0.8  # lives as long as the run disturb nothing
                 continue
             done += 1
             latest = checkpoints(run)[-1:]
@@ -182,6 +205,9 @@ def main():
     parser.add_argument("--deadline", type=float, default=60, help="seconds a run may take to stop")
     parser.add_argument("--limit", type=float, default=600, help="seconds an undisturbed run may take")
     args = parser.parse_args()
+    if os.environ.get("VITRAIL_TEST_LONG"):
+        for name, least in LONG.items():
+            setattr(args, name, max(getattr(args, name), least))
     with tempfile.TemporaryDirectory(prefix="vitrail-kill-") as work:
         campaign = Campaign(args, Path(work))
         try:

@@ -62,9 +62,9 @@ TEST(Memory, AllocatedIsPlanned) {
             config.optim.name = optimizer;
             config.optim.ema_decay = cases % 2 ? 0.9 : 0;  // the other two in turn
             config.lora.rank = cases / 2 % 3 == 0 ? 2 : 0;
-            SCOPED_TRACE(::testing::Message() << "depth " << depth << " micro " << micro << " "
-                                              << enum_name(dtype) << " " << optimizer << " "
-                                              << enum_name(level) << " " << every << " case " << cases);
+            SCOPED_TRACE(::testing::Message()
+                         << "depth " << depth << " micro " << micro << " " << enum_name(dtype) << " "
+                         << optimizer << " " << enum_name(level) << " " << every << " case " << cases);
             expect_as_planned(config);
             ++cases;
           }

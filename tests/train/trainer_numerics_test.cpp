@@ -1,5 +1,5 @@
-// Numbers that stop being finite: the update is left out and counted, the run goes back and slows down, and in
-// the end says so; a label that cannot be is named.
+// Numbers that stop being finite: the update is left out and counted, the run goes back and slows down, and
+// in the end says so; a label that cannot be is named.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,8 @@ void expect_finite(const std::string& folder) {
   }
 }
 
-// Six good steps, then a learning rate that no weight bears: update 7 still has good gradients, none after it.
+// Six good steps, then a learning rate that no weight bears: update 7 still has good gradients, none after
+// it.
 constexpr int64_t kGood = 6;
 
 TrainConfig exploding_config(int64_t steps, const std::string& folder) {

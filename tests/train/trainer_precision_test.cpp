@@ -8,13 +8,15 @@
 namespace vitrail::testing {
 namespace {
 
+// With a warm-up: Adam's first updates go by signs, which rounding can turn.
 TrainConfig learnable(int64_t steps) {
   TrainConfig config = tiny_config(steps);
   config.data.train = "synthetic:3x8x8x4x400";
-  config.train.batch = 16;
+  config.train.batch = 32;
   config.train.smoothing = 0.1;
   config.train.log_every = 50;
   config.optim.clip_norm = 1;
+  config.schedule.warmup = 10;
   return config;
 }
 
@@ -27,7 +29,7 @@ std::vector<double> losses_of(const TrainConfig& config) {
 
 TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
   const std::vector<double> wanted = losses_of(learnable(100));
-  EXPECT_LT(wanted.back(), 0.6 * wanted.front());
+  EXPECT_LT(wanted.back(), 0.4 * wanted.front());
   for (ComputeType dtype : {ComputeType::kBF16, ComputeType::kF16})
     for (bool low_residual : {false, true}) {
       TrainConfig config = learnable(100);
@@ -40,7 +42,8 @@ TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
       double worst = 0;
       for (size_t i = 0; i < found.size(); ++i)
         worst = std::max(worst, std::abs(found[i] - wanted[i]) / wanted[i]);
-      EXPECT_LE(worst, 0.01) << enum_name(dtype) << (low_residual ? " residual too" : "");
+      EXPECT_LE(worst, dtype == ComputeType::kBF16 ? 0.01 : 0.002)
+          << enum_name(dtype) << (low_residual ? " residual too" : "");
     }
 }
 
@@ -66,20 +69,21 @@ TEST(Precision, RecomputingChangesNoLoss) {
 TEST(Learning, ATinyViTLearnsMadeUpPictures) {
   struct Recipe {
     const char* optimizer;
-    double lr;
+    double lr, accuracy;
   };
-  for (const Recipe& recipe : {Recipe{"adamw", 0.005}, {"sgd", 0.1}, {"lamb", 0.02}, {"lion", 0.001}}) {
+  for (const Recipe& recipe :
+       {Recipe{"adamw", 0.005, 0.97}, {"sgd", 0.5, 0.9}, {"lamb", 0.02, 0.95}, {"lion", 0.002, 0.95}}) {
     const WorkFolder work;
-    TrainConfig config = learnable(150);
+    TrainConfig config = learnable(300);
     config.data.train = "synthetic:3x8x8x10x600";
     config.optim.name = recipe.optimizer;
     config.optim.lr = recipe.lr;
     config.optim.ema_decay = 0.9;
-    config.schedule.warmup = 15;
+    config.schedule.warmup = 20;
     const Ran ran = train(config, work / "run");
     ASSERT_TRUE(ran.outcome.last_eval);
     EXPECT_EQ(ran.outcome.last_eval->count, 120);
-    EXPECT_GE(ran.outcome.last_eval->top1(), 0.95) << recipe.optimizer;
+    EXPECT_GE(ran.outcome.last_eval->top1(), recipe.accuracy) << recipe.optimizer;
   }
 }
 

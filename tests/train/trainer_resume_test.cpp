@@ -1,5 +1,5 @@
-// An interrupted run ends as the undisturbed one does, bit for bit: whenever it stops, on any number of threads
-// and workers, in any number type.
+// An interrupted run ends as the undisturbed one does, bit for bit: whenever it stops, on any number of
+// threads and workers, in any number type.
 #include <gtest/gtest.h>
 
 #include "train/helpers/tiny_run.h"
@@ -56,9 +56,9 @@ TEST(ResumeRun, StoppedAfterEveryStepOnOtherThreads) {
   for (int64_t step = 1; step <= kSteps; ++step) {
     TrainConfig changed = config;
     changed.loader.workers = 1 + step % 3;
-    const Ran life = train(changed, work / "lives",
-                           {.resume = ResumeMode::kNewest, .threads = 1 + static_cast<int>(step % 3),
-                            .stop_after = step});
+    const Ran life =
+        train(changed, work / "lives",
+              {.resume = ResumeMode::kNewest, .threads = 1 + static_cast<int>(step % 3), .stop_after = step});
     EXPECT_EQ(life.outcome.finished, step == kSteps);
   }
   expect_same_run(work / "lives", work / "whole");

@@ -110,9 +110,9 @@ Manifest verify(const std::string& folder, int64_t step) {
 
 void validate(const CheckpointPolicy& policy) {
   VT_REQUIRE(policy.keep_last >= 2, ErrorKind::kConfig,
-             "keep_last is %lld, expected at least 2: one may turn out damaged",
+             "checkpoint.keep_last is %lld, expected at least 2: one may turn out damaged",
              static_cast<long long>(policy.keep_last));
-  VT_REQUIRE(policy.keep_every >= 0, ErrorKind::kConfig, "keep_every is %lld, expected 0 or more",
+  VT_REQUIRE(policy.keep_every >= 0, ErrorKind::kConfig, "checkpoint.keep_every is %lld, expected 0 or more",
              static_cast<long long>(policy.keep_every));
 }
 

@@ -1,5 +1,5 @@
-// Training runs that take milliseconds: a ViT of a few thousand parameters on made-up pictures, run in process.
-// What a run said and left behind is collected for comparison.
+// Training runs that take milliseconds: a ViT of a few thousand parameters on made-up pictures, run in
+// process. What a run said and left behind is collected for comparison.
 #pragma once
 
 #include <unistd.h>
@@ -58,7 +58,8 @@ inline void set_patch(TrainConfig& config, int64_t patch) {
   set_model(config, "patch", [&](VitConfig& m) { m.patch = patch; });
 }
 
-// 8 x 8 pictures of 4 classes in 4 patches, two blocks of width 16; nothing saved or evaluated but at the end.
+// 8 x 8 pictures of 4 classes in 4 patches, two blocks of width 16; nothing saved or evaluated but at the
+// end.
 inline TrainConfig tiny_config(int64_t steps) {
   TrainConfig config;
   set_image(config, 8);

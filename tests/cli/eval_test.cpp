@@ -1,0 +1,184 @@
+// vitrail eval on runs of a tiny model: it measures what training measured, on any model and data that agree.
+#include <gtest/gtest.h>
+
+#include "data/encode.h"
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+std::string png(uint8_t level) {
+  Image image = Image::blank(8, 8, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), level);
+  const std::vector<uint8_t> bytes = encode_png(image);
+  return {bytes.begin(), bytes.end()};
+}
+
+// A trained run and what is done to its files.
+class Eval : public testing::Test {
+ protected:
+  void train(const Arguments& changes = {}) {
+    lines_ = json_lines(run_in_process("train", tiny_run() + changes + Arguments{"--out", run()}).out);
+  }
+  std::string run() const { return (folder_.path() / "run").string(); }
+  std::string best() const { return run() + "/best"; }
+
+  void rename_classes(const std::vector<std::string>& names) const {
+    const std::string path = best() + "/config.json";
+    auto config = nlohmann::json::parse(read_file(path, 1 << 20));
+    config["id2label"] = nlohmann::json::object();
+    config["label2id"] = nlohmann::json::object();
+    for (size_t i = 0; i < names.size(); ++i) {
+      config["id2label"][std::to_string(i)] = names[i];
+      config["label2id"][names[i]] = i;
+    }
+    write_file(path, config.dump());
+  }
+
+  TempFolder folder_;
+  std::vector<nlohmann::json> lines_;
+};
+
+TEST_F(Eval, ARunsFolderIsItsBestModelOnItsOwnData) {
+  train();
+  nlohmann::json measured;
+  for (const auto& line : lines_)
+    if (line["kind"] == "eval" && line["best"]) measured = line;
+  const Answer answer = run_in_process("eval", {"-m", run()});
+  EXPECT_NE(answer.err.find("taking " + best()), std::string::npos) << answer.err;
+  const auto found = answer.json();
+  for (const char* key : {"top1", "top5", "count"}) EXPECT_EQ(found[key], measured[key]) << key;
+  EXPECT_NEAR(found["loss"].get<double>(), measured["loss"].get<double>(), 1e-5);
+}
+
+TEST_F(Eval, EveryPictureCountsOnceWhateverTheBatch) {
+  train();
+  const auto with = [&](const char* batch) {
+    auto json = run_in_process("eval", {"-m", best(), "--data", "synthetic:3x8x8x4x64", "--part", "all",
+                                        "--batch", batch})
+                    .json();
+    json.erase("seconds");
+    json.erase("img_per_s");
+    return json;
+  };
+  const auto expected = with("1");
+  EXPECT_EQ(expected["count"], 64 + 12);
+  int64_t pictures = 0;
+  for (const auto& row : expected["classes"]) pictures += row["count"].get<int64_t>();
+  EXPECT_EQ(pictures, 64 + 12);
+  for (const char* batch : {"7", "32", "1000"}) EXPECT_EQ(with(batch), expected) << batch;
+}
+
+TEST_F(Eval, ClassesOfTheSameNamesAreMatchedByName) {
+  train();
+  const Arguments arguments = {"-m", best(), "--data", "synthetic:3x8x8x4x62", "--part", "train"};
+  const auto plain = run_in_process("eval", arguments).json();
+  const auto correct = [&](int64_t label, int64_t predicted) {
+    for (const auto& pair : plain["confused"])
+      if (pair["label"] == std::to_string(label) && pair["predicted"] == std::to_string(predicted))
+        return pair["count"].get<double>();
+    const auto& row = plain["classes"][static_cast<size_t>(label)];
+    return label == predicted ? row["top1"].get<double>() * row["count"].get<double>() : 0.0;
+  };
+  rename_classes({"3", "0", "1", "2"});
+  const Answer answer = run_in_process("eval", arguments);
+  EXPECT_NE(answer.err.find("matched by name"), std::string::npos) << answer.err;
+  const auto mapped = answer.json();
+  EXPECT_EQ(mapped["classes"][0]["name"], "3");
+  EXPECT_EQ(mapped["classes"][0]["count"], 15);
+  EXPECT_EQ(mapped["classes"][1]["count"], 16);
+  EXPECT_NEAR(mapped["top1"].get<double>(),
+              (correct(3, 0) + correct(0, 1) + correct(1, 2) + correct(2, 3)) / 62, 1e-9);
+}
+
+TEST_F(Eval, OtherNamesAreSaidAndOtherNumbersRefused) {
+  train();
+  rename_classes({"0", "one", "2", "3"});
+  const Answer answer = run_in_process("eval", {"-m", best(), "--data", "synthetic:3x8x8x4x8"});
+  EXPECT_NE(answer.err.find("class 1 is \"one\""), std::string::npos) << answer.err;
+  EXPECT_EQ(answer.json()["count"], 1);
+  const Error error = error_of("eval", {"-m", best(), "--data", "synthetic:3x8x8x7x8"});
+  EXPECT_EQ(error.kind(), ErrorKind::kData);
+  EXPECT_NE(error.message().find("4 classes, the data has 7"), std::string::npos) << error.message();
+  EXPECT_EQ(error_of("eval", {"-m", best()}).kind(), ErrorKind::kUsage);
+}
+
+TEST_F(Eval, SeveralLabelsAPicture) {
+  std::string csv = "filename,labels\n";
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = strf("%02d.png", i);
+    folder_.file("data/" + name, png(static_cast<uint8_t>(20 * i)));
+    csv += name + (i % 3 == 0 ? ",\n" : i % 2 ? ",dark; sea\n" : ",sun\n");
+  }
+  folder_.file("data/labels.csv", csv);
+  const std::string data = "folder:" + (folder_.path() / "data").string();
+  train(settings({"data.train=" + data, "data.val=" + data, "train.loss=bce_mean", "train.batch=4"}));
+  const auto found = run_in_process("eval", {"-m", run()}).json();
+  EXPECT_EQ(found["count"], 12);
+  EXPECT_FALSE(found.contains("top1"));
+  EXPECT_TRUE(found["map"].is_number() && found["f1"].is_number());
+  EXPECT_EQ(found["classes"][0]["name"], "dark");
+  EXPECT_TRUE(found["classes"][0].contains("ap"));
+  const std::string text = run_in_process("eval", {"-m", run()}, false).out;
+  EXPECT_NE(text.find("mean average precision"), std::string::npos) << text;
+}
+
+TEST_F(Eval, BrokenPicturesFailByNameOrAreSkipped) {
+  for (const char* name : {"data/dark/a.png", "data/dark/b.png", "data/sun/a.png", "data/sun/b.png"})
+    folder_.file(name, png(name[5] == 'd' ? 10 : 240));
+  const std::string data = "folder:" + (folder_.path() / "data").string();
+  train(settings({"data.train=" + data, "data.val=" + data, "train.batch=2"}));
+  folder_.file("data/sun/c.png", "no picture");
+  const Arguments arguments = {"-m", best(), "--data", data};
+  const Error error = error_of("eval", arguments);
+  EXPECT_EQ(error.kind(), ErrorKind::kData);
+  EXPECT_NE(std::string(error.what()).find("sun/c.png"), std::string::npos) << error.what();
+  const Answer answer =
+      run_in_process("eval", arguments + settings({"loader.on_error=skip", "loader.max_bad_fraction=0.5"}));
+  EXPECT_EQ(answer.json()["count"], 4);
+  EXPECT_NE(answer.err.find("skipped sun/c.png"), std::string::npos) << answer.err;
+}
+
+TEST_F(Eval, TheReportIsOnePage) {
+  train();
+  const std::string page = (folder_.path() / "out.html").string();
+  run_in_process("eval", {"-m", run(), "--report", page});
+  const std::string html = read_file(page, 8 << 20);
+  for (const char* part : {"top-1", "synthetic#", "data:image/png;base64", "<svg"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  const Error error = error_of("eval", {"-m", run(), "--data", "folder:/nowhere", "--report",
+                                        (folder_.path() / "no/out.html").string()});
+  EXPECT_EQ(error.kind(), ErrorKind::kWrite) << "before the data is looked at";
+  EXPECT_EQ(error_of("eval", {"-m", run(), "--data", "folder:/nowhere", "--report", page}).kind(),
+            ErrorKind::kData);
+  EXPECT_EQ(read_file(page, 8 << 20), html) << "a failed evaluation leaves the old page";
+}
+
+TEST_F(Eval, NumbersThatAreNoneAreRefused) {
+  train();
+  const std::string path = best() + "/model.safetensors";
+  std::string weights = read_file(path, 1 << 20);
+  weights.replace(weights.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));
+  write_file(path, weights);
+  EXPECT_EQ(error_of("eval", {"-m", run()}).kind(), ErrorKind::kNumerics);
+}
+
+TEST_F(Eval, TextShowsClassesConfusionsAndWorstPictures) {
+  train();
+  const std::string text = run_in_process("eval", {"-m", run(), "--check", "ref"}, false).out;
+  for (const char* part : {"top-1", "top-5", "precision", "taken for", "worst pictures", "img/s"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(Eval, ARunWithoutABestModelGivesItsLatestCheckpoint) {
+  train();
+  fs::remove_all(best());
+  const Answer answer = run_in_process("eval", {"-m", run()});
+  EXPECT_NE(answer.err.find("checkpoints/latest"), std::string::npos) << answer.err;
+}
+
+}  // namespace
+}  // namespace vitrail::cli

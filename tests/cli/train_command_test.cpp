@@ -1,0 +1,154 @@
+// vitrail train from its options to its folder, on a model that trains in milliseconds.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> into(const TempFolder& folder) {
+  return {"--out", (folder.path() / "run").string()};
+}
+
+TEST(TrainCommand, EveryLineIsJsonAndTheFolderIsComplete) {
+  const TempFolder folder;
+  const auto lines = json_lines(run_in_process("train", tiny_run() + into(folder)).out);
+  std::set<std::string> kinds;
+  int64_t steps = 0;
+  for (const auto& line : lines) {
+    kinds.insert(line["kind"]);
+    ASSERT_TRUE(line["step"].is_number_integer()) << line.dump();
+    if (line["kind"] != "train") continue;
+    EXPECT_EQ(line["step"], ++steps);
+  }
+  EXPECT_EQ(steps, 8);
+  EXPECT_EQ(kinds, (std::set<std::string>{"train", "eval", "event"}));
+  for (const char* file : {"config.json", "metrics.jsonl", "summary.csv", "report.html", "best/config.json",
+                           "best/model.safetensors", "checkpoints/latest/manifest.json"})
+    EXPECT_TRUE(fs::exists(folder.path() / "run" / file)) << file;
+}
+
+TEST(TrainCommand, TheSavedConfigGivesTheSameRun) {
+  const TempFolder folder, again;
+  const auto losses = [](const Answer& answer) {
+    std::vector<double> values;
+    for (const auto& line : json_lines(answer.out))
+      if (line["kind"] == "train") values.push_back(line["loss"]);
+    return values;
+  };
+  const auto first = losses(run_in_process("train", tiny_run() + into(folder)));
+  const std::string saved = (folder.path() / "run/config.json").string();
+  EXPECT_EQ(losses(run_in_process("train", std::vector<std::string>{"--config", saved} + into(again))),
+            first);
+}
+
+TEST(TrainCommand, UnknownKeysNameTheNearest) {
+  for (const auto& [key, nearest] :
+       std::vector<std::pair<std::string, std::string>>{{"train.epoch", "train.epochs"},
+                                                        {"train.microbatch", "train.micro_batch"},
+                                                        {"optim.weight_decy", "optim.weight_decay"},
+                                                        {"augment.cut_mix", "augment.cutmix"},
+                                                        {"model.widht", "model.width"},
+                                                        {"schedule.warm_up", "schedule.warmup"}}) {
+    try {
+      options_of("train", {"--set", key + "=1"});
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig) << key;
+      EXPECT_NE(error.hint().find(nearest), std::string::npos) << error.hint();
+    }
+  }
+}
+
+TEST(TrainCommand, BadValuesNameKeyAndRule) {
+  struct Row {
+    const char *assignment, *key, *rule;
+  };
+  for (const Row& row : std::vector<Row>{{"train.smoothing=1", "train.smoothing", "below 1"},
+                                         {"train.epochs=0", "train.epochs", "at least 1"},
+                                         {"train.micro_batch=5", "train.micro_batch", "product"},
+                                         {"train.loss=divergence", "train.loss", "softmax"},
+                                         {"optim.name=adamx", "optim.name", "adamw"},
+                                         {"optim.lr=-1", "optim.lr", "0"},
+                                         {"schedule.warmup=-3", "schedule.warmup", "share of the run"},
+                                         {"augment.hflip=2", "augment.hflip", "0"},
+                                         {"data.fraction=0", "data.fraction", "more than 0"},
+                                         {"loader.prefetch=0", "loader.prefetch", "1..64"},
+                                         {"params.freeze=nothing*", "params.freeze", "fits none"},
+                                         {"params.layer_decay=0", "params.layer_decay", "0"},
+                                         {"lora.rank=-1", "lora.rank", "0"},
+                                         {"checkpoint.keep_last=1", "checkpoint.keep_last", "2"},
+                                         {"distill.kind=soft", "distill.teacher", "names no model"},
+                                         {"model.heads=3", "heads", "16"}}) {
+    const TempFolder folder;
+    const Error error = error_of("train", tiny_run() + settings({row.assignment}) + into(folder));
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig) << row.assignment << ": " << error.message();
+    EXPECT_NE(error.message().find(row.key), std::string::npos) << error.message();
+    EXPECT_NE((error.message() + error.hint()).find(row.rule), std::string::npos)
+        << error.message() << " / " << error.hint();
+  }
+}
+
+TEST(TrainCommand, AFolderThatHoldsARunIsRefusedUnlessResumed) {
+  const TempFolder folder;
+  run_in_process("train", tiny_run() + into(folder));
+  const Error error = error_of("train", tiny_run() + into(folder));
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_NE(error.message().find("already holds a run"), std::string::npos) << error.message();
+  EXPECT_NE(error.hint().find("--resume"), std::string::npos);
+  const auto more =
+      json_lines(run_in_process("train", tiny_run() + settings({"train.epochs=3"}) + into(folder) +
+                                             std::vector<std::string>{"--resume"})
+                     .out);
+  std::vector<int64_t> steps;
+  for (const auto& line : more)
+    if (line["kind"] == "train") steps.push_back(line["step"]);
+  EXPECT_EQ(steps, (std::vector<int64_t>{9, 10, 11, 12}));
+}
+
+TEST(TrainCommand, AnotherConfigIsNotResumed) {
+  const TempFolder folder;
+  run_in_process("train", tiny_run() + into(folder));
+  const Error error = error_of(
+      "train", tiny_run() + settings({"model.mlp=48"}) + into(folder) + std::vector<std::string>{"--resume"});
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+  EXPECT_NE(error.message().find("mlp"), std::string::npos) << error.message();
+}
+
+TEST(TrainCommand, TheTimeLimitSavesAndStops) {
+  const TempFolder folder;
+  const std::vector<std::string> run = tiny_run() + settings({"train.log_every=1000"}) + into(folder);
+  const Error error = error_of(
+      "train", run + settings({"train.epochs=100000"}) + std::vector<std::string>{"--max-time", "0.05s"});
+  EXPECT_EQ(error.kind(), ErrorKind::kStopped) << error.message();
+  EXPECT_NE(error.message().find("time limit"), std::string::npos) << error.message();
+  EXPECT_TRUE(fs::exists(folder.path() / "run/checkpoints/latest/manifest.json"));
+  EXPECT_TRUE(fs::exists(folder.path() / "run/report.html"));
+  for (const char* wrong : {"0", "-1m", "soon", "5d"})
+    EXPECT_EQ(error_of("train", run + std::vector<std::string>{"--max-time", wrong}).kind(),
+              ErrorKind::kUsage)
+        << wrong;
+}
+
+TEST(TrainCommand, AFolderThatCannotBeWrittenIsRefusedAtTheStart) {
+  const TempFolder folder;
+  const std::string blocked = folder.file("file") + "/below";
+  // Data that is not there would be found later.
+  const Error error = error_of("train", tiny_run() + settings({"data.train=folder:/nowhere"}) +
+                                            std::vector<std::string>{"--out", blocked});
+  EXPECT_EQ(error.kind(), ErrorKind::kWrite) << error.message();
+}
+
+TEST(TrainCommand, DtypeIsTheConfigsOwn) {
+  const TempFolder folder;
+  run_in_process("train", tiny_run() + into(folder) + std::vector<std::string>{"--dtype", "bf16"});
+  const auto config = nlohmann::json::parse(read_file((folder.path() / "run/config.json").string(), 1 << 20));
+  EXPECT_EQ(config["train"]["dtype"], "bf16");
+}
+
+}  // namespace
+}  // namespace vitrail::cli

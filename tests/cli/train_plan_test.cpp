@@ -1,0 +1,167 @@
+// vitrail plan of a training run: what it predicts is what the run then holds.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "backend/cpu/kernels.h"
+#include "cli/train_plan.h"
+#include "cli/train_settings.h"
+#include "tiny_training.h"
+#include "train/trainer.h"
+
+namespace vitrail::cli {
+namespace {
+
+constexpr Category kHeld[] = {Category::kParameters, Category::kGradients, Category::kOptimizer,
+                              Category::kTransient, Category::kStaging};
+
+// Bytes of every category during the first update, above what the process held before.
+std::map<Category, size_t> allocated_by(const std::vector<std::string>& arguments, uint64_t* reported) {
+  std::map<Category, size_t> before, held;
+  for (const Category category : kHeld) before[category] = Buffer::allocated(category);
+  TrainHooks hooks;
+  hooks.step = [&](const TrainStatus& status) {
+    *reported = status.memory_bytes;
+    for (const Category category : kHeld) held[category] = Buffer::allocated(category) - before[category];
+  };
+  const TempFolder folder;
+  const TrainConfig config = read_train_config(options_of("train", arguments));
+  Trainer(config, {(folder.path() / "run").string(), ResumeMode::kFresh, ""}, find_backend("cpu"),
+          cpu_device(1, ""), hooks)
+      .run();
+  return held;
+}
+
+TEST(TrainPlan, PredictedIsAllocated) {
+  const TempFolder folder;
+  const std::string teacher = (folder.path() / "teacher").string();
+  run_in_process("train", tiny_run() + std::vector<std::string>{"--out", teacher});
+  for (const auto& variant : std::vector<std::vector<std::string>>{
+           {},
+           {"train.dtype=bf16", "optim.name=lamb"},
+           {"train.dtype=f16", "train.recompute=block", "optim.name=sgd"},
+           {"train.micro_batch=4", "train.eval_batch=7", "optim.ema_decay=0.9", "train.recompute=mlp"},
+           {"lora.rank=2", "train.dropout=0.1", "optim.name=lion"},
+           {"distill.kind=soft", "distill.teacher=" + teacher, "loader.prefetch=5"}}) {
+    SCOPED_TRACE(testing::PrintToString(variant));
+    const auto arguments = tiny_run() + settings({"train.steps=1"}) + settings(variant);
+    auto memory = run_in_process("plan", arguments).json()["memory"];
+    uint64_t reported = 0;
+    auto held = allocated_by(arguments, &reported);
+    const auto planned = [&](const char* name) { return memory.value(name, size_t{0}); };
+    // The teacher has parameters and activations of its own.
+    EXPECT_EQ(held[Category::kParameters] + held[Category::kTransient],
+              planned("parameters") + planned("saved") + planned("transient") + planned("scratch") +
+                  planned("staging") + planned("alignment and gaps") + planned("teacher"));
+    if (!memory.contains("teacher")) {
+      EXPECT_EQ(held[Category::kParameters], planned("parameters"));
+    }
+    EXPECT_EQ(held[Category::kGradients], planned("gradients"));
+    EXPECT_EQ(held[Category::kOptimizer], planned("optimizer"));
+    EXPECT_EQ(held[Category::kStaging], planned("batches being loaded"));
+    size_t sum = 0;
+    for (const Category category : kHeld) sum += held[category];
+    EXPECT_EQ(sum, planned("peak"));
+    EXPECT_EQ(reported, planned("peak"));
+  }
+}
+
+TEST(TrainPlan, RowsAddUpAndTheFiguresAreThere) {
+  const auto answer = run_in_process("plan", tiny_run()).json();
+  size_t sum = 0;
+  for (const auto& [name, bytes] : answer["memory"].items()) sum += name == "peak" ? 0 : bytes.get<size_t>();
+  EXPECT_EQ(sum, answer["memory"]["peak"]);
+  EXPECT_LE(answer["memory_lower_bound"], answer["memory"]["peak"]);
+  EXPECT_EQ(answer["steps"], 8);
+  EXPECT_TRUE(answer["fits"].get<bool>());
+  // Forward and backward are three forwards at least, over 16 pictures.
+  EXPECT_GT(answer["flops"].get<double>(), 16 * 6 * answer["macs"].get<double>());
+  for (const char* key : {"params", "largest_micro_batch", "peak_gflops", "update_s", "total_s"})
+    EXPECT_GT(answer[key].get<double>(), 0) << key;
+  const std::string text = run_in_process("plan", tiny_run(), false).out;
+  for (const char* part : {"saved activations", "optimizer state", "batches being loaded", "assumes 50 %",
+                           "largest micro-batch", "this plan"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(TrainPlan, AccumulationAddsWorkAndSavesMemory) {
+  const auto whole = run_in_process("plan", tiny_run()).json();
+  for (const auto& how : {settings({"train.micro_batch=4"}), std::vector<std::string>{"--batch", "4"}}) {
+    const auto parts = run_in_process("plan", tiny_run() + how).json();
+    EXPECT_EQ(parts["accumulation"], 4);
+    EXPECT_EQ(parts["batch"], 16);
+    EXPECT_LT(parts["memory"]["saved"], whole["memory"]["saved"]);
+    EXPECT_NEAR(parts["flops"].get<double>() / whole["flops"].get<double>(), 1, 0.05);
+  }
+}
+
+TEST(TrainPlan, FrozenParametersNeedNoGradients) {
+  const auto probe = run_in_process("plan", tiny_run() + settings({"params.linear_probe=true"})).json();
+  EXPECT_EQ(probe["params_trained"], 4 * 16 + 4);
+  EXPECT_LT(probe["memory"]["gradients"].get<int64_t>() * 10, probe["memory"]["parameters"].get<int64_t>());
+}
+
+TEST(TrainPlan, RecomputingTradesMemoryForWork) {
+  const auto levels = run_in_process("plan", tiny_run() + settings({"model.depth=6"})).json()["recompute"];
+  ASSERT_EQ(levels.size(), 3u);
+  for (size_t i = 1; i < 3; ++i) {
+    EXPECT_LT(levels[i]["peak"], levels[i - 1]["peak"]);
+    EXPECT_GT(levels[i]["flops"], levels[i - 1]["flops"]);
+  }
+  const auto block = run_in_process(
+      "plan", tiny_run() + settings({"model.depth=6"}) + std::vector<std::string>{"--recompute", "block"});
+  EXPECT_EQ(block.json()["memory"]["peak"], levels[2]["peak"]);
+}
+
+TEST(TrainPlan, TheLargestMicroBatchFitsAndAFewMoreDoNot) {
+  const TrainPlan plan(options_of("plan", tiny_run() + settings({"train.batch=64"})));
+  EXPECT_EQ(plan.largest_micro_batch(plan.peak_bytes()), 64);
+  EXPECT_EQ(plan.largest_micro_batch(plan.peak_bytes() - 1), 63);
+  EXPECT_EQ(plan.largest_micro_batch(1000), 0);
+  const TrainPlan mixed(options_of(
+      "plan", tiny_run() + settings({"train.batch=64", "augment.mixup=0.8", "augment.mix_group=8"})));
+  EXPECT_EQ(mixed.largest_micro_batch(mixed.peak_bytes() - 1), 56);
+}
+
+TEST(TrainPlan, WithoutDataClassesAreAssumedAndSaid) {
+  const std::vector<std::string> model = {
+      "--model", "vit_tiny_patch16_224", "--weights", "rule", "--image", "32", "--train", "--batch", "2"};
+  const Answer own = run_in_process("plan", model);
+  EXPECT_NE(own.err.find("1000 classes assumed"), std::string::npos) << own.err;
+  EXPECT_TRUE(own.json()["steps"].is_null());
+  const Answer ten = run_in_process("plan", model + std::vector<std::string>{"--classes", "10"});
+  EXPECT_EQ(own.json()["params"].get<int64_t>() - ten.json()["params"].get<int64_t>(), 990 * 193);
+  EXPECT_EQ(ten.json()["micro_batch"], 2);
+  const Answer gone = run_in_process("plan", tiny_run() + settings({"data.train=folder:/nowhere"}));
+  EXPECT_NE(gone.err.find("/nowhere"), std::string::npos) << gone.err;
+  EXPECT_NE(gone.err.find("classes assumed"), std::string::npos) << gone.err;
+  // A wrong format is a mistake, not missing data.
+  EXPECT_EQ(error_of("plan", tiny_run() + settings({"data.train=folderr:/nowhere"})).kind(),
+            ErrorKind::kConfig);
+}
+
+TEST(TrainPlan, DumpsShowWhatEachPassDid) {
+  const auto dumped = [](const char* pass) {
+    return run_in_process("plan",
+                          tiny_run() + settings({"train.recompute=block"}) +
+                              std::vector<std::string>{"--dtype", "bf16", "--dump-after", pass},
+                          false)
+        .out;
+  };
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  const std::string recorded = dumped("record"), differentiated = dumped("differentiate"),
+                    lowered = dumped("precision"), recomputed = dumped("recompute"), fused = dumped("fuse");
+  EXPECT_EQ(recorded.find("linear_dw"), std::string::npos);
+  EXPECT_NE(differentiated.find("linear_dw"), std::string::npos);
+  EXPECT_EQ(differentiated.find("bf16"), std::string::npos);
+  EXPECT_NE(lowered.find("bf16"), std::string::npos);
+  EXPECT_GT(lines(recomputed), lines(lowered));
+  EXPECT_LT(lines(fused), lines(recomputed));
+  for (const auto& only :
+       std::vector<std::vector<std::string>>{{"--dump-after", "precision"}, {"--dtype", "bf16"}})
+    EXPECT_EQ(error_of("plan", only + std::vector<std::string>{"--weights", "rule"}).kind(),
+              ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace vitrail::cli
