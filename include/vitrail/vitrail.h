@@ -13,7 +13,7 @@
 
 namespace vitrail {
 
-VITRAIL_API const char* version();  // "0.1.0"; the major number changes when this header breaks programs
+VITRAIL_API const char* version();  // "0.2.0"; the major number changes when this header breaks programs
 
 struct Prediction {
   int index = 0;      // class number

@@ -7,6 +7,11 @@
 
 namespace vitrail {
 
+// The name of a parameter's gradient sum.
+inline std::string gradient_name(const std::string& parameter) {
+  return "grad/" + parameter;
+}
+
 class GradRecorder {
  public:
   virtual ~GradRecorder() = default;

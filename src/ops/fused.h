@@ -21,7 +21,7 @@ class FusedOp : public Op {
   std::string_view kind() const override { return kind_; }  // "layernorm+linear+bias"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   // Programs are fused after they are distributed: no dim of a fused node may be split.
-  DimsRule dims() const override { return {"BCDEFHKMNOPQSTXY"}; }
+  DimsRule dims() const override { return {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   // A residual that ends the chain may be overwritten by the sum, unless the chain starts from it.

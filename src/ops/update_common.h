@@ -8,7 +8,7 @@
 namespace vitrail {
 
 // Dims rule of an op that needs every dim whole.
-inline constexpr std::string_view kEveryDim = "BCDEFHKMNOPQSTXYZ";
+inline constexpr std::string_view kEveryDim = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 // The "hyper" input, f64 [Z4], filled before each update.
 enum HyperSlot { kHyperLr, kHyperDecay, kHyperEma, kHyperSpare, kHyperCount };

@@ -5,10 +5,6 @@
 
 namespace vitrail {
 
-std::string grad_name(const std::string& param) {
-  return "grad/" + param;
-}
-
 std::string ema_name(const std::string& param) {
   return "ema/" + param;
 }
@@ -36,7 +32,7 @@ ValueId UpdateSite::first_moment() {
 
 void UpdateSite::add(OpPtr op, const std::vector<ValueId>& states) {
   std::vector<ValueId> ins = {builder_.parameter(param_.name, param_.desc),
-                              builder_.state(grad_name(param_.name), param_.desc, Category::kGradients)};
+                              builder_.state(gradient_name(param_.name), param_.desc, Category::kGradients)};
   ins.insert(ins.end(), states.begin(), states.end());
   ins.push_back(control_);
   builder_.add_all(std::move(op), std::move(ins), param_.name);
@@ -48,7 +44,7 @@ ValueId record_control(Builder& b, const std::vector<TrainedParam>& params, cons
                        const LossScaleRule& scale, ValueId hyper) {
   std::vector<ValueId> sums;
   for (const TrainedParam& p : params)
-    sums.push_back(b.state(grad_name(p.name), p.desc, Category::kGradients));
+    sums.push_back(b.state(gradient_name(p.name), p.desc, Category::kGradients));
   const ValueId squares = b.add(std::make_shared<SquareSumOp>(), sums, "square_sum");
   return b.add(std::make_shared<StepControlOp>(c.clip_norm, scale),
                {squares, hyper, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/grad.h"
 #include "optim/optim_config.h"
 
 namespace vitrail {
@@ -26,7 +27,6 @@ struct TrainedParam {
 
 inline constexpr const char* kLossScaleState = "optim/loss_scale";
 inline constexpr const char* kUpdateCounterState = "optim/control";
-std::string grad_name(const std::string& param);
 std::string ema_name(const std::string& param);
 TensorDesc loss_scale_desc();
 

@@ -30,7 +30,9 @@ class Differentiator : public GradRecorder {
   Program run() {
     for (size_t i = program_.nodes.size(); i-- > 0;) {
       const Node node = program_.nodes[i];  // by value: recording appends to the list
-      if (node.outs.size() != 1 || !needs_[node.outs[0]]) continue;
+      if (node.outs.empty() || !needs_[node.outs[0]]) continue;
+      VT_CHECK(node.outs.size() == 1, "%s has several outputs: no op like that has a gradient",
+               node.name.c_str());
       const auto found = gradient_.find(node.outs[0]);
       if (found == gradient_.end()) continue;
       node_ = &node;
@@ -96,10 +98,6 @@ class Differentiator : public GradRecorder {
 };
 
 }  // namespace
-
-std::string gradient_name(const std::string& parameter) {
-  return "grad/" + parameter;
-}
 
 Program differentiate(Program program, const DifferentiateOptions& options) {
   return Differentiator(std::move(program), options).run();

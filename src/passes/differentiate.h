@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "graph/program.h"
+#include "graph/grad.h"
 
 namespace vitrail {
 
@@ -17,8 +17,5 @@ struct DifferentiateOptions {
 };
 
 Program differentiate(Program program, const DifferentiateOptions& options);
-
-// The name of a parameter's gradient sum.
-std::string gradient_name(const std::string& parameter);
 
 }  // namespace vitrail

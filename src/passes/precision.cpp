@@ -52,13 +52,8 @@ class Lowering {
       if (among(kLow, kind)) in = low(in, i == 1 && among(kWeighted, kind), node);
       if (kind == "gelu_grad" || kind == "tanh_grad") in = in_type(in, desc(copy.ins[0]).dtype, &node);
     }
-    copy.outs.clear();
-    for (size_t o = 0; o < node.outs.size(); ++o) {
-      const TensorDesc inferred = node.op->infer(out_program().descs(copy.ins))[o];
-      out_program().values[node.outs[o]].desc = inferred;
-      copy.outs.push_back(node.outs[o]);
-    }
-    const std::vector<ValueId> outs = copy.outs;
+    const std::vector<TensorDesc> inferred = node.op->infer(out_program().descs(copy.ins));
+    for (size_t o = 0; o < node.outs.size(); ++o) out_program().values[node.outs[o]].desc = inferred[o];
     out_program().nodes.push_back(std::move(copy));
     if (joins_stream(node)) now_[node.outs[0]] = in_type(node.outs[0], options_.residual, &node);
   }

@@ -62,7 +62,9 @@ struct RunConfig {
   static void fields(Self& c, V&& v) {
     v("epochs", c.epochs, "passes over the training data");
     v("steps", c.steps, "updates instead of epochs; 0: as many as the epochs have");
-    v("batch", c.batch, "pictures an update; batch = micro_batch x accumulation, any two give the third");
+    v("batch", c.batch,
+      "pictures an update (64 where nothing is said); batch = micro_batch x accumulation, any two give the "
+      "third");
     v("micro_batch", c.micro_batch, "pictures computed at once");
     v("accumulation", c.accumulation, "micro-batches whose gradients make one update");
     v("seed", c.seed, "seed of initialisation, order, augmentation and masks");

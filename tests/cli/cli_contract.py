@@ -429,6 +429,14 @@ class Contract(unittest.TestCase):
             **answer, **{key: unittest.mock.ANY for key in ("memory_available", "peak_gflops", "update_s", "total_s",
                                                              "largest_micro_batch")}})
 
+    def test_every_recipe_can_be_planned(self):
+        recipes = sorted((ROOT / "configs").glob("*.json"))
+        self.assertGreater(len(recipes), 3)
+        for recipe in recipes:
+            answer = self.json("plan", "--config", recipe, "--classes", "10", "--batch", "16", env={
+                "VITRAIL_MODELS": str(ROOT / "models")})
+            self.assertGreater(answer["memory"]["gradients"], 0, recipe)
+
     def test_train_stops_on_request_and_goes_on(self):
         config = self.config(train={"epochs": 100000})
         for name in ("SIGTERM", "SIGINT", "SIGUSR1"):

@@ -44,7 +44,7 @@ TEST_P(UpdateGolden, TenUpdatesAgreeWithTheLibrary) {
   const auto norms = row.at("norms").get<std::vector<double>>();
   for (size_t step = 0; step < norms.size(); ++step) {
     for (const TrainedParam& p : params)
-      runner.set(grad_name(p.name), by_rule(grad_name(p.name), count(p), 0.3, step));
+      runner.set(gradient_name(p.name), by_rule(gradient_name(p.name), count(p), 0.3, step));
     const double rest = static_cast<double>(norms.size() - step) / static_cast<double>(norms.size());
     runner.set("hyper", {config.lr * rest, 1, config.ema_decay, 0});
     runner.run();
@@ -56,7 +56,7 @@ TEST_P(UpdateGolden, TenUpdatesAgreeWithTheLibrary) {
     if (config.ema_decay > 0) {
       EXPECT_LE(golden::largest_error(runner.get(ema_name(p.name)), row.at("ema").at(p.name)), kTolerance);
     }
-    EXPECT_EQ(runner.get(grad_name(p.name)), std::vector<double>(count(p), 0.0)) << "sums are left";
+    EXPECT_EQ(runner.get(gradient_name(p.name)), std::vector<double>(count(p), 0.0)) << "sums are left";
   }
 }
 

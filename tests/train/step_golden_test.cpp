@@ -60,7 +60,7 @@ TEST_P(StepGolden, ReferenceInDoubleAgreesWithTorch) {
     EXPECT_NEAR(run.gradients(i), losses[at], 1e-9 * losses[at]) << "step " << i;
     for (const TrainedParam& p : c.config.trained) {
       if (i > 0) break;
-      std::vector<double> found = run.value(grad_name(p.name)), wanted = c.tensor("grad/" + p.name);
+      std::vector<double> found = run.value(gradient_name(p.name)), wanted = c.tensor("grad/" + p.name);
       ASSERT_EQ(found.size(), wanted.size()) << p.name;
       EXPECT_LE(take_key_shift(p.name, found, wanted).value, 1e-14) << p.name;
       EXPECT_LE(relative_error(found, wanted), 1e-9) << p.name;
@@ -94,7 +94,7 @@ TEST_P(StepGolden, CpuInFloatAgreesWithTorch) {
     EXPECT_NEAR(loss, losses[at], 1e-5 * losses[at]) << "step " << i;
     for (const TrainedParam& p : c.config.trained) {
       if (i > 0) break;
-      std::vector<double> found = run.value(grad_name(p.name)), wanted = c.tensor("grad/" + p.name);
+      std::vector<double> found = run.value(gradient_name(p.name)), wanted = c.tensor("grad/" + p.name);
       ASSERT_EQ(found.size(), wanted.size()) << p.name;
       EXPECT_LE(take_key_shift(p.name, found, wanted).value, 1e-6) << p.name;
       const double scale = norm_of_difference(wanted, std::vector<double>(wanted.size(), 0.0));
@@ -114,7 +114,7 @@ TEST_P(StepGolden, FrozenParametersStayAndHaveNoGradient) {
   for (const ParamSpec& spec : vit_params(c.config.model)) {
     const bool trained = std::any_of(c.config.trained.begin(), c.config.trained.end(),
                                      [&](const TrainedParam& p) { return p.name == spec.name; });
-    EXPECT_EQ(run.has(grad_name(spec.name)), trained) << spec.name;
+    EXPECT_EQ(run.has(gradient_name(spec.name)), trained) << spec.name;
     std::vector<float> start(static_cast<size_t>(spec.shape.elems()));
     fill_by_rule(spec, start);
     const bool same = run.value(spec.name) == std::vector<double>(start.begin(), start.end());

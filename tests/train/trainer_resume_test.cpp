@@ -81,7 +81,44 @@ TEST(ResumeRun, ThreadsAndWorkersChangeNoBit) {
   }
 }
 
-// The test above would pass if nothing depended on the seed.
+TEST(ResumeRun, WhateverTheRunKeeps) {
+  struct Case {
+    const char* name;
+    std::function<void(TrainConfig&)> make;
+  };
+  const WorkFolder work;
+  train(tiny_config(10), work / "teacher");
+  const Case cases[] = {
+      {"sgd", [](TrainConfig& c) { c.optim.name = "sgd", c.optim.nesterov = true; }},
+      {"lamb", [](TrainConfig& c) { c.optim.name = "lamb"; }},
+      {"lion with half moments",
+       [](TrainConfig& c) { c.optim.name = "lion", c.optim.moment_dtype = MomentDType::kBF16; }},
+      {"lora", [](TrainConfig& c) { c.lora.rank = 2, c.train.dtype = ComputeType::kBF16; }},
+      {"distilled",
+       [&](TrainConfig& c) {
+         c.distill = {DistillKind::kSoft, work / "teacher/best", 0.5, 2};
+       }},
+      {"sigmoid, balanced, repeated",
+       [](TrainConfig& c) {
+         c.train.loss = LossKind::kSigmoidMean;
+         c.loader.balanced = c.loader.class_weights = true;
+         c.augment.repeats = 2;
+       }},
+      {"recomputed", [](TrainConfig& c) { c.train.recompute = Recompute::kBlock; }},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    TrainConfig config = full_config(8);
+    c.make(config);
+    const std::string whole = work / (std::string(c.name) + " whole"), cut = work / c.name;
+    train(config, whole);
+    train(config, cut, {.stop_after = 5});
+    train(config, cut, {.resume = ResumeMode::kNewest});
+    expect_same_run(cut, whole);
+  }
+}
+
+// The tests above would pass if nothing depended on the seed.
 TEST(ResumeRun, AnotherSeedIsAnotherRun) {
   const WorkFolder work;
   TrainConfig config = full_config(3);

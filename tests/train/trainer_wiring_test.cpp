@@ -2,8 +2,10 @@
 // outside.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <set>
 
+#include "base/rng.h"
+#include "data/encode.h"
 #include "optim/schedule.h"
 #include "train/helpers/tiny_run.h"
 
@@ -36,21 +38,23 @@ TEST(Wiring, AccumulationIsOneLargeBatch) {
   }
 }
 
-// All pictures in every step, and nothing learnt: only masks can change the loss.
+// One picture again and again, and nothing learnt: only masks can change the loss.
 TEST(Wiring, EveryStepDrawsItsOwnMasks) {
   struct Case {
     double dropout, drop_path;
+    size_t least, most;  // different losses
   };
-  for (const Case& c : {Case{0, 0}, {0.2, 0}, {0, 0.5}}) {
-    TrainConfig config = tiny_config(5);
-    config.train.batch = 40;
+  for (const Case& c : {Case{0, 0, 1, 1}, {0.2, 0, 12, 12}, {0, 0.5, 3, 16}}) {
+    TrainConfig config = tiny_config(12);
+    config.data.train = "synthetic:3x8x8x4x1";
+    config.train.batch = 1;
     config.optim.lr = 1e-30;
     config.train.dropout = c.dropout;
     config.train.drop_path = c.drop_path;
     const std::vector<double> losses = losses_of(config);
-    const bool masks = c.dropout > 0 || c.drop_path > 0;
-    for (size_t i = 1; i < losses.size(); ++i)
-      EXPECT_EQ(std::abs(losses[i] - losses[0]) > 1e-5, masks) << c.dropout << " " << c.drop_path;
+    const size_t different = std::set<double>(losses.begin(), losses.end()).size();
+    EXPECT_GE(different, c.least) << c.dropout << " " << c.drop_path;
+    EXPECT_LE(different, c.most) << c.dropout << " " << c.drop_path;
   }
 }
 
@@ -82,6 +86,42 @@ TEST(Wiring, TheScheduleIsFollowed) {
   const Ran ran = train(config, work / "run");
   for (size_t i = 0; i < ran.steps.size(); ++i)
     EXPECT_EQ(ran.steps[i].lr, lr_at(config.schedule, config.optim.lr, static_cast<int64_t>(i), 12)) << i;
+}
+
+// Reddish, bluish, both or neither.
+std::string labelled_folder(const WorkFolder& work) {
+  std::string sheet = "filename,red,blue\n";
+  std::filesystem::create_directory(work / "pictures");
+  for (uint64_t i = 0; i < 64; ++i) {
+    const bool red = i & 1, blue = i & 2;
+    Image image = Image::blank(8, 8, 3);
+    for (size_t at = 0; at < image.pixels.size(); ++at) {
+      const bool bright = (at % 3 == 0 && red) || (at % 3 == 2 && blue);
+      image.pixels[at] = static_cast<uint8_t>((bright ? 180 : 60) + counter_hash(i, at) % 40);
+    }
+    write_png(work / ("pictures/" + std::to_string(i) + ".png"), image);
+    sheet += std::to_string(i) + ".png," + (red ? "1," : "0,") + (blue ? "1\n" : "0\n");
+  }
+  write_file(work / "pictures/labels.csv", sheet);
+  return "folder:" + (work / "pictures");
+}
+
+TEST(Wiring, SeveralLabelsAPicture) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(60);
+  config.data.train = labelled_folder(work);
+  config.data.val_fraction = 0.25;
+  config.optim.lr = 0.005;
+  Ran refused;
+  const Error error = train_error(refused, config, work / "softmax");
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+  EXPECT_NE(error.message().find("bce_mean"), std::string::npos) << error.what();
+  config.train.loss = LossKind::kSigmoidMean;
+  const Ran ran = train(config, work / "run");
+  ASSERT_TRUE(ran.outcome.last_eval && ran.outcome.last_eval->multi_label);
+  EXPECT_GE(ran.outcome.last_eval->multi_label->mean_ap, 0.95);
+  EXPECT_EQ(ran.outcome.best, ran.evals.back().mean_ap);
+  EXPECT_TRUE(std::filesystem::exists(work / "run/report.html"));
 }
 
 // A line tells of the time since the one before; the clock itself is not judged.

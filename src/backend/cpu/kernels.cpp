@@ -177,6 +177,15 @@ int usable_cores() {
   return std::max(1, std::min(cores, quota_cores()));
 }
 
+// Physical memory, or less where a container's limit says so.
+size_t usable_memory() {
+  const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)),
+             page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  size_t limit = 0;
+  return file >> limit && limit > 0 ? std::min(limit, pages * page) : pages * page;
+}
+
 IsaLevel isa_by_name(std::string_view name) {
   if (name.empty()) return best_isa();
   std::string known;
@@ -202,10 +211,8 @@ const Backend& cpu_backend() {
 }
 
 DeviceInfo cpu_device(int threads, std::string_view isa) {
-  const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)),
-             page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return {.name = "cpu",
-          .memory_bytes = pages * page,
+          .memory_bytes = usable_memory(),
           .threads = threads > 0 ? threads : usable_cores(),
           .isa = static_cast<int>(isa_by_name(isa))};
 }
