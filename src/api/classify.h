@@ -1,8 +1,11 @@
-// From logits to the classes worth showing. Used by the library's Model and the predict command.
+// From logits to probabilities and the classes worth showing. Used by the library's Model and the commands that
+// show classes.
 #pragma once
 
 #include <span>
 #include <vector>
+
+#include "api/engine.h"
 
 namespace vitrail {
 
@@ -11,7 +14,11 @@ struct ClassProbability {
   float probability = 0;
 };
 
-// Softmax in double; the k most likely classes, most likely first, ties by class number.
-std::vector<ClassProbability> top_classes(std::span<const float> logits, int k);
+// Probabilities in double; the k most likely classes, most likely first, ties by class number.
+std::vector<ClassProbability> top_classes(std::span<const float> logits, int k,
+                                          ScoreKind scores = ScoreKind::kSoftmax);
+
+// Probabilities of the engine's last run: its "probs", or each logit's own sigmoid.
+std::vector<float> class_scores(const Engine& engine, ScoreKind scores);
 
 }  // namespace vitrail

@@ -59,7 +59,8 @@ std::vector<float> Model::embed(const std::string& picture_path) const {
 std::vector<Prediction> Model::classify(const std::string& picture_path, int top_k) const {
   VT_REQUIRE(top_k >= 1, ErrorKind::kUsage, "top_k is %d; it must be at least 1", top_k);
   std::vector<Prediction> predictions;
-  for (const ClassProbability& top : top_classes(logits(preprocess(picture_path)), top_k)) {
+  const std::vector<float> scores = logits(preprocess(picture_path));
+  for (const ClassProbability& top : top_classes(scores, top_k, parts_->card.scores)) {
     const auto index = static_cast<size_t>(top.index);
     const std::vector<std::string>& names = labels();
     predictions.push_back({top.index, index < names.size() ? names[index] : std::string(), top.probability});

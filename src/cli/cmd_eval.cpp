@@ -94,6 +94,15 @@ LoaderSettings loader_settings(const Options& options, const ModelCard& card, in
   return settings;
 }
 
+// The loss that fits the model's scores; data of several labels a picture leaves no choice.
+LossKind loss_for(const Dataset& data, const ModelCard& card, Console& console) {
+  const bool alone = card.scores == ScoreKind::kSigmoid;
+  if (!alone && !data.multi_label()) return LossKind::kSoftmax;
+  console.say(alone ? "the model scores each class on its own: the loss is bce_mean"
+                    : "the data gives several labels a picture: the loss is bce_mean");
+  return LossKind::kSigmoidMean;
+}
+
 EvalResult run_over(const Dataset& data, const Options& options, const ModelCard& card, Engine& engine,
                     Console& console) {
   const std::unique_ptr<Loader> loader =
@@ -102,8 +111,7 @@ EvalResult run_over(const Dataset& data, const Options& options, const ModelCard
   Progress progress(console, "eval", "images", data.size());
   std::vector<float> logits;
   int64_t shown_so_far = 0;
-  const EvalOptions how{.batch = engine.batch(),
-                        .loss = data.multi_label() ? LossKind::kSigmoidMean : LossKind::kSoftmax,
+  const EvalOptions how{.loss = loss_for(data, card, console),
                         .progress =
                             [&](int64_t done) {
                               progress.advance(done - shown_so_far);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "api/classify.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/attention_maps.h"
@@ -87,7 +88,7 @@ class Explainer {
     engine.batch = 1;
     engine.attention = true;
     if (!wants("rollout")) engine.attention_block = layer_;
-    engine.probabilities = card_.config.classes > 0;
+    engine.probabilities = card_.config.classes > 0 && card_.scores == ScoreKind::kSoftmax;
     engine_ = std::make_unique<Engine>(*model, engine);
     console.detail("running on " + device_text(engine_->plan()));
   }
@@ -181,8 +182,8 @@ class Explainer {
     ordered_json json = {{"image", path}, {"model", card_.path}};
     if (one_block()) json["layer"] = layer_;
     console_.print(console_.bold(shown(path)) + "\n");
-    if (engine_->has_output("probs")) {
-      const std::vector<TopClass> top = top_classes(engine_->output("probs"), card_.labels, 3);
+    if (card_.config.classes > 0) {
+      const std::vector<TopClass> top = top_classes(class_scores(*engine_, card_.scores), card_.labels, 3);
       json["top"] = top_classes_json(top);
       console_.print(top_classes_text(top, 2));
     }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/classify.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
@@ -40,7 +41,7 @@ class Predictor {
     EngineOptions engine = read_engine_options(options);
     engine.batch = std::min<int64_t>(engine.batch, static_cast<int64_t>(paths_.size()));
     engine.features = embed_;
-    engine.probabilities = !embed_;
+    engine.probabilities = !embed_ && card_.scores == ScoreKind::kSoftmax;
     engine_ = std::make_unique<Engine>(*model, engine);
     console.detail("pictures: " + preprocess_text(card_.preprocess));
     console.detail("running on " + device_text(engine_->plan()));
@@ -72,7 +73,7 @@ class Predictor {
     if (read > 0) {
       engine_->run(loaded.pixels, static_cast<int64_t>(read));
       raw = engine_->output(embed_ ? "features" : "logits");
-      rows = embed_ ? raw : engine_->output("probs");
+      rows = embed_ ? raw : class_scores(*engine_, card_.scores);
     }
     size_t row = 0, failure = 0;
     for (size_t index = first; index < first + count; ++index) {

@@ -100,6 +100,7 @@ ordered_json card_json(const ModelCard& card) {
           {"config", config_json(card.config)},
           {"preprocess", preprocess_json(card.preprocess)},
           {"labels", card.labels.size()},
+          {"scores", enum_name(card.scores)},
           {"notes", card.notes},
           {"warnings", card.warnings}};
 }
@@ -108,6 +109,8 @@ std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b
   std::vector<std::string> out;
   append_differences(config_json(a.config), config_json(b.config), out);
   append_differences(preprocess_json(a.preprocess), preprocess_json(b.preprocess), out);
+  if (a.scores != b.scores)
+    out.push_back(strf("scores: %s and %s", enum_name(a.scores), enum_name(b.scores)));
   if (a.labels != b.labels) out.push_back(strf("labels: %zu and %zu", a.labels.size(), b.labels.size()));
   return out;
 }

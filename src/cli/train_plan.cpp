@@ -145,19 +145,10 @@ int64_t TrainPlan::total_steps() const {
   return knows_data_ || setup_.config.train.steps > 0 ? setup_.total_steps : 0;
 }
 
-std::vector<std::pair<std::string, size_t>> TrainPlan::memory_rows() const {
-  std::vector<std::pair<std::string, size_t>> rows;
-  const auto bytes = step_.by_category();
-  size_t listed = 0;
-  for (size_t c = 0; c < kCategoryCount; ++c) {
-    if (bytes[c] == 0) continue;
-    rows.emplace_back(to_string(static_cast<Category>(c)), bytes[c]);
-    listed += bytes[c];
-  }
-  rows.emplace_back("alignment and gaps", step_.peak_bytes() - listed);
-  rows.emplace_back("batches being loaded", setup_.loader_bytes());
-  if (teacher_bytes_ > 0) rows.emplace_back("teacher", teacher_bytes_);
-  return rows;
+NamedBytes TrainPlan::memory_rows() const {
+  NamedBytes beside = {{"batches being loaded", setup_.loader_bytes()}};
+  if (teacher_bytes_ > 0) beside.emplace_back("teacher", teacher_bytes_);
+  return step_.memory_rows(beside);
 }
 
 int64_t TrainPlan::trained_params() const {

@@ -30,7 +30,7 @@ class TrainPlan {
   int64_t total_steps() const;
 
   // By the name of the category, parts that the step does not plan last; they add up to peak_bytes().
-  std::vector<std::pair<std::string, size_t>> memory_rows() const;
+  NamedBytes memory_rows() const;
   size_t peak_bytes() const { return step_.peak_bytes() + other_bytes(); }
   size_t lower_bound_bytes() const { return step_.lower_bound_bytes() + other_bytes(); }
 

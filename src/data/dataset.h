@@ -69,8 +69,8 @@ std::unique_ptr<Dataset> take_samples(std::shared_ptr<const Dataset> base, std::
 // How many samples carry each class.
 std::vector<int64_t> class_counts(const Dataset& dataset);
 
-// For uneven classes: inverse frequency, scaled so that the classes that occur average 1; 0 for those that do
-// not.
+// For uneven classes: inverse frequency, scaled so that the samples average 1; 0 for classes that do not
+// occur.
 std::vector<double> class_weights(const Dataset& dataset);
 
 }  // namespace vitrail

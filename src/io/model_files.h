@@ -23,10 +23,18 @@ struct EnumNames<Dialect> {
   static constexpr const char* names[] = {"timm", "hf", "torchvision", "google"};
 };
 
+// What turns logits into probabilities: one class of all, or each class on its own (several labels a picture).
+enum class ScoreKind { kSoftmax, kSigmoid };
+template <>
+struct EnumNames<ScoreKind> {
+  static constexpr const char* names[] = {"softmax", "sigmoid"};
+};
+
 struct ModelCard {
   VitConfig config;
   PreprocessConfig preprocess;
   std::vector<std::string> labels;  // one per class, or empty
+  ScoreKind scores = ScoreKind::kSoftmax;
   Dialect dialect = Dialect::kTimm;
   std::string path;  // as the user gave it
   // Where each decision came from, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
@@ -49,7 +57,7 @@ class OpenedModel {
   const TensorSource& source() const { return *source_; }
 
   // The parameter as f32 in canonical layout, elems() floats; patch weights and position tables fitted to the
-  // card's config.
+  // card's config, adapters kept beside the weights merged in.
   virtual void read_param(const ParamSpec& spec, std::span<float> target) const = 0;
 
  protected:

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "io/adapters.h"
 #include "io/cards/card.h"
 #include "io/dialects/layout.h"
 #include "io/model_files.h"
@@ -20,10 +21,12 @@ class DialectModel : public OpenedModel {
   DialectModel(const std::string& path, const OpenOptions& options) {
     source_ = open_tensors(path);
     binding_ = bind_tensors(*source_);
-    card_ = make_card(find_card_files(path), *source_, binding_, options);
+    const CardFiles files = find_card_files(path);
+    card_ = make_card(files, *source_, binding_, options);
     card_.path = path;
     check_complete(card_.config, binding_, *source_);
     stored_ = card_.config;
+    if (!files.adapters.empty()) open_adapters(files.adapters);
     set_sizes(options);
   }
 
@@ -35,9 +38,15 @@ class DialectModel : public OpenedModel {
     if (spec.name == "patch_embed.proj.weight" && stored_.patch != card_.config.patch)
       return read_resampled(spec, target);
     read_stored(spec, target);
+    if (adapters_) adapters_->merge(spec, target);
   }
 
  private:
+  void open_adapters(const std::string& path) {
+    adapters_.emplace(path, stored_);
+    card_.notes.push_back(strf("adapters of rank %lld merged", static_cast<long long>(adapters_->rank())));
+  }
+
   void set_sizes(const OpenOptions& options) {
     VitConfig& c = card_.config;
     if (options.image_height > 0) c.image_height = options.image_height;
@@ -117,6 +126,7 @@ class DialectModel : public OpenedModel {
   }
 
   Binding binding_;
+  std::optional<Adapters> adapters_;
   VitConfig stored_;  // as the file has it; the card's config may have another image or patch size
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "io/adapters.h"
 #include "io/cards/claims.h"
 #include "io/cards/hf_files.h"
 #include "io/cards/timm_files.h"
@@ -74,6 +75,7 @@ void refuse_foreign(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const auto is = [&](const char* file) { return name == file; };
+    if (is(kAdaptersFile)) continue;
     const auto begins = [&](const char* start) { return name.starts_with(start); };
     if (std::none_of(std::begin(kFolderFiles), std::end(kFolderFiles), is) &&
         std::none_of(std::begin(kCompanions), std::end(kCompanions), begins))
@@ -134,6 +136,11 @@ void write_folder(const std::string& path, const ModelCard& card, const std::vec
   for (const char* name : kFolderFiles) made.will_make(home / name);
   // The config comes last: without it a folder is not taken for a model.
   write_safetensors((home / "model.safetensors").string(), tensors, {{"format", "pt"}});
+  // Adapters of the model that was there would be merged into the new one.
+  std::error_code error;
+  fs::remove(home / kAdaptersFile, error);
+  VT_REQUIRE(!error, ErrorKind::kWrite, "cannot remove %s of the model before: %s", kAdaptersFile,
+             error.message().c_str());
   write_file((home / "preprocessor_config.json").string(),
              hf_preprocessor_json(card.preprocess).dump(2) + "\n");
   Json config =

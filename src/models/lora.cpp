@@ -5,8 +5,9 @@
 namespace vitrail {
 
 void validate(const LoraConfig& config) {
-  VT_REQUIRE(config.rank >= 0 && config.rank <= 4096, ErrorKind::kConfig,
-             "lora.rank %lld is not between 0 and 4096", static_cast<long long>(config.rank));
+  VT_REQUIRE(config.rank >= 0 && config.rank <= kMaxLoraRank, ErrorKind::kConfig,
+             "lora.rank %lld is not between 0 and %lld", static_cast<long long>(config.rank),
+             static_cast<long long>(kMaxLoraRank));
   VT_REQUIRE(config.rank == 0 || config.attention || config.mlp, ErrorKind::kConfig,
              "lora.rank %lld adapts nothing: set lora.attention or lora.mlp",
              static_cast<long long>(config.rank));

@@ -9,6 +9,8 @@
 
 namespace vitrail {
 
+constexpr int64_t kMaxLoraRank = 4096;
+
 struct LoraConfig {
   int64_t rank = 0;  // 0: none
   double alpha = 16;

@@ -37,7 +37,6 @@ struct EvalResult {
 };
 
 struct EvalOptions {
-  int64_t batch = 32;
   LossKind loss = LossKind::kSoftmax;
   size_t kept = 12;                            // of best and worst each
   std::function<void(int64_t done)> progress;  // pictures so far

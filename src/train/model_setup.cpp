@@ -102,11 +102,16 @@ void fit_head(PreparedModel& model, const std::vector<std::string>& classes) {
 }  // namespace
 
 std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
-                                             const std::vector<std::string>& classes) {
+                                             const std::vector<std::string>& classes, ScoreKind scores) {
   auto model = std::make_unique<PreparedModel>();
+  if (settings.given.contains("classes"))
+    VT_REQUIRE(settings.fields.classes == static_cast<int64_t>(classes.size()), ErrorKind::kConfig,
+               "model.classes is %lld; the data has %zu classes",
+               static_cast<long long>(settings.fields.classes), classes.size());
   settings.init.empty() ? make_fresh(settings, *model) : open_initial(settings, *model);
   apply_given(settings, model->card.preprocess);
   fit_head(*model, classes);
+  model->card.scores = scores;
   validate(model->card.config);
   model->card.path.clear();
   model->fill = [self = model.get(), style = settings.style, seed](

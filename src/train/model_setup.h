@@ -20,9 +20,9 @@ struct PreparedModel {
   PreparedModel& operator=(const PreparedModel&) = delete;
 };
 
-// `classes`: the data's, in order.
+// `classes`: the data's, in order; `scores`: as the loss takes the logits.
 std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
-                                             const std::vector<std::string>& classes);
+                                             const std::vector<std::string>& classes, ScoreKind scores);
 
 // All parameters of a step: the model's and its adapters'.
 std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora);

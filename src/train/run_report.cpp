@@ -1,5 +1,8 @@
 #include "train/run_report.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/file.h"
 #include "data/encode.h"
 #include "data/resize.h"
@@ -19,7 +22,8 @@ std::vector<ReportPicture> pictures_of(const std::vector<SampleResult>& results,
   for (const SampleResult& result : results) {
     const Image image = dataset.load(result.sample, kShownSide);
     const int64_t shorter = std::min(image.height, image.width);
-    const Size size{image.height * kShownSide / shorter, image.width * kShownSide / shorter};
+    const auto shown = [&](int64_t side) { return std::min(side * kShownSide / shorter, 4 * kShownSide); };
+    const Size size{shown(image.height), shown(image.width)};
     pictures.push_back(
         {encode_png(resize(image, size, Interpolation::kBicubic)), dataset.sample_name(result.sample),
          dataset.classes()[static_cast<size_t>(result.label)],
@@ -62,7 +66,7 @@ void add_eval_sections(Report& report, const EvalResult& result, const Dataset& 
 
 void write_run_report(const RunReportContent& c) {
   Report report;
-  report.title = c.place.folder.substr(c.place.folder.find_last_of('/') + 1);
+  report.title = std::filesystem::path(c.place.folder + "/").parent_path().filename().string();
   report.verdict = verdict(c);
   RunHistory history = read_run_history(RunLog::metrics_path(c.place.folder));
   report.curves = std::move(history.curves);

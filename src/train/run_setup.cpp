@@ -1,5 +1,7 @@
 #include "train/run_setup.h"
 
+#include "base/checked.h"
+
 namespace vitrail {
 
 namespace {
@@ -7,6 +9,10 @@ namespace {
 DType compute_dtype(ComputeType type) {
   constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
   return kTypes[static_cast<size_t>(type)];
+}
+
+ScoreKind score_kind(TrainLoss loss) {
+  return loss == TrainLoss::kSoftmax ? ScoreKind::kSoftmax : ScoreKind::kSigmoid;
 }
 
 // Adapters and heads learn, the rest does not, unless the patterns given say otherwise.
@@ -27,7 +33,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.dropout = config.train.dropout;
   step.drop_path = config.train.drop_path;
   step.lora = config.lora;
-  step.loss = config.train.loss;
+  step.loss = loss_kind(config.train.loss);
   step.distill = config.distill;
   step.recompute = {config.train.recompute, config.train.recompute_every};
   step.optim = config.optim;
@@ -71,10 +77,11 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
   return settings;
 }
 
-size_t RunSetup::loader_bytes() const {
-  size_t bytes = Loader::staging_bytes(loader_settings(Purpose::kTrain));
-  if (data.val) bytes += Loader::staging_bytes(loader_settings(Purpose::kEval));
-  return bytes;
+size_t RunSetup::loader_bytes(int64_t micro_batch) const {
+  LoaderSettings train = loader_settings(Purpose::kTrain), eval = loader_settings(Purpose::kEval);
+  if (micro_batch != train.micro_batch) eval.micro_batch = std::min(eval.micro_batch, micro_batch);
+  train.micro_batch = micro_batch;
+  return Loader::staging_bytes(train) + (data.val ? Loader::staging_bytes(eval) : 0);
 }
 
 RunSetup set_up(const TrainConfig& given) {
@@ -82,15 +89,19 @@ RunSetup set_up(const TrainConfig& given) {
   setup.config = resolved(given);
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
-                              setup.data.train->classes());
+                              setup.data.train->classes(), score_kind(setup.config.train.loss));
   if (setup.data.train->multi_label())
-    VT_REQUIRE(setup.config.train.loss != LossKind::kSoftmax, ErrorKind::kConfig,
+    VT_REQUIRE(setup.config.train.loss != TrainLoss::kSoftmax, ErrorKind::kConfig,
                "the data gives several labels a picture: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
   setup.steps_per_epoch = steps_per_epoch(setup.data.train->size(), setup.config.train.batch);
-  setup.total_steps = setup.config.train.steps > 0 ? setup.config.train.steps
-                                                   : setup.config.train.epochs * setup.steps_per_epoch;
+  const RunConfig& run = setup.config.train;
+  const auto product =
+      checked_mul(static_cast<uint64_t>(run.epochs), static_cast<uint64_t>(setup.steps_per_epoch));
+  VT_REQUIRE(run.steps > 0 || (product && *product < (uint64_t{1} << 53)), ErrorKind::kConfig,
+             "train.epochs is %lld: more steps than can be counted", static_cast<long long>(run.epochs));
+  setup.total_steps = run.steps > 0 ? run.steps : static_cast<int64_t>(*product);
   describe(setup);
   return setup;
 }

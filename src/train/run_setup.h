@@ -18,7 +18,9 @@ struct RunSetup {
 
   LoaderSettings loader_settings(Purpose purpose) const;
   // Bytes the loaders will hold beside the step's own memory.
-  size_t loader_bytes() const;
+  size_t loader_bytes() const { return loader_bytes(config.train.micro_batch); }
+  // The same for another micro-batch, which evaluation does not exceed.
+  size_t loader_bytes(int64_t micro_batch) const;
 };
 
 RunSetup set_up(const TrainConfig& config);

@@ -9,13 +9,10 @@ namespace vitrail {
 
 namespace {
 
-std::string memory_table(const StepPlan& plan, size_t other_bytes) {
+std::string memory_table(const NamedBytes& rows) {
   Table table({{"memory"}, {"bytes", Align::kRight}});
-  const auto bytes = plan.by_category();
-  for (size_t c = 0; c < kCategoryCount; ++c)
-    if (bytes[c] > 0) table.row({to_string(static_cast<Category>(c)), format_bytes(bytes[c])});
-  if (other_bytes > 0) table.row({"batches being loaded", format_bytes(other_bytes)});
-  table.row({"in all", format_bytes(plan.peak_bytes() + other_bytes)});
+  for (const auto& [name, bytes] : rows) table.row({name, format_bytes(bytes)});
+  table.row({"in all", format_bytes(sum_of(rows))});
   return table.text(2);
 }
 
@@ -24,23 +21,24 @@ size_t peak_of(const StepConfig& config, const StepPlan& like) {
 }
 
 // The largest micro-batch that divides the present one and fits; 0: none does.
-int64_t fitting_batch(const StepPlan& plan, size_t room) {
+int64_t fitting_batch(const StepPlan& plan, const Beside& beside, size_t available, int64_t unit) {
   for (int64_t parts = 2; parts <= plan.config.micro_batch; ++parts) {
-    if (plan.config.micro_batch % parts != 0) continue;
+    if (plan.config.micro_batch % (parts * unit) != 0) continue;
     StepConfig config = plan.config;
     config.micro_batch /= parts;
     config.eval_batch = std::min(config.eval_batch, config.micro_batch);
-    if (peak_of(config, plan) <= room) return config.micro_batch;
+    if (peak_of(config, plan) + sum_of(beside(config.micro_batch)) <= available) return config.micro_batch;
   }
   return 0;
 }
 
-std::string advice(const StepPlan& plan, size_t room) {
+std::string advice(const StepPlan& plan, const Beside& beside, size_t available, int64_t batch_unit) {
+  const size_t other = sum_of(beside(plan.config.micro_batch));
   std::string text;
   const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
   const auto try_out = [&](const StepConfig& config, const std::string& setting) {
     const size_t bytes = peak_of(config, plan);
-    if (bytes <= room) add(setting + " needs " + format_bytes(bytes));
+    if (bytes + other <= available) add(setting + " needs " + format_bytes(bytes + other));
   };
   const StepConfig& own = plan.config;
   for (Recompute level : {Recompute::kMlp, Recompute::kBlock}) {
@@ -53,7 +51,7 @@ std::string advice(const StepPlan& plan, size_t room) {
     config.eval_batch = own.micro_batch;
     try_out(config, strf("train.eval_batch=%lld", static_cast<long long>(own.micro_batch)));
   }
-  if (const int64_t batch = fitting_batch(plan, room)) {
+  if (const int64_t batch = fitting_batch(plan, beside, available, batch_unit)) {
     add(strf("train.micro_batch=%lld with %lld times the accumulation fits", static_cast<long long>(batch),
              static_cast<long long>(own.micro_batch / batch)));
     if (own.eval_batch != own.micro_batch && own.eval_batch > batch)
@@ -64,15 +62,16 @@ std::string advice(const StepPlan& plan, size_t room) {
 
 }  // namespace
 
-void require_step_fits(const StepPlan& plan, size_t other_bytes, size_t available_bytes) {
-  if (available_bytes == 0 || plan.peak_bytes() + other_bytes <= available_bytes) return;
-  const size_t room = available_bytes > other_bytes ? available_bytes - other_bytes : 0;
+void require_step_fits(const StepPlan& plan, const Beside& beside, size_t available_bytes,
+                       int64_t batch_unit) {
+  const NamedBytes held = beside(plan.config.micro_batch);
+  const size_t needed = plan.peak_bytes() + sum_of(held);
+  if (available_bytes == 0 || needed <= available_bytes) return;
   throw Error(ErrorKind::kMemory,
               strf("a step of %lld pictures needs %s; this machine has %s\n%s",
-                   static_cast<long long>(plan.config.micro_batch),
-                   format_bytes(plan.peak_bytes() + other_bytes).c_str(),
-                   format_bytes(available_bytes).c_str(), memory_table(plan, other_bytes).c_str()),
-              advice(plan, room));
+                   static_cast<long long>(plan.config.micro_batch), format_bytes(needed).c_str(),
+                   format_bytes(available_bytes).c_str(), memory_table(plan.memory_rows(held)).c_str()),
+              advice(plan, beside, available_bytes, batch_unit));
 }
 
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 
 #include "ops/accumulate.h"
 #include "ops/add.h"
+#include "ops/average.h"
 #include "ops/multiply.h"
 #include "passes/differentiate.h"
 #include "passes/fuse.h"
@@ -27,8 +28,13 @@ VitRecordOptions record_options(const StepConfig& config) {
 ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) {
   const TensorDesc& logits = b.desc(vit.logits);
   const ValueId targets = b.input("targets", logits);
-  const ValueId own = b.add(std::make_shared<CrossEntropyOp>(config.loss), {vit.logits, targets}, "loss");
-  if (config.distill.kind == DistillKind::kNone) return own;
+  const bool alone = config.distill.kind == DistillKind::kNone;
+  // Without a teacher a distilled model learns as it answers: by the average of its two heads.
+  const ValueId answer = alone && vit.distilled >= 0
+                             ? b.add(std::make_shared<AverageOp>(), {vit.logits, vit.distilled}, "logits")
+                             : vit.logits;
+  const ValueId own = b.add(std::make_shared<CrossEntropyOp>(config.loss), {answer, targets}, "loss");
+  if (alone) return own;
   const ValueId teacher = b.input("teacher", logits);
   const double alpha = config.distill.alpha, tau = config.distill.temperature;
   const bool soft = config.distill.kind == DistillKind::kSoft;
@@ -158,6 +164,22 @@ std::array<size_t, kCategoryCount> StepPlan::by_category() const {
   std::array<size_t, kCategoryCount> bytes = largest.memory.alive;
   for (size_t c = 0; c < kCategoryCount; ++c) bytes[c] += layout->bytes(static_cast<Category>(c));
   return bytes;
+}
+
+size_t sum_of(const NamedBytes& rows) {
+  size_t total = 0;
+  for (const auto& [name, bytes] : rows) total += bytes;
+  return total;
+}
+
+NamedBytes StepPlan::memory_rows(const NamedBytes& beside) const {
+  NamedBytes rows;
+  const auto bytes = by_category();
+  for (size_t c = 0; c < kCategoryCount; ++c)
+    if (bytes[c] > 0) rows.emplace_back(to_string(static_cast<Category>(c)), bytes[c]);
+  rows.emplace_back("alignment and gaps", peak_bytes() - sum_of(rows));
+  rows.insert(rows.end(), beside.begin(), beside.end());
+  return rows;
 }
 
 }  // namespace vitrail

@@ -3,12 +3,16 @@
 // by `plan`, which shows it.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "plan/kernel_choice.h"
 #include "train/step_config.h"
 
 namespace vitrail {
+
+using NamedBytes = std::vector<std::pair<std::string, size_t>>;
+size_t sum_of(const NamedBytes& rows);
 
 struct StepPlan {
   StepConfig config;
@@ -23,6 +27,8 @@ struct StepPlan {
   // By category; transient categories as they stand at the peak of the program that needs most.
   std::array<size_t, kCategoryCount> by_category() const;
   size_t lower_bound_bytes() const;
+  // Every category, what alignment costs, and what is held beside the step: rows that add up to the peak.
+  NamedBytes memory_rows(const NamedBytes& beside) const;
 
   std::vector<const ExecutionPlan*> programs() const;
 };
@@ -36,8 +42,13 @@ RecordedStep record_micro(const StepConfig& config);
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
+// What is held beside a step of this micro-batch.
+using Beside = std::function<NamedBytes(int64_t micro_batch)>;
+
 // Throws Error(kMemory) with the memory table and what would fit (micro-batch and accumulation, recompute
-// levels) when the step, together with `other_bytes` held beside it, is larger than `available_bytes`.
-void require_step_fits(const StepPlan& plan, size_t other_bytes, size_t available_bytes);
+// levels) when the step, together with what is held `beside` it, is larger than `available_bytes`.
+// Micro-batches are advised in multiples of `batch_unit`.
+void require_step_fits(const StepPlan& plan, const Beside& beside, size_t available_bytes,
+                       int64_t batch_unit = 1);
 
 }  // namespace vitrail

@@ -16,6 +16,10 @@ void require_alike(const ModelCard& teacher, const ModelCard& student) {
              ErrorKind::kConfig, "distill.teacher takes pictures of %lld x %lld, the student of %lld x %lld",
              static_cast<long long>(t.image_height), static_cast<long long>(t.image_width),
              static_cast<long long>(s.image_height), static_cast<long long>(s.image_width));
+  VT_REQUIRE(teacher.labels.empty() || student.labels.empty() || teacher.labels == student.labels ||
+                 t.classes != s.classes,
+             ErrorKind::kConfig,
+             "distill.teacher's classes have other names or another order than the data's");
   VT_REQUIRE(t.classes == s.classes, ErrorKind::kConfig,
              "distill.teacher knows %lld classes, the data has %lld", static_cast<long long>(t.classes),
              static_cast<long long>(s.classes));

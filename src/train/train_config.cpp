@@ -39,9 +39,16 @@ void validate(const RunConfig& c) {
           "expected at least 1");
   require(c.save_every > 0 || c.save_minutes > 0, "train.save_every", static_cast<double>(c.save_every),
           "expected a number of updates or train.save_minutes above 0: a run without checkpoints loses all");
+  const std::pair<const char*, double> kNotNegative[] = {
+      {"train.patience", static_cast<double>(c.patience)},
+      {"train.eval_every", static_cast<double>(c.eval_every)},
+      {"train.eval_batch", static_cast<double>(c.eval_batch)},
+      {"train.max_minutes", c.max_minutes},
+      {"train.rollbacks", static_cast<double>(c.rollbacks)},
+      {"train.save_every", static_cast<double>(c.save_every)},
+      {"train.save_minutes", c.save_minutes}};
+  for (const auto& [key, value] : kNotNegative) require(value >= 0, key, value, "expected 0 or more");
   require(c.skip_limit >= 1, "train.skip_limit", static_cast<double>(c.skip_limit), "expected at least 1");
-  VT_REQUIRE(c.loss != LossKind::kDivergence, ErrorKind::kConfig,
-             "train.loss is divergence; expected softmax, bce_sum or bce_mean");
 }
 
 void validate(const DistillConfig& c) {
@@ -60,24 +67,53 @@ Json section_json(const Section& section) {
   return json;
 }
 
-// Where a run is told to look, how it reports and when it ends: nothing of the result.
-constexpr const char* kNoResult[] = {"train.log_every",
-                                     "train.save_every",
-                                     "train.save_minutes",
-                                     "train.max_minutes",
-                                     "train.tensorboard",
-                                     "train.eval_every",
-                                     "train.eval_batch",
-                                     "train.patience",
-                                     "train.save_adapters",
-                                     "train.recompute",
-                                     "train.recompute_every",
-                                     "loader.workers",
-                                     "loader.prefetch",
-                                     "data.train",
-                                     "data.val"};
+struct ChangeRow {
+  std::string_view key;  // one ending in a dot stands for a whole section
+  Change change;
+};
+// Where a run is told to look, how it reports, when it ends: free. What moves the schedule or decides about
+// trouble: told. Everything else makes another run of it.
+constexpr ChangeRow kChanges[] = {
+    {"train.log_every", Change::kFree},
+    {"train.save_every", Change::kFree},
+    {"train.save_minutes", Change::kFree},
+    {"train.max_minutes", Change::kFree},
+    {"train.tensorboard", Change::kFree},
+    {"train.eval_every", Change::kFree},
+    {"train.eval_batch", Change::kFree},
+    {"train.patience", Change::kFree},
+    {"train.save_adapters", Change::kFree},
+    {"train.recompute", Change::kFree},
+    {"train.recompute_every", Change::kFree},
+    {"loader.workers", Change::kFree},
+    {"loader.prefetch", Change::kFree},
+    {"data.train", Change::kFree},
+    {"data.val", Change::kFree},
+    {"model.init", Change::kFree},
+    {"distill.teacher", Change::kTold},
+    {"checkpoint.", Change::kFree},
+    {"train.epochs", Change::kTold},
+    {"train.steps", Change::kTold},
+    {"schedule.", Change::kTold},
+    {"optim.lr", Change::kTold},
+    {"train.skip_limit", Change::kTold},
+    {"train.rollbacks", Change::kTold},
+    {"loader.on_error", Change::kTold},
+    {"loader.max_bad_fraction", Change::kTold},
+};
 
 }  // namespace
+
+LossKind loss_kind(TrainLoss loss) {
+  constexpr LossKind kKinds[] = {LossKind::kSoftmax, LossKind::kSigmoidSum, LossKind::kSigmoidMean};
+  return kKinds[static_cast<size_t>(loss)];
+}
+
+Change change_of(std::string_view key) {
+  for (const ChangeRow& row : kChanges)
+    if (row.key == key || (row.key.ends_with('.') && key.starts_with(row.key))) return row.change;
+  return Change::kRefused;
+}
 
 TrainConfig resolved(TrainConfig config) {
   resolve_batch(config.train);
@@ -92,6 +128,9 @@ TrainConfig resolved(TrainConfig config) {
   validate(config.loss_scale);
   validate(config.distill);
   validate(config.lora);
+  VT_REQUIRE(config.lora.rank == 0 || !config.params.linear_probe, ErrorKind::kConfig,
+             "lora.rank is %lld and params.linear_probe is true: a linear probe trains the head alone",
+             static_cast<long long>(config.lora.rank));
   validate(config.checkpoint);
   return config;
 }
@@ -118,12 +157,10 @@ Json to_json(const TrainConfig& config) {
 
 Json result_identity(const TrainConfig& config) {
   Json json = to_json(config);
-  for (const std::string key : kNoResult) {
-    const size_t dot = key.find('.');
-    json[key.substr(0, dot)].erase(key.substr(dot + 1));
-  }
-  json.erase("checkpoint");
-  json["model"].erase("init");
+  for (auto& [section, fields] : json.items())
+    for (auto field = fields.begin(); field != fields.end();)
+      field =
+          change_of(section + "." + field.key()) == Change::kFree ? fields.erase(field) : std::next(field);
   return json;
 }
 

@@ -23,6 +23,13 @@ struct EnumNames<ComputeType> {
   static constexpr const char* names[] = {"f32", "bf16", "f16"};
 };
 
+enum class TrainLoss { kSoftmax, kBceSum, kBceMean };
+template <>
+struct EnumNames<TrainLoss> {
+  static constexpr const char* names[] = {"softmax", "bce_sum", "bce_mean"};
+};
+LossKind loss_kind(TrainLoss loss);
+
 // Where the model comes from. The fields named in `given` replace those of the file or architecture.
 struct ModelSettings {
   std::string init;  // a model to start from; empty: from scratch
@@ -43,7 +50,7 @@ struct RunConfig {
   bool low_residual = false;
   Recompute recompute = Recompute::kNone;
   int64_t recompute_every = 1;
-  LossKind loss = LossKind::kSoftmax;
+  TrainLoss loss = TrainLoss::kSoftmax;
   double smoothing = 0;
   double dropout = 0, drop_path = 0;
   int64_t eval_every = 0;
@@ -128,8 +135,11 @@ TrainConfig resolved(TrainConfig config);
 // As a config file that gives the same run; `model` as it was resolved.
 Json to_json(const TrainConfig& config);
 
-// The part of it that decides the weights: without paths, logging and limits. What a resumed run is compared
-// by.
+// Whether a resumed run may bring another value for "section.field".
+enum class Change { kFree, kTold, kRefused };
+Change change_of(std::string_view key);
+
+// The config without what may change freely: what a resumed run is compared by.
 Json result_identity(const TrainConfig& config);
 
 }  // namespace vitrail

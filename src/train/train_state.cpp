@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "io/adapters.h"
 #include "io/config_json.h"
-#include "io/safetensors.h"
 
 namespace vitrail {
 
@@ -107,19 +107,7 @@ void write_model_folder(const std::string& folder, const ModelCard& card, const 
       {.dialect = folder_dialect(card.config), .storage = DType::kF32, .overwrite = true, .folder = true},
       model_reader(store, lora, average, adapters_apart));
   if (lora.rank == 0 || !adapters_apart) return;
-  std::vector<TensorToWrite> tensors;
-  for (const ParamSpec& spec : lora_params(card.config, lora)) {
-    const std::vector<float> values = floats_of(store, spec.name, average);
-    TensorInfo info = info_of(store.layout().at(spec.name));
-    info.dtype = DType::kF32;
-    info.bytes = values.size() * sizeof(float);
-    tensors.push_back({info, [values](std::span<std::byte> target) {
-                         std::memcpy(target.data(), values.data(), target.size());
-                       }});
-  }
-  write_safetensors(folder + "/adapters.safetensors", tensors,
-                    {{"lora_alpha", strf("%g", lora.alpha)},
-                     {"lora_rank", strf("%lld", static_cast<long long>(lora.rank))}});
+  write_adapters(folder, card.config, lora, model_reader(store, lora, average, true));
 }
 
 }  // namespace vitrail

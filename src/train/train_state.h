@@ -16,6 +16,7 @@ struct Progress {
   int64_t evals_since_best = 0;
   double lr_factor = 1;  // halved by every rollback
   int64_t rollbacks = 0;
+  bool eval_due = false;  // the step's evaluation was cut short and comes first
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -25,6 +26,7 @@ struct Progress {
     v("evals_since_best", c.evals_since_best, "");
     v("lr_factor", c.lr_factor, "");
     v("rollbacks", c.rollbacks, "");
+    v("eval_due", c.eval_due, "");
   }
 };
 

@@ -7,13 +7,12 @@
 #include "base/file.h"
 #include "base/run_lock.h"
 #include "io/checkpoint/durable.h"
-#include "io/checkpoint/facts.h"
 #include "telemetry/rate_meter.h"
 #include "telemetry/run_log.h"
+#include "train/run_keeper.h"
 #include "train/run_report.h"
 #include "train/run_setup.h"
 #include "train/teacher.h"
-#include "train/train_state.h"
 
 namespace vitrail {
 
@@ -25,15 +24,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Changes of the config that a resumed run may bring: they move the schedule or what is done about trouble,
-// not what was learned.
-bool may_change(const std::string& key) {
-  for (const char* prefix : {"config.train.epochs", "config.train.steps", "config.schedule.",
-                             "config.optim.lr", "config.train.skip_limit", "config.train.rollbacks",
-                             "config.loader.on_error", "config.loader.max_bad_fraction"})
-    if (key.starts_with(prefix)) return true;
-  return false;
-}
+// Updates in a row that a dynamic loss scale may skip while it looks for its size.
+constexpr int64_t kLossScaleSearch = 24;
 
 std::string prepared(const std::string& folder) {
   make_folders(folder);
@@ -52,12 +44,16 @@ class Trainer::Run {
         setup_(set_up(config)),
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
-        checkpoints_(place.folder, setup_.config.checkpoint) {
+        keeper_(place, setup_,
+                {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}},
+                [this](const std::string& text) { note(text); }) {
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,
                                            setup_.config.train.micro_batch, backend, device);
-    require_step_fits(plan_, other_bytes(), device.memory_bytes);
-    refuse_foreign_run();
+    require_step_fits(
+        plan_, [this](int64_t micro) { return beside(micro); }, device.memory_bytes,
+        setup_.config.augment.mixes() ? setup_.config.augment.mix_group : 1);
+    keeper_.refuse_foreign_run();
     step_ = std::make_unique<TrainStep>(plan_, rank_);
     if (teacher_) teacher_->start(rank_);
     if (!lock_.note().empty()) note(lock_.note());
@@ -66,23 +62,16 @@ class Trainer::Run {
   }
 
   TrainOutcome run() {
-    const auto started = Clock::now();
-    last_save_ = started;
-    RateMeter meter;
-    loader_->seek(progress_.step);
-    lose_patience();
-    while (!done()) {
-      const TrainStatus status = one_step(meter);
-      if (hooks_.step) hooks_.step(status);
-      const auto paused = Clock::now();
-      if (progress_.step == status.step) after_step(status);  // otherwise the run went back
-      meter.pause(seconds_since(paused));
-      if (done()) break;
-      if (hooks_.stop && hooks_.stop()) return stopped("stopped on request");
-      if (cfg().max_minutes > 0 && seconds_since(started) >= cfg().max_minutes * 60)
-        return stopped("the time limit was reached");
+    started_ = last_save_ = Clock::now();
+    try {
+      train();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kStopped) return stopped(why_stopped());
+      // What was learned so far is kept when the data, not the learning, went wrong.
+      if (error.kind() == ErrorKind::kData && keeper_.saved_step() != progress_.step) save_or_go_on();
+      throw;
     }
-    return finished();
+    return done() ? finished() : stopped(why_stopped());
   }
 
  private:
@@ -91,7 +80,33 @@ class Trainer::Run {
   bool averaged() const { return plan_.eval_average.has_value(); }
   bool done() const { return progress_.step >= setup_.total_steps || !outcome_.reason.empty(); }
   // Held beside the step's own memory.
-  size_t other_bytes() const { return setup_.loader_bytes() + (teacher_ ? teacher_->bytes() : 0); }
+  NamedBytes beside(int64_t micro_batch) const {
+    NamedBytes rows = {{"batches being loaded", setup_.loader_bytes(micro_batch)}};
+    if (teacher_) rows.emplace_back("teacher", teacher_->bytes());
+    return rows;
+  }
+
+  void train() {
+    RateMeter meter;
+    loader_->seek(progress_.step);
+    if (progress_.step > 0 && progress_.eval_due) conclude_step();
+    lose_patience();
+    while (!done() && !(progress_.step > first_step_ && must_stop())) {
+      const TrainStatus status = one_step(meter);
+      if (hooks_.step) hooks_.step(status);
+      const auto paused = Clock::now();
+      if (progress_.step == status.step) after_step(status);  // otherwise the run went back
+      meter.pause(seconds_since(paused));
+    }
+  }
+
+  bool out_of_time() const {
+    return cfg().max_minutes > 0 && seconds_since(started_) >= cfg().max_minutes * 60;
+  }
+  bool must_stop() const { return out_of_time() || (hooks_.stop && hooks_.stop()); }
+  const char* why_stopped() const {
+    return out_of_time() ? "the time limit was reached" : "stopped on request";
+  }
 
   void note(const std::string& text) {
     if (hooks_.note) hooks_.note(text);
@@ -102,80 +117,51 @@ class Trainer::Run {
     if (hooks_.event) hooks_.event(happened);
   }
 
-  void refuse_foreign_run() {
-    if (place_.resume != ResumeMode::kFresh || checkpoints_.steps().empty()) return;
-    throw Error(ErrorKind::kUsage, place_.folder + " already holds a run with checkpoints",
-                "--resume goes on with it; --out names another folder");
-  }
-
-  Json facts() const {
-    return {
-        {"progress", to_json(progress_)},
-        {"config", result_identity(setup_.config)},
-        {"data",
-         {{"fingerprint", strf("%016llx", static_cast<unsigned long long>(setup_.data.train->fingerprint()))},
-          {"size", setup_.data.train->size()}}}};
-  }
-
   // Fresh weights or those of a checkpoint, the log, the loaders, the saved config.
   void begin() {
-    for (const std::string& text : checkpoints_.prepare()) note(text);
-    const bool resumed = place_.resume != ResumeMode::kFresh && restore_newest();
+    keeper_.prepare();
+    const bool resumed = place_.resume != ResumeMode::kFresh && resume();
     if (!resumed) step_->start(setup_.model->fill);
-    RunLogOptions options;
-    if (place_.resume != ResumeMode::kFresh) options.resume_step = progress_.step;
-    options.tensorboard = cfg().tensorboard;
-    options.trouble = [this](const Error& error) { note(error.message()); };
-    log_ = std::make_unique<RunLog>(place_.folder, options);
+    open_log();
     write_file(place_.folder + "/config.json", to_json(setup_.config).dump(2) + "\n");
+    first_step_ = progress_.step;
     if (resumed) event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
-    LoaderSettings settings = setup_.loader_settings(Purpose::kTrain);
+    loader_ = make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain));
+    if (setup_.data.val) eval_loader_ = make_eval_loader(*setup_.data.val, loader_settings(Purpose::kEval));
+  }
+
+  LoaderSettings loader_settings(Purpose purpose) {
+    LoaderSettings settings = setup_.loader_settings(purpose);
     settings.on_bad = [this](const BadSample& bad) {
       event("bad_sample", "skipped " + bad.name + ": " + bad.reason);
     };
-    loader_ = make_train_loader(*setup_.data.train, settings);
-    if (setup_.data.val)
-      eval_loader_ = make_eval_loader(*setup_.data.val, setup_.loader_settings(Purpose::kEval));
+    return settings;
   }
 
-  bool restore_newest() {
-    std::vector<std::string> complaints;
-    const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good(&complaints);
-    for (const std::string& text : complaints) note("checkpoint passed over: " + text);
-    if (!complaints.empty() && place_.resume == ResumeMode::kStrict)
-      throw Error(ErrorKind::kData, complaints.front(),
-                  "--resume without =strict falls back to an older one");
-    if (!found) {
-      note("no checkpoint to resume from: starting from the beginning");
-      return false;
+  bool resume() {
+    const std::optional<Progress> found = keeper_.restore_newest(*step_);
+    if (found) {
+      progress_ = *found;
+      return true;
     }
-    require_same_run(found->facts);
-    restore(*found);
-    return true;
+    bool logged = false;
+    for_each_metrics_line(RunLog::metrics_path(place_.folder),
+                          [&](const Json& line) { logged |= metrics_number(line, "step") >= 1; });
+    const bool has_best = std::filesystem::exists(place_.folder + "/best");
+    if (logged && has_best)
+      throw Error(ErrorKind::kData, place_.folder + " holds a run's log and best/ but no checkpoint",
+                  "without one it can only begin again: name another folder, or remove this one first");
+    note("no checkpoint to resume from: starting from the beginning");
+    return false;
   }
 
-  void restore(const OpenedCheckpoint& checkpoint) {
-    restore_state(*checkpoint.state, step_->store());
-    step_->refresh();
-    progress_ = progress_from(checkpoint.facts);
-    saved_step_ = progress_.step;
-  }
-
-  void require_same_run(const Json& saved) {
-    Json now = facts();
-    now.erase("progress");
-    Json before = saved;
-    before.erase("progress");
-    std::string refused;
-    for (const FactDifference& difference : compare_facts(before, now)) {
-      if (may_change(difference.key))
-        note("changed since the checkpoint: " + to_string(difference));
-      else
-        refused += "\n  " + to_string(difference);
-    }
-    if (!refused.empty())
-      throw Error(ErrorKind::kConfig, "the checkpoint was made by another run:" + refused,
-                  "resume with the config the run was started with, or train into another folder");
+  void open_log() {
+    RunLogOptions options;
+    if (place_.resume != ResumeMode::kFresh || progress_.step > 0) options.resume_step = progress_.step;
+    options.tensorboard = cfg().tensorboard;
+    options.trouble = [this](const Error& error) { note(error.message()); };
+    log_.reset();
+    log_ = std::make_unique<RunLog>(place_.folder, options);
   }
 
   TrainStatus one_step(RateMeter& meter) {
@@ -183,8 +169,7 @@ class Trainer::Run {
     double loss = 0;
     loader_->wait_seconds();
     for (int64_t m = 0; m < cfg().accumulation; ++m) loss += one_micro(loader_->next(), m);
-    const double lr = progress_.lr_factor * lr_at(setup_.config.schedule, setup_.config.optim.lr,
-                                                  progress_.step, setup_.total_steps);
+    const double lr = rate_at(progress_.step);
     const StepValues values = step_->run_update(lr);
     ++progress_.step;
     meter.step(cfg().batch);
@@ -197,7 +182,7 @@ class Trainer::Run {
     status.interval_s = seconds_since(start);
     status.data_wait_s = loader_->wait_seconds();
     unlogged_s_ += status.interval_s, unlogged_wait_s_ += status.data_wait_s;
-    status.memory_bytes = step_->allocated_bytes() + other_bytes();
+    status.memory_bytes = step_->allocated_bytes() + sum_of(beside(cfg().micro_batch));
     status.skipped = static_cast<int64_t>(counters()[kSkippedUpdates]);
     if (plan_.config.loss_scale.dynamic)
       status.loss_scale = step_->store().view(kLossScaleState).as<double>()[0];
@@ -226,25 +211,38 @@ class Trainer::Run {
   // An update that was left out. Too many in a row: back to a checkpoint at half the learning rate.
   void handle_skip(const StepValues& values) {
     const auto in_a_row = static_cast<int64_t>(counters()[kSkippedInARow]);
-    const int64_t search = plan_.config.loss_scale.dynamic ? 24 : 0;  // halvings a loss scale may need
+    const int64_t search = plan_.config.loss_scale.dynamic ? kLossScaleSearch : 0;
     event("skipped_update", strf("update skipped: gradient norm %g (%lld in a row)", values.grad_norm,
                                  static_cast<long long>(in_a_row)));
     if (in_a_row < cfg().skip_limit + search) return;
-    const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good();
-    if (!found || progress_.rollbacks >= cfg().rollbacks)
+    const Progress before = progress_;
+    const std::optional<Progress> found =
+        before.rollbacks < cfg().rollbacks ? keeper_.restore_newest(*step_) : std::nullopt;
+    if (!found)
       throw Error(
           ErrorKind::kNumerics,
-          strf("%lld updates in a row had NaN or Inf gradients, and %s", static_cast<long long>(in_a_row),
-               found ? "going back did not help" : "there is no checkpoint to go back to"),
+          strf(
+              "%lld updates in a row had NaN or Inf gradients, and %s", static_cast<long long>(in_a_row),
+              keeper_.saved_step() >= 0 ? "going back did not help" : "there is no checkpoint to go back to"),
           "a lower optim.lr, optim.clip_norm=1, a longer schedule.warmup, or train.dtype=f32");
-    const Progress before = progress_;
-    restore(*found);
-    progress_.rollbacks = before.rollbacks + 1;
-    progress_.lr_factor = before.lr_factor / 2;
+    go_back(*found, before, in_a_row);
+  }
+
+  // The log forgets the steps that are undone; the best result so far stays.
+  void go_back(const Progress& to, const Progress& from, int64_t in_a_row) {
+    progress_ = to;
+    progress_.rollbacks = from.rollbacks + 1;
+    progress_.lr_factor = from.lr_factor / 2;
+    progress_.best = from.best;
+    progress_.best_step = from.best_step;
     counters()[kSkippedInARow] = 0;
     save_due_ = false;
-    event("rollback", strf("back to step %lld at %g times the learning rate",
-                           static_cast<long long>(progress_.step), progress_.lr_factor));
+    open_log();
+    event(
+        "rollback",
+        strf("%lld updates in a row had NaN or Inf: back to step %lld at %g times the learning rate",
+             static_cast<long long>(in_a_row), static_cast<long long>(progress_.step), progress_.lr_factor));
+    keeper_.save(progress_, *step_);
     loader_->seek(progress_.step);
   }
 
@@ -255,13 +253,14 @@ class Trainer::Run {
     if (hooks_.logged) hooks_.logged(status);
   }
 
+  bool epoch_ends() const { return progress_.step % setup_.steps_per_epoch == 0; }
+  bool last_step() const { return progress_.step == setup_.total_steps; }
+
   void after_step(const TrainStatus& status) {
-    const bool epoch_end = progress_.step % setup_.steps_per_epoch == 0;
-    const bool last = progress_.step == setup_.total_steps;
-    if (progress_.step % cfg().log_every == 0 || last) log_step(status);
-    const bool eval_due = cfg().eval_every > 0 ? progress_.step % cfg().eval_every == 0 : epoch_end;
-    if (eval_loader_ && (eval_due || last)) evaluate_now();
-    if (epoch_end || last) log_->finish_epoch(status.epoch, progress_.step, status.lr);
+    if (progress_.step % cfg().log_every == 0 || last_step()) log_step(status);
+    const bool due = cfg().eval_every > 0 ? progress_.step % cfg().eval_every == 0 : epoch_ends();
+    progress_.eval_due = eval_loader_ && (due || last_step());
+    conclude_step();
     const bool by_steps = cfg().save_every > 0 && progress_.step % cfg().save_every == 0;
     const bool by_time = cfg().save_minutes > 0 && seconds_since(last_save_) >= cfg().save_minutes * 60;
     save_due_ = save_due_ || by_steps || by_time;
@@ -269,8 +268,22 @@ class Trainer::Run {
     if (save_due_ && counters()[kSkippedInARow] == 0) save_or_go_on();
   }
 
+  double rate_at(int64_t step) const {
+    return progress_.lr_factor *
+           lr_at(setup_.config.schedule, setup_.config.optim.lr, step, setup_.total_steps);
+  }
+
+  // The step's evaluation and the end of its epoch. Stopped in the middle, it is done again when resumed.
+  void conclude_step() {
+    if (progress_.eval_due) evaluate_now();
+    progress_.eval_due = false;
+    if (epoch_ends() || last_step())
+      log_->finish_epoch(epoch_of(progress_.step - 1), progress_.step, rate_at(progress_.step - 1));
+  }
+
   EvalResult evaluate_weights(bool average) {
-    const EvalOptions options{.batch = cfg().eval_batch, .loss = cfg().loss, .progress = {}, .stop = {}};
+    const EvalOptions options{
+        .loss = loss_kind(cfg().loss), .progress = {}, .stop = [this] { return must_stop(); }};
     return evaluate(
         *setup_.data.val, *eval_loader_,
         [&](std::span<const float> pictures, int64_t count) {
@@ -279,27 +292,28 @@ class Trainer::Run {
         options);
   }
 
+  // Logged when all of it is done: an evaluation cut short leaves no line behind.
   void evaluate_now() {
-    for (bool average : {false, true}) {
-      if (average && !averaged()) continue;
-      EvalResult result = evaluate_weights(average);
-      const bool counts = average == averaged();  // the average decides where there is one
+    std::vector<EvalResult> results;
+    results.push_back(evaluate_weights(false));
+    if (averaged()) results.push_back(evaluate_weights(true));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const bool counts = i + 1 == results.size();  // the average decides where there is one
       EvalStatus status =
-          result.status(progress_.step, epoch_of(progress_.step - 1), average ? "ema" : "model");
-      status.best = counts && result.top1() > progress_.best;
-      if (counts) judge(result, status.best);
+          results[i].status(progress_.step, epoch_of(progress_.step - 1), i == 1 ? "ema" : "model");
+      status.best = counts && results[i].top1() > progress_.best;
+      if (counts) judge(results[i], status.best);
       log_->eval(status);
       if (hooks_.eval) hooks_.eval(status);
-      if (counts) outcome_.last_eval = std::move(result);
     }
+    outcome_.last_eval = std::move(results.back());
   }
 
   void judge(const EvalResult& result, bool better) {
     progress_.evals_since_best = better ? 0 : progress_.evals_since_best + 1;
-    if (better) {
+    if (better && write_best()) {
       progress_.best = result.top1();
       progress_.best_step = progress_.step;
-      write_best();
     }
     lose_patience();
   }
@@ -309,40 +323,24 @@ class Trainer::Run {
       outcome_.reason = strf("no better result in %lld evaluations", static_cast<long long>(cfg().patience));
   }
 
-  void write_best() {
-    const std::string folder = place_.folder + "/best", fresh = place_.folder + "/.tmp-best";
+  // A result counts as the best when its model is safe.
+  bool write_best() {
     try {
-      std::error_code ignored;
-      std::filesystem::remove_all(fresh, ignored);
-      write_model_folder(fresh, setup_.model->card, step_->store(), setup_.config.lora, averaged(),
-                         cfg().save_adapters);
-      replace_folder(fresh, folder, place_.folder + "/.tmp-best-old");
+      keeper_.write_best(*step_, averaged());
+      return true;
     } catch (const Error& error) {
       event("write_failed", "best/ was not written: " + error.message());
+      return false;
     }
-  }
-
-  void save() {
-    CheckpointContent content;
-    content.step = progress_.step;
-    content.facts = facts();
-    content.state = state_tensors(step_->store());
-    content.model_bytes = static_cast<uint64_t>(count_params(setup_.model->card.config)) * 4;
-    content.write_model = [this](const std::string& folder) {
-      write_model_folder(folder, setup_.model->card, step_->store(), setup_.config.lora, false,
-                         cfg().save_adapters);
-    };
-    checkpoints_.save(content);
-    saved_step_ = progress_.step;
   }
 
   // A checkpoint that cannot be written is told and the run goes on: the disk may have room again later.
   void save_or_go_on() {
     last_save_ = Clock::now();
     save_due_ = false;
-    if (saved_step_ == progress_.step) return;
+    if (keeper_.saved_step() == progress_.step) return;
     try {
-      save();
+      keeper_.save(progress_, *step_);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kWrite) throw;
       event("write_failed", "checkpoint not written: " + error.message());
@@ -350,7 +348,7 @@ class Trainer::Run {
   }
 
   TrainOutcome stopped(const std::string& why) {
-    if (saved_step_ != progress_.step) save();
+    if (keeper_.saved_step() != progress_.step || progress_.eval_due) keeper_.save(progress_, *step_);
     event("stopped", why);
     outcome_.reason = why;
     return close(false);
@@ -360,7 +358,7 @@ class Trainer::Run {
     if (outcome_.reason.empty()) outcome_.reason = "all steps done";
     // A run that had ended before: its evaluation is in the log, but the report wants it whole.
     if (eval_loader_ && !outcome_.last_eval) outcome_.last_eval = evaluate_weights(averaged());
-    if (saved_step_ != progress_.step) save();
+    if (keeper_.saved_step() != progress_.step) keeper_.save(progress_, *step_);
     event("finished", outcome_.reason);
     return close(true);
   }
@@ -384,16 +382,16 @@ class Trainer::Run {
   RunSetup setup_;
   StepPlan plan_;
   RankContext rank_;
-  CheckpointStore checkpoints_;
+  RunKeeper keeper_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<Teacher> teacher_;
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<Loader> loader_, eval_loader_;
   Progress progress_;
-  int64_t saved_step_ = -1;
   bool save_due_ = false;
   double unlogged_s_ = 0, unlogged_wait_s_ = 0;  // since the last line of the log
-  Clock::time_point last_save_;
+  Clock::time_point started_, last_save_;
+  int64_t first_step_ = 0;  // of this process
   std::vector<float> weights_;
   TrainOutcome outcome_;
 };

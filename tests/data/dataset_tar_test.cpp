@@ -91,8 +91,9 @@ TEST(Tar, FilesOfAnotherProgram) {
   for (const auto& [name, count] : cases) {
     const auto samples = index_tar(RandomAccessFile(VT_SOURCE_DIR "/fuzz/corpus/fuzz_tar/"s + name));
     ASSERT_EQ(samples.size(), count) << name;
-    if (count == 1)
+    if (count == 1) {
       EXPECT_TRUE(samples[0].name.starts_with(std::string(120, 'd') + "/nnnn")) << samples[0].name;
+    }
   }
 }
 

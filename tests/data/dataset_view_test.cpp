@@ -126,15 +126,15 @@ TEST(OpenData, Validation) {
   }
 }
 
-TEST(Dataset, ClassWeightsAverageOne) {
+TEST(Dataset, ClassWeightsAverageOneOverTheSamples) {
   const DataFolder folder;
   fill(folder, "", {1, 4, 0});
   folder.folder("class 2");
   const auto data = open_dataset("folder:" + folder.path(), Part::kTrain);
   const std::vector<double> weights = class_weights(*data);
   ASSERT_EQ(weights.size(), 3u);
-  EXPECT_DOUBLE_EQ(weights[0], 1.6);
-  EXPECT_DOUBLE_EQ(weights[1], 0.4);
+  EXPECT_DOUBLE_EQ(weights[0], 2.5);
+  EXPECT_DOUBLE_EQ(weights[1], 0.625);
   EXPECT_EQ(weights[2], 0);
 }
 

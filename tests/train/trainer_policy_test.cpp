@@ -212,5 +212,56 @@ TEST(Policy, AModelOfAnotherRunIsNotOverwritten) {
   EXPECT_EQ(differing(state_of(work / "run"), before), std::vector<std::string>());
 }
 
+TEST(Policy, ARunWithoutAGoodCheckpointIsNotBegunAnew) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(4);
+  config.train.save_every = 2;
+  config.train.eval_every = 2;
+  train(config, work / "run");
+  const auto log = metrics_of(work / "run");
+  for (const int64_t step : CheckpointStore(work / "run").steps()) {
+    const std::string path = CheckpointStore(work / "run").folder_of(step) + "/model.safetensors";
+    std::string bytes = read_file(path, 1 << 20);
+    bytes[bytes.size() / 2] ^= 1;
+    write_file(path, bytes);
+  }
+  Ran damaged, removed;
+  EXPECT_EQ(train_error(damaged, config, work / "run", {.resume = ResumeMode::kNewest}).kind(),
+            ErrorKind::kData);
+  std::filesystem::remove_all(work / "run/checkpoints");
+  EXPECT_EQ(train_error(removed, config, work / "run", {.resume = ResumeMode::kNewest}).kind(),
+            ErrorKind::kData);
+  EXPECT_EQ(metrics_of(work / "run"), log);
+}
+
+TEST(Policy, ABestModelThatCannotBeWrittenIsNoBest) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(4);
+  config.train.eval_every = 2;
+  std::filesystem::create_directories(work / "run");
+  write_file(work / "run/best", "in the way");
+  const Ran blocked = train(config, work / "run");
+  EXPECT_GE(blocked.events_of("write_failed"), 2);
+  EXPECT_LT(blocked.outcome.best, 0);
+  EXPECT_FALSE(std::filesystem::exists(work / "run/.tmp-best"));
+}
+
+TEST(Policy, WhatWasLearnedIsKeptWhenTheDataFails) {
+  const WorkFolder work;
+  const std::string data = work / "data";
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 4; ++i) {
+      std::filesystem::create_directories(data + "/train/" + name);
+      write_png(data + "/train/" + name + "/" + std::to_string(i) + ".png", Image::blank(8, 8, 3));
+    }
+  std::filesystem::create_directories(data + "/val/a");
+  write_file(data + "/val/a/broken.png", "no picture");
+  TrainConfig config = tiny_config(3);
+  config.data.train = "folder:" + data;
+  Ran ran;
+  EXPECT_EQ(train_error(ran, config, work / "run").kind(), ErrorKind::kData);
+  EXPECT_EQ(CheckpointStore(work / "run").steps(), std::vector<int64_t>{3});
+}
+
 }  // namespace
 }  // namespace vitrail::testing

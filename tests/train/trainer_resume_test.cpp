@@ -100,7 +100,7 @@ TEST(ResumeRun, WhateverTheRunKeeps) {
        }},
       {"sigmoid, balanced, repeated",
        [](TrainConfig& c) {
-         c.train.loss = LossKind::kSigmoidMean;
+         c.train.loss = TrainLoss::kBceMean;
          c.loader.balanced = c.loader.class_weights = true;
          c.augment.repeats = 2;
        }},

@@ -116,7 +116,7 @@ TEST(Wiring, SeveralLabelsAPicture) {
   const Error error = train_error(refused, config, work / "softmax");
   EXPECT_EQ(error.kind(), ErrorKind::kConfig);
   EXPECT_NE(error.message().find("bce_mean"), std::string::npos) << error.what();
-  config.train.loss = LossKind::kSigmoidMean;
+  config.train.loss = TrainLoss::kBceMean;
   const Ran ran = train(config, work / "run");
   ASSERT_TRUE(ran.outcome.last_eval && ran.outcome.last_eval->multi_label);
   EXPECT_GE(ran.outcome.last_eval->multi_label->mean_ap, 0.95);
@@ -140,6 +140,18 @@ TEST(Wiring, LinesCoverTheirInterval) {
     double seconds = 0;
     for (; at < std::min<size_t>(4 * (line + 1), 9); ++at) seconds += ran.steps[at].interval_s;
     EXPECT_NEAR(logged[line], seconds, 1e-9) << line;
+  }
+}
+
+TEST(Wiring, ADistilledModelLearnsWithBothHeadsWithoutATeacher) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(3);
+  set_model(config, "distilled", [](VitConfig& m) { m.distilled = true; });
+  train(config, work / "run");
+  const Tensors state = state_of(work / "run");
+  for (const char* name : {"optim/head.weight/v", "optim/head_dist.weight/v"}) {
+    const std::vector<float> values = floats_of(state, name);
+    EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](float v) { return v > 0; })) << name;
   }
 }
 

@@ -116,6 +116,10 @@ class CardMaker {
       pictures_warning_ = claims.pictures_warning;
     }
     if (!claims.labels.empty()) card_.labels = claims.labels;
+    if (claims.scores && card_.config.classes > 0) {
+      card_.scores = *claims.scores;
+      origins_["scores"] = claims.origin;
+    }
     for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
   }
 
@@ -229,6 +233,8 @@ class CardMaker {
          {"arch", "norm_eps", "gelu", "pos_resize", "heads", "image_height", "image_width"})
       if (const auto at = origins_.find(field); at != origins_.end())
         card_.notes.push_back(strf("%s %s: %s", field, model[field].dump().c_str(), at->second.c_str()));
+    if (const auto at = origins_.find("scores"); at != origins_.end())
+      card_.notes.push_back(strf("scores %s: %s", enum_name(card_.scores), at->second.c_str()));
     const std::string pictures = "preprocessing: " + origins_["preprocess"];
     if (pictures_warning_.empty())
       card_.notes.push_back(pictures);
@@ -241,7 +247,7 @@ class CardMaker {
   Facts facts_;
   PictureHints hints_;
   ModelCard card_;
-  std::map<std::string, std::string> origins_;  // who set a field, and "preprocess"
+  std::map<std::string, std::string> origins_;  // who set a field, "preprocess" and "scores"
   std::string pictures_warning_;                // of the claim that set "preprocess"
   Json asked_ = Json::object();                 // fields of the architecture the user names
 };

@@ -12,9 +12,10 @@ namespace vitrail {
 struct CardFiles {
   std::optional<Json> config, preprocessor;
   std::string config_name;  // as shown in messages
+  std::string adapters;     // path of the adapters kept apart, or empty
 };
 
-// config.json and preprocessor_config.json of a folder, or what lies beside a single file.
+// config.json, preprocessor_config.json and adapters of a folder, or what lies beside a single file.
 CardFiles find_card_files(const std::string& path);
 
 // The card of the model as the files have it, all but its path; validated and complete.

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "io/adapters.h"
 #include "io/cards/card.h"
 
 namespace vitrail {
@@ -35,10 +36,11 @@ CardFiles find_card_files(const std::string& path) {
     for (const fs::path& sidecar : {fs::path(path + ".json"), fs::path(at).replace_extension(".json")})
       if (sidecar != at)
         if (auto config = read_json(sidecar))
-          return {std::move(config), std::nullopt, sidecar.filename().string()};
+          return {std::move(config), std::nullopt, sidecar.filename().string(), ""};
   if (!folder && !is_standard_name(at.filename().string())) return {};
   const fs::path home = folder ? at : at.parent_path();
-  CardFiles files{read_json(home / "config.json"), std::nullopt, "config.json"};
+  CardFiles files{read_json(home / "config.json"), std::nullopt, "config.json", ""};
+  if (fs::exists(home / kAdaptersFile, error)) files.adapters = (home / kAdaptersFile).string();
   if (files.config) files.preprocessor = read_json(home / "preprocessor_config.json");
   return files;
 }

@@ -18,10 +18,11 @@ struct Claims {
   std::string pictures_origin;   // who says `preprocess`, when not `origin`
   std::string pictures_warning;  // why `preprocess` is a default rather than said; empty when it is said
   std::vector<std::string> labels;
+  std::optional<ScoreKind> scores;
   std::vector<std::string> notes;
 };
 
-// Vitrail's own: {"vitrail": {"model": {...}, "preprocess": {...}}, "id2label": {...}}.
+// Vitrail's own: {"vitrail": {"model": {...}, "preprocess": {...}, "scores": "sigmoid"}, "id2label": {...}}.
 Claims vitrail_claims(const Json& root, const std::string& origin);
 Json vitrail_block(const ModelCard& card);
 

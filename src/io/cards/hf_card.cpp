@@ -206,6 +206,17 @@ void require_tanh_pooler(const Json& config) {
              quoted(name).c_str());
 }
 
+void read_problem_type(const Json& config, Claims* claims) {
+  const Json* value = json_find(config, "problem_type");
+  if (!value) return;
+  const std::string name = json_string(*value, kFile, "problem_type");
+  const bool several = name == "multi_label_classification";
+  claims->scores = several ? ScoreKind::kSigmoid : ScoreKind::kSoftmax;
+  if (!several && name != "single_label_classification")
+    claims->notes.push_back(
+        strf("problem_type %s is no classification; scored by softmax all the same", quoted(name).c_str()));
+}
+
 }  // namespace
 
 Claims hf_claims(const Json& config, const Json* preprocessor) {
@@ -234,6 +245,7 @@ Claims hf_claims(const Json& config, const Json* preprocessor) {
   else if (const Json* count = json_find(config, "num_labels"))
     claims.model["classes"] = json_int(*count, kFile, "num_labels");
   claims.labels = read_labels(config, kFile);
+  read_problem_type(config, &claims);
   const int64_t channels = claims.model.value("channels", int64_t{3});
   claims.preprocess = read_preprocess(preprocessor, deit, image, channels, &claims);
   return claims;

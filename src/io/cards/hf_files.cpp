@@ -68,6 +68,7 @@ Json hf_config_json(const ModelCard& card, DType storage) {
   Json ids = Json::object();
   for (size_t i = 0; i < labels.size(); ++i) ids[labels[i]] = i;
   json["label2id"] = ids;
+  if (card.scores == ScoreKind::kSigmoid) json["problem_type"] = "multi_label_classification";
   return json;
 }
 

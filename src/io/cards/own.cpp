@@ -11,8 +11,9 @@ Claims vitrail_claims(const Json& root, const std::string& origin) {
   Claims claims{.origin = origin + " (vitrail)"};
   if (!block->is_object()) wrong_type(origin, "vitrail", *block, "an object");
   for (const auto& [key, value] : block->items())
-    VT_REQUIRE(key == "model" || key == "preprocess", ErrorKind::kConfig,
-               "%s: unknown key '%s' in vitrail; expected model or preprocess", origin.c_str(), key.c_str());
+    VT_REQUIRE(key == "model" || key == "preprocess" || key == "scores", ErrorKind::kConfig,
+               "%s: unknown key '%s' in vitrail; expected model, preprocess or scores", origin.c_str(),
+               key.c_str());
   if (const Json* model = json_find(*block, "model")) {
     VitConfig scratch;
     from_json(*model, claims.origin, &scratch);
@@ -23,12 +24,17 @@ Claims vitrail_claims(const Json& root, const std::string& origin) {
     from_json(*preprocess, claims.origin, &config);
     claims.preprocess = config;
   }
+  if (const Json* scores = json_find(*block, "scores"))
+    json_assign(*scores, claims.origin, "scores", &claims.scores.emplace());
   claims.labels = read_labels(root, origin);
   return claims;
 }
 
+// Softmax goes without saying, which keeps the block as earlier versions read it.
 Json vitrail_block(const ModelCard& card) {
-  return {{"model", to_json(card.config)}, {"preprocess", to_json(card.preprocess)}};
+  Json block = {{"model", to_json(card.config)}, {"preprocess", to_json(card.preprocess)}};
+  if (card.scores != ScoreKind::kSoftmax) block["scores"] = enum_name(card.scores);
+  return block;
 }
 
 Claims architecture_claims(const std::string& name, Dialect dialect) {

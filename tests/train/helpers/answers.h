@@ -33,7 +33,7 @@ inline EvalResult evaluate_folder(const std::string& folder, const Dataset& data
     return std::span<const float>(executor.output("logits").as<float>(),
                                   static_cast<size_t>(batch * config.classes));
   };
-  return evaluate(dataset, *loader, forward, {.batch = batch, .progress = {}, .stop = {}});
+  return evaluate(dataset, *loader, forward, {.progress = {}, .stop = {}});
 }
 
 // All of a model's parameters by canonical name.

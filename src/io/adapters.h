@@ -1,0 +1,37 @@
+// Low-rank adapters kept beside a model's weights: adapters.safetensors with "<product>.lora_a.weight" and
+// "<product>.lora_b.weight" in the parameter table's layout, rank and alpha in its metadata. Written by the
+// trainer, merged into the weights by whoever opens the folder. Knows no dialect.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "io/model_files.h"
+#include "models/lora.h"
+
+namespace vitrail {
+
+constexpr const char* kAdaptersFile = "adapters.safetensors";
+
+// Into a folder that holds the model already.
+void write_adapters(const std::string& folder, const VitConfig& config, const LoraConfig& lora,
+                    const ParamReader& read);
+
+class Adapters {
+ public:
+  // Error(kData) unless the file holds exactly the adapters of some of the model's products.
+  Adapters(const std::string& path, const VitConfig& config);
+
+  int64_t rank() const { return lora_.rank; }
+  // Adds the adapter's product to the weight, where the parameter has one.
+  void merge(const ParamSpec& spec, std::span<float> weight) const;
+
+ private:
+  std::vector<float> read(const std::string& name) const;
+
+  std::unique_ptr<TensorSource> source_;
+  LoraConfig lora_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,46 @@
+// What a run keeps on disk besides its log: checkpoints, and the best model as a folder. Saves, finds what to
+// resume from, and refuses to mix two runs. Used by the trainer, which decides when.
+#pragma once
+
+#include "train/run_setup.h"
+#include "train/train_state.h"
+#include "train/trainer.h"
+
+namespace vitrail {
+
+class RunKeeper {
+ public:
+  using Tell = std::function<void(const std::string&)>;
+
+  // `machine`: backend, instruction set and program version, told when they change.
+  RunKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell);
+
+  // Error(kUsage) when a fresh run would share its folder with another one's checkpoints.
+  void refuse_foreign_run() const;
+  // Once, before anything is saved.
+  void prepare();
+
+  // The newest good checkpoint into the step; nothing when there is none to resume from. Error(kData) when
+  // there are checkpoints and none is good, Error(kConfig) when they belong to another run.
+  std::optional<Progress> restore_newest(TrainStep& step);
+
+  // Error(kWrite) when it cannot be written; earlier checkpoints are then as they were.
+  void save(const Progress& progress, const TrainStep& step);
+  // Replaces best/.
+  void write_best(const TrainStep& step, bool average);
+
+  int64_t saved_step() const { return saved_step_; }
+
+ private:
+  Json facts(const Progress& progress) const;
+  void require_same_run(const Json& saved) const;
+
+  TrainPlace place_;
+  const RunSetup& setup_;
+  Json machine_;
+  Tell tell_;
+  CheckpointStore checkpoints_;
+  int64_t saved_step_ = -1;
+};
+
+}  // namespace vitrail
