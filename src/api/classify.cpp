@@ -19,7 +19,8 @@ std::vector<float> softmax(std::span<const float> logits) {
 
 std::vector<float> sigmoids(std::span<const float> logits) {
   std::vector<float> shares;
-  for (float logit : logits) shares.push_back(static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
+  for (float logit : logits)
+    shares.push_back(static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
   return shares;
 }
 

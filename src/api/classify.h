@@ -1,5 +1,5 @@
-// From logits to probabilities and the classes worth showing. Used by the library's Model and the commands that
-// show classes.
+// From logits to probabilities and the classes worth showing. Used by the library's Model and the commands
+// that show classes.
 #pragma once
 
 #include <span>

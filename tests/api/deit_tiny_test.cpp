@@ -97,5 +97,15 @@ TEST(TopClasses, AreOrderedAndSumToOne) {
   EXPECT_TRUE(top_classes({}, 5).empty());
 }
 
+TEST(TopClasses, OfSeveralLabelsAreEachTheirOwn) {
+  const auto top = top_classes(std::vector<float>{-200.0f, 0.0f, 200.0f, 0.0f}, 3, ScoreKind::kSigmoid);
+  ASSERT_EQ(top.size(), 3u);
+  EXPECT_EQ(top[0].index, 2);
+  EXPECT_EQ(top[0].probability, 1.0f);
+  EXPECT_EQ(top[1].index, 1);
+  EXPECT_EQ(top[1].probability, 0.5f);
+  EXPECT_EQ(top[2].probability, 0.5f);
+}
+
 }  // namespace
 }  // namespace vitrail

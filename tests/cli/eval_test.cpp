@@ -1,7 +1,10 @@
 // vitrail eval on runs of a tiny model: it measures what training measured, on any model and data that agree.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "data/encode.h"
+#include "io/model_files.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -36,6 +39,19 @@ class Eval : public testing::Test {
       config["label2id"][names[i]] = i;
     }
     write_file(path, config.dump());
+  }
+
+  // The best model again, with a head that gives every class this logit.
+  void set_head(float logit) const {
+    const auto model = open_model(best());
+    const std::string fresh = (folder_.path() / "fresh").string();
+    write_model(fresh, model->card(), {.dialect = Dialect::kHf}, [&](const ParamSpec& spec, auto target) {
+      model->read_param(spec, target);
+      if (spec.name.starts_with("head."))
+        std::fill(target.begin(), target.end(), spec.name == "head.bias" ? logit : 0.0f);
+    });
+    fs::remove_all(best());
+    fs::rename(fresh, best());
   }
 
   TempFolder folder_;
@@ -124,6 +140,25 @@ TEST_F(Eval, SeveralLabelsAPicture) {
   EXPECT_TRUE(found["classes"][0].contains("ap"));
   const std::string text = run_in_process("eval", {"-m", run()}, false).out;
   EXPECT_NE(text.find("mean average precision"), std::string::npos) << text;
+}
+
+// Logits of 1 for every class: each is as likely as the others, and none excludes them.
+TEST_F(Eval, AModelOfSeveralLabelsScoresEachClassOnItsOwn) {
+  train(settings({"train.loss=bce_mean"}));
+  nlohmann::json measured;
+  for (const auto& line : lines_)
+    if (line["kind"] == "eval" && line["best"]) measured = line;
+  const Answer answer = run_in_process("eval", {"-m", run()});
+  EXPECT_NE(answer.err.find("the loss is bce_mean"), std::string::npos) << answer.err;
+  EXPECT_NEAR(answer.json()["loss"].get<double>(), measured["loss"].get<double>(), 1e-5);
+  set_head(1.0f);
+  const std::string picture = folder_.file("grey.png", png(128));
+  const auto top = run_in_process("predict", {"-m", best(), "-k", "9", picture}).json()["top"];
+  ASSERT_EQ(top.size(), 4u);
+  for (const auto& one : top) EXPECT_NEAR(one["prob"].get<double>(), 1 / (1 + std::exp(-1.0)), 1e-6);
+  const std::string maps = (folder_.path() / "maps").string();
+  const auto explained = run_in_process("explain", {"-m", best(), "--out", maps, picture}).json()["top"];
+  for (const auto& one : explained) EXPECT_NEAR(one["prob"].get<double>(), 1 / (1 + std::exp(-1.0)), 1e-6);
 }
 
 TEST_F(Eval, BrokenPicturesFailByNameOrAreSkipped) {

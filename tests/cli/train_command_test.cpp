@@ -1,6 +1,7 @@
 // vitrail train from its options to its folder, on a model that trains in milliseconds.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "tiny_training.h"
@@ -108,6 +109,25 @@ TEST(TrainCommand, AFolderThatHoldsARunIsRefusedUnlessResumed) {
   for (const auto& line : more)
     if (line["kind"] == "train") steps.push_back(line["step"]);
   EXPECT_EQ(steps, (std::vector<int64_t>{9, 10, 11, 12}));
+}
+
+TEST(TrainCommand, AdaptersKeptApartBelongToTheModel) {
+  const TempFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  nlohmann::json measured;
+  for (const auto& line :
+       json_lines(run_in_process("train",
+                                 tiny_run() + into(folder) +
+                                     settings({"lora.rank=2", "train.save_adapters=true", "train.epochs=4"}))
+                      .out))
+    if (line["kind"] == "eval" && line["best"]) measured = line;
+  const auto loss = [&] { return run_in_process("eval", {"-m", run}).json()["loss"].get<double>(); };
+  EXPECT_NEAR(loss(), measured["loss"].get<double>(), 1e-5);
+  const std::string card = run_in_process("inspect", {run + "/best"}).out;
+  EXPECT_NE(card.find("adapters of rank 2 merged"), std::string::npos) << card;
+  for (const char* place : {"best", "checkpoints/latest"})
+    EXPECT_TRUE(fs::remove(run + "/" + place + "/adapters.safetensors")) << place;
+  EXPECT_GT(std::abs(loss() - measured["loss"].get<double>()), 1e-4) << "the weights hold the adapters";
 }
 
 TEST(TrainCommand, AnotherConfigIsNotResumed) {

@@ -126,7 +126,9 @@ TEST_F(AdaptersTest, WhatDoesNotFitTheModelIsRefused) {
   };
   EXPECT_SAYS(refused(named(a, ""), good), "no tensor " + a);
   EXPECT_SAYS(refused(named(b, "head.lora_b.weight"), good), "no tensor " + b);
-  EXPECT_SAYS(refused([&](const std::string& name) { return name == a ? b : name == b ? a : name; }, good),
+  EXPECT_SAYS(refused([&](const std::string& name) { return name == a   ? b
+                                                            : name == b ? a
+                                                                        : name; }, good),
               "another shape");
   EXPECT_SAYS(refused([](const std::string&) { return ""; }, good), "no adapters");
   EXPECT_SAYS(

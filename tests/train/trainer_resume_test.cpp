@@ -59,8 +59,14 @@ TEST(ResumeRun, StoppedAfterEveryStepOnOtherThreads) {
     const Ran life =
         train(changed, work / "lives",
               {.resume = ResumeMode::kNewest, .threads = 1 + static_cast<int>(step % 3), .stop_after = step});
-    EXPECT_EQ(life.outcome.finished, step == kSteps);
+    EXPECT_FALSE(life.outcome.finished);
+    EXPECT_EQ(life.outcome.step, step);
   }
+  // Stopped during the last evaluation, which is all that is left to do.
+  const Ran last = train(config, work / "lives", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(last.outcome.finished);
+  EXPECT_TRUE(last.steps.empty());
+  EXPECT_EQ(last.evals.size(), 2u);
   expect_same_run(work / "lives", work / "whole");
 }
 

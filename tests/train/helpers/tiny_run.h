@@ -150,7 +150,9 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
   hooks.eval = [&](const EvalStatus& status) { ran.evals.push_back(status); };
   hooks.event = [&](const RunEvent& event) { ran.events.push_back(event); };
   hooks.note = [&](const std::string& note) { ran.notes.push_back(note); };
-  hooks.stop = [&] { return options.stop_after > 0 && ran.steps.back().step >= options.stop_after; };
+  hooks.stop = [&] {
+    return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
+  };
   Trainer trainer(config, {folder, options.resume, "test"}, cpu_backend(), cpu_device(options.threads),
                   std::move(hooks));
   ran.outcome = trainer.run();
