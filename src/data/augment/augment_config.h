@@ -89,7 +89,8 @@ struct AugmentConfig {
     v("mix_switch", c.mix_switch, "probability of cutmix rather than mixup when both are on");
     v("mix_group", c.mix_group,
       "consecutive samples that are mixed among themselves; divides the micro-batch");
-    v("repeats", c.repeats, "times a sample occurs in an epoch, each time varied differently");
+    v("repeats", c.repeats,
+      "times a sample follows itself, each time varied differently; an epoch keeps its length");
   }
 };
 

@@ -29,7 +29,7 @@ void validate(const CheckpointPolicy& policy);
 
 struct CheckpointContent {
   int64_t step = 0;
-  Json facts = Json::object();       // seed, config hash, data fingerprint, versions...: kept in the manifest
+  Json facts = Json::object();       // what the run says of itself: kept in the manifest
   std::vector<TensorToWrite> state;  // all that an exact resume needs, by logical name
   // Writes the model's files into the empty folder it is given, plain files only; may be absent.
   std::function<void(const std::string& folder)> write_model;
