@@ -20,6 +20,7 @@ build: deps  ## build the program, build/release/vitrail
 	cmake --build --preset release --target vitrail_cli
 
 test: deps  ## build everything and run the tests
+	@tools/test_python.sh
 	cmake --preset release
 	cmake --build --preset release
 	$(CTEST) --test-dir build/release

@@ -54,8 +54,7 @@ class Evaluation {
     result_.confusion->add(labels[0], logits);
     const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
     const SampleResult one{sample, labels[0], static_cast<int32_t>(best),
-                           std::exp(logits[static_cast<size_t>(best)] - log_sum_exp(logits)),
-                           static_cast<float>(loss)};
+                           probability(logits, static_cast<size_t>(best)), static_cast<float>(loss)};
     if (one.predicted == one.label)
       keep(result_.best, one, options_.kept,
            [](const SampleResult& a, const SampleResult& b) { return a.loss < b.loss; });
@@ -72,6 +71,11 @@ class Evaluation {
   int64_t count() const { return result_.count; }
 
  private:
+  float probability(std::span<const float> logits, size_t at) const {
+    if (options_.loss == LossKind::kSoftmax) return std::exp(logits[at] - log_sum_exp(logits));
+    return 1 / (1 + std::exp(-logits[at]));
+  }
+
   void add_multi(std::span<const float> logits, std::span<const int32_t> labels) {
     std::vector<float> probabilities;
     for (float x : logits) probabilities.push_back(1 / (1 + std::exp(-x)));

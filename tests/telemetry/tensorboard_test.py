@@ -18,7 +18,8 @@ def expect(what, found, wanted):
 
 
 def main():
-    python = os.environ.get("TENSORBOARD_PYTHON", sys.executable)
+    own = READER.parents[1] / ".venv" / "bin" / "python"
+    python = os.environ.get("TENSORBOARD_PYTHON", str(own) if own.exists() else sys.executable)
     with tempfile.TemporaryDirectory(prefix="vitrail-events-") as folder:
         subprocess.run([sys.argv[1], "--gtest_filter=EventFile.SampleRun"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "EVENT_FOLDER": folder})
