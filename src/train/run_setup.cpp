@@ -52,6 +52,10 @@ void describe(RunSetup& setup) {
   const PreparedModel& model = *setup.model;
   setup.notes.insert(setup.notes.end(), model.notes.begin(), model.notes.end());
   setup.notes.insert(setup.notes.end(), model.card.warnings.begin(), model.card.warnings.end());
+  if (setup.config.train.batch > setup.data.train->size())
+    setup.notes.push_back(strf("an update of %lld pictures sees some of the %lld several times",
+                               static_cast<long long>(setup.config.train.batch),
+                               static_cast<long long>(setup.data.train->size())));
   int64_t trained = 0;
   for (const TrainedParam& param : setup.step.trained) trained += param.desc.elems();
   const int64_t all = count_params(model.card.config);

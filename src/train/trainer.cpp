@@ -40,8 +40,8 @@ class Trainer::Run {
       TrainHooks hooks)
       : place_(place),
         hooks_(std::move(hooks)),
-        lock_(prepared(place.folder)),
         setup_(set_up(config)),
+        lock_(prepared(place.folder)),
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
         keeper_(place, setup_,
@@ -378,8 +378,8 @@ class Trainer::Run {
 
   TrainPlace place_;
   TrainHooks hooks_;
+  RunSetup setup_;  // first: what cannot be set up leaves no folder behind
   RunLock lock_;
-  RunSetup setup_;
   StepPlan plan_;
   RankContext rank_;
   RunKeeper keeper_;

@@ -263,5 +263,14 @@ TEST(Policy, WhatWasLearnedIsKeptWhenTheDataFails) {
   EXPECT_EQ(CheckpointStore(work / "run").steps(), std::vector<int64_t>{3});
 }
 
+TEST(Policy, DataThatIsNotThereLeavesNoFolder) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(1);
+  config.data.train = "folder:" + (work / "nowhere");
+  Ran ran;
+  EXPECT_EQ(train_error(ran, config, work / "run").kind(), ErrorKind::kData);
+  EXPECT_FALSE(std::filesystem::exists(work / "run"));
+}
+
 }  // namespace
 }  // namespace vitrail::testing
