@@ -27,10 +27,23 @@ double seconds_since(Clock::time_point start) {
 // Updates in a row that a dynamic loss scale may skip while it looks for its size.
 constexpr int64_t kLossScaleSearch = 24;
 
-std::string prepared(const std::string& folder) {
-  make_folders(folder);
-  return folder;
-}
+// The run's folder. One that was made for a run which then could not start goes away again.
+class RunFolder {
+ public:
+  explicit RunFolder(const std::string& path) : path_(path), made_(!std::filesystem::exists(path)) {
+    make_folders(path);
+  }
+  ~RunFolder() {
+    std::error_code ignored;  // a folder that holds something stays
+    if (made_) std::filesystem::remove(path_, ignored);
+  }
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+ private:
+  std::string path_;
+  bool made_;
+};
 
 }  // namespace
 
@@ -40,8 +53,9 @@ class Trainer::Run {
       TrainHooks hooks)
       : place_(place),
         hooks_(std::move(hooks)),
+        folder_(place.folder),
+        lock_(place.folder),
         setup_(set_up(config)),
-        lock_(prepared(place.folder)),
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
         keeper_(place, setup_,
@@ -378,8 +392,9 @@ class Trainer::Run {
 
   TrainPlace place_;
   TrainHooks hooks_;
-  RunSetup setup_;  // first: what cannot be set up leaves no folder behind
+  RunFolder folder_;
   RunLock lock_;
+  RunSetup setup_;
   StepPlan plan_;
   RankContext rank_;
   RunKeeper keeper_;
