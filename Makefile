@@ -4,12 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: deps build test demo bench package format lint fuzz asan tsan clean help
+.PHONY: deps build test demo bench compare package format lint fuzz asan tsan clean help
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
 CTEST := ctest --output-on-failure -j2
 BENCH_ARGS ?= -m deit_tiny_patch16_224
+COMPARE_ARGS ?= --model vit_tiny_patch16_224 vit_base_patch16_224 --batch 1
 FUZZ_RUNS ?= 100000
 
 deps:
@@ -31,6 +32,10 @@ demo: build  ## train a small ViT on Fashion-MNIST, then classify photographs wi
 
 bench: build  ## throughput and latency of inference here (BENCH_ARGS="-m MODEL ...")
 	$(PROGRAM) bench infer $(BENCH_ARGS)
+
+compare: build  ## against torch, onnxruntime and OpenVINO (COMPARE_ARGS="--model ..."; PYTHON: one that has them)
+	@python=$$(PYTHON="$(PYTHON)" tools/bench_python.sh); \
+	"$$python" bench/compare_peers.py --vitrail $(PROGRAM) $(COMPARE_ARGS)
 
 package: deps  ## relocatable tarball and .deb in dist/
 	@tools/install_deps.sh package

@@ -1,0 +1,34 @@
+"""The engines Vitrail is compared with: one module each, listed here and nowhere else.
+
+A module gives open(case), which returns an object with
+    version, note   text for the table
+    run()           one batch forward, or one training step; returns when the result is there
+    logits()        inference: of the first picture, a list
+    first_loss()    training: of the first step, before any update
+and runs in a process of its own (worker.py), so that its memory can be read and its threads rest while others run.
+"""
+from typing import NamedTuple
+
+
+class Peer(NamedTuple):
+    name: str
+    module: str
+    packages: tuple = ()  # what its Python must have
+    needs_onnx: bool = False
+    lacks: dict = {}  # a dtype, or "train" -> why it is left out
+
+
+NO_TRAINING = "an engine for inference"
+
+PEERS = (
+    Peer("vitrail", "peers.vitrail"),
+    Peer("torch", "peers.torch_eager", ("torch", "timm")),
+    Peer("torch-compile", "peers.torch_compiled", ("torch", "timm"),
+         lacks={"int8": "its dynamic quantisation is for eager modules"}),
+    Peer("onnxruntime", "peers.onnx_runtime", ("onnxruntime",), needs_onnx=True,
+         lacks={"bf16": "its CPU provider has no bf16 kernels", "train": NO_TRAINING}),
+    Peer("openvino", "peers.open_vino", ("openvino",), needs_onnx=True,
+         lacks={"int8": "quantises through a tool of its own, with calibration pictures", "train": NO_TRAINING}),
+)
+NAMES = tuple(peer.name for peer in PEERS)
+OURS = PEERS[0].name

@@ -1,0 +1,128 @@
+"""The comparison itself: all peers of one case side by side, a round of each in turn."""
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+from peers import OURS, stats
+from peers.sides import Unavailable, WorkerSide, environment, missing_package
+from peers.vitrail import VitrailSide
+
+# Between two peers: threads of the last one that still spin for work go to sleep.
+REST_SECONDS = 0.3
+
+
+def prepare(case, folder, wants_onnx):
+    """The fp32 logits all are held against, and the ONNX file; both by torch, in a process that ends."""
+    missing = missing_package(("torch", "timm"))
+    if missing:
+        return {**case, "reference": None, "no_onnx": f"{missing} is not installed to export the model with"}
+    done = subprocess.run([sys.executable, "-m", "peers.timm_model",
+                           json.dumps({**case, "wants_onnx": wants_onnx}), str(folder)],
+                          capture_output=True, text=True, env=environment(case["threads"]))
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+        return {**case, "reference": None, "no_onnx": f"torch could not make the model: {reason}"}
+    return {**case, **json.loads((folder / "prepared.json").read_text())}
+
+
+def open_side(peer, case, options):
+    reason = peer.lacks.get(case["work"]) or peer.lacks.get(case["dtype"])
+    if reason:
+        raise Unavailable(reason)
+    if peer.name == OURS:
+        return VitrailSide(options.vitrail, case, options.vitrail_args)
+    if peer.needs_onnx and case["no_onnx"]:
+        raise Unavailable(case["no_onnx"])
+    sent = {key: value for key, value in case.items() if key != "reference"}
+    return WorkerSide(peer, sent)
+
+
+def open_all(peers, case, options, say):
+    """Name -> side, and name -> why it is missing."""
+    sides, missing = {}, {}
+    for peer in peers:
+        try:
+            sides[peer.name] = open_side(peer, case, options)
+        except Unavailable as reason:
+            missing[peer.name] = str(reason)
+            say(f"  {peer.name}: none, {reason}")
+    return sides, missing
+
+
+def turns(names, rounds):
+    """Who runs when: every round all of them, each round starting with the next one."""
+    for number in range(rounds):
+        at = number % len(names)
+        yield from names[at:] + names[:at]
+
+
+def run_rounds(sides, missing, options, say, rest=time.sleep):
+    """Name -> its rounds. A peer that fails on the way is missing from then on."""
+    rounds = {name: [] for name in sides}
+    for name in turns(list(sides), options.rounds) if sides else ():
+        if name in missing:
+            continue
+        rest(REST_SECONDS)
+        try:
+            rounds[name].append(sides[name].time(options.seconds))
+        except Unavailable as reason:
+            missing[name] = str(reason)
+            say(f"  {name}: none, {reason}")
+    return {name: found for name, found in rounds.items() if name not in missing}
+
+
+def check_results(sides, case):
+    """Name -> {"logits": difference from torch's in fp32, or from the first peer's where there is no torch},
+    or {"first_loss", "starts_by_rule"} in training."""
+    if case["work"] == "train":
+        return {name: {"first_loss": side.first_loss(), "starts_by_rule": side.starts_by_rule}
+                for name, side in sides.items()}
+    found = {name: side.logits() for name, side in sides.items()}
+    reference = case["reference"] or next(iter(found.values()), None)
+    return {name: {"logits": stats.logit_difference(reference, logits)} for name, logits in found.items()}
+
+
+def disagreeing(rows):
+    """Names of those whose fp32 results are not the others': logits, or the first loss where all start alike."""
+    losses = [row["first_loss"] for row in rows if row.get("starts_by_rule")]
+    return [row["peer"] for row in rows if "logits" in row and not stats.agrees(row["logits"])
+            or row.get("starts_by_rule") and not stats.near(abs(row["first_loss"] - losses[-1]), abs(losses[-1]))]
+
+
+def row_of(name, rounds, all_rounds, peak_gflops, flops, batch):
+    times = stats.combine(rounds)
+    row = {"peer": name, "ms": times, "rounds": rounds, "img_per_s": 1e3 * batch / times["median"]}
+    if OURS in all_rounds:
+        row["vitrail_speedup"] = stats.speedup(rounds, all_rounds[OURS])
+        row["peak_share"] = stats.peak_share(flops, times["median"], peak_gflops)
+    return row
+
+
+def measure(sides, missing, case, options, say):
+    checked = check_results(sides, case)
+    rounds = run_rounds(sides, missing, options, say)
+    ours = sides.get(OURS) if OURS in rounds else None
+    peak = statistics.median(ours.peak_gflops) if ours else None
+    rows = [row_of(name, found, rounds, peak, ours.flops if ours else None, case["batch"])
+            for name, found in rounds.items()]
+    for row in rows:
+        side = sides[row["peer"]]
+        row.update(version=side.version, note=side.note, ready_s=side.ready_s, peak_rss_bytes=side.close(),
+                   **checked[row["peer"]])
+    medians = {row["peer"]: row["ms"]["median"] for row in rows}
+    return {"rows": rows, "peak_gflops": peak, "fastest_peer": stats.fastest(medians, OURS)}
+
+
+def compare(peers, case, options, folder, say):
+    """One case; what is missing is named, what disagrees is in `disagree`."""
+    wants_onnx = case["work"] == "infer" and any(p.needs_onnx and case["dtype"] not in p.lacks for p in peers)
+    if case["work"] == "infer":
+        case = prepare(case, folder, wants_onnx)
+    sides, missing = open_all(peers, case, options, say)
+    result = measure(sides, missing, case, options, say)
+    kept = ("work", "model", "image", "batch", "threads", "dtype", "clip")
+    result = {**{key: case[key] for key in kept}, **result, "missing": missing}
+    result["disagree"] = disagreeing(result["rows"]) if case["dtype"] == "f32" else []
+    return result

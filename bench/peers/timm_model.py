@@ -1,0 +1,81 @@
+"""The model of a case in timm, with rule weights, and its pictures; and the ONNX file other engines read.
+
+    python -m peers.timm_model CASE FOLDER     writes FOLDER/model.onnx and prepared.json
+"""
+import json
+import pathlib
+import sys
+
+from golden_rule import rule_input, rule_values
+
+OPSET = 17
+
+
+def from_config(fields, image):
+    """Vitrail's model fields as a timm VisionTransformer."""
+    from timm.models.vision_transformer import VisionTransformer
+    width = fields["width"]
+    pool = {"cls": "token", "mean": "avg", "map": "map"}[fields.get("pool", "cls")]
+    return VisionTransformer(
+        img_size=image or fields["image"], patch_size=fields["patch"], in_chans=fields.get("channels", 3),
+        num_classes=fields["classes"], embed_dim=width, depth=fields["depth"], num_heads=fields["heads"],
+        mlp_ratio=fields["mlp"] / width, class_token=fields.get("class_token", True), global_pool=pool,
+        fc_norm=fields.get("norm_place", "before_pool") == "after_pool", qkv_bias=fields.get("qkv_bias", True))
+
+
+def make_model(case):
+    """Weights are filled in place, one at a time: no second copy counts against torch's memory."""
+    import timm
+    import torch
+    if case["fields"]:
+        model = from_config(case["fields"], case["image"])
+    else:
+        size = {"img_size": case["image"]} if case["image"] else {}
+        model = timm.create_model(case["model"], pretrained=False, **size)
+    with torch.no_grad():
+        for name, value in model.state_dict().items():
+            value.copy_(torch.from_numpy(rule_values(name, tuple(value.shape))))
+    return model
+
+
+def picture_shape(case):
+    """Channels, rows, columns."""
+    fields = case["fields"]
+    if fields:
+        size = case["image"] or fields["image"]
+        return fields.get("channels", 3), size, size
+    import timm
+    channels, *size = timm.get_pretrained_cfg(case["model"]).input_size
+    return channels, *([case["image"]] * 2 if case["image"] else size)
+
+
+def pictures(case, batch=None):
+    return rule_input(batch or case["batch"], *picture_shape(case))
+
+
+def export(model, x, path):
+    """With fixed shapes, which leaves the engines most to work with."""
+    import torch
+    with torch.no_grad():
+        torch.onnx.export(model, x, path, dynamo=False, opset_version=OPSET, input_names=["pictures"],
+                          output_names=["logits"])
+
+
+def main():
+    import torch
+    case, folder = json.loads(sys.argv[1]), pathlib.Path(sys.argv[2])
+    torch.set_num_threads(case["threads"])
+    model = make_model(case).eval()
+    with torch.inference_mode():
+        logits = model(torch.from_numpy(pictures(case, 1)))[0].tolist()
+    made = {"reference": logits, "shape": picture_shape(case), "onnx": str(folder / "model.onnx"), "no_onnx": ""}
+    if case["wants_onnx"]:
+        try:
+            export(model, torch.from_numpy(pictures(case)), made["onnx"])
+        except Exception as error:  # of torch's version, or of a package it wants
+            made["no_onnx"] = f"torch could not export the model: {error}".splitlines()[0]
+    (folder / "prepared.json").write_text(json.dumps(made))
+
+
+if __name__ == "__main__":
+    main()
