@@ -1,15 +1,19 @@
-// GFLOP/s of the products of ViT-B, own kernels and OpenBLAS tiles, and of its attention, against the FMA
-// peak measured in the same run: by the clock, and by processor time per core (what a shared machine cannot
-// disturb much). Medians over alternating rounds: gemm_shapes [threads] [rounds].
+// GFLOP/s of the products of ViT-B, own kernels in f32, bf16 and int8 and OpenBLAS tiles, and of its
+// attention, against the FMA peak measured in the same run: by the clock, and by processor time per core
+// (what a shared machine cannot disturb much). Medians over alternating rounds: gemm_shapes
+// [threads,threads,...] [rounds] [instruction set].
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "backend/cpu/blas.h"
 #include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/reduced.h"
 
 using namespace vitrail;
 
@@ -85,13 +89,37 @@ constexpr Shape kShapes[] = {
     {"L fc2", 197, 1024, 4096},
 };
 
+// The same product in less than f32, its weight packed before; the rows' rounding counts.
+struct ReducedProduct {
+  const ReducedKernels& kernels;
+  AlignedFloats packed;
+  Rates rates;
+
+  ReducedProduct(const ReducedKernels& k, const Shape& s, const CpuLane& lane, const float* w)
+      : kernels(k), packed(static_cast<size_t>(k.packed_bytes(s.n, s.k)) / 4 + 1) {
+    parallel_reduced_pack(lane, kernels, w, s.n, s.k, bytes());
+  }
+  std::byte* bytes() const { return reinterpret_cast<std::byte*>(packed.data); }
+  void measure(double gflop, const CpuLane& lane, const LinearArgs& args) {
+    rates.measure(gflop, [&] { parallel_reduced_linear(lane, kernels, args, bytes()); });
+  }
+};
+
+size_t scratch_bytes(const Shape& s, const IsaKernels& isa, int threads) {
+  size_t bytes = linear_scratch(isa, s.m, s.n, s.k, false).total(threads);
+  for (const ScratchNeed& need : {library_linear_scratch(isa, s.m, s.n, s.k, false),
+                                  reduced_linear_scratch(isa.bf16, s.m, s.n, s.k, false),
+                                  reduced_linear_scratch(isa.int8, s.m, s.n, s.k, false)})
+    bytes = std::max(bytes, need.total(threads));
+  return bytes;
+}
+
 void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds) {
   const AlignedFloats a(static_cast<size_t>(s.m * s.k)), w(static_cast<size_t>(s.n * s.k)),
       bias(static_cast<size_t>(s.n));
   const AlignedFloats packed(static_cast<size_t>(isa.packed_elems(s.n, s.k))),
       c(static_cast<size_t>(s.m * s.n));
-  const size_t bytes = std::max(linear_scratch(isa, s.m, s.n, s.k, false).total(pool.threads()),
-                                blas_linear_scratch(isa, s.m, s.n, s.k, false).total(pool.threads()));
+  const size_t bytes = scratch_bytes(s, isa, pool.threads());
   const AlignedFloats scratch(bytes / 4);
   const CpuLane lane{pool, isa, {}, {reinterpret_cast<std::byte*>(scratch.data), bytes}};
   parallel_pack_weights(lane, w.data, s.n, s.k, packed.data);
@@ -106,15 +134,21 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
                         .norm = {},
                         .epilogue = {.bias = bias.data, .act = s.act}};
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n * s.k);
+  ReducedProduct bf16(isa.bf16, s, lane, w.data), int8(isa.int8, s, lane, w.data);
   Rates own, blas, peak;
   for (int round = 0; round < rounds; ++round) {
     measure_peak(lane, peak);
     own.measure(gflop, [&] { parallel_linear(lane, args); });
-    if (blas_missing_reason().empty()) blas.measure(gflop, [&] { parallel_blas_linear(lane, args, w.data); });
+    bf16.measure(gflop, lane, args);
+    int8.measure(gflop, lane, args);
+    if (openblas().missing.empty())
+      blas.measure(gflop, [&] { parallel_library_linear(lane, openblas(), args, w.data); });
   }
   std::printf("%-9s %4ldx%4ldx%4ld", s.name, static_cast<long>(s.m), static_cast<long>(s.n),
               static_cast<long>(s.k));
   print("own", own, peak);
+  print(" bf16", bf16.rates, peak);
+  print(" int8", int8.rates, peak);
   print(" OpenBLAS", blas, peak);
   print(" peak", peak, peak);
   std::printf("\n");
@@ -124,7 +158,7 @@ void measure_attention(int64_t batch, ThreadPool& pool, const IsaKernels& isa, i
   constexpr int64_t kHeads = 12, kTokens = 197, kSize = 64, kWidth = kHeads * kSize;
   const AlignedFloats qkv(static_cast<size_t>(batch * kTokens * 3 * kWidth)),
       out(static_cast<size_t>(batch * kTokens * kWidth));
-  const size_t bytes = attention_scratch(isa, batch, kHeads, kTokens, kTokens, kSize).total(pool.threads());
+  const size_t bytes = attention_scratch(isa, kTokens, kTokens, kSize).total(pool.threads());
   const AlignedFloats scratch(bytes / 4);
   const CpuLane lane{pool, isa, {}, {reinterpret_cast<std::byte*>(scratch.data), bytes}};
   const AttentionView in{kTokens * 3 * kWidth, 3 * kWidth, kSize};
@@ -149,12 +183,8 @@ void measure_attention(int64_t batch, ThreadPool& pool, const IsaKernels& isa, i
               1e3 * gflop / median(rates.wall), median(rates.wall), median(rates.core));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 31;
+void measure_all(int threads, int rounds, const IsaKernels& isa) {
   ThreadPool pool(threads);
-  const IsaKernels& isa = isa_kernels(best_isa());
   std::printf("%s, %d threads, %d rounds, medians, GFLOP/s\n", isa.name, threads, rounds);
   for (const Shape& shape : kShapes) measure(shape, pool, isa, shape.m > 1000 ? rounds / 3 + 1 : rounds);
   for (int64_t batch : {1, 8}) measure_attention(batch, pool, isa, rounds);
@@ -163,4 +193,16 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 10000; ++i) pool.run(2 * threads, [](int64_t, int) {});
   });
   std::printf("empty run() %.2f us\n", 1e6 / empty.wall[0]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 31;
+  IsaLevel level = best_isa();
+  for (IsaLevel each : available_isa_levels())
+    if (argc > 3 && std::string(argv[3]) == to_string(each)) level = each;
+  std::istringstream list(argc > 1 ? argv[1] : "2");
+  for (std::string threads; std::getline(list, threads, ',');)
+    measure_all(std::atoi(threads.c_str()), rounds, isa_kernels(level));
 }

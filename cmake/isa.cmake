@@ -1,16 +1,48 @@
 # Kernels under backend/cpu/isa are compiled once per instruction set, each into its own namespace
 # (VT_ISA); backend/cpu chooses one at run time from what the processor reports.
-file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*.cpp)
-function(vt_isa_level level)
-  if(NOT isa_sources)
-    return()
-  endif()
-  add_library(vt_isa_${level} OBJECT ${isa_sources})
-  target_include_directories(vt_isa_${level} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  target_compile_definitions(vt_isa_${level} PRIVATE VT_ISA=${level})
-  target_compile_options(vt_isa_${level} PRIVATE ${ARGN})
-  target_sources(vt_backend PRIVATE $<TARGET_OBJECTS:vt_isa_${level}>)
+set(isa_folder ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa)
+file(GLOB isa_sources CONFIGURE_DEPENDS ${isa_folder}/*.cpp)
+set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
+
+function(vt_isa_objects target level)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEFINITIONS;FLAGS" ${ARGN})
+  add_library(${target} OBJECT ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_definitions(${target} PRIVATE VT_ISA=${level} ${ARG_DEFINITIONS})
+  target_compile_options(${target} PRIVATE ${ARG_FLAGS})
 endfunction()
-vt_isa_level(baseline)
-vt_isa_level(avx2 -mavx2 -mfma)
-vt_isa_level(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
+
+# A level with f32 kernels of its own, for vectors of so many floats. How much memory they want any processor
+# can compute.
+function(vt_isa_level level lanes)
+  vt_isa_objects(vt_isa_${level} ${level} SOURCES ${isa_sources} FLAGS ${ARGN})
+  vt_isa_objects(vt_isa_${level}_sizes ${level} SOURCES ${isa_folder}/sizes/sizes.cpp DEFINITIONS VT_LANES=${lanes})
+  target_sources(vt_backend PRIVATE $<TARGET_OBJECTS:vt_isa_${level}> $<TARGET_OBJECTS:vt_isa_${level}_sizes>)
+endfunction()
+
+# A level that adds dot-product instructions, by vectors (vnni) or tiles (amx), to the f32 kernels of another.
+# Its table is made by code any processor can run.
+function(vt_dot_level level kind f32_level)
+  vt_isa_objects(vt_isa_${level} ${level} DEFINITIONS VT_F32_ISA=${f32_level} FLAGS ${ARGN}
+    SOURCES ${isa_folder}/dot/words.cpp ${isa_folder}/dot/${kind}.cpp)
+  vt_isa_objects(vt_isa_${level}_table ${level} DEFINITIONS VT_F32_ISA=${f32_level}
+    SOURCES ${isa_folder}/dot/kernels.cpp)
+endfunction()
+function(vt_use_dot_level target level)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:vt_isa_${level}> $<TARGET_OBJECTS:vt_isa_${level}_table>)
+endfunction()
+
+vt_isa_level(baseline 4)
+vt_isa_level(avx2 8 -mavx2 -mfma)
+vt_isa_level(avx512 16 ${isa_avx512_flags})
+set(isa_vnni_flags ${isa_avx512_flags} -mavx512vnni -mavx512bf16)
+vt_dot_level(vnni vnni avx512 ${isa_vnni_flags})
+vt_dot_level(amx amx avx512 ${isa_vnni_flags} -mamx-tile -mamx-bf16 -mamx-int8)
+vt_use_dot_level(vt_backend vnni)
+vt_use_dot_level(vt_backend amx)
+
+# The same kernels over emulated instructions, for tests alone: vt_backend does not hold them.
+if(VITRAIL_TESTS)
+  vt_dot_level(emulated_vnni vnni baseline)
+  vt_dot_level(emulated_amx amx baseline)
+endif()

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+
+#include "backend/kernel_table.h"
 
 namespace vitrail {
 
@@ -17,6 +20,9 @@ struct DeviceInfo {
   bool parallel_heads = true;
   bool parallel_rows = true;
   bool parallel_softmax = true;
+
+  // Measured preferences of the kernel choice; null: the order of the lists.
+  std::shared_ptr<const KernelTable> kernels = nullptr;
 };
 
 }  // namespace vitrail

@@ -1,5 +1,7 @@
 #include "backend/kernel.h"
 
+#include <algorithm>
+
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
@@ -19,18 +21,37 @@ const std::vector<Kernel>* Backend::find(std::string_view op_kind) const {
   return nullptr;
 }
 
+namespace {
+bool is_fused(const NodeView& node) {
+  return dynamic_cast<const FusedOp*>(&node.op) != nullptr;
+}
+}  // namespace
+
+std::vector<const Kernel*> Backend::candidates(const NodeView& node, const DeviceInfo& device) const {
+  std::vector<const Kernel*> ordered;
+  const std::vector<Kernel>* list = find(is_fused(node) ? "fused" : node.op.kind());
+  if (!list) return ordered;
+  const auto key = device.kernels ? tune_key(node, device) : std::nullopt;
+  const std::vector<std::string>* preferred = key ? device.kernels->find(*key) : nullptr;
+  if (preferred)
+    for (const std::string& name : *preferred)
+      for (const Kernel& kernel : *list)
+        if (name == kernel.name) ordered.push_back(&kernel);
+  for (const Kernel& kernel : *list)
+    if (std::find(ordered.begin(), ordered.end(), &kernel) == ordered.end()) ordered.push_back(&kernel);
+  return ordered;
+}
+
 Choice Backend::choose(const NodeView& node, const DeviceInfo& device) const {
-  const bool fused = dynamic_cast<const FusedOp*>(&node.op) != nullptr;
+  const bool fused = is_fused(node);
   Choice choice;
-  if (const std::vector<Kernel>* list = find(fused ? "fused" : node.op.kind())) {
-    for (const Kernel& kernel : *list) {
-      std::string reason = kernel.declines(node, device);
-      if (reason.empty()) {
-        choice.kernel = &kernel;
-        return choice;
-      }
-      choice.declined.push_back(std::string(kernel.name) + ": " + reason);
+  for (const Kernel* kernel : candidates(node, device)) {
+    std::string reason = kernel->declines(node, device);
+    if (reason.empty()) {
+      choice.kernel = kernel;
+      return choice;
     }
+    choice.declined.push_back(std::string(kernel->name) + ": " + reason);
   }
   if (fused) return choice;
   std::string message = strf("backend %s has no kernel for %s", name(), std::string(node.op.kind()).c_str());

@@ -3,6 +3,7 @@
 // descriptions alone, apart from launching it. Used by plan and runtime.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,7 +69,12 @@ class Backend {
   virtual const char* name() const = 0;
   virtual const std::vector<OpKernels>& kernels() const = 0;
 
-  // The first kernel that accepts; Error(kDevice) with all reasons when none does.
+  // The kernels to ask about a node, in order: those the device's table prefers, then the list.
+  std::vector<const Kernel*> candidates(const NodeView& node, const DeviceInfo& device) const;
+  // By what a table may know the node; nothing: its kernels are not tuned.
+  virtual std::optional<TuneKey> tune_key(const NodeView&, const DeviceInfo&) const { return std::nullopt; }
+
+  // The first candidate that accepts; Error(kDevice) with all reasons when none does.
   Choice choose(const NodeView& node, const DeviceInfo& device) const;
   const std::vector<Kernel>* find(std::string_view op_kind) const;
 };

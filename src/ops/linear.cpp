@@ -49,6 +49,10 @@ double LinearOp::flops(DescSpan ins, DescSpan) const {
   return 2.0 * static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
 }
 
+std::string LinearOp::attributes() const {
+  return arithmetic_ == Arithmetic::kExact ? "" : std::string("arithmetic=") + enum_name(arithmetic_);
+}
+
 void LinearOp::grad(GradRecorder& r) const {
   if (r.wants(0)) r.give(0, r.add(std::make_shared<LinearDxOp>(), {r.dout(), r.in(1)}, "dx"));
   if (r.wants(1)) r.give(1, r.add(std::make_shared<LinearDwOp>(), {r.in(0), r.dout()}, "dw"));

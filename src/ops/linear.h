@@ -3,17 +3,37 @@
 // D].
 #pragma once
 
+#include "base/enum_names.h"
 #include "graph/op.h"
 
 namespace vitrail {
 
+// In what a product is computed; x, w and the result are f32 all the same.
+//   bf16: x and w rounded to bf16, products summed in f32.
+//   int8: w rounded to integers of -127..127 times one scale per output, x times one scale per row (largest
+//   magnitude / 127 both, computed anew on every call), sums exact, then sum * row scale * output scale in
+//   f32. A row or output with a value that is not finite gives not-a-number.
+enum class Arithmetic { kExact, kBF16, kInt8 };
+template <>
+struct EnumNames<Arithmetic> {
+  static constexpr const char* names[] = {"exact", "bf16", "int8"};
+};
+
 class LinearOp : public Op {
  public:
+  explicit LinearOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
+
   std::string_view kind() const override { return "linear"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  Arithmetic arithmetic() const { return arithmetic_; }
+
+ private:
+  Arithmetic arithmetic_;
 };
 
 // The product as plain matrices: out[m, n] = x[m, k] . w[n, k].

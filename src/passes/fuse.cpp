@@ -33,7 +33,8 @@ class Fuser {
     for (int i = 0; i < node_count(); ++i) {
       const std::string_view kind = program_.nodes[i].op->kind();
       if (kind == "linear" || kind == "patch_embed") form_group(i);
-      if (kind == "accumulate") join_sum(i);
+      if (kind == "accumulate") join_maker(i, 1);
+      if (kind == "gelu_grad" && follows_product(i)) join_maker(i, 1);
     }
     Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
     for (int i = 0; i < node_count(); ++i) {
@@ -97,13 +98,23 @@ class Fuser {
     groups_.push_back(std::move(group));
   }
 
-  // A gradient nothing else reads is added to its sum by the node that makes it.
-  void join_sum(int accumulate) {
-    const int maker = producer_[program_.nodes[accumulate].ins[1]];
+  // Whether a gelu's gradient is taken of a product's. In 16 bits the product is rounded first, by kernels of
+  // its own.
+  bool follows_product(int gelu_grad) const {
+    const Node& node = program_.nodes[gelu_grad];
+    const int maker = producer_[node.ins[1]];
+    return maker >= 0 && program_.nodes[maker].op->kind() == "linear_dx" &&
+           program_.values[node.outs[0]].desc.dtype == DType::kF32;
+  }
+
+  // A node takes in the one that makes its input, where nothing else reads that: a gradient is added to its
+  // sum, or passed on through a gelu, as it is made.
+  void join_maker(int node, int input) {
+    const int maker = producer_[program_.nodes[node].ins[input]];
     if (maker < 0 || group_of_[maker] >= 0 || program_.nodes[maker].outs.size() != 1) return;
-    if (only_reader(maker) != accumulate) return;
-    group_of_[maker] = group_of_[accumulate] = static_cast<int>(groups_.size());
-    groups_.push_back({{maker, accumulate}, maker});
+    if (only_reader(maker) != node) return;
+    group_of_[maker] = group_of_[node] = static_cast<int>(groups_.size());
+    groups_.push_back({{maker, node}, maker});
   }
 
   int stage_of(int node) const {

@@ -1,6 +1,6 @@
 // Makes coarse nodes of neighbours: a product with the layernorm before it and the bias, gelu, scale and
-// residual after it; a parameter's gradient with its sum. Runs late and alone makes fused nodes; a fused node
-// keeps its members.
+// residual after it; a parameter's gradient with its sum; a product's gradient with that of the gelu before
+// it. Runs late and alone makes fused nodes; a fused node keeps its members.
 #pragma once
 
 #include "graph/program.h"

@@ -5,6 +5,8 @@
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
+#include "ops/bias.h"
+#include "ops/fused.h"
 #include "ops/linear.h"
 
 namespace vitrail {
@@ -38,6 +40,14 @@ TEST(Backends, KernelNamesOfAnOpAreDistinct) {
   }
 }
 
+// How many kernels of linear's list stand before this one.
+size_t place_of(const char* name) {
+  const std::vector<Kernel>& list = *cpu_backend().find("linear");
+  size_t place = 0;
+  while (place < list.size() && std::string_view(list[place].name) != name) ++place;
+  return place;
+}
+
 TEST(Choice, ReportsEachReasonInOrder) {
   const LinearOp op;
   const TensorDesc ins[] = {{DType::kF32, {{'B', 1}, {'D', 8}}}, {DType::kF32, {{'F', 4}, {'D', 8}}}};
@@ -49,12 +59,80 @@ TEST(Choice, ReportsEachReasonInOrder) {
   const std::vector<TensorDesc> half_outs = op.infer(halves);
   const Choice slow = cpu_backend().choose({op, halves, half_outs}, cpu_device(1));
   EXPECT_STREQ(slow.kernel->name, "in f32");
-  EXPECT_EQ(slow.declined.size(), 3u);
+  EXPECT_EQ(slow.declined.size(), place_of("in f32"));
   const TensorDesc doubles[] = {{DType::kF64, {{'B', 1}, {'D', 8}}}, {DType::kF64, {{'F', 4}, {'D', 8}}}};
   const std::vector<TensorDesc> double_outs = op.infer(doubles);
   const Choice slowest = cpu_backend().choose({op, doubles, double_outs}, cpu_device(1));
   EXPECT_STREQ(slowest.kernel->name, "ref");
-  EXPECT_EQ(slowest.declined.size(), 4u);
+  EXPECT_EQ(slowest.declined.size(), place_of("ref"));
+}
+
+KernelTable::Row row(int64_t m, int threads, const std::vector<std::string>& kernels) {
+  KernelTable::Row made;
+  made.key.op = "linear";
+  made.key.m = m, made.key.n = 4, made.key.k = 8, made.key.threads = threads;
+  made.kernels = kernels;
+  return made;
+}
+
+TEST(Choice, ATableGoesBeforeTheListWhereItsKernelAccepts) {
+  const LinearOp op;
+  const std::vector<TensorDesc> ins = {{DType::kF32, {{'B', 6}, {'D', 8}}},
+                                       {DType::kF32, {{'F', 4}, {'D', 8}}}};
+  const std::vector<TensorDesc> outs = op.infer(ins);
+  const auto chosen = [&](const std::vector<std::string>& kernels, int64_t m) -> std::string {
+    DeviceInfo device = cpu_device(2, "baseline");
+    KernelTable table;
+    table.set(row(m, 2, kernels));
+    device.kernels = std::make_shared<KernelTable>(table);
+    return cpu_backend().choose({op, ins, outs}, device).kernel->name;
+  };
+  EXPECT_EQ(chosen({}, 6), "gemm that packs");
+  EXPECT_EQ(chosen({"ref"}, 6), "ref");
+  EXPECT_EQ(chosen({"ref"}, 7), "gemm that packs") << "another size";
+  EXPECT_EQ(chosen({"packed gemm", "ref"}, 6), "ref") << "the weight is not packed";
+  EXPECT_EQ(chosen({"a kernel of the past", "gemm that packs"}, 6), "gemm that packs");
+}
+
+TEST(Choice, AFusedProductIsKnownByItsProduct) {
+  const auto linear = std::make_shared<LinearOp>();
+  const FusedOp fused({{linear, {0, 1}}, {std::make_shared<BiasOp>(), {~0, 2}}});
+  const std::vector<TensorDesc> ins = {
+      {DType::kF32, {{'B', 6}, {'D', 8}}}, {DType::kF32, {{'F', 4}, {'D', 8}}}, {DType::kF32, {{'F', 4}}}};
+  const std::vector<TensorDesc> outs = fused.infer(ins);
+  const auto key = cpu_backend().tune_key({fused, ins, outs}, cpu_device(3, "baseline"));
+  ASSERT_TRUE(key);
+  EXPECT_EQ(*key, row(6, 3, {}).key);
+  EXPECT_FALSE(ref_backend().tune_key({fused, ins, outs}, cpu_device(1)));
+}
+
+TEST(KernelTable, ReplacesFindsAndHashes) {
+  KernelTable table;
+  EXPECT_EQ(table.hash(), 0u);
+  table.set(row(5, 1, {"b"}));
+  table.set(row(3, 1, {"a"}));
+  const uint64_t before = table.hash();
+  EXPECT_EQ(table.find(row(4, 1, {}).key), nullptr);
+  EXPECT_EQ(table.find(row(3, 2, {}).key), nullptr);
+  table.set(row(5, 1, {"c"}));
+  ASSERT_NE(table.find(row(5, 1, {}).key), nullptr);
+  EXPECT_EQ(*table.find(row(5, 1, {}).key), std::vector<std::string>{"c"});
+  EXPECT_EQ(table.rows().size(), 2u);
+  EXPECT_NE(table.hash(), before);
+}
+
+TEST(CpuDevice, PlansForProcessorsThatAreNotHere) {
+  for (const IsaLevel level : all_isa_levels()) {
+    const DeviceInfo device = planned_cpu_device(4, to_string(level), 1 << 30);
+    const LinearOp op;
+    const std::vector<TensorDesc> ins = {{DType::kF32, {{'B', 6}, {'D', 8}}},
+                                         {DType::kF32, {{'F', 4}, {'D', 8}}}};
+    const std::vector<TensorDesc> outs = op.infer(ins);
+    const NodeView node{op, ins, outs};
+    const Kernel* kernel = cpu_backend().choose(node, device).kernel;
+    EXPECT_GT(kernel->scratch_bytes(node, device), 0u) << to_string(level);
+  }
+  EXPECT_THROW(planned_cpu_device(1, "neon"), Error);
 }
 
 TEST(CpuDevice, NamesWhatItCanRun) {

@@ -72,7 +72,7 @@ struct Problem {
 
 Floats attend(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
   const Case& c = p.c;
-  TestLane test(threads, isa, attention_scratch(isa, c.batch, c.heads, c.queries, c.keys, c.head_size));
+  TestLane test(threads, isa, attention_scratch(isa, c.queries, c.keys, c.head_size));
   Floats out(p.q.size(), std::nanf(""));
   parallel_attention(test.lane(parallel), p.args(out.data()));
   return out;
@@ -117,7 +117,7 @@ TEST(CpuAttentionLayout, ReadsPackedQkvInPlace) {
     }
   }
   const IsaKernels& isa = isa_kernels(best_isa());
-  TestLane test(2, isa, attention_scratch(isa, batch, heads, tokens, tokens, size));
+  TestLane test(2, isa, attention_scratch(isa, tokens, tokens, size));
   AttentionArgs args = p.args(out.data());
   args.q = qkv.data(), args.k = args.q + width, args.v = args.k + width;
   args.q_strides = args.k_strides = args.v_strides = {tokens * 3 * width, 3 * width, size};

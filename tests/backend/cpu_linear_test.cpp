@@ -1,4 +1,4 @@
-// Products with packed weights (own kernels) and with OpenBLAS against plain loops in double.
+// Products with packed weights (own kernels) and with libraries against plain loops in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -127,10 +127,10 @@ Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism 
   return out;
 }
 
-Floats blas(const Problem& p, const IsaKernels& isa, int threads) {
-  TestLane test(threads, isa, blas_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
+Floats by_library(const GemmLibrary& library, const Problem& p, const IsaKernels& isa, int threads) {
+  TestLane test(threads, isa, library_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
-  parallel_blas_linear(test.lane(), p.args(nullptr, out.data()), p.w.data());
+  parallel_library_linear(test.lane(), library, p.args(nullptr, out.data()), p.w.data());
   return out;
 }
 
@@ -148,13 +148,23 @@ TEST_P(CpuLinear, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
   }
 }
 
-TEST_P(CpuLinear, OpenBlasAgreesWithDoubleForAnyNumberOfThreads) {
-  if (!blas_missing_reason().empty()) GTEST_SKIP() << blas_missing_reason();
-  const Problem problem(GetParam());
+void expect_library_agrees(const GemmLibrary& library, const Case& shape) {
+  const Problem problem(shape);
   const IsaKernels& isa = isa_kernels(best_isa());
-  const Floats one = blas(problem, isa, 1);
-  problem.expect_close(one, "OpenBLAS");
-  for (int threads : {2, 3, 8}) EXPECT_TRUE(same_bits(one, blas(problem, isa, threads))) << threads;
+  const Floats one = by_library(library, problem, isa, 1);
+  problem.expect_close(one, library.version.c_str());
+  for (int threads : {2, 3, 8})
+    EXPECT_TRUE(same_bits(one, by_library(library, problem, isa, threads))) << threads;
+}
+
+TEST_P(CpuLinear, OpenBlasAgreesWithDoubleForAnyNumberOfThreads) {
+  if (!openblas().missing.empty()) GTEST_SKIP() << openblas().missing;
+  expect_library_agrees(openblas(), GetParam());
+}
+
+TEST_P(CpuLinear, OneDnnAgreesWithDoubleForAnyNumberOfThreads) {
+  if (!onednn().missing.empty()) GTEST_SKIP() << onednn().missing;
+  expect_library_agrees(onednn(), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kCases), [](const auto& test) {

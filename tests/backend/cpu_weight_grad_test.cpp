@@ -15,8 +15,8 @@ struct Case {
 };
 
 // One row, widths around the panels of every level, rows in several chunks of which the last is odd.
-const Case kCases[] = {{1, 1, 1},      {3, 5, 7},     {16, 17, 33},   {50, 64, 64},  {65, 95, 31},
-                       {257, 33, 100}, {513, 40, 65}, {1030, 48, 19}, {1600, 10, 96}};
+const Case kCases[] = {{1, 1, 1},      {3, 5, 7},     {16, 17, 33},   {50, 64, 64},   {65, 95, 31},
+                       {257, 33, 100}, {513, 40, 65}, {1030, 48, 19}, {1600, 10, 96}, {400, 60, 1600}};
 
 // dw[n, k] and how far it may be off.
 struct Expected {

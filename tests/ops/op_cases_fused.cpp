@@ -70,6 +70,16 @@ void add_product_chains(std::vector<OpCase>& cases) {
                    {kPlain, kVector}});
 }
 
+// The gradient of a product and of the gelu before it.
+void add_gelu_gradients(std::vector<OpCase>& cases) {
+  const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
+  for (const bool tanh_form : {false, true})
+    cases.push_back({strf("fused_linear_dx_gelu_grad_%s", tanh_form ? "tanh" : "erf"),
+                     fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(tanh_form), {2, ~0}}}),
+                     {{b, n, d}, {d, f}, {b, n, f}},
+                     {false, true, false}});
+}
+
 // A gradient's op and the addition to its sum, the last input.
 void add_summed(std::vector<OpCase>& cases, const std::string& name, const OpPtr& maker,
                 std::vector<Shape> ins, const Shape& sum, Role sum_role = kSum) {
@@ -100,11 +110,32 @@ void add_sums(std::vector<OpCase>& cases) {
   add_summed(cases, "linear_dx", make_op<LinearDxOp>(), {{s, h, e}, {h, e, d}}, {s, d}, kPlain);
 }
 
+// Depths that are multiples of 32, which kernels on bf16 tensors want.
+void add_deep_products(std::vector<OpCase>& cases) {
+  const Dim b('B', 2), n('N', 37), d('D', 64), f('F', 96);
+  const Shape x = {b, n, d}, hidden = {b, n, f};
+  cases.push_back({"linear_deep", make_op<LinearOp>(), {x, {f, d}}, {false, true}});
+  cases.push_back({"linear_dx_deep", make_op<LinearDxOp>(), {hidden, {f, d}}, {false, true}});
+  cases.push_back({"fused_linear_bias_deep",
+                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
+                   {x, {f, d}, {f}},
+                   {false, true, true},
+                   {kPlain, kPlain, kVector}});
+  cases.push_back(
+      {"fused_linear_bias_add_deep",
+       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
+       {hidden, {d, f}, {d}, x},
+       {false, true, true, false},
+       {kPlain, kPlain, kVector, kSum}});
+}
+
 }  // namespace
 
 void add_fused_cases(std::vector<OpCase>& cases) {
   add_product_chains(cases);
+  add_gelu_gradients(cases);
   add_sums(cases);
+  add_deep_products(cases);
 }
 
 }  // namespace vitrail

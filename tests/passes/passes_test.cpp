@@ -8,6 +8,7 @@
 #include "ops/linear.h"
 #include "ops/tanh.h"
 #include "passes/fuse.h"
+#include "passes/precision.h"
 #include "passes/recompute.h"
 #include "passes/schedule.h"
 #include "tiny_training.h"
@@ -156,6 +157,17 @@ TEST(Fuse, GradientsJoinTheirSums) {
     EXPECT_TRUE(sum.name.starts_with("grad/")) << sum.name;
     EXPECT_EQ(node.phase, Phase::kBackward);
   }
+}
+
+TEST(Fuse, TheGeluOfABlockJoinsTheGradientOfTheProductBehindIt) {
+  const Program program = record_step(tiny_vit(2));
+  auto counts = count_kinds(fuse(program));
+  EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);
+  EXPECT_EQ(counts["gelu_grad"], 0);
+  const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
+  counts = count_kinds(fuse(precision(program, bf16).program));
+  EXPECT_EQ(counts["linear_dx+gelu_grad"], 0) << "in 16 bits the product is rounded on its own";
+  EXPECT_EQ(counts["gelu_grad"], 2);
 }
 
 TEST(Fuse, AGradientReadTwiceDoesNotJoinItsSum) {

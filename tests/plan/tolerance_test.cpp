@@ -74,5 +74,22 @@ TEST(Tolerance, CountsWhatMembersRoundTo) {
   EXPECT_EQ(tolerance_of(summed, ins, DType::kF32).relative, tolerance_of(DType::kF32, 14).relative);
 }
 
+// A product that rounds what another member made may round a few values the other way; alone it may not.
+TEST(Tolerance, OfARoundedProductIsWiderOnlyBehindAnotherMember) {
+  const auto of = [](const Op& op, const std::vector<Shape>& ins) {
+    return tolerance_of(op, descs(ins), DType::kF32).relative;
+  };
+  const auto after_norm = [](Arithmetic arithmetic) {
+    return FusedOp({{std::make_shared<LayernormOp>(1e-6), {0, 1, 2}},
+                    {std::make_shared<LinearOp>(arithmetic), {~0, 3}}});
+  };
+  const std::vector<Shape> plain = {{kB, kN, kD}, {kF, kD}}, normed = {{kB, kN, kD}, {kD}, {kD}, {kF, kD}};
+  for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8}) {
+    EXPECT_EQ(of(LinearOp(arithmetic), plain), of(LinearOp(), plain));
+    EXPECT_GT(of(after_norm(arithmetic), normed), of(after_norm(Arithmetic::kExact), normed));
+    EXPECT_LT(of(after_norm(arithmetic), normed), 0.01);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

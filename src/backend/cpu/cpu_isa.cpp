@@ -1,5 +1,9 @@
 #include "backend/cpu/cpu_isa.h"
 
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "base/error.h"
 
 namespace vitrail {
@@ -15,6 +19,35 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+bool has_vnni() {
+  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+}
+
+// Whether the processor has tiles with bf16 and int8 products, and the operating system saves tiles
+// (bits 17 and 18 of XCR0). __builtin_cpu_supports knows neither in older compilers.
+bool processor_has_tiles() {
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kOsxsave = 1u << 27;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & kOsxsave)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  if ((d & (kBf16 | kTile | kInt8)) != (kBf16 | kTile | kInt8)) return false;
+  unsigned low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned kTileState = 3u << 17;
+  return (low & kTileState) == kTileState;
+}
+
+// Linux lends the tiles' data to a process that asks; threads of the process share the permission.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool has_amx() {
+  static const bool usable = has_vnni() && processor_has_tiles() && may_use_tiles();
+  return usable;
+}
+
 struct Level {
   IsaLevel level;
   const char* name;
@@ -26,6 +59,8 @@ constexpr Level kLevels[] = {
     {IsaLevel::kBaseline, "baseline", [] { return true; }, baseline::kernels},
     {IsaLevel::kAvx2, "avx2", has_avx2, avx2::kernels},
     {IsaLevel::kAvx512, "avx512", has_avx512, avx512::kernels},
+    {IsaLevel::kVnni, "vnni", has_vnni, vnni::kernels},
+    {IsaLevel::kAmx, "amx", has_amx, amx::kernels},
 };
 
 const Level& row_of(IsaLevel level) {
@@ -45,8 +80,18 @@ std::vector<IsaLevel> available_isa_levels() {
   return levels;
 }
 
+std::vector<IsaLevel> all_isa_levels() {
+  std::vector<IsaLevel> levels;
+  for (const Level& row : kLevels) levels.push_back(row.level);
+  return levels;
+}
+
 IsaLevel best_isa() {
   return available_isa_levels().back();
+}
+
+const IsaKernels& isa_sizes(IsaLevel level) {
+  return row_of(level).kernels();
 }
 
 const IsaKernels& isa_kernels(IsaLevel level) {

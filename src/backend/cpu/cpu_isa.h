@@ -9,15 +9,20 @@
 
 namespace vitrail {
 
-enum class IsaLevel { kBaseline, kAvx2, kAvx512 };
+// kVnni and kAmx are kAvx512 with dot-product instructions for bf16 and int8, by vectors and by tiles.
+enum class IsaLevel { kBaseline, kAvx2, kAvx512, kVnni, kAmx };
 
 const char* to_string(IsaLevel level);
 
-// Lowest first; the baseline is always there.
+// Every level this build has, lowest first.
+std::vector<IsaLevel> all_isa_levels();
+// Those this processor can run. Lowest first; the baseline is always there.
 std::vector<IsaLevel> available_isa_levels();
 IsaLevel best_isa();
 
 // Refuses (kind device) a level this processor lacks.
 const IsaKernels& isa_kernels(IsaLevel level);
+// Of any level, for its sizes alone: planning for a processor that is not here. Its kernels must not run.
+const IsaKernels& isa_sizes(IsaLevel level);
 
 }  // namespace vitrail

@@ -16,14 +16,20 @@ int64_t patch_size(const PatchEmbedArgs& a) {
   return a.channels * a.patch_h * a.patch_w;
 }
 
-// Query rows one task takes. Each task packs the head's K and V anew, so a head is cut only when there
-// are few heads or many queries.
-int64_t query_block(int64_t batch, int64_t heads, int64_t queries) {
-  constexpr int64_t kEnoughTasks = 12, kMaxQueries = 288, kMinQueries = 48;
-  const int64_t for_tasks = ceil_div(2 * kEnoughTasks, batch * heads);
-  const int64_t wanted =
-      batch * heads >= kEnoughTasks ? 1 : std::min(for_tasks, std::max<int64_t>(1, queries / kMinQueries));
-  return ceil_div(queries, std::max(wanted, ceil_div(queries, kMaxQueries)));
+constexpr int64_t kMostQueries = 288;  // of a task
+
+// Query rows one task takes: a head is cut where that lets `threads` be done earlier, though each part packs
+// the head's K and V anew, which costs about as much as kPackQueries query rows.
+int64_t query_block(int threads, int64_t heads, int64_t queries) {
+  constexpr int64_t kPackQueries = 12, kLeastQueries = 24;
+  int64_t best = 0, least = 0;
+  for (int64_t parts = ceil_div(queries, kMostQueries); parts <= queries; ++parts) {
+    const int64_t block = ceil_div(queries, parts);
+    const int64_t time = ceil_div(heads * parts, threads) * (block + kPackQueries);
+    if (best == 0 || time < least) best = block, least = time;
+    if (block <= kLeastQueries) break;
+  }
+  return best;
 }
 
 }  // namespace
@@ -44,14 +50,16 @@ void parallel_pack_matrix(const CpuLane& lane, const float* w, int64_t k, int64_
 }
 
 ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm) {
-  const Tiling tiling(isa, m, n);
-  return {norm ? padded_bytes(m * k) : 0, padded_bytes(isa.gemm_scratch_elems(tiling.rows, tiling.cols, k))};
+  return {
+      norm ? padded_bytes(m * k) : 0,
+      padded_bytes(isa.gemm_scratch_elems(Tiling::most_rows(isa.mr, m), Tiling::most_cols(isa.nr, n), k))};
 }
 
 void parallel_linear(const CpuLane& lane, const LinearArgs& args) {
   const Scratch scratch(lane, linear_scratch(lane.isa, args.m, args.n, args.k, args.norm.gamma != nullptr));
   const Rows a = rows_of(lane, args, scratch.shared());
-  const Tiling tiling(lane.isa, args.m, args.n);
+  const Tiling tiling =
+      Tiling::balanced(lane.isa.mr, lane.isa.nr, lane.pool.threads(), args.m, args.n, args.k);
   spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
     const Place p(tiling, task, args.m, args.n);
     lane.isa.gemm_tile({a.data + p.row * a.stride, a.stride, args.packed, args.c + p.row * args.ldc, args.ldc,
@@ -99,16 +107,13 @@ void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args) {
   });
 }
 
-ScratchNeed attention_scratch(const IsaKernels& isa, int64_t batch, int64_t heads, int64_t queries,
-                              int64_t keys, int64_t head_size) {
-  const int64_t block = query_block(batch, heads, queries);
-  return {0, padded_bytes(isa.attention_scratch_elems(block, keys, head_size))};
+ScratchNeed attention_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size) {
+  return {0, padded_bytes(isa.attention_scratch_elems(std::min(queries, kMostQueries), keys, head_size))};
 }
 
 void parallel_attention(const CpuLane& lane, const AttentionArgs& args) {
-  const Scratch scratch(
-      lane, attention_scratch(lane.isa, args.batch, args.heads, args.queries, args.keys, args.head_size));
-  const int64_t block = query_block(args.batch, args.heads, args.queries),
+  const Scratch scratch(lane, attention_scratch(lane.isa, args.queries, args.keys, args.head_size));
+  const int64_t block = query_block(lane.pool.threads(), args.batch * args.heads, args.queries),
                 blocks = ceil_div(args.queries, block);
   spread(lane, lane.parallel.heads, args.batch * args.heads * blocks, [&](int64_t task, int worker) {
     const int64_t query = task % blocks * block, head = task / blocks % args.heads,

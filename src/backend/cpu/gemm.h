@@ -89,8 +89,7 @@ struct AttentionArgs {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
   float scale = 1;
 };
-ScratchNeed attention_scratch(const IsaKernels& isa, int64_t batch, int64_t heads, int64_t queries,
-                              int64_t keys, int64_t head_size);
+ScratchNeed attention_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
 void parallel_attention(const CpuLane& lane, const AttentionArgs& args);
 
 // The weights themselves: out[b, h, i, j] = softmax over j of scale * q_i k_j, contiguous. args.v and

@@ -23,6 +23,11 @@ ScratchNeed patch_weight_grad_scratch(const IsaKernels& isa, const PatchEmbedArg
 void parallel_patch_weight_grad(const CpuLane& lane, const PatchEmbedArgs& patches, const float* dy,
                                 float* dw, bool add);
 
+// args.c = act'(x) * (a w^T), x[m, n] contiguous: the gradient of a product, and of the gelu before it, while
+// a tile of it is in cache. Scratch as for the product; norm and epilogue are not read.
+void parallel_linear_activate_grad(const CpuLane& lane, const LinearArgs& args, Activation act,
+                                   const float* x);
+
 // dq, dk, dv with the strides of q, k, v; dout with those of the forward product's out, which is not read.
 struct AttentionGradArgs {
   AttentionArgs forward;

@@ -23,14 +23,39 @@ const Kernel kPackedLinear{.name = "packed gemm",
                            .scratch_bytes = cpu::linear_scratch_bytes,
                            .run = cpu::run_linear,
                            .packing = cpu::weight_packing};
+const Kernel kInt8Linear{.name = "int8 gemm",
+                         .declines = cpu::declines_reduced<Arithmetic::kInt8>,
+                         .scratch_bytes = cpu::reduced_scratch_bytes,
+                         .run = cpu::run_reduced,
+                         .packing = cpu::reduced_packing};
+const Kernel kBF16Linear{.name = "bf16 gemm",
+                         .declines = cpu::declines_reduced<Arithmetic::kBF16>,
+                         .scratch_bytes = cpu::reduced_scratch_bytes,
+                         .run = cpu::run_reduced,
+                         .packing = cpu::reduced_packing};
 const Kernel kPlainLinear{.name = "gemm that packs",
                           .declines = cpu::declines_plain_linear,
                           .scratch_bytes = cpu::plain_linear_scratch_bytes,
                           .run = cpu::run_plain_linear};
-const Kernel kBlasLinear{.name = "openblas tiles",
-                         .declines = cpu::declines_blas,
-                         .scratch_bytes = cpu::blas_scratch_bytes,
-                         .run = cpu::run_blas_linear};
+template <const GemmLibrary& (*kLibrary)()>
+Kernel library_linear(const char* name) {
+  return {
+      .name = name,
+      .declines = [](const NodeView& node,
+                     const DeviceInfo& device) { return cpu::declines_library(node, device, kLibrary()); },
+      .scratch_bytes = cpu::library_scratch_bytes,
+      .run = [](const KernelArgs& args) { cpu::run_library_linear(args, kLibrary()); }};
+}
+const Kernel kOpenBlasLinear = library_linear<openblas>("openblas tiles");
+const Kernel kOneDnnLinear = library_linear<onednn>("onednn tiles");
+const Kernel kHalfLinear{.name = "bf16 tiles",
+                         .declines = cpu::declines_half_linear,
+                         .scratch_bytes = cpu::half_linear_scratch_bytes,
+                         .run = cpu::run_half_linear};
+const Kernel kHalfLinearDw{.name = "bf16 tiles by chunks",
+                           .declines = cpu::declines_half_linear_dw,
+                           .scratch_bytes = cpu::half_linear_dw_scratch_bytes,
+                           .run = cpu::run_half_linear_dw};
 const Kernel kSum{.name = "sums by chunks",
                   .declines = cpu::declines_sum,
                   .scratch_bytes = cpu::sum_scratch_bytes,
@@ -65,8 +90,13 @@ Kernel update_kernel(Run run, ScratchBytes scratch = no_scratch) {
 // Own kernels, fastest first per op: of the forward pass, of gradients, and of what writes persistent values.
 std::vector<OpKernels> forward_kernels() {
   return {
-      {"fused", {kPackedLinear, kPlainLinear, kSum}},
-      {"linear", {kPackedLinear, kPlainLinear, kBlasLinear}},
+      {"fused",
+       {kPackedLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear, kHalfLinear,
+        kSum, kHalfLinearDw,
+        kernel("gemm with gelu slope", cpu::run_linear_dx, cpu::declines_gelu_dx,
+               cpu::linear_dx_scratch_bytes)}},
+      {"linear",
+       {kPackedLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear, kHalfLinear}},
       {"patch_embed", {kPackedLinear, kPlainLinear}},
       {"attention",
        {kernel("blocked online softmax", cpu::run_attention, declines_unless_f32,
@@ -95,8 +125,10 @@ std::vector<OpKernels> forward_kernels() {
 std::vector<OpKernels> gradient_kernels() {
   return {
       {"linear_dx",
-       {kernel("gemm that packs", cpu::run_linear_dx, declines_unless_f32, cpu::linear_dx_scratch_bytes)}},
-      {"linear_dw", {kSum}},
+       {kernel("gemm that packs", cpu::run_linear_dx, declines_unless_f32, cpu::linear_dx_scratch_bytes),
+        kernel("bf16 tiles", cpu::run_half_linear_dx, cpu::declines_half_linear_dx,
+               cpu::half_linear_dx_scratch_bytes)}},
+      {"linear_dw", {kSum, kHalfLinearDw}},
       {"patch_embed_dw", {kSum}},
       {"attention_grad",
        {kernel("blocks of queries", cpu::run_attention_grad, cpu::declines_attention_grad,
@@ -126,7 +158,9 @@ std::vector<OpKernels> update_kernels() {
       {"lion_update", {update_kernel(cpu::run_lion_update)}},
       {"lamb_update", {update_kernel(cpu::run_lamb_update, cpu::lamb_scratch_bytes)}},
       {"ema_update", {update_kernel(cpu::run_ema_update)}},
-      {"load_param", {kernel("pack", cpu::run_pack, cpu::declines_pack)}},
+      {"load_param",
+       {kernel("pack", cpu::run_pack, cpu::declines_pack),
+        kernel("round and pack", cpu::run_reduced_pack, cpu::declines_reduced_pack)}},
   };
 }
 
@@ -159,6 +193,9 @@ class CpuBackend : public Backend {
     static const std::vector<OpKernels> list = with_reference(cpu::f32_kernels());
     return list;
   }
+  std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
+    return cpu::product_key(node, device);
+  }
 };
 
 // Cores a container's CPU quota amounts to ("200000 100000" is two); a large number without one.
@@ -186,15 +223,14 @@ size_t usable_memory() {
   return file >> limit && limit > 0 ? std::min(limit, pages * page) : pages * page;
 }
 
-IsaLevel isa_by_name(std::string_view name) {
+IsaLevel isa_by_name(std::string_view name, const std::vector<IsaLevel>& levels, const char* whose) {
   if (name.empty()) return best_isa();
   std::string known;
-  for (IsaLevel level : available_isa_levels()) {
+  for (IsaLevel level : levels) {
     if (name == to_string(level)) return level;
     known += std::string(known.empty() ? "" : ", ") + to_string(level);
   }
-  throw Error(ErrorKind::kUsage,
-              strf("this processor has no instruction set '%s'", std::string(name).c_str()),
+  throw Error(ErrorKind::kUsage, strf("%s has no instruction set '%s'", whose, std::string(name).c_str()),
               "one of " + known);
 }
 
@@ -214,7 +250,14 @@ DeviceInfo cpu_device(int threads, std::string_view isa) {
   return {.name = "cpu",
           .memory_bytes = usable_memory(),
           .threads = threads > 0 ? threads : usable_cores(),
-          .isa = static_cast<int>(isa_by_name(isa))};
+          .isa = static_cast<int>(isa_by_name(isa, available_isa_levels(), "this processor"))};
+}
+
+DeviceInfo planned_cpu_device(int threads, std::string_view isa, size_t memory_bytes) {
+  return {.name = "cpu",
+          .memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory(),
+          .threads = threads > 0 ? threads : usable_cores(),
+          .isa = static_cast<int>(isa_by_name(isa, all_isa_levels(), "this build"))};
 }
 
 }  // namespace vitrail

@@ -7,14 +7,15 @@
 
 namespace vitrail::cpu {
 
+// For sizes: the device may be one this machine lacks.
 inline const IsaKernels& isa_of(const DeviceInfo& device) {
-  return isa_kernels(static_cast<IsaLevel>(device.isa));
+  return isa_sizes(static_cast<IsaLevel>(device.isa));
 }
 
 inline CpuLane lane_of(const KernelArgs& args) {
   const DeviceInfo& device = args.lane.device;
   return {.pool = args.lane.pool,
-          .isa = isa_of(device),
+          .isa = isa_kernels(static_cast<IsaLevel>(device.isa)),
           .parallel = {.heads = device.parallel_heads,
                        .rows = device.parallel_rows,
                        .softmax = device.parallel_softmax},

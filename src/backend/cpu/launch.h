@@ -3,7 +3,9 @@
 #pragma once
 
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm_library.h"
 #include "backend/kernel.h"
+#include "ops/linear.h"
 
 namespace vitrail::cpu {
 
@@ -24,9 +26,22 @@ Packing weight_packing(const NodeView& node, const DeviceInfo& device);
 std::string declines_pack(const NodeView& node, const DeviceInfo& device);
 void run_pack(const KernelArgs& args);
 
-std::string declines_blas(const NodeView& node, const DeviceInfo& device);
-size_t blas_scratch_bytes(const NodeView& node, const DeviceInfo& device);
-void run_blas_linear(const KernelArgs& args);
+// A product in bf16 or int8 (LinearOp's arithmetic), with packed weights and the same neighbours.
+template <Arithmetic kIn>
+std::string declines_reduced(const NodeView& node, const DeviceInfo& device);
+size_t reduced_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_reduced(const KernelArgs& args);
+Packing reduced_packing(const NodeView& node, const DeviceInfo& device);
+std::string declines_reduced_pack(const NodeView& node, const DeviceInfo& device);
+void run_reduced_pack(const KernelArgs& args);
+
+// By what a table of kernels knows a linear in f32, alone or in a fused node; nothing for other nodes.
+std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device);
+
+// The same as with a plain weight, by a library on our tiles.
+std::string declines_library(const NodeView& node, const DeviceInfo& device, const GemmLibrary& library);
+size_t library_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_library_linear(const KernelArgs& args, const GemmLibrary& library);
 
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention(const KernelArgs& args);
@@ -46,7 +61,8 @@ void run_add(const KernelArgs& args);
 void run_mean_tokens(const KernelArgs& args);
 
 size_t linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& device);
-void run_linear_dx(const KernelArgs& args);
+void run_linear_dx(const KernelArgs& args);  // also fused with the gelu_grad that follows
+std::string declines_gelu_dx(const NodeView& node, const DeviceInfo& device);
 std::string declines_attention_grad(const NodeView& node, const DeviceInfo& device);
 size_t attention_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention_grad(const KernelArgs& args);
@@ -90,6 +106,18 @@ void run_ema_update(const KernelArgs& args);
 std::string declines_square_sum(const NodeView& node, const DeviceInfo& device);
 size_t square_sum_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_square_sum(const KernelArgs& args);
+
+// Products of bf16 tensors (linear, alone or with bias and residual, linear_dx, linear_dw, alone or with the
+// accumulate that follows) where the instruction set multiplies bf16 itself.
+std::string declines_half_linear(const NodeView& node, const DeviceInfo& device);
+size_t half_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_half_linear(const KernelArgs& args);
+std::string declines_half_linear_dx(const NodeView& node, const DeviceInfo& device);
+size_t half_linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_half_linear_dx(const KernelArgs& args);
+std::string declines_half_linear_dw(const NodeView& node, const DeviceInfo& device);
+size_t half_linear_dw_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_half_linear_dw(const KernelArgs& args);
 
 // Any op on 16-bit floats by its f32 kernel.
 std::string declines_half(const NodeView& node, const DeviceInfo& device);

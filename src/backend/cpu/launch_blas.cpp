@@ -1,31 +1,36 @@
-// Products by OpenBLAS on our own tiles, where the weight is not packed.
+// Products by a library on our own tiles, where the weight is not packed, and how tables know products.
 #include "backend/cpu/blas.h"
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
-#include "ops/linear.h"
+#include "backend/cpu/product.h"
+#include "ops/fused.h"
 
 namespace vitrail::cpu {
 
-std::string declines_blas(const NodeView& node, const DeviceInfo& device) {
-  if (std::string reason = declines_unless_f32(node, device); !reason.empty()) return reason;
-  return blas_missing_reason();
+std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device) {
+  if (node.op.kind() != "linear" && !dynamic_cast<const FusedOp*>(&node.op)) return std::nullopt;
+  const Product p = parse(node.op);
+  if (!p.misfit.empty() || p.is_patch_embed || p.arithmetic != Arithmetic::kExact) return std::nullopt;
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  return TuneKey{"linear", e.m, e.n, e.k, device.threads, device.isa};
 }
 
-size_t blas_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const MatmulExtents e = linear_extents(node.ins[0].shape, node.ins[1].shape);
-  return blas_linear_scratch(isa_of(device), e.m, e.n, e.k, false).total(device.threads);
+std::string declines_library(const NodeView& node, const DeviceInfo& device, const GemmLibrary& library) {
+  if (std::string reason = declines_plain_linear(node, device); !reason.empty()) return reason;
+  if (parse(node.op).is_patch_embed) return "takes no patches";
+  return library.missing;
 }
 
-void run_blas_linear(const KernelArgs& args) {
-  const MatmulExtents e = linear_extents(args.ins[0].shape(), args.ins[1].shape());
-  const LinearArgs linear{.a = args.ins[0].as<float>(),
-                          .lda = e.k,
-                          .c = args.outs[0].as<float>(),
-                          .ldc = e.n,
-                          .m = e.m,
-                          .n = e.n,
-                          .k = e.k};
-  parallel_blas_linear(lane_of(args), linear, args.ins[1].as<float>());
+size_t library_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse(node.op);
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  return library_linear_scratch(isa_of(device), e.m, e.n, e.k, p.norm != nullptr).total(device.threads);
+}
+
+void run_library_linear(const KernelArgs& args, const GemmLibrary& library) {
+  const Product p = parse(args.op);
+  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  parallel_library_linear(lane_of(args), library, linear_args(args, p, e), args.ins[p.weight].as<float>());
 }
 
 }  // namespace vitrail::cpu

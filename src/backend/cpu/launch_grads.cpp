@@ -4,12 +4,32 @@
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
 #include "ops/attention.h"
+#include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/qk_norm.h"
 
 namespace vitrail::cpu {
+
+namespace {
+
+// The gelu whose gradient a fused node takes after that of the product behind it; null: it is not such a
+// node.
+const GeluGradOp* gelu_after_dx(const Op& op) {
+  const auto* fused = dynamic_cast<const FusedOp*>(&op);
+  if (!fused || fused->members().size() != 2) return nullptr;
+  const auto &product = fused->members()[0], &gelu = fused->members()[1];
+  if (product.op->kind() != "linear_dx" || gelu.op->kind() != "gelu_grad") return nullptr;
+  if (product.sources != std::vector{0, 1} || gelu.sources != std::vector{2, ~0}) return nullptr;
+  return static_cast<const GeluGradOp*>(gelu.op.get());
+}
+
+Activation activation_of(const GeluGradOp& op) {
+  return op.tanh_form() ? Activation::kGeluTanh : Activation::kGeluErf;
+}
+
+}  // namespace
 
 // dx[m, k] = dy[m, n] . w[n, k]: to the product w is a weight of k outputs that lies by its inputs.
 size_t linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -34,7 +54,15 @@ void run_linear_dx(const KernelArgs& args) {
                           .k = e.n,
                           .norm = {},
                           .epilogue = {}};
-  parallel_linear(cpu_tiles::past(lane, cpu_tiles::padded_bytes(lane.isa.packed_elems(e.k, e.n))), linear);
+  const CpuLane rest = cpu_tiles::past(lane, cpu_tiles::padded_bytes(lane.isa.packed_elems(e.k, e.n)));
+  if (const GeluGradOp* gelu = gelu_after_dx(args.op))
+    return parallel_linear_activate_grad(rest, linear, activation_of(*gelu), args.ins[2].as<float>());
+  parallel_linear(rest, linear);
+}
+
+std::string declines_gelu_dx(const NodeView& node, const DeviceInfo& device) {
+  if (!gelu_after_dx(node.op)) return "not the gradient of a product behind a gelu";
+  return declines_unless_f32(node, device);
 }
 
 std::string declines_attention_grad(const NodeView& node, const DeviceInfo& device) {
@@ -97,8 +125,7 @@ void run_qk_norm_grad(const KernelArgs& args) {
 
 void run_gelu_grad(const KernelArgs& args) {
   const CpuLane lane = lane_of(args);
-  const bool tanh_form = static_cast<const GeluGradOp&>(args.op).tanh_form();
-  const Activation act = tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
+  const Activation act = activation_of(static_cast<const GeluGradOp&>(args.op));
   const float *x = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
   float* dx = args.outs[0].as<float>();
   cpu_tiles::spread_rows(lane, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {

@@ -14,8 +14,7 @@ namespace vitrail::cpu {
 
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
   const AttentionGeometry g = attention_geometry(node.ins);
-  return attention_scratch(isa_of(device), g.batch, g.heads, g.queries, g.keys, g.head_size)
-      .total(device.threads);
+  return attention_scratch(isa_of(device), g.queries, g.keys, g.head_size).total(device.threads);
 }
 
 AttentionArgs attention_args(std::span<const TensorView> ins) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
+
+#include "tensor/buffer.h"
 
 namespace vitrail {
 
@@ -23,6 +26,25 @@ double measure_peak_gflops(ThreadPool& pool, IsaLevel level) {
     pool.run(tasks, [&](int64_t, int) { sink.store(isa.spin(kRounds), std::memory_order_relaxed); });
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     best = std::max(best, flops / seconds / 1e9);
+  }
+  return best;
+}
+
+double measure_copy_gbps(ThreadPool& pool) {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kBytes = size_t{64} << 20, kPiece = size_t{1} << 20;
+  constexpr int kCopies = 8;
+  const Buffer from(kBytes, Category::kTransient), to(kBytes, Category::kTransient);
+  std::memset(from.data(), 1, kBytes);
+  double best = 0;
+  for (int attempt = 0; attempt < kCopies; ++attempt) {
+    const Clock::time_point start = Clock::now();
+    pool.run(kBytes / kPiece, [&](int64_t piece, int) {
+      const size_t at = static_cast<size_t>(piece) * kPiece;
+      std::memcpy(to.data() + at, from.data() + at, kPiece);
+    });
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::max(best, 2.0 * static_cast<double>(kBytes) / seconds / 1e9);
   }
   return best;
 }

@@ -1,5 +1,4 @@
-// The most this processor computes, measured: multiply-adds in registers on every thread. The yardstick of
-// bench, profile and doctor.
+// The most this processor computes and moves, measured. The yardstick of bench, profile and doctor.
 #pragma once
 
 #include "backend/cpu/cpu_isa.h"
@@ -9,5 +8,8 @@ namespace vitrail {
 
 // GFLOP/s in f32 with all threads of the pool; takes about a tenth of a second.
 double measure_peak_gflops(ThreadPool& pool, IsaLevel level);
+
+// GB/s of copying between buffers beyond the caches, bytes read and bytes written both counted.
+double measure_copy_gbps(ThreadPool& pool);
 
 }  // namespace vitrail

@@ -25,6 +25,12 @@ void add_partials(const CpuLane& lane, float* partials, int64_t stride, int64_t 
   });
 }
 
+constexpr int64_t kRowsAhead = 8;  // of a tile's short rows: the processor sees no stream in them
+
+void fetch(const float* row, int64_t count) {
+  for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(row + i);
+}
+
 int64_t norm_rows(int64_t width) {
   return std::max<int64_t>(1, kNormElems / width);
 }
@@ -47,6 +53,37 @@ void parallel_row_sum(const CpuLane& lane, const RowSumArgs& args) {
                       partials + task / blocks * args.width + column);
   });
   add_partials(lane, partials, args.width, chunks, args.width, args.out, args.add);
+}
+
+void parallel_linear_activate_grad(const CpuLane& lane, const LinearArgs& args, Activation act,
+                                   const float* x) {
+  const Scratch scratch(lane, linear_scratch(lane.isa, args.m, args.n, args.k, false));
+  const Tiling tiling =
+      Tiling::balanced(lane.isa.mr, lane.isa.nr, lane.pool.threads(), args.m, args.n, args.k);
+  spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+    const Place p(tiling, task, args.m, args.n);
+    const int64_t cols = p.col_end - p.col_begin;
+    const float* tile_x = x + p.row * args.n + p.col_begin;
+    float* c = args.c + p.row * args.ldc;
+    for (int64_t r = 0; r < std::min(kRowsAhead, p.rows); ++r) fetch(tile_x + r * args.n, cols);
+    lane.isa.gemm_tile({.a = args.a + p.row * args.lda,
+                        .lda = args.lda,
+                        .packed = args.packed,
+                        .c = c,
+                        .ldc = args.ldc,
+                        .rows = p.rows,
+                        .n = args.n,
+                        .k = args.k,
+                        .col_begin = p.col_begin,
+                        .col_end = p.col_end,
+                        .epilogue = {},
+                        .scratch = scratch.of(worker)});
+    for (int64_t r = 0; r < p.rows; ++r) {
+      if (r + kRowsAhead < p.rows) fetch(tile_x + (r + kRowsAhead) * args.n, cols);
+      float* dx = c + r * args.ldc + p.col_begin;
+      lane.isa.activate_grad(act, tile_x + r * args.n, dx, cols, dx);
+    }
+  });
 }
 
 ScratchNeed layernorm_grad_scratch(int64_t rows, int64_t width, bool parameters) {

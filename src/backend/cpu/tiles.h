@@ -47,20 +47,38 @@ class Scratch {
 
 inline constexpr int64_t kPanelsPerTask = 4;
 
-// Blocks of rows x columns of a product. Small enough that 197 tokens feed 16 threads, large enough that
-// a weight fetched from memory serves some 50 rows; within that, speed hardly depends on the choice.
+// Blocks of rows x columns of a product: what one task computes. No result depends on them.
 struct Tiling {
   int64_t rows, cols, row_blocks, col_blocks;
 
-  Tiling(const IsaKernels& isa, int64_t m, int64_t n) {
+  // Small enough that 197 tokens feed 16 threads, large enough that a weight fetched from memory serves some
+  // 50 rows.
+  Tiling(int64_t row_step, int64_t col_step, int64_t m, int64_t n) {
     const int64_t target = m > 400 ? 96 : 48;
     const int64_t wanted = std::max<int64_t>(1, (m + target / 2) / target);
-    rows = round_up(ceil_div(m, wanted), isa.mr);
-    cols = kPanelsPerTask * isa.nr;
-    row_blocks = ceil_div(m, rows);
-    col_blocks = ceil_div(n, cols);
+    cut(m, n, round_up(ceil_div(m, wanted), row_step), kPanelsPerTask * col_step);
   }
+  Tiling(const IsaKernels& isa, int64_t m, int64_t n) : Tiling(isa.mr, isa.nr, m, n) {}
+
+  // The blocks with which `threads` should be done first, made of steps of a micro-kernel.
+  static Tiling balanced(int64_t row_step, int64_t col_step, int threads, int64_t m, int64_t n, int64_t k);
+  // Worker scratch that suffices for whatever `balanced` chooses.
+  static int64_t most_rows(int64_t row_step, int64_t m) {
+    return std::min(round_up(m, row_step), kMostRows / row_step * row_step);
+  }
+  static int64_t most_cols(int64_t col_step, int64_t n) {
+    return std::min(round_up(n, col_step), kMostPanels * col_step);
+  }
+
   int64_t tasks() const { return row_blocks * col_blocks; }
+
+ private:
+  static constexpr int64_t kMostRows = 108, kMostPanels = 8;
+
+  void cut(int64_t m, int64_t n, int64_t tile_rows, int64_t tile_cols) {
+    rows = tile_rows, cols = tile_cols;
+    row_blocks = ceil_div(m, rows), col_blocks = ceil_div(n, cols);
+  }
 };
 
 // One tile. Tasks that follow each other share what is longer, rows of A or columns of the weight, so that

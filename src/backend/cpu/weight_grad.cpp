@@ -6,19 +6,32 @@ namespace {
 
 using namespace cpu_tiles;
 
-constexpr int64_t kChunkRows = 512;  // of x and dy packed at a time: some MB, in cache for all tiles
-constexpr int64_t kPackRows = 64;    // rows one task packs
+constexpr int64_t kChunkBytes = 1 << 20;  // of x and dy packed at a time: in cache for all tiles
+constexpr int64_t kPackRows = 64;         // rows one task packs
+constexpr int64_t kEnoughTasks = 48;      // of a product: some for every thread
 
-// One chunk of x as panels, of dy transposed, and the sums that wait to be added.
+// One chunk of rows of x as panels, of dy as strips, and the sums that wait to be added.
 struct Parts {
-  int64_t chunk, dy_stride, panels, dy, sums;  // the last three in floats
+  int64_t chunk, panels, strips, sums;  // the last three in floats
 
   Parts(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
-    chunk = round_up(ceil_div(m, ceil_div(m, kChunkRows)), 16);
-    dy_stride = chunk + 16;  // rows a power of two apart would meet in few cache sets
-    panels = round_up(k, isa.nr) * chunk;
-    dy = n * dy_stride;
-    sums = add ? round_up(n * k, 16) : 0;
+    const int64_t width = round_up(k, isa.nr) + round_up(n, isa.mr);
+    const int64_t most = std::max(kPackRows, kChunkBytes / static_cast<int64_t>(sizeof(float)) / width);
+    chunk = ceil_div(m, ceil_div(m, most));
+    panels = round_up(round_up(k, isa.nr) * chunk, 16);
+    strips = round_up(round_up(n, isa.mr) * chunk, 16);
+    sums = add ? n * k : 0;
+  }
+};
+
+// Tiles of dw: tall ones read the packed rows less often, low ones feed more threads.
+struct WeightTiles {
+  int64_t rows, cols, down, across;
+
+  WeightTiles(const IsaKernels& isa, int64_t n, int64_t k) : rows(round_up(96, isa.mr)), cols(4 * isa.nr) {
+    across = ceil_div(k, cols);
+    while (ceil_div(n, rows) * across < kEnoughTasks && rows > 2 * isa.mr) rows = round_up(rows / 2, isa.mr);
+    down = ceil_div(n, rows);
   }
 };
 
@@ -28,36 +41,27 @@ void weight_grad(const CpuLane& lane, const Scratch& scratch, const WeightGradAr
                  const PackX& pack_x) {
   const auto& isa = lane.isa;
   const Parts parts(isa, args.m, args.n, args.k, args.add);
-  float *panels = scratch.shared(), *dy = panels + parts.panels, *sums = dy + parts.dy;
+  float *panels = scratch.shared(), *strips = panels + parts.panels, *sums = strips + parts.strips;
   float* c = args.add ? sums : args.dw;
-  const Tiling tiling(isa, args.n, args.k);
+  const WeightTiles tiles(isa, args.n, args.k);
   for (int64_t first = 0; first < args.m; first += parts.chunk) {
     const int64_t depth = std::min(parts.chunk, args.m - first);
     const bool last = first + depth == args.m;
     spread(lane, lane.parallel.rows, ceil_div(depth, kPackRows), [&](int64_t task, int worker) {
       const int64_t row = task * kPackRows, rows = std::min(kPackRows, depth - row);
       pack_x(first + row, rows, depth, panels + row * isa.nr, worker);
-      isa.transpose(args.dy + (first + row) * args.n, args.n, rows, args.n, dy + row, parts.dy_stride);
+      isa.pack_strips(args.dy + (first + row) * args.n, args.n, rows, args.n, depth, strips + row * isa.mr);
     });
-    spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
-      const Place p(tiling, task, args.n, args.k);
-      float* to = c + p.row * args.k;
-      isa.gemm_tile({dy + p.row * parts.dy_stride,
-                     parts.dy_stride,
-                     panels,
-                     to,
-                     args.k,
-                     p.rows,
-                     args.k,
-                     depth,
-                     p.col_begin,
-                     p.col_end,
-                     {.residual = first > 0 ? to : nullptr, .residual_stride = args.k},
-                     scratch.of(worker)});
+    spread(lane, lane.parallel.rows, tiles.down * tiles.across, [&](int64_t task, int) {
+      const int64_t row = task % tiles.down * tiles.rows, column = task / tiles.down * tiles.cols;
+      const int64_t rows = std::min(tiles.rows, args.n - row), cols = std::min(tiles.cols, args.k - column);
+      const int64_t at = row * args.k + column;
+      isa.row_product_tile(
+          {strips + row * depth, panels + column * depth, depth, c + at, args.k, rows, cols, first > 0});
       if (!last || !args.add) return;
-      for (int64_t r = p.row; r < p.row + p.rows; ++r) {
-        float* dw = args.dw + r * args.k + p.col_begin;
-        isa.add(dw, sums + r * args.k + p.col_begin, p.col_end - p.col_begin, dw);
+      for (int64_t r = 0; r < rows; ++r) {
+        float* dw = args.dw + at + r * args.k;
+        isa.add(dw, sums + at + r * args.k, cols, dw);
       }
     });
   }
@@ -73,22 +77,20 @@ struct PatchExtents {
 
 ScratchNeed weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
   const Parts parts(isa, m, n, k, add);
-  const Tiling tiling(isa, n, k);
-  return {padded_bytes(parts.panels + parts.dy + parts.sums),
-          padded_bytes(isa.gemm_scratch_elems(tiling.rows, tiling.cols, parts.chunk))};
+  return {.shared_bytes = padded_bytes(parts.panels + parts.strips + parts.sums)};
 }
 
 void parallel_weight_grad(const CpuLane& lane, const WeightGradArgs& args) {
   const Scratch scratch(lane, weight_grad_scratch(lane.isa, args.m, args.n, args.k, args.add));
   weight_grad(lane, scratch, args, [&](int64_t row, int64_t rows, int64_t depth, float* to, int) {
-    lane.isa.pack_matrix(args.x + row * args.k, args.k, rows, args.k, depth, to);
+    lane.isa.pack_panels(args.x + row * args.k, args.k, rows, args.k, depth, to);
   });
 }
 
 ScratchNeed patch_weight_grad_scratch(const IsaKernels& isa, const PatchEmbedArgs& patches, bool add) {
   const PatchExtents e(patches);
   ScratchNeed need = weight_grad_scratch(isa, e.m, patches.n, e.k, add);
-  need.worker_bytes = std::max(need.worker_bytes, padded_bytes(kPackRows * e.k));
+  need.worker_bytes = padded_bytes(kPackRows * e.k);
   return need;
 }
 
@@ -100,7 +102,7 @@ void parallel_patch_weight_grad(const CpuLane& lane, const PatchEmbedArgs& patch
   weight_grad(lane, scratch, args, [&](int64_t row, int64_t rows, int64_t depth, float* to, int worker) {
     float* gathered = scratch.of(worker);
     gather_patches(patches, row, rows, gathered);
-    lane.isa.pack_matrix(gathered, e.k, rows, e.k, depth, to);
+    lane.isa.pack_panels(gathered, e.k, rows, e.k, depth, to);
   });
 }
 

@@ -3,59 +3,29 @@
 //   dV += P^T dO, dP = dO V^T, dS = P (dP - rowsum(P dP)), dQ = scale dS K, dK += scale dS^T Q.
 // K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all products run at the
 // speed of a GEMM; P and dS exist for one block only.
+#include "backend/cpu/isa/attention_plan.h"
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/micro.h"
 #include "backend/cpu/isa/rows.h"
+#include "backend/cpu/isa/score_rows.h"
 
 namespace vitrail::VT_ISA {
 namespace {
 
-constexpr int64_t kBlockElems = 8192;  // scores of a block: 32 KB
-constexpr int64_t kMinQueries = 24, kMaxQueries = 96;
-
-struct Plan {
-  int64_t block, key_cols, out_cols;  // queries of a block; the other two padded to panels
-  float *keys, *values, *key_rows;    // K and V as weights, K as a matrix
-  float *dk, *dv;                     // sums over the blocks, [keys, out_cols]
-  float *weights, *dscores;           // [block, key_cols]
-  float *q_rows, *dout_rows, *dq;     // the block's Q and dO as matrices, its dQ
-  int64_t elems;
-
-  Plan(int64_t queries, int64_t key_count, int64_t head_size, float* scratch) {
-    key_cols = round_up(key_count, kNr);
-    out_cols = round_up(head_size, kNr);
-    const int64_t fit = kBlockElems / key_cols / kMr * kMr;
-    const int64_t most = fit < kMinQueries ? kMinQueries : min64(fit, kMaxQueries);
-    block = ceil_div(queries, ceil_div(queries, most));
-    float* next = scratch;
-    const auto take = [&](int64_t count) {
-      float* part = next;
-      next += round_up(count, 16);
-      return part;
-    };
-    keys = take(key_cols * head_size), values = take(key_cols * head_size);
-    key_rows = take(key_count * out_cols);
-    dk = take(key_count * out_cols), dv = take(key_count * out_cols);
-    weights = take(block * key_cols), dscores = take(block * key_cols);
-    q_rows = take(block * out_cols), dout_rows = take(block * out_cols), dq = take(block * out_cols);
-    elems = next - scratch;
-  }
-};
-
 // Scores become weights, and the gradients of weights become those of scores.
 inline void soften_row_grad(float* weights, float* dscores, int64_t keys, float scale) {
-  const float total = exp_row(weights, keys, max_row(weights, keys), scale, weights);
-  const Vec inverse = set1(1.0f / total);
-  Vec dot{};
+  Vec sum{}, dot{};
+  soften_scores(weights, keys, scale, max_score(weights, keys), [&](Vec e, int64_t j) {
+    sum = sum + e;
+    dot = fmadd(e, load(dscores + j), dot);
+  });
+  const float inverse = 1.0f / sum_lanes(sum);
+  const Vec factor = set1(inverse), mean = set1(sum_lanes(dot) * inverse);
   for (int64_t j = 0; j < keys; j += kLanes) {
-    const int64_t count = keys - j;
-    const Vec p = load_up_to(weights + j, count) * inverse;
-    store_up_to(weights + j, p, count);
-    dot = fmadd(p, load_up_to(dscores + j, count), dot);
+    const Vec p = load(weights + j) * factor;
+    store(weights + j, p);
+    store(dscores + j, p * (load(dscores + j) - mean));
   }
-  const Vec mean = set1(sum_lanes(dot));
-  map_row(dscores, keys, dscores,
-          [&](Vec v, int64_t j, int64_t count) { return load_up_to(weights + j, count) * (v - mean); });
 }
 
 inline void store_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, float scale,
@@ -66,7 +36,7 @@ inline void store_rows(const float* from, int64_t from_stride, int64_t rows, int
             [&](Vec v, int64_t, int64_t) { return v * factor; });
 }
 
-void block_grad(const AttentionGradTile& t, const Plan& p, int64_t query, int64_t rows) {
+void block_grad(const AttentionGradTile& t, const AttentionGradPlan& p, int64_t query, int64_t rows) {
   const float *q = t.q + query * t.q_stride, *dout = t.dout + query * t.dout_stride;
   for (int64_t j = 0; j < t.keys; j += kNr) {
     multiply_panel(q, t.q_stride, rows, p.keys + j * t.head_size, t.head_size, false, p.weights + j,
@@ -90,12 +60,8 @@ void block_grad(const AttentionGradTile& t, const Plan& p, int64_t query, int64_
 
 }  // namespace
 
-int64_t attention_grad_scratch_elems(int64_t queries, int64_t keys, int64_t head_size) {
-  return Plan(queries, keys, head_size, nullptr).elems;
-}
-
 void attention_grad_tile(const AttentionGradTile& t) {
-  const Plan p(t.queries, t.keys, t.head_size, t.scratch);
+  const AttentionGradPlan p(t.queries, t.keys, t.head_size, t.scratch);
   pack_rows(t.k, t.k_stride, t.keys, t.head_size, p.keys);
   pack_rows(t.v, t.v_stride, t.keys, t.head_size, p.values);
   pack_matrix(t.k, t.k_stride, t.keys, t.head_size, t.keys, p.key_rows);

@@ -2,17 +2,16 @@
 //
 // Order of the loops: K in blocks of at most kBlockK, then panels of kNr columns, then blocks of kMr rows.
 // A panel's K block (16 KB, AVX-512 32 KB) stays in L1 while all rows of the tile pass it, the tile's
-// rows x kBlockK of A stay in L2, and each weight is fetched from memory once per tile. Partial sums wait
-// in scratch rather than in C, since C may be the residual. Sums per K block, added at the end of each,
-// also lose less to rounding than one long chain.
+// rows x kBlockK of A stay in L2, and each weight is fetched from memory once per tile, during the panel
+// before it. Partial sums wait in scratch rather than in C, since C may be the residual; the last K block
+// finishes its sums in registers. Sums per K block, added at the end of each, also lose less to rounding
+// than one long chain.
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/math.h"
 #include "backend/cpu/isa/micro.h"
 
 namespace vitrail::VT_ISA {
 namespace {
-
-constexpr int64_t kBlockK = 256;
 
 // c = residual + scale * act(sum + bias) for all rows of columns [column, end), at most kLanes of them.
 template <Activation kAct>
@@ -35,18 +34,74 @@ void finish_columns(const GemmTile& t, const float* sums, int64_t lds, int64_t b
   });
 }
 
-}  // namespace
-
-int64_t packed_elems(int64_t n, int64_t k) {
-  return round_up(n, kNr) * k;
+// The last K block of R rows of a whole panel: sums, those that waited, and the epilogue, in registers. The
+// same operations in the same order as finish.
+template <int R, Activation kAct>
+void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, const float* waiting,
+                  const GemmTile& t, int64_t row, int64_t column, Ahead ahead) {
+  const Epilogue& e = t.epilogue;
+  const Vec one = set1(1.0f);
+  micro<R, false>(
+      a, lda, panel, k, ahead, [&](int r, Vec low, Vec high) __attribute__((always_inline)) {
+        if (waiting) {
+          low = load(waiting + r * kNr) + low;
+          high = load(waiting + r * kNr + kLanes) + high;
+        }
+        low = apply<kAct>(low + (e.bias ? load(e.bias + column) : Vec{})) *
+              (e.scale ? load(e.scale + column) : one);
+        high = apply<kAct>(high + (e.bias ? load(e.bias + column + kLanes) : Vec{})) *
+               (e.scale ? load(e.scale + column + kLanes) : one);
+        if (e.residual) {
+          const float* residual = e.residual + (row + r) * e.residual_stride + column;
+          low = low + load(residual);
+          high = high + load(residual + kLanes);
+        }
+        float* c = t.c + (row + r) * t.ldc + column;
+        store(c, low);
+        store(c + kLanes, high);
+      });
 }
+
+using FinishFn = void (*)(const float*, int64_t, const float*, int64_t, const float*, const GemmTile&,
+                          int64_t, int64_t, Ahead);
+template <Activation kAct, int R = kMr>
+FinishFn finish_for(int64_t rows) {
+  if constexpr (R > 1) {
+    if (rows < R) return finish_for<kAct, R - 1>(rows);
+  }
+  return micro_finish<R, kAct>;
+}
+
+// One K block [begin, begin + depth) of one panel; `following` is the block that comes next.
+struct PanelBlock {
+  int64_t column, begin, depth;
+  float* waiting;  // the sums of this panel's earlier blocks
+  const float* following;
+};
+
+template <Activation kAct>
+void finish_panel(const GemmTile& t, const PanelBlock& b) {
+  const float* panel = t.packed + b.column * t.k + b.begin * kNr;
+  AheadSlices ahead(b.following, t.rows, b.depth);
+  for (int64_t row = 0; row < t.rows; row += kMr)
+    finish_for<kAct>(min64(kMr, t.rows - row))(t.a + row * t.lda + b.begin, t.lda, panel, b.depth,
+                                               b.begin > 0 ? b.waiting + row * kNr : nullptr, t, row,
+                                               b.column, ahead.next());
+}
+
+void run_block(const GemmTile& t, const PanelBlock& b) {
+  const bool last = b.begin + b.depth == t.k;
+  if (last && b.column + kNr <= t.col_end)
+    return with_activation(t.epilogue.act, [&]<Activation kAct>() { finish_panel<kAct>(t, b); });
+  multiply_panel(t.a + b.begin, t.lda, t.rows, t.packed + b.column * t.k + b.begin * kNr, b.depth,
+                 b.begin > 0, b.waiting, kNr, b.following);
+  if (last) finish_columns(t, b.waiting, kNr, b.column, t.col_end);
+}
+
+}  // namespace
 
 void pack_weights(const float* w, int64_t n, int64_t k, float* packed) {
   pack_rows(w, k, n, k, packed);
-}
-
-int64_t gemm_scratch_elems(int64_t rows, int64_t cols, int64_t k) {
-  return rows * (k > kBlockK ? round_up(cols, kNr) : kNr);
 }
 
 void finish_tile(const GemmTile& t, const float* sums, int64_t lds) {
@@ -59,10 +114,12 @@ void gemm_tile(const GemmTile& t) {
   for (int64_t begin = 0; begin < t.k; begin += block_k) {
     const int64_t depth = min64(block_k, t.k - begin);
     for (int64_t column = t.col_begin; column < t.col_end; column += kNr) {
-      float* sums = blocks > 1 ? t.scratch + (column - t.col_begin) * t.rows : t.scratch;
-      multiply_panel(t.a + begin, t.lda, t.rows, t.packed + column * t.k + begin * kNr, depth, begin > 0,
-                     sums, kNr);
-      if (begin + depth == t.k) finish_columns(t, sums, kNr, column, min64(column + kNr, t.col_end));
+      const bool more_columns = column + kNr < t.col_end, more_blocks = begin + depth < t.k;
+      const float* following = t.packed + (more_columns  ? (column + kNr) * t.k + begin * kNr
+                                           : more_blocks ? t.col_begin * t.k + (begin + depth) * kNr
+                                                         : 0);
+      float* waiting = blocks > 1 ? t.scratch + (column - t.col_begin) * t.rows : t.scratch;
+      run_block(t, {column, begin, depth, waiting, more_columns || more_blocks ? following : nullptr});
     }
   }
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/cpu/isa/table.h"
-#include "backend/cpu/isa/vec.h"
+#include "backend/cpu/isa/shape.h"
 
 namespace vitrail::VT_ISA {
 
@@ -13,6 +13,10 @@ void transpose(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* y
 int64_t gemm_scratch_elems(int64_t rows, int64_t cols, int64_t k);
 void gemm_tile(const GemmTile& tile);
 void finish_tile(const GemmTile& tile, const float* sums, int64_t lds);
+
+void pack_strips(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
+void pack_panels(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
+void row_product_tile(const RowProductTile& tile);
 
 int64_t attention_scratch_elems(int64_t queries, int64_t keys, int64_t head_size);
 void attention_tile(const AttentionTile& tile);
@@ -44,6 +48,23 @@ void move_towards(const float* x, float rate, int64_t count, float* mean);
 
 void widen(Half from, const uint16_t* x, int64_t count, float* y);
 void narrow(Half to, const float* x, int64_t count, uint16_t* y);
+
+namespace bf16 {
+int64_t packed_bytes(int64_t n, int64_t k);
+void pack(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
+int64_t row_bytes(int64_t k);
+void prepare_rows(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
+int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
+void tile(const ReducedTile& t);
+}  // namespace bf16
+namespace int8 {
+int64_t packed_bytes(int64_t n, int64_t k);
+void pack(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
+int64_t row_bytes(int64_t k);
+void prepare_rows(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
+int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
+void tile(const ReducedTile& t);
+}  // namespace int8
 
 inline constexpr int kSpinChains = 12;  // more than latency times units
 float spin(int64_t rounds);

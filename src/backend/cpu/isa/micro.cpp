@@ -7,12 +7,23 @@
 namespace vitrail::VT_ISA {
 namespace {
 
+template <int R, bool kAdd, bool kTransposed>
+void micro_store(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
+                 Ahead ahead) {
+  micro<R, kTransposed>(
+      a, lda, panel, k, ahead, [&](int r, Vec low, Vec high) __attribute__((always_inline)) {
+        float* row = out + r * ldo;
+        store(row, kAdd ? load(row) + low : low);
+        store(row + kLanes, kAdd ? load(row + kLanes) + high : high);
+      });
+}
+
 template <int R, bool kTransposed>
 MicroFn micro_up_to(int64_t rows, bool add) {
   if constexpr (R > 1) {
     if (rows < R) return micro_up_to<R - 1, kTransposed>(rows, add);
   }
-  return add ? micro<R, true, kTransposed> : micro<R, false, kTransposed>;
+  return add ? micro_store<R, true, kTransposed> : micro_store<R, false, kTransposed>;
 }
 
 // a0 b0 a1 b1 ..., of the lower or the upper halves.

@@ -1,4 +1,5 @@
 #include "backend/cpu/isa/kernels.h"
+#include "backend/cpu/isa/vec.h"
 
 namespace vitrail::VT_ISA {
 

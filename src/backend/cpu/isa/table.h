@@ -4,6 +4,7 @@
 // Used by the drivers of backend/cpu; knows nothing of ops, tensors or threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace vitrail {
@@ -31,6 +32,17 @@ struct GemmTile {
   int64_t col_begin = 0, col_end = 0;  // col_begin a multiple of nr
   Epilogue epilogue;                   // residual at row 0, column 0
   float* scratch = nullptr;            // gemm_scratch_elems(rows, col_end - col_begin, k), 64-byte aligned
+};
+
+// c[rows, cols] (+)= a[depth, rows]^T b[depth, cols], of a matrix packed by pack_strips and one by
+// pack_panels.
+struct RowProductTile {
+  const float *strips = nullptr, *panels = nullptr;  // the first of the tile's
+  int64_t depth = 0;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  int64_t rows = 0, cols = 0;
+  bool add = false;
 };
 
 // out = softmax(scale * q k^T) v for some query rows of one head.
@@ -107,6 +119,56 @@ struct SquareSums {
 // 16-bit floats as raw patterns.
 enum class Half { kF16, kBF16 };
 
+// A product in less than f32: rows of A and the weight are rounded to another form first.
+struct ReducedTile {
+  const std::byte* a = nullptr;  // rows made by prepare_rows
+  int64_t row_bytes = 0;
+  const float* row_scale = nullptr;   // [rows], what a row's values were divided by; null: nothing (bf16)
+  const std::byte* packed = nullptr;  // the whole weight, made by pack (its own scales inside)
+  float* c = nullptr;                 // row 0, column 0 of the whole width
+  int64_t ldc = 0;
+  int64_t rows = 0, n = 0, k = 0;
+  int64_t col_begin = 0, col_end = 0;  // col_begin a multiple of `cols`
+  Epilogue epilogue;
+  float* scratch = nullptr;  // tile_scratch_bytes(rows, cols, k), 64-byte aligned
+};
+
+// The reduced products of one arithmetic; all null where a level has none.
+struct ReducedKernels {
+  int row_step = 0, cols = 0;  // rows are best a multiple of row_step, columns of a task one of cols
+  int64_t (*packed_bytes)(int64_t n, int64_t k) = nullptr;
+  // Columns [first, first + count) of w row-major [n, k], first a multiple of cols; packed: the whole weight.
+  void (*pack)(const float* w, int64_t n, int64_t first, int64_t count, int64_t k,
+               std::byte* packed) = nullptr;
+  int64_t (*row_bytes)(int64_t k) = nullptr;
+  void (*prepare_rows)(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out,
+                       float* row_scale) = nullptr;
+  int64_t (*tile_scratch_bytes)(int64_t rows, int64_t cols, int64_t k) = nullptr;
+  void (*tile)(const ReducedTile&) = nullptr;
+};
+
+// A product of bf16 tensors as they lie, rounded to bf16 after each of its steps.
+struct HalfTile {
+  // a: rows of bf16, zero from k to a multiple of 32, row_bytes apart; of the epilogue bias and residual
+  // alone.
+  ReducedTile product;
+  uint16_t* out = nullptr;  // row 0, column 0 of the result in bf16; null: in f32, to product.c
+};
+
+// Products of bf16 tensors; all null where a level has none. Weights are packed as ReducedKernels' of bf16.
+struct HalfKernels {
+  // Columns [first, first + count) of a weight that lies as w[n, k], or as w[k, n]; first a multiple of cols.
+  void (*pack_rows)(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
+                    std::byte* packed) = nullptr;
+  void (*pack_matrix)(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
+                      std::byte* packed) = nullptr;
+  // y[cols, rows] = x[rows, cols]^T, rows of y filled up with zeros to a multiple of 32.
+  void (*transpose)(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols, uint16_t* y,
+                    int64_t ldy) = nullptr;
+  // c = residual + bf16(bf16(sum) + bias)
+  void (*tile)(const HalfTile&) = nullptr;
+};
+
 struct IsaKernels {
   const char* name;
   int lanes;   // floats in a vector
@@ -122,6 +184,12 @@ struct IsaKernels {
   void (*gemm_tile)(const GemmTile&);
   // Only the last step of gemm_tile: c = epilogue(sums), sums[rows, col_end - col_begin] with row stride lds.
   void (*finish_tile)(const GemmTile&, const float* sums, int64_t lds);
+
+  // x[rows, cols] in groups of mr or nr columns, each `depth` >= rows rows long and padded to whole width;
+  // packed points at the first row to fill.
+  void (*pack_strips)(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
+  void (*pack_panels)(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
+  void (*row_product_tile)(const RowProductTile&);
 
   int64_t (*attention_scratch_elems)(int64_t queries, int64_t keys, int64_t head_size);
   void (*attention_tile)(const AttentionTile&);
@@ -157,6 +225,9 @@ struct IsaKernels {
   void (*widen)(Half from, const uint16_t* x, int64_t count, float* y);
   void (*narrow)(Half to, const float* x, int64_t count, uint16_t* y);  // to nearest even
 
+  ReducedKernels bf16, int8;
+  HalfKernels halves;
+
   // The yardstick: independent multiply-adds on registers alone, spin_flops floating-point operations a
   // round.
   int64_t spin_flops;
@@ -170,6 +241,12 @@ namespace avx2 {
 const IsaKernels& kernels();
 }
 namespace avx512 {
+const IsaKernels& kernels();
+}
+namespace vnni {
+const IsaKernels& kernels();
+}
+namespace amx {
 const IsaKernels& kernels();
 }
 

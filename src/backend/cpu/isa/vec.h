@@ -6,19 +6,16 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
+
+#include "backend/cpu/isa/shape.h"
 
 namespace vitrail::VT_ISA {
-
-#if defined(__AVX512F__)
-inline constexpr int kLanes = 16;
-#elif defined(__AVX2__)
-inline constexpr int kLanes = 8;
-#else
-inline constexpr int kLanes = 4;
-#endif
 
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef int32_t IntVec __attribute__((vector_size(kLanes * 4)));
@@ -33,6 +30,34 @@ inline void store(float* p, Vec v) {
 inline Vec set1(float x) {
   return x - Vec{};
 }
+
+// Pairs of 16-bit integers, a pair a lane, and sums of their products.
+typedef int32_t UnalignedIntVec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+inline IntVec load_ints(const int32_t* p) {
+  return *reinterpret_cast<const UnalignedIntVec*>(p);
+}
+inline void store_ints(int32_t* p, IntVec v) {
+  *reinterpret_cast<UnalignedIntVec*>(p) = v;
+}
+#if defined(__AVX512BW__)
+inline IntVec multiply_pairs(IntVec a, IntVec b) {
+  return reinterpret_cast<IntVec>(
+      _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+#elif defined(__AVX2__)
+inline IntVec multiply_pairs(IntVec a, IntVec b) {
+  return reinterpret_cast<IntVec>(
+      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+#elif defined(__SSE2__)
+inline IntVec multiply_pairs(IntVec a, IntVec b) {
+  return reinterpret_cast<IntVec>(_mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+}
+#else
+inline IntVec multiply_pairs(IntVec a, IntVec b) {
+  return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+}
+#endif
 
 // max and min give b where one of the two is not a number.
 #if defined(__AVX512F__)
@@ -117,32 +142,29 @@ inline Vec keep_first(Vec v, int64_t count, float fill) {
   return lane < static_cast<int32_t>(count) ? v : set1(fill);
 }
 
-inline float sum_lanes(Vec v) {
-  float part[kLanes];
-  store(part, v);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) part[i] += part[i + half];
-  return part[0];
+// Lanes i and i + kHalf of every group of 2 kHalf change places.
+template <int kHalf, int... I>
+inline Vec swap_halves(Vec v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ kHalf)...);
 }
-
+// f over all lanes, by halves: f(f(v0, v2), f(v1, v3)) of four.
+template <int kHalf = kLanes / 2, typename F>
+inline float fold_lanes(Vec v, const F& f) {
+  if constexpr (kHalf == 0) {
+    return v[0];
+  } else {
+    return fold_lanes<kHalf / 2>(f(v, swap_halves<kHalf>(v, std::make_integer_sequence<int, kLanes>())), f);
+  }
+}
+inline float sum_lanes(Vec v) {
+  return fold_lanes(v, [](Vec a, Vec b) { return a + b; });
+}
 inline float max_lanes(Vec v) {
-  float best = v[0];
-  for (int i = 1; i < kLanes; ++i) best = v[i] > best ? v[i] : best;
-  return best;
+  return fold_lanes(v, [](Vec a, Vec b) { return max(a, b); });
 }
 
 inline Vec abs(Vec v) {
   return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & 0x7fffffff);
-}
-
-inline constexpr int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-inline constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-inline constexpr int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
 }
 
 }  // namespace vitrail::VT_ISA

@@ -1,0 +1,133 @@
+// Products by AMX tiles: four of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a row
+// and a column is summed in the same order wherever it falls, whole tiles or not.
+#include "backend/cpu/isa/dot/amx.h"
+
+#include "backend/cpu/isa/dot/kernels.h"
+#include "backend/cpu/isa/dot/words.h"
+
+namespace vitrail::VT_ISA {
+namespace {
+
+constexpr int64_t kBlockRows = 2 * kTileRows;
+// Finer than a block: a tile of few rows takes little time, tasks of unequal size cost more.
+constexpr int kRowStep = 8;
+constexpr int64_t kSumsStride = kPanelCols * 4, kSumsBlock = kTileRows * kPanelCols;  // bytes; floats
+enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
+
+// Tiles for blocks of up to 32 rows.
+void configure(int64_t rows) {
+  TileShapes shapes;
+  const int64_t top = min64(rows, kTileRows), bottom = rows - top;
+  shapes.set(kC00, top), shapes.set(kC01, top), shapes.set(kA0, top);
+  shapes.set(kC10, bottom), shapes.set(kC11, bottom), shapes.set(kA1, bottom);
+  shapes.set(kB0, kTileRows), shapes.set(kB1, kTileRows);
+  tile_configure(shapes);
+}
+
+template <typename Form, int kC, int kA, int kB>
+inline void dot() {
+  if constexpr (Form::kBytes == 2)
+    tile_dot_bf16<kC, kA, kB>();
+  else
+    tile_dot_int8<kC, kA, kB>();
+}
+
+template <int kLeft, int kRight>
+inline void begin_sums(bool add, const float* sums) {
+  if (add) {
+    tile_load<kLeft>(sums, kSumsStride);
+    tile_load<kRight>(sums + kTileRows, kSumsStride);
+  } else {
+    tile_zero<kLeft>();
+    tile_zero<kRight>();
+  }
+}
+
+template <int kLeft, int kRight>
+inline void end_sums(float* sums) {
+  tile_store<kLeft>(sums, kSumsStride);
+  tile_store<kRight>(sums + kTileRows, kSumsStride);
+}
+
+// sums (+)= a * panel for one block of rows; kTwo: it has more than 16.
+template <typename Form, bool kTwo>
+void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
+                    float* sums) {
+  begin_sums<kC00, kC01>(add, sums);
+  if constexpr (kTwo) begin_sums<kC10, kC11>(add, sums + kSumsBlock);
+  for (int64_t step = 0; step < steps; ++step, a += kStepBytes, panel += kPanelStepBytes) {
+    tile_load<kB0>(panel, kTileRowBytes);
+    tile_load<kA0>(a, stride);
+    dot<Form, kC00, kA0, kB0>();
+    tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
+    dot<Form, kC01, kA0, kB1>();
+    if constexpr (kTwo) {
+      tile_load<kA1>(a + kTileRows * stride, stride);
+      dot<Form, kC10, kA1, kB0>();
+      dot<Form, kC11, kA1, kB1>();
+    }
+  }
+  end_sums<kC00, kC01>(sums);
+  if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
+}
+
+// Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows.
+template <typename Form>
+void sum_rows_of(const ReducedTile& t, int64_t first, int64_t rows) {
+  if (rows == 0) return;
+  configure(min64(rows, kBlockRows));
+  const auto block = rows > kTileRows ? multiply_block<Form, true> : multiply_block<Form, false>;
+  sum_tile<Form>(
+      t, first, rows,
+      [&](const std::byte* a, int64_t count, const std::byte* panel, int64_t steps, bool add, float* sums) {
+        for (int64_t r = 0; r < count; r += kBlockRows)
+          block(a + r * t.row_bytes, t.row_bytes, panel, steps, add, sums + r * kPanelCols);
+      });
+}
+
+template <typename Form>
+void sum(const ReducedTile& t) {
+  const int64_t whole = t.rows / kBlockRows * kBlockRows;
+  sum_rows_of<Form>(t, 0, whole);
+  sum_rows_of<Form>(t, whole, t.rows - whole);
+  tile_release();
+}
+
+template <typename Form>
+void tile(const ReducedTile& t) {
+  sum<Form>(t);
+  if constexpr (Form::kBytes == 2)
+    finish_bf16(t);
+  else
+    finish_int8(t, false);
+}
+
+void half_tile(const HalfTile& t) {
+  sum<Bf16>(t.product);
+  finish_halves(t);
+}
+
+}  // namespace
+
+constinit const ReducedKernels kBf16Products = {.row_step = kRowStep,
+                                                .cols = kPanelCols,
+                                                .packed_bytes = packed_bytes<Bf16>,
+                                                .pack = pack_bf16,
+                                                .row_bytes = row_bytes<Bf16>,
+                                                .prepare_rows = prepare_bf16,
+                                                .tile_scratch_bytes = tile_scratch_bytes,
+                                                .tile = tile<Bf16>};
+constinit const ReducedKernels kInt8Products = {.row_step = kRowStep,
+                                                .cols = kPanelCols,
+                                                .packed_bytes = packed_bytes<Int8>,
+                                                .pack = pack_int8,
+                                                .row_bytes = row_bytes<Int8>,
+                                                .prepare_rows = prepare_int8,
+                                                .tile_scratch_bytes = tile_scratch_bytes,
+                                                .tile = tile<Int8>};
+constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
+                                             .pack_matrix = pack_half_matrix,
+                                             .transpose = transpose_halves,
+                                             .tile = half_tile};
+
+}  // namespace vitrail::VT_ISA

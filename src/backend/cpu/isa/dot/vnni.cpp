@@ -1,0 +1,120 @@
+// Products by vector dot instructions: 12 rows x 32 columns of sums in registers, A's words broadcast. For
+// int8 A is unsigned, 128 too large, which a correction per column takes back.
+#include "backend/cpu/isa/dot/dot.h"
+#include "backend/cpu/isa/dot/kernels.h"
+#include "backend/cpu/isa/dot/words.h"
+
+namespace vitrail::VT_ISA {
+namespace {
+
+constexpr int kBlockRows = 12;
+
+inline FloatSums dot(FloatSums sums, const Words& a, const Words& b, Bf16) {
+  return dot_bf16(sums, a, b);
+}
+inline IntSums dot(IntSums sums, const Words& a, const Words& b, Int8) {
+  return dot_u8s8(sums, a, b);
+}
+inline FloatSums zero_sums(Bf16) {
+  return FloatSums{};
+}
+inline IntSums zero_sums(Int8) {
+  return IntSums{};
+}
+
+// sums[R, 32] (+)= a[R, steps] * panel
+template <typename Form, int R>
+void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
+                    float* sums) {
+  using Sums = decltype(zero_sums(Form{}));
+  Sums low[R], high[R];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    low[r] = high[r] = zero_sums(Form{});
+    if (!add) continue;
+    load_sums(sums + r * kPanelCols, low[r]);
+    load_sums(sums + r * kPanelCols + kDotLanes, high[r]);
+  }
+  for (int64_t step = 0; step < steps; ++step, panel += kPanelStepBytes, a += kStepBytes) {
+#pragma GCC unroll 2
+    for (int64_t word = 0; word < kStepWords; ++word) {
+      const Words b0 = load_words(panel + word * kStepBytes);
+      const Words b1 = load_words(panel + kPanelStepBytes / 2 + word * kStepBytes);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const Words x = repeat_word(a + r * stride + word * 4);
+        low[r] = dot(low[r], x, b0, Form{});
+        high[r] = dot(high[r], x, b1, Form{});
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    store_sums(sums + r * kPanelCols, low[r]);
+    store_sums(sums + r * kPanelCols + kDotLanes, high[r]);
+  }
+}
+
+using BlockFn = void (*)(const std::byte*, int64_t, const std::byte*, int64_t, bool, float*);
+
+// The function for `rows` <= R rows.
+template <typename Form, int R>
+BlockFn block_of(int64_t rows) {
+  if constexpr (R > 1) {
+    if (rows < R) return block_of<Form, R - 1>(rows);
+  }
+  return multiply_block<Form, R>;
+}
+
+template <typename Form>
+void sum(const ReducedTile& t) {
+  const BlockFn whole = block_of<Form, kBlockRows>(kBlockRows),
+                rest = block_of<Form, kBlockRows>(t.rows % kBlockRows);
+  sum_tile<Form>(
+      t, 0, t.rows,
+      [&](const std::byte* a, int64_t rows, const std::byte* panel, int64_t steps, bool add, float* sums) {
+        for (int64_t r = 0; r < rows; r += kBlockRows) {
+          const BlockFn block = rows - r < kBlockRows ? rest : whole;
+          block(a + r * t.row_bytes, t.row_bytes, panel, steps, add, sums + r * kPanelCols);
+        }
+      });
+}
+
+template <typename Form>
+void tile(const ReducedTile& t) {
+  sum<Form>(t);
+  if constexpr (Form::kBytes == 2)
+    finish_bf16(t);
+  else
+    finish_int8(t, true);
+}
+
+void half_tile(const HalfTile& t) {
+  sum<Bf16>(t.product);
+  finish_halves(t);
+}
+
+}  // namespace
+
+constinit const ReducedKernels kBf16Products = {.row_step = kBlockRows,
+                                                .cols = kPanelCols,
+                                                .packed_bytes = packed_bytes<Bf16>,
+                                                .pack = pack_bf16,
+                                                .row_bytes = row_bytes<Bf16>,
+                                                .prepare_rows = prepare_bf16,
+                                                .tile_scratch_bytes = tile_scratch_bytes,
+                                                .tile = tile<Bf16>};
+constinit const ReducedKernels kInt8Products = {.row_step = kBlockRows,
+                                                .cols = kPanelCols,
+                                                .packed_bytes = packed_bytes<Int8>,
+                                                .pack = pack_int8,
+                                                .row_bytes = row_bytes<Int8>,
+                                                .prepare_rows = prepare_uint8,
+                                                .tile_scratch_bytes = tile_scratch_bytes,
+                                                .tile = tile<Int8>};
+constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
+                                             .pack_matrix = pack_half_matrix,
+                                             .transpose = transpose_halves,
+                                             .tile = half_tile};
+
+}  // namespace vitrail::VT_ISA

@@ -1,0 +1,274 @@
+#include "backend/cpu/isa/dot/words.h"
+
+#include <cstring>
+#include <utility>
+
+#include "backend/cpu/isa/quantize.h"
+
+namespace vitrail::VT_ISA {
+namespace {
+
+constexpr int64_t kHalfCols = kPanelCols / 2;
+
+// The f32 kernels this level borrows.
+const IsaKernels& f32() {
+  return VT_F32_ISA::kernels();
+}
+
+void fill_zero(std::byte* from, const std::byte* end) {
+  std::memset(from, 0, static_cast<size_t>(end - from));
+}
+
+// x * inverse to nearest even as bytes, `flip` changing bits of each: the lowest byte of the sum with
+// 1.5 * 2^23 is the integer. Rounds as quantize does.
+void quantize_bytes(const float* x, int64_t count, float inverse, uint8_t flip, std::byte* q) {
+  if (inverse == 0) return std::memset(q, flip, static_cast<size_t>(count)), void();
+  for (int64_t i = 0; i < count; ++i) {
+    const float shifted = x[i] * inverse + 0x1.8p23f;
+    uint32_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    q[i] = static_cast<std::byte>(bits ^ flip);
+  }
+}
+
+void prepare_bytes(const float* x, int64_t ldx, int64_t rows, int64_t k, uint8_t flip, std::byte* out,
+                   float* row_scale) {
+  const int64_t bytes = row_bytes<Int8>(k);
+  for (int64_t r = 0; r < rows; ++r, out += bytes) {
+    const Int8Scale s = int8_scale(x + r * ldx, k);
+    row_scale[r] = s.scale;
+    quantize_bytes(x + r * ldx, k, s.inverse, flip, out);
+    fill_zero(out + k, out + bytes);
+  }
+}
+
+void round_bf16(const float* x, int64_t count, std::byte* out) {
+  f32().narrow(Half::kBF16, x, count, reinterpret_cast<uint16_t*>(out));
+}
+
+// Sixteen words, and sixteen of those as a square.
+typedef uint32_t WordVec __attribute__((vector_size(kStepBytes)));
+struct Square {
+  WordVec rows[kStepWords];
+};
+
+template <int kFrom, int... I>
+inline void zip(const WordVec& a, const WordVec& b, WordVec& out, std::integer_sequence<int, I...>) {
+  out = __builtin_shufflevector(a, b, (I % 2 * kStepWords + I / 2 + kFrom)...);
+}
+
+// Four rounds of interleaving row i with row i + 8 turn rows into columns.
+inline void transpose(Square& square) {
+  constexpr std::make_integer_sequence<int, kStepWords> kAll;
+#pragma GCC unroll 4
+  for (int round = 0; round < 4; ++round) {
+    Square next;
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      zip<0>(square.rows[i], square.rows[i + 8], next.rows[2 * i], kAll);
+      zip<8>(square.rows[i], square.rows[i + 8], next.rows[2 * i + 1], kAll);
+    }
+    square = next;
+  }
+}
+
+// rows[w][c] = the word of x[2 w, c] and x[2 w + 1, c]; zero from `rows` rows or `columns` columns on.
+void zip_rows(const uint16_t* x, int64_t ldx, int64_t rows, int64_t columns, Square& square) {
+  constexpr uint16_t kZeros[kHalfCols] = {};
+  for (int64_t w = 0; w < kStepWords; ++w) {
+    const uint16_t* even = 2 * w < rows ? x + 2 * w * ldx : kZeros;
+    const uint16_t* odd = 2 * w + 1 < rows ? x + (2 * w + 1) * ldx : kZeros;
+    uint32_t words[kHalfCols] = {};
+    if (columns >= kHalfCols)
+      for (int64_t c = 0; c < kHalfCols; ++c) words[c] = even[c] | static_cast<uint32_t>(odd[c]) << 16;
+    else
+      for (int64_t c = 0; c < columns; ++c) words[c] = even[c] | static_cast<uint32_t>(odd[c]) << 16;
+    std::memcpy(&square.rows[w], words, sizeof words);
+  }
+}
+
+// One half of a panel. reduce(column of the half, from, count, to) rounds values of one column; those from
+// `columns` on are zero.
+template <typename Form, typename Reduce>
+void pack_half(int64_t columns, int64_t k, std::byte* to, const Reduce& reduce) {
+  constexpr int64_t kStepValues = kStepBytes / Form::kBytes;
+  for (int64_t from = 0; from < k; from += kStepValues, to += kPanelStepBytes) {
+    alignas(kStepBytes) std::byte rows[kHalfCols][kStepBytes] = {};
+    for (int64_t c = 0; c < columns; ++c) reduce(c, from, min64(kStepValues, k - from), rows[c]);
+    Square square;
+    std::memcpy(&square, rows, sizeof square);
+    transpose(square);
+    std::memcpy(to, &square, sizeof square);
+  }
+}
+
+// body(first column, columns, where the half panel begins) for the columns [first, first + count), and with
+// the last of them those that fill the last panel.
+template <typename Form, typename Body>
+void for_halves(int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed, const Body& body) {
+  const int64_t end = first + count < n ? first + count : round_up(n, kPanelCols);
+  for (int64_t column = first; column < end; column += kHalfCols) {
+    const int64_t half = column % kPanelCols, columns = min64(kHalfCols, n - column);
+    body(column, columns < 0 ? 0 : columns,
+         const_cast<std::byte*>(panel_of<Form>(packed, n, k, column - half)) + half * kStepBytes);
+  }
+}
+
+}  // namespace
+
+int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t) {
+  return rows * round_up(cols, kPanelCols) * 4;
+}
+
+void prepare_bf16(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float*) {
+  const int64_t bytes = row_bytes<Bf16>(k);
+  for (int64_t r = 0; r < rows; ++r, out += bytes) {
+    round_bf16(x + r * ldx, k, out);
+    fill_zero(out + k * Bf16::kBytes, out + bytes);
+  }
+}
+
+void prepare_int8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale) {
+  prepare_bytes(x, ldx, rows, k, 0, out, row_scale);
+}
+
+void prepare_uint8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale) {
+  prepare_bytes(x, ldx, rows, k, 0x80, out, row_scale);
+}
+
+void pack_bf16(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed) {
+  for_halves<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+    pack_half<Bf16>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
+      round_bf16(w + (column + c) * k + from, values, row);
+    });
+  });
+}
+
+void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed) {
+  auto* scales = reinterpret_cast<float*>(packed);
+  auto* offsets = reinterpret_cast<uint32_t*>(packed) + round_up(n, kPanelCols);
+  for_halves<Int8>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+    float inverse[kHalfCols];
+    for (int64_t c = 0; c < kHalfCols; ++c) {
+      const Int8Scale s = c < columns ? int8_scale(w + (column + c) * k, k) : Int8Scale{0, 0};
+      scales[column + c] = s.scale, inverse[c] = s.inverse, offsets[column + c] = 0;
+    }
+    pack_half<Int8>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
+      quantize_bytes(w + (column + c) * k + from, values, inverse[c], 0, row);
+      int32_t sum = 0;
+      for (int64_t i = 0; i < values; ++i) sum += static_cast<int8_t>(row[i]);
+      offsets[column + c] += 128 * static_cast<uint32_t>(sum);
+    });
+  });
+}
+
+void pack_half_rows(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
+                    std::byte* packed) {
+  for_halves<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+    pack_half<Bf16>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
+      std::memcpy(row, w + (column + c) * k + from, static_cast<size_t>(values * Bf16::kBytes));
+    });
+  });
+}
+
+void pack_half_matrix(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
+                      std::byte* packed) {
+  for_halves<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+    for (int64_t row = 0; row < k; row += 2 * kStepWords, to += kPanelStepBytes) {
+      Square square;
+      zip_rows(w + row * n + column, n, columns > 0 ? k - row : 0, columns, square);
+      std::memcpy(to, &square, sizeof square);
+    }
+  });
+}
+
+void transpose_halves(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols, uint16_t* y, int64_t ldy) {
+  for (int64_t row = 0; row < rows; row += 2 * kStepWords) {
+    for (int64_t column = 0; column < cols; column += kHalfCols) {
+      const int64_t columns = min64(kHalfCols, cols - column);
+      Square square;
+      zip_rows(x + row * ldx + column, ldx, rows - row, columns, square);
+      transpose(square);
+      for (int64_t c = 0; c < columns; ++c)
+        std::memcpy(y + (column + c) * ldy + row, &square.rows[c], sizeof square.rows[c]);
+    }
+  }
+}
+
+namespace {
+
+// c = epilogue(sums) for the columns of one panel.
+void finish_panel(const ReducedTile& t, int64_t column, const float* sums) {
+  GemmTile tile{.c = t.c, .ldc = t.ldc, .rows = t.rows, .n = t.n, .k = t.k, .epilogue = t.epilogue};
+  tile.col_begin = column, tile.col_end = min64(column + kPanelCols, t.col_end);
+  f32().finish_tile(tile, sums, kPanelCols);
+}
+
+}  // namespace
+
+void finish_bf16(const ReducedTile& t) {
+  for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols)
+    finish_panel(t, column, t.scratch + (column - t.col_begin) * t.rows);
+}
+
+void finish_int8(const ReducedTile& t, bool offset) {
+  const auto* scales = reinterpret_cast<const float*>(t.packed);
+  const auto* offsets = reinterpret_cast<const uint32_t*>(t.packed) + round_up(t.n, kPanelCols);
+  for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
+    float* sums = t.scratch + (column - t.col_begin) * t.rows;
+    for (int64_t r = 0; r < t.rows; ++r) {
+      uint32_t whole[kPanelCols];
+      std::memcpy(whole, sums + r * kPanelCols, sizeof whole);
+      if (offset)
+        for (int64_t c = 0; c < kPanelCols; ++c) whole[c] -= offsets[column + c];
+      for (int64_t c = 0; c < kPanelCols; ++c)
+        sums[r * kPanelCols + c] =
+            static_cast<float>(static_cast<int32_t>(whole[c])) * t.row_scale[r] * scales[column + c];
+    }
+    finish_panel(t, column, sums);
+  }
+}
+
+namespace {
+
+// A float to the nearest bf16, ties to even, as the float whose lower half is zero.
+inline float to_bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+  bits = ((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded) & 0xffff0000u;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+inline uint16_t upper_half(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+}  // namespace
+
+void finish_halves(const HalfTile& h) {
+  const ReducedTile& t = h.product;
+  const Epilogue& e = t.epilogue;
+  for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
+    const int64_t cols = min64(kPanelCols, t.col_end - column);
+    float bias[kPanelCols] = {}, value[kPanelCols];
+    if (e.bias) std::memcpy(bias, e.bias + column, static_cast<size_t>(cols) * sizeof(float));
+    const float* sums = t.scratch + (column - t.col_begin) * t.rows;
+    for (int64_t r = 0; r < t.rows; ++r, sums += kPanelCols) {
+      for (int64_t c = 0; c < kPanelCols; ++c) value[c] = to_bf16(sums[c]);
+      if (e.bias)
+        for (int64_t c = 0; c < kPanelCols; ++c) value[c] = to_bf16(value[c] + bias[c]);
+      if (e.residual)
+        for (int64_t c = 0; c < cols; ++c) value[c] += e.residual[r * e.residual_stride + column + c];
+      if (h.out)
+        for (int64_t c = 0; c < cols; ++c) h.out[r * t.ldc + column + c] = upper_half(value[c]);
+      else
+        std::memcpy(t.c + r * t.ldc + column, value, static_cast<size_t>(cols) * sizeof(float));
+    }
+  }
+}
+
+}  // namespace vitrail::VT_ISA

@@ -1,0 +1,78 @@
+// What the dot-product kernels share: rows of A and weights rounded to bf16 or int8 and laid out in 4-byte
+// words, the order of the loops over a tile, and the way from sums to C.
+//
+// A row of A is its k values rounded, filled up with zeros to whole steps of 64 bytes. A weight goes by
+// panels of 32 columns; a panel is [step][half of 16 columns][word of the step][column]: 64 bytes hold the
+// same word of 16 columns, which is one row of a tile and one vector, and lie in the order they are read.
+// Before an int8 weight's panels stand its scales and 128 times its columns' sums, both [columns].
+#pragma once
+
+#include "backend/cpu/isa/table.h"
+#include "backend/cpu/isa/vec.h"
+
+namespace vitrail::VT_ISA {
+
+inline constexpr int64_t kStepBytes = 64;
+inline constexpr int64_t kStepWords = kStepBytes / 4;
+inline constexpr int64_t kPanelCols = 32;
+inline constexpr int64_t kPanelStepBytes = kPanelCols * kStepBytes;
+
+// Steps between two visits to the sums: a panel's part of them (24 KB) stays in L1 while all rows of the tile
+// pass it.
+inline constexpr int64_t kBlockSteps = 12;
+
+// An arithmetic: bytes of a value, and of what stands before the panels for each column.
+struct Bf16 {
+  static constexpr int64_t kBytes = 2, kColumnBytes = 0;
+};
+struct Int8 {
+  static constexpr int64_t kBytes = 1, kColumnBytes = 8;
+};
+
+template <typename Form>
+int64_t row_bytes(int64_t k) {
+  return round_up(k * Form::kBytes, kStepBytes);
+}
+template <typename Form>
+int64_t packed_bytes(int64_t n, int64_t k) {
+  return round_up(n, kPanelCols) * (Form::kColumnBytes + row_bytes<Form>(k));
+}
+// The panel that begins with `column`.
+template <typename Form>
+const std::byte* panel_of(const std::byte* packed, int64_t n, int64_t k, int64_t column) {
+  return packed + round_up(n, kPanelCols) * Form::kColumnBytes + column * row_bytes<Form>(k);
+}
+int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
+
+void pack_bf16(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
+void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
+void prepare_bf16(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
+void prepare_int8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
+// Values q + 128, unsigned.
+void prepare_uint8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
+
+void pack_half_rows(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
+void pack_half_matrix(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
+                      std::byte* packed);
+void transpose_halves(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols, uint16_t* y, int64_t ldy);
+
+// Calls multiply(a, rows, panel, steps, add, sums) for rows [first, first + rows) of the tile such that
+// `sums` [rows, kPanelCols] of each panel become (add: grow by) a * panel over those steps.
+template <typename Form, typename Multiply>
+void sum_tile(const ReducedTile& t, int64_t first, int64_t rows, const Multiply& multiply) {
+  const int64_t all = row_bytes<Form>(t.k) / kStepBytes, block = ceil_div(all, ceil_div(all, kBlockSteps));
+  for (int64_t step = 0; step < all; step += block) {
+    for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
+      multiply(t.a + first * t.row_bytes + step * kStepBytes, rows,
+               panel_of<Form>(t.packed, t.n, t.k, column) + step * kPanelStepBytes, min64(block, all - step),
+               step > 0, t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols);
+    }
+  }
+}
+
+// From the sums sum_tile left in scratch to C. `offset`: A's values were 128 too large.
+void finish_bf16(const ReducedTile& t);
+void finish_int8(const ReducedTile& t, bool offset);
+void finish_halves(const HalfTile& t);
+
+}  // namespace vitrail::VT_ISA

@@ -1,0 +1,48 @@
+// What follows from the width of a level's vectors: the micro-kernel's size, the blocks of K, and what
+// scratch is made of. Numbers alone: also compiled without the level's instructions (sizes/sizes.cpp), so
+// that memory can be planned for a processor this one is not.
+#pragma once
+
+#include <cstdint>
+
+namespace vitrail::VT_ISA {
+
+#if defined(VT_LANES)
+inline constexpr int kLanes = VT_LANES;
+#elif defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+inline constexpr int kLanes = 8;
+#else
+inline constexpr int kLanes = 4;
+#endif
+
+// Two vectors wide; as many rows as leave registers for two of B and one of A (16 registers, or 32).
+inline constexpr int kMr = kLanes == 16 ? 12 : 6;
+inline constexpr int kNr = 2 * kLanes;
+
+inline constexpr int64_t min64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+inline constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+inline constexpr int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+inline constexpr int64_t kBlockK = 256;  // of f32 products
+namespace bf16 {
+inline constexpr int64_t kBlockK = 256;
+inline constexpr int64_t kWidened = kBlockK * kNr;  // floats
+}  // namespace bf16
+namespace int8 {
+inline constexpr int64_t kBlockK = 512;
+inline constexpr int64_t kWidenedBytes = kBlockK * kNr * 2;
+// Of a packed weight; its scales follow.
+inline constexpr int64_t weight_bytes(int64_t n, int64_t k) {
+  return round_up(round_up(n, kNr) * round_up(k, 2), 64);
+}
+}  // namespace int8
+
+}  // namespace vitrail::VT_ISA

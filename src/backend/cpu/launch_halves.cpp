@@ -1,0 +1,133 @@
+// Products of bf16 tensors and their gradients, where the instruction set multiplies bf16 itself.
+#include "backend/cpu/halves.h"
+#include "backend/cpu/lane.h"
+#include "backend/cpu/launch.h"
+#include "backend/cpu/product.h"
+#include "ops/fused.h"
+
+namespace vitrail::cpu {
+
+namespace {
+
+std::string misfit_of_halves(const NodeView& node, const DeviceInfo& device, int first, int second) {
+  if (!isa_of(device).halves.tile) return "this instruction set has no bf16 products";
+  for (int i : {first, second})
+    if (node.ins[i].dtype != DType::kBF16 || !node.ins[i].packing.empty())
+      return "takes row-major bf16 only, not " + to_string(node.ins[i]);
+  return {};
+}
+
+std::string misfit_of_depth(int64_t k) {
+  return k % kHalfDepth ? strf("sums over %ld values, not a multiple of %ld", static_cast<long>(k),
+                               static_cast<long>(kHalfDepth))
+                        : "";
+}
+
+// Where a gradient of a weight finds its inputs, and into which it is added: -1, it is the output.
+struct WeightGrad {
+  int x = -1, dy = -1, target = -1;
+};
+
+WeightGrad parse_weight_grad(const Op& op) {
+  if (op.kind() == "linear_dw") return {0, 1, -1};
+  const auto* fused = dynamic_cast<const FusedOp*>(&op);
+  if (!fused || fused->members().size() != 2) return {};
+  const FusedOp::Member &product = fused->members()[0], &sum = fused->members()[1];
+  if (product.op->kind() != "linear_dw" || sum.op->kind() != "accumulate" || sum.sources[1] != ~0) return {};
+  return {product.sources[0], product.sources[1], sum.sources[0]};
+}
+
+}  // namespace
+
+std::string declines_half_linear(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse(node.op);
+  if (!p.misfit.empty()) return p.misfit;
+  if (p.is_patch_embed || p.norm || p.gelu || p.scale >= 0) return "takes bias and residual alone";
+  if (p.arithmetic != Arithmetic::kExact) return "takes the arithmetic of its tensors";
+  if (std::string reason = misfit_of_halves(node, device, p.x, p.weight); !reason.empty()) return reason;
+  for (int row : {p.bias, p.residual})
+    if (row >= 0 && node.ins[row].dtype != DType::kF32) return "takes bias and residual in f32";
+  if (node.outs[0].dtype != (p.residual >= 0 ? DType::kF32 : DType::kBF16))
+    return strf("does not write %s", to_string(node.outs[0].dtype));
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  if (p.bias >= 0 && node.ins[p.bias].elems() != e.n) return "the bias does not cover the product's outputs";
+  if (p.residual >= 0 && node.ins[p.residual].elems() != e.m * e.n)
+    return "the residual does not cover the product";
+  return misfit_of_depth(e.k);
+}
+
+size_t half_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse(node.op);
+  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  return half_linear_scratch(isa_of(device), e.m, e.n, e.k).total(device.threads);
+}
+
+void run_half_linear(const KernelArgs& args) {
+  const Product p = parse(args.op);
+  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const auto floats = [&](int input) { return input < 0 ? nullptr : args.ins[input].as<float>(); };
+  HalfLinearArgs product{.a = static_cast<const uint16_t*>(args.ins[p.x].data()),
+                         .w = static_cast<const uint16_t*>(args.ins[p.weight].data()),
+                         .m = e.m,
+                         .n = e.n,
+                         .k = e.k,
+                         .bias = floats(p.bias),
+                         .residual = floats(p.residual)};
+  if (p.residual >= 0)
+    product.wide_out = args.outs[0].as<float>();
+  else
+    product.out = static_cast<uint16_t*>(args.outs[0].data());
+  parallel_half_linear(lane_of(args), product);
+}
+
+std::string declines_half_linear_dx(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = misfit_of_halves(node, device, 0, 1); !reason.empty()) return reason;
+  if (node.outs[0].dtype != DType::kBF16) return strf("does not write %s", to_string(node.outs[0].dtype));
+  return misfit_of_depth(linear_dx_extents(node.ins[0].shape, node.ins[1].shape).n);
+}
+
+size_t half_linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const MatmulExtents e = linear_dx_extents(node.ins[0].shape, node.ins[1].shape);
+  return half_linear_scratch(isa_of(device), e.m, e.k, e.n).total(device.threads);
+}
+
+// dx[m, k] = dy[m, n] . w[n, k]: to the product w is a weight of k outputs that lies by its inputs.
+void run_half_linear_dx(const KernelArgs& args) {
+  const MatmulExtents e = linear_dx_extents(args.ins[0].shape(), args.ins[1].shape());
+  parallel_half_linear(lane_of(args), {.a = static_cast<const uint16_t*>(args.ins[0].data()),
+                                       .w = static_cast<const uint16_t*>(args.ins[1].data()),
+                                       .w_by_inputs = true,
+                                       .m = e.m,
+                                       .n = e.k,
+                                       .k = e.n,
+                                       .out = static_cast<uint16_t*>(args.outs[0].data())});
+}
+
+std::string declines_half_linear_dw(const NodeView& node, const DeviceInfo& device) {
+  const WeightGrad grad = parse_weight_grad(node.op);
+  if (grad.x < 0) return "not the gradient of a product's weight";
+  if (std::string reason = misfit_of_halves(node, device, grad.x, grad.dy); !reason.empty()) return reason;
+  const TensorDesc& target = grad.target < 0 ? node.outs[0] : node.ins[grad.target];
+  return target.dtype == DType::kF32 ? "" : strf("sums in f32 only, not %s", to_string(target.dtype));
+}
+
+size_t half_linear_dw_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const WeightGrad grad = parse_weight_grad(node.op);
+  const MatmulExtents e = linear_dw_extents(node.ins[grad.x].shape, node.ins[grad.dy].shape);
+  return half_weight_grad_scratch(isa_of(device), e.m, e.n, e.k, grad.target >= 0).total(device.threads);
+}
+
+void run_half_linear_dw(const KernelArgs& args) {
+  const WeightGrad grad = parse_weight_grad(args.op);
+  const MatmulExtents e = linear_dw_extents(args.ins[grad.x].shape(), args.ins[grad.dy].shape());
+  const TensorView& target = grad.target < 0 ? args.outs[0] : args.ins[grad.target];
+  parallel_half_weight_grad(lane_of(args), {.x = static_cast<const uint16_t*>(args.ins[grad.x].data()),
+                                            .dy = static_cast<const uint16_t*>(args.ins[grad.dy].data()),
+                                            .dw = target.as<float>(),
+                                            .m = e.m,
+                                            .n = e.n,
+                                            .k = e.k,
+                                            .add = grad.target >= 0});
+}
+
+}  // namespace vitrail::cpu

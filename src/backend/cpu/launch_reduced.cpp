@@ -1,0 +1,92 @@
+// Products in bf16 and int8, alone or fused with their neighbours, with weights rounded and packed at load.
+#include "backend/cpu/lane.h"
+#include "backend/cpu/launch.h"
+#include "backend/cpu/product.h"
+#include "backend/cpu/reduced.h"
+
+namespace vitrail::cpu {
+
+namespace {
+
+// Sums of int8 products stay within 32 bits up to here.
+constexpr int64_t kLongestInt8 = int64_t{0x7fffffff} / (127 * 127);
+
+const ReducedKernels& reduced_of(const IsaKernels& isa, Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
+}
+
+// How weights lie, by level.
+constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf16-avx512", "bf16-vnni",
+                                              "bf16-amx"};
+constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8-avx512", "int8-vnni",
+                                              "int8-amx"};
+std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
+  return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];
+}
+
+MatmulExtents extents_of(const NodeView& node, const Product& p) {
+  return extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+}
+
+std::string reduced_misfit(const NodeView& node, const DeviceInfo& device, Arithmetic arithmetic) {
+  if (std::string reason = misfit(node); !reason.empty()) return reason;
+  const Product p = parse(node.op);
+  if (p.arithmetic != arithmetic)
+    return strf("computes in %s, not %s", enum_name(arithmetic), enum_name(p.arithmetic));
+  if (!reduced_of(isa_of(device), arithmetic).tile) return "this instruction set has none";
+  if (arithmetic == Arithmetic::kInt8 && extents_of(node, p).k > kLongestInt8)
+    return "the sums could overflow 32 bits";
+  return {};
+}
+
+}  // namespace
+
+template <Arithmetic kIn>
+std::string declines_reduced(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = reduced_misfit(node, device, kIn); !reason.empty()) return reason;
+  if (node.ins[parse(node.op).weight].packing != packing_name(device, kIn))
+    return "the weight is not packed for this instruction set";
+  return {};
+}
+template std::string declines_reduced<Arithmetic::kBF16>(const NodeView&, const DeviceInfo&);
+template std::string declines_reduced<Arithmetic::kInt8>(const NodeView&, const DeviceInfo&);
+
+size_t reduced_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse(node.op);
+  const MatmulExtents e = extents_of(node, p);
+  return reduced_linear_scratch(reduced_of(isa_of(device), p.arithmetic), e.m, e.n, e.k, p.norm != nullptr)
+      .total(device.threads);
+}
+
+void run_reduced(const KernelArgs& args) {
+  const Product p = parse(args.op);
+  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const CpuLane lane = lane_of(args);
+  parallel_reduced_linear(lane, reduced_of(lane.isa, p.arithmetic), linear_args(args, p, e),
+                          static_cast<const std::byte*>(args.ins[p.weight].data()));
+}
+
+Packing reduced_packing(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse(node.op);
+  if (p.arithmetic == Arithmetic::kExact || !reduced_misfit(node, device, p.arithmetic).empty()) return {};
+  const MatmulExtents e = extents_of(node, p);
+  const int64_t bytes = reduced_of(isa_of(device), p.arithmetic).packed_bytes(e.n, e.k);
+  return {p.weight, packing_name(device, p.arithmetic), e.n, static_cast<size_t>(bytes)};
+}
+
+std::string declines_reduced_pack(const NodeView& node, const DeviceInfo& device) {
+  for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8})
+    if (node.outs[0].packing == packing_name(device, arithmetic)) return {};
+  return "not a packing of this instruction set";
+}
+
+void run_reduced_pack(const KernelArgs& args) {
+  const TensorDesc& packed = args.outs[0].desc();
+  const bool int8 = packed.packing == packing_name(args.lane.device, Arithmetic::kInt8);
+  const CpuLane lane = lane_of(args);
+  parallel_reduced_pack(lane, int8 ? lane.isa.int8 : lane.isa.bf16, args.ins[0].as<float>(),
+                        packed.packed_rows, args.ins[0].desc().elems() / packed.packed_rows,
+                        static_cast<std::byte*>(args.outs[0].data()));
+}
+
+}  // namespace vitrail::cpu

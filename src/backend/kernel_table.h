@@ -1,0 +1,43 @@
+// Which kernels are fastest for products of given sizes, as measured on one machine. Plain data, handed to
+// the kernel choice with the device; made by `bench tune`. Knows no file and no processor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace vitrail {
+
+// What the speed of a product's kernels depends on; a fused node counts as the product in it.
+struct TuneKey {
+  std::string op;  // "linear"
+  int64_t m = 0, n = 0, k = 0;
+  int threads = 1;
+  int isa = 0;
+
+  auto tied() const { return std::tie(op, isa, threads, k, n, m); }
+  bool operator<(const TuneKey& other) const { return tied() < other.tied(); }
+  bool operator==(const TuneKey& other) const { return tied() == other.tied(); }
+};
+
+class KernelTable {
+ public:
+  struct Row {
+    TuneKey key;
+    std::vector<std::string> kernels;  // names, fastest first
+  };
+
+  // A row of the same key is replaced.
+  void set(Row row);
+  // Null: nothing is known about it.
+  const std::vector<std::string>* find(const TuneKey& key) const;
+  const std::vector<Row>& rows() const { return rows_; }  // in the order of keys
+  // One number for what the table says; 0 when it is empty.
+  uint64_t hash() const;
+
+ private:
+  std::vector<Row> rows_;
+};
+
+}  // namespace vitrail

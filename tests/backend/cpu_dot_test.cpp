@@ -1,0 +1,277 @@
+// The products by dot-product instructions, vectors and tiles: over emulated instructions everywhere, over
+// the real ones where the processor has them. Layouts, tails and ranges against plain loops.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "backend/cpu/reduced.h"
+#include "backend/cpu_dot_levels.h"
+#include "backend/cpu_test_util.h"
+#include "base/error.h"
+#include "tolerance.h"
+
+namespace vitrail {
+namespace {
+
+using namespace testing;
+
+// Bytes between guards, at an address that is a multiple of 64.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes)
+      : bytes_(bytes), all_(static_cast<size_t>(bytes + 2 * kGuard + 64), kMark) {}
+  std::byte* data() {
+    const auto address = reinterpret_cast<uintptr_t>(all_.data()) + kGuard;
+    return all_.data() + kGuard + (64 - address % 64) % 64;
+  }
+  void expect_intact() {
+    const std::byte* begin = data();
+    for (int64_t i = 1; i <= kGuard; ++i) {
+      ASSERT_EQ(begin[-i], kMark) << i << " bytes before";
+      ASSERT_EQ(begin[bytes_ + i - 1], kMark) << i << " bytes past the end";
+    }
+  }
+
+ private:
+  static constexpr int64_t kGuard = 256;
+  static constexpr std::byte kMark{0xcd};  // as bf16 or f32 a number, as int8 not zero
+  int64_t bytes_;
+  std::vector<std::byte> all_;
+};
+
+struct Case {
+  int64_t m, n, k;
+  bool bias = false, scale = false, residual = false;
+  Activation act = Activation::kNone;
+};
+
+// Rows around 12, 16 and 32; columns around 16, 32 and the task's 128; k around a step and several blocks.
+const Case kCases[] = {
+    {1, 1, 1},
+    {1, 16, 31, true},
+    {2, 17, 33, true, true},
+    {11, 32, 64, true, true, true},
+    {12, 33, 65, false, false, true},
+    {16, 15, 127},
+    {17, 48, 128, true, false, false, Activation::kGeluErf},
+    {31, 65, 96, true, true, true, Activation::kGeluTanh},
+    {32, 130, 385},
+    {33, 127, 769, true, false, true},
+    {50, 192, 192, true, false, false, Activation::kGeluErf},
+    {65, 31, 777, false, true},
+    {13, 40, 1537, true, false, true},
+};
+
+std::string name_of(const Case& c) {
+  return strf("%ldx%ldx%ld", static_cast<long>(c.m), static_cast<long>(c.n), static_cast<long>(c.k));
+}
+
+struct Problem {
+  Case c;
+  Floats a, w, bias, scale, residual;
+
+  explicit Problem(const Case& shape)
+      : c(shape),
+        a(random_floats(c.m * c.k, 1, 2)),
+        w(random_floats(c.n * c.k, 2, 0.2f)),
+        bias(random_floats(c.n, 3)),
+        scale(random_floats(c.n, 4)),
+        residual(random_floats(c.m * c.n, 5)) {}
+
+  Epilogue epilogue() const {
+    return {c.bias ? bias.data() : nullptr, c.act, c.scale ? scale.data() : nullptr,
+            c.residual ? residual.data() : nullptr, c.n};
+  }
+};
+
+// A whole product by one call of each function, guards around all it may touch. `rows_apart` gives each tile
+// that many rows, `cols_apart` that many columns; 0: all.
+Floats multiply(const ReducedKernels& kernels, const Problem& p, int64_t rows_apart = 0,
+                int64_t cols_apart = 0) {
+  const Case& c = p.c;
+  const int64_t bytes = kernels.row_bytes(c.k), rows = rows_apart ? rows_apart : c.m,
+                cols = cols_apart ? cols_apart : c.n;
+  Guarded packed(kernels.packed_bytes(c.n, c.k)), a(c.m * bytes),
+      scratch(kernels.tile_scratch_bytes(rows, cols, c.k)), out(c.m * c.n * 4);
+  Floats row_scale(static_cast<size_t>(c.m), std::nanf(""));
+  for (int64_t first = 0; first < c.n; first += kernels.cols)
+    kernels.pack(p.w.data(), c.n, first, std::min<int64_t>(kernels.cols, c.n - first), c.k, packed.data());
+  kernels.prepare_rows(p.a.data(), c.k, c.m, c.k, a.data(), row_scale.data());
+  auto* result = reinterpret_cast<float*>(out.data());
+  for (int64_t row = 0; row < c.m; row += rows) {
+    Epilogue epilogue = p.epilogue();
+    if (epilogue.residual) epilogue.residual += row * c.n;
+    for (int64_t column = 0; column < c.n; column += cols)
+      kernels.tile({a.data() + row * bytes, bytes, row_scale.data() + row, packed.data(), result + row * c.n,
+                    c.n, std::min(rows, c.m - row), c.n, c.k, column, std::min(column + cols, c.n), epilogue,
+                    reinterpret_cast<float*>(scratch.data())});
+  }
+  for (Guarded* each : {&packed, &a, &scratch, &out}) each->expect_intact();
+  return Floats(result, result + c.m * c.n);
+}
+
+float rounded_to_bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// The level's own last step on sums made here, so that only the sums are judged.
+void expect_bf16_sums(const IsaKernels& isa, const Problem& p, const Floats& got) {
+  const Case& c = p.c;
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = 0, magnitude = 1;
+      for (int64_t k = 0; k < c.k; ++k) {
+        const double term = static_cast<double>(rounded_to_bf16(p.a[i * c.k + k])) *
+                            static_cast<double>(rounded_to_bf16(p.w[j * c.k + k]));
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      const auto value = static_cast<float>(sum);
+      float want = 0;
+      Epilogue epilogue = p.epilogue();
+      if (epilogue.bias) epilogue.bias += j;
+      if (epilogue.scale) epilogue.scale += j;
+      if (epilogue.residual) epilogue.residual += i * c.n + j;
+      GemmTile one{.c = &want, .ldc = 1, .rows = 1, .n = 1, .k = c.k, .epilogue = epilogue};
+      one.col_end = 1;
+      isa.finish_tile(one, &value, 1);
+      const double tolerance = 2 * sum_tolerance(DType::kF32, c.k, magnitude);
+      ASSERT_NEAR(got[i * c.n + j], want, tolerance) << "row " << i << " column " << j;
+    }
+  }
+}
+
+TEST(CpuDot, Bf16SumsMatchPlainLoops) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(name_of(c));
+      const Problem problem(c);
+      expect_bf16_sums(isa, problem, multiply(isa.bf16, problem));
+    }
+  });
+}
+
+// Integer sums are exact and rounding is the same everywhere, so results are those of the level that has no
+// such instruction, bit for bit.
+TEST(CpuDot, Int8IsThatOfTheBaseline) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    const ReducedKernels& plain = isa_kernels(IsaLevel::kBaseline).int8;
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(name_of(c));
+      const Problem problem({c.m, c.n, c.k});
+      EXPECT_TRUE(same_bits(multiply(isa.int8, problem), multiply(plain, problem)));
+    }
+  });
+}
+
+// Values that int8 holds exactly give the exact product.
+TEST(CpuDot, Int8OfSmallIntegersIsExact) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    Problem p({19, 37, 150, true, false, true});
+    for (size_t i = 0; i < p.a.size(); ++i) p.a[i] = static_cast<float>(static_cast<int>(i * 31 % 255) - 127);
+    for (size_t i = 0; i < p.w.size(); ++i) p.w[i] = static_cast<float>(static_cast<int>(i * 57 % 255) - 127);
+    for (int64_t i = 0; i < p.c.m; ++i) p.a[i * p.c.k] = 127;
+    for (int64_t j = 0; j < p.c.n; ++j) p.w[j * p.c.k] = -127;
+    const Floats got = multiply(isa.int8, p);
+    for (int64_t i = 0; i < p.c.m; ++i) {
+      for (int64_t j = 0; j < p.c.n; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < p.c.k; ++k) sum += p.a[i * p.c.k + k] * p.w[j * p.c.k + k];
+        ASSERT_EQ(got[i * p.c.n + j], sum + p.bias[j] + p.residual[i * p.c.n + j]) << i << " " << j;
+      }
+    }
+  });
+}
+
+TEST(CpuDot, TilesDoNotChangeResults) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    const Problem problem({50, 136, 400, true, true, true, Activation::kGeluErf});
+    for (const ReducedKernels* kernels : {&isa.bf16, &isa.int8}) {
+      const Floats whole = multiply(*kernels, problem);
+      for (int64_t rows : {1, 16, 33})
+        for (int64_t cols : {32, 96})
+          EXPECT_TRUE(same_bits(multiply(*kernels, problem, rows, cols), whole)) << rows << " x " << cols;
+    }
+  });
+}
+
+// Rows that are not numbers stay so, and only they; rows and columns of zeros give zero.
+TEST(CpuDot, SpecialRows) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    Problem p({7, 40, 70});
+    const auto value = [&](int64_t row, int64_t at) -> float& { return p.a[row * p.c.k + at]; };
+    value(1, 69) = std::nanf("");
+    value(3, 0) = std::numeric_limits<float>::infinity();
+    std::fill_n(&value(5, 0), p.c.k, 0.0f);
+    std::fill_n(&value(6, 0), p.c.k, 1e-42f);
+    std::fill_n(&p.w[33 * p.c.k], p.c.k, 0.0f);
+    for (const ReducedKernels* kernels : {&isa.bf16, &isa.int8}) {
+      const Floats got = multiply(*kernels, p);
+      for (int64_t j = 0; j < p.c.n; ++j) {
+        EXPECT_TRUE(std::isnan(got[1 * p.c.n + j])) << j;
+        EXPECT_FALSE(std::isfinite(got[3 * p.c.n + j])) << j;
+        for (int64_t row : {0, 2, 4}) EXPECT_TRUE(std::isfinite(got[row * p.c.n + j])) << row << " " << j;
+        for (int64_t row : {5, 6}) EXPECT_NEAR(got[row * p.c.n + j], 0, 1e-38) << row << " " << j;
+      }
+      for (int64_t row : {0, 2, 4}) EXPECT_EQ(got[row * p.c.n + 33], 0);
+    }
+  });
+}
+
+// The driver that serves every level, on these kernels: threads change nothing.
+TEST(CpuDot, ThreadsDoNotChangeResults) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    const Problem p({197, 160, 96, true, false, true, Activation::kGeluErf});
+    for (const ReducedKernels* kernels : {&isa.bf16, &isa.int8}) {
+      Floats first;
+      for (int threads : {1, 2, 3, 8, 16}) {
+        TestLane lane(threads, isa, reduced_linear_scratch(*kernels, p.c.m, p.c.n, p.c.k, false));
+        std::vector<std::byte> packed(static_cast<size_t>(kernels->packed_bytes(p.c.n, p.c.k)));
+        parallel_reduced_pack(lane.lane(), *kernels, p.w.data(), p.c.n, p.c.k, packed.data());
+        Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
+        parallel_reduced_linear(lane.lane(), *kernels,
+                                {.a = p.a.data(),
+                                 .lda = p.c.k,
+                                 .packed = nullptr,
+                                 .c = out.data(),
+                                 .ldc = p.c.n,
+                                 .m = p.c.m,
+                                 .n = p.c.n,
+                                 .k = p.c.k,
+                                 .norm = {},
+                                 .epilogue = p.epilogue()},
+                                packed.data());
+        if (first.empty()) first = multiply(*kernels, p);
+        EXPECT_TRUE(same_bits(out, first)) << threads << " threads";
+      }
+    }
+  });
+}
+
+// What the kernel says of the processor is what the levels follow.
+TEST(CpuDot, LevelsFollowTheProcessor) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && line.rfind("flags", 0) != 0) continue;
+  if (line.rfind("flags", 0) != 0) GTEST_SKIP() << "/proc/cpuinfo lists no flags";
+  std::istringstream words(line);
+  const std::vector<std::string> flags{std::istream_iterator<std::string>(words), {}};
+  const auto has = [&](const char* flag) { return std::count(flags.begin(), flags.end(), flag) > 0; };
+  bool vnni = false, amx = false;
+  for (IsaLevel level : available_isa_levels()) {
+    vnni = vnni || level == IsaLevel::kVnni;
+    amx = amx || level == IsaLevel::kAmx;
+  }
+  EXPECT_EQ(vnni, has("avx512_vnni") && has("avx512_bf16"));
+  EXPECT_TRUE(!amx || (vnni && has("amx_tile") && has("amx_bf16") && has("amx_int8")));
+}
+
+}  // namespace
+}  // namespace vitrail
