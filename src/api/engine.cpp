@@ -1,24 +1,19 @@
 #include "api/engine.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "api/packed_cache.h"
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
 #include "models/rule_weights.h"
 #include "passes/fuse.h"
+#include "passes/reduce_products.h"
 #include "passes/schedule.h"
 
 namespace vitrail {
 
 namespace {
-
-DeviceInfo device_of(const EngineOptions& options) {
-  DeviceInfo device = cpu_device(options.threads, options.isa);
-  device.parallel_heads = options.parallel_heads;
-  device.parallel_rows = options.parallel_rows;
-  device.parallel_softmax = options.parallel_softmax;
-  return device;
-}
 
 ParamFiller rule_filler() {
   return [](const std::string& name, const Shape& shape, std::span<float> target) {
@@ -35,6 +30,14 @@ ParamFiller model_filler(const OpenedModel& model) {
 }  // namespace
 
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options) {
+  return plan_inference(config, options, cpu_device(options.threads, options.isa));
+}
+
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
+  device.parallel_heads = options.parallel_heads;
+  device.parallel_rows = options.parallel_rows;
+  device.parallel_softmax = options.parallel_softmax;
+  device.kernels = options.kernels;
   Program program = record_vit(config, {.batch = options.batch,
                                         .dtype = options.dtype,
                                         .features = options.features,
@@ -42,8 +45,9 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
                                         .attention = options.attention,
                                         .attention_block = options.attention_block,
                                         .probabilities = options.probabilities});
+  program = reduce_products(std::move(program), options.arithmetic);
   if (options.fuse) program = fuse(program);
-  return plan_execution(schedule(program), find_backend(options.backend), device_of(options));
+  return plan_execution(schedule(program), find_backend(options.backend), device);
 }
 
 namespace {
@@ -78,13 +82,14 @@ ExecutionPlan fitting_plan(const VitConfig& config, const EngineOptions& options
 }  // namespace
 
 struct Engine::Parts {
-  Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill)
+  // `model`: where the parameters come from; null: the rule `fill` follows.
+  Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model)
       : config(vit),
         plan(fitting_plan(vit, options)),
         rank(plan.device),
         params(plan, rank),
         executor(nullptr) {
-    params.load(plan, fill);
+    load_params(options, fill, model);
     executor = std::make_unique<Executor>(plan, params, rank);
     if (!options.check_reference) return;
     plain_plan = plan;
@@ -92,6 +97,16 @@ struct Engine::Parts {
     plain_plan.memory = plan_memory(plain_plan.program, std::vector<size_t>(plan.program.nodes.size(), 0));
     plain_params = std::make_unique<PersistentStore>(plain_plan, rank);
     plain_params->load(plain_plan, fill);
+  }
+
+  void load_params(const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model) {
+    std::optional<PackedCache> cache;
+    if (model && !options.cache_folders.empty()) cache.emplace(*model, plan, options.cache_folders);
+    if (!cache || !cache->load(params, rank.pool)) {
+      params.load(plan, fill);
+      if (cache) cache->save(params, rank.pool);
+    }
+    if (cache) cache_note = cache->note();
   }
 
   VitConfig config;
@@ -103,12 +118,13 @@ struct Engine::Parts {
   ExecutionPlan plain_plan;
   std::unique_ptr<PersistentStore> plain_params;
   int64_t count = 0;
+  std::string cache_note;
 };
 
 Engine::Engine(const OpenedModel& model, const EngineOptions& options)
-    : parts_(std::make_unique<Parts>(model.card().config, options, model_filler(model))) {}
+    : parts_(std::make_unique<Parts>(model.card().config, options, model_filler(model), &model)) {}
 Engine::Engine(const VitConfig& config, const EngineOptions& options)
-    : parts_(std::make_unique<Parts>(config, options, rule_filler())) {}
+    : parts_(std::make_unique<Parts>(config, options, rule_filler(), nullptr)) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -121,6 +137,9 @@ const ExecutionPlan& Engine::plan() const {
 }
 const Executor& Engine::executor() const {
   return *parts_->executor;
+}
+const std::string& Engine::cache_note() const {
+  return parts_->cache_note;
 }
 int64_t Engine::batch() const {
   return parts_->executor->input("pictures").shape().local('B');

@@ -10,6 +10,7 @@
 
 #include "io/model_files.h"
 #include "models/vit.h"
+#include "ops/linear.h"
 #include "runtime/executor.h"
 
 namespace vitrail {
@@ -19,17 +20,23 @@ struct EngineOptions {
   int threads = 0;              // 0: one per core
   std::string isa;              // a lower instruction set by name; empty: the best
   int64_t batch = 1;
-  DType dtype = DType::kF32;  // f64 is for the reference backend
+  DType dtype = DType::kF32;                   // f64 is for the reference backend
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the products in the blocks; see docs/precision.md
   bool fuse = true;
   bool check_reference = false;  // run every node on the reference backend too and stop at a difference
   bool parallel_heads = true, parallel_rows = true, parallel_softmax = true;
+  std::shared_ptr<const KernelTable> kernels = nullptr;  // measured preferences of the kernel choice
   // Outputs besides the logits; see VitRecordOptions.
   bool features = false, layers = false, attention = false, probabilities = false;
   int64_t attention_block = -1;  // the only block whose attention is wanted; -1: all
+  // Where packed weights may be kept from one start to the next, best place first; empty: nowhere.
+  std::vector<std::string> cache_folders;
 };
 
 // Records, fuses and plans without allocating anything: what `plan` reports and what Engine runs.
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options);
+// The same for a device that need not be here; threads and isa of the options do not count.
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device);
 
 class Engine {
  public:
@@ -47,7 +54,8 @@ class Engine {
   const ExecutionPlan& plan() const;
   const Executor& executor() const;
   int64_t batch() const;
-  size_t picture_elems() const;  // floats of one picture, planar [C Y X]
+  size_t picture_elems() const;           // floats of one picture, planar [C Y X]
+  const std::string& cache_note() const;  // what became of cache_folders, one sentence; empty without them
 
   // Runs `count` pictures (1..batch); missing ones are padded with zeros.
   void run(std::span<const float> pictures, int64_t count);

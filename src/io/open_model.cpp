@@ -120,9 +120,10 @@ class DialectModel : public OpenedModel {
     VT_CHECK(target.size() == elems_of(piece), "%zu floats for %zu elements", target.size(), elems_of(piece));
     const DType dtype = source_->tensors()[piece.tensor].dtype;
     if (dtype == DType::kF32) return read_bytes(piece, std::as_writable_bytes(target));
-    std::vector<std::byte> raw(target.size() * size_of(dtype));
-    read_bytes(piece, raw);
-    convert_floats(raw.data(), dtype, target.data(), DType::kF32, target.size());
+    const size_t bytes = target.size() * size_of(dtype);
+    const auto raw = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    read_bytes(piece, {raw.get(), bytes});
+    convert_floats(raw.get(), dtype, target.data(), DType::kF32, target.size());
   }
 
   Binding binding_;

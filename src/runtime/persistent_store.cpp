@@ -1,6 +1,7 @@
 #include "runtime/persistent_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "graph/builder.h"
@@ -20,6 +21,14 @@ Program load_program(const ExecutionPlan& plan) {
     builder.output(value.name, builder.add(std::make_shared<LoadParamOp>(value.desc), {source}, value.name));
   }
   return builder.finish();
+}
+
+// How many parameters are read and packed at a time: enough for any disk, and what is staged stays below an
+// eighth of them all.
+int64_t readers(int threads, size_t largest, size_t total) {
+  constexpr int64_t kMost = 8;
+  const auto fitting = static_cast<int64_t>(largest > 0 ? total / 8 / largest : 1);
+  return std::clamp<int64_t>(fitting, 1, std::min<int64_t>(threads, kMost));
 }
 
 }  // namespace
@@ -50,14 +59,18 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
   size_t largest = 0;
   for (const Node& node : program.nodes)
     largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
-  Buffer staging(largest, Category::kStaging);
-  for (size_t i = 0; i < program.nodes.size(); ++i) {
+  const auto load_one = [&](size_t i, const Buffer& staging) {
     const Node& node = program.nodes[i];
     const TensorView source(staging.data(), program.values[node.ins[0]].desc), target = view(node.name);
     fill(node.name, source.shape(), {source.as<float>(), static_cast<size_t>(source.desc().elems())});
     choices[i].launches[0].kernel->run(
         {*node.op, {&source, 1}, {&target, 1}, {}, {rank_.pool, rank_.device}});
-  }
+  };
+  std::atomic<size_t> next = 0;
+  rank_.pool.run(readers(rank_.device.threads, largest, bytes()), [&](int64_t, int) {
+    const Buffer staging(largest, Category::kStaging);
+    for (size_t i = next++; i < program.nodes.size(); i = next++) load_one(i, staging);
+  });
 }
 
 }  // namespace vitrail

@@ -1,6 +1,6 @@
 // The persistent values of execution plans that share a layout: owns their arenas, one a category, zeroed.
-// Fills parameters through a load-time Program that converts or packs one at a time, so that a source needs
-// memory for its largest tensor only.
+// Fills parameters through a load-time Program that converts or packs a few at a time, so that a source needs
+// little memory beside them.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace vitrail {
 
-// Fills a parameter's f32 values, row-major in `shape`.
+// Fills a parameter's f32 values, row-major in `shape`. Called from several threads at once.
 using ParamFiller = std::function<void(const std::string& name, const Shape& shape, std::span<float> target)>;
 
 class PersistentStore {

@@ -5,6 +5,10 @@
 
 #include "base/error.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace vitrail {
 
 namespace {
@@ -111,17 +115,41 @@ uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+namespace {
+#if defined(__x86_64__)
+// How many it converted: whole groups of eight.
+[[gnu::target("avx,f16c")]] size_t widen_f16_by_eights(const uint16_t* from, float* to, size_t count) {
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  return i;
+}
+#endif
+
+void widen_f16(const uint16_t* from, float* to, size_t count) {
+  size_t i = 0;
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("avx2");  // no processor has it without F16C
+  if (has_instruction) i = widen_f16_by_eights(from, to, count);
+#endif
+  for (; i < count; ++i) to[i] = f16_to_f32(from[i]);
+}
+
+void widen_bf16(const uint16_t* from, float* to, size_t count) {
+  for (size_t i = 0; i < count; ++i) to[i] = bf16_to_f32(from[i]);
+}
+}  // namespace
+
 void convert_floats(const void* source, DType from, void* target, DType to, size_t count) {
   if (from == to) {
     std::memcpy(target, source, count * size_of(from));
     return;
   }
-  if ((from == DType::kF16 || from == DType::kBF16) && to == DType::kF32) {  // what loading weights does
-    const auto widen = from == DType::kF16 ? f16_to_f32 : bf16_to_f32;
-    for (size_t i = 0; i < count; ++i)
-      static_cast<float*>(target)[i] = widen(static_cast<const uint16_t*>(source)[i]);
-    return;
-  }
+  // What loading weights does.
+  if (from == DType::kF16 && to == DType::kF32)
+    return widen_f16(static_cast<const uint16_t*>(source), static_cast<float*>(target), count);
+  if (from == DType::kBF16 && to == DType::kF32)
+    return widen_bf16(static_cast<const uint16_t*>(source), static_cast<float*>(target), count);
   for (size_t i = 0; i < count; ++i) store(target, to, i, load(source, from, i));
 }
 

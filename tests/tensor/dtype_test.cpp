@@ -90,5 +90,22 @@ TEST(ConvertFloats, RefusesIntegers) {
   EXPECT_THROW(convert_floats(&real, DType::kF32, &integer, DType::kI32, 1), Error);
 }
 
+// Converting many at a time takes other instructions than one at a time.
+TEST(DType, WideningManyEqualsWideningEach) {
+  for (const DType half : {DType::kF16, DType::kBF16}) {
+    std::vector<uint16_t> bits(65536 + 5);  // no multiple of any vector
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
+    std::vector<float> wide(bits.size());
+    convert_floats(bits.data(), half, wide.data(), DType::kF32, bits.size());
+    for (size_t i = 0; i < bits.size(); ++i) {
+      const float expected = half == DType::kF16 ? f16_to_f32(bits[i]) : bf16_to_f32(bits[i]);
+      if (std::isnan(expected))
+        ASSERT_TRUE(std::isnan(wide[i])) << i;
+      else
+        ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(expected)) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -1,0 +1,109 @@
+// Packed weights kept from one start to the next: the same answers bit for bit, and any doubt means none.
+#include <gtest/gtest.h>
+
+#include "api/engine.h"
+#include "backend/cpu/cpu_isa.h"
+#include "golden_cases.h"
+
+namespace vitrail {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A model folder of its own with a cache beside it.
+class PackedCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "vitrail-cache-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    fs::copy(golden::folder() / "models" / "hf_single", root_ / "model", fs::copy_options::recursive);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string start(EngineOptions options = {}) {
+    const auto model = open_model((root_ / "model").string());
+    if (options.cache_folders.empty()) options.cache_folders = {(root_ / "cache").string()};
+    Engine engine(*model, options);
+    engine.run(golden::pictures(model->card().config, 1), 1);
+    logits_ = engine.output("logits");
+    return engine.cache_note();
+  }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(root_ / "cache")) found.push_back(entry.path());
+    return found;
+  }
+  static bool says(const std::string& note, const char* words) {
+    return note.find(words) != std::string::npos;
+  }
+
+  fs::path root_;
+  std::vector<float> logits_;
+};
+
+TEST_F(PackedCacheTest, TheSecondStartTakesItAndAnswersTheSame) {
+  EXPECT_TRUE(says(start(), "written to"));
+  const std::vector<float> expected = logits_;
+  const std::string note = start();
+  EXPECT_TRUE(says(note, "packed weights from")) << note;
+  EXPECT_EQ(logits_, expected);
+  EXPECT_TRUE(says(start({.threads = 3, .batch = 2}), "packed weights from"))
+      << "threads and batch do not matter";
+  EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(PackedCacheTest, ADamagedOneIsReplaced) {
+  start();
+  const std::vector<float> expected = logits_;
+  std::string content = read_file(files()[0].string(), 64 << 20);
+  content[content.size() - 100] ^= 4;
+  write_file(files()[0].string(), content);
+  const std::string note = start();
+  EXPECT_TRUE(says(note, "is damaged; packed weights written")) << note;
+  EXPECT_EQ(logits_, expected);
+  EXPECT_TRUE(says(start(), "packed weights from"));
+  write_file(files()[0].string(), content.substr(0, content.size() / 2));
+  EXPECT_TRUE(says(start(), "another size; packed weights written"));
+}
+
+TEST_F(PackedCacheTest, OfOtherWeightsItIsReplaced) {
+  start();
+  const std::vector<float> before = logits_;
+  const fs::path weights = root_ / "model" / "model.safetensors";
+  std::string content = read_file(weights.string(), 64 << 20);
+  for (size_t at = content.size() - 4000; at < content.size(); at += 4) content[at + 1] ^= 0x55;
+  const auto time = fs::last_write_time(weights);
+  write_file(weights.string(), content);
+  fs::last_write_time(weights, time);
+  const std::string note = start();
+  EXPECT_TRUE(says(note, "made from something else; packed weights written")) << note;
+  EXPECT_NE(logits_, before);
+  EXPECT_EQ(files().size(), 1u) << "the old one is gone";
+}
+
+TEST_F(PackedCacheTest, OfAnotherInstructionSetItIsNotTaken) {
+  const auto levels = available_isa_levels();
+  if (levels.size() < 2) GTEST_SKIP() << "one instruction set only";
+  start();
+  const fs::path best = files()[0];
+  const std::string lower = to_string(levels.front());
+  EXPECT_FALSE(says(start({.isa = lower}), "packed weights from"));
+  const std::vector<float> expected = logits_;
+  for (const fs::path& file : files())
+    if (file != best) fs::copy_file(best, file, fs::copy_options::overwrite_existing);
+  EXPECT_FALSE(says(start({.isa = lower}), "packed weights from")) << "a foreign file under its name";
+  EXPECT_EQ(logits_, expected);
+}
+
+TEST_F(PackedCacheTest, PlacesThatCannotBeWrittenArePassedOver) {
+  write_file((root_ / "a-file").string(), "");
+  const std::string blocked = (root_ / "a-file" / "cache").string();
+  const std::vector<std::string> both = {blocked, (root_ / "cache").string()};
+  EXPECT_TRUE(says(start({.cache_folders = both}), "written to"));
+  EXPECT_TRUE(says(start({.cache_folders = both}), "packed weights from"));
+  EXPECT_FALSE(says(start({.cache_folders = {blocked}}), "written to"));
+  EXPECT_FALSE(logits_.empty());
+}
+
+}  // namespace
+}  // namespace vitrail
