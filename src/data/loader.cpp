@@ -95,6 +95,7 @@ void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>
   Slot& slot = slot_of(batch);
   ++running_;
   lock.unlock();
+  const auto start = std::chrono::steady_clock::now();
   std::vector<BadSample> bad;
   std::exception_ptr error;
   try {
@@ -104,6 +105,7 @@ void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>
   }
   lock.lock();
   --running_;
+  work_seconds_ += seconds_since(start);
   std::ranges::move(bad, std::back_inserter(slot.bad));
   if (error && (!slot.error || chunk < slot.error_chunk)) {
     slot.error = error;
@@ -177,7 +179,9 @@ void Loader::show(int64_t batch) {
 
 void Loader::seek(int64_t step) {
   VT_CHECK(step >= 0, "step %lld", static_cast<long long>(step));
+  const int64_t target = step * (source_.batches() < 0 ? settings_.accumulation : 1);
   std::unique_lock lock(mutex_);
+  if (target == next_ && !holding_ && !failed_) return;  // what is being made is what is wanted
   paused_ = true;
   batch_ready_.wait(lock, [this] { return running_ == 0; });
   for (Slot& slot : slots_) {
@@ -185,7 +189,7 @@ void Loader::seek(int64_t step) {
     slot.bad.clear();
     slot.error = nullptr;
   }
-  next_ = task_batch_ = step * (source_.batches() < 0 ? settings_.accumulation : 1);
+  next_ = task_batch_ = target;
   task_chunk_ = 0;
   holding_ = paused_ = false;
   failed_ = nullptr;
@@ -194,6 +198,11 @@ void Loader::seek(int64_t step) {
 
 double Loader::wait_seconds() {
   return std::exchange(wait_seconds_, 0.0);
+}
+
+double Loader::work_seconds() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(work_seconds_, 0.0);
 }
 
 std::unique_ptr<Loader> make_train_loader(const Dataset& dataset, const LoaderSettings& settings) {

@@ -57,6 +57,8 @@ class Loader {
 
   // Seconds that next() waited for workers since the last time this was asked.
   double wait_seconds();
+  // Seconds that workers spent making batches, all of them together, since the last time this was asked.
+  double work_seconds();
 
   // Distinct samples skipped so far, in the order they came up.
   const std::vector<BadSample>& bad_samples() const { return bad_; }
@@ -93,7 +95,8 @@ class Loader {
   std::mutex mutex_;
   std::condition_variable task_ready_, batch_ready_;
   bool stopping_ = false, paused_ = false;
-  int64_t running_ = 0;                      // chunks being made
+  int64_t running_ = 0;  // chunks being made
+  double work_seconds_ = 0;
   int64_t task_batch_ = 0, task_chunk_ = 0;  // the next chunk to make
   int64_t next_ = 0;                         // the batch that next() will give
   bool holding_ = false;                     // whether the consumer still reads batch next_ - 1

@@ -51,6 +51,7 @@ void validate(const LoaderConfig& config) {
 void validate(const LoaderSettings& s, const Dataset& dataset, Purpose purpose) {
   validate(s.loader);
   require("the micro-batch", s.micro_batch, 1, 1 << 20);
+  require("the samples a worker takes", s.chunk, 1, 1 << 20);
   require("the number of classes", s.classes, 1, 1 << 24);
   require("the picture's height", s.preprocess.height, 1, 65536);
   require("the picture's width", s.preprocess.width, 1, 65536);

@@ -12,9 +12,6 @@
 namespace vitrail {
 namespace {
 
-// Enough pictures that taking a chunk costs nothing, few enough that workers share a batch evenly.
-constexpr int64_t kChunk = 8;
-
 int64_t picture_elems(const LoaderSettings& s) {
   return s.channels * s.preprocess.height * s.preprocess.width;
 }
@@ -90,7 +87,7 @@ int64_t SampleSource::bad_allowed() const {
 
 int64_t SampleSource::chunks() const {
   const bool mixes = purpose_ == Purpose::kTrain && settings_.augment.mixes();
-  const int64_t chunk = mixes ? settings_.augment.mix_group : kChunk;
+  const int64_t chunk = mixes ? settings_.augment.mix_group : settings_.chunk;
   return (settings_.micro_batch + chunk - 1) / chunk;
 }
 
@@ -124,7 +121,7 @@ void SampleSource::fill_row(Place place, int64_t row, const BatchParts& parts,
       return;
     } catch (const Error& error) {
       if (settings_.loader.on_error == OnError::kFail || error.kind() != ErrorKind::kData) throw;
-      bad.push_back({sample, dataset_.sample_name(sample), error.what()});
+      bad.push_back({sample, dataset_.sample_name(sample), error.what(), error});
     }
   }
   std::ranges::fill(row_of(parts.pictures, row, picture_elems(settings_)), 0.0f);

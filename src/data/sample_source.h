@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/preprocess_config.h"
 #include "data/augment/augmenter.h"
 #include "data/loader_config.h"
@@ -20,6 +21,7 @@ namespace vitrail {
 struct BadSample {
   int64_t sample = 0;
   std::string name, reason;
+  Error error;  // what reading it threw; `reason` is its text
 };
 
 struct LoaderSettings {
@@ -28,6 +30,7 @@ struct LoaderSettings {
   PreprocessConfig preprocess;
   uint64_t seed = 0;
   int64_t micro_batch = 1;
+  int64_t chunk = 8;         // samples a worker takes at a time: few where each takes milliseconds
   int64_t accumulation = 1;  // micro-batches a step, on every rank
   int64_t channels = 3;
   int64_t classes = 1;

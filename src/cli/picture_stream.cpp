@@ -1,0 +1,84 @@
+#include "cli/picture_stream.h"
+
+#include <algorithm>
+
+#include "cli/pictures.h"
+
+namespace vitrail::cli {
+
+// A list of paths as a dataset without labels.
+class PictureStream::List : public Dataset {
+ public:
+  explicit List(const std::vector<std::string>& paths) : paths_(paths), notes_(paths.size()) {
+    size_ = std::ssize(paths);
+    multi_label_ = true;
+  }
+
+  std::string sample_name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
+  std::span<const int32_t> labels(int64_t) const override { return {}; }
+  Image load(int64_t index, int64_t) const override {
+    const auto at = static_cast<size_t>(index);
+    return load_picture(paths_[at], notes_[at]);
+  }
+
+  const std::string& note(size_t index) const { return notes_[index]; }
+
+ private:
+  const std::vector<std::string>& paths_;
+  // Each is written by the one worker that reads its picture, before the batch is given out.
+  mutable std::vector<std::string> notes_;
+};
+
+PictureStream::PictureStream(const std::vector<std::string>& paths, const StreamSettings& settings)
+    : list_(std::make_unique<List>(paths)), total_(paths.size()) {
+  LoaderSettings loader;
+  loader.preprocess = settings.preprocess;
+  loader.channels = settings.channels;
+  loader.micro_batch = settings.batch;
+  loader.loader.on_error = OnError::kSkip;
+  loader.loader.max_bad_fraction = 1;
+  loader.on_bad = [this](const BadSample& bad) {
+    failures_.emplace_back(static_cast<size_t>(bad.sample), bad.error);
+  };
+  // As many threads as compute: on the same cores they fill what computing leaves idle, and while computing
+  // waits for pictures they have all of them.
+  loader.chunk = 1;
+  loader.loader.workers = std::min(settings.threads, std::ssize(paths));
+  const int64_t batches = (std::ssize(paths) + settings.batch - 1) / settings.batch;
+  loader.loader.prefetch = std::min(batches_ahead(settings.batch, loader.loader.workers), batches);
+  loader_ = make_eval_loader(*list_, loader);
+}
+
+PictureStream::~PictureStream() = default;
+
+PictureBatch PictureStream::next() {
+  failures_.clear();
+  const Batch& batch = loader_->next();
+  PictureBatch given;
+  given.first = given_;
+  given.count = std::min(batch.samples.size(), total_ - given_);
+  given.pixels = batch.pictures.first(batch.pictures.size() / batch.samples.size() * given.count);
+  given.failures = std::move(failures_);
+  given_ += given.count;
+  for (size_t i = given.first; i < given_; ++i)
+    if (!list_->note(i).empty()) given.notes.push_back(list_->note(i));
+  return given;
+}
+
+int64_t batches_ahead(int64_t batch, int64_t workers) {
+  constexpr int64_t kLeastAhead = 8, kMostBatches = 64;
+  const int64_t pictures = std::max(kLeastAhead, 2 * workers);
+  return std::min(1 + (pictures + batch - 1) / batch, kMostBatches);
+}
+
+int64_t even_batch(int64_t count, int64_t most) {
+  const int64_t batches = std::max<int64_t>((count + most - 1) / most, 1);
+  return (count + batches - 1) / batches;
+}
+
+int64_t batch_for(const Options& options, int64_t count) {
+  const int64_t most = options.integer("batch");
+  return options.origin("batch") == Origin::kDefault ? even_batch(count, most) : std::min(most, count);
+}
+
+}  // namespace vitrail::cli

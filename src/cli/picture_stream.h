@@ -1,0 +1,66 @@
+// Pictures on their way into a model: decoded and preprocessed by worker threads while the caller computes, a
+// bounded number of batches ahead, given out in the order of the list. Used by predict and bench stream.
+// Knows no model.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "data/loader.h"
+
+namespace vitrail::cli {
+
+// Consecutive pictures of the list. The spans stay valid until the next call of next().
+struct PictureBatch {
+  size_t first = 0, count = 0;
+  std::span<const float> pixels;                   // `count` pictures; zeros where one cannot be read
+  std::vector<std::pair<size_t, Error>> failures;  // by number in the list, ascending
+  std::vector<std::string> notes;                  // what was seen and left as it is, for -v
+
+  size_t readable() const { return count - failures.size(); }
+};
+
+struct StreamSettings {
+  PreprocessConfig preprocess;
+  int64_t channels = 3, batch = 1;
+  int64_t threads = 1;  // that decode
+};
+
+class PictureStream {
+ public:
+  // Starts decoding at once. `paths` outlives the stream.
+  PictureStream(const std::vector<std::string>& paths, const StreamSettings& settings);
+  ~PictureStream();
+
+  bool done() const { return given_ == total_; }
+  // Waits for the next batch. A picture that cannot be read is one of its failures; anything else that went
+  // wrong is thrown, when its batch comes up.
+  PictureBatch next();
+
+  // Since they were last asked for: seconds spent decoding, all threads together, and waiting in next().
+  double decode_seconds() { return loader_->work_seconds(); }
+  double wait_seconds() { return loader_->wait_seconds(); }
+
+ private:
+  class List;
+  std::unique_ptr<List> list_;
+  std::vector<std::pair<size_t, Error>> failures_;  // of the batch being given
+  std::unique_ptr<Loader> loader_;                  // last: its workers read the list
+  size_t given_ = 0, total_;
+};
+
+// Batches to have ready, so that `workers` threads that take a picture at a time always find one to take.
+int64_t batches_ahead(int64_t batch, int64_t workers);
+
+// The batch size, at most `most`, by which `count` pictures come out in batches as equal as can be: no run of
+// the model is mostly padding.
+int64_t even_batch(int64_t count, int64_t most);
+// What --batch means for `count` pictures: obeyed where it is given, even where it is not.
+int64_t batch_for(const Options& options, int64_t count);
+
+}  // namespace vitrail::cli
