@@ -2,12 +2,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "cli/cache_places.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/eval_report.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
 #include "cli/model_path.h"
+#include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/shown.h"
@@ -19,6 +21,7 @@ namespace vitrail::cli {
 
 namespace {
 constexpr size_t kClassRows = 40;
+constexpr int64_t kChunk = 2;  // pictures a decoding thread takes at a time
 
 struct EvalData {
   std::unique_ptr<Dataset> set;
@@ -80,12 +83,17 @@ std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& 
   return data;
 }
 
-LoaderSettings loader_settings(const Options& options, const ModelCard& card, int64_t batch,
+LoaderSettings loader_settings(const Options& options, const ModelCard& card, const Engine& engine,
                                Console& console) {
   LoaderSettings settings;
   LoaderConfig::fields(settings.loader, AssignFields{"loader", options});
+  // Nothing is augmented here: as many decode as compute, and share its cores.
+  if (settings.loader.workers == 0) settings.loader.workers = engine.plan().device.threads;
+  if (options.origin("loader.prefetch") == Origin::kDefault)
+    settings.loader.prefetch = batches_ahead(engine.batch(), settings.loader.workers);
+  settings.chunk = kChunk;
   settings.preprocess = card.preprocess;
-  settings.micro_batch = batch;
+  settings.micro_batch = engine.batch();
   settings.channels = card.config.channels;
   settings.classes = card.config.classes;
   settings.on_bad = [&console](const BadSample& bad) {
@@ -103,13 +111,24 @@ LossKind loss_for(const Dataset& data, const ModelCard& card, Console& console) 
   return LossKind::kSigmoidMean;
 }
 
+// The engine as evaluate calls it; `logits` lives as long.
+Forward forward_of(Engine& engine, std::vector<float>& logits) {
+  return [&](std::span<const float> pictures, int64_t count) -> std::span<const float> {
+    engine.run(pictures, count);
+    logits = engine.output("logits");
+    require_finite(logits, "logits");
+    return logits;
+  };
+}
+
+// `other`: of the same model, what --against names; may be null.
 EvalResult run_over(const Dataset& data, const Options& options, const ModelCard& card, Engine& engine,
-                    Console& console) {
+                    Engine* other, Console& console) {
   const std::unique_ptr<Loader> loader =
-      make_eval_loader(data, loader_settings(options, card, engine.batch(), console));
+      make_eval_loader(data, loader_settings(options, card, engine, console));
   const StopWatch stop;
   Progress progress(console, "eval", "images", data.size());
-  std::vector<float> logits;
+  std::vector<float> logits, other_logits;
   int64_t shown_so_far = 0;
   const EvalOptions how{.loss = loss_for(data, card, console),
                         .progress =
@@ -117,16 +136,24 @@ EvalResult run_over(const Dataset& data, const Options& options, const ModelCard
                               progress.advance(done - shown_so_far);
                               shown_so_far = done;
                             },
-                        .stop = [&] { return stop.wanted(); }};
-  return evaluate(
-      data, *loader,
-      [&](std::span<const float> pictures, int64_t count) -> std::span<const float> {
-        engine.run(pictures, count);
-        logits = engine.output("logits");
-        require_finite(logits, "logits");
-        return logits;
-      },
-      how);
+                        .stop = [&] { return stop.wanted(); },
+                        .against = other ? forward_of(*other, other_logits) : Forward()};
+  EvalResult result = evaluate(data, *loader, forward_of(engine, logits), how);
+  console.detail(
+      strf("%s pictures in %s, of which %s waiting for them; decoding beside it %s of processor time",
+           format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
+           format_seconds(loader->wait_seconds()).c_str(), format_seconds(loader->work_seconds()).c_str()));
+  return result;
+}
+
+std::unique_ptr<Engine> engine_against(const Options& options, const OpenedModel& model,
+                                       EngineOptions settings, const Dataset& data) {
+  if (!options.given("against")) return nullptr;
+  if (data.multi_label())
+    throw Error(ErrorKind::kUsage, "--against compares the first class of a picture, these have several",
+                "two runs of eval, one with each --dtype");
+  settings.arithmetic = arithmetic_for(options.text("against"));
+  return std::make_unique<Engine>(model, settings);
 }
 
 void run_eval(const Options& options, Console& console) {
@@ -138,12 +165,22 @@ void run_eval(const Options& options, Console& console) {
   for (const std::string& line : card.warnings) console.say("warning: " + line);
   data.set = fitted(std::move(data.set), card, console);
   EngineOptions settings = read_engine_options(options);
-  settings.batch = std::min(settings.batch, data.set->size());
+  settings.batch = batch_for(options, data.set->size());
+  settings.cache_folders = cache_places(options, card.path);
   Engine engine(*model, settings);
-  const EvalResult result = run_over(*data.set, options, card, engine, console);
+  if (!engine.cache_note().empty()) console.detail(engine.cache_note());
+  const std::unique_ptr<Engine> other = engine_against(options, *model, settings, *data.set);
+  const EvalResult result = run_over(*data.set, options, card, engine, other.get(), console);
   say_checked(options, engine, console);
-  const EvalSubject subject{
-      options.text("model"), data.name, data.part, device_text(engine.plan()), card, *data.set, result};
+  const EvalSubject subject{options.text("model"),
+                            data.name,
+                            data.part,
+                            device_text(engine.plan()),
+                            options.text("dtype"),
+                            options.text("against"),
+                            card,
+                            *data.set,
+                            result};
   console.print_json(eval_json(subject));
   console.print(eval_text(subject, options.flag("classes") ? data.set->classes().size() : kClassRows));
   console.flush();
@@ -164,8 +201,13 @@ Command eval_command() {
        .help = "which part of the data; the validation part, or all where there is none, otherwise",
        .metavar = "NAME",
        .choices = {"val", "train", "all"}},
+      {.name = "against",
+       .help = "also run the model in this type, and tell how often the two agree",
+       .metavar = "TYPE",
+       .choices = {"f32", "bf16", "int8"}},
       {.name = "report", .help = "write a page with tables and pictures", .metavar = "FILE"},
-      {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag}};
+      {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag},
+      cache_option()};
   const LoaderConfig loader;
   LoaderConfig::fields(loader, DeclareFields{"loader", own});
   return {
@@ -176,6 +218,7 @@ Command eval_command() {
                      "any model and data whose classes agree; also as a page"},
                     {"eval -m runs/demo --data cifar10:data --part train --json",
                      R"({"top1", "top5", "count", "loss", "classes": [{"name", "count", "top1"...}]...})"},
+                    {"eval -m runs/pets --dtype int8 --against f32", "what int8 costs in accuracy"},
                     {"eval -m runs/pets --set loader.on_error=skip", "past pictures that cannot be read"}},
        .options = model_options() + own + engine_options(32)},
       run_eval};

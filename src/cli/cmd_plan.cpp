@@ -4,14 +4,14 @@
 #include "base/error.h"
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
+#include "cli/device_file.h"
 #include "cli/largest_batch.h"
-#include "cli/machine.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/profile_report.h"
 #include "cli/train_plan.h"
-#include "cli/train_settings.h"
 #include "passes/fuse.h"
+#include "passes/reduce_products.h"
 #include "passes/schedule.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
@@ -41,10 +41,10 @@ std::vector<std::pair<std::string, size_t>> memory_rows(const MemoryPlan& memory
   return rows;
 }
 
-int64_t largest_batch_within(const VitConfig& config, EngineOptions options, size_t bytes) {
+int64_t largest_batch_within(const VitConfig& config, EngineOptions options, const PlanTarget& target) {
   return largest_batch(1, [&](int64_t batch) {
     options.batch = batch;
-    return plan_inference(config, options).memory.peak_bytes() <= bytes;
+    return plan_inference(config, options, target.device).memory.peak_bytes() <= target.available_bytes;
   });
 }
 
@@ -52,12 +52,24 @@ int64_t largest_batch_within(const VitConfig& config, EngineOptions options, siz
 std::string dump(const VitConfig& config, const EngineOptions& options, const std::string& after) {
   Program program = record_vit(config, {.batch = options.batch});
   if (after == "record") return to_string(program);
+  program = reduce_products(std::move(program), options.arithmetic);
   if (options.fuse) program = fuse(program);
   return to_string(after == "fuse" ? program : schedule(program));
 }
 
-void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, size_t available, int64_t fits,
-            Console& console) {
+// "12.3 ms a run, 81.3 img/s", where --target says how fast the device is; else nothing.
+std::vector<std::pair<std::string, std::string>> time_row(const PlanTarget& target, double seconds,
+                                                          double pictures) {
+  if (!target.file) return {};
+  return {{"time", strf("%s a run, %s img/s; by what was measured on %s", format_seconds(seconds).c_str(),
+                        format_si(pictures / seconds).c_str(), target.file->name.c_str())}};
+}
+
+void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, const PlanTarget& target,
+            int64_t fits, Console& console) {
+  const size_t available = target.available_bytes;
+  const double seconds =
+      target.file ? estimate_seconds(plan.program, *target.file, target.device.threads) : 0;
   const MemoryPlan& memory = plan.memory;
   const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
   const auto pictures = static_cast<double>(batch);
@@ -74,23 +86,28 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, s
   json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
   json["memory_available"] = available;
   json["largest_batch"] = fits;
+  if (target.file) json["target"] = target.file->name, json["run_s"] = seconds;
   console.print_json(json);
-  console.print(format_pairs(
-      {{"model", architecture_text(config)},
-       {"input", strf("%lld x %lld x %lld x %lld, %lld tokens a picture", static_cast<long long>(batch),
-                      static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
-                      static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
-       {"parameters", format_integer(count_params(config))},
-       {"MACs", strf("%s a picture, %s in all (products of matrices)", format_si(macs).c_str(),
-                     format_si(macs * pictures).c_str())},
-       {"FLOPs", strf("%s a picture, %s in all (every operation)", format_si(flops / pictures).c_str(),
-                      format_si(flops).c_str())},
-       {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
-       {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
-                              ": most bytes alive at once, whatever the layout"},
-       {"fits", strf("%s available; largest batch %s", format_bytes(available).c_str(),
-                     format_integer(fits).c_str())}}));
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"model", architecture_text(config)},
+      {"input", strf("%lld x %lld x %lld x %lld, %lld tokens a picture", static_cast<long long>(batch),
+                     static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
+                     static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
+      {"parameters", format_integer(count_params(config))},
+      {"MACs", strf("%s a picture, %s in all (products of matrices)", format_si(macs).c_str(),
+                    format_si(macs * pictures).c_str())},
+      {"FLOPs", strf("%s a picture, %s in all (every operation)", format_si(flops / pictures).c_str(),
+                     format_si(flops).c_str())},
+      {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
+      {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
+                             ": most bytes alive at once, whatever the layout"},
+      {"fits", strf("%s available; largest batch %s", format_bytes(available).c_str(),
+                    format_integer(fits).c_str())}};
+  const auto time = time_row(target, seconds, pictures);
+  rows.insert(rows.end(), time.begin(), time.end());
+  console.print(format_pairs(rows));
   console.print("\n" + memory_table(memory_rows(memory), memory.peak_bytes()));
+  for (const std::string& line : kernel_lines(plan)) console.detail(line);
   for (const std::string& line : declined_lines(plan)) console.detail(line);
 }
 
@@ -98,10 +115,10 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, s
 void refuse_training_only(const Options& options) {
   const std::string &after = options.text("dump-after"), &dtype = options.text("dtype");
   const bool pass = after == "differentiate" || after == "precision" || after == "recompute";
-  if (pass || dtype != "f32")
+  if (pass || dtype == "f16")
     throw Error(ErrorKind::kUsage,
                 pass ? strf("--dump-after %s is a pass of training", after.c_str())
-                     : strf("an inference computes in f32 only, not in %s", dtype.c_str()),
+                     : std::string("an inference computes in f32, bf16 or int8, not in f16"),
                 "--train plans a training step");
 }
 
@@ -109,19 +126,20 @@ void run_plan(const Options& options, Console& console) {
   if (asks_for_training(options)) return run_train_plan(options, console);
   refuse_training_only(options);
   const ModelChoice choice = choose_model(options, console);
-  const EngineOptions engine = read_engine_options(options);
+  const PlanTarget target = read_plan_target(options);
+  EngineOptions engine = read_engine_options(options);
+  if (target.file) engine.kernels = nullptr;  // those are of this machine
   if (options.given("dump-after")) {
     const std::string text = dump(choice.config, engine, options.text("dump-after"));
     console.print_json({{"after", options.text("dump-after")}, {"program", text}});
     return console.print(text);
   }
-  const ExecutionPlan plan = plan_inference(choice.config, engine);
-  const size_t available = read_machine().memory_available_bytes;
-  const int64_t fits = largest_batch_within(choice.config, engine, available);
-  report(choice.config, plan, engine.batch, available, fits, console);
-  if (plan.memory.peak_bytes() > available)
-    console.say(strf("warning: this does not fit here; the largest batch that does is %s",
-                     format_integer(fits).c_str()));
+  const ExecutionPlan plan = plan_inference(choice.config, engine, target.device);
+  const int64_t fits = largest_batch_within(choice.config, engine, target);
+  report(choice.config, plan, engine.batch, target, fits, console);
+  if (plan.memory.peak_bytes() > target.available_bytes)
+    console.say(
+        strf("warning: this does not fit; the largest batch that does is %s", format_integer(fits).c_str()));
 }
 }  // namespace
 
@@ -142,11 +160,16 @@ Command plan_command() {
        .help = "print the program as this pass leaves it; of training, the micro-batch's",
        .metavar = "PASS",
        .choices = {"record", "differentiate", "precision", "recompute", "fuse", "schedule"}},
+      {.name = "target",
+       .help = "plan for the device of this file, which need not be here",
+       .metavar = "FILE"},
       {.name = "dtype",
-       .help = "element type to compute in; bf16 and f16 with --train",
+       .help = "what products are computed in: f32, bf16 or int8; with --train f32, bf16 or f16",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "f16"}}};
+       .choices = {"f32", "bf16", "int8", "f16"}}};
+  std::vector<OptionSpec> engine = engine_options(1);
+  std::erase_if(engine, [](const OptionSpec& spec) { return spec.name == "dtype"; });
   CommandSpec spec{
       .name = "plan",
       .summary = "before running: parameters, FLOPs, memory, time, the largest batch that fits",
@@ -158,13 +181,11 @@ Command plan_command() {
                    {"plan --model vit_small_patch16_224 --set model.depth=24",
                     "a variation of an architecture"},
                    {"plan --dump-after fuse", "the program itself, one line a node"},
+                   {"plan --model vit_base_patch16_224 --target configs/devices/desk.json",
+                    "memory and time on another machine (bench calibrate makes such files)"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
-      .options = architecture_options() + train_plan_options() + own + engine_options(1)};
-  for (OptionSpec& setting : train_settings()) {
-    const auto same = [&](const OptionSpec& known) { return known.name == setting.name; };
-    if (std::none_of(spec.options.begin(), spec.options.end(), same))
-      spec.options.push_back(std::move(setting));
-  }
+      .options = architecture_options() + train_plan_options() + own + engine};
+  add_train_settings(spec);
   return {spec, run_plan};
 }
 

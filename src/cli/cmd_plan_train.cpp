@@ -1,7 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cmd_plan.h"
-#include "cli/machine.h"
+#include "cli/device_file.h"
+#include "cli/kernels_file.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/timing.h"
@@ -18,19 +19,37 @@ using nlohmann::ordered_json;
 constexpr double kAssumedShare = 0.5;
 
 struct Estimate {
+  std::string where = "here";  // or the target's name
   size_t available = 0;
   int64_t largest = 0;  // micro-batch
   std::vector<TrainPlan::Level> levels;
-  double peak_gflops = 0, update_s = 0;
+  double peak_gflops = 0, update_s = 0;  // 0: not known, of a processor that is not here
+  bool calibrated = false;
 };
 
-Estimate estimate(const TrainPlan& plan) {
+// With a device file node by node from what was measured there, else from the peak here.
+void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e) {
+  const StepPlan& step = plan.step();
+  const int threads = target.device.threads;
+  if (target.file) {
+    e.calibrated = true;
+    e.where = target.file->name;
+    e.peak_gflops = target.file->rate(threads).fma_gflops;
+    e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
+                     estimate_seconds(step.micro.program, *target.file, threads) +
+                 estimate_seconds(step.update.program, *target.file, threads);
+  } else if (runs_here(target.device)) {
+    e.peak_gflops = peak_of(step.micro);
+    e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
+  }
+}
+
+Estimate estimate(const TrainPlan& plan, const PlanTarget& target) {
   Estimate e;
-  e.available = read_machine().memory_available_bytes;
+  e.available = target.available_bytes;
   e.largest = plan.largest_micro_batch(e.available);
   e.levels = plan.recompute_levels();
-  e.peak_gflops = peak_of(plan.step().micro);
-  e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
+  estimate_time(plan, target, e);
   return e;
 }
 
@@ -64,8 +83,10 @@ ordered_json as_json(const TrainPlan& plan, const Estimate& e) {
   for (const TrainPlan::Level& level : e.levels)
     json["recompute"].push_back(
         {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
+  if (e.calibrated) json["target"] = e.where;
+  if (e.update_s <= 0) return json;
   json["peak_gflops"] = e.peak_gflops;
-  json["assumed_share"] = kAssumedShare;
+  if (!e.calibrated) json["assumed_share"] = kAssumedShare;
   json["update_s"] = e.update_s;
   const int64_t steps = plan.total_steps();
   json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
@@ -85,12 +106,14 @@ std::string params_text(const TrainPlan& plan) {
 }
 
 std::string time_text(const TrainPlan& plan, const Estimate& e) {
+  if (e.update_s <= 0) return "not known: this processor lacks the instruction set";
   const RunSetup& setup = plan.setup();
   std::string text = strf("%s an update, %s img/s", format_seconds(e.update_s).c_str(),
                           format_si(static_cast<double>(setup.config.train.batch) / e.update_s).c_str());
   if (const int64_t steps = plan.total_steps())
     text += strf(", %s for %s", format_seconds(e.update_s * static_cast<double>(steps)).c_str(),
                  format_count(steps, "update").c_str());
+  if (e.calibrated) return text + "; by what was measured on " + e.where;
   return text + strf("; assumes %.0f %% of the measured %s GFLOP/s and no waiting for data",
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
 }
@@ -141,7 +164,10 @@ const Program& program_after(const RecordedStep& step, const std::string& pass) 
 }  // namespace
 
 void run_train_plan(const Options& options, Console& console) {
-  const TrainPlan plan(options);
+  const PlanTarget target = read_plan_target(options);
+  DeviceInfo device = target.device;
+  if (!target.file) device.kernels = chosen_kernels(options).table;
+  const TrainPlan plan(options, device);
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
     const std::string& pass = options.text("dump-after");
@@ -149,12 +175,12 @@ void run_train_plan(const Options& options, Console& console) {
     console.print_json({{"after", pass}, {"program", text}});
     return console.print(text);
   }
-  const Estimate e = estimate(plan);
+  const Estimate e = estimate(plan, target);
   console.print_json(as_json(plan, e));
   console.print(as_text(plan, e));
   if (plan.peak_bytes() > e.available)
-    console.say(strf("warning: this does not fit here; the largest micro-batch that does is %s",
-                     format_integer(e.largest).c_str()));
+    console.say(strf("warning: this does not fit %s%s; the largest micro-batch that does is %s",
+                     e.calibrated ? "on " : "", e.where.c_str(), format_integer(e.largest).c_str()));
 }
 
 }  // namespace vitrail::cli

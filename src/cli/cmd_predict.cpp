@@ -1,11 +1,14 @@
-#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "api/classify.h"
+#include "backend/cpu/kernels.h"
 #include "base/error.h"
+#include "cli/cache_places.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
+#include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/shown.h"
@@ -25,6 +28,19 @@ std::string embedding_text(std::span<const float> values) {
   return text;
 }
 
+// Where the time of a run went, in seconds.
+struct PredictTimes {
+  double start = 0;    // until the model was ready
+  double total = 0;    // from then on
+  double compute = 0;  // the model's runs
+  double wait = 0;     // of computing for pictures
+  double decode = 0;   // all decoding threads together, beside the rest
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 class Predictor {
  public:
   Predictor(const Options& options, Console& console, std::vector<std::string> paths)
@@ -34,55 +50,92 @@ class Predictor {
         embed_(options.flag("embed")),
         top_k_(options.integer("top-k")),
         failed_(console, paths_.size()) {
+    const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
     if (card_.config.classes == 0 && !embed_)
       throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
+    console.detail("pictures: " + preprocess_text(card_.preprocess));
     EngineOptions engine = read_engine_options(options);
-    engine.batch = std::min<int64_t>(engine.batch, static_cast<int64_t>(paths_.size()));
+    engine.batch = batch_for(options, std::ssize(paths_));
     engine.features = embed_;
     engine.probabilities = !embed_ && card_.scores == ScoreKind::kSoftmax;
+    engine.cache_folders = cache_places(options, card_.path);
+    // Before the engine: the first pictures are decoded while the parameters are read.
+    const StreamSettings pictures{card_.preprocess, card_.config.channels, engine.batch,
+                                  cpu_device(engine.threads, engine.isa).threads};
+    stream_ = std::make_unique<PictureStream>(paths_, pictures);
     engine_ = std::make_unique<Engine>(*model, engine);
-    console.detail("pictures: " + preprocess_text(card_.preprocess));
+    if (!engine_->cache_note().empty()) console.detail(engine_->cache_note());
     console.detail("running on " + device_text(engine_->plan()));
+    times_.start = seconds_since(start);
   }
 
   void run() {
-    ThreadPool pool(engine_->plan().device.threads);
-    const auto batch = static_cast<size_t>(engine_->batch());
     const StopWatch stop;
-    Progress progress(console_, "predict", "images", static_cast<int64_t>(paths_.size()));
-    for (size_t first = 0; first < paths_.size(); first += batch) {
-      stop.check(first, paths_.size());
-      const size_t count = std::min(batch, paths_.size() - first);
-      show(load_batch(paths_, first, count, card_.preprocess, engine_->picture_elems(), pool), first, count);
-      progress.advance(static_cast<int64_t>(count));
+    Progress progress(console_, "predict", "images", std::ssize(paths_));
+    while (!stream_->done()) {
+      stop.check(done_, paths_.size());
+      const PictureBatch batch = stream_->next();
+      show(batch);
+      done_ += batch.count;
+      progress.advance(static_cast<int64_t>(batch.count));
     }
     progress.finish();
-    console_.detail(strf("%zu pictures in %s", paths_.size(), format_seconds(progress.seconds()).c_str()));
+    times_.total = progress.seconds();
+    times_.wait = stream_->wait_seconds();
+    times_.decode = stream_->decode_seconds();
+    say_times();
     failed_.throw_if_any();
     say_checked(options_, *engine_, console_);
   }
 
  private:
+  void say_times() {
+    const bool asked = options_.flag("timing");
+    const double rate = times_.total > 0 ? static_cast<double>(paths_.size()) / times_.total : 0;
+    if (asked && console_.json())
+      return console_.say(ordered_json{
+          {"images", paths_.size()},
+          {"batch", engine_->batch()},
+          {"threads", engine_->plan().device.threads},
+          {"images_per_second", rate},
+          {"seconds", times_.total},
+          {"start_seconds", times_.start},
+          {"compute_seconds", times_.compute},
+          {"wait_seconds", times_.wait},
+          {"decode_seconds",
+           times_.decode}}.dump());
+    const std::string text = strf(
+        "%zu pictures in %s, %s images/s, after %s to load the model: computing %s, waiting for pictures "
+        "%s; decoding beside it %s of processor time",
+        paths_.size(), format_seconds(times_.total).c_str(), format_si(rate).c_str(),
+        format_seconds(times_.start).c_str(), format_seconds(times_.compute).c_str(),
+        format_seconds(times_.wait).c_str(), format_seconds(times_.decode).c_str());
+    asked ? console_.say(text) : console_.detail(text);
+  }
+
+  void compute(const PictureBatch& batch) {
+    const auto start = std::chrono::steady_clock::now();
+    engine_->run(batch.pixels, static_cast<int64_t>(batch.count));
+    times_.compute += seconds_since(start);
+    raw_ = engine_->output(embed_ ? "features" : "logits");
+    rows_ = embed_ ? raw_ : class_scores(*engine_, card_.scores);
+  }
+
   // In the order given, pictures that failed among the others.
-  void show(const LoadedBatch& loaded, size_t first, size_t count) {
-    for (const std::string& note : loaded.notes) console_.detail(note);
-    const size_t read = loaded.indices.size();
-    std::vector<float> raw, rows;
-    if (read > 0) {
-      engine_->run(loaded.pixels, static_cast<int64_t>(read));
-      raw = engine_->output(embed_ ? "features" : "logits");
-      rows = embed_ ? raw : class_scores(*engine_, card_.scores);
-    }
-    size_t row = 0, failure = 0;
-    for (size_t index = first; index < first + count; ++index) {
-      if (failure < loaded.failures.size() && loaded.failures[failure].first == index) {
-        failed_.add(paths_[index], loaded.failures[failure++].second);
-        continue;
-      }
-      const size_t width = rows.size() / read, at = width * row++;
-      show_checked(paths_[index], std::span(raw).subspan(at, width), std::span(rows).subspan(at, width));
+  void show(const PictureBatch& batch) {
+    for (const std::string& note : batch.notes) console_.detail(note);
+    if (batch.readable() > 0) compute(batch);
+    const size_t width = rows_.size() / batch.count;
+    auto failure = batch.failures.begin();
+    for (size_t i = 0; i < batch.count; ++i) {
+      const std::string& path = paths_[batch.first + i];
+      if (failure != batch.failures.end() && failure->first == batch.first + i)
+        failed_.add(path, (failure++)->second);
+      else
+        show_checked(path, std::span(raw_).subspan(i * width, width),
+                     std::span(rows_).subspan(i * width, width));
     }
     console_.flush();
   }
@@ -111,9 +164,13 @@ class Predictor {
   std::vector<std::string> paths_;
   bool embed_;
   int64_t top_k_;
+  FailedPictures failed_;
   ModelCard card_;
   std::unique_ptr<Engine> engine_;
-  FailedPictures failed_;
+  std::unique_ptr<PictureStream> stream_;
+  std::vector<float> raw_, rows_;  // of the batch being shown
+  size_t done_ = 0;
+  PredictTimes times_;
 };
 
 void run_predict(const Options& options, Console& console) {
@@ -122,17 +179,22 @@ void run_predict(const Options& options, Console& console) {
 }  // namespace
 
 Command predict_command() {
-  const std::vector<OptionSpec> own = {{.name = "top-k",
-                                        .help = "classes to show",
-                                        .kind = ValueKind::kInteger,
-                                        .metavar = "K",
-                                        .letter = 'k',
-                                        .fallback = "5",
-                                        .least = 1,
-                                        .most = 1 << 22},
-                                       {.name = "embed",
-                                        .help = "the pooled features before the head instead of classes",
-                                        .kind = ValueKind::kFlag}};
+  const std::vector<OptionSpec> own = {
+      {.name = "top-k",
+       .help = "classes to show",
+       .kind = ValueKind::kInteger,
+       .metavar = "K",
+       .letter = 'k',
+       .fallback = "5",
+       .least = 1,
+       .most = 1 << 22},
+      {.name = "embed",
+       .help = "the pooled features before the head instead of classes",
+       .kind = ValueKind::kFlag},
+      {.name = "timing",
+       .help = "say at the end where the time went; with --json as JSON, on stderr",
+       .kind = ValueKind::kFlag},
+      cache_option()};
   return {{.name = "predict",
            .summary = "what is on a picture: the likeliest classes with probabilities",
            .examples = {{"predict cat.jpg", "with the bundled DeiT-Tiny, ImageNet's 1000 classes"},

@@ -59,15 +59,16 @@ void run_profile(const Options& options, Console& console) {
 
   console.print_json({{"model", choice.name},
                       {"device", device_text(plan)},
+                      {"dtype", options.text("dtype")},
                       {"batch", engine.batch()},
                       {"runs", seconds.count},
                       {"ms_median", seconds.median * 1e3},
                       {"peak_gflops", peak},
                       {"parts", rows_json(parts)},
                       {nodes ? "nodes" : "operations", rows_json(rows)}});
-  console.print(strf("%s, batch %lld, on %s%s: %s a run (median of %zu)\n\n",
+  console.print(strf("%s, batch %lld, in %s on %s%s: %s a run (median of %zu)\n\n",
                      architecture_text(choice.config).c_str(), static_cast<long long>(engine.batch()),
-                     device_text(plan).c_str(), parallel_text(plan).c_str(),
+                     options.text("dtype").c_str(), device_text(plan).c_str(), parallel_text(plan).c_str(),
                      format_seconds(seconds.median).c_str(), seconds.count));
   console.print(console.bold("By part of the network") + "\n" +
                 profile_table(parts, peak, ProfileColumns::kParts) + "\n");

@@ -3,6 +3,7 @@
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/kernels_file.h"
 #include "cli/model_choice.h"
 #include "cli/option_values.h"
 #include "cli/stop.h"
@@ -63,7 +64,8 @@ void run(const Options& options, Console& console) {
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                          std::string("Vitrail ") + VITRAIL_VERSION};
-  const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  device.kernels = chosen_kernels(options).table;
   const StopWatch stop;
   TrainDisplay display(console);
   // Resolved here already, so that a mistake in the config makes no folder.

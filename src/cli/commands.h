@@ -15,7 +15,11 @@ struct Command {
   void (*run)(const Options& options, Console& console);
 };
 
+Command bench_calibrate_command();
 Command bench_infer_command();
+Command bench_stream_command();
+Command bench_train_command();
+Command bench_tune_command();
 Command convert_command();
 Command data_check_command();
 Command data_pack_command();

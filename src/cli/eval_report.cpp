@@ -1,5 +1,6 @@
 #include "cli/eval_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/model_card.h"
@@ -54,6 +55,16 @@ ordered_json pictures_json(const EvalSubject& s, const std::vector<SampleResult>
   return rows;
 }
 
+// Shares of the pictures.
+struct Against {
+  double top1, difference, agreement;
+};
+Against against_of(const EvalSubject& s) {
+  const auto count = static_cast<double>(std::max<int64_t>(s.result.count, 1));
+  const double top1 = static_cast<double>(s.result.against->right) / count;
+  return {top1, s.result.top1() - top1, static_cast<double>(s.result.against->equal) / count};
+}
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 Pairs figures(const EvalSubject& s) {
@@ -67,6 +78,12 @@ Pairs figures(const EvalSubject& s) {
   add("mean average precision", status.mean_ap);
   add("F1", status.macro_f1);
   pairs.emplace_back("loss", format_significant(s.result.loss));
+  if (s.result.against) {
+    const Against a = against_of(s);
+    pairs.emplace_back("top-1 in " + s.against, format_percent(a.top1));
+    pairs.emplace_back("difference", strf("%+.2f points in %s", 100 * a.difference, s.dtype.c_str()));
+    pairs.emplace_back("same answer", format_percent(a.agreement));
+  }
   return pairs;
 }
 
@@ -124,6 +141,14 @@ ordered_json eval_json(const EvalSubject& s) {
                {"loss", s.result.loss},
                {"seconds", s.result.seconds},
                {"img_per_s", static_cast<double>(s.result.count) / s.result.seconds}});
+  json["dtype"] = s.dtype;
+  if (s.result.against) {
+    const Against a = against_of(s);
+    json["against"] = {{"dtype", s.against},
+                       {"top1", a.top1},
+                       {"difference_points", 100 * a.difference},
+                       {"agreement", a.agreement}};
+  }
   json["classes"] = classes_json(s);
   if (!s.result.confusion) return json;
   json["confused"] = ordered_json::array();
@@ -139,9 +164,9 @@ ordered_json eval_json(const EvalSubject& s) {
 std::string eval_text(const EvalSubject& s, size_t rows) {
   Pairs pairs = {{"model", architecture_text(s.card.config)}, {"data", shown(s.data) + ", part " + s.part}};
   for (auto& figure : figures(s)) pairs.push_back(std::move(figure));
-  pairs.emplace_back("time", strf("%s, %s img/s on %s", format_seconds(s.result.seconds).c_str(),
+  pairs.emplace_back("time", strf("%s, %s img/s in %s on %s", format_seconds(s.result.seconds).c_str(),
                                   format_si(static_cast<double>(s.result.count) / s.result.seconds).c_str(),
-                                  s.device.c_str()));
+                                  s.dtype.c_str(), s.device.c_str()));
   const std::string text = format_pairs(pairs) + "\n" + class_table(s, rows);
   return s.result.confusion ? text + confused_table(s) + worst_table(s) : text;
 }

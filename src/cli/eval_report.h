@@ -12,6 +12,7 @@ namespace vitrail::cli {
 struct EvalSubject {
   std::string model, data, part;  // as they were named
   std::string device;
+  std::string dtype, against;  // the types computed in; empty: no second one
   const ModelCard& card;
   const Dataset& dataset;  // classes numbered as the model's
   const EvalResult& result;

@@ -32,6 +32,14 @@ std::string version_openblas(void* symbol) {
   return text.substr(0, text.find(' '));
 }
 
+std::string version_onednn(void* symbol) {
+  struct Version {
+    int major, minor, patch;
+  };
+  const auto* version = reinterpret_cast<const Version* (*)()>(symbol)();
+  return strf("%d.%d.%d", version->major, version->minor, version->patch);
+}
+
 struct Row {
   const char *name, *purpose, *package;
   bool needed;
@@ -46,6 +54,8 @@ constexpr Row kRows[] = {
     {"zlib", "npz files", "zlib1g", true, "zlibVersion", version_text},
     {"OpenBLAS", "products with weights that are not packed; opened on demand", "libopenblas0-serial", false,
      "openblas_get_config", version_openblas, "libopenblas.so.0"},
+    {"oneDNN", "products where the tuned table prefers it; opened on demand", "libdnnl2", false,
+     "dnnl_version", version_onednn, "libdnnl.so.2"},
 };
 
 void* find_symbol(const Row& row) {

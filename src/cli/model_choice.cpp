@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_isa.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/kernels_file.h"
 #include "cli/model_path.h"
 #include "cli/model_settings.h"
 #include "cli/option_values.h"
@@ -54,12 +55,19 @@ std::vector<OptionSpec> engine_options(int default_batch) {
        .fallback = std::to_string(default_batch),
        .least = 1,
        .most = 65536},
+      {.name = "dtype",
+       .help = "what the blocks' products are computed in; the rest is f32",
+       .metavar = "TYPE",
+       .fallback = "f32",
+       .choices = {"f32", "bf16", "int8"}},
       {.name = "backend",
        .help = "whose kernels run",
        .metavar = "NAME",
        .fallback = "cpu",
        .choices = {"cpu", "ref"}},
-      {.name = "isa", .help = "a lower instruction set: baseline, avx2, avx512", .metavar = "NAME"},
+      {.name = "isa",
+       .help = "a lower instruction set: baseline, avx2, avx512, vnni, amx",
+       .metavar = "NAME"},
       {.name = "parallel",
        .help =
            "what threads share: heads (of attention), rows (of matrix products), softmax (and other row-wise "
@@ -131,12 +139,18 @@ bool model_is_there(const std::string& model) {
   return false;
 }
 
+Arithmetic arithmetic_for(const std::string& dtype) {
+  return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
+}
+
 EngineOptions read_engine_options(const Options& options) {
   EngineOptions engine;
   engine.backend = options.text("backend");
   engine.threads = static_cast<int>(options.integer("threads"));
   engine.isa = options.text("isa");
+  engine.kernels = chosen_kernels(options).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
+  engine.arithmetic = arithmetic_for(options.text("dtype"));
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   if (engine.check_reference && engine.backend == "ref")

@@ -16,13 +16,16 @@ namespace vitrail::cli {
 std::vector<OptionSpec> model_options();
 // The same plus --weights, --classes and model.* settings: an architecture by name will do.
 std::vector<OptionSpec> architecture_options();
-// --batch, --backend, --isa, --parallel, --no-fuse, --check.
+// --batch, --dtype, --backend, --isa, --parallel, --no-fuse, --check.
 std::vector<OptionSpec> engine_options(int default_batch);
 
 std::vector<OptionSpec> operator+(std::vector<OptionSpec> first, const std::vector<OptionSpec>& second);
 
 // "384" or "384x512"; Error(kUsage) otherwise.
 std::pair<int64_t, int64_t> parse_image_size(const std::string& text);
+
+// "f32", "bf16" or "int8".
+Arithmetic arithmetic_for(const std::string& dtype);
 
 OpenOptions read_open_options(const Options& options);
 EngineOptions read_engine_options(const Options& options);

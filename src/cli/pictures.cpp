@@ -10,7 +10,6 @@
 #include "cli/run.h"
 #include "cli/shown.h"
 #include "data/decode.h"
-#include "data/preprocess.h"
 
 namespace vitrail::cli {
 
@@ -103,33 +102,6 @@ Image load_picture(const std::string& path, std::string& note) {
     Error better(error.kind(), error.message(), "if it lists pictures, one path a line: @" + shown(path));
     throw better.at(shown(path));
   }
-}
-
-LoadedBatch load_batch(const std::vector<std::string>& paths, size_t first, size_t count,
-                       const PreprocessConfig& config, size_t picture_elems, ThreadPool& pool) {
-  std::vector<std::vector<float>> inputs(count);
-  std::vector<std::optional<Error>> errors(count);
-  std::vector<std::string> notes(count);
-  pool.run(static_cast<int64_t>(count), [&](int64_t task, int) {
-    const auto i = static_cast<size_t>(task);
-    try {
-      inputs[i].resize(picture_elems);
-      preprocess(load_picture(paths[first + i], notes[i]), config, inputs[i]);
-    } catch (const Error& error) {
-      errors[i] = error;
-    }
-  });
-  LoadedBatch batch;
-  for (size_t i = 0; i < count; ++i) {
-    if (!notes[i].empty()) batch.notes.push_back(notes[i]);
-    if (errors[i]) {
-      batch.failures.emplace_back(first + i, *errors[i]);
-      continue;
-    }
-    batch.pixels.insert(batch.pixels.end(), inputs[i].begin(), inputs[i].end());
-    batch.indices.push_back(first + i);
-  }
-  return batch;
 }
 
 void require_finite(std::span<const float> values, const char* what) {

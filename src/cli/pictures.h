@@ -1,5 +1,5 @@
-// The pictures a command was given: files, folders, lists; and their way into a model's input. Used by
-// predict and explain.
+// The pictures a command was given: files, folders, lists; reading one, and what becomes of those that cannot
+// be read. Used by predict and explain.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/preprocess_config.h"
-#include "base/thread_pool.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "data/image.h"
@@ -34,16 +32,6 @@ bool is_picture_name(const std::string& path);
 // load_image with errors in terms of the command line: a path that is none, a list taken for a picture. What
 // was seen and left as it is (EXIF orientation) is told in `note`, empty when there is nothing.
 Image load_picture(const std::string& path, std::string& note);
-
-struct LoadedBatch {
-  std::vector<float> pixels;    // of the pictures that could be read, one after the other
-  std::vector<size_t> indices;  // which of `paths` they are
-  std::vector<std::pair<size_t, Error>> failures;
-  std::vector<std::string> notes;  // what was seen and left as it is, for -v
-};
-// Decodes and preprocesses in parallel; a picture that cannot be read is a failure, not an exception.
-LoadedBatch load_batch(const std::vector<std::string>& paths, size_t first, size_t count,
-                       const PreprocessConfig& config, size_t picture_elems, ThreadPool& pool);
 
 // Error(kNumerics) when a model's numbers hold NaN or infinity; `what` names them ("logits").
 void require_finite(std::span<const float> values, const char* what);

@@ -114,6 +114,14 @@ std::vector<std::string> declined_lines(const ExecutionPlan& plan) {
   return lines;
 }
 
+std::vector<std::string> kernel_lines(const ExecutionPlan& plan) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < plan.program.nodes.size(); ++i)
+    for (const Launch& launch : plan.choices[i].launches)
+      add_new({operation_of(plan.program.nodes[i].name) + ": " + launch.kernel->name}, lines);
+  return lines;
+}
+
 std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, ProfileColumns which) {
   const bool kernels = which == ProfileColumns::kKernels, layers = which == ProfileColumns::kParts;
   std::vector<Column> columns = {{"operation"},

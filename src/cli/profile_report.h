@@ -27,6 +27,9 @@ std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vecto
 // Why faster kernels were passed over, once per operation: "blocks.*.mlp.fc1: kernel x declined: why".
 std::vector<std::string> declined_lines(const ExecutionPlan& plan);
 
+// The kernel of each operation: "blocks.*.mlp.fc1: packed gemm".
+std::vector<std::string> kernel_lines(const ExecutionPlan& plan);
+
 // "blocks.3.attn.qkv" belongs to "attention" and is the operation "blocks.*.attn.qkv".
 std::string part_of(const std::string& node_name);
 std::string operation_of(const std::string& node_name);

@@ -11,6 +11,7 @@
 #include "cli/config_file.h"
 #include "cli/environment.h"
 #include "cli/help.h"
+#include "cli/kernels_file.h"
 #include "cli/option_values.h"
 
 namespace vitrail::cli {
@@ -121,9 +122,10 @@ void check_common(const CommandSpec& spec, const Options& options) {
   const bool own_dtype =
       std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
   if (!own_dtype && options.text("dtype") != "f32")
-    throw Error(ErrorKind::kUsage,
-                strf("this build computes in f32 only, not in %s", options.text("dtype").c_str()),
-                "leave out --dtype; weights stored as f16 or bf16 are read as they are");
+    throw Error(
+        ErrorKind::kUsage,
+        strf("vitrail %s computes in f32 only, not in %s", spec.name.c_str(), options.text("dtype").c_str()),
+        "leave out --dtype; weights stored as f16 or bf16 are read as they are");
 }
 
 void run_command(const Command& command, std::span<const std::string> arguments, ConsoleSettings& settings) {
@@ -142,6 +144,8 @@ void run_command(const Command& command, std::span<const std::string> arguments,
   Console console(settings);
   for (const std::string& warning : environment_warnings(environment_names(), command_specs()))
     console.say(warning);
+  if (settings.verbose)
+    if (const std::string note = chosen_kernels(options).note; !note.empty()) console.detail(note);
   command.run(options, console);
   console.flush();
 }
@@ -154,6 +158,14 @@ std::vector<std::string> help_last(std::span<const std::string> arguments) {
     words.emplace_back("--help");
   }
   return words;
+}
+
+// `vitrail bench --tune` is `vitrail bench tune`.
+void name_member(std::vector<std::string>& words) {
+  if (words.size() < 2 || !words[1].starts_with("--")) return;
+  const std::string member = words[0] + " " + words[1].substr(2);
+  for (const Command& command : commands())
+    if (command.spec.name == member) words[1] = words[1].substr(2);
 }
 
 // The pages that belong to no command; false when the words ask for none.
@@ -176,7 +188,8 @@ void dispatch(std::span<const std::string> given, ConsoleSettings& settings) {
     Console(settings).say(overview_page(command_specs(), std::min(settings.width, 100)));
     throw Error(ErrorKind::kUsage, "no command was given", "one of the commands above");
   }
-  const std::vector<std::string> arguments = help_last(given);
+  std::vector<std::string> arguments = help_last(given);
+  name_member(arguments);
   if (show_page(arguments, settings)) return;
   for (const Command& command : commands())
     if (const size_t words = words_of(command, arguments))

@@ -25,31 +25,37 @@ std::vector<OptionSpec> timing_options() {
            .most = 1000}};
 }
 
-std::vector<float> rule_pictures(const Engine& engine) {
-  const VitConfig& c = engine.config();
-  std::vector<float> pictures(engine.picture_elems() * static_cast<size_t>(engine.batch()));
-  fill_by_rule(
-      {"input", {{'B', engine.batch()}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
-      pictures);
+std::vector<float> rule_pictures(const VitConfig& c, int64_t count) {
+  std::vector<float> pictures(static_cast<size_t>(count * c.channels * c.image_height * c.image_width));
+  fill_by_rule({"input", {{'B', count}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
+               pictures);
   return pictures;
 }
 
-std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title) {
+std::vector<double> time_calls(const Options& options, Console& console, const char* title,
+                               const std::function<void()>& run, const std::function<void()>& warm) {
   using Clock = std::chrono::steady_clock;
   constexpr size_t kFewestRuns = 3;
-  const std::vector<float> pictures = rule_pictures(engine);
-  for (int64_t i = 0; i < options.integer("warmup"); ++i) engine.run(pictures, engine.batch());
-  engine.reset_times();
+  for (int64_t i = 0; i < options.integer("warmup"); ++i) run();
+  if (warm) warm();
+  const auto exactly = options.declared("steps") ? static_cast<size_t>(options.integer("steps")) : 0;
   const double budget = options.number("seconds");
   std::vector<double> seconds;
-  Progress progress(console, title, "runs", 0);
-  while (seconds.size() < kFewestRuns || progress.seconds() < budget) {
+  Progress progress(console, title, "runs", static_cast<int64_t>(exactly));
+  while (exactly > 0 ? seconds.size() < exactly
+                     : seconds.size() < kFewestRuns || progress.seconds() < budget) {
     const Clock::time_point start = Clock::now();
-    engine.run(pictures, engine.batch());
+    run();
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     progress.advance(1);
   }
   return seconds;
+}
+
+std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title) {
+  const std::vector<float> pictures = rule_pictures(engine.config(), engine.batch());
+  return time_calls(
+      options, console, title, [&] { engine.run(pictures, engine.batch()); }, [&] { engine.reset_times(); });
 }
 
 double peak_of(const ExecutionPlan& plan) {

@@ -1,6 +1,7 @@
-// Running an engine over and over for a while: the loop of bench and profile.
+// Running something over and over for a while: the loop of bench and profile.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "api/engine.h"
@@ -12,11 +13,16 @@ namespace vitrail::cli {
 // --seconds, --warmup.
 std::vector<OptionSpec> timing_options();
 
-// The rule's pictures, as many as the engine's batch.
-std::vector<float> rule_pictures(const Engine& engine);
+// Pictures by rule, as the model takes them.
+std::vector<float> rule_pictures(const VitConfig& config, int64_t count);
 
-// Seconds of each run after the warm-up: at least three, then until --seconds are over. Node times of the
-// engine cover exactly these runs.
+// Seconds of each call after the warm-up, which `warm` ends: at least three, then until --seconds are over;
+// or
+// --steps of them, where a command has that option and it is not 0.
+std::vector<double> time_calls(const Options& options, Console& console, const char* title,
+                               const std::function<void()>& run, const std::function<void()>& warm = {});
+
+// Runs of an engine on pictures by rule; its node times cover exactly these runs.
 std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title);
 
 // GFLOP/s this machine's multiply-add units reach with the plan's threads and instruction set.

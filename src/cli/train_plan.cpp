@@ -1,6 +1,7 @@
 #include "cli/train_plan.h"
 
-#include "backend/cpu/kernels.h"
+#include <algorithm>
+
 #include "cli/field_settings.h"
 #include "cli/largest_batch.h"
 #include "cli/model_choice.h"
@@ -74,7 +75,10 @@ bool opens(const DataConfig& data) {
 // Data of as many classes that holds nothing: what is planned does not depend on the pictures.
 int64_t assume_data(const Options& options, TrainConfig& config) {
   const VitConfig model = described_model(config.model);
-  const int64_t classes = was_given(options, "classes") ? options.integer("classes") : model.classes;
+  const auto named = static_cast<int64_t>(config.data.class_names.size());
+  const int64_t classes = was_given(options, "classes") ? options.integer("classes")
+                          : named > 0                   ? named
+                                                        : model.classes;
   VT_REQUIRE(classes >= 1, ErrorKind::kUsage,
              "training needs classes, and the model has no head: --classes says how many");
   config.data = DataConfig();
@@ -94,6 +98,14 @@ std::vector<OptionSpec> train_plan_options() {
           recompute};
 }
 
+void add_train_settings(CommandSpec& command) {
+  for (OptionSpec& setting : train_settings()) {
+    const auto same = [&](const OptionSpec& known) { return known.name == setting.name; };
+    if (std::none_of(command.options.begin(), command.options.end(), same))
+      command.options.push_back(std::move(setting));
+  }
+}
+
 bool asks_for_training(const Options& options) {
   if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute"))
     return true;
@@ -104,9 +116,8 @@ bool asks_for_training(const Options& options) {
   return false;
 }
 
-TrainPlan::TrainPlan(const Options& options)
-    : backend_(&find_backend(options.text("backend"))),
-      device_(cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"))) {
+TrainPlan::TrainPlan(const Options& options, DeviceInfo device)
+    : backend_(&find_backend(options.text("backend"))), device_(std::move(device)) {
   set_up_run(options);
   step_ = plan(setup_.step);
   teacher_bytes_ = teacher_bytes(setup_.step.micro_batch);
@@ -127,8 +138,9 @@ void TrainPlan::set_up_run(const Options& options) {
   }
   knows_data_ = false;
   const int64_t classes = assume_data(options, config);
-  notes_.push_back(strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
-                        classes_given ? "" : ", the model's own; --classes gives another number"));
+  notes_.push_back(
+      strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
+           classes_given ? "" : ", the config's or the model's own; --classes gives another number"));
   setup_ = set_up(config);
 }
 

@@ -1,5 +1,6 @@
 // What a training run will need, found out before it: data and model as the run will open them, the planned
-// step, every byte it will hold, its arithmetic. Used by `plan`, which shows it. Allocates nothing.
+// step, every byte it will hold, its arithmetic. Used by `plan`, which shows it, and by
+// `bench train`, which runs the step. Allocates nothing.
 #pragma once
 
 #include <string>
@@ -14,14 +15,18 @@ namespace vitrail::cli {
 // Flags of `plan` that stand for settings of a training config: --optimizer, --recompute.
 std::vector<OptionSpec> train_plan_options();
 
+// Every setting of a training config that the command does not declare yet.
+void add_train_settings(CommandSpec& command);
+
 // Whether the options speak of training: --train, or any setting that only a training config has.
 bool asks_for_training(const Options& options);
 
 class TrainPlan {
  public:
   // Without data at hand, or with --classes, a set of that many classes is assumed, and said in notes().
-  explicit TrainPlan(const Options& options);
+  TrainPlan(const Options& options, DeviceInfo device);
 
+  const DeviceInfo& device() const { return device_; }
   const RunSetup& setup() const { return setup_; }
   const StepPlan& step() const { return step_; }
   const std::vector<std::string>& notes() const { return notes_; }

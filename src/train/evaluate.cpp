@@ -63,6 +63,15 @@ class Evaluation {
            [](const SampleResult& a, const SampleResult& b) { return a.loss > b.loss; });
   }
 
+  void compare(int64_t sample, std::span<const float> logits, std::span<const float> other) {
+    const auto best = [](std::span<const float> x) {
+      return std::max_element(x.begin(), x.end()) - x.begin();
+    };
+    if (!result_.against) result_.against.emplace();
+    result_.against->right += best(other) == dataset_.labels(sample)[0];
+    result_.against->equal += best(other) == best(logits);
+  }
+
   EvalResult finish() {
     if (scores_) result_.multi_label = scores_->result();
     result_.loss = result_.count ? total_ / static_cast<double>(result_.count) : 0;
@@ -119,9 +128,14 @@ EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forwa
     const Batch& batch = loader.next();
     const auto rows = static_cast<int64_t>(batch.samples.size());
     const std::span<const float> logits = forward(batch.pictures, rows);
-    for (size_t i = 0; i < batch.samples.size(); ++i)
-      if (batch.samples[i] >= 0 && batch.weights[i] > 0)
-        evaluation.add(batch.samples[i], logits.subspan(i * classes, classes));
+    const std::span<const float> other =
+        options.against ? options.against(batch.pictures, rows) : std::span<const float>();
+    for (size_t i = 0; i < batch.samples.size(); ++i) {
+      if (batch.samples[i] < 0 || batch.weights[i] <= 0) continue;
+      const std::span<const float> row = logits.subspan(i * classes, classes);
+      evaluation.add(batch.samples[i], row);
+      if (options.against) evaluation.compare(batch.samples[i], row, other.subspan(i * classes, classes));
+    }
     if (options.progress) options.progress(evaluation.count());
   }
   EvalResult result = evaluation.finish();

@@ -24,6 +24,12 @@ struct SampleResult {
   float loss = 0;
 };
 
+// How a second model did on the same pictures.
+struct AgainstResult {
+  int64_t right = 0;  // its own top-1
+  int64_t equal = 0;  // the same class first as the model evaluated
+};
+
 struct EvalResult {
   std::optional<ConfusionMatrix> confusion;     // one label a picture
   std::optional<MultiLabelResult> multi_label;  // several
@@ -31,6 +37,7 @@ struct EvalResult {
   int64_t count = 0;
   double seconds = 0;
   std::vector<SampleResult> best, worst;  // correct with the lowest loss; wrong with the highest
+  std::optional<AgainstResult> against;   // with EvalOptions::against
 
   double top1() const { return confusion ? confusion->top().top1_share() : multi_label->mean_ap; }
   EvalStatus status(int64_t step, int64_t epoch, const std::string& weights) const;
@@ -41,6 +48,7 @@ struct EvalOptions {
   size_t kept = 12;                            // of best and worst each
   std::function<void(int64_t done)> progress;  // pictures so far
   std::function<bool()> stop;                  // asked between batches; true ends with Error(kStopped)
+  Forward against;                             // a second model; one label a picture only
 };
 
 EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forward,

@@ -27,6 +27,14 @@ double seconds_since(Clock::time_point start) {
 // Updates in a row that a dynamic loss scale may skip while it looks for its size.
 constexpr int64_t kLossScaleSearch = 24;
 
+// What the bits of a result depend on besides the config.
+Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device) {
+  Json facts = {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}};
+  if (device.kernels)
+    facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
+  return facts;
+}
+
 // The run's folder. One that was made for a run which then could not start goes away again.
 class RunFolder {
  public:
@@ -58,8 +66,7 @@ class Trainer::Run {
         setup_(set_up(config)),
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
-        keeper_(place, setup_,
-                {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}},
+        keeper_(place, setup_, device_facts(place, backend, device),
                 [this](const std::string& text) { note(text); }) {
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,

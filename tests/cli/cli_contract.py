@@ -17,8 +17,8 @@ PROGRAM = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests/golden/models/hf_single"
 CAT = ROOT / "examples/images/chelsea.png"
-COMMANDS = ["predict", "explain", "train", "eval", "inspect", "convert", "verify", "plan", "bench infer", "profile",
-            "doctor"]
+COMMANDS = ["predict", "explain", "train", "eval", "inspect", "convert", "verify", "plan", "bench infer", "bench train",
+            "bench tune", "bench calibrate", "profile", "doctor"]
 COMMON = ["--json", "--config", "--set", "--seed", "--threads", "--device", "--dtype", "--quiet", "--verbose",
           "--debug", "--help"]
 RUN = {"model": {"image": 8, "patch": 4, "width": 16, "depth": 1, "heads": 2, "mlp": 32},
@@ -29,6 +29,7 @@ SMALL = ["--model", "vit_tiny_patch16_224", "--weights", "rule", "--image", "32"
 
 def vitrail(*arguments, env=None, stdin="", cwd=None):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("VITRAIL_")}
+    clean["XDG_CONFIG_HOME"] = "/nonexistent"  # what was tuned on this machine is no part of a test
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, input=stdin, cwd=cwd,
                           env={**clean, **(env or {})}, timeout=120)
 
@@ -115,7 +116,8 @@ class Contract(unittest.TestCase):
         self.refused(64, "whole number", "predict", "-k", "0", CAT)
         self.refused(64, "needs IMAGE", "predict")
         self.refused(64, "does not take", "doctor", "something")
-        self.refused(64, "f32 only", "predict", "--dtype", "bf16", CAT)
+        self.refused(64, "f32 only", "doctor", "--dtype", "bf16")
+        self.refused(64, "int8", "predict", "--dtype", "f16", CAT)
         self.refused(64, "cpu or cuda", "predict", "--device", "tpu", CAT)
         self.refused(69, "no CUDA backend", "predict", "--device", "cuda:0", CAT)
         self.refused(64, "does not divide", "plan", *SMALL[:4], "--image", "33")
@@ -354,6 +356,27 @@ class Contract(unittest.TestCase):
         self.assertIn("speedup", self.json("bench", "infer", *SMALL, "--batch", "2", "--compare", saved))
         saved.write_text(json.dumps({**answer, "ms_median": answer["ms_median"] / 1e6}))
         self.assertEqual(vitrail("bench", "infer", *SMALL, "--batch", "2", "--compare", saved).returncode, 2)
+
+    def test_bench_train(self):
+        answer = self.json("bench", "train", *SMALL, "--batch", "2", "--classes", "10", "--steps", "2")
+        for key in ("img_per_s", "ms_median", "gflops", "peak_fraction", "memory_peak", "loss"):
+            self.assertGreater(answer[key], 0, key)
+        self.assertIn("GFLOP/s", self.ok("bench", "train", *SMALL, "--steps", "1", "--batch", "1").stdout)
+
+    def test_tune_and_calibrate(self):
+        home = {"XDG_CONFIG_HOME": str(self.tmp)}
+        done = vitrail("bench", "--tune", "--product", "5x576x192", "--rounds", "1", "--threads", "1", env=home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        table = next(self.tmp.glob("vitrail/kernels-*.json"))
+        self.assertIn("kernels by " + str(table), vitrail("profile", *SMALL, "-v", env=home).stderr)
+        table.write_text("{")
+        answer = vitrail("profile", *SMALL, "-v", env=home)
+        self.assertEqual(answer.returncode, 0)
+        self.assertIn("is not used", answer.stderr)
+        self.assertNotIn("is not used", vitrail("profile", *SMALL, "-v", "--kernels", "none", env=home).stderr)
+        device = self.tmp / "desk.json"
+        self.ok("bench", "--calibrate", "--out", device, "--product", "20x64x32", "--threads", "1")
+        self.assertGreater(self.json("plan", *SMALL[:6], "--target", device)["run_s"], 0)
 
     def test_profile(self):
         answer = self.json("profile", *SMALL, "--no-fuse")

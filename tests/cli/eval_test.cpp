@@ -215,5 +215,25 @@ TEST_F(Eval, ARunWithoutABestModelGivesItsLatestCheckpoint) {
   EXPECT_NE(answer.err.find("checkpoints/latest"), std::string::npos) << answer.err;
 }
 
+TEST_F(Eval, AgainstAnotherTypeTellsAccuracyAndAgreementInOnePass) {
+  train();
+  const Arguments on = {"-m", best(), "--data", "synthetic:3x8x8x4x64", "--part", "all"};
+  const auto exact = run_in_process("eval", on).json();
+  EXPECT_EQ(exact["dtype"], "f32");
+  EXPECT_FALSE(exact.contains("against"));
+  for (const char* dtype : {"bf16", "int8"}) {
+    const auto both = run_in_process("eval", on + Arguments{"--dtype", dtype, "--against", "f32"}).json();
+    EXPECT_EQ(both["dtype"], dtype);
+    EXPECT_EQ(both["against"]["dtype"], "f32");
+    EXPECT_EQ(both["against"]["top1"], exact["top1"]);
+    const double difference = both["top1"].get<double>() - exact["top1"].get<double>();
+    EXPECT_NEAR(both["against"]["difference_points"].get<double>(), 100 * difference, 1e-9);
+    EXPECT_GE(both["against"]["agreement"].get<double>(), 1 - 4.0 / 64) << dtype;
+    EXPECT_NE(both["loss"], exact["loss"]) << "the types compute the same";
+  }
+  const auto itself = run_in_process("eval", on + Arguments{"--against", "f32"}).json();
+  EXPECT_EQ(itself["against"]["agreement"], 1.0);
+}
+
 }  // namespace
 }  // namespace vitrail::cli

@@ -99,21 +99,6 @@ TEST(Pictures, WhatIsNotThereFailsWhenItIsRead) {
   }
 }
 
-TEST(Pictures, OneBadPictureDoesNotSpoilTheBatch) {
-  const TempFolder folder;
-  const std::string bad = folder.file("bad.png", "no picture");
-  const std::string good = std::string(VT_SOURCE_DIR) + "/examples/images/coffee.png";
-  ThreadPool pool(2);
-  PreprocessConfig config;
-  config.height = config.width = config.resize = 32;
-  const LoadedBatch batch = load_batch({bad, good, bad}, 0, 3, config, 3 * 32 * 32, pool);
-  EXPECT_EQ(batch.indices, std::vector<size_t>{1});
-  EXPECT_EQ(batch.pixels.size(), size_t{3 * 32 * 32});
-  ASSERT_EQ(batch.failures.size(), 2u);
-  EXPECT_EQ(batch.failures[1].first, 2u);
-  EXPECT_NE(std::string(batch.failures[0].second.what()).find("bad.png"), std::string::npos);
-}
-
 TEST(Environment, NamesTheNearest) {
   const std::vector<CommandSpec> specs = {
       {.name = "x", .summary = "", .examples = {}, .options = {{.name = "top-k", .help = ""}}}};

@@ -114,12 +114,13 @@ TEST(TrainPlan, RecomputingTradesMemoryForWork) {
 }
 
 TEST(TrainPlan, TheLargestMicroBatchFitsAndAFewMoreDoNot) {
-  const TrainPlan plan(options_of("plan", tiny_run() + settings({"train.batch=64"})));
+  const TrainPlan plan(options_of("plan", tiny_run() + settings({"train.batch=64"})), cpu_device());
   EXPECT_EQ(plan.largest_micro_batch(plan.peak_bytes()), 64);
   EXPECT_EQ(plan.largest_micro_batch(plan.peak_bytes() - 1), 63);
   EXPECT_EQ(plan.largest_micro_batch(1000), 0);
-  const TrainPlan mixed(options_of(
-      "plan", tiny_run() + settings({"train.batch=64", "augment.mixup=0.8", "augment.mix_group=8"})));
+  const TrainPlan mixed(options_of("plan", tiny_run() + settings({"train.batch=64", "augment.mixup=0.8",
+                                                                  "augment.mix_group=8"})),
+                        cpu_device());
   EXPECT_EQ(mixed.largest_micro_batch(mixed.peak_bytes() - 1), 56);
 }
 
@@ -158,7 +159,7 @@ TEST(TrainPlan, DumpsShowWhatEachPassDid) {
   EXPECT_GT(lines(recomputed), lines(lowered));
   EXPECT_LT(lines(fused), lines(recomputed));
   for (const auto& only :
-       std::vector<std::vector<std::string>>{{"--dump-after", "precision"}, {"--dtype", "bf16"}})
+       std::vector<std::vector<std::string>>{{"--dump-after", "precision"}, {"--dtype", "f16"}})
     EXPECT_EQ(error_of("plan", only + std::vector<std::string>{"--weights", "rule"}).kind(),
               ErrorKind::kUsage);
 }

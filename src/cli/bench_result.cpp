@@ -1,0 +1,111 @@
+#include "cli/bench_result.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+constexpr size_t kMaxResultBytes = 1 << 20;
+
+const char* command_of(bool training) {
+  return training ? "bench train" : "bench infer";
+}
+
+ordered_json as_json(const BenchResult& r) {
+  ordered_json json = {{"model", r.model}, {"device", r.device}};
+  if (r.training) json["training"] = true;
+  json.update({{"batch", r.batch},
+               {"runs", r.seconds.count},
+               {"img_per_s", r.images_per_second()},
+               {"ms_median", r.seconds.median * 1e3},
+               {"ms_p90", r.seconds.p90 * 1e3},
+               {"ms_min", r.seconds.min * 1e3},
+               {"ms_max", r.seconds.max * 1e3},
+               {"gflops", r.gflops()},
+               {"peak_gflops", r.peak_gflops},
+               {"peak_fraction", r.gflops() / r.peak_gflops},
+               {"memory_peak", r.peak_bytes}});
+  return json;
+}
+
+std::vector<std::pair<std::string, std::string>> as_rows(const BenchResult& r) {
+  const Spread& s = r.seconds;
+  return {{"model", strf("%s, batch %lld", r.model.c_str(), static_cast<long long>(r.batch))},
+          {"on", r.device},
+          {r.training ? "step" : "latency",
+           strf("%s median, %s min, %s p90, %s max over %zu %s", format_seconds(s.median).c_str(),
+                format_seconds(s.min).c_str(), format_seconds(s.p90).c_str(), format_seconds(s.max).c_str(),
+                s.count, r.training ? "steps" : "runs")},
+          {"throughput", strf("%s images/s", format_si(r.images_per_second()).c_str())},
+          {"rate", strf("%s GFLOP/s, %.1f %% of the %s measured peak", format_si(r.gflops()).c_str(),
+                        100 * r.gflops() / r.peak_gflops, format_si(r.peak_gflops).c_str())},
+          {"memory", format_bytes(r.peak_bytes) + " in arenas"}};
+}
+}  // namespace
+
+std::vector<OptionSpec> comparison_options() {
+  return {{.name = "compare", .help = "a saved result (--json); slower than it fails", .metavar = "FILE"},
+          {.name = "slack",
+           .help = "share of the saved time that --compare accepts on top: 1 is twice the time",
+           .kind = ValueKind::kNumber,
+           .metavar = "X",
+           .fallback = "0.1",
+           .least = 0,
+           .most = 1000}};
+}
+
+std::optional<SavedBench> SavedBench::read(const Options& options) {
+  if (!options.given("compare")) return std::nullopt;
+  SavedBench saved;
+  saved.path_ = options.text("compare");
+  const Json json = parse_json(read_file(saved.path_, kMaxResultBytes), saved.path_);
+  const auto field = [&](const char* name) { return json.is_object() ? json.value(name, Json()) : Json(); };
+  const Json model = field("model"), batch = field("batch"), time = field("ms_median");
+  if (!model.is_string() || !batch.is_number_integer() || !time.is_number() || !(time.get<double>() > 0))
+    throw Error(ErrorKind::kData, strf("%s is no result of vitrail bench", saved.path_.c_str()),
+                "one saved with: vitrail bench infer --json > FILE");
+  saved.model_ = model.get<std::string>();
+  saved.batch_ = batch.get<int64_t>();
+  saved.seconds_ = time.get<double>() / 1e3;
+  saved.training_ = field("training") == true;
+  return saved;
+}
+
+void SavedBench::refuse_another(const BenchResult& run) const {
+  if (model_ == run.model && batch_ == run.batch && training_ == run.training) return;
+  const std::string how = strf("--model %s --batch %lld", model_.c_str(), static_cast<long long>(batch_));
+  throw Error(ErrorKind::kUsage,
+              strf("%s measured %s at batch %lld (%s), this run is of %s at batch %lld (%s)", path_.c_str(),
+                   model_.c_str(), static_cast<long long>(batch_), command_of(training_), run.model.c_str(),
+                   static_cast<long long>(run.batch), command_of(run.training)),
+              training_ == run.training ? how : strf("vitrail %s %s", command_of(training_), how.c_str()));
+}
+
+void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,
+                  const std::vector<std::pair<std::string, std::string>>& rows, const ordered_json& json,
+                  Console& console) {
+  std::vector<std::pair<std::string, std::string>> all = as_rows(result);
+  all.insert(all.end(), rows.begin(), rows.end());
+  const double speed = saved ? saved->seconds() / result.seconds.median : 1;
+  if (saved) all.emplace_back("compared", strf("%.3f times the speed of %s", speed, saved->path().c_str()));
+  console.print(format_pairs(all));
+  ordered_json full = as_json(result);
+  full.update(json);
+  if (saved) full["speedup"] = speed;
+  console.print_json(full);
+  const double least = 1 / (1 + options.number("slack"));
+  if (speed < least)
+    throw Error(
+        ErrorKind::kCheck,
+        strf("slower than the saved result: %.3f times its speed, at least %.3f was asked for", speed, least),
+        "--slack sets how much more time is accepted");
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,161 @@
+#include <nlohmann/json.hpp>
+
+#include "backend/cpu/kernels.h"
+#include "base/error.h"
+#include "cli/bench_result.h"
+#include "cli/commands.h"
+#include "cli/kernels_file.h"
+#include "cli/model_choice.h"
+#include "cli/profile_report.h"
+#include "cli/timing.h"
+#include "cli/train_plan.h"
+#include "train/train_step.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+// There is no warm-up of the learning rate here, so a part of it will do.
+constexpr double kShareOfRate = 0.1;
+
+// Whole updates on one made-up micro-batch that stays in memory.
+class MadeUpSteps {
+ public:
+  explicit MadeUpSteps(const TrainPlan& plan)
+      : config_(plan.setup().config), rank_(plan.device()), step_(plan.step(), rank_) {
+    const VitConfig& model = plan.setup().model->card.config;
+    const int64_t pictures = config_.train.micro_batch;
+    pictures_ = rule_pictures(model, pictures);
+    targets_.resize(static_cast<size_t>(pictures * model.classes));
+    for (int64_t i = 0; i < pictures; ++i)
+      targets_[static_cast<size_t>(i * model.classes + i % model.classes)] = 1;
+    weights_.assign(static_cast<size_t>(pictures), 1 / static_cast<float>(config_.train.batch));
+    step_.start(plan.setup().model->fill);
+  }
+
+  void run() {
+    loss_ = 0;
+    for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) {
+      // A teacher, where one is asked for, answers with the labels.
+      step_.run_micro({pictures_, targets_, weights_, targets_, config_.train.seed, steps_,
+                       micro * config_.train.micro_batch});
+      for (const float loss : step_.losses())
+        loss_ += static_cast<double>(loss) / static_cast<double>(config_.train.batch);
+    }
+    step_.run_update(config_.optim.lr * kShareOfRate);
+    ++steps_;
+  }
+
+  double loss() const { return loss_; }  // mean of the last step
+  int64_t steps() const { return steps_; }
+  Executor& micro() { return step_.micro(); }
+  Executor& update() { return step_.update(); }
+
+ private:
+  const TrainConfig& config_;
+  RankContext rank_;
+  TrainStep step_;
+  std::vector<float> pictures_, targets_, weights_;
+  int64_t steps_ = 0;
+  double loss_ = 0;
+};
+
+BenchResult described(const TrainPlan& plan) {
+  const VitConfig& model = plan.setup().model->card.config;
+  const int64_t batch = plan.setup().config.train.batch;
+  return {.model = model.arch.empty() ? strf("ViT %lldx%lld", static_cast<long long>(model.width),
+                                             static_cast<long long>(model.depth))
+                                      : model.arch,
+          .device = device_text(plan.step().micro),
+          .training = true,
+          .batch = batch,
+          .peak_bytes = plan.step().peak_bytes(),
+          // Backward is twice the forward; what is recomputed counts as time lost, not as work done.
+          .flops = 3 * 2 * static_cast<double>(count_macs(model)) * static_cast<double>(batch)};
+}
+
+void print_profile(const Executor& program, const char* title, double peak, Console& console) {
+  console.print("\n" + console.bold(title) + "\n" +
+                profile_table(profile_rows(program.plan(), program.times(), ProfileBy::kOperation), peak,
+                              ProfileColumns::kKernels));
+}
+
+void run_bench(const Options& options, Console& console) {
+  const std::optional<SavedBench> saved = SavedBench::read(options);
+  DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  device.kernels = chosen_kernels(options).table;
+  const TrainPlan plan(options, device);
+  for (const std::string& note : plan.notes()) console.detail(note);
+  BenchResult result = described(plan);
+  if (saved) saved->refuse_another(result);
+  require_step_fits(
+      plan.step(), [](int64_t) { return NamedBytes(); }, plan.device().memory_bytes);
+  result.peak_gflops = peak_of(plan.step().micro);
+  MadeUpSteps steps(plan);
+  const auto reset = [&] { steps.micro().reset_times(), steps.update().reset_times(); };
+  result.seconds = spread_of(time_calls(
+      options, console, "bench", [&] { steps.run(); }, reset));
+  const RunConfig& train = plan.setup().config.train;
+  const ordered_json json = {{"micro_batch", train.micro_batch},
+                             {"dtype", enum_name(train.dtype)},
+                             {"optimizer", plan.setup().config.optim.name},
+                             {"recompute", enum_name(train.recompute)},
+                             {"loss", steps.loss()}};
+  report_bench(result, saved, options,
+               {{"training", strf("%s, %s, recompute %s, micro-batches of %lld",
+                                  plan.setup().config.optim.name.c_str(), enum_name(train.dtype),
+                                  enum_name(train.recompute), static_cast<long long>(train.micro_batch))},
+                {"loss", strf("%.4f after %lld steps", steps.loss(), static_cast<long long>(steps.steps()))}},
+               json, console);
+  if (!options.flag("profile")) return;
+  print_profile(steps.micro(), "A micro-batch: forward and backward", result.peak_gflops, console);
+  print_profile(steps.update(), "The update", result.peak_gflops, console);
+}
+
+// --batch, --backend, --isa of an engine's options; the others are of inference alone.
+std::vector<OptionSpec> step_options() {
+  std::vector<OptionSpec> options;
+  for (OptionSpec& spec : engine_options(1)) {
+    if (spec.name == "batch") {
+      spec.help = "pictures computed at once (train.micro_batch)";
+      spec.fallback.clear();
+      spec.usual = "the config's, else 64";
+    }
+    if (spec.name == "batch" || spec.name == "backend" || spec.name == "isa") options.push_back(spec);
+  }
+  for (OptionSpec& spec : train_plan_options())
+    if (spec.name != "train") options.push_back(spec);
+  return options;
+}
+}  // namespace
+
+Command bench_train_command() {
+  const std::vector<OptionSpec> own = {
+      {.name = "steps",
+       .help = "time this many steps instead of --seconds; 0: by time",
+       .kind = ValueKind::kInteger,
+       .metavar = "N",
+       .fallback = "0",
+       .least = 0,
+       .most = 1e6},
+      {.name = "profile", .help = "also where the time goes, by operation", .kind = ValueKind::kFlag},
+      {.name = "dtype",
+       .help = "train.dtype: f32, or bf16 or f16 with f32 master weights",
+       .metavar = "TYPE",
+       .fallback = "f32",
+       .choices = {"f32", "bf16", "f16"}}};
+  CommandSpec spec{
+      .name = "bench train",
+      .summary = "speed of training: whole steps (forward, backward, update) without a loader",
+      .examples = {{"bench train -m vit_small_patch16_224 --batch 8 --classes 10", "made-up pictures"},
+                   {"bench train --config configs/demo-fashion.json",
+                    "a recipe's model, batch and optimizer"},
+                   {"bench train -m vit_tiny_patch16_224 --batch 16 --profile", "where the time goes"},
+                   {"bench train --json > before.json", "keep a result; --compare before.json later"}},
+      .options = architecture_options() + timing_options() + own + comparison_options() + step_options()};
+  add_train_settings(spec);
+  return {spec, run_bench};
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/peak.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/device_file.h"
+#include "cli/machine.h"
+#include "cli/model_choice.h"
+#include "cli/progress.h"
+#include "cli/tune.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+namespace {
+
+// A small, a usual and a large product of ViTs.
+const std::vector<ProductSize> kSizes = {{50, 768, 192}, {197, 2304, 768}, {1576, 1024, 4096}};
+
+DeviceFile calibrate(const Options& options, Console& console) {
+  const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  const auto level = static_cast<IsaLevel>(device.isa);
+  DeviceFile file{.name = options.given("name") ? options.text("name") : read_machine().processor,
+                  .isa = to_string(level),
+                  .cores = device.threads,
+                  .memory_bytes = device.memory_bytes,
+                  .rates = {},
+                  .products = {}};
+  const std::vector<ProductSize> sizes = wanted_products(options, kSizes);
+  std::vector<int> counts = {1};
+  if (device.threads > 1) counts.push_back(device.threads);
+  Progress progress(console, "calibrate", "measurements",
+                    static_cast<int64_t>(counts.size() * (2 + sizes.size())));
+  for (const int threads : counts) {
+    ThreadPool pool(threads);
+    DeviceInfo part = device;
+    part.threads = threads;
+    file.rates.push_back({threads, measure_peak_gflops(pool, level), measure_copy_gbps(pool)});
+    progress.advance(2);
+    for (const ProductSize& size : sizes) {
+      const double gflops = measure_kernels(size, part, pool, options.integer("rounds")).front().gflops;
+      file.products.push_back({size.m, size.n, size.k, threads, gflops});
+      progress.advance(1);
+    }
+  }
+  return file;
+}
+
+std::string as_text(const DeviceFile& file) {
+  Table rates({{"threads", Align::kRight}, {"multiply-adds", Align::kRight}, {"copy", Align::kRight}});
+  for (const DeviceFile::Rate& rate : file.rates)
+    rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
+               strf("%.1f GB/s", rate.copy_gbps)});
+  Table products(
+      {{"product"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
+  for (const DeviceFile::Product& p : file.products)
+    products.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
+                       static_cast<long long>(p.k)),
+                  std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
+                  format_percent(p.gflops / file.rate(p.threads).fma_gflops)});
+  return format_pairs({{"name", file.name},
+                       {"instruction set", file.isa},
+                       {"cores", std::to_string(file.cores)},
+                       {"memory", format_bytes(file.memory_bytes)}}) +
+         "\n" + rates.text() + "\n" + products.text();
+}
+
+void run_calibrate(const Options& options, Console& console) {
+  const DeviceFile file = calibrate(options, console);
+  console.print_json(to_json(file));
+  console.print(as_text(file));
+  if (!options.given("out")) return;
+  write_file(options.text("out"), to_json(file).dump(2) + "\n");
+  console.say("written to " + options.text("out"));
+}
+}  // namespace
+
+Command bench_calibrate_command() {
+  return {{.name = "bench calibrate",
+           .summary = "this machine as a device file, for estimates elsewhere: plan --target FILE",
+           .examples = {{"bench calibrate --out configs/devices/desk.json", "measure and keep"},
+                        {"plan -m vit_base_patch16_224 --target configs/devices/desk.json",
+                         "then plan for it anywhere"}},
+           .options =
+               std::vector<OptionSpec>{
+                   {.name = "out", .help = "the file to write", .metavar = "FILE", .letter = 'o'},
+                   {.name = "name",
+                    .help = "what the device is called; the processor otherwise",
+                    .metavar = "TEXT"}} +
+               tuning_options()},
+          run_calibrate};
+}
+
+}  // namespace vitrail::cli

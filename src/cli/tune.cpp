@@ -1,0 +1,169 @@
+#include "cli/tune.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "backend/cpu/launch.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/option_values.h"
+#include "ops/linear.h"
+#include "telemetry/spread.h"
+#include "tensor/buffer.h"
+
+namespace vitrail::cli {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+// Operands that stay where they are; ones, since zeros or subnormal numbers may take another time.
+struct Operand {
+  TensorDesc desc;
+  Buffer buffer;
+
+  explicit Operand(const TensorDesc& d) : desc(d), buffer(d.bytes(), Category::kTransient) {
+    std::fill_n(static_cast<float*>(view().data()), d.bytes() / sizeof(float), 1.0f);
+  }
+  TensorView view() const { return {buffer.data(), desc}; }
+};
+
+// One kernel with its own operands, ready to run.
+class Candidate {
+ public:
+  Candidate(const Kernel& kernel, std::vector<TensorDesc> ins, const TensorDesc& out,
+            const DeviceInfo& device)
+      : kernel_(kernel),
+        out_(out),
+        scratch_(kernel.scratch_bytes({op_, ins, {&out, 1}}, device), Category::kScratch) {
+    packs_ = !ins[1].packing.empty();
+    for (const TensorDesc& desc : ins) ins_.emplace_back(desc);
+  }
+
+  double run(const Lane& lane) {
+    std::vector<TensorView> views;
+    for (const Operand& operand : ins_) views.push_back(operand.view());
+    const TensorView out = out_.view();
+    const Clock::time_point start = Clock::now();
+    kernel_.run({op_, views, {&out, 1}, {scratch_.data(), scratch_.bytes()}, lane});
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  void measure(const Lane& lane) { seconds_.push_back(run(lane)); }
+
+  KernelSpeed speed(double flops) const {
+    return {kernel_.name, flops / spread_of(seconds_).min / 1e9, packs_};
+  }
+
+ private:
+  LinearOp op_;
+  const Kernel& kernel_;
+  std::vector<Operand> ins_;
+  Operand out_;
+  Buffer scratch_;
+  std::vector<double> seconds_;
+  bool packs_ = false;
+};
+
+// With the weight as the kernel wants it; null when it takes no such product.
+std::unique_ptr<Candidate> candidate(const Kernel& kernel, const ProductSize& size,
+                                     const DeviceInfo& device) {
+  const LinearOp op;
+  std::vector<TensorDesc> ins = {{DType::kF32, {{'N', size.m}, {'D', size.k}}},
+                                 {DType::kF32, {{'F', size.n}, {'D', size.k}}}};
+  const std::vector<TensorDesc> outs = op.infer(ins);
+  if (kernel.packing) {
+    const Packing packing = kernel.packing({op, ins, outs}, device);
+    if (packing.input < 0) return nullptr;
+    TensorDesc& weight = ins[packing.input];
+    weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
+  }
+  if (!kernel.declines({op, ins, outs}, device).empty()) return nullptr;
+  return std::make_unique<Candidate>(kernel, ins, outs[0], device);
+}
+}  // namespace
+
+std::vector<ProductSize> zoo_products() {
+  std::vector<ProductSize> sizes;
+  for (const int64_t width : {192, 384, 768, 1024})
+    for (const int64_t pictures : {1, 8})
+      for (const int64_t tokens : {50, 65, 197}) {
+        const int64_t m = pictures * tokens;
+        for (const auto& [n, k] :
+             {std::pair{3 * width, width}, {width, width}, {4 * width, width}, {width, 4 * width}})
+          sizes.push_back({m, n, k});
+      }
+  return sizes;
+}
+
+ProductSize parse_product(const std::string& text) {
+  constexpr int64_t kMost = 1 << 20;
+  std::vector<int64_t> sizes;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('x', at), text.size());
+    const int64_t size = parse_integer(text.substr(at, end - at)).value_or(0);
+    if (size >= 1 && size <= kMost) sizes.push_back(size);
+    at = end + 1;
+  }
+  if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
+    throw Error(ErrorKind::kUsage, strf("--product expects MxNxK, not %s", quoted(text).c_str()),
+                "--product 197x2304x768: rows x outputs x inputs");
+  return {sizes[0], sizes[1], sizes[2]};
+}
+
+std::vector<OptionSpec> tuning_options() {
+  return {{.name = "product",
+           .help = "measure this product only; may be repeated",
+           .metavar = "MxNxK",
+           .repeated = true},
+          {.name = "rounds",
+           .help = "runs of each kernel; the best counts",
+           .kind = ValueKind::kInteger,
+           .metavar = "N",
+           .fallback = "7",
+           .least = 1,
+           .most = 1000},
+          {.name = "isa", .help = "a lower instruction set than the best", .metavar = "NAME"}};
+}
+
+std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise) {
+  std::vector<ProductSize> sizes;
+  for (const std::string& text : options.list("product")) sizes.push_back(parse_product(text));
+  return sizes.empty() ? otherwise : sizes;
+}
+
+std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds) {
+  constexpr double kClearly = 1.03;
+  for (size_t i = 1; i < speeds.size(); ++i)
+    for (size_t at = i; at > 0 && speeds[at].gflops > kClearly * speeds[at - 1].gflops; --at)
+      std::swap(speeds[at], speeds[at - 1]);
+  return speeds;
+}
+
+std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
+                                         int64_t rounds) {
+  const Lane lane{pool, device};
+  std::vector<std::unique_ptr<Candidate>> candidates;
+  for (const OpKernels& row : cpu::f32_kernels())
+    if (row.op == "linear")
+      for (const Kernel& kernel : row.kernels)
+        if (auto one = candidate(kernel, size, device)) candidates.push_back(std::move(one));
+  for (const auto& one : candidates) one->run(lane);
+  for (int64_t round = 0; round < rounds; ++round)
+    for (const auto& one : candidates) one->measure(lane);
+  std::vector<KernelSpeed> speeds;
+  const double flops =
+      2 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
+  for (const auto& one : candidates) speeds.push_back(one->speed(flops));
+  return ranked(std::move(speeds));
+}
+
+KernelTable::Row tuned_row(const ProductSize& size, const DeviceInfo& device,
+                           const std::vector<KernelSpeed>& speeds) {
+  KernelTable::Row row{{"linear", size.m, size.n, size.k, device.threads, device.isa}, {}};
+  for (const KernelSpeed& speed : speeds) {
+    row.kernels.push_back(speed.kernel);
+    if (!speed.packs) break;
+  }
+  return row;
+}
+
+}  // namespace vitrail::cli

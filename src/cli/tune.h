@@ -1,0 +1,49 @@
+// Measuring which kernels are fastest for products of given sizes: every kernel of the CPU's list that takes
+// the product, in turns, so that a slow moment hits all of them. Used by bench tune.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/device_info.h"
+#include "backend/kernel_table.h"
+#include "base/thread_pool.h"
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+struct ProductSize {
+  int64_t m = 0, n = 0, k = 0;
+  bool operator==(const ProductSize&) const = default;
+};
+
+// The linears of the zoo's Tiny, Small, Base and Large: 1 and 8 pictures of 50, 65 and 197 tokens.
+std::vector<ProductSize> zoo_products();
+// "197x2304x768" is m x n x k; Error(kUsage) otherwise.
+ProductSize parse_product(const std::string& text);
+
+// --product, --rounds, --isa.
+std::vector<OptionSpec> tuning_options();
+// What --product names, or all of `otherwise`.
+std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise);
+
+struct KernelSpeed {
+  std::string kernel;
+  double gflops = 0;
+  bool packs = false;  // wants its weight in a storage order of its own
+};
+
+// In the list's order, but a kernel that is clearly faster than the one before it goes ahead: a difference
+// within the noise changes nothing.
+std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds);
+
+// Ranked; the best of `rounds`, since other work only ever slows a run down.
+std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
+                                         int64_t rounds);
+
+// What of them a table needs: the fastest, and behind a kernel that packs the fastest that does not, which
+// serves weights that stay plain.
+KernelTable::Row tuned_row(const ProductSize& size, const DeviceInfo& device,
+                           const std::vector<KernelSpeed>& speeds);
+
+}  // namespace vitrail::cli

@@ -1,0 +1,84 @@
+// bench train: what it reports about a step it ran, and what it refuses to compare.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+std::vector<std::string> tiny_bench(const std::vector<std::string>& more = {}) {
+  return tiny_model() + std::vector<std::string>{"--classes", "4",        "--batch", "8",         "--steps",
+                                                 "3",         "--warmup", "1",       "--threads", "1"} +
+         more;
+}
+
+TEST(BenchTrain, ReportsAStepThatLearned) {
+  const auto one = run_in_process("bench train", tiny_bench()).json();
+  EXPECT_EQ(one["runs"], 3);
+  EXPECT_EQ(one["batch"], 8);
+  EXPECT_TRUE(one["training"].get<bool>());
+  for (const char* key : {"img_per_s", "ms_median", "ms_p90", "ms_min", "gflops", "peak_fraction", "loss"})
+    EXPECT_GT(one[key].get<double>(), 0) << key;
+  const auto later =
+      run_in_process("bench train", tiny_bench({"--steps", "40", "--set", "optim.lr=0.05"})).json();
+  EXPECT_LT(later["loss"].get<double>(), 0.7 * one["loss"].get<double>());
+}
+
+TEST(BenchTrain, TheLossDoesNotDependOnThreadsRecomputingOrMicroBatches) {
+  const auto loss = [](const std::vector<std::string>& how) {
+    return run_in_process("bench train", tiny_bench(how)).json()["loss"].get<double>();
+  };
+  const double expected = loss({});
+  EXPECT_EQ(loss({"--threads", "3"}), expected);
+  EXPECT_EQ(loss({"--recompute", "block"}), expected);
+  EXPECT_NEAR(loss({"--dtype", "bf16"}), expected, 0.02);
+  EXPECT_NE(loss({"--optimizer", "sgd"}), expected);
+}
+
+TEST(BenchTrain, MemoryIsWhatThePlanSays) {
+  const auto bench = run_in_process("bench train", tiny_bench()).json();
+  const auto memory =
+      run_in_process("plan", tiny_model() + std::vector<std::string>{"--train", "--classes", "4", "--batch",
+                                                                     "8", "--threads", "1"})
+          .json()["memory"];
+  EXPECT_EQ(bench["memory_peak"].get<int64_t>(),
+            memory["peak"].get<int64_t>() - memory["batches being loaded"].get<int64_t>());
+}
+
+TEST(BenchTrain, AccumulatesAsTheConfigSays) {
+  const auto bench =
+      run_in_process("bench train", tiny_bench() + settings({"train.batch=24", "train.dropout=0.1"})).json();
+  EXPECT_EQ(bench["batch"], 24);
+  EXPECT_EQ(bench["micro_batch"], 8);
+  EXPECT_TRUE(std::isfinite(bench["loss"].get<double>()));
+}
+
+TEST(BenchTrain, AResultOfInferenceIsNoneOfTraining) {
+  const TempFolder folder;
+  const auto result = run_in_process("bench train", tiny_bench()).json();
+  const std::string own = folder.file("own.json", result.dump());
+  EXPECT_GT(run_in_process("bench train", tiny_bench({"--compare", own, "--slack", "1000"}))
+                .json()["speedup"]
+                .get<double>(),
+            0);
+  auto inference = result;
+  inference.erase("training");
+  try {
+    run_in_process("bench train", tiny_bench({"--compare", folder.file("other.json", inference.dump())}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_NE(std::string(error.what()).find("bench infer"), std::string::npos) << error.what();
+  }
+}
+
+TEST(BenchTrain, ProfilesBothPrograms) {
+  const std::string text = run_in_process("bench train", tiny_bench({"--profile"}), false).out;
+  for (const char* part : {"blocks.*.attn.qkv.dw", "update.head.weight", "after 4 steps"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
+}  // namespace
+}  // namespace vitrail::cli

@@ -1,0 +1,243 @@
+// Tuned kernels and device files: made here in a moment, used, and ignored when they are not of this machine.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/gemm_library.h"
+#include "cli/device_file.h"
+#include "cli/kernels_file.h"
+#include "cli/tune.h"
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+const std::vector<std::string> kModel = {"--weights", "rule", "--model",   "vit_tiny_patch16_224",
+                                         "--image",   "32",   "--threads", "1"};
+
+std::set<std::string> kernels_of_products(const nlohmann::json& profile) {
+  std::set<std::string> names;
+  for (const auto& row : profile["operations"])
+    if (row["name"].get<std::string>().find("mlp.fc") != std::string::npos) names.insert(row["kernel"]);
+  return names;
+}
+
+// A table that puts `kernel` first for every product of the model above: 5 tokens, width 192.
+KernelTable table_for(const std::string& kernel) {
+  KernelTable table;
+  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{576, 192}, {192, 192}, {768, 192}, {192, 768}})
+    table.set({{"linear", 5, n, k, 1, static_cast<int>(best_isa())}, {kernel}});
+  return table;
+}
+
+TEST(Tune, CoversTheZoo) {
+  const std::vector<ProductSize> sizes = zoo_products();
+  EXPECT_EQ(sizes.size(), 96u);
+  for (const ProductSize& size :
+       {ProductSize{197, 2304, 768}, {1576, 1024, 4096}, {50, 192, 192}, {520, 1536, 384}})
+    EXPECT_NE(std::find(sizes.begin(), sizes.end(), size), sizes.end()) << size.m << "x" << size.n;
+}
+
+TEST(Tune, ReadsProducts) {
+  EXPECT_EQ(parse_product("197x2304x768"), (ProductSize{197, 2304, 768}));
+  for (const char* bad : {"", "1", "1x2", "1x2x", "x2x3", "1x0x3", "1x2x3x4", "axbxc", "1x2x99999999999"})
+    EXPECT_THROW(parse_product(bad), Error) << bad;
+}
+
+TEST(Tune, OnlyAClearlyFasterKernelGoesAhead) {
+  const auto names = [](const std::vector<KernelSpeed>& speeds) {
+    std::string text;
+    for (const KernelSpeed& speed : ranked(speeds)) text += speed.kernel;
+    return text;
+  };
+  EXPECT_EQ(names({{"a", 100, false}, {"b", 102, false}, {"c", 110, false}}), "cab");
+  EXPECT_EQ(names({{"a", 50, false}, {"b", 100, false}, {"c", 101, false}}), "bca");
+  EXPECT_EQ(names({{"a", 3, false}, {"b", 2, false}, {"c", 1, false}}), "abc");
+}
+
+TEST(Tune, ARowKeepsTheFastestAndOneForPlainWeights) {
+  DeviceInfo device;
+  device.threads = 2;
+  const auto kept = [&](const std::vector<KernelSpeed>& speeds) {
+    return tuned_row({3, 4, 5}, device, speeds).kernels;
+  };
+  EXPECT_EQ(kept({{"p", 9, true}, {"a", 8, false}, {"b", 7, false}}), (std::vector<std::string>{"p", "a"}));
+  EXPECT_EQ(kept({{"a", 9, false}, {"p", 8, true}}), std::vector<std::string>{"a"});
+  EXPECT_EQ(tuned_row({3, 4, 5}, device, {}).key, (TuneKey{"linear", 3, 4, 5, 2, 0}));
+}
+
+TEST(Tune, WritesATableThatHoldsHereAndKeepsOtherRows) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "deep/er/kernels.json").string();
+  const auto one =
+      run_in_process("bench tune", {"--out", file, "--product", "5x16x8", "--rounds", "1", "--threads", "1"})
+          .json();
+  ASSERT_EQ(one["rows"].size(), 1u);
+  EXPECT_GE(one["rows"][0]["gflops"].size(), 2u) << one.dump();
+  run_in_process("bench tune", {"--out", file, "--product", "6x16x8", "--rounds", "1", "--threads", "2"});
+  const KernelsFile read = read_kernels(file);
+  ASSERT_NE(read.table, nullptr) << read.note;
+  ASSERT_EQ(read.table->rows().size(), 2u);
+  EXPECT_EQ(read.table->rows()[0].key.threads, 1);
+  EXPECT_FALSE(read.table->rows()[0].kernels.empty());
+}
+
+TEST(Kernels, ATableDecidesAndTheResultAgrees) {
+  const TempFolder folder;
+  const auto profile = [&](const std::string& kernels) {
+    return run_in_process("profile",
+                          kModel + std::vector<std::string>{"--seconds", "0", "--kernels", kernels})
+        .json();
+  };
+  const auto logits = [&](const std::string& kernels) {
+    return run_in_process("bench infer", kModel + std::vector<std::string>{"--seconds", "0", "--logits",
+                                                                           "--kernels", kernels})
+        .json()["logits"]
+        .get<std::vector<double>>();
+  };
+  const std::vector<double> usual = logits("none");
+  EXPECT_EQ(kernels_of_products(profile("none")), std::set<std::string>{"packed gemm"});
+  for (const std::string kernel : {"gemm that packs", "openblas tiles", "onednn tiles"}) {
+    const std::string file = (folder.path() / "table.json").string();
+    write_kernels(file, table_for(kernel));
+    const std::set<std::string> used = kernels_of_products(profile(file));
+    if (used.contains("packed gemm") && kernel != "gemm that packs") continue;  // that library is not here
+    EXPECT_EQ(used, std::set<std::string>{kernel});
+    const std::vector<double> got = logits(file);
+    for (size_t i = 0; i < usual.size(); ++i) ASSERT_NEAR(got[i], usual[i], 1e-4) << kernel;
+  }
+}
+
+TEST(Kernels, WhatIsNotOfThisMachineIsIgnoredWithANote) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "table.json").string();
+  write_kernels(file, table_for("gemm that packs"));
+  const nlohmann::json good = nlohmann::json::parse(read_file(file, 1 << 20));
+  ASSERT_NE(read_kernels(file).table, nullptr) << read_kernels(file).note;
+  const std::vector<std::pair<nlohmann::json, std::string>> changes = {
+      {{{"processor", "Z80"}}, "Z80"},           {{{"vitrail", "0.0.1"}}, "0.0.1"},
+      {{{"format", "other"}}, "format"},         {{{"rows", 3}}, "rows"},
+      {{{"rows", {{{"op", "linear"}}}}}, "'m'"}, {{{"libraries", {{"openblas", "0.0"}}}}, "other versions"}};
+  for (const auto& [change, part] : changes) {
+    nlohmann::json bad = good;
+    bad.update(change);
+    const KernelsFile read = read_kernels(folder.file("bad.json", bad.dump()));
+    EXPECT_EQ(read.table, nullptr) << part;
+    EXPECT_NE(read.note.find(part), std::string::npos) << read.note;
+  }
+  for (const char* text : {"", "[1, 2", "null", "{}", "\xff"})
+    EXPECT_EQ(read_kernels(folder.file("bad.json", text)).table, nullptr) << text;
+  EXPECT_EQ(read_kernels((folder.path() / "nowhere.json").string()).table, nullptr);
+  // A command goes on without it.
+  const auto used = kernels_of_products(
+      run_in_process("profile", kModel + std::vector<std::string>{"--seconds", "0", "--kernels",
+                                                                  folder.file("bad.json", "x")})
+          .json());
+  EXPECT_EQ(used, std::set<std::string>{"packed gemm"});
+}
+
+TEST(Kernels, TrainingTakesThePlainKernelOfARow) {
+  if (!openblas().missing.empty()) GTEST_SKIP() << openblas().missing;
+  const TempFolder folder;
+  const std::string file = (folder.path() / "table.json").string();
+  KernelTable table;
+  // The tiny model: 5 tokens of 8 pictures, width 16.
+  table.set({{"linear", 40, 32, 16, 1, static_cast<int>(best_isa())}, {"packed gemm", "openblas tiles"}});
+  write_kernels(file, table);
+  const std::string text =
+      run_in_process(
+          "bench train",
+          tiny_model() + std::vector<std::string>{"--classes", "4", "--batch", "8", "--steps", "1",
+                                                  "--threads", "1", "--profile", "--kernels", file},
+          false)
+          .out;
+  const size_t row = text.find("blocks.*.mlp.fc1 ");
+  ASSERT_NE(row, std::string::npos) << text;
+  const std::string line = text.substr(row, text.find('\n', row) - row);
+  EXPECT_TRUE(line.ends_with("openblas tiles")) << line;
+}
+
+TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "desk.json").string();
+  const auto made = run_in_process("bench calibrate", {"--out", file, "--product", "20x64x32", "--name",
+                                                       "a desk", "--rounds", "1", "--threads", "2"})
+                        .json();
+  const DeviceFile device = read_device_file(file);
+  EXPECT_EQ(nlohmann::json(to_json(device)), made);
+  EXPECT_EQ(device.name, "a desk");
+  ASSERT_EQ(device.rates.size(), 2u);
+  EXPECT_GT(device.product_share(), 0);
+  const auto plan = run_in_process("plan", kModel + std::vector<std::string>{"--target", file}).json();
+  EXPECT_EQ(plan["target"], "a desk");
+  EXPECT_GT(plan["run_s"].get<double>(), 0);
+  EXPECT_NE(run_in_process("plan", kModel + std::vector<std::string>{"--target", file}, false)
+                .out.find("measured on a desk"),
+            std::string::npos);
+}
+
+// Rates that make sums easy: 100 GFLOP/s a thread, half of it in products, 10 GB/s.
+const char* const kRound = R"({"format": "vitrail device 1", "name": "round", "isa": "avx512", "cores": 4,
+  "memory_bytes": 1073741824, "rates": [{"threads": 1, "fma_gflops": 100, "copy_gbps": 10},
+  {"threads": 4, "fma_gflops": 400, "copy_gbps": 20}],
+  "products": [{"m": 1, "n": 1, "k": 1, "threads": 4, "gflops": 200}]})";
+
+TEST(Device, RatesGoByThreads) {
+  const TempFolder folder;
+  const DeviceFile device = read_device_file(folder.file("d.json", kRound));
+  EXPECT_DOUBLE_EQ(device.product_share(), 0.5);
+  EXPECT_DOUBLE_EQ(device.rate(1).fma_gflops, 100);
+  EXPECT_DOUBLE_EQ(device.rate(2).fma_gflops, 200);
+  EXPECT_DOUBLE_EQ(device.rate(8).fma_gflops, 800);
+  EXPECT_DOUBLE_EQ(device.rate(8).copy_gbps, 20);
+}
+
+TEST(Device, PlansForAProcessorThatIsNotHere) {
+  const TempFolder folder;
+  const std::string file = folder.file("d.json", kRound);
+  const std::vector<std::string> base = {"--weights", "rule", "--model", "vit_base_patch16_224",
+                                         "--target",  file};
+  const auto plan = run_in_process("plan", base + std::vector<std::string>{"--batch", "8"}).json();
+  EXPECT_EQ(plan["device"], "cpu (avx512, 4 threads)");
+  EXPECT_EQ(plan["memory_available"], 1 << 30);
+  // 8 pictures at 200 GFLOP/s: the products alone, and not much more.
+  const double least = 2 * 8 * plan["macs"].get<double>() / 200e9;
+  EXPECT_GT(plan["run_s"].get<double>(), least);
+  EXPECT_LT(plan["run_s"].get<double>(), 2 * least);
+  const auto train =
+      run_in_process("plan", base + std::vector<std::string>{"--train", "--batch", "2", "--classes", "10"})
+          .json();
+  EXPECT_EQ(train["target"], "round");
+  EXPECT_GT(train["update_s"].get<double>(), 3 * least / 4);
+  for (const IsaLevel level : all_isa_levels()) {
+    const std::vector<std::string> isa = {"--isa", to_string(level)};
+    EXPECT_GT(run_in_process("plan", kModel + isa).json()["memory"]["peak"].get<double>(), 0);
+    EXPECT_GT(run_in_process("plan", kModel + isa + std::vector<std::string>{"--train"})
+                  .json()["memory"]["peak"]
+                  .get<double>(),
+              0);
+  }
+}
+
+TEST(Device, FilesThatAreNoneAreRefused) {
+  const TempFolder folder;
+  const nlohmann::json good = nlohmann::json::parse(kRound);
+  for (const char* name : {"format", "name", "isa", "cores", "memory_bytes", "rates", "products"}) {
+    nlohmann::json bad = good;
+    bad.erase(name);
+    EXPECT_THROW(read_device_file(folder.file("d.json", bad.dump())), Error) << name;
+    bad[name] = nlohmann::json::array();
+    EXPECT_THROW(read_device_file(folder.file("d.json", bad.dump())), Error) << name;
+  }
+  nlohmann::json bad = good;
+  bad["rates"][0]["fma_gflops"] = -1;
+  EXPECT_THROW(read_device_file(folder.file("d.json", bad.dump())), Error);
+  bad = good;
+  bad["isa"] = "neon";
+  EXPECT_THROW(read_device_file(folder.file("d.json", bad.dump())).info(0), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::cli
