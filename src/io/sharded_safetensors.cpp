@@ -31,6 +31,12 @@ class ShardedSafetensors : public TensorSource {
     with_context(index_path, [&] { open(index); });
   }
 
+  std::vector<std::string> files() const override {
+    std::vector<std::string> files = {path_};
+    for (const auto& shard : shards_) files.push_back(shard->path());
+    return files;
+  }
+
   void read(size_t index, std::span<std::byte> target) const override {
     const Place& place = places_.at(index);
     shards_[place.shard]->read(place.index, target);

@@ -19,15 +19,12 @@ namespace fs = std::filesystem;
 constexpr uint64_t kHead = 256 << 10, kBlock = 4 << 10, kBlocks = 64;
 
 std::vector<fs::path> files_of(const TensorSource& source) {
-  const fs::path path = source.path();
-  std::vector<fs::path> files = {path};
-  if (path.extension() == ".json")  // an index: the shards lie beside it
-    for (const fs::directory_entry& entry : fs::directory_iterator(path.parent_path()))
-      if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
-  const fs::path adapters = path.parent_path() / kAdaptersFile;
-  if (fs::exists(adapters) && std::find(files.begin(), files.end(), adapters) == files.end())
+  const std::vector<std::string> names = source.files();
+  std::vector<fs::path> files(names.begin(), names.end());
+  const fs::path adapters = files[0].parent_path() / kAdaptersFile;
+  std::error_code ignored;
+  if (fs::exists(adapters, ignored) && std::find(files.begin(), files.end(), adapters) == files.end())
     files.push_back(adapters);
-  std::sort(files.begin(), files.end());
   return files;
 }
 

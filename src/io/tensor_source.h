@@ -32,6 +32,8 @@ class TensorSource {
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& path() const { return path_; }
+  // Every file the tensors come from; the first is path().
+  virtual std::vector<std::string> files() const { return {path_}; }
   const std::string& format() const { return format_; }  // "safetensors", "npz", "torch"
 
   // Index of a tensor by its exact name.

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "io/safetensors.h"
@@ -168,6 +170,31 @@ TEST(SourceIdentity, ChangesWithContentSizeAndTime) {
   EXPECT_EQ(identity(), before) << "the same again, in another inode";
   put(folder, "adapters.safetensors", "anything");
   EXPECT_NE(identity(), before) << "adapters came";
+}
+
+// Whatever the shards are called, and where the index is named without its folder.
+TEST(SourceIdentity, CoversEveryShardOfAnIndex) {
+  const TempFolder folder;
+  const auto write_shard = [&](float value) {
+    write_safetensors(folder / "part-1", {{{"w", DType::kF32, {1}, 4}, [=](std::span<std::byte> to) {
+                                             std::memcpy(to.data(), &value, to.size());
+                                           }}});
+  };
+  put(folder, "index.json", R"({"weight_map": {"w": "part-1"}})");
+  const auto identity = [](const std::string& path) {
+    return source_identity(*open_sharded_safetensors(path));
+  };
+  write_shard(1);
+  const std::string before = identity(folder / "index.json");
+  write_shard(2);
+  const std::string after = identity(folder / "index.json");
+  EXPECT_NE(after, before);
+  put(folder, "other.safetensors", "none of its shards");
+  EXPECT_EQ(identity(folder / "index.json"), after);
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_NO_THROW(EXPECT_EQ(identity("index.json"), after));
+  std::filesystem::current_path(here);
 }
 
 }  // namespace
