@@ -79,11 +79,11 @@ TEST(CpuDropout, KeepsTheElementsTheOpKeeps) {
 TEST(CpuPacking, MatrixPanelsAreTheTransposedWeightsOnes) {
   for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1, 1}, {5, 17}, {33, 40}, {16, 96}}) {
     const Floats b = random_floats(k * n, 1);
+    Floats turned(b.size());
+    for (int64_t i = 0; i < k * n; ++i)
+      turned[static_cast<size_t>(i % n * k + i / n)] = b[static_cast<size_t>(i)];
     for_every_level([&, k = k, n = n](const IsaKernels& isa) {
-      Floats turned(b.size()), direct(static_cast<size_t>(isa.packed_elems(n, k))), by_rows(direct.size());
-      isa.transpose(b.data(), n, k, n, turned.data(), k);
-      for (int64_t i = 0; i < k * n; ++i)
-        ASSERT_EQ(turned[static_cast<size_t>(i % n * k + i / n)], b[static_cast<size_t>(i)]);
+      Floats direct(static_cast<size_t>(isa.packed_elems(n, k))), by_rows(direct.size());
       isa.pack_weights(turned.data(), n, k, by_rows.data());
       isa.pack_matrix(b.data(), n, k, n, k, direct.data());
       EXPECT_TRUE(same_bits(by_rows, direct)) << k << " " << n;

@@ -16,7 +16,6 @@ const IsaKernels& kernels() {
       .packed_elems = packed_elems,
       .pack_weights = pack_weights,
       .pack_matrix = pack_matrix,
-      .transpose = transpose,
       .gemm_scratch_elems = gemm_scratch_elems,
       .gemm_tile = gemm_tile,
       .finish_tile = finish_tile,

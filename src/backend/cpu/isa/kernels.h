@@ -1,15 +1,14 @@
 // What kernels.cpp gathers into the table of one instruction set; each function is described in table.h.
 #pragma once
 
-#include "backend/cpu/isa/table.h"
 #include "backend/cpu/isa/shape.h"
+#include "backend/cpu/isa/table.h"
 
 namespace vitrail::VT_ISA {
 
 int64_t packed_elems(int64_t n, int64_t k);
 void pack_weights(const float* w, int64_t n, int64_t k, float* packed);
 void pack_matrix(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t depth, float* packed);
-void transpose(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* y, int64_t ldy);
 int64_t gemm_scratch_elems(int64_t rows, int64_t cols, int64_t k);
 void gemm_tile(const GemmTile& tile);
 void finish_tile(const GemmTile& tile, const float* sums, int64_t lds);

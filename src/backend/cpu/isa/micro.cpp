@@ -83,18 +83,4 @@ void pack_matrix(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t dept
   }
 }
 
-void transpose(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* y, int64_t ldy) {
-  for (int64_t r = 0; r < rows; r += kLanes) {
-    const int64_t height = min64(kLanes, rows - r);
-    for (int64_t c = 0; c < cols; c += kLanes) {
-      const int64_t count = min64(kLanes, cols - c);
-      Vec block[kLanes];
-      for (int i = 0; i < kLanes; ++i)
-        block[i] = i < height ? load_up_to(x + (r + i) * ldx + c, count) : Vec{};
-      transpose_block(block);
-      for (int i = 0; i < count; ++i) store_up_to(y + (c + i) * ldy + r, block[i], height);
-    }
-  }
-}
-
 }  // namespace vitrail::VT_ISA

@@ -178,8 +178,6 @@ struct IsaKernels {
   void (*pack_weights)(const float* w, int64_t n, int64_t k, float* packed);  // w row-major [n, k]
   // b row-major [k, n] into panels of `depth` >= k rows; packed points at the first row to fill.
   void (*pack_matrix)(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t depth, float* packed);
-  // y[cols, rows] = x[rows, cols]^T
-  void (*transpose)(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* y, int64_t ldy);
   int64_t (*gemm_scratch_elems)(int64_t rows, int64_t cols, int64_t k);
   void (*gemm_tile)(const GemmTile&);
   // Only the last step of gemm_tile: c = epilogue(sums), sums[rows, col_end - col_begin] with row stride lds.
