@@ -66,8 +66,7 @@ class StreamBench {
   }
 
   void take(const PictureBatch& batch) {
-    for (const auto& [index, error] : batch.failures)
-      throw Error(error.kind(), paths_[index] + ": " + error.message(), "only pictures that can be read");
+    if (!batch.failures.empty()) throw batch.failures.front().second;
     pixels_.resize(std::max(pixels_.size(), batch.pixels.size()));
     std::copy(batch.pixels.begin(), batch.pixels.end(), pixels_.begin());
   }
@@ -82,7 +81,7 @@ class StreamBench {
                          {"decode_seconds", decode_},
                          {"compute_seconds", compute_},
                          {"both_seconds", both_},
-                         {"images_per_second", count / both},
+                         {"img_per_s", count / both},
                          {"ratio_to_slower", ratio},
                          {"ratio_to_sum", both / (decode + compute)}});
     const auto line = [&](const char* name, double seconds) {
@@ -125,7 +124,7 @@ Command bench_stream_command() {
            .summary = "many pictures: decoding and computing overlapped, against each of them alone",
            .examples = {{"bench stream photos/", "the bundled DeiT-Tiny over a folder"},
                         {"bench stream -m vit_folder photos/ --threads 2 --json",
-                         R"({"ratio_to_slower", "images_per_second", "both_seconds": [...]...})"}},
+                         R"({"ratio_to_slower", "img_per_s", "both_seconds": [...]...})"}},
            .options = model_options() + own + engine_options(8),
            .positionals = {{"IMAGE...", kPicturesHelp, 1, SIZE_MAX}}},
           run_bench_stream};

@@ -4,6 +4,7 @@
 #include "backend/cpu/peak.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/kernels_file.h"
 #include "cli/libraries.h"
 #include "cli/machine.h"
 #include "cli/model_path.h"
@@ -40,6 +41,7 @@ double measure_peak(int threads, IsaLevel isa) {
 }
 
 struct Report {
+  KernelsFile tuned;
   MachineInfo machine = read_machine();
   IsaLevel isa = best_isa();
   double peak_gflops = measure_peak(machine.usable, isa);
@@ -80,11 +82,21 @@ std::string isa_text(const MachineInfo& machine) {
   return join(machine.isa, " ") + (without.empty() ? "" : "  (without " + without + ")");
 }
 
+// "baseline, avx2 (used); not tuned: vitrail bench tune"
+std::string kernels_text(const Report& report) {
+  std::string text;
+  for (const IsaLevel level : available_isa_levels())
+    text += (text.empty() ? "" : ", ") + std::string(to_string(level));
+  return text + " (used); " +
+         (report.tuned.note.empty() ? "not tuned: vitrail bench tune" : report.tuned.note);
+}
+
 std::string machine_text(const Report& report) {
   const MachineInfo& m = report.machine;
   return format_pairs(
       {{"processor", m.processor},
        {"instructions", isa_text(m)},
+       {"kernels", kernels_text(report)},
        {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
                      format_si(report.peak_gflops).c_str(), to_string(report.isa), m.usable)},
        {"cores", strf("%d usable of %d", m.usable, m.cores)},
@@ -127,6 +139,7 @@ ordered_json as_json(const Report& report) {
   json["cpu"] = {
       {"model", m.processor}, {"isa", m.isa}, {"cores", m.cores}, {"usable", m.usable}, {"caches", caches}};
   json["cpu"]["kernels"] = to_string(report.isa);
+  json["cpu"]["tuned"] = report.tuned.table != nullptr;
   json["cpu"]["peak_gflops"] = report.peak_gflops;
   json["memory"] = {{"total", m.memory_bytes}, {"available", m.memory_available_bytes}};
   json["disk"] = {{"path", report.folder}, {"free", report.disk_bytes}};
@@ -146,8 +159,8 @@ ordered_json as_json(const Report& report) {
   return json;
 }
 
-void run_doctor(const Options&, Console& console) {
-  const Report report;
+void run_doctor(const Options& options, Console& console) {
+  const Report report{.tuned = chosen_kernels(options)};
   console.print_json(as_json(report));
   console.print(strf("vitrail %s, %s build by %s\n", VITRAIL_VERSION,
                      *VITRAIL_BUILD_TYPE ? VITRAIL_BUILD_TYPE : "unoptimised", kCompiler));

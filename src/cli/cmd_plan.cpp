@@ -57,37 +57,40 @@ std::string dump(const VitConfig& config, const EngineOptions& options, const st
   return to_string(after == "fuse" ? program : schedule(program));
 }
 
-// "12.3 ms a run, 81.3 img/s", where --target says how fast the device is; else nothing.
-std::vector<std::pair<std::string, std::string>> time_row(const PlanTarget& target, double seconds,
-                                                          double pictures) {
-  if (!target.file) return {};
-  return {{"time", strf("%s a run, %s img/s; by what was measured on %s", format_seconds(seconds).c_str(),
-                        format_si(pictures / seconds).c_str(), target.file->name.c_str())}};
+// "12.3 ms a run, 81.3 img/s": --target says how fast the device is.
+std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double pictures) {
+  const double seconds = estimate_seconds(plan.program, *target.file, target.device.threads);
+  return strf("%s a run, %s img/s; by what was measured on %s", format_seconds(seconds).c_str(),
+              format_si(pictures / seconds).c_str(), target.file->name.c_str());
 }
 
-void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, const PlanTarget& target,
-            int64_t fits, Console& console) {
-  const size_t available = target.available_bytes;
-  const double seconds =
-      target.file ? estimate_seconds(plan.program, *target.file, target.device.threads) : 0;
+ordered_json as_json(const VitConfig& config, const ExecutionPlan& plan, int64_t batch,
+                     const PlanTarget& target, int64_t fits) {
   const MemoryPlan& memory = plan.memory;
-  const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
-  const auto pictures = static_cast<double>(batch);
   ordered_json json = {{"model", config.arch},
                        {"batch", batch},
                        {"device", device_text(plan)},
                        {"params", count_params(config)},
                        {"macs", count_macs(config)},
-                       {"flops", flops},
+                       {"flops", plan.program.cost().flops},
                        {"nodes", plan.program.nodes.size()},
                        {"declined", declined_lines(plan)}};
   for (const auto& [name, bytes] : memory_rows(memory)) json["memory"][name] = bytes;
   json["memory"]["peak"] = memory.peak_bytes();
   json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
-  json["memory_available"] = available;
+  json["memory_available"] = target.available_bytes;
   json["largest_batch"] = fits;
-  if (target.file) json["target"] = target.file->name, json["run_s"] = seconds;
-  console.print_json(json);
+  if (target.file)
+    json.update({{"target", target.file->name},
+                 {"run_s", estimate_seconds(plan.program, *target.file, target.device.threads)}});
+  return json;
+}
+
+std::string as_text(const VitConfig& config, const ExecutionPlan& plan, int64_t batch,
+                    const PlanTarget& target, int64_t fits) {
+  const MemoryPlan& memory = plan.memory;
+  const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
+  const auto pictures = static_cast<double>(batch);
   std::vector<std::pair<std::string, std::string>> rows = {
       {"model", architecture_text(config)},
       {"input", strf("%lld x %lld x %lld x %lld, %lld tokens a picture", static_cast<long long>(batch),
@@ -101,12 +104,16 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, c
       {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
       {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
                              ": most bytes alive at once, whatever the layout"},
-      {"fits", strf("%s available; largest batch %s", format_bytes(available).c_str(),
+      {"fits", strf("%s available; largest batch %s", format_bytes(target.available_bytes).c_str(),
                     format_integer(fits).c_str())}};
-  const auto time = time_row(target, seconds, pictures);
-  rows.insert(rows.end(), time.begin(), time.end());
-  console.print(format_pairs(rows));
-  console.print("\n" + memory_table(memory_rows(memory), memory.peak_bytes()));
+  if (target.file) rows.emplace_back("time", time_text(plan, target, pictures));
+  return format_pairs(rows) + "\n" + memory_table(memory_rows(memory), memory.peak_bytes());
+}
+
+void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, const PlanTarget& target,
+            int64_t fits, Console& console) {
+  console.print_json(as_json(config, plan, batch, target, fits));
+  console.print(as_text(config, plan, batch, target, fits));
   for (const std::string& line : kernel_lines(plan)) console.detail(line);
   for (const std::string& line : declined_lines(plan)) console.detail(line);
 }
@@ -122,8 +129,17 @@ void refuse_training_only(const Options& options) {
                 "--train plans a training step");
 }
 
+void refuse_inference_only(const Options& options) {
+  if (options.text("dtype") == "int8")
+    throw Error(ErrorKind::kUsage, "training computes in f32, bf16 or f16, not in int8",
+                "without --train or a training config an inference is planned");
+}
+
 void run_plan(const Options& options, Console& console) {
-  if (asks_for_training(options)) return run_train_plan(options, console);
+  if (asks_for_training(options)) {
+    refuse_inference_only(options);
+    return run_train_plan(options, console);
+  }
   refuse_training_only(options);
   const ModelChoice choice = choose_model(options, console);
   const PlanTarget target = read_plan_target(options);

@@ -99,7 +99,7 @@ class Predictor {
           {"images", paths_.size()},
           {"batch", engine_->batch()},
           {"threads", engine_->plan().device.threads},
-          {"images_per_second", rate},
+          {"img_per_s", rate},
           {"seconds", times_.total},
           {"start_seconds", times_.start},
           {"compute_seconds", times_.compute},
@@ -107,10 +107,10 @@ class Predictor {
           {"decode_seconds",
            times_.decode}}.dump());
     const std::string text = strf(
-        "%zu pictures in %s, %s images/s, after %s to load the model: computing %s, waiting for pictures "
+        "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for pictures "
         "%s; decoding beside it %s of processor time",
-        paths_.size(), format_seconds(times_.total).c_str(), format_si(rate).c_str(),
-        format_seconds(times_.start).c_str(), format_seconds(times_.compute).c_str(),
+        format_count(std::ssize(paths_), "picture").c_str(), format_seconds(times_.total).c_str(),
+        format_si(rate).c_str(), format_seconds(times_.start).c_str(), format_seconds(times_.compute).c_str(),
         format_seconds(times_.wait).c_str(), format_seconds(times_.decode).c_str());
     asked ? console_.say(text) : console_.detail(text);
   }
@@ -203,6 +203,10 @@ Command predict_command() {
                         {"predict -m model.safetensors --arch vit_base_patch16_224 cat.jpg",
                          "a bare weight file, told what it is"},
                         {"predict photos/ --json | head", "one JSON line a picture"},
+                        {"predict photos/ --timing",
+                         "and where the time went: loading, decoding, computing, waiting"},
+                        {"predict photos/ --dtype int8",
+                         "smaller weights in memory; eval --against f32 tells what it costs"},
                         {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
                         {"predict @list.txt", "paths from a file, one a line"},
                         {"predict - < list.txt", "paths from stdin"}},

@@ -116,7 +116,7 @@ Command train_command() {
                    .metavar = "NAME",
                    .fallback = "cpu",
                    .choices = {"cpu", "ref"}},
-                  {.name = "isa", .help = "a lower instruction set than the best", .metavar = "NAME"}}};
+                  isa_option()}};
   for (OptionSpec& setting : train_settings()) spec.options.push_back(std::move(setting));
   return {spec, run};
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/machine.h"
+#include "telemetry/format.h"
 #include "telemetry/spread.h"
 
 namespace vitrail::cli {
@@ -56,10 +57,18 @@ struct Reader {
     return value;
   }
 };
+
+Json read_json(const std::string& path) {
+  try {
+    return parse_json(read_file(path, kMaxDeviceBytes), path, {.comments = true});
+  } catch (const Error& error) {
+    refuse(path, error.message());
+  }
+}
 }  // namespace
 
 DeviceFile read_device_file(const std::string& path) {
-  const Json json = parse_json(read_file(path, kMaxDeviceBytes), path, {.comments = true});
+  const Json json = read_json(path);
   const Reader all{json, path};
   if (all.text("format") != kFormat) refuse(path, strf("its format is not '%s'", kFormat));
   DeviceFile device{.name = all.text("name"),
@@ -120,6 +129,21 @@ DeviceInfo DeviceFile::info(int threads) const {
   return planned_cpu_device(threads > 0 ? threads : cores, isa, memory_bytes);
 }
 
+namespace {
+// What the file has no figures of.
+void refuse_unmeasured(const DeviceFile& device, const std::string& isa, int threads) {
+  if (!isa.empty() && isa != device.isa)
+    throw Error(ErrorKind::kUsage,
+                strf("--target was measured with %s, not with %s", device.isa.c_str(), isa.c_str()),
+                "leave out --isa, or make another file there: vitrail bench calibrate --isa NAME");
+  if (threads > device.cores)
+    throw Error(
+        ErrorKind::kUsage,
+        strf("--target has %s, not the %d of --threads", format_count(device.cores, "core").c_str(), threads),
+        "fewer --threads, or none for all of its cores");
+}
+}  // namespace
+
 PlanTarget read_plan_target(const Options& options) {
   PlanTarget target;
   const auto threads = static_cast<int>(options.integer("threads"));
@@ -130,7 +154,7 @@ PlanTarget read_plan_target(const Options& options) {
     return target;
   }
   target.file = read_device_file(options.text("target"));
-  if (!isa.empty()) target.file->isa = isa;
+  refuse_unmeasured(*target.file, isa, threads);
   target.device = target.file->info(threads);
   target.available_bytes = target.device.memory_bytes;
   return target;

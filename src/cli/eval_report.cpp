@@ -164,9 +164,10 @@ ordered_json eval_json(const EvalSubject& s) {
 std::string eval_text(const EvalSubject& s, size_t rows) {
   Pairs pairs = {{"model", architecture_text(s.card.config)}, {"data", shown(s.data) + ", part " + s.part}};
   for (auto& figure : figures(s)) pairs.push_back(std::move(figure));
-  pairs.emplace_back("time", strf("%s, %s img/s in %s on %s", format_seconds(s.result.seconds).c_str(),
-                                  format_si(static_cast<double>(s.result.count) / s.result.seconds).c_str(),
-                                  s.dtype.c_str(), s.device.c_str()));
+  pairs.emplace_back(
+      "time", strf("%s, %s img/s in %s on %s", format_seconds(s.result.seconds).c_str(),
+                   format_si(static_cast<double>(s.result.count) / s.result.seconds).c_str(),
+                   (s.result.against ? s.dtype + " and " + s.against : s.dtype).c_str(), s.device.c_str()));
   const std::string text = format_pairs(pairs) + "\n" + class_table(s, rows);
   return s.result.confusion ? text + confused_table(s) + worst_table(s) : text;
 }

@@ -97,6 +97,21 @@ KernelTable table_from(const Json& json) {
     refuse("it was made with other versions of OpenBLAS or oneDNN");
   return table;
 }
+
+KernelsFile usable_kernels(const std::string& path) {
+  const Json json = parse_json(read_file(path, kMaxTableBytes), path);
+  auto table = std::make_shared<KernelTable>(table_from(json));
+  return {table, strf("kernels by %s, %zu rows", path.c_str(), table->rows().size())};
+}
+
+KernelsFile asked_for_kernels(const std::string& path) {
+  try {
+    return usable_kernels(path);
+  } catch (const Error& error) {
+    throw Error(error.kind(), strf("--kernels %s: %s", path.c_str(), error.message().c_str()),
+                "vitrail bench tune --out FILE makes one for this machine; --kernels none does without");
+  }
+}
 }  // namespace
 
 std::string default_kernels_path() {
@@ -114,9 +129,7 @@ std::string default_kernels_path() {
 
 KernelsFile read_kernels(const std::string& path) {
   try {
-    const Json json = parse_json(read_file(path, kMaxTableBytes), path);
-    auto table = std::make_shared<KernelTable>(table_from(json));
-    return {table, strf("kernels by %s, %zu rows", path.c_str(), table->rows().size())};
+    return usable_kernels(path);
   } catch (const Error& error) {
     return {nullptr, strf("%s is not used: %s; vitrail bench tune makes a new one", path.c_str(),
                           error.message().c_str())};
@@ -153,7 +166,7 @@ void write_kernels(const std::string& path, const KernelTable& table) {
 KernelsFile chosen_kernels(const Options& options) {
   const std::string& given = options.text("kernels");
   if (given == "none") return {};
-  if (given != "auto") return read_kernels(given);
+  if (given != "auto") return asked_for_kernels(given);
   const std::string path = default_kernels_path();
   std::error_code ignored;
   if (path.empty() || !fs::exists(path, ignored)) return {};

@@ -24,7 +24,8 @@ struct KernelsFile {
 KernelsFile read_kernels(const std::string& path);
 void write_kernels(const std::string& path, const KernelTable& table);
 
-// What --kernels says: a FILE, none, or auto, the default place.
+// What --kernels says: a FILE, none, or auto, the default place. A FILE that cannot be used is refused
+// (kData): it was asked for.
 KernelsFile chosen_kernels(const Options& options);
 
 }  // namespace vitrail::cli

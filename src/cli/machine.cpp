@@ -27,23 +27,17 @@ std::string read_if_there(const std::string& path) {
   }
 }
 
-void read_isa(MachineInfo& info) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const std::pair<const char*, bool> levels[] = {
-      {"sse4.2", __builtin_cpu_supports("sse4.2")},
-      {"avx", __builtin_cpu_supports("avx")},
-      {"avx2", __builtin_cpu_supports("avx2")},
-      {"fma", __builtin_cpu_supports("fma")},
-      {"avx512f", __builtin_cpu_supports("avx512f")},
-      {"avx512bw", __builtin_cpu_supports("avx512bw")},
-      {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
-      {"avx512bf16", __builtin_cpu_supports("avx512bf16")},
-  };
-  for (const auto& [name, there] : levels) (there ? info.isa : info.isa_missing).emplace_back(name);
-#else
-  info.isa.emplace_back("baseline");
-#endif
+// As Linux names them: the processor has it and the system lets programs use it.
+constexpr const char* kInstructions[] = {"sse4_2",      "avx",      "avx2",     "fma",
+                                         "avx512f",     "avx512bw", "avx_vnni", "avx512_vnni",
+                                         "avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"};
+
+void read_isa(const std::string& flags, MachineInfo& info) {
+  const std::string words = " " + flags + " ";
+  for (const char* name : kInstructions) {
+    const bool there = words.find(strf(" %s ", name)) != std::string::npos;
+    (there ? info.isa : info.isa_missing).emplace_back(name);
+  }
 }
 
 void read_caches(MachineInfo& info) {
@@ -101,9 +95,10 @@ uint64_t parse_cache_size(std::string_view text) {
 
 MachineInfo read_machine() {
   MachineInfo info;
-  info.processor = proc_field(read_if_there("/proc/cpuinfo"), "model name");
+  const std::string cpuinfo = read_if_there("/proc/cpuinfo");
+  info.processor = proc_field(cpuinfo, "model name");
   if (info.processor.empty()) info.processor = "unknown";
-  read_isa(info);
+  read_isa(proc_field(cpuinfo, "flags"), info);
   info.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t allowed;
   info.usable = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : info.cores;

@@ -45,6 +45,14 @@ std::vector<OptionSpec> architecture_options() {
   return options + model_settings();
 }
 
+OptionSpec isa_option() {
+  std::string names;
+  for (const IsaLevel level : all_isa_levels())
+    names += (names.empty() ? "" : ", ") + std::string(to_string(level));
+  return {
+      .name = "isa", .help = "instruction set to use instead of the best here: " + names, .metavar = "NAME"};
+}
+
 std::vector<OptionSpec> engine_options(int default_batch) {
   return {
       {.name = "batch",
@@ -65,9 +73,7 @@ std::vector<OptionSpec> engine_options(int default_batch) {
        .metavar = "NAME",
        .fallback = "cpu",
        .choices = {"cpu", "ref"}},
-      {.name = "isa",
-       .help = "a lower instruction set: baseline, avx2, avx512, vnni, amx",
-       .metavar = "NAME"},
+      isa_option(),
       {.name = "parallel",
        .help =
            "what threads share: heads (of attention), rows (of matrix products), softmax (and other row-wise "

@@ -18,6 +18,7 @@ std::vector<OptionSpec> model_options();
 std::vector<OptionSpec> architecture_options();
 // --batch, --dtype, --backend, --isa, --parallel, --no-fuse, --check.
 std::vector<OptionSpec> engine_options(int default_batch);
+OptionSpec isa_option();  // --isa, which the engine's options hold too
 
 std::vector<OptionSpec> operator+(std::vector<OptionSpec> first, const std::vector<OptionSpec>& second);
 

@@ -6,6 +6,7 @@
 #include "backend/cpu/launch.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/model_choice.h"
 #include "cli/option_values.h"
 #include "ops/linear.h"
 #include "telemetry/spread.h"
@@ -121,7 +122,7 @@ std::vector<OptionSpec> tuning_options() {
            .fallback = "7",
            .least = 1,
            .most = 1000},
-          {.name = "isa", .help = "a lower instruction set than the best", .metavar = "NAME"}};
+          isa_option()};
 }
 
 std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise) {

@@ -130,12 +130,20 @@ TEST(Kernels, WhatIsNotOfThisMachineIsIgnoredWithANote) {
   for (const char* text : {"", "[1, 2", "null", "{}", "\xff"})
     EXPECT_EQ(read_kernels(folder.file("bad.json", text)).table, nullptr) << text;
   EXPECT_EQ(read_kernels((folder.path() / "nowhere.json").string()).table, nullptr);
-  // A command goes on without it.
-  const auto used = kernels_of_products(
-      run_in_process("profile", kModel + std::vector<std::string>{"--seconds", "0", "--kernels",
-                                                                  folder.file("bad.json", "x")})
-          .json());
-  EXPECT_EQ(used, std::set<std::string>{"packed gemm"});
+}
+
+TEST(Kernels, AFileThatWasAskedForMustBeUsable) {
+  const TempFolder folder;
+  for (const std::string& file : {folder.file("bad.json", "x"), folder.file("other.json", "{}"),
+                                  (folder.path() / "nowhere.json").string()}) {
+    try {
+      run_in_process("plan", kModel + std::vector<std::string>{"--kernels", file});
+      ADD_FAILURE() << file;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.message();
+      EXPECT_NE(error.message().find(file), std::string::npos) << error.message();
+    }
+  }
 }
 
 TEST(Kernels, TrainingTakesThePlainKernelOfARow) {
@@ -219,6 +227,18 @@ TEST(Device, PlansForAProcessorThatIsNotHere) {
                   .get<double>(),
               0);
   }
+}
+
+TEST(Device, OnlyWhatWasMeasuredIsEstimated) {
+  const TempFolder folder;
+  const std::vector<std::string> target = {"--target", folder.file("d.json", kRound)};
+  const auto plan = [&](const std::vector<std::string>& more) {
+    return run_in_process("plan", std::vector<std::string>{"--weights", "rule"} + target + more).json();
+  };
+  EXPECT_EQ(plan({"--isa", "avx512", "--threads", "2"})["device"], "cpu (avx512, 2 threads)");
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--isa", "amx"}, {"--isa", "avx2"}, {"--threads", "5"}, {"--train", "--isa", "avx2"}})
+    EXPECT_THROW(plan(more), Error) << more.back();
 }
 
 TEST(Device, FilesThatAreNoneAreRefused) {
