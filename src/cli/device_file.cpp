@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/machine.h"
+#include "cli/shown.h"
 #include "telemetry/format.h"
 #include "telemetry/spread.h"
 
@@ -71,7 +72,9 @@ DeviceFile read_device_file(const std::string& path) {
   const Json json = read_json(path);
   const Reader all{json, path};
   if (all.text("format") != kFormat) refuse(path, strf("its format is not '%s'", kFormat));
-  DeviceFile device{.name = all.text("name"),
+  if (const std::string kind = all.text("kind"); kind != "cpu")
+    refuse(path, strf("it describes a %s, and plans are for a cpu", shown(kind).c_str()));
+  DeviceFile device{.name = shown(all.text("name")),
                     .isa = all.text("isa"),
                     .cores = all.threads("cores"),
                     .memory_bytes = static_cast<uint64_t>(all.count("memory_bytes")),

@@ -187,7 +187,8 @@ TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
 }
 
 // Rates that make sums easy: 100 GFLOP/s a thread, half of it in products, 10 GB/s.
-const char* const kRound = R"({"format": "vitrail device 1", "name": "round", "isa": "avx512", "cores": 4,
+const char* const kRound =
+    R"({"format": "vitrail device 1", "kind": "cpu", "name": "round", "isa": "avx512", "cores": 4,
   "memory_bytes": 1073741824, "rates": [{"threads": 1, "fma_gflops": 100, "copy_gbps": 10},
   {"threads": 4, "fma_gflops": 400, "copy_gbps": 20}],
   "products": [{"m": 1, "n": 1, "k": 1, "threads": 4, "gflops": 200}]})";
@@ -239,6 +240,15 @@ TEST(Device, OnlyWhatWasMeasuredIsEstimated) {
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
            {"--isa", "amx"}, {"--isa", "avx2"}, {"--threads", "5"}, {"--train", "--isa", "avx2"}})
     EXPECT_THROW(plan(more), Error) << more.back();
+}
+
+TEST(Device, ANameReachesNoTerminalAsItIs) {
+  const TempFolder folder;
+  auto json = nlohmann::json::parse(kRound);
+  json["name"] = "red \x1b[31m";
+  EXPECT_EQ(read_device_file(folder.file("d.json", json.dump())).name.find('\x1b'), std::string::npos);
+  json["kind"] = "gpu";
+  EXPECT_THROW(read_device_file(folder.file("d.json", json.dump())), Error);
 }
 
 TEST(Device, FilesThatAreNoneAreRefused) {
