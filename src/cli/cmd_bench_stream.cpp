@@ -9,14 +9,14 @@
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "telemetry/format.h"
+#include "telemetry/spread.h"
 
 namespace vitrail::cli {
 
 namespace {
 
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return spread_of(std::move(values)).median;
 }
 
 // Decoding alone, computing alone, and both at once, in turn: what the machine does meanwhile hits all three.
