@@ -1,5 +1,7 @@
 #include "tensor/buffer.h"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -17,6 +19,19 @@ constexpr const char* kNames[kCategoryCount] = {"parameters", "gradients", "opti
 size_t index(Category category) {
   return static_cast<size_t>(category);
 }
+
+// An arena of many megabytes is walked from end to end at every step: large pages spare it most
+// address translations, which cost twice over in a virtual machine. A wish only; it may be refused.
+constexpr size_t kLargePage = size_t{2} << 20;
+constexpr size_t kLargeFrom = 2 * kLargePage;
+
+void* allocate(size_t bytes) {
+  if (bytes < kLargeFrom) return std::aligned_alloc(Buffer::kAlignment, round_up(bytes, Buffer::kAlignment));
+  const size_t whole = round_up(bytes, Buffer::kAlignment);
+  void* data = std::aligned_alloc(kLargePage, whole);
+  if (data) madvise(data, whole / kLargePage * kLargePage, MADV_HUGEPAGE);
+  return data;
+}
 }  // namespace
 
 const char* to_string(Category category) {
@@ -25,7 +40,7 @@ const char* to_string(Category category) {
 
 Buffer::Buffer(size_t bytes, Category category) : bytes_(bytes), category_(category) {
   if (bytes == 0) return;
-  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(bytes, kAlignment)));
+  data_ = static_cast<std::byte*>(allocate(bytes));
   VT_REQUIRE(data_, ErrorKind::kMemory, "cannot allocate %zu bytes for %s", bytes, to_string(category));
   g_allocated[index(category)] += bytes;
 }
