@@ -5,11 +5,14 @@
 
 #include "api/packed_cache.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "models/rule_weights.h"
 #include "passes/fuse.h"
+#include "passes/precision.h"
 #include "passes/reduce_products.h"
 #include "passes/schedule.h"
+#include "runtime/transfer.h"
 
 namespace vitrail {
 
@@ -30,7 +33,12 @@ ParamFiller model_filler(const OpenedModel& model) {
 }  // namespace
 
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options) {
-  return plan_inference(config, options, cpu_device(options.threads, options.isa));
+  return plan_inference(config, options, engine_device(options));
+}
+
+DeviceInfo engine_device(const EngineOptions& options) {
+  return options.backend == cuda_backend().name() ? cuda_device(options.ordinal)
+                                                  : cpu_device(options.threads, options.isa);
 }
 
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
@@ -45,9 +53,14 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
                                         .attention = options.attention,
                                         .attention_block = options.attention_block,
                                         .probabilities = options.probabilities});
+  const Backend& backend = find_backend(options.backend);
+  if (options.compute != DType::kF32)
+    program =
+        precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
+            .program;
   program = reduce_products(std::move(program), options.arithmetic);
-  if (options.fuse) program = fuse(program);
-  return plan_execution(schedule(program), find_backend(options.backend), device);
+  if (options.fuse) program = fuse(program, {.norms = backend.joins_norms()});
+  return plan_execution(schedule(program), backend, device);
 }
 
 namespace {
@@ -56,27 +69,43 @@ std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Refuses before anything is allocated, with what would be needed and what would fit.
-void require_fit(const ExecutionPlan& plan, const EngineOptions& options) {
-  const MemoryPlan& memory = plan.memory;
-  const size_t available = plan.device.memory_bytes;
-  if (available == 0 || memory.peak_bytes() <= available) return;
-  const size_t a_picture = memory.transient_bytes / static_cast<size_t>(options.batch);
-  const bool some_fit = memory.persistent_bytes + a_picture <= available;
-  throw Error(
-      ErrorKind::kMemory,
-      strf("batch %lld needs %s (parameters %s, activations and scratch %s); this machine has %s",
-           static_cast<long long>(options.batch), mib(memory.peak_bytes()).c_str(),
-           mib(memory.persistent_bytes).c_str(), mib(memory.transient_bytes).c_str(), mib(available).c_str()),
-      some_fit ? strf("--batch %zu fits", (available - memory.persistent_bytes) / a_picture)
-               : std::string("a smaller model: one picture does not fit either"));
+// The largest batch below the refused one that fits; 0: none does.
+int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
+                      size_t available) {
+  for (options.batch = options.batch / 2; options.batch > 0; options.batch /= 2)
+    if (plan_inference(config, options, device).memory.peak_bytes() <= available) break;
+  for (int64_t step = options.batch / 2; step > 0; step /= 2) {
+    options.batch += step;
+    if (plan_inference(config, options, device).memory.peak_bytes() > available) options.batch -= step;
+  }
+  return options.batch;
 }
 
-// The plan of an engine, once it is known to fit.
-ExecutionPlan fitting_plan(const VitConfig& config, const EngineOptions& options) {
-  ExecutionPlan plan = plan_inference(config, options);
-  require_fit(plan, options);
-  return plan;
+// "transient 3.1 GiB, parameters 0.3 GiB": what takes most, the largest first.
+std::string largest_consumers(const MemoryPlan& memory) {
+  std::vector<std::pair<size_t, const char*>> rows;
+  for (size_t c = 0; c < kCategoryCount; ++c)
+    rows.emplace_back(memory.by_category[c], to_string(static_cast<Category>(c)));
+  std::sort(rows.rbegin(), rows.rend());
+  std::string text;
+  for (size_t i = 0; i < 3 && rows[i].first > 0; ++i)
+    text += strf("%s%s %s", i > 0 ? ", " : "", rows[i].second, mib(rows[i].first).c_str());
+  return text;
+}
+
+// Refuses before anything is allocated, with what would be needed and what would fit.
+const ExecutionPlan& require_fit(const ExecutionPlan& plan, const RankContext& rank, const VitConfig& config,
+                                 const EngineOptions& options) {
+  const MemoryPlan& memory = plan.memory;
+  const size_t available = rank.available_bytes();
+  if (available == 0 || memory.peak_bytes() <= available) return plan;
+  const int64_t fits = fitting_batch(config, options, plan.device, available);
+  throw Error(ErrorKind::kMemory,
+              strf("batch %lld needs %s (%s); %s", static_cast<long long>(options.batch),
+                   mib(memory.peak_bytes()).c_str(), largest_consumers(memory).c_str(),
+                   memory_left(plan.device, mib(available)).c_str()),
+              fits > 0 ? strf("--batch %lld fits", static_cast<long long>(fits))
+                       : std::string("a smaller model: one picture does not fit either"));
 }
 
 }  // namespace
@@ -85,9 +114,9 @@ struct Engine::Parts {
   // `model`: where the parameters come from; null: the rule `fill` follows.
   Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model)
       : config(vit),
-        plan(fitting_plan(vit, options)),
+        plan(plan_inference(vit, options)),
         rank(plan.device),
-        params(plan, rank),
+        params(require_fit(plan, rank, vit, options), rank),
         executor(nullptr) {
     load_params(options, fill, model);
     executor = std::make_unique<Executor>(plan, params, rank);
@@ -153,12 +182,16 @@ void Engine::run(std::span<const float> pictures, int64_t count) {
            static_cast<long long>(batch()));
   VT_CHECK(pictures.size() == static_cast<size_t>(count) * picture_elems(), "%zu floats are no %lld pictures",
            pictures.size(), static_cast<long long>(count));
-  const TensorView input = parts_->executor->input("pictures");
-  auto* target = static_cast<std::byte*>(input.data());
-  convert_floats(pictures.data(), DType::kF32, target, input.dtype(), pictures.size());
-  const size_t filled = pictures.size() * size_of(input.dtype());
-  std::fill(target + filled, target + input.desc().bytes(), std::byte{0});
+  write_floats(parts_->rank, parts_->executor->input("pictures"), pictures);
   parts_->count = count;
+  run_again();
+}
+
+bool Engine::keeps_inputs() const {
+  return parts_->executor->staging_bytes() > 0;
+}
+
+void Engine::run_again() {
   if (parts_->plain_params)
     parts_->executor->run_checked(*parts_->plain_params);
   else
@@ -166,21 +199,23 @@ void Engine::run(std::span<const float> pictures, int64_t count) {
 }
 
 namespace {
-template <typename T>
-std::vector<T> rows_of(const TensorView& view, int64_t count, DType dtype) {
-  const int64_t elems = view.desc().elems() / view.shape()[0].local * count;
-  std::vector<T> values(static_cast<size_t>(elems));
-  convert_floats(view.data(), view.dtype(), values.data(), dtype, values.size());
-  return values;
+size_t row_elems(const TensorView& view, int64_t count) {
+  return static_cast<size_t>(view.desc().elems() / view.shape()[0].local * count);
 }
 }  // namespace
 
 std::vector<float> Engine::output(const std::string& name) const {
-  return rows_of<float>(parts_->executor->output(name), parts_->count, DType::kF32);
+  const TensorView view = parts_->executor->output(name);
+  std::vector<float> values(row_elems(view, parts_->count));
+  read_floats(parts_->rank, view, values);
+  return values;
 }
 
 std::vector<double> Engine::output_f64(const std::string& name) const {
-  return rows_of<double>(parts_->executor->output(name), parts_->count, DType::kF64);
+  const TensorView view = parts_->executor->output(name);
+  std::vector<double> values(row_elems(view, parts_->count));
+  read_doubles(parts_->rank, view, values);
+  return values;
 }
 
 Shape Engine::output_shape(const std::string& name) const {
@@ -190,6 +225,18 @@ Shape Engine::output_shape(const std::string& name) const {
 bool Engine::has_output(const std::string& name) const {
   const std::vector<Output>& outputs = parts_->plan.program.outputs;
   return std::any_of(outputs.begin(), outputs.end(), [&](const Output& out) { return out.name == name; });
+}
+
+void Engine::time_nodes(bool wanted) {
+  parts_->executor->time_nodes(wanted);
+}
+
+const Device& Engine::device() const {
+  return *parts_->rank.hardware;
+}
+
+void Engine::finish() {
+  parts_->rank.hardware->finish();
 }
 
 void Engine::reset_times() {

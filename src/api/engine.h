@@ -16,11 +16,13 @@
 namespace vitrail {
 
 struct EngineOptions {
-  std::string backend = "cpu";  // "cpu" or "ref"
+  std::string backend = "cpu";  // "cpu", "cuda" or "ref"
+  int ordinal = 0;              // which GPU
   int threads = 0;              // 0: one per core
   std::string isa;              // a lower instruction set by name; empty: the best
   int64_t batch = 1;
   DType dtype = DType::kF32;                   // f64 is for the reference backend
+  DType compute = DType::kF32;                 // bf16, f16: activations and weights of products (GPU)
   Arithmetic arithmetic = Arithmetic::kExact;  // of the products in the blocks; see docs/precision.md
   bool fuse = true;
   bool check_reference = false;  // run every node on the reference backend too and stop at a difference
@@ -37,6 +39,9 @@ struct EngineOptions {
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options);
 // The same for a device that need not be here; threads and isa of the options do not count.
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device);
+
+// The device the options name; Error(kDevice) when it is not here.
+DeviceInfo engine_device(const EngineOptions& options);
 
 class Engine {
  public:
@@ -59,6 +64,11 @@ class Engine {
 
   // Runs `count` pictures (1..batch); missing ones are padded with zeros.
   void run(std::span<const float> pictures, int64_t count);
+  // The last pictures once more, where they still lie on the device (on the CPU their bytes are reused).
+  void run_again();
+  bool keeps_inputs() const;
+  void finish();  // waits for the device
+  const Device& device() const;
   // Output rows of the last run: "logits", "features", "probs", "embed", "blocks.3", "blocks.3.attention"...
   // As floats whatever the dtype, `count` pictures long.
   std::vector<float> output(const std::string& name) const;
@@ -67,6 +77,7 @@ class Engine {
   bool has_output(const std::string& name) const;
 
   void reset_times();
+  void time_nodes(bool wanted);  // on a GPU: run node by node and time each
 
  private:
   struct Parts;

@@ -10,11 +10,20 @@
 
 namespace vitrail {
 
+enum class DeviceKind { kCpu, kCuda };
+
 struct DeviceInfo {
+  DeviceKind kind = DeviceKind::kCpu;
   std::string name = "cpu";
   size_t memory_bytes = 0;  // 0: unknown
   int threads = 1;
   int isa = 0;  // IsaLevel of backend/cpu
+
+  // Of a GPU.
+  int ordinal = 0;     // which of several
+  int compute = 0;     // 10 x compute capability: 90 for 9.0
+  int processors = 0;  // multiprocessors
+  size_t l2_bytes = 0;
 
   // The three kinds of CPU parallelism, each of which can be turned off to show its effect.
   bool parallel_heads = true;
@@ -24,5 +33,11 @@ struct DeviceInfo {
   // Measured preferences of the kernel choice; null: the order of the lists.
   std::shared_ptr<const KernelTable> kernels = nullptr;
 };
+
+// How messages say what memory is left: `amount` of a GPU's, or of this machine's.
+inline std::string memory_left(const DeviceInfo& device, const std::string& amount) {
+  return device.kind == DeviceKind::kCuda ? device.name + " has " + amount + " free"
+                                          : "this machine has " + amount;
+}
 
 }  // namespace vitrail

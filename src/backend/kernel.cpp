@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
 
@@ -10,7 +11,7 @@ namespace vitrail {
 
 namespace {
 const std::vector<const Backend*>& backends() {
-  static const std::vector<const Backend*> list = {&cpu_backend(), &ref_backend()};
+  static const std::vector<const Backend*> list = {&cpu_backend(), &cuda_backend(), &ref_backend()};
   return list;
 }
 }  // namespace

@@ -25,6 +25,7 @@ struct NodeView {
 struct Lane {
   ThreadPool& pool;
   const DeviceInfo& device;
+  void* stream = nullptr;  // Device::stream() of the device
 };
 
 struct KernelArgs {
@@ -77,9 +78,11 @@ class Backend {
   // The first candidate that accepts; Error(kDevice) with all reasons when none does.
   Choice choose(const NodeView& node, const DeviceInfo& device) const;
   const std::vector<Kernel>* find(std::string_view op_kind) const;
+  // Whether its products take the layernorm before them in: what the fuse pass is asked for.
+  virtual bool joins_norms() const { return true; }
 };
 
-// The table of backends, by name ("ref", "cpu"); Error(kUsage) for an unknown one.
+// The table of backends, by name ("cpu", "cuda", "ref"); Error(kUsage) for an unknown one.
 const Backend& find_backend(std::string_view name);
 
 }  // namespace vitrail

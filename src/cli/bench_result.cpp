@@ -32,21 +32,26 @@ ordered_json as_json(const BenchResult& r) {
                {"peak_gflops", r.peak_gflops},
                {"peak_fraction", r.gflops() / r.peak_gflops},
                {"memory_peak", r.peak_bytes}});
+  if (r.foreign_bytes > 0) json["memory_foreign"] = r.foreign_bytes;
   return json;
 }
 
 std::vector<std::pair<std::string, std::string>> as_rows(const BenchResult& r) {
   const Spread& s = r.seconds;
-  return {{"model", strf("%s, batch %lld", r.model.c_str(), static_cast<long long>(r.batch))},
-          {"on", r.device},
-          {r.training ? "step" : "latency",
-           strf("%s median, %s min, %s p90, %s max over %zu %s", format_seconds(s.median).c_str(),
-                format_seconds(s.min).c_str(), format_seconds(s.p90).c_str(), format_seconds(s.max).c_str(),
-                s.count, r.training ? "steps" : "runs")},
-          {"throughput", strf("%s images/s", format_si(r.images_per_second()).c_str())},
-          {"rate", strf("%s GFLOP/s, %.1f %% of the %s measured peak", format_si(r.gflops()).c_str(),
-                        100 * r.gflops() / r.peak_gflops, format_si(r.peak_gflops).c_str())},
-          {"memory", format_bytes(r.peak_bytes) + " in arenas"}};
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"model", strf("%s, batch %lld", r.model.c_str(), static_cast<long long>(r.batch))},
+      {"on", r.device},
+      {r.training ? "step" : "latency",
+       strf("%s median, %s min, %s p90, %s max over %zu %s", format_seconds(s.median).c_str(),
+            format_seconds(s.min).c_str(), format_seconds(s.p90).c_str(), format_seconds(s.max).c_str(),
+            s.count, r.training ? "steps" : "runs")},
+      {"throughput", strf("%s images/s", format_si(r.images_per_second()).c_str())},
+      {"rate", strf("%sFLOP/s, %.1f %% of the %sFLOP/s measured peak", format_si(1e9 * r.gflops()).c_str(),
+                    100 * r.gflops() / r.peak_gflops, format_si(1e9 * r.peak_gflops).c_str())},
+      {"memory", format_bytes(r.peak_bytes) + " in arenas"}};
+  if (r.foreign_bytes > 0)
+    rows.emplace_back("foreign", format_bytes(r.foreign_bytes) + " of the driver and its libraries");
+  return rows;
 }
 }  // namespace
 

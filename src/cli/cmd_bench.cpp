@@ -26,6 +26,7 @@ void run_bench(const Options& options, Console& console) {
   Engine engine = choice.engine(settings);
   result.device = device_text(engine.plan());
   result.peak_bytes = engine.plan().memory.peak_bytes();
+  result.foreign_bytes = engine.device().foreign_bytes();
   result.flops = 2 * static_cast<double>(count_macs(choice.config)) * static_cast<double>(result.batch);
   console.detail(strf("%s, batch %lld, on %s", result.model.c_str(), static_cast<long long>(result.batch),
                       result.device.c_str()));
@@ -47,6 +48,7 @@ Command bench_infer_command() {
        .examples = {{"bench infer", "the bundled DeiT-Tiny, one picture at a time"},
                     {"bench infer -m vit_base_patch16_224 --batch 8 --threads 2",
                      "an architecture; no file is needed"},
+                    {"bench infer -m vit_base_patch16_224 --batch 256 --device cuda --dtype bf16", "on a GPU"},
                     {"bench infer --json > before.json", "keep a result"},
                     {"bench infer --compare before.json",
                      "and compare with it later; exit code 2 when slower"}},

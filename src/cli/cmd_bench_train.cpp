@@ -1,10 +1,9 @@
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "cli/bench_result.h"
 #include "cli/commands.h"
-#include "cli/kernels_file.h"
+#include "cli/device_choice.h"
 #include "cli/model_choice.h"
 #include "cli/profile_report.h"
 #include "cli/timing.h"
@@ -22,8 +21,8 @@ constexpr double kShareOfRate = 0.1;
 // Whole updates on one made-up micro-batch that stays in memory.
 class MadeUpSteps {
  public:
-  explicit MadeUpSteps(const TrainPlan& plan)
-      : config_(plan.setup().config), rank_(plan.device()), step_(plan.step(), rank_) {
+  MadeUpSteps(const TrainPlan& plan, RankContext& rank)
+      : config_(plan.setup().config), step_(plan.step(), rank) {
     const VitConfig& model = plan.setup().model->card.config;
     const int64_t pictures = config_.train.micro_batch;
     pictures_ = rule_pictures(model, pictures);
@@ -35,30 +34,50 @@ class MadeUpSteps {
   }
 
   void run() {
-    loss_ = 0;
-    for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) {
-      // A teacher, where one is asked for, answers with the labels.
-      step_.run_micro({pictures_, targets_, weights_, targets_, config_.train.seed, steps_,
-                       micro * config_.train.micro_batch});
-      for (const float loss : step_.losses())
-        loss_ += static_cast<double>(loss) / static_cast<double>(config_.train.batch);
-    }
+    for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) run_micro(micro);
     step_.run_update(config_.optim.lr * kShareOfRate);
     ++steps_;
   }
 
-  double loss() const { return loss_; }  // mean of the last step
+  // Node times, where they cost a run of its own.
+  void time_nodes() {
+    constexpr int kRuns = 5;
+    for (Executor* program : {&micro(), &update()}) program->time_nodes(true), program->reset_times();
+    for (int i = 0; i < kRuns; ++i) run();
+  }
+
+  // Mean over the made-up pictures, as the weights stand.
+  double loss() {
+    run_micro(0);
+    double sum = 0;
+    for (const float loss : step_.losses()) sum += static_cast<double>(loss);
+    return sum / static_cast<double>(config_.train.micro_batch);
+  }
   int64_t steps() const { return steps_; }
   Executor& micro() { return step_.micro(); }
   Executor& update() { return step_.update(); }
 
  private:
+  void run_micro(int64_t micro) {
+    // A teacher, where one is asked for, answers with the labels.
+    const MicroBatch batch{pictures_,
+                           targets_,
+                           weights_,
+                           targets_,
+                           config_.train.seed,
+                           steps_,
+                           micro * config_.train.micro_batch};
+    // Pictures stay where they are on a device that keeps them.
+    if (steps_ > 0 && step_.keeps_inputs())
+      step_.run_micro_again(batch);
+    else
+      step_.run_micro(batch);
+  }
+
   const TrainConfig& config_;
-  RankContext rank_;
   TrainStep step_;
   std::vector<float> pictures_, targets_, weights_;
   int64_t steps_ = 0;
-  double loss_ = 0;
 };
 
 BenchResult described(const TrainPlan& plan) {
@@ -75,42 +94,47 @@ BenchResult described(const TrainPlan& plan) {
           .flops = 3 * 2 * static_cast<double>(count_macs(model)) * static_cast<double>(batch)};
 }
 
-void print_profile(const Executor& program, const char* title, double peak, Console& console) {
+void print_profile(const Executor& program, const char* title, const Peaks& peaks, Console& console) {
   console.print("\n" + console.bold(title) + "\n" +
-                profile_table(profile_rows(program.plan(), program.times(), ProfileBy::kOperation), peak,
+                profile_table(profile_rows(program.plan(), program.times(), ProfileBy::kOperation), peaks,
                               ProfileColumns::kKernels));
 }
 
 void run_bench(const Options& options, Console& console) {
   const std::optional<SavedBench> saved = SavedBench::read(options);
-  DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
-  device.kernels = chosen_kernels(options).table;
-  const TrainPlan plan(options, device);
+  const TrainPlan plan(options, chosen_device(options).info);
   for (const std::string& note : plan.notes()) console.detail(note);
   BenchResult result = described(plan);
   if (saved) saved->refuse_another(result);
+  RankContext rank(plan.device());
   require_step_fits(
-      plan.step(), [](int64_t) { return NamedBytes(); }, plan.device().memory_bytes);
-  result.peak_gflops = peak_of(plan.step().micro);
-  MadeUpSteps steps(plan);
+      plan.step(), [](int64_t) { return NamedBytes(); }, rank.available_bytes());
+  result.foreign_bytes = rank.hardware->foreign_bytes();
+  const bool profiling = options.flag("profile");
+  const Peaks peaks = profiling ? peaks_of(plan.step().micro) : Peaks{.gflops = peak_of(plan.step().micro)};
+  result.peak_gflops = peaks.gflops;
+  MadeUpSteps steps(plan, rank);
   const auto reset = [&] { steps.micro().reset_times(), steps.update().reset_times(); };
   result.seconds = spread_of(time_calls(
       options, console, "bench", [&] { steps.run(); }, reset));
   const RunConfig& train = plan.setup().config.train;
+  const int64_t steps_run = steps.steps();
+  const double loss = steps.loss();
   const ordered_json json = {{"micro_batch", train.micro_batch},
                              {"dtype", enum_name(train.dtype)},
                              {"optimizer", plan.setup().config.optim.name},
                              {"recompute", enum_name(train.recompute)},
-                             {"loss", steps.loss()}};
+                             {"loss", loss}};
   report_bench(result, saved, options,
                {{"training", strf("%s, %s, recompute %s, micro-batches of %lld",
                                   plan.setup().config.optim.name.c_str(), enum_name(train.dtype),
                                   enum_name(train.recompute), static_cast<long long>(train.micro_batch))},
-                {"loss", strf("%.4f after %lld steps", steps.loss(), static_cast<long long>(steps.steps()))}},
+                {"loss", strf("%.4f after %lld steps", loss, static_cast<long long>(steps_run))}},
                json, console);
-  if (!options.flag("profile")) return;
-  print_profile(steps.micro(), "A micro-batch: forward and backward", result.peak_gflops, console);
-  print_profile(steps.update(), "The update", result.peak_gflops, console);
+  if (!profiling) return;
+  if (plan.device().kind == DeviceKind::kCuda) steps.time_nodes();
+  print_profile(steps.micro(), "A micro-batch: forward and backward", peaks, console);
+  print_profile(steps.update(), "The update", peaks, console);
 }
 
 // --batch, --backend, --isa of an engine's options; the others are of inference alone.

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/peak.h"
+#include "backend/cuda/kernels.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/kernels_file.h"
@@ -23,17 +24,25 @@ constexpr const char* kCompiler = "clang " __clang_version__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-struct Backend {
+struct BackendLine {
   const char* name;
-  bool built;
-  const char* note;
+  bool usable;
+  std::string note;
 };
-constexpr Backend kBackends[] = {
-    {"ref", true, "plain loops, the oracle"},
-    {"cpu", true, "the fast one on processors"},
-    {"cuda", false, "not in this build"},
-    {"mpi", false, "not in this build"},
-};
+
+std::string cuda_note(const CudaReport& cuda) {
+  if (!cuda.problem.empty()) return cuda.problem;
+  return join(cuda.cards, "; ") + strf(" (driver for %s, built with CUDA %s, cuBLASLt %s)",
+                                       cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
+}
+
+std::vector<BackendLine> backend_lines() {
+  const CudaReport cuda = cuda_report();
+  return {{"ref", true, "plain loops, the oracle"},
+          {"cpu", true, "the fast one on processors"},
+          {"cuda", cuda.problem.empty(), cuda_note(cuda)},
+          {"mpi", false, "not in this build"}};
+}
 
 double measure_peak(int threads, IsaLevel isa) {
   ThreadPool pool(std::max(threads, 1));
@@ -45,6 +54,7 @@ struct Report {
   MachineInfo machine = read_machine();
   IsaLevel isa = best_isa();
   double peak_gflops = measure_peak(machine.usable, isa);
+  std::vector<BackendLine> backends = backend_lines();
   std::vector<LibraryInfo> libraries = find_libraries();
   std::vector<std::filesystem::path> places = model_places();
   std::vector<BundledModel> models = bundled_models(places);
@@ -116,10 +126,10 @@ std::string library_text(const Report& report) {
   return table.text(2);
 }
 
-std::string backend_text() {
+std::string backend_text(const Report& report) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const Backend& backend : kBackends)
-    pairs.emplace_back(backend.name, (backend.built ? "yes: " : "no: ") + std::string(backend.note));
+  for (const BackendLine& backend : report.backends)
+    pairs.emplace_back(backend.name, (backend.usable ? "yes: " : "no: ") + backend.note);
   return format_pairs(pairs, 2);
 }
 
@@ -151,7 +161,10 @@ ordered_json as_json(const Report& report) {
                                  {"version", library.version},
                                  {"for", library.purpose},
                                  {"package", library.package}});
-  for (const Backend& backend : kBackends) json["backends"][backend.name] = backend.built;
+  for (const BackendLine& backend : report.backends) json["backends"][backend.name] = backend.usable;
+  const CudaReport cuda = cuda_report();
+  json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.cards},   {"driver", cuda.driver},
+                  {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
   json["models"] = ordered_json::array();
   for (const BundledModel& model : report.models)
     json["models"].push_back({{"name", model.name}, {"path", model.path.string()}});
@@ -166,7 +179,7 @@ void run_doctor(const Options& options, Console& console) {
                      *VITRAIL_BUILD_TYPE ? VITRAIL_BUILD_TYPE : "unoptimised", kCompiler));
   const std::pair<const char*, std::string> sections[] = {{"Machine", machine_text(report)},
                                                           {"Libraries", library_text(report)},
-                                                          {"Backends", backend_text()},
+                                                          {"Backends", backend_text(report)},
                                                           {"Bundled models", model_text(report)}};
   for (const auto& [title, text] : sections)
     console.print(strf("\n%s\n%s", console.bold(title).c_str(), text.c_str()));

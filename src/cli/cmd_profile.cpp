@@ -48,6 +48,7 @@ std::string parallel_text(const ExecutionPlan& plan) {
 void run_profile(const Options& options, Console& console) {
   const ModelChoice choice = choose_model(options, console);
   Engine engine = choice.engine(read_engine_options(options));
+  engine.time_nodes(true);
   const ExecutionPlan& plan = engine.plan();
   const double peak = peak_of(plan);
   const Spread seconds = spread_of(time_runs(engine, options, console, "profile"));

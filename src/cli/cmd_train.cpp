@@ -1,9 +1,8 @@
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/kernels_file.h"
+#include "cli/device_choice.h"
 #include "cli/model_choice.h"
 #include "cli/option_values.h"
 #include "cli/stop.h"
@@ -64,13 +63,11 @@ void run(const Options& options, Console& console) {
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                          std::string("Vitrail ") + VITRAIL_VERSION};
-  DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
-  device.kernels = chosen_kernels(options).table;
+  const DeviceChoice device = chosen_device(options);
   const StopWatch stop;
   TrainDisplay display(console);
   // Resolved here already, so that a mistake in the config makes no folder.
-  Trainer trainer(resolved(config), place, find_backend(options.text("backend")), device,
-                  hooks_for(display, console, stop));
+  Trainer trainer(resolved(config), place, *device.backend, device.info, hooks_for(display, console, stop));
   const TrainOutcome outcome = trainer.run();
   display.finish();
   if (!outcome.finished)

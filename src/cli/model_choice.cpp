@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_isa.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/device_choice.h"
 #include "cli/kernels_file.h"
 #include "cli/model_path.h"
 #include "cli/model_settings.h"
@@ -64,10 +65,11 @@ std::vector<OptionSpec> engine_options(int default_batch) {
        .least = 1,
        .most = 65536},
       {.name = "dtype",
-       .help = "what the blocks' products are computed in; the rest is f32",
+       .help = "what the blocks' products are computed in, the rest in f32; on a GPU bf16 and f16 hold for "
+               "activations too",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "int8"}},
+       .choices = {"f32", "bf16", "f16", "int8"}},
       {.name = "backend",
        .help = "whose kernels run",
        .metavar = "NAME",
@@ -149,14 +151,37 @@ Arithmetic arithmetic_for(const std::string& dtype) {
   return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
 }
 
+void check_precision(const Options& options) {
+  const std::string& dtype = options.text("dtype");
+  const bool cuda = parse_cuda(options.text("device")).has_value();
+  if (cuda && dtype == "int8")
+    throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", "--dtype bf16 on a GPU");
+  if (!cuda && dtype == "f16")
+    throw Error(ErrorKind::kUsage, "--dtype f16 needs --device cuda",
+                "--dtype bf16 or int8 on the CPU; weights stored as f16 are read as they are");
+}
+
+namespace {
+// A processor reduces products alone, a GPU whole activations.
+void read_precision(const Options& options, EngineOptions& engine) {
+  check_precision(options);
+  if (const auto ordinal = parse_cuda(options.text("device"))) {
+    engine.ordinal = *ordinal;
+    engine.compute = *parse_dtype(options.text("dtype"));
+  } else {
+    engine.arithmetic = arithmetic_for(options.text("dtype"));
+  }
+}
+}  // namespace
+
 EngineOptions read_engine_options(const Options& options) {
   EngineOptions engine;
-  engine.backend = options.text("backend");
+  engine.backend = chosen_backend(options);
   engine.threads = static_cast<int>(options.integer("threads"));
   engine.isa = options.text("isa");
   engine.kernels = chosen_kernels(options).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
-  engine.arithmetic = arithmetic_for(options.text("dtype"));
+  read_precision(options, engine);
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   if (engine.check_reference && engine.backend == "ref")
@@ -201,6 +226,7 @@ void say_checked(const Options& options, const Engine& engine, Console& console)
 }
 
 std::string device_text(const ExecutionPlan& plan) {
+  if (plan.device.kind == DeviceKind::kCuda) return "cuda (" + plan.device.name + ")";
   const char* isa =
       plan.backend == &find_backend("cpu") ? to_string(static_cast<IsaLevel>(plan.device.isa)) : "plain";
   return strf("%s (%s, %d thread%s)", plan.backend->name(), isa, plan.device.threads,

@@ -30,6 +30,8 @@ Arithmetic arithmetic_for(const std::string& dtype);
 
 OpenOptions read_open_options(const Options& options);
 EngineOptions read_engine_options(const Options& options);
+// Error(kUsage) when the device does not compute in --dtype.
+void check_precision(const Options& options);
 
 // Whether --model names a file, a folder or a bundled model rather than an architecture.
 bool model_is_there(const std::string& model);

@@ -122,20 +122,9 @@ std::vector<std::string> kernel_lines(const ExecutionPlan& plan) {
   return lines;
 }
 
-std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, ProfileColumns which) {
-  const bool kernels = which == ProfileColumns::kKernels, layers = which == ProfileColumns::kParts;
-  std::vector<Column> columns = {{"operation"},
-                                 {"nodes", Align::kRight},
-                                 {"time", Align::kRight},
-                                 {"share", Align::kRight},
-                                 {""},
-                                 {"GFLOP", Align::kRight},
-                                 {"GFLOP/s", Align::kRight},
-                                 {"GB/s", Align::kRight},
-                                 {"of peak", Align::kRight}};
-  if (kernels) columns.push_back({"kernel"});
-  if (layers) columns.insert(columns.begin() + 3, {"per layer", Align::kRight});
-  Table table(columns);
+namespace {
+
+ProfileRow total_of(const std::vector<ProfileRow>& rows) {
   ProfileRow total{.name = "total", .kind = "", .kernel = ""};
   for (const ProfileRow& row : rows) {
     total.nodes += row.nodes;
@@ -143,27 +132,110 @@ std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflop
     total.flops += row.flops;
     total.bytes += row.bytes;
   }
+  return total;
+}
+
+double per_second(double amount, double seconds) {
+  return seconds > 0 ? amount / seconds : 0;
+}
+
+std::string share_text(double part, double whole) {
+  return whole > 0 ? strf("%.0f %%", 100 * part / whole) : "-";
+}
+
+std::string layer_text(const ProfileRow& row) {
+  return row.layers > 0 ? format_seconds(row.seconds / static_cast<double>(row.layers)) : "";
+}
+
+// A GPU's figures are in thousands.
+constexpr double kLargeGflops = 1e4;
+
+}  // namespace
+
+std::string profile_table(const std::vector<ProfileRow>& rows, const Peaks& peaks, ProfileColumns which) {
+  const bool kernels = which == ProfileColumns::kKernels, layers = which == ProfileColumns::kParts;
+  const bool large = peaks.gflops >= kLargeGflops;
+  std::vector<Column> columns = {{"operation"},
+                                 {"nodes", Align::kRight},
+                                 {"time", Align::kRight},
+                                 {"share", Align::kRight},
+                                 {""},
+                                 {"GFLOP", Align::kRight},
+                                 {large ? "TFLOP/s" : "GFLOP/s", Align::kRight},
+                                 {"of peak", Align::kRight},
+                                 {"GB/s", Align::kRight},
+                                 {"of copy", Align::kRight}};
+  if (kernels) columns.push_back({"kernel"});
+  if (layers) columns.insert(columns.begin() + 3, {"per layer", Align::kRight});
+  Table table(columns);
+  const ProfileRow total = total_of(rows);
   const auto add = [&](const ProfileRow& row) {
-    const double share = total.seconds > 0 ? row.seconds / total.seconds : 0;
-    const double rate = row.seconds > 0 ? row.flops / row.seconds / 1e9 : 0;
+    const double share = per_second(row.seconds, total.seconds);
+    const double rate = per_second(row.flops, row.seconds) / 1e9;
+    const double traffic = per_second(row.bytes, row.seconds) / 1e9;
     std::vector<std::string> cells = {row.name,
                                       format_integer(row.nodes),
                                       format_seconds(row.seconds),
                                       format_percent(share),
                                       format_bar(share, 10),
                                       strf("%.3f", row.flops / 1e9),
-                                      strf("%.1f", rate),
-                                      strf("%.1f", row.seconds > 0 ? row.bytes / row.seconds / 1e9 : 0),
-                                      peak_gflops > 0 ? strf("%.0f %%", 100 * rate / peak_gflops) : "-"};
+                                      strf("%.1f", large ? rate / 1e3 : rate),
+                                      share_text(rate, peaks.gflops),
+                                      strf("%.1f", traffic),
+                                      share_text(traffic, peaks.gbps)};
     if (kernels) cells.push_back(row.kernel);
-    if (layers)
-      cells.insert(cells.begin() + 3,
-                   row.layers > 0 ? format_seconds(row.seconds / static_cast<double>(row.layers)) : "");
+    if (layers) cells.insert(cells.begin() + 3, layer_text(row));
     table.row(cells);
   };
   for (const ProfileRow& row : rows) add(row);
   table.rule();
   add(total);
+  return table.text();
+}
+
+namespace {
+
+const ProfileRow* find_row(const std::vector<ProfileRow>& rows, const std::string& name) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+void add_cells(const ProfileSide& side, const ProfileRow* row, double total,
+               std::vector<std::string>& cells) {
+  if (!row) {
+    cells.insert(cells.end(), 5, "");
+    return;
+  }
+  for (const std::string& cell :
+       {format_seconds(row->seconds), layer_text(*row), format_percent(per_second(row->seconds, total)),
+        share_text(per_second(row->flops, row->seconds) / 1e9, side.peaks.gflops),
+        share_text(per_second(row->bytes, row->seconds) / 1e9, side.peaks.gbps)})
+    cells.push_back(cell);
+}
+
+}  // namespace
+
+std::string beside_table(const ProfileSide& first, const ProfileSide& second) {
+  std::vector<Column> columns = {{"operation"}};
+  for (const ProfileSide* side : {&first, &second})
+    for (const std::string& title : {side->name, std::string("per layer"), std::string("share"),
+                                     std::string("of peak"), std::string("of copy")})
+      columns.push_back({title, Align::kRight});
+  columns.push_back({second.name + " / " + first.name, Align::kRight});
+  Table table(columns);
+  const ProfileRow totals[] = {total_of(first.rows), total_of(second.rows)};
+  const auto add = [&](const std::string& name, const ProfileRow* a, const ProfileRow* b) {
+    std::vector<std::string> cells = {name};
+    add_cells(first, a, totals[0].seconds, cells);
+    add_cells(second, b, totals[1].seconds, cells);
+    cells.push_back(a && b && a->seconds > 0 ? strf("%.1f x", b->seconds / a->seconds) : "");
+    table.row(cells);
+  };
+  for (const ProfileRow& row : first.rows) add(row.name, &row, find_row(second.rows, row.name));
+  for (const ProfileRow& row : second.rows)
+    if (!find_row(first.rows, row.name)) add(row.name, nullptr, &row);
+  table.rule();
+  add("total", &totals[0], &totals[1]);
   return table.text();
 }
 

@@ -34,8 +34,22 @@ std::vector<std::string> kernel_lines(const ExecutionPlan& plan);
 std::string part_of(const std::string& node_name);
 std::string operation_of(const std::string& node_name);
 
+// What the device was measured to reach at most; 0: not known.
+struct Peaks {
+  double gflops = 0;
+  double gbps = 0;  // of copying, bytes read and bytes written both counted
+};
+
 // The parts table has a column for the time in one layer, the operations table one for the kernel.
 enum class ProfileColumns { kParts, kKernels };
-std::string profile_table(const std::vector<ProfileRow>& rows, double peak_gflops, ProfileColumns columns);
+std::string profile_table(const std::vector<ProfileRow>& rows, const Peaks& peaks, ProfileColumns columns);
+
+// One model on two devices, row by row.
+struct ProfileSide {
+  std::string name;
+  std::vector<ProfileRow> rows;
+  Peaks peaks;
+};
+std::string beside_table(const ProfileSide& first, const ProfileSide& second);
 
 }  // namespace vitrail::cli

@@ -9,9 +9,11 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/kernels_file.h"
+#include "cli/model_choice.h"
 #include "cli/option_values.h"
 
 namespace vitrail::cli {
@@ -112,16 +114,18 @@ std::vector<Setting> settings_for(const CommandSpec& own, const std::string& pat
 
 // What every command promises about its common options.
 void check_common(const CommandSpec& spec, const Options& options) {
-  const std::string& device = options.text("device");
-  const bool cuda = device == "cuda" || (device.starts_with("cuda:") && parse_integer(device.substr(5)));
-  if (cuda)
-    throw Error(ErrorKind::kDevice, "this build has no CUDA backend",
-                "use --device cpu; vitrail doctor shows what this build can do");
-  if (device != "cpu")
-    throw Error(ErrorKind::kUsage, strf("--device expects cpu or cuda[:i], not %s", quoted(device).c_str()));
-  const bool own_dtype =
-      std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
-  if (!own_dtype && options.text("dtype") != "f32")
+  const bool cuda = parse_cuda(options.text("device")).has_value();
+  const bool computes =
+      std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "backend"; });
+  if (cuda && !computes)
+    throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
+                "leave out --device");
+  const auto own_dtype =
+      std::find_if(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
+  const bool infers = own_dtype != spec.options.end() &&
+                      std::count(own_dtype->choices.begin(), own_dtype->choices.end(), "int8") > 0;
+  if (infers) check_precision(options);
+  if (own_dtype == spec.options.end() && options.text("dtype") != "f32")
     throw Error(
         ErrorKind::kUsage,
         strf("vitrail %s computes in f32 only, not in %s", spec.name.c_str(), options.text("dtype").c_str()),

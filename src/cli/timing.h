@@ -7,6 +7,7 @@
 #include "api/engine.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/profile_report.h"
 
 namespace vitrail::cli {
 
@@ -25,7 +26,10 @@ std::vector<double> time_calls(const Options& options, Console& console, const c
 // Runs of an engine on pictures by rule; its node times cover exactly these runs.
 std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title);
 
-// GFLOP/s this machine's multiply-add units reach with the plan's threads and instruction set.
+// GFLOP/s reached here: by the multiply-add units with the plan's threads and instruction set; on a GPU by a
+// large product in the type of the plan's own.
 double peak_of(const ExecutionPlan& plan);
+// The same, and the GB/s of copying.
+Peaks peaks_of(const ExecutionPlan& plan);
 
 }  // namespace vitrail::cli

@@ -117,7 +117,8 @@ bool asks_for_training(const Options& options) {
 }
 
 TrainPlan::TrainPlan(const Options& options, DeviceInfo device)
-    : backend_(&find_backend(options.text("backend"))), device_(std::move(device)) {
+    : backend_(&find_backend(device.kind == DeviceKind::kCuda ? "cuda" : options.text("backend"))),
+      device_(std::move(device)) {
   set_up_run(options);
   step_ = plan(setup_.step);
   teacher_bytes_ = teacher_bytes(setup_.step.micro_batch);
@@ -158,7 +159,8 @@ int64_t TrainPlan::total_steps() const {
 }
 
 NamedBytes TrainPlan::memory_rows() const {
-  NamedBytes beside = {{"batches being loaded", setup_.loader_bytes()}};
+  NamedBytes beside;
+  if (loaders_beside() > 0) beside.emplace_back("batches being loaded", loaders_beside());
   if (teacher_bytes_ > 0) beside.emplace_back("teacher", teacher_bytes_);
   return step_.memory_rows(beside);
 }
@@ -199,8 +201,9 @@ size_t TrainPlan::peak_at(int64_t micro_batch) const {
                  eval = setup_.loader_settings(Purpose::kEval);
   config.micro_batch = train.micro_batch = micro_batch;
   if (!own_eval_batch) config.eval_batch = eval.micro_batch = micro_batch;
-  return plan(config).peak_bytes() + teacher_bytes(micro_batch) + Loader::staging_bytes(train) +
-         (setup_.data.val ? Loader::staging_bytes(eval) : 0);
+  const size_t device_bytes = plan(config).peak_bytes() + teacher_bytes(micro_batch);
+  if (loaders_beside() == 0) return device_bytes;
+  return device_bytes + Loader::staging_bytes(train) + (setup_.data.val ? Loader::staging_bytes(eval) : 0);
 }
 
 int64_t TrainPlan::largest_micro_batch(size_t bytes) const {

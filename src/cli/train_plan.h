@@ -54,7 +54,9 @@ class TrainPlan {
   int64_t largest_micro_batch(size_t bytes) const;
 
  private:
-  size_t other_bytes() const { return setup_.loader_bytes() + teacher_bytes_; }
+  // Held beside the step in the same memory: of a GPU not what the loaders hold.
+  size_t other_bytes() const { return loaders_beside() + teacher_bytes_; }
+  size_t loaders_beside() const { return device_.kind == DeviceKind::kCuda ? 0 : setup_.loader_bytes(); }
   size_t peak_at(int64_t micro_batch) const;
   size_t teacher_bytes(int64_t micro_batch) const;
   void set_up_run(const Options& options);

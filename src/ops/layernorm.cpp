@@ -1,6 +1,7 @@
 #include "ops/layernorm.h"
 
 #include "graph/grad.h"
+#include "ops/add.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -29,12 +30,14 @@ void LayernormOp::grad(GradRecorder& r) const {
 }
 
 std::vector<TensorDesc> LayernormGradOp::infer(DescSpan ins) const {
-  expect_inputs(*this, ins, 3);
+  expect_inputs(*this, ins, residual_ ? 4 : 3);
   expect_suffix(*this, ins[0].shape, ins[1].shape);
   expect_suffix(*this, ins[2].shape, ins[1].shape);
-  if (!parameters_) return {ins[0]};
+  TensorDesc dx = ins[0];
+  if (residual_) dx = AddOp().infer(std::vector{ins[3], dx})[0];
+  if (!parameters_) return {dx};
   const TensorDesc row{accumulator_dtype(ins[0].dtype), ins[1].shape};
-  return {ins[0], row, row};
+  return {dx, row, row};
 }
 
 double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
@@ -42,7 +45,7 @@ double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
 }
 
 std::string LayernormGradOp::attributes() const {
-  return strf("eps=%g", eps_);
+  return strf("eps=%g%s", eps_, residual_ ? " residual" : "");
 }
 
 }  // namespace vitrail

@@ -23,23 +23,28 @@ class LayernormOp : public Op {
   double eps_;
 };
 
-// Inputs x, weight, dy; outputs dx and, when the parameters are trained, dweight and dbias. Mean and variance
-// are computed again from x.
+// Inputs x, weight, dy and, with a residual, the gradient that reaches x past the norm; outputs dx, the
+// residual added, and, when the parameters are trained, dweight and dbias. Mean and variance are computed
+// again from x.
 class LayernormGradOp : public Op {
  public:
-  LayernormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}
+  LayernormGradOp(double eps, bool parameters, bool residual = false)
+      : eps_(eps), parameters_(parameters), residual_(residual) {}
 
   std::string_view kind() const override { return "layernorm_grad"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"D"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
+  int in_place_input() const override { return residual_ ? 3 : -1; }
 
   double eps() const { return eps_; }
+  bool parameters() const { return parameters_; }
+  bool residual() const { return residual_; }
 
  private:
   double eps_;
-  bool parameters_;
+  bool parameters_, residual_;
 };
 
 }  // namespace vitrail

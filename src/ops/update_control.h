@@ -45,6 +45,9 @@ class StepControlOp : public Op {
   // The whole decision: returns what the updates read, advances the loss scale and the counters.
   StepValues decide(double square_sum, const double* hyper, double* loss_scale, double* counters) const;
 
+  double max_norm() const { return max_norm_; }
+  const LossScaleRule& loss_scale() const { return scale_; }
+
  private:
   double max_norm_;
   LossScaleRule scale_;

@@ -17,6 +17,7 @@ class EmaUpdateOp : public Op {
   std::string attributes() const override { return warmup_ ? "warm-up" : ""; }
   std::vector<int> updates() const override { return {0}; }
 
+  bool warmup() const { return warmup_; }
   double decay(const double* hyper, const StepValues& step) const;  // d
 
  private:

@@ -23,6 +23,7 @@ class LambUpdateOp : public Op {
 
   const UpdateScale& scale() const { return scale_; }
   const Moments& moments() const { return moments_; }
+  bool adapts() const { return adapts_; }
   double ratio(double param_norm, double update_norm) const;  // r
 
  private:

@@ -49,6 +49,8 @@ class Lowering {
       in = now_[in];
       if (!is_float(desc(in).dtype)) continue;
       if (among(kFull, kind) && desc(in).dtype == options_.compute) in = in_type(in, DType::kF32, &node);
+      if (!options_.keep_masters && kind == "bias" && i == 1 && desc(copy.ins[0]).dtype == options_.compute)
+        in = lowered(in);
       if (among(kLow, kind)) in = low(in, i == 1 && among(kWeighted, kind), node);
       if (kind == "gelu_grad" || kind == "tanh_grad") in = in_type(in, desc(copy.ins[0]).dtype, &node);
     }
@@ -63,8 +65,14 @@ class Lowering {
 
   ValueId low(ValueId id, bool weight, const Node& node) {
     const Value& value = out_program().values[id];
-    if (weight && value.kind == ValueKind::kParameter) return low_copy(id);
+    if (weight && value.kind == ValueKind::kParameter)
+      return options_.keep_masters ? low_copy(id) : lowered(id);
     return in_type(id, options_.compute, &node);
+  }
+
+  ValueId lowered(ValueId weight) {
+    out_program().values[weight].desc.dtype = options_.compute;
+    return weight;
   }
 
   ValueId low_copy(ValueId master) {

@@ -17,6 +17,8 @@ namespace vitrail {
 struct PrecisionOptions {
   DType compute = DType::kF32;
   DType residual = DType::kF32;
+  bool keep_masters =
+      true;  // false: weights and biases of products are stored in the compute type only (inference)
 };
 
 struct PreciseProgram {

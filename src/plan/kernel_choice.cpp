@@ -90,7 +90,7 @@ ExecutionPlan plan_execution(Program program, const Backend& backend, const Devi
   plan.choices = choose_kernels(plan.program, backend, device);
   std::vector<size_t> scratch;
   for (const NodeChoice& choice : plan.choices) scratch.push_back(choice.scratch_bytes);
-  plan.memory = plan_memory(plan.program, scratch, options.layout);
+  plan.memory = plan_memory(plan.program, scratch, options.layout, device.kind == DeviceKind::kCuda);
   return plan;
 }
 

@@ -23,8 +23,8 @@ struct Block {
 class Planner {
  public:
   Planner(const Program& program, const std::vector<size_t>& scratch,
-          std::shared_ptr<PersistentLayout> layout)
-      : program_(program), scratch_(scratch), layout_(std::move(layout)) {
+          std::shared_ptr<PersistentLayout> layout, bool stage_inputs)
+      : program_(program), scratch_(scratch), layout_(std::move(layout)), stage_inputs_(stage_inputs) {
     block_of_.assign(program.values.size(), -1);
     find_last_uses();
   }
@@ -46,6 +46,7 @@ class Planner {
   }
 
   void open_inputs() {
+    if (stage_inputs_) return;
     for (size_t id = 0; id < program_.values.size(); ++id)
       if (program_.values[id].kind == ValueKind::kInput)
         open_block(static_cast<ValueId>(id), 0, Category::kStaging);
@@ -127,6 +128,11 @@ class Planner {
         placement.persistent = true;
         placement.category = value.category;
         placement.offset = value.offset;
+      } else if (stage_inputs_ && program_.values[id].kind == ValueKind::kInput) {
+        placement.staged = true;
+        placement.category = Category::kStaging;
+        placement.offset = plan.staging_bytes;
+        plan.staging_bytes += aligned(placement.bytes);
       } else if (block_of_[id] >= 0) {
         const Block& block = blocks_[block_of_[id]];
         placement.offset = block.offset, placement.first = block.first, placement.last = block.last;
@@ -138,7 +144,8 @@ class Planner {
     }
     for (size_t i = 0; i < scratch_block_.size(); ++i) {
       const Block& block = blocks_[scratch_block_[i]];
-      plan.scratch.push_back({false, block.offset, scratch_[i], block.first, block.last, Category::kScratch});
+      plan.scratch.push_back(
+          {false, false, block.offset, scratch_[i], block.first, block.last, Category::kScratch});
     }
     plan.persistent = layout_;
     plan.persistent_bytes = layout_->bytes();
@@ -162,11 +169,13 @@ class Planner {
     }
     for (size_t c = 0; c < kCategoryCount; ++c)
       plan.by_category[c] = plan.alive[c] + layout_->bytes(static_cast<Category>(c));
+    plan.by_category[static_cast<size_t>(Category::kStaging)] += plan.staging_bytes;
   }
 
   const Program& program_;
   const std::vector<size_t>& scratch_;
   std::shared_ptr<PersistentLayout> layout_;
+  bool stage_inputs_;
   std::vector<int> last_use_, block_of_, scratch_block_;
   std::vector<Block> blocks_;
 };
@@ -174,10 +183,10 @@ class Planner {
 }  // namespace
 
 MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
-                       std::shared_ptr<PersistentLayout> layout) {
+                       std::shared_ptr<PersistentLayout> layout, bool stage_inputs) {
   VT_CHECK(scratch_bytes.size() == program.nodes.size(), "one scratch size per node is needed");
   if (!layout) layout = std::make_shared<PersistentLayout>();
-  return Planner(program, scratch_bytes, std::move(layout)).plan();
+  return Planner(program, scratch_bytes, std::move(layout), stage_inputs).plan();
 }
 
 }  // namespace vitrail

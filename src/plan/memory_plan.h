@@ -16,6 +16,7 @@ namespace vitrail {
 
 struct Placement {
   bool persistent = false;
+  bool staged = false;  // an input with a place of its own
   size_t offset = 0, bytes = 0;
   int first = 0, last = 0;  // nodes between which a transient must keep its bytes, inclusive
   Category category = Category::kTransient;
@@ -26,18 +27,20 @@ struct MemoryPlan {
   std::vector<Placement> scratch;  // by node
   std::shared_ptr<PersistentLayout> persistent;
   size_t persistent_bytes = 0;
+  size_t staging_bytes = 0;                    // inputs that keep their place from run to run
   size_t transient_bytes = 0;                  // the arena: peak over time, fragmentation included
   size_t lower_bound_bytes = 0;                // most bytes alive at once; no layout can need fewer
   std::array<size_t, kCategoryCount> alive{};  // of the transient arena, at the moment of the lower bound
   std::array<size_t, kCategoryCount> by_category{};  // the same and the persistent arenas
 
-  size_t peak_bytes() const { return persistent_bytes + transient_bytes; }
+  size_t peak_bytes() const { return persistent_bytes + staging_bytes + transient_bytes; }
   size_t fragmentation_bytes() const { return transient_bytes - lower_bound_bytes; }
 };
 
 // `scratch_bytes` gives one size per node. Outputs keep their bytes to the end. An op that allows it writes
-// over an input nobody reads later. Persistent values go into `layout`, a new one when it is null.
+// over an input nobody reads later. Persistent values go into `layout`, a new one when it is null. Where
+// `stage_inputs`, inputs lie apart and may be filled once for many runs.
 MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
-                       std::shared_ptr<PersistentLayout> layout = nullptr);
+                       std::shared_ptr<PersistentLayout> layout = nullptr, bool stage_inputs = false);
 
 }  // namespace vitrail

@@ -7,6 +7,7 @@
 #include "ops/attention.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
+#include "ops/many.h"
 
 namespace vitrail {
 
@@ -17,6 +18,12 @@ int64_t reduction_length(const Op& op, DescSpan ins) {
     for (size_t m = 0; m < fused->members().size(); ++m)
       longest =
           std::max(longest, reduction_length(*fused->members()[m].op, fused->member_inputs(m, ins, outs)));
+    return longest;
+  }
+  if (const auto* many = dynamic_cast<const ManyOp*>(&op)) {
+    int64_t longest = 1;
+    for (const ManyOp::Part& part : many->parts())
+      longest = std::max(longest, reduction_length(*part.op, ins.subspan(part.first, part.count)));
     return longest;
   }
   const std::string_view kind = op.kind();

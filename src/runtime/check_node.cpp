@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
+#include "ops/many.h"
 #include "plan/tolerance.h"
 
 namespace vitrail {
@@ -14,14 +14,19 @@ NodeCheck::NodeCheck(const Node& node, const Program& program, RankContext& rank
     : node_(node), program_(program), rank_(rank) {}
 
 void NodeCheck::add_input(const TensorView& view) {
+  ins_.push_back(copy(view));
+}
+
+TensorView NodeCheck::copy(const TensorView& view) {
   copies_.emplace_back(view.desc().bytes(), Category::kScratch);
-  std::memcpy(copies_.back().data(), view.data(), view.desc().bytes());
-  ins_.emplace_back(copies_.back().data(), view.desc());
+  rank_.hardware->download(copies_.back().data(), view.data(), view.desc().bytes());
+  return {copies_.back().data(), view.desc()};
 }
 
 void NodeCheck::add_persistent(const TensorView& plain) {
   const std::vector<int> updated = node_.op->updates();
-  if (std::find(updated.begin(), updated.end(), static_cast<int>(ins_.size())) != updated.end())
+  const bool shared = rank_.hardware->shares_host_memory();
+  if (!shared || std::find(updated.begin(), updated.end(), static_cast<int>(ins_.size())) != updated.end())
     add_input(plain);
   else
     ins_.push_back(plain);
@@ -37,6 +42,13 @@ std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<Tenso
       if (!last.empty()) results.push_back(last[0]);
     }
     return last;
+  }
+  if (const auto* many = dynamic_cast<const ManyOp*>(&op)) {
+    for (const ManyOp::Part& part : many->parts()) {
+      const auto from = ins.begin() + static_cast<std::ptrdiff_t>(part.first);
+      run_reference(*part.op, {from, from + static_cast<std::ptrdiff_t>(part.count)});
+    }
+    return {};
   }
   std::vector<TensorDesc> descs;
   for (const TensorView& in : ins) descs.push_back(in.desc());
@@ -58,12 +70,12 @@ void NodeCheck::run() {
 
 void NodeCheck::compare_output(size_t output, const TensorView& found) {
   run();
-  compare(outs_[output], found);
+  compare(outs_[output], copy(found));
 }
 
 void NodeCheck::compare_updated(int input, const TensorView& found) {
   run();
-  compare(ins_[static_cast<size_t>(input)], found);
+  compare(ins_[static_cast<size_t>(input)], copy(found));
 }
 
 void NodeCheck::compare(const TensorView& expected, const TensorView& found) const {

@@ -22,6 +22,7 @@ class NodeCheck {
   void compare_updated(int input, const TensorView& found);
 
  private:
+  TensorView copy(const TensorView& view);  // in the host's memory
   void run();
   std::vector<TensorView> run_reference(const Op& op, std::vector<TensorView> ins);
   void compare(const TensorView& expected, const TensorView& found) const;

@@ -1,7 +1,5 @@
 #include "runtime/executor.h"
 
-#include <chrono>
-
 #include "base/checked.h"
 #include "ops/fused.h"
 #include "runtime/check_node.h"
@@ -13,9 +11,11 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
     : plan_(plan),
       store_(store),
       rank_(rank),
-      own_(shared ? 0 : plan.memory.transient_bytes, Category::kTransient),
+      own_(shared ? 0 : plan.memory.transient_bytes, Category::kTransient, rank.memory()),
+      staging_(plan.memory.staging_bytes, Category::kStaging, rank.memory()),
       arena_(shared ? shared->data() : own_.data()),
-      times_(plan.program.nodes.size()) {
+      times_(plan.program.nodes.size()),
+      timed_(!rank.hardware->records()) {
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) steps_.push_back(bind(i));
 }
@@ -23,7 +23,7 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
 TensorView Executor::view(ValueId id) const {
   const Placement& placement = plan_.memory.values[id];
   if (placement.persistent) return store_.view(plan_.program.values[id].name);
-  return {arena_ + placement.offset, plan_.program.values[id].desc};
+  return {(placement.staged ? staging_.data() : arena_) + placement.offset, plan_.program.values[id].desc};
 }
 
 std::vector<Executor::Step> Executor::bind(size_t node_index) const {
@@ -87,18 +87,39 @@ TensorView Executor::output(std::string_view name) const {
 }
 
 void Executor::run_node(size_t node) {
-  const auto start = std::chrono::steady_clock::now();
-  const Lane lane{rank_.pool, rank_.device};
+  const Lane lane = rank_.lane();
   for (const Step& step : steps_[node]) {
     if (!step.outs.empty() && step.outs[0].desc().elems() == 0) continue;  // an empty shard
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, lane});
   }
-  times_[node].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ++times_[node].runs;
+}
+
+void Executor::run_nodes() {
+  for (size_t node = 0; node < steps_.size(); ++node) run_node(node);
+}
+
+void Executor::run_timed() {
+  for (size_t node = 0; node < steps_.size(); ++node) {
+    rank_.hardware->mark(node);
+    run_node(node);
+  }
+  rank_.hardware->mark(steps_.size());
+  for (size_t node = 0; node < steps_.size(); ++node) {
+    times_[node].seconds += rank_.hardware->seconds_between(node, node + 1);
+    ++times_[node].runs;
+  }
 }
 
 void Executor::run() {
-  for (size_t node = 0; node < steps_.size(); ++node) run_node(node);
+  if (timed_) return run_timed();
+  // The first run is made step by step: libraries set themselves up in it.
+  if (runs_++ == 0) return run_nodes();
+  if (!recording_) {
+    rank_.hardware->start_recording();
+    run_nodes();
+    recording_ = rank_.hardware->end_recording();
+  }
+  recording_->replay();
 }
 
 void Executor::run_checked(const PersistentStore& plain_store) {

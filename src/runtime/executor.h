@@ -1,6 +1,6 @@
 // Runs an execution plan for one rank: allocates the transient arena the plan asks for, or shares one with
-// other plans, binds every node to its kernel and addresses once, then runs the list, timing each node. Holds
-// no policy.
+// other plans, binds every node to its kernel and addresses once, then runs the list, timing each node. On a
+// device that can, a whole run is recorded and repeated. Holds no policy.
 #pragma once
 
 #include <vector>
@@ -26,6 +26,8 @@ class Executor {
   // Inputs must be filled before every run: their bytes are reused while the program runs.
   TensorView input(std::string_view name) const;
   TensorView output(std::string_view name) const;  // valid until the next run
+  // A device that records repeats its second run from then on as one; it times nodes only when asked to, and
+  // then runs them one by one.
   void run();
   // Runs each node here and, from the same inputs, on the reference backend with plain parameters; throws
   // Error(kCheck) at the first node that differs by more than its tolerance.
@@ -34,7 +36,9 @@ class Executor {
   const ExecutionPlan& plan() const { return plan_; }
   const std::vector<NodeTime>& times() const { return times_; }
   void reset_times();
+  void time_nodes(bool wanted) { timed_ = wanted; }
   size_t transient_bytes() const { return own_.bytes(); }
+  size_t staging_bytes() const { return staging_.bytes(); }
 
  private:
   // One kernel call with its addresses.
@@ -48,14 +52,19 @@ class Executor {
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;
   void run_node(size_t node);
+  void run_nodes();
+  void run_timed();
 
   const ExecutionPlan& plan_;
   const PersistentStore& store_;
   RankContext& rank_;
-  Buffer own_;
+  Buffer own_, staging_;
   std::byte* arena_;
   std::vector<std::vector<Step>> steps_;  // by node
   std::vector<NodeTime> times_;
+  bool timed_;
+  int64_t runs_ = 0;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace vitrail

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "graph/builder.h"
 #include "ops/load_param.h"
@@ -37,9 +36,9 @@ PersistentStore::PersistentStore(std::shared_ptr<const PersistentLayout> layout,
     : layout_(std::move(layout)), rank_(rank) {
   for (size_t c = 0; c < kCategoryCount; ++c) {
     const size_t bytes = layout_->bytes(static_cast<Category>(c));
-    arenas_[c] = Buffer(bytes, static_cast<Category>(c));
+    arenas_[c] = Buffer(bytes, static_cast<Category>(c), rank.memory());
     if (static_cast<Category>(c) != Category::kParameters && bytes > 0)
-      std::memset(arenas_[c].data(), 0, bytes);
+      rank.hardware->clear(arenas_[c].data(), bytes);
   }
 }
 
@@ -59,18 +58,24 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
   size_t largest = 0;
   for (const Node& node : program.nodes)
     largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
+  // Filled in the host's memory, which is where the kernel reads too if the device can.
+  const bool apart = rank_.memory() != nullptr;
+  const Buffer passage(apart ? largest : 0, Category::kStaging, rank_.memory());
   const auto load_one = [&](size_t i, const Buffer& staging) {
     const Node& node = program.nodes[i];
-    const TensorView source(staging.data(), program.values[node.ins[0]].desc), target = view(node.name);
-    fill(node.name, source.shape(), {source.as<float>(), static_cast<size_t>(source.desc().elems())});
-    choices[i].launches[0].kernel->run(
-        {*node.op, {&source, 1}, {&target, 1}, {}, {rank_.pool, rank_.device}});
+    const TensorView filled(staging.data(), program.values[node.ins[0]].desc), target = view(node.name);
+    fill(node.name, filled.shape(), {filled.as<float>(), static_cast<size_t>(filled.desc().elems())});
+    const TensorView source(apart ? passage.data() : staging.data(), filled.desc());
+    if (apart) rank_.hardware->upload(source.data(), filled.data(), filled.desc().bytes());
+    choices[i].launches[0].kernel->run({*node.op, {&source, 1}, {&target, 1}, {}, rank_.lane()});
   };
   std::atomic<size_t> next = 0;
-  rank_.pool.run(readers(rank_.device.threads, largest, bytes()), [&](int64_t, int) {
+  const int64_t at_once = apart ? 1 : readers(rank_.device.threads, largest, bytes());
+  rank_.pool.run(at_once, [&](int64_t, int) {
     const Buffer staging(largest, Category::kStaging);
     for (size_t i = next++; i < program.nodes.size(); i = next++) load_one(i, staging);
   });
+  rank_.hardware->finish();
 }
 
 }  // namespace vitrail

@@ -30,6 +30,7 @@ class PersistentStore {
   TensorView view(const std::string& name) const { return view(layout_->at(name)); }
   const PersistentLayout& layout() const { return *layout_; }
   size_t bytes() const;
+  RankContext& rank() const { return rank_; }
 
  private:
   std::shared_ptr<const PersistentLayout> layout_;

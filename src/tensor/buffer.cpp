@@ -38,9 +38,10 @@ const char* to_string(Category category) {
   return kNames[index(category)];
 }
 
-Buffer::Buffer(size_t bytes, Category category) : bytes_(bytes), category_(category) {
+Buffer::Buffer(size_t bytes, Category category, MemorySource* source)
+    : bytes_(bytes), category_(category), source_(source) {
   if (bytes == 0) return;
-  data_ = static_cast<std::byte*>(allocate(bytes));
+  data_ = source ? source->allocate(bytes) : static_cast<std::byte*>(allocate(bytes));
   VT_REQUIRE(data_, ErrorKind::kMemory, "cannot allocate %zu bytes for %s", bytes, to_string(category));
   g_allocated[index(category)] += bytes;
 }
@@ -59,13 +60,17 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
   category_ = other.category_;
+  source_ = other.source_;
   return *this;
 }
 
 void Buffer::release() {
   if (!data_) return;
   g_allocated[index(category_)] -= bytes_;
-  std::free(data_);
+  if (source_)
+    source_->release(data_);
+  else
+    std::free(data_);
   data_ = nullptr;
   bytes_ = 0;
 }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/memory_source.h"
+
 namespace vitrail {
 
 // What a piece of memory is for; the rows of every memory table.
@@ -25,7 +27,8 @@ class Buffer {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  Buffer(size_t bytes, Category category);
+  // From `source`, which must outlive it; null: this process's memory.
+  Buffer(size_t bytes, Category category, MemorySource* source = nullptr);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -44,6 +47,7 @@ class Buffer {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   Category category_ = Category::kTransient;
+  MemorySource* source_ = nullptr;
 };
 
 }  // namespace vitrail

@@ -68,9 +68,10 @@ void require_step_fits(const StepPlan& plan, const Beside& beside, size_t availa
   const size_t needed = plan.peak_bytes() + sum_of(held);
   if (available_bytes == 0 || needed <= available_bytes) return;
   throw Error(ErrorKind::kMemory,
-              strf("a step of %lld pictures needs %s; this machine has %s\n%s",
+              strf("a step of %lld pictures needs %s; %s\n%s",
                    static_cast<long long>(plan.config.micro_batch), format_bytes(needed).c_str(),
-                   format_bytes(available_bytes).c_str(), memory_table(plan.memory_rows(held)).c_str()),
+                   memory_left(plan.micro.device, format_bytes(available_bytes)).c_str(),
+                   memory_table(plan.memory_rows(held)).c_str()),
               advice(plan, beside, available_bytes, batch_unit));
 }
 

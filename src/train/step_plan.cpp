@@ -5,9 +5,11 @@
 #include "ops/accumulate.h"
 #include "ops/add.h"
 #include "ops/average.h"
+#include "ops/many.h"
 #include "ops/multiply.h"
 #include "passes/differentiate.h"
-#include "passes/fuse.h"
+#include "passes/group_updates.h"
+#include "passes/join_residuals.h"
 #include "passes/schedule.h"
 
 namespace vitrail {
@@ -79,22 +81,22 @@ Program record_refresh(const Program& micro, const std::vector<std::pair<std::st
   return b.finish();
 }
 
-Program record_eval(const StepConfig& config, bool average) {
+Program record_eval(const StepConfig& config, bool average, const FuseOptions& fusing) {
   VitRecordOptions options = record_options(config);
   options.batch = config.eval_batch;
   options.dropout = options.drop_path = 0;
   Program program = record_vit(config.model, options);
-  if (!average) return schedule(fuse(precision(program, config.precision).program));
+  if (!average) return schedule(fuse(precision(program, config.precision).program, fusing));
   for (const TrainedParam& param : config.trained)
     for (Value& value : program.values)
       if (value.kind == ValueKind::kParameter && value.name == param.name)
         value = {ema_name(param.name), value.desc, ValueKind::kState, Category::kOptimizer};
-  return schedule(fuse(program));
+  return schedule(fuse(program, fusing));
 }
 
 }  // namespace
 
-RecordedStep record_micro(const StepConfig& config) {
+RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
   RecordedStep step;
   Builder b;
   const VitValues vit = record_vit_for_training(b, config.model, record_options(config));
@@ -115,7 +117,7 @@ RecordedStep record_micro(const StepConfig& config) {
   step.lowered = std::move(lowered.program);
   step.copies = std::move(lowered.copies);
   step.recomputed = recompute(step.lowered, config.recompute);
-  step.fused = schedule(fuse(step.recomputed));
+  step.fused = schedule(fuse(join_residuals(step.recomputed), fusing));
   return step;
 }
 
@@ -127,12 +129,15 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  RecordedStep step = record_micro(config);
-  plan.update = planned(record_update_program(config, step.copies));
-  if (!step.copies.empty()) plan.refresh = planned(record_refresh(step.fused, step.copies));
+  const FuseOptions fusing{.norms = backend.joins_norms()};
+  RecordedStep step = record_micro(config, fusing);
+  const auto grouped = [&](std::string_view kind) { return backend.find(ManyOp::kind_of(kind)) != nullptr; };
+  plan.update = planned(group_updates(record_update_program(config, step.copies), grouped));
+  if (!step.copies.empty())
+    plan.refresh = planned(group_updates(record_refresh(step.fused, step.copies), grouped));
   plan.micro = planned(std::move(step.fused));
-  plan.eval = planned(record_eval(config, false));
-  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true));
+  plan.eval = planned(record_eval(config, false, fusing));
+  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, fusing));
   return plan;
 }
 
@@ -149,10 +154,16 @@ size_t StepPlan::transient_bytes() const {
   return most;
 }
 
+size_t StepPlan::staging_bytes() const {
+  size_t total = 0;
+  for (const ExecutionPlan* plan : programs()) total += plan->memory.staging_bytes;
+  return total;
+}
+
 size_t StepPlan::lower_bound_bytes() const {
   size_t most = 0;
   for (const ExecutionPlan* plan : programs()) most = std::max(most, plan->memory.lower_bound_bytes);
-  return layout->bytes() + most;
+  return layout->bytes() + staging_bytes() + most;
 }
 
 std::array<size_t, kCategoryCount> StepPlan::by_category() const {
@@ -163,6 +174,7 @@ std::array<size_t, kCategoryCount> StepPlan::by_category() const {
       });
   std::array<size_t, kCategoryCount> bytes = largest.memory.alive;
   for (size_t c = 0; c < kCategoryCount; ++c) bytes[c] += layout->bytes(static_cast<Category>(c));
+  bytes[static_cast<size_t>(Category::kStaging)] += staging_bytes();
   return bytes;
 }
 

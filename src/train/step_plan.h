@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "passes/fuse.h"
 #include "plan/kernel_choice.h"
 #include "train/step_config.h"
 
@@ -23,7 +24,8 @@ struct StepPlan {
 
   // The programs take turns in one transient arena.
   size_t transient_bytes() const;
-  size_t peak_bytes() const { return layout->bytes() + transient_bytes(); }
+  size_t staging_bytes() const;  // inputs with places of their own
+  size_t peak_bytes() const { return layout->bytes() + staging_bytes() + transient_bytes(); }
   // By category; transient categories as they stand at the peak of the program that needs most.
   std::array<size_t, kCategoryCount> by_category() const;
   size_t lower_bound_bytes() const;
@@ -38,7 +40,7 @@ struct RecordedStep {
   Program recorded, differentiated, lowered, recomputed, fused;
   std::vector<std::pair<std::string, std::string>> copies;
 };
-RecordedStep record_micro(const StepConfig& config);
+RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 

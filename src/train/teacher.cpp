@@ -5,6 +5,7 @@
 
 #include "passes/fuse.h"
 #include "passes/schedule.h"
+#include "runtime/transfer.h"
 
 namespace vitrail {
 
@@ -47,12 +48,14 @@ Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t 
       config.teacher,
       {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
   require_alike(model_->card(), student);
-  plan_ =
-      plan_execution(schedule(fuse(record_vit(model_->card().config, {.batch = batch}))), backend, device);
+  plan_ = plan_execution(
+      schedule(fuse(record_vit(model_->card().config, {.batch = batch}), {.norms = backend.joins_norms()})),
+      backend, device);
   targets_.resize(static_cast<size_t>(batch * classes_));
 }
 
 void Teacher::start(RankContext& rank) {
+  rank_ = &rank;
   store_ = std::make_unique<PersistentStore>(plan_, rank);
   store_->load(plan_, [&](const std::string& name, const Shape& shape, std::span<float> target) {
     model_->read_param({name, shape}, target);
@@ -62,14 +65,14 @@ void Teacher::start(RankContext& rank) {
 }
 
 std::span<const float> Teacher::targets(std::span<const float> pictures) {
-  const TensorView input = executor_->input("pictures");
-  std::copy(pictures.begin(), pictures.end(), input.as<float>());
+  write_floats(*rank_, executor_->input("pictures"), pictures);
   executor_->run();
-  const float* logits = executor_->output("logits").as<float>();
+  logits_.resize(targets_.size());
+  read_floats(*rank_, executor_->output("logits"), logits_);
   const auto width = static_cast<size_t>(classes_);
   for (size_t row = 0; row < targets_.size(); row += width) {
     const std::span<float> target(targets_.data() + row, width);
-    const std::span<const float> from(logits + row, width);
+    const std::span<const float> from(logits_.data() + row, width);
     if (config_.kind == DistillKind::kSoft) {
       soften(from, config_.temperature, target);
     } else {

@@ -26,9 +26,10 @@ class Teacher {
   DistillConfig config_;
   std::unique_ptr<OpenedModel> model_;  // until start()
   ExecutionPlan plan_;
+  RankContext* rank_ = nullptr;  // from start() on
   std::unique_ptr<PersistentStore> store_;
   std::unique_ptr<Executor> executor_;
-  std::vector<float> targets_;
+  std::vector<float> logits_, targets_;
   int64_t classes_ = 0;
 };
 

@@ -1,9 +1,8 @@
 #include "train/train_state.h"
 
-#include <cstring>
-
 #include "io/adapters.h"
 #include "io/config_json.h"
+#include "runtime/transfer.h"
 
 namespace vitrail {
 
@@ -22,15 +21,11 @@ TensorInfo info_of(const PersistentValue& value) {
   return info;
 }
 
-void read_floats(const TensorView& view, std::span<float> target) {
-  convert_floats(view.data(), view.dtype(), target.data(), DType::kF32, target.size());
-}
-
 std::vector<float> floats_of(const PersistentStore& store, const std::string& name, bool average) {
   const std::string from = average && store.layout().has(ema_name(name)) ? ema_name(name) : name;
   const TensorView view = store.view(from);
   std::vector<float> values(static_cast<size_t>(view.desc().elems()));
-  read_floats(view, values);
+  read_floats(store.rank(), view, values);
   return values;
 }
 
@@ -57,8 +52,8 @@ std::vector<TensorToWrite> state_tensors(const PersistentStore& store) {
   for (const PersistentValue& value : store.layout().values()) {
     if (!is_kept(value)) continue;
     const TensorView view = store.view(value);
-    tensors.push_back({info_of(value), [view](std::span<std::byte> target) {
-                         std::memcpy(target.data(), view.data(), target.size());
+    tensors.push_back({info_of(value), [view, &rank = store.rank()](std::span<std::byte> target) {
+                         read_bytes(rank, view, target);
                        }});
   }
   return tensors;
@@ -68,7 +63,7 @@ void restore_state(const TensorSource& source, const PersistentStore& store) {
   for (const PersistentValue& value : store.layout().values()) {
     const TensorView view = store.view(value);
     if (!is_kept(value)) {
-      std::memset(view.data(), 0, value.desc.bytes());
+      store.rank().hardware->clear(view.data(), value.desc.bytes());
       continue;
     }
     const auto index = source.find(value.name);
@@ -78,7 +73,13 @@ void restore_state(const TensorSource& source, const PersistentStore& store) {
     VT_REQUIRE(found.dtype == wanted.dtype && found.shape == wanted.shape, ErrorKind::kData,
                "%s: %s has another shape or type than this run's %s", source.path().c_str(),
                value.name.c_str(), to_string(value.desc).c_str());
-    source.read(*index, {static_cast<std::byte*>(view.data()), wanted.bytes});
+    if (store.rank().hardware->shares_host_memory()) {
+      source.read(*index, {static_cast<std::byte*>(view.data()), wanted.bytes});
+    } else {
+      std::vector<std::byte> bytes(wanted.bytes);
+      source.read(*index, bytes);
+      write_bytes(store.rank(), view, bytes);
+    }
   }
 }
 

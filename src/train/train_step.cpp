@@ -1,17 +1,12 @@
 #include "train/train_step.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "runtime/transfer.h"
 
 namespace vitrail {
 
 namespace {
-
-void fill_floats(const TensorView& target, std::span<const float> values) {
-  VT_CHECK(static_cast<size_t>(target.desc().elems()) == values.size(), "%zu floats for %s", values.size(),
-           to_string(target.desc()).c_str());
-  convert_floats(values.data(), DType::kF32, target.data(), target.dtype(), values.size());
-}
 
 bool has_input(const ExecutionPlan& plan, std::string_view name) {
   return std::any_of(plan.program.values.begin(), plan.program.values.end(), [&](const Value& value) {
@@ -31,12 +26,20 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
     : plan_(plan),
       rank_(rank),
       store_(plan.layout, rank),
-      arena_(plan.transient_bytes(), Category::kTransient),
+      arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
       micro_(plan.micro, store_, rank, &arena_),
       update_(plan.update, store_, rank, &arena_),
       eval_(plan.eval, store_, rank, &arena_),
       eval_average_(make_executor(plan.eval_average, store_, rank, &arena_)),
       refresh_(make_executor(plan.refresh, store_, rank, &arena_)) {}
+
+size_t TrainStep::allocated_bytes() const {
+  size_t bytes = store_.bytes() + arena_.bytes();
+  for (const Executor* executor :
+       std::initializer_list<const Executor*>{&micro_, &update_, &eval_, eval_average_.get(), refresh_.get()})
+    if (executor) bytes += executor->staging_bytes();
+  return bytes;
+}
 
 void TrainStep::start(const ParamFiller& fill) {
   std::vector<float> values;
@@ -45,16 +48,17 @@ void TrainStep::start(const ParamFiller& fill) {
     if (value.kind == ValueKind::kParameter) {
       values.resize(static_cast<size_t>(value.desc.elems()));
       fill(value.name, value.desc.shape, values);
-      fill_floats(view, values);
+      write_floats(rank_, view, values);
     } else {
-      std::memset(view.data(), 0, value.desc.bytes());
+      rank_.hardware->clear(view.data(), value.desc.bytes());
     }
   }
   for (const TrainedParam& param : plan_.config.trained)
     if (store_.layout().has(ema_name(param.name)))
-      std::memcpy(store_.view(ema_name(param.name)).data(), store_.view(param.name).data(),
-                  param.desc.bytes());
-  store_.view(kLossScaleState).as<double>()[0] = plan_.config.loss_scale.initial;
+      rank_.hardware->copy(store_.view(ema_name(param.name)).data(), store_.view(param.name).data(),
+                           param.desc.bytes());
+  const double scale[] = {plan_.config.loss_scale.initial};
+  write_bytes(rank_, store_.view(kLossScaleState), std::as_bytes(std::span(scale)));
   refresh();
 }
 
@@ -62,23 +66,34 @@ void TrainStep::refresh() {
   if (refresh_) refresh_->run();
 }
 
+void TrainStep::fill(const char* input, std::span<const float> values) {
+  const TensorView target = micro_.input(input);
+  VT_CHECK(static_cast<size_t>(target.desc().elems()) == values.size(), "%zu floats for %s", values.size(),
+           to_string(target.desc()).c_str());
+  write_floats(rank_, target, values);
+}
+
 void TrainStep::run_micro(const MicroBatch& batch) {
-  fill_floats(micro_.input("pictures"), batch.pictures);
-  fill_floats(micro_.input("targets"), batch.targets);
-  fill_floats(micro_.input("weights"), batch.weights);
-  if (has_input(plan_.micro, "teacher")) fill_floats(micro_.input("teacher"), batch.teacher);
+  fill("pictures", batch.pictures);
+  fill("targets", batch.targets);
+  fill("weights", batch.weights);
+  if (has_input(plan_.micro, "teacher")) fill("teacher", batch.teacher);
+  run_micro_again(batch);
+}
+
+void TrainStep::run_micro_again(const MicroBatch& batch) {
   if (has_input(plan_.micro, "counters")) {
     const int64_t counters[] = {batch.seed, batch.step, batch.position};
-    std::copy_n(counters, 3, static_cast<int64_t*>(micro_.input("counters").data()));
+    write_bytes(rank_, micro_.input("counters"), std::as_bytes(std::span(counters)));
   }
   micro_.run();
 }
 
 std::span<const float> TrainStep::floats(const TensorView& view, std::vector<float>& copy) const {
   const auto count = static_cast<size_t>(view.desc().elems());
-  if (view.dtype() == DType::kF32) return {view.as<float>(), count};
+  if (view.dtype() == DType::kF32 && rank_.hardware->shares_host_memory()) return {view.as<float>(), count};
   copy.resize(count);
-  convert_floats(view.data(), view.dtype(), copy.data(), DType::kF32, count);
+  read_floats(rank_, view, copy);
   return copy;
 }
 
@@ -90,13 +105,15 @@ std::span<const float> TrainStep::logits() const {
 }
 
 StepValues TrainStep::run_update(double lr) {
-  double* hyper = update_.input("hyper").as<double>();
-  std::fill_n(hyper, static_cast<size_t>(kHyperCount), 0.0);
+  double hyper[kHyperCount] = {};
   hyper[kHyperLr] = lr;
   hyper[kHyperDecay] = 1;
   hyper[kHyperEma] = plan_.config.optim.ema_decay;
+  write_bytes(rank_, update_.input("hyper"), std::as_bytes(std::span(hyper)));
   update_.run();
-  return StepValues::read(update_.output("control").as<double>());
+  double control[kControlCount];
+  read_doubles(rank_, update_.output("control"), control);
+  return StepValues::read(control);
 }
 
 std::span<const float> TrainStep::evaluate(std::span<const float> pictures, int64_t count, bool average) {
@@ -104,9 +121,7 @@ std::span<const float> TrainStep::evaluate(std::span<const float> pictures, int6
   const TensorView input = executor.input("pictures");
   VT_CHECK(count >= 1 && count <= plan_.config.eval_batch, "%lld pictures for a batch of %lld",
            static_cast<long long>(count), static_cast<long long>(plan_.config.eval_batch));
-  convert_floats(pictures.data(), DType::kF32, input.data(), input.dtype(), pictures.size());
-  const size_t filled = pictures.size() * size_of(input.dtype());
-  std::memset(static_cast<std::byte*>(input.data()) + filled, 0, input.desc().bytes() - filled);
+  write_floats(rank_, input, pictures);
   executor.run();
   const auto logits = floats(executor.output("logits"), logits_);
   return logits.first(logits.size() / static_cast<size_t>(plan_.config.eval_batch) *

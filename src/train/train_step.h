@@ -27,6 +27,9 @@ class TrainStep {
 
   // Forward, backward, gradients added to their sums.
   void run_micro(const MicroBatch& batch);
+  // The same with the pictures, targets and weights that are there already, where the device keeps them.
+  void run_micro_again(const MicroBatch& batch);
+  bool keeps_inputs() const { return micro_.staging_bytes() > 0; }
   std::span<const float> losses() const;  // per picture, of the last micro-batch
   std::span<const float> logits() const;
 
@@ -40,9 +43,11 @@ class TrainStep {
   const PersistentStore& store() const { return store_; }
   Executor& micro() { return micro_; }
   Executor& update() { return update_; }
-  size_t allocated_bytes() const { return store_.bytes() + arena_.bytes(); }
+  RankContext& rank() const { return rank_; }
+  size_t allocated_bytes() const;
 
  private:
+  void fill(const char* input, std::span<const float> values);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
 
   const StepPlan& plan_;

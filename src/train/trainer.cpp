@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "base/file.h"
 #include "base/run_lock.h"
 #include "io/checkpoint/durable.h"
+#include "runtime/transfer.h"
 #include "telemetry/rate_meter.h"
 #include "telemetry/run_log.h"
 #include "train/run_keeper.h"
@@ -72,7 +74,7 @@ class Trainer::Run {
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,
                                            setup_.config.train.micro_batch, backend, device);
     require_step_fits(
-        plan_, [this](int64_t micro) { return beside(micro); }, device.memory_bytes,
+        plan_, [this](int64_t micro) { return beside(micro); }, rank_.available_bytes(),
         setup_.config.augment.mixes() ? setup_.config.augment.mix_group : 1);
     keeper_.refuse_foreign_run();
     step_ = std::make_unique<TrainStep>(plan_, rank_);
@@ -100,9 +102,11 @@ class Trainer::Run {
   int64_t epoch_of(int64_t step) const { return step / setup_.steps_per_epoch; }
   bool averaged() const { return plan_.eval_average.has_value(); }
   bool done() const { return progress_.step >= setup_.total_steps || !outcome_.reason.empty(); }
-  // Held beside the step's own memory.
+  // Held beside the step's own memory, where that lies.
   NamedBytes beside(int64_t micro_batch) const {
-    NamedBytes rows = {{"batches being loaded", setup_.loader_bytes(micro_batch)}};
+    NamedBytes rows;
+    if (rank_.hardware->shares_host_memory())
+      rows.emplace_back("batches being loaded", setup_.loader_bytes(micro_batch));
     if (teacher_) rows.emplace_back("teacher", teacher_->bytes());
     return rows;
   }
@@ -146,6 +150,7 @@ class Trainer::Run {
     open_log();
     write_file(place_.folder + "/config.json", to_json(setup_.config).dump(2) + "\n");
     first_step_ = progress_.step;
+    skipped_ = counter(kSkippedUpdates);
     if (resumed) event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
     loader_ = make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain));
     if (setup_.data.val) eval_loader_ = make_eval_loader(*setup_.data.val, loader_settings(Purpose::kEval));
@@ -204,9 +209,9 @@ class Trainer::Run {
     status.data_wait_s = loader_->wait_seconds();
     unlogged_s_ += status.interval_s, unlogged_wait_s_ += status.data_wait_s;
     status.memory_bytes = step_->allocated_bytes() + sum_of(beside(cfg().micro_batch));
-    status.skipped = static_cast<int64_t>(counters()[kSkippedUpdates]);
-    if (plan_.config.loss_scale.dynamic)
-      status.loss_scale = step_->store().view(kLossScaleState).as<double>()[0];
+    if (values.skip != 0) skipped_ = counter(kSkippedUpdates);
+    status.skipped = skipped_;
+    if (plan_.config.loss_scale.dynamic) status.loss_scale = state<1>(kLossScaleState)[0];
     status.time = unix_seconds();
     if (values.skip != 0) handle_skip(values);
     return status;
@@ -227,11 +232,24 @@ class Trainer::Run {
     return loss;
   }
 
-  double* counters() const { return step_->store().view(kUpdateCounterState).as<double>(); }
+  template <size_t N>
+  std::array<double, N> state(const char* name) const {
+    std::array<double, N> values;
+    read_doubles(step_->rank(), step_->store().view(name), values);
+    return values;
+  }
+  int64_t counter(UpdateCounter which) const {
+    return static_cast<int64_t>(state<kUpdateCounters>(kUpdateCounterState)[which]);
+  }
+  void forget_skips_in_a_row() {
+    auto counters = state<kUpdateCounters>(kUpdateCounterState);
+    counters[kSkippedInARow] = 0;
+    write_bytes(step_->rank(), step_->store().view(kUpdateCounterState), std::as_bytes(std::span(counters)));
+  }
 
   // An update that was left out. Too many in a row: back to a checkpoint at half the learning rate.
   void handle_skip(const StepValues& values) {
-    const auto in_a_row = static_cast<int64_t>(counters()[kSkippedInARow]);
+    const int64_t in_a_row = counter(kSkippedInARow);
     const int64_t search = plan_.config.loss_scale.dynamic ? kLossScaleSearch : 0;
     event("skipped_update", strf("update skipped: gradient norm %g (%lld in a row)", values.grad_norm,
                                  static_cast<long long>(in_a_row)));
@@ -256,7 +274,8 @@ class Trainer::Run {
     progress_.lr_factor = from.lr_factor / 2;
     progress_.best = from.best;
     progress_.best_step = from.best_step;
-    counters()[kSkippedInARow] = 0;
+    forget_skips_in_a_row();
+    skipped_ = counter(kSkippedUpdates);
     save_due_ = false;
     open_log();
     event(
@@ -286,7 +305,7 @@ class Trainer::Run {
     const bool by_time = cfg().save_minutes > 0 && seconds_since(last_save_) >= cfg().save_minutes * 60;
     save_due_ = save_due_ || by_steps || by_time;
     // Among skipped updates there is nothing worth going back to: the save waits for a good one.
-    if (save_due_ && counters()[kSkippedInARow] == 0) save_or_go_on();
+    if (save_due_ && counter(kSkippedInARow) == 0) save_or_go_on();
   }
 
   double rate_at(int64_t step) const {
@@ -390,7 +409,8 @@ class Trainer::Run {
     outcome_.best = progress_.best;
     try {
       log_.reset();
-      write_run_report({place_, setup_, plan_, teacher_.get(), outcome_, progress_.best_step});
+      write_run_report({place_, setup_, plan_, teacher_.get(), outcome_, progress_.best_step,
+                        rank_.hardware->foreign_bytes()});
     } catch (const Error& error) {
       note("report.html was not written: " + error.message());
     }
@@ -414,6 +434,7 @@ class Trainer::Run {
   double unlogged_s_ = 0, unlogged_wait_s_ = 0;  // since the last line of the log
   Clock::time_point started_, last_save_;
   int64_t first_step_ = 0;  // of this process
+  int64_t skipped_ = 0;     // updates, so far
   std::vector<float> weights_;
   TrainOutcome outcome_;
 };

@@ -119,7 +119,7 @@ class Contract(unittest.TestCase):
         self.refused(64, "f32 only", "doctor", "--dtype", "bf16")
         self.refused(64, "int8", "predict", "--dtype", "f16", CAT)
         self.refused(64, "cpu or cuda", "predict", "--device", "tpu", CAT)
-        self.refused(69, "no CUDA backend", "predict", "--device", "cuda:0", CAT)
+        self.refused(69, "CUDA cannot be used", "predict", "--device", "cuda:0", CAT)
         self.refused(64, "does not divide", "plan", *SMALL[:4], "--image", "33")
         self.refused(64, "heads", "plan", *SMALL[:4], "--set", "model.heads=5")
         self.refused(64, "instruction set", "plan", *SMALL[:4], "--isa", "sse99")

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "backend/cpu/cpu_isa.h"
+#include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
 #include "plan/tolerance.h"
@@ -79,6 +80,35 @@ TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
         settings.threads = threads;
         EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << label(c, settings);
       }
+    }
+  }
+}
+
+TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
+  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
+  const OpCase& c = GetParam();
+  for (const Mode& mode : kModes) {
+    RunSettings settings = reference(mode);
+    const std::vector<Values> inputs = make_inputs(c, settings);
+    const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+    settings.backend = "cuda";
+    const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
+    expect_near(c, settings, found, wanted);
+    settings.runs = 3;
+    EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << "replayed: " << label(c, settings);
+  }
+}
+
+// Which kernel runs is known without a GPU.
+TEST_P(OpTest, CudaHasAKernel) {
+  const OpCase& c = GetParam();
+  const DeviceInfo device{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+  for (const Mode& mode : kModes) {
+    const std::vector<TensorDesc> ins = input_descs(c, c.ins, reference(mode)), outs = c.op->infer(ins);
+    const NodeView node{*c.op, ins, outs};
+    const Choice choice = cuda_backend().choose(node, device);
+    if (choice.kernel) {
+      EXPECT_LT(choice.kernel->scratch_bytes(node, device), size_t{1} << 34);
     }
   }
 }

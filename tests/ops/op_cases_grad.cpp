@@ -50,6 +50,11 @@ void add_product_grads(std::vector<OpCase>& cases) {
                        {x, {d}, x},
                        {false, true, false},
                        {kPlain, kVector, kPlain}});
+    cases.push_back({"layernorm_grad_residual" + suffix,
+                     make_op<LayernormGradOp>(1e-6, true, true),
+                     {x, {d}, x, x},
+                     {false, true, false, false},
+                     {kPlain, kVector, kPlain, kPlain}});
   }
 }
 
@@ -61,6 +66,11 @@ void add_row_grads(std::vector<OpCase>& cases) {
                    {x, {d}, x},
                    {false, true, false},
                    {kSum, kVector, kPlain}});
+  cases.push_back({"layernorm_grad_of_wide_stream_residual",
+                   make_op<LayernormGradOp>(1e-6, false, true),
+                   {x, {d}, x, x},
+                   {false, true, false, false},
+                   {kSum, kVector, kPlain, kSum}});
   for (bool trained : {false, true})
     cases.push_back({trained ? "qk_norm_grad_trained" : "qk_norm_grad",
                      make_op<QkNormGradOp>(1e-6, trained),

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "base/rng.h"
 #include "graph/builder.h"
 #include "ops/multiply.h"
+#include "runtime/transfer.h"
 
 namespace vitrail {
 
@@ -43,16 +44,18 @@ DType dtype_of(Role role, const RunSettings& settings) {
   throw Error(ErrorKind::kInternal, "unknown role");
 }
 
-void store(const Values& values, const TensorView& view) {
+void store(RankContext& rank, const Values& values, const TensorView& view) {
+  std::vector<std::byte> bytes(view.desc().bytes());
   if (view.dtype() == DType::kI64)
-    std::copy(values.begin(), values.end(), static_cast<int64_t*>(view.data()));
+    std::copy(values.begin(), values.end(), reinterpret_cast<int64_t*>(bytes.data()));
   else
-    convert_floats(values.data(), DType::kF64, view.data(), view.dtype(), values.size());
+    convert_floats(values.data(), DType::kF64, bytes.data(), view.dtype(), values.size());
+  write_bytes(rank, view, bytes);
 }
 
-Result read(const TensorView& view) {
+Result read(RankContext& rank, const TensorView& view) {
   Result result{view.desc(), Values(static_cast<size_t>(view.desc().elems()))};
-  convert_floats(view.data(), view.dtype(), result.values.data(), DType::kF64, result.values.size());
+  read_doubles(rank, view, result.values);
   return result;
 }
 
@@ -81,8 +84,8 @@ std::vector<std::byte> untouched(const OpCase& c, const PersistentStore& store) 
   for (size_t i = 0; i < c.ins.size(); ++i) {
     if (is_updated(c, i) || !store.layout().has(input_name(i))) continue;
     const TensorView view = store.view(input_name(i));
-    const auto* data = static_cast<const std::byte*>(view.data());
-    bytes.insert(bytes.end(), data, data + view.desc().bytes());
+    bytes.resize(bytes.size() + view.desc().bytes());
+    read_bytes(store.rank(), view, std::span(bytes).last(view.desc().bytes()));
   }
   return bytes;
 }
@@ -120,8 +123,10 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
 
 std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
                            const std::vector<Values>& inputs, const RunSettings& settings) {
-  const ExecutionPlan plan = plan_execution(one_node(c, shapes, settings), find_backend(settings.backend),
-                                            cpu_device(settings.threads, settings.isa));
+  const Backend& backend = find_backend(settings.backend);
+  const ExecutionPlan plan = plan_execution(
+      one_node(c, shapes, settings), backend,
+      &backend == &cuda_backend() ? cuda_device() : cpu_device(settings.threads, settings.isa));
   RankContext rank(plan.device);
   PersistentStore persistent(plan, rank);
   persistent.load(plan, [&](const std::string& name, const Shape&, std::span<float> target) {
@@ -129,19 +134,22 @@ std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
     convert_floats(values.data(), DType::kF64, target.data(), DType::kF32, values.size());
   });
   Executor executor(plan, persistent, rank);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (is_updated(c, i))
-      store(inputs[i], persistent.view(input_name(i)));
-    else if (!c.is_parameter[i])
-      store(inputs[i], executor.input(input_name(i)));
-  }
   const std::vector<std::byte> before = untouched(c, persistent);
-  executor.run();
+  for (int run = 0; run < settings.runs; ++run) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (is_updated(c, i))
+        store(rank, inputs[i], persistent.view(input_name(i)));
+      else if (!c.is_parameter[i])
+        store(rank, inputs[i], executor.input(input_name(i)));
+    }
+    executor.run();
+  }
   EXPECT_TRUE(before == untouched(c, persistent)) << c.name << " writes a parameter it does not update";
 
   std::vector<Result> results;
-  for (const Output& out : plan.program.outputs) results.push_back(read(executor.output(out.name)));
-  for (int i : c.op->updates()) results.push_back(read(persistent.view(input_name(static_cast<size_t>(i)))));
+  for (const Output& out : plan.program.outputs) results.push_back(read(rank, executor.output(out.name)));
+  for (int i : c.op->updates())
+    results.push_back(read(rank, persistent.view(input_name(static_cast<size_t>(i)))));
   return results;
 }
 

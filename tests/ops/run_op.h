@@ -17,6 +17,7 @@ struct RunSettings {
   DType dtype = DType::kF64;
   bool full_vectors = false;  // those in f32 whatever the dtype
   int threads = 1;
+  int runs = 1;  // from the same inputs; a device that records repeats from the second on
 };
 
 struct Result {

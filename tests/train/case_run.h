@@ -3,16 +3,11 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
+#include "runtime/transfer.h"
 #include "step_golden.h"
 #include "train/train_step.h"
 
 namespace vitrail::golden {
-
-inline std::vector<double> doubles(const TensorView& view) {
-  std::vector<double> values(static_cast<size_t>(view.desc().elems()));
-  convert_floats(view.data(), view.dtype(), values.data(), DType::kF64, values.size());
-  return values;
-}
 
 inline void fill_by_rule_name(const std::string& name, const Shape& shape, std::span<float> target) {
   fill_by_rule({name, shape}, target);
@@ -21,10 +16,10 @@ inline void fill_by_rule_name(const std::string& name, const Shape& shape, std::
 // A case as it runs.
 class CaseRun {
  public:
-  CaseRun(const StepCase& c, const Backend& backend, int threads = 1)
+  CaseRun(const StepCase& c, const Backend& backend, DeviceInfo device = cpu_device(1))
       : case_(c),
         data_(step_data(c)),
-        rank_(cpu_device(threads)),
+        rank_(std::move(device)),
         plan_(plan_step(c.config, backend, rank_.device)),
         step_(plan_, rank_) {
     step_.start(fill_by_rule_name);
@@ -69,6 +64,12 @@ class CaseRun {
   bool has(const std::string& name) const { return step_.store().layout().has(name); }
 
  private:
+  std::vector<double> doubles(const TensorView& view) const {
+    std::vector<double> values(static_cast<size_t>(view.desc().elems()));
+    read_doubles(step_.rank(), view, values);
+    return values;
+  }
+
   const StepCase& case_;
   StepData data_;
   RankContext rank_;

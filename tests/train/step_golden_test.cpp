@@ -1,8 +1,9 @@
 // A training step against torch: loss, every gradient and ten steps' weights, in double on the reference
-// backend and in float on the CPU.
+// backend and in float on the CPU and on a GPU.
 #include <gtest/gtest.h>
 
 #include "case_run.h"
+#include "cuda_test.h"
 
 namespace vitrail {
 namespace {
@@ -83,9 +84,7 @@ TEST_P(StepGolden, ReferenceInDoubleAgreesWithTorch) {
   }
 }
 
-TEST_P(StepGolden, CpuInFloatAgreesWithTorch) {
-  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
-  CaseRun run(c, cpu_backend());
+void expect_float_agrees(const StepCase& c, CaseRun& run) {
   const auto losses = c.numbers("losses"), losses_f32 = c.numbers("losses_f32");
   for (int64_t i = 0; i < c.steps; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -104,9 +103,7 @@ TEST_P(StepGolden, CpuInFloatAgreesWithTorch) {
   }
 }
 
-TEST_P(StepGolden, FrozenParametersStayAndHaveNoGradient) {
-  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
-  CaseRun run(c, cpu_backend());
+void expect_frozen_stay(const StepCase& c, CaseRun& run) {
   run.gradients(0);
   run.update(0);
   run.gradients(1);
@@ -123,6 +120,29 @@ TEST_P(StepGolden, FrozenParametersStayAndHaveNoGradient) {
   }
 }
 
+TEST_P(StepGolden, CpuInFloatAgreesWithTorch) {
+  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
+  CaseRun run(c, cpu_backend());
+  expect_float_agrees(c, run);
+}
+
+TEST_P(StepGolden, FrozenParametersStayAndHaveNoGradient) {
+  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
+  CaseRun run(c, cpu_backend());
+  expect_frozen_stay(c, run);
+}
+
+class CudaStepGolden : public CudaTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(CudaStepGolden, FloatAgreesWithTorchAndFrozenParametersStay) {
+  const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
+  CaseRun run(c, cuda_backend(), cuda_device()), frozen(c, cuda_backend(), cuda_device());
+  expect_float_agrees(c, run);
+  expect_frozen_stay(c, frozen);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaStepGolden, testing::ValuesIn(golden::step_cases()),
+                         [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Cases, StepGolden, testing::ValuesIn(golden::step_cases()),
                          [](const auto& test) { return test.param; });
 

@@ -21,7 +21,7 @@ struct Outcome {
 };
 
 Outcome outcome(const StepCase& c, const Backend& backend, int threads = 1) {
-  CaseRun run(c, backend, threads);
+  CaseRun run(c, backend, cpu_device(threads));
   Outcome result{.losses = run.run(kSteps)};
   for (const TrainedParam& p : c.config.trained) result.weights.push_back(run.value(p.name));
   return result;

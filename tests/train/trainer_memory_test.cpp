@@ -2,44 +2,13 @@
 // with advice that does.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <regex>
 
 #include "models/zoo.h"
-#include "train/helpers/tiny_run.h"
-#include "train/run_setup.h"
-#include "train/train_step.h"
+#include "train/helpers/planned_memory.h"
 
 namespace vitrail::testing {
 namespace {
-
-std::array<size_t, kCategoryCount> allocated_now() {
-  std::array<size_t, kCategoryCount> bytes;
-  for (size_t c = 0; c < kCategoryCount; ++c) bytes[c] = Buffer::allocated(static_cast<Category>(c));
-  return bytes;
-}
-
-size_t sum(const std::array<size_t, kCategoryCount>& bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), size_t{0});
-}
-
-void expect_as_planned(const TrainConfig& config) {
-  const RunSetup setup = set_up(config);
-  const DeviceInfo device = cpu_device(1);
-  const auto before = allocated_now();
-  const StepPlan plan = plan_step(setup.step, cpu_backend(), device);
-  EXPECT_EQ(allocated_now(), before) << "planning allocates nothing";
-  RankContext rank(device);
-  TrainStep step(plan, rank);
-  auto planned = before;
-  for (size_t c = 0; c < kCategoryCount; ++c) planned[c] += plan.layout->bytes(static_cast<Category>(c));
-  planned[static_cast<size_t>(Category::kTransient)] += plan.transient_bytes();
-  EXPECT_EQ(allocated_now(), planned);
-  EXPECT_EQ(plan.peak_bytes(), sum(planned) - sum(before));
-  EXPECT_EQ(step.allocated_bytes(), plan.peak_bytes());
-  EXPECT_EQ(sum(plan.by_category()), plan.lower_bound_bytes());
-  EXPECT_LE(plan.lower_bound_bytes(), plan.peak_bytes());
-}
 
 TEST(Memory, AllocatedIsPlanned) {
   int64_t cases = 0;
@@ -65,7 +34,7 @@ TEST(Memory, AllocatedIsPlanned) {
             SCOPED_TRACE(::testing::Message()
                          << "depth " << depth << " micro " << micro << " " << enum_name(dtype) << " "
                          << optimizer << " " << enum_name(level) << " " << every << " case " << cases);
-            expect_as_planned(config);
+            expect_as_planned(config, cpu_backend(), cpu_device(1));
             ++cases;
           }
   EXPECT_EQ(cases, 192);

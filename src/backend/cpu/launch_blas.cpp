@@ -9,27 +9,27 @@ namespace vitrail::cpu {
 
 std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device) {
   if (node.op.kind() != "linear" && !dynamic_cast<const FusedOp*>(&node.op)) return std::nullopt;
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   if (!p.misfit.empty() || p.is_patch_embed || p.arithmetic != Arithmetic::kExact) return std::nullopt;
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   return TuneKey{"linear", e.m, e.n, e.k, device.threads, device.isa};
 }
 
 std::string declines_library(const NodeView& node, const DeviceInfo& device, const GemmLibrary& library) {
   if (std::string reason = declines_plain_linear(node, device); !reason.empty()) return reason;
-  if (parse(node.op).is_patch_embed) return "takes no patches";
+  if (parse_product(node.op).is_patch_embed) return "takes no patches";
   return library.missing;
 }
 
 size_t library_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const Product p = parse_product(node.op);
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   return library_linear_scratch(isa_of(device), e.m, e.n, e.k, p.norm != nullptr).total(device.threads);
 }
 
 void run_library_linear(const KernelArgs& args, const GemmLibrary& library) {
-  const Product p = parse(args.op);
-  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const Product p = parse_product(args.op);
+  const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
   parallel_library_linear(lane_of(args), library, linear_args(args, p, e), args.ins[p.weight].as<float>());
 }
 

@@ -101,6 +101,7 @@ void run_layernorm_grad(const KernelArgs& args) {
                     .gamma = args.ins[1].as<float>(),
                     .eps = static_cast<float>(static_cast<const LayernormGradOp&>(args.op).eps())};
   if (args.outs.size() > 1) rows.dgamma = args.outs[1].as<float>(), rows.dbeta = args.outs[2].as<float>();
+  if (args.ins.size() > 3) rows.residual = args.ins[3].as<float>();
   parallel_layernorm_grad(lane_of(args), rows);
 }
 

@@ -40,7 +40,7 @@ WeightGrad parse_weight_grad(const Op& op) {
 }  // namespace
 
 std::string declines_half_linear(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   if (!p.misfit.empty()) return p.misfit;
   if (p.is_patch_embed || p.norm || p.gelu || p.scale >= 0) return "takes bias and residual alone";
   if (p.arithmetic != Arithmetic::kExact) return "takes the arithmetic of its tensors";
@@ -49,7 +49,7 @@ std::string declines_half_linear(const NodeView& node, const DeviceInfo& device)
     if (row >= 0 && node.ins[row].dtype != DType::kF32) return "takes bias and residual in f32";
   if (node.outs[0].dtype != (p.residual >= 0 ? DType::kF32 : DType::kBF16))
     return strf("does not write %s", to_string(node.outs[0].dtype));
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   if (p.bias >= 0 && node.ins[p.bias].elems() != e.n) return "the bias does not cover the product's outputs";
   if (p.residual >= 0 && node.ins[p.residual].elems() != e.m * e.n)
     return "the residual does not cover the product";
@@ -57,14 +57,14 @@ std::string declines_half_linear(const NodeView& node, const DeviceInfo& device)
 }
 
 size_t half_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const Product p = parse_product(node.op);
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   return half_linear_scratch(isa_of(device), e.m, e.n, e.k).total(device.threads);
 }
 
 void run_half_linear(const KernelArgs& args) {
-  const Product p = parse(args.op);
-  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const Product p = parse_product(args.op);
+  const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
   const auto floats = [&](int input) { return input < 0 ? nullptr : args.ins[input].as<float>(); };
   HalfLinearArgs product{.a = static_cast<const uint16_t*>(args.ins[p.x].data()),
                          .w = static_cast<const uint16_t*>(args.ins[p.weight].data()),

@@ -10,7 +10,7 @@ namespace {
 
 std::string exact_misfit(const NodeView& node) {
   if (std::string reason = misfit(node); !reason.empty()) return reason;
-  const Arithmetic arithmetic = parse(node.op).arithmetic;
+  const Arithmetic arithmetic = parse_product(node.op).arithmetic;
   return arithmetic == Arithmetic::kExact ? "" : strf("computes in f32, not %s", enum_name(arithmetic));
 }
 
@@ -44,7 +44,7 @@ std::string declines_unless_f32(const NodeView& node, const DeviceInfo&) {
 
 std::string declines_linear(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = exact_misfit(node); !reason.empty()) return reason;
-  if (node.ins[parse(node.op).weight].packing != kPackings[device.isa])
+  if (node.ins[parse_product(node.op).weight].packing != kPackings[device.isa])
     return "the weight is not packed for this instruction set";
   return {};
 }
@@ -55,10 +55,10 @@ std::string declines_plain_linear(const NodeView& node, const DeviceInfo& device
 }
 
 size_t linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
   if (p.is_patch_embed) return patch_embed_scratch(isa_of(device), patch_args(x, w)).total(device.threads);
-  const MatmulExtents e = extents(p, x, w);
+  const MatmulExtents e = product_extents(p, x, w);
   return linear_scratch(isa_of(device), e.m, e.n, e.k, p.norm != nullptr).total(device.threads);
 }
 
@@ -66,7 +66,7 @@ namespace {
 
 void run_product(const KernelArgs& args, const CpuLane& lane, const Product& p, const float* packed) {
   const Shape &x = args.ins[p.x].shape(), &w = args.ins[p.weight].shape();
-  const MatmulExtents e = extents(p, x, w);
+  const MatmulExtents e = product_extents(p, x, w);
   if (p.is_patch_embed) {
     PatchEmbedArgs patches = patch_args(x, w);
     patches.image = args.ins[p.x].as<float>();
@@ -87,19 +87,19 @@ size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
 }  // namespace
 
 void run_linear(const KernelArgs& args) {
-  const Product p = parse(args.op);
+  const Product p = parse_product(args.op);
   run_product(args, lane_of(args), p, static_cast<const float*>(args.ins[p.weight].data()));
 }
 
 size_t plain_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const Product p = parse_product(node.op);
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   return packed_bytes(isa_of(device), e) + linear_scratch_bytes(node, device);
 }
 
 void run_plain_linear(const KernelArgs& args) {
-  const Product p = parse(args.op);
-  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const Product p = parse_product(args.op);
+  const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
   const CpuLane lane = lane_of(args);
   auto* packed = reinterpret_cast<float*>(lane.scratch.data());
   parallel_pack_weights(lane, args.ins[p.weight].as<float>(), e.n, e.k, packed);
@@ -107,10 +107,10 @@ void run_plain_linear(const KernelArgs& args) {
 }
 
 Packing weight_packing(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   if (!p.misfit.empty() || p.arithmetic != Arithmetic::kExact || node.ins[p.weight].dtype != DType::kF32)
     return {};
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   const auto elems = static_cast<size_t>(isa_of(device).packed_elems(e.n, e.k));
   return {p.weight, kPackings[device.isa], e.n, elems * sizeof(float)};
 }

@@ -25,12 +25,12 @@ std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
 }
 
 MatmulExtents extents_of(const NodeView& node, const Product& p) {
-  return extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  return product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
 }
 
 std::string reduced_misfit(const NodeView& node, const DeviceInfo& device, Arithmetic arithmetic) {
   if (std::string reason = misfit(node); !reason.empty()) return reason;
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   if (p.arithmetic != arithmetic)
     return strf("computes in %s, not %s", enum_name(arithmetic), enum_name(p.arithmetic));
   if (!reduced_of(isa_of(device), arithmetic).tile) return "this instruction set has none";
@@ -44,7 +44,7 @@ std::string reduced_misfit(const NodeView& node, const DeviceInfo& device, Arith
 template <Arithmetic kIn>
 std::string declines_reduced(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = reduced_misfit(node, device, kIn); !reason.empty()) return reason;
-  if (node.ins[parse(node.op).weight].packing != packing_name(device, kIn))
+  if (node.ins[parse_product(node.op).weight].packing != packing_name(device, kIn))
     return "the weight is not packed for this instruction set";
   return {};
 }
@@ -52,22 +52,22 @@ template std::string declines_reduced<Arithmetic::kBF16>(const NodeView&, const 
 template std::string declines_reduced<Arithmetic::kInt8>(const NodeView&, const DeviceInfo&);
 
 size_t reduced_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   const MatmulExtents e = extents_of(node, p);
   return reduced_linear_scratch(reduced_of(isa_of(device), p.arithmetic), e.m, e.n, e.k, p.norm != nullptr)
       .total(device.threads);
 }
 
 void run_reduced(const KernelArgs& args) {
-  const Product p = parse(args.op);
-  const MatmulExtents e = extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
+  const Product p = parse_product(args.op);
+  const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
   const CpuLane lane = lane_of(args);
   parallel_reduced_linear(lane, reduced_of(lane.isa, p.arithmetic), linear_args(args, p, e),
                           static_cast<const std::byte*>(args.ins[p.weight].data()));
 }
 
 Packing reduced_packing(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse(node.op);
+  const Product p = parse_product(node.op);
   if (p.arithmetic == Arithmetic::kExact || !reduced_misfit(node, device, p.arithmetic).empty()) return {};
   const MatmulExtents e = extents_of(node, p);
   const int64_t bytes = reduced_of(isa_of(device), p.arithmetic).packed_bytes(e.n, e.k);

@@ -1,65 +1,6 @@
 #include "backend/cpu/product.h"
 
-#include "ops/fused.h"
-
 namespace vitrail::cpu {
-
-namespace {
-
-Arithmetic arithmetic_of(const Op& op) {
-  const auto* linear = dynamic_cast<const LinearOp*>(&op);
-  return linear ? linear->arithmetic() : Arithmetic::kExact;
-}
-
-// The input a two-input member reads besides the value flowing through the fused node.
-int other_source(const FusedOp::Member& member) {
-  return member.sources[0] >= 0 ? member.sources[0] : member.sources[1];
-}
-
-void take_member(Product& p, const FusedOp::Member& member) {
-  const std::string_view kind = member.op->kind();
-  const bool started = p.weight >= 0;
-  if (kind == "layernorm" && !started && !p.norm) {
-    p.norm = static_cast<const LayernormOp*>(member.op.get());
-    p.x = member.sources[0], p.gamma = member.sources[1], p.beta = member.sources[2];
-  } else if ((kind == "linear" || kind == "patch_embed") && !started) {
-    p.is_patch_embed = kind == "patch_embed";
-    p.arithmetic = arithmetic_of(*member.op);
-    if (member.sources[0] >= 0) p.x = member.sources[0];
-    p.weight = member.sources[1];
-  } else if (kind == "bias" && started && p.bias < 0 && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.bias = other_source(member);
-  } else if (kind == "gelu" && started && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.gelu = static_cast<const GeluOp*>(member.op.get());
-  } else if (kind == "scale" && started && p.scale < 0 && p.residual < 0) {
-    p.scale = other_source(member);
-  } else if (kind == "add" && started && p.residual < 0) {
-    p.residual = other_source(member);
-  } else {
-    p.misfit = "no place for " + std::string(kind) + " around a product";
-  }
-}
-
-}  // namespace
-
-Product parse(const Op& op) {
-  Product p;
-  if (const auto* fused = dynamic_cast<const FusedOp*>(&op)) {
-    for (const FusedOp::Member& member : fused->members())
-      if (p.misfit.empty()) take_member(p, member);
-    if (p.misfit.empty() && p.weight < 0) p.misfit = "no product in it";
-  } else {
-    p.x = 0, p.weight = 1, p.is_patch_embed = op.kind() == "patch_embed";
-    p.arithmetic = arithmetic_of(op);
-  }
-  return p;
-}
-
-MatmulExtents extents(const Product& p, const Shape& x, const Shape& w) {
-  if (!p.is_patch_embed) return linear_extents(x, w);
-  const int64_t n = w.local('D'), k = w.elems() / n;
-  return {x.elems() / k, n, k};
-}
 
 Epilogue epilogue_of(const KernelArgs& args, const Product& p, int64_t n) {
   const auto floats = [&](int input) { return input < 0 ? nullptr : args.ins[input].as<float>(); };
@@ -70,18 +11,9 @@ Epilogue epilogue_of(const KernelArgs& args, const Product& p, int64_t n) {
 }
 
 std::string misfit(const NodeView& node) {
-  const Product p = parse(node.op);
-  if (!p.misfit.empty()) return p.misfit;
-  if (p.is_patch_embed && (p.norm || p.residual >= 0))
-    return "a patch embedding takes bias, gelu and scale only";
+  if (std::string reason = product_misfit(node); !reason.empty()) return reason;
   for (const TensorDesc& desc : node.ins)
     if (desc.dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(desc.dtype));
-  const MatmulExtents e = extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
-  for (int row : {p.bias, p.scale})
-    if (row >= 0 && node.ins[row].elems() != e.n)
-      return "a bias or scale does not cover the product's outputs";
-  if (p.norm && node.ins[p.gamma].elems() != e.k)
-    return "the layernorm does not cover what the product contracts";
   return {};
 }
 

@@ -100,6 +100,7 @@ void parallel_layernorm_grad(const CpuLane& lane, const NormGradRows& args) {
     NormGradRows part = args;
     const int64_t at = task * chunk * args.stride;
     part.x += at, part.dy += at, part.dx += at;
+    if (part.residual) part.residual += at;
     part.rows = std::min(chunk, args.rows - task * chunk);
     if (parameters) {
       part.dgamma = partials + task * 2 * args.width, part.dbeta = part.dgamma + args.width;

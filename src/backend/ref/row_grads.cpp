@@ -1,6 +1,7 @@
 // Reference loops of the gradients of row-wise and elementwise ops.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "backend/ref/loops.h"
 #include "ops/gelu.h"
@@ -59,10 +60,14 @@ void layernorm_grad(const KernelArgs& args) {
   const double eps = static_cast<const LayernormGradOp&>(args.op).eps();
   const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
   double *dweight = zeroed(args, 1), *dbias = zeroed(args, 2);
-  for (int64_t row = 0; row < rows; ++row)
+  const double* residual = args.ins.size() > 3 ? args.ins[3].as<double>() : nullptr;
+  std::vector<double> own(static_cast<size_t>(width));  // dx may lie where the residual does
+  for (int64_t row = 0; row < rows; ++row) {
     normalise_grad(args.ins[0].as<double>() + row * width, args.ins[1].as<double>(),
-                   args.ins[2].as<double>() + row * width, eps, width,
-                   args.outs[0].as<double>() + row * width, dweight, dbias);
+                   args.ins[2].as<double>() + row * width, eps, width, own.data(), dweight, dbias);
+    double* dx = args.outs[0].as<double>() + row * width;
+    for (int64_t i = 0; i < width; ++i) dx[i] = own[i] + (residual ? residual[row * width + i] : 0);
+  }
 }
 
 void qk_norm_grad(const KernelArgs& args) {

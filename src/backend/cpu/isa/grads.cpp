@@ -93,9 +93,15 @@ void layernorm_grad_rows(const NormGradRows& a) {
     row_sums(row, a.width, plain, by_normal);
     if (a.dgamma) add_parameters(row, a.width, a.dgamma, a.dbeta);
     const Vec shift = set1(plain / width), tilt = set1(by_normal / width);
-    map_row(x, a.width, a.dx + r * a.stride, [&](Vec, int64_t i, int64_t count) {
+    const auto dx = [&](int64_t i, int64_t count) {
       return (row.weighted(i, count) - shift - row.normal(i, count) * tilt) * row.rstd;
-    });
+    };
+    const float* residual = a.residual ? a.residual + r * a.stride : nullptr;
+    if (residual)
+      map_row(x, a.width, a.dx + r * a.stride,
+              [&](Vec, int64_t i, int64_t count) { return load_up_to(residual + i, count) + dx(i, count); });
+    else
+      map_row(x, a.width, a.dx + r * a.stride, [&](Vec, int64_t i, int64_t count) { return dx(i, count); });
   }
 }
 

@@ -86,6 +86,7 @@ struct NormGradRows {
   const float* gamma = nullptr;
   float eps = 0;
   float *dgamma = nullptr, *dbeta = nullptr;
+  const float* residual = nullptr;  // added to dx, which may lie there too
 };
 
 // y = x * scale where the counter hash of (stream, index + i), shifted right by 11, reaches `threshold`, else

@@ -1,0 +1,48 @@
+// Attention as the program hands it to the CUDA plugin: where queries, keys and values lie, and nothing about
+// ops or graphs. Filled by launch_attention.cpp, read by device/attention*.cu.
+#pragma once
+
+#include "backend/cuda/api/session.h"
+
+namespace vitrail::cuda {
+
+// The rows of every head of a tensor: row i of head h of picture b starts at data + b*batch + i*row + h*head,
+// in elements; a row's own elements lie side by side.
+struct HeadRows {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+  int64_t batch = 0, row = 0, head = 0;
+};
+
+struct AttentionCall {
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
+  float scale = 1;  // of the scores, before the softmax
+  HeadRows q, k, v;
+  HeadRows out;  // the weighted values, or for the weights themselves rows of `keys` elements
+};
+
+// Queries that all pictures share have q.batch == dq.batch == 0: their gradient is summed over the pictures.
+struct AttentionGradCall {
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
+  float scale = 1;
+  HeadRows q, k, v, dout;
+  HeadRows dq, dk, dv;
+  void* scratch = nullptr;  // attention_grad_scratch_bytes of api/attention_scratch.h
+};
+
+// The most keys, and the longest rows, that short_forward keeps in one block's registers and shared memory.
+inline constexpr int64_t kShortKeys = 272, kShortHeadSize = 64;
+// The longest rows of long_forward and of the plain kernels.
+inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
+
+// short_forward and long_forward take operands of one 16-bit type whose starts, strides and rows are
+// multiples of 16 bytes; the plain ones any mixture.
+struct AttentionApi {
+  void (*short_forward)(Session&, const AttentionCall&);
+  void (*long_forward)(Session&, const AttentionCall&);
+  void (*plain_forward)(Session&, const AttentionCall&);
+  void (*weights)(Session&, const AttentionCall&);
+  void (*backward)(Session&, const AttentionGradCall&);
+};
+
+}  // namespace vitrail::cuda

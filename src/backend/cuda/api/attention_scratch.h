@@ -1,0 +1,19 @@
+// The device memory that attention's gradient needs beside its operands: launch_attention.cpp asks for it
+// when a plan is made, device/attention_backward*.cu divide it up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vitrail::cuda {
+
+// Of every query of every head two floats: the logarithm of its softmax's sum, and the mean of its weights'
+// gradients. Queries that all pictures share have a gradient of each picture besides, before these are
+// summed.
+inline size_t attention_grad_scratch_bytes(int64_t batch, int64_t heads, int64_t queries, int64_t head_size,
+                                           bool shared_queries) {
+  const int64_t rows = batch * heads * queries;
+  return static_cast<size_t>(rows * (2 + (shared_queries ? head_size : 0))) * sizeof(float);
+}
+
+}  // namespace vitrail::cuda

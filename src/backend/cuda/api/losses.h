@@ -1,0 +1,25 @@
+// The losses as the program hands them to the CUDA plugin. Filled by launch_losses.cpp, read by
+// device/losses.cu.
+#pragma once
+
+#include "backend/cuda/api/session.h"
+
+namespace vitrail::cuda {
+
+// One loss a picture: of the softmax of its logits, or of the sigmoid of each, summed times `share`.
+struct LossCall {
+  Operand logits, targets;  // [pictures classes]
+  Operand losses;           // [pictures]: the losses, or their gradients
+  Operand dlogits;          // of the gradient only
+  int64_t pictures = 0, classes = 0;
+  bool softmax = true;
+  bool less_entropy = false;  // with softmax: less the entropy of the targets
+  float share = 1;            // without
+};
+
+struct LossesApi {
+  void (*forward)(Session&, const LossCall&);
+  void (*backward)(Session&, const LossCall&);
+};
+
+}  // namespace vitrail::cuda

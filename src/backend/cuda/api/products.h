@@ -1,0 +1,52 @@
+// Matrix products as program and plugin agree on them: the product itself, the pass over its result for what
+// cuBLASLt's epilogues lack, and the gathering of patches. All matrices are row-major and dense.
+#pragma once
+
+#include "backend/cuda/api/session.h"
+
+namespace vitrail::cuda {
+
+// What cuBLASLt may use as its own memory; algorithms that want more are not asked for.
+inline constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh };
+enum class FloatMath : uint8_t { kExact, kTf32 };  // what products of f32 multiply in
+
+// d[m, n] = act(a[m, k] . b[k, n] + c + bias[n]), summed in f32.
+struct GemmCall {
+  int64_t m = 0, n = 0, k = 0;
+  Operand a, b, d;
+  bool a_transposed = false, b_transposed = false;  // stored as [k, m] and [n, k]
+  Operand c = {};                                   // of d's type, may be d itself; no data: none
+  Operand bias = {};                                // no data: none; for cuBLASLt of d's type
+  Activation act = Activation::kNone;               // cuBLASLt has the tanh form only, the own product none
+  FloatMath math = FloatMath::kExact;
+  void* workspace = nullptr;  // kWorkspaceBytes from a multiple of 256 on
+  int algorithm = 0;          // the place in cuBLASLt's list for this product, best first
+};
+
+// out = act(product + bias) * scale + residual, or times act's derivative at `slope_at` where that is given;
+// [rows, width] all but bias and scale, which are [width]. No data: left out. Every type may differ; out may
+// be product or residual, of their type then.
+struct FinishCall {
+  int64_t rows = 0, width = 0;
+  Operand product, out;
+  Operand bias = {}, scale = {}, residual = {}, slope_at = {};
+  Activation act = Activation::kNone;
+};
+
+// Pictures [batch, channels, height, width] as rows of patches: [batch * patches, channels * rows * columns].
+struct PatchesCall {
+  int64_t batch = 0, channels = 0, height = 0, width = 0, rows = 0, columns = 0;
+  Operand pictures, out;
+};
+
+struct ProductsApi {
+  void (*gemm)(Session&, const GemmCall&);         // by cuBLASLt
+  int (*gemm_choices)(Session&, const GemmCall&);  // algorithms it lists
+  void (*tiled_gemm)(Session&, const GemmCall&);   // by an own kernel: any sizes and types
+  void (*finish)(Session&, const FinishCall&);
+  void (*gather_patches)(Session&, const PatchesCall&);
+};
+
+}  // namespace vitrail::cuda

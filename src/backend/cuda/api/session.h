@@ -1,0 +1,57 @@
+// What the program and the CUDA plugin agree on: a device in use, its memory and its stream of work. Plain
+// types only: no vendor header here, none of the program's ops in the plugin.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tensor/dtype.h"
+
+namespace vitrail::cuda {
+
+// One GPU's stream and library handles; the plugin alone knows what is in it. Kernels are enqueued on it.
+struct Session;
+
+// Device memory as a kernel gets it.
+struct Operand {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+};
+
+struct CardFacts {
+  std::string name;
+  int compute = 0;  // 90 for 9.0
+  int processors = 0;
+  size_t memory_bytes = 0, l2_bytes = 0;
+};
+
+struct SessionApi {
+  // Cards of this machine; -1 and `why` when the driver cannot be used.
+  int (*count)(std::string& why);
+  CardFacts (*facts)(int ordinal);
+  void (*versions)(std::string& driver, std::string& runtime, std::string& cublas);
+  Session* (*open)(int ordinal);
+  void (*close)(Session*);
+
+  std::byte* (*allocate)(Session&, size_t bytes);  // null when there is no more
+  void (*release)(Session&, std::byte*);
+  void (*upload)(Session&, void* target, const void* host, size_t bytes);
+  void (*download)(Session&, void* host, const void* source, size_t bytes);
+  void (*copy)(Session&, void* target, const void* source, size_t bytes);
+  void (*clear)(Session&, void* target, size_t bytes);
+  void (*finish)(Session&);
+  size_t (*free_bytes)(Session&);
+  size_t (*foreign_bytes)(Session&);    // taken by the context and the libraries as the session opened
+  size_t (*free_on_card)(int ordinal);  // without a session; 0: unknown
+
+  void (*start_capture)(Session&);
+  void* (*end_capture)(Session&);  // an executable graph
+  void (*replay)(Session&, void* graph);
+  void (*drop)(void* graph);
+
+  void (*mark)(Session&, size_t slot);
+  double (*seconds_between)(Session&, size_t from, size_t to);
+};
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,52 @@
+// Ops on tokens as the program hands them to the CUDA plugin: which rows go where, and which are summed.
+// Filled by launch_tokens.cpp, read by device/tokens.cu. Offsets and strides are in elements.
+#pragma once
+
+#include "backend/cuda/api/session.h"
+
+namespace vitrail::cuda {
+
+// Where `count` tokens of every picture come from; a stride of 0 repeats what stands there.
+struct TokenPart {
+  Operand source;
+  int64_t first = 0, count = 0;  // the tokens of the result
+  int64_t offset = 0;            // of the first picture's first token in the source
+  int64_t picture_stride = 0, token_stride = 0;
+  float factor = 1;
+};
+
+inline constexpr int kMostTokenParts = 8;
+
+// The result [pictures tokens width], put together from parts; tokens of no part become zero.
+struct TokenMoveCall {
+  Operand out;
+  int64_t pictures = 0, tokens = 0, width = 0;
+  int parts = 0;
+  TokenPart part[kMostTokenParts];
+};
+
+// out[o, c] = factor * sum over t of x[offset + o * outer_stride + t * term_stride + c], or that added to
+// out.
+struct TokenSumCall {
+  Operand x, out;
+  int64_t offset = 0;
+  int64_t outer = 1, outer_stride = 0;
+  int64_t terms = 0, term_stride = 0;
+  int64_t columns = 0;
+  float factor = 1;
+  bool adds = false;
+};
+
+// Sine and cosine positions of a grid, [rows * columns, width].
+struct SincosCall {
+  Operand out;
+  int64_t rows = 0, columns = 0, width = 0;
+};
+
+struct TokensApi {
+  void (*move)(Session&, const TokenMoveCall&);
+  void (*sum)(Session&, const TokenSumCall&);
+  void (*sincos)(Session&, const SincosCall&);
+};
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,16 @@
+// The attention family's table of functions.
+#include "backend/cuda/device/attention.cuh"
+#include "backend/cuda/device/attention_forward.cuh"
+#include "backend/cuda/device/families.cuh"
+
+namespace vitrail::cuda {
+
+AttentionApi attention_api() {
+  return {.short_forward = attention_short,
+          .long_forward = attention_long,
+          .plain_forward = attention_plain,
+          .weights = attention_weights,
+          .backward = attention_backward};
+}
+
+}  // namespace vitrail::cuda

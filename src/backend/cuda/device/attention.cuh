@@ -1,0 +1,20 @@
+// What the attention kernels' files call of each other.
+#pragma once
+
+#include "backend/cuda/api/attention.h"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+// Of a query: the logarithm of the sum its softmax divides by, and the mean of its weights' gradients.
+// Whether the logarithm is natural or to base 2 is each kernel's own.
+struct QueryFacts {
+  float log_sum, mean;
+};
+
+// Gradients of queries, keys and values; the weights are computed again.
+void attention_backward(Session& session, const AttentionGradCall& call);
+// The same for any types and sizes, without tensor cores.
+void attention_backward_plain(Session& session, const AttentionGradCall& call);
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,171 @@
+// What the tensor-core kernels of attention's gradient share: a warp owns 16 rows (queries, or keys with
+// their values) in registers and meets the others' rows in shared memory, 16 at a time. Scores are in powers
+// of two: `unit` is the scores' scale times log2(e). Knows neither where rows come from nor which sequences
+// are long.
+#pragma once
+
+#include "backend/cuda/device/attention.cuh"
+#include "backend/cuda/device/attention_tiles.cuh"
+
+namespace vitrail::cuda {
+
+// For sequences whose rows do not all fit into shared memory, and heads up to kLongHeadSize elements.
+void attention_backward_long(Session& session, const AttentionGradCall& call);
+
+template <typename T>
+__device__ __forceinline__ float2 unpack2(uint32_t pair) {
+  if constexpr (std::is_same_v<T, __half>)
+    return __half22float2(reinterpret_cast<const __half2&>(pair));
+  else
+    return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
+}
+
+// Two accumulators side by side as an A operand of 16 terms.
+template <typename T>
+__device__ __forceinline__ void pack_operand(uint32_t (&a)[4], const float (&sums)[2][4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = pack2<T>(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1]);
+}
+
+// The products of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] says where this
+// lane's addresses point in a tile at shared address 0. What is read of a tile serves all kOwn.
+template <typename T, int kSize>
+struct Tiles {
+  static constexpr int kSteps = kSize / 16;
+  static constexpr int kBytes = 16 * Swizzle<kSize>::kRowBytes;
+  using Rows = uint32_t[kSteps][4];
+  using Sums = float[2 * kSteps][4];
+  uint32_t lane[kSteps];
+
+  __device__ __forceinline__ explicit Tiles(uint32_t base) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step)
+      lane[step] = base + Swizzle<kSize>::lane_offset(threadIdx.x % 32, step);
+  }
+  template <int kOwn>
+  __device__ __forceinline__ void load(Rows (&rows)[kOwn], uint32_t tile) const {
+#pragma unroll
+    for (int i = 0; i < kOwn * kSteps; ++i)
+      load16x16(rows[i / kSteps][i % kSteps], lane[i % kSteps] + tile + i / kSteps * kBytes);
+  }
+  // sums = rows tile^T: 16 x 16 each.
+  template <int kOwn>
+  __device__ __forceinline__ void dots(float (&sums)[kOwn][2][4], const Rows (&rows)[kOwn],
+                                       uint32_t tile) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      uint32_t b[4];
+      load16x16(b, lane[step] + tile);
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own) {
+        if (step == 0) {
+          mma_first<T>(sums[own][0], rows[own][0], b[0], b[2]);
+          mma_first<T>(sums[own][1], rows[own][0], b[1], b[3]);
+        } else {
+          mma<T>(sums[own][0], rows[own][step], b[0], b[2]);
+          mma<T>(sums[own][1], rows[own][step], b[1], b[3]);
+        }
+      }
+    }
+  }
+  // sums += weights tile: 16 x kSize each.
+  template <int kOwn>
+  __device__ __forceinline__ void weigh(Sums (&sums)[kOwn], const uint32_t (&weights)[kOwn][4],
+                                        uint32_t tile) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      uint32_t b[4];
+      load16x16_turned(b, lane[step] + tile);
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own) {
+        mma<T>(sums[own][2 * step], weights[own], b[0], b[1]);
+        mma<T>(sums[own][2 * step + 1], weights[own], b[2], b[3]);
+      }
+    }
+  }
+};
+
+// Keys from `keys` on are none: their scores become -inf. `first` is the column of sums[0][0] of lane 0.
+__device__ __forceinline__ void mask_columns(float (&sums)[2][4], int first, int keys) {
+  if (first + 16 <= keys) return;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (first + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2 >= keys) sums[i / 4][i % 4] = -INFINITY;
+}
+
+// Lane t of a quad gives the t-th words of four pieces of 16 bytes and gets the t-th piece whole.
+__device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
+#pragma unroll
+  for (int bit = 1; bit < 4; bit *= 2) {
+    const bool upper = threadIdx.x & bit;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int low = bit == 1 ? 2 * i : i, high = low + bit;
+      const uint32_t got = __shfl_xor_sync(~0u, upper ? w[low] : w[high], bit);
+      if (upper)
+        w[low] = got;
+      else
+        w[high] = got;
+    }
+  }
+}
+
+// Writes the warp's 16 rows times a factor each, from row `first` on; none from `rows` on, and `pieces`
+// pieces of 16 bytes of each.
+template <typename T, int kSize>
+__device__ __forceinline__ void store_rows(const HeadStart& target, int first, int rows, int pieces,
+                                           const float (&sums)[kSize / 8][4], float factor,
+                                           float factor_below) {
+  const int quad = threadIdx.x % 4, row = first + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float times = half ? factor_below : factor;
+    char* at = target.data + (row + 8 * half) * target.row_bytes;
+#pragma unroll
+    for (int piece = 0; piece < kSize / 8; piece += 4) {
+      uint32_t w[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        w[i] = pack2<T>(sums[piece + i][2 * half] * times, sums[piece + i][2 * half + 1] * times);
+      exchange_in_quad(w);
+      if (row + 8 * half < rows && piece + quad < pieces)
+        *reinterpret_cast<uint4*>(at + (piece + quad) * 16) = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+  }
+}
+
+// Keys and values of 16 kOwn rows with their gradients, gathered over the queries a warp leads past them.
+template <typename T, int kSize, int kOwn>
+struct KeyRows {
+  typename Tiles<T, kSize>::Rows k[kOwn], v[kOwn];
+  typename Tiles<T, kSize>::Sums dk[kOwn] = {}, dv[kOwn] = {};
+
+  // facts: of this lane's queries, columns 2t, 2t+1, 2t+8, 2t+9 of the tile (t = lane % 4).
+  __device__ __forceinline__ void meet(const Tiles<T, kSize>& tiles, uint32_t q, uint32_t dout,
+                                       const QueryFacts (&facts)[4], float unit) {
+    float sums[kOwn][2][4];
+    uint32_t weights[kOwn][4];
+    tiles.dots(sums, k, q);
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        sums[own][i / 4][i % 4] =
+            exp2_fast(sums[own][i / 4][i % 4] * unit - facts[i / 4 * 2 + i % 2].log_sum);
+      pack_operand<T>(weights[own], sums[own]);
+    }
+    tiles.weigh(dv, weights, dout);
+    tiles.dots(sums, v, dout);
+#pragma unroll
+    for (int i = 0; i < kOwn * 4; ++i) {
+      uint32_t& pair = weights[i / 4][i % 4];
+      const float(&dweight)[4] = sums[i / 4][i % 4 / 2];
+      const float2 weight = unpack2<T>(pair);
+      pair = pack2<T>(weight.x * (dweight[i % 2 * 2] - facts[i % 4 / 2 * 2].mean),
+                      weight.y * (dweight[i % 2 * 2 + 1] - facts[i % 4 / 2 * 2 + 1].mean));
+    }
+    tiles.weigh(dk, weights, q);
+  }
+};
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,13 @@
+// The plugin's attention kernels, as its table of functions takes them. AttentionApi says who takes what.
+#pragma once
+
+#include "backend/cuda/api/attention.h"
+
+namespace vitrail::cuda {
+
+void attention_short(Session& session, const AttentionCall& call);
+void attention_long(Session& session, const AttentionCall& call);
+void attention_plain(Session& session, const AttentionCall& call);
+void attention_weights(Session& session, const AttentionCall& call);
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,206 @@
+// Attention of any head size and mixture of types in f32 arithmetic, and the weights themselves. A block
+// takes 32 queries of a head and goes over the keys 32 at a time; a warp owns 4 of the queries, and a lane a
+// key while scores are made, elements of the answer while values are summed.
+#include "backend/cuda/device/attention_forward.cuh"
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+namespace {
+
+constexpr int kWarps = 8, kOwn = 4, kQueries = kWarps * kOwn, kKeys = 32;
+
+// Rows in shared memory: padded with zeros to whole float4s, an odd number of them so that 32 lanes reading a
+// row each meet few bank conflicts.
+__host__ __device__ int row_quads(int64_t head_size) {
+  return static_cast<int>((head_size + 3) / 4) | 1;
+}
+
+struct Head {
+  Elements elements;
+  int64_t start, row;
+
+  __device__ Head(const HeadRows& rows, int64_t picture, int64_t head)
+      : start(picture * rows.batch + head * rows.head), row(rows.row) {
+    elements.data = rows.data, elements.dtype = rows.dtype;
+  }
+};
+
+struct Block {
+  int64_t picture, head, first;  // its first query
+  int warp, lane, quads;
+  float4 *q, *k, *v;  // 32 rows each
+  float* weights;     // kQueries x kKeys
+
+  __device__ Block(const AttentionCall& call, float4* shared) {
+    const int64_t parts = (call.queries + kQueries - 1) / kQueries, task = blockIdx.x / parts;
+    picture = task / call.heads, head = task % call.heads, first = blockIdx.x % parts * kQueries;
+    warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    quads = row_quads(call.head_size);
+    q = shared, k = q + kQueries * quads, v = k + kKeys * quads;
+    weights = reinterpret_cast<float*>(v + kKeys * quads);
+  }
+
+  // 32 rows from `from` on; beyond `rows` and `size` zeros.
+  __device__ void fetch(float4* target, const Head& source, int64_t from, int64_t rows, int64_t size) const {
+    for (int row = warp; row < kKeys; row += kWarps)
+      for (int e = lane; e < 4 * quads; e += 32) {
+        const bool wanted = from + row < rows && e < size;
+        reinterpret_cast<float*>(target + row * quads)[e] =
+            wanted ? source.elements.get(source.start + (from + row) * source.row + e) : 0.0f;
+      }
+  }
+
+  // This lane's key against the warp's queries; -inf beyond the last key.
+  __device__ void scores(float (&s)[kOwn], bool key, float scale) const {
+    float sums[kOwn] = {};
+    for (int i = 0; i < quads; ++i) {
+      const float4 b = k[lane * quads + i];
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own) {
+        const float4 a = q[(warp * kOwn + own) * quads + i];
+        sums[own] += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+      }
+    }
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own) s[own] = key ? sums[own] * scale : -INFINITY;
+  }
+};
+static_assert(kQueries == kKeys);  // fetch serves both
+
+__device__ float warp_max(float x) {
+  for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
+  return x;
+}
+__device__ float warp_sum(float x) {
+  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
+  return x;
+}
+
+// The softmax of one query over the keys seen so far.
+struct Running {
+  float top = -INFINITY, sum = 0;
+
+  // Takes a lane's score each, gives its weight relative to the new top and what older weights shrink by.
+  __device__ float take(float score, float& keep) {
+    const float now = fmaxf(top, warp_max(score));
+    keep = expf(top - now), top = now;
+    const float weight = expf(score - now);
+    sum = sum * keep + warp_sum(weight);
+    return weight;
+  }
+};
+
+// o += weights v, for the warp's queries and this lane's elements lane, lane + 32, ...
+template <int kParts>
+__device__ void add_values(const Block& block, float (&o)[kOwn][kParts]) {
+  const float* v = reinterpret_cast<const float*>(block.v);
+  for (int key = 0; key < kKeys; ++key) {
+    float value[kParts];
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      const int e = block.lane + 32 * part;
+      value[part] = e < 4 * block.quads ? v[key * 4 * block.quads + e] : 0.0f;
+    }
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own) {
+      const float weight = block.weights[(block.warp * kOwn + own) * kKeys + key];
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) o[own][part] += weight * value[part];
+    }
+  }
+}
+
+template <int kParts>
+__global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_constant__ AttentionCall call) {
+  extern __shared__ float4 shared[];
+  const Block block(call, shared);
+  const Head q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
+      v(call.v, block.picture, block.head), out(call.out, block.picture, block.head);
+  block.fetch(block.q, q, block.first, call.queries, call.head_size);
+  Running running[kOwn];
+  float o[kOwn][kParts] = {};
+  for (int64_t from = 0; from < call.keys; from += kKeys) {
+    __syncthreads();  // the tile before is used up
+    block.fetch(block.k, k, from, call.keys, call.head_size);
+    block.fetch(block.v, v, from, call.keys, call.head_size);
+    __syncthreads();
+    float s[kOwn];
+    block.scores(s, from + block.lane < call.keys, call.scale);
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own) {
+      float keep;
+      block.weights[(block.warp * kOwn + own) * kKeys + block.lane] = running[own].take(s[own], keep);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) o[own][part] *= keep;
+    }
+    __syncwarp();
+    add_values<kParts>(block, o);
+  }
+#pragma unroll
+  for (int own = 0; own < kOwn; ++own) {
+    const int64_t row = block.first + block.warp * kOwn + own;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      const int e = block.lane + 32 * part;
+      if (row < call.queries && e < call.head_size)
+        out.elements.put(out.start + row * out.row + e, o[own][part] / running[own].sum);
+    }
+  }
+}
+
+// The weights need their sum first: the scores are made twice.
+__global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_constant__ AttentionCall call) {
+  extern __shared__ float4 shared[];
+  const Block block(call, shared);
+  const Head q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
+      out(call.out, block.picture, block.head);
+  block.fetch(block.q, q, block.first, call.queries, call.head_size);
+  Running running[kOwn];
+  for (int pass = 0; pass < 2; ++pass)
+    for (int64_t from = 0; from < call.keys; from += kKeys) {
+      __syncthreads();  // the tile before is used up
+      block.fetch(block.k, k, from, call.keys, call.head_size);
+      __syncthreads();
+      const int64_t key = from + block.lane;
+      float s[kOwn], keep;
+      block.scores(s, key < call.keys, call.scale);
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own) {
+        const int64_t row = block.first + block.warp * kOwn + own;
+        if (pass == 0)
+          running[own].take(s[own], keep);
+        else if (row < call.queries && key < call.keys)
+          out.elements.put(out.start + row * out.row + key,
+                           expf(s[own] - running[own].top) / running[own].sum);
+      }
+    }
+}
+
+void launch(Session& session, const AttentionCall& call, void (*kernel)(AttentionCall), const char* name) {
+  const size_t bytes =
+      sizeof(float4) * (kQueries + 2 * kKeys) * static_cast<size_t>(row_quads(call.head_size)) +
+      sizeof(float) * kQueries * kKeys;
+  allow_shared(kernel, bytes, name);
+  const unsigned blocks = static_cast<unsigned>(call.batch * call.heads) * blocks_for(call.queries, kQueries);
+  kernel<<<blocks, kWarps * 32, bytes, session.stream>>>(call);
+  check_launch(name);
+}
+
+}  // namespace
+
+void attention_plain(Session& session, const AttentionCall& call) {
+  VT_CHECK(call.head_size <= kPlainHeadSize, "attention_plain: heads of more than %lld elements",
+           static_cast<long long>(kPlainHeadSize));
+  if (call.head_size <= 32) return launch(session, call, plain_attention<1>, "attention_plain");
+  if (call.head_size <= 64) return launch(session, call, plain_attention<2>, "attention_plain");
+  if (call.head_size <= 128) return launch(session, call, plain_attention<4>, "attention_plain");
+  launch(session, call, plain_attention<kPlainHeadSize / 32>, "attention_plain");
+}
+
+void attention_weights(Session& session, const AttentionCall& call) {
+  launch(session, call, plain_weights, "attention_weights");
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,205 @@
+// What the tensor-core attention kernels do with a warp's 16 queries and tiles of 16 keys: scores, softmax
+// weights and weighted values, in registers; rows come and go through shared memory (Swizzle of mma.cuh).
+#pragma once
+
+#include "backend/cuda/api/attention.h"
+#include "backend/cuda/device/mma.cuh"
+
+namespace vitrail::cuda {
+
+// The rows of one head of one picture, as 16-bit elements.
+struct HeadStart {
+  char* data;
+  int64_t row_bytes;
+
+  __device__ __forceinline__ HeadStart(const HeadRows& rows, int64_t picture, int64_t head)
+      : data(static_cast<char*>(rows.data) + 2 * (picture * rows.batch + head * rows.head)),
+        row_bytes(2 * rows.row) {}
+};
+
+// A block of kThreads brings `padded` rows, from `first` on, to shared memory; what lies beyond `rows` rows
+// and `pieces` pieces of 16 bytes becomes zero.
+template <int kSize, int kThreads>
+__device__ __forceinline__ void fetch_rows(uint32_t target, const HeadStart& head, int first, int rows,
+                                           int padded, int pieces) {
+  constexpr int kTogether = kThreads / 8;  // rows: eight threads bring one
+  const int lane = static_cast<int>(threadIdx.x) % 8;
+  int row = static_cast<int>(threadIdx.x) / 8;
+  const char* source = head.data + (first + row) * head.row_bytes + lane * 16;
+#pragma unroll 4
+  for (; row < padded; row += kTogether, source += kTogether * head.row_bytes)
+#pragma unroll
+    for (int piece = 0; piece < Swizzle<kSize>::kPieces; piece += 8)
+      if (piece + lane < Swizzle<kSize>::kPieces)
+        copy16(target + Swizzle<kSize>::offset(row, piece + lane), source + piece * 16,
+               first + row < rows && piece + lane < pieces);
+}
+
+// The weighted values of a warp's 16 queries over the keys seen so far: to be divided by the sum of the
+// weights, which are relative to the largest score. Of a lane's rows g and g+8.
+template <int kSize>
+struct Answer {
+  float o[kSize / 8][4], top[2], sum[2];
+
+  __device__ __forceinline__ void begin() {
+    top[0] = top[1] = -INFINITY;
+    sum[0] = sum[1] = 0;
+  }
+  // To weights relative to a new largest score.
+  __device__ __forceinline__ void rescale(const float (&now)[2], float scale) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const float keep = exp2_fast((top[row] - now[row]) * scale);
+      sum[row] *= keep;
+#pragma unroll
+      for (int n = 0; n < kSize / 8; ++n) o[n][2 * row] *= keep, o[n][2 * row + 1] *= keep;
+    }
+  }
+};
+
+template <typename T, int kSize>
+struct WarpTiles {
+  static constexpr int kSteps = kSize / 16;
+  static constexpr uint32_t kTileBytes = 16 * Swizzle<kSize>::kRowBytes;
+
+  uint32_t lane_offsets[kSteps], column_offsets[kSteps];
+  int group, quad;  // a lane's g and t
+
+  __device__ __forceinline__ explicit WarpTiles(int lane) : group(lane / 4), quad(lane % 4) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      lane_offsets[step] = Swizzle<kSize>::lane_offset(lane, step);
+      column_offsets[step] = Swizzle<kSize>::column_offset(lane, step);
+    }
+  }
+
+  // s = q k^T: 16 queries, kTiles tiles of keys.
+  template <int kTiles>
+  __device__ __forceinline__ void scores(float (&s)[2 * kTiles][4], uint32_t q, uint32_t k) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      uint32_t a[4];
+      load16x16(a, q + lane_offsets[step]);
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        uint32_t b[4];
+        load16x16(b, k + column_offsets[step] + tile * kTileBytes);
+        if (step == 0) {
+          mma_first<T>(s[2 * tile], a, b[0], b[1]);
+          mma_first<T>(s[2 * tile + 1], a, b[2], b[3]);
+        } else {
+          mma<T>(s[2 * tile], a, b[0], b[1]);
+          mma<T>(s[2 * tile + 1], a, b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  // Padded keys get no weight. The first kFull tiles are known to have none; `keys` counts from the first.
+  template <int kFull, int kTiles>
+  __device__ __forceinline__ void mask(float (&s)[2 * kTiles][4], int keys) const {
+#pragma unroll
+    for (int tile = kFull > 0 ? kFull : 0; tile < kTiles; ++tile) {
+      if (16 * (tile + 1) <= keys) continue;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int column = 16 * tile + i / 4 * 8 + 2 * quad + i % 2;
+        if (column >= keys) s[2 * tile + i / 4][i % 4] = -INFINITY;
+      }
+    }
+  }
+
+  // The largest score of rows g and g+8.
+  template <int kTiles>
+  __device__ __forceinline__ void row_max(const float (&s)[2 * kTiles][4], float (&top)[2]) const {
+#pragma unroll
+    for (int n = 0; n < 2 * kTiles; ++n) {
+      top[0] = fmaxf(top[0], fmaxf(s[n][0], s[n][1]));
+      top[1] = fmaxf(top[1], fmaxf(s[n][2], s[n][3]));
+    }
+    top[0] = quad_max(top[0]), top[1] = quad_max(top[1]);
+  }
+
+  // Scores to weights, 2^(scale s - shift), as A operands; sum += the weights of this lane's columns.
+  template <int kTiles>
+  __device__ __forceinline__ void weights(uint32_t (&w)[kTiles][4], float (&sum)[2],
+                                          const float (&s)[2 * kTiles][4], float scale,
+                                          const float (&shift)[2]) const {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float* pair = &s[2 * tile + i / 2][i % 2 * 2];
+        const float first = exp2_fast(fmaf(pair[0], scale, -shift[i % 2]));
+        const float second = exp2_fast(fmaf(pair[1], scale, -shift[i % 2]));
+        sum[i % 2] += first + second;
+        w[tile][i] = pack2<T>(first, second);
+      }
+  }
+
+  // o += w v, or o = w v.
+  template <int kTiles, bool kFirst>
+  __device__ __forceinline__ void add_values(float (&o)[2 * kSteps][4], const uint32_t (&w)[kTiles][4],
+                                             uint32_t v) const {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        uint32_t b[4];
+        load16x16_turned(b, v + lane_offsets[step] + tile * kTileBytes);
+        if (kFirst && tile == 0) {
+          mma_first<T>(o[2 * step], w[tile], b[0], b[1]);
+          mma_first<T>(o[2 * step + 1], w[tile], b[2], b[3]);
+        } else {
+          mma<T>(o[2 * step], w[tile], b[0], b[1]);
+          mma<T>(o[2 * step + 1], w[tile], b[2], b[3]);
+        }
+      }
+  }
+
+  // Takes kTiles tiles of keys into the answer of the queries at `q`, or begins it with them; `keys` of them
+  // are not padding, and the first kFull tiles have none.
+  template <int kTiles, int kFull, bool kFirst>
+  __device__ __forceinline__ void attend(Answer<kSize>& answer, uint32_t q, uint32_t k, uint32_t v, int keys,
+                                         float scale) const {
+    float s[2 * kTiles][4];
+    scores<kTiles>(s, q, k);
+    mask<kFull, kTiles>(s, keys);
+    if constexpr (kFirst) answer.begin();
+    float top[2] = {answer.top[0], answer.top[1]};
+    row_max<kTiles>(s, top);
+    if constexpr (!kFirst) answer.rescale(top, scale);
+    answer.top[0] = top[0], answer.top[1] = top[1];
+    const float shift[2] = {top[0] * scale, top[1] * scale};
+    uint32_t w[kTiles][4];
+    weights<kTiles>(w, answer.sum, s, scale, shift);
+    add_values<kTiles, kFirst>(answer.o, w, v);
+  }
+
+  // Writes the answer through `stage`, 16 rows of shared memory of this warp alone; only the first `rows`
+  // rows.
+  __device__ __forceinline__ void store(const Answer<kSize>& answer, char* stage, char* target,
+                                        int64_t row_bytes, int rows, int pieces) const {
+    constexpr int kPieces = Swizzle<kSize>::kPieces;
+    const float left = __fdividef(1, quad_sum(answer.sum[0])), right = __fdividef(1, quad_sum(answer.sum[1]));
+    __syncwarp();
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      char* pair = stage + Swizzle<kSize>::offset(group, piece) + 4 * quad;
+      *reinterpret_cast<uint32_t*>(pair) = pack2<T>(answer.o[piece][0] * left, answer.o[piece][1] * left);
+      *reinterpret_cast<uint32_t*>(pair + kTileBytes / 2) =
+          pack2<T>(answer.o[piece][2] * right, answer.o[piece][3] * right);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kPieces / 2; ++i) {
+      const unsigned at = static_cast<unsigned>(32 * i + 4 * group + quad);
+      const int row = static_cast<int>(at / kPieces), piece = static_cast<int>(at % kPieces);
+      if (row < rows && piece < pieces)
+        *reinterpret_cast<uint4*>(target + row * row_bytes + piece * 16) =
+            *reinterpret_cast<const uint4*>(stage + Swizzle<kSize>::offset(row, piece));
+    }
+  }
+};
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,75 @@
+// Elements of any float type in device memory, read and written as floats, eight at a time where a row
+// allows: the type is an argument, the same for a whole launch, so kernels are written once and not once a
+// type.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "backend/cuda/api/session.h"
+
+namespace vitrail::cuda {
+
+// An operand as kernels get it.
+struct Elements {
+  void* data;
+  DType dtype;
+
+  Elements() = default;
+  __host__ __device__ Elements(const Operand& o) : data(o.data), dtype(o.dtype) {}
+
+  __device__ float get(int64_t i) const {
+    if (dtype == DType::kBF16) return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+    if (dtype == DType::kF16) return __half2float(static_cast<const __half*>(data)[i]);
+    return static_cast<const float*>(data)[i];
+  }
+  __device__ void put(int64_t i, float value) const {
+    if (dtype == DType::kBF16)
+      static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(value);
+    else if (dtype == DType::kF16)
+      static_cast<__half*>(data)[i] = __float2half_rn(value);
+    else
+      static_cast<float*>(data)[i] = value;
+  }
+  // Eight elements from i on; i is a multiple of 8 and the operand starts on 16 bytes.
+  __device__ void get8(int64_t i, float (&v)[8]) const {
+    if (dtype == DType::kF32) {
+      const float4* p = reinterpret_cast<const float4*>(static_cast<const float*>(data) + i);
+      const float4 a = p[0], b = p[1];
+      v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+      return;
+    }
+    const uint4 raw = *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(data) + i);
+    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const float2 pair = dtype == DType::kBF16
+                              ? __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(words[w]))
+                              : __half22float2(reinterpret_cast<const __half2&>(words[w]));
+      v[2 * w] = pair.x, v[2 * w + 1] = pair.y;
+    }
+  }
+  __device__ void put8(int64_t i, const float (&v)[8]) const {
+    if (dtype == DType::kF32) {
+      float4* p = reinterpret_cast<float4*>(static_cast<float*>(data) + i);
+      p[0] = make_float4(v[0], v[1], v[2], v[3]);
+      p[1] = make_float4(v[4], v[5], v[6], v[7]);
+      return;
+    }
+    uint32_t words[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      if (dtype == DType::kBF16) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(v[2 * w], v[2 * w + 1]);
+        words[w] = reinterpret_cast<const uint32_t&>(pair);
+      } else {
+        const __half2 pair = __floats2half2_rn(v[2 * w], v[2 * w + 1]);
+        words[w] = reinterpret_cast<const uint32_t&>(pair);
+      }
+    }
+    *reinterpret_cast<uint4*>(static_cast<uint16_t*>(data) + i) =
+        make_uint4(words[0], words[1], words[2], words[3]);
+  }
+};
+
+}  // namespace vitrail::cuda

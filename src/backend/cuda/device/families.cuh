@@ -1,0 +1,17 @@
+// The plugin's families, each defined by its own file; plugin.cu makes one table of them.
+#pragma once
+
+#include "backend/cuda/api/api.h"
+
+namespace vitrail::cuda {
+
+SessionApi session_api();
+ProductsApi products_api();
+AttentionApi attention_api();
+NormsApi norms_api();
+RowsApi rows_api();
+TokensApi tokens_api();
+LossesApi losses_api();
+UpdatesApi updates_api();
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,168 @@
+// Products by cuBLASLt. What it is asked about a product is kept in the session: the list of algorithms is
+// fetched once, and the same one runs for ever after, which repeats bit for bit and can be recorded.
+#include <map>
+#include <tuple>
+
+#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/products.cuh"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+namespace {
+
+// All that the choice of an algorithm depends on.
+auto key_of(const GemmCall& c) {
+  return std::make_tuple(c.m, c.n, c.k, c.a.dtype, c.b.dtype, c.d.dtype, c.a_transposed, c.b_transposed,
+                         c.c.data != nullptr, c.bias.data != nullptr, c.act, c.math);
+}
+using GemmKey = decltype(key_of({}));
+
+constexpr int kMostChoices = 8;
+
+// Seen by columns, as cuBLASLt does, a row-major matrix is its transpose: d' [n, m] = b' . a'.
+struct Gemm {
+  cublasLtMatmulDescOpaque_t product = {};
+  cublasLtMatrixLayoutOpaque_t a = {}, b = {}, d = {};
+  cublasLtMatmulHeuristicResult_t choices[kMostChoices] = {};
+  int count = 0;
+};
+
+constexpr uint32_t kAlignment = 64;  // of every value of a plan
+
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return CUDA_R_32F;
+    case DType::kF16:
+      return CUDA_R_16F;
+    case DType::kBF16:
+      return CUDA_R_16BF;
+    default:
+      throw Error(ErrorKind::kInternal, strf("cuBLASLt is given %s", to_string(dtype)));
+  }
+}
+
+template <typename T>
+void set(Gemm& gemm, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  check(cublasLtMatmulDescSetAttribute(&gemm.product, attribute, &value, sizeof value),
+        "describing a product");
+}
+
+cublasLtEpilogue_t epilogue_of(const GemmCall& call) {
+  VT_CHECK(call.act != Activation::kGeluErf, "cuBLASLt's gelu is the tanh form");
+  const bool gelu = call.act == Activation::kGeluTanh, bias = call.bias.data != nullptr;
+  if (gelu) return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+void set_bias(Gemm& gemm, const GemmCall& call) {
+  if (call.bias.data) set(gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias.data);
+}
+
+cublasLtMatrixLayoutOpaque_t layout(const Operand& matrix, int64_t rows, int64_t columns) {
+  cublasLtMatrixLayoutOpaque_t result = {};
+  check(cublasLtMatrixLayoutInit(&result, type_of(matrix.dtype), static_cast<uint64_t>(columns),
+                                 static_cast<uint64_t>(rows), columns),
+        "describing a matrix");
+  return result;
+}
+
+void describe(Gemm& gemm, const GemmCall& call) {
+  const bool tf32 = call.math == FloatMath::kTf32 && call.a.dtype == DType::kF32;
+  check(cublasLtMatmulDescInit(&gemm.product, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                               CUDA_R_32F),
+        "describing a product");
+  set(gemm, CUBLASLT_MATMUL_DESC_TRANSA, call.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(gemm, CUBLASLT_MATMUL_DESC_TRANSB, call.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(call));
+  if (call.bias.data) set(gemm, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(call.bias.dtype));
+  set_bias(gemm, call);
+  gemm.a = call.a_transposed ? layout(call.a, call.k, call.m) : layout(call.a, call.m, call.k);
+  gemm.b = call.b_transposed ? layout(call.b, call.n, call.k) : layout(call.b, call.k, call.n);
+  gemm.d = layout(call.d, call.m, call.n);
+}
+
+// Parts of a sum may be kept in f32 only.
+cublasLtMatmulPreferenceOpaque_t preference_for(const GemmCall& call) {
+  cublasLtMatmulPreferenceOpaque_t preference = {};
+  check(cublasLtMatmulPreferenceInit(&preference), "choosing an algorithm");
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    check(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
+          "choosing an algorithm");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_NONE;
+  if (call.d.dtype == DType::kF32) reductions |= CUBLASLT_REDUCTION_SCHEME_INPLACE;
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  for (auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(which, kAlignment);
+  return preference;
+}
+
+std::string describe(const GemmCall& c) {
+  return strf("%lld x %lld x %lld, %s by %s to %s%s%s%s", static_cast<long long>(c.m),
+              static_cast<long long>(c.n), static_cast<long long>(c.k), to_string(c.a.dtype),
+              to_string(c.b.dtype), to_string(c.d.dtype), c.c.data ? ", added" : "",
+              c.bias.data ? ", bias" : "", c.act == Activation::kNone ? "" : ", gelu");
+}
+
+void choose(Session& session, Gemm& gemm, const GemmCall& call) {
+  cublasLtMatmulPreferenceOpaque_t preference = preference_for(call);
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(session.blas, &gemm.product, &gemm.b, &gemm.a, &gemm.d, &gemm.d,
+                                     &preference, kMostChoices, gemm.choices, &found);
+  for (int i = 0; i < (status == CUBLAS_STATUS_SUCCESS ? found : 0); ++i)
+    if (gemm.choices[i].state == CUBLAS_STATUS_SUCCESS) gemm.choices[gemm.count++] = gemm.choices[i];
+  VT_REQUIRE(gemm.count > 0, ErrorKind::kDevice, "cuBLASLt has no algorithm for a product of %s (%s)",
+             describe(call).c_str(), cublasLtGetStatusString(status));
+}
+
+}  // namespace
+
+struct GemmCache {
+  std::map<GemmKey, Gemm> known;
+};
+
+namespace {
+
+Gemm& find(Session& session, const GemmCall& call) {
+  if (!session.gemms) session.gemms = std::make_shared<GemmCache>();
+  Gemm& gemm = session.gemms->known[key_of(call)];
+  if (gemm.count == 0) {
+    describe(gemm, call);
+    choose(session, gemm, call);
+  }
+  return gemm;
+}
+
+}  // namespace
+
+int gemm_choices(Session& session, const GemmCall& call) {
+  return find(session, call).count;
+}
+
+void gemm(Session& session, const GemmCall& call) {
+  Gemm& known = find(session, call);
+  VT_CHECK(call.algorithm >= 0 && call.algorithm < known.count, "algorithm %d of %d for a product of %s",
+           call.algorithm, known.count, describe(call).c_str());
+  set_bias(known, call);
+  const float one = 1, beta = call.c.data ? 1.0f : 0.0f;
+  const void* added = call.c.data ? call.c.data : call.d.data;
+  check(cublasLtMatmul(session.blas, &known.product, &one, call.b.data, &known.b, call.a.data, &known.a,
+                       &beta, added, &known.d, call.d.data, &known.d, &known.choices[call.algorithm].algo,
+                       call.workspace, kWorkspaceBytes, session.stream),
+        "a product");
+}
+
+ProductsApi products_api() {
+  return {.gemm = gemm,
+          .gemm_choices = gemm_choices,
+          .tiled_gemm = tiled_gemm,
+          .finish = finish_product,
+          .gather_patches = gather_patches};
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,74 @@
+// LAMB in two passes, for a step's size needs the norm of the whole parameter and of its direction. The
+// direction waits in the gradient sum, which has the parameter's type, and which the second pass zeroes.
+#include "backend/cuda/device/block.cuh"
+#include "backend/cuda/device/update_rates.cuh"
+#include "backend/cuda/device/updates.cuh"
+
+namespace vitrail::cuda {
+
+namespace {
+
+__global__ void __launch_bounds__(kSegmentThreads) lamb_directions(const __grid_constant__ UpdateCall call) {
+  const UpdateSegment& s = block_segment(call.segments);
+  const UpdateRates rates = block_rates(call, s, true);
+  if (rates.skip) return clear_sums(s);
+  double param_squares = 0, direction_squares = 0;
+  each_group(s, [&](int64_t i, int n) {
+    const Group w = read_group(s.param, i, n);
+    Group g = read_group(s.sum, i, n), m = read_group(s.m, i, n), v = read_group(s.v, i, n);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) g[j] *= rates.factor;
+    Group direction = renew_moments(rates, g, m, v);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      direction[j] = fmaf(w[j], rates.coupled, direction[j]);
+      if (j >= n) continue;
+      param_squares += static_cast<double>(w[j]) * w[j];
+      direction_squares += static_cast<double>(direction[j]) * direction[j];
+    }
+    write_group(s.m, i, n, m);
+    write_group(s.v, i, n, v);
+    write_group(s.sum, i, n, direction);
+  });
+  param_squares = block_join(param_squares, Sum{});
+  direction_squares = block_join(direction_squares, Sum{});
+  if (threadIdx.x != 0) return;
+  call.squares[2 * blockIdx.x] = param_squares;
+  call.squares[2 * blockIdx.x + 1] = direction_squares;
+}
+
+// |w| / |u|, and 1 when either is 0 or the parameter is not adapted.
+__device__ double block_ratio(const UpdateCall& call, const UpdateSegment& s) {
+  if (!s.adapts) return 1;
+  double param_squares = 0, direction_squares = 0;
+  for (int64_t chunk = threadIdx.x; chunk * kChunk < s.elems; chunk += kSegmentThreads) {
+    param_squares += call.squares[2 * (s.first_chunk + chunk)];
+    direction_squares += call.squares[2 * (s.first_chunk + chunk) + 1];
+  }
+  param_squares = block_join(param_squares, Sum{});
+  direction_squares = block_join(direction_squares, Sum{});
+  return param_squares > 0 && direction_squares > 0 ? sqrt(param_squares) / sqrt(direction_squares) : 1;
+}
+
+__global__ void __launch_bounds__(kSegmentThreads) lamb_moves(const __grid_constant__ UpdateCall call) {
+  if (call.rule.step->skip != 0) return;
+  const UpdateSegment& s = block_segment(call.segments);
+  const float lr = static_cast<float>(s.lr * call.rule.step->lr * block_ratio(call, s));
+  each_group(s, [&](int64_t i, int n) {
+    Group w = read_group(s.param, i, n);
+    const Group direction = read_group(s.sum, i, n);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) w[j] = fmaf(-lr, direction[j], w[j]);
+    write_group(s.param, i, n, w);
+    write_group(s.sum, i, n, Group{});
+  });
+}
+
+}  // namespace
+
+void run_lamb(Session& session, const UpdateCall& call) {
+  launch_segments(session, lamb_directions, call, "lamb_directions");
+  launch_segments(session, lamb_moves, call, "lamb_moves");
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,93 @@
+// The losses and their gradients, a block a picture: its logits are read again in every pass, from cache.
+#include <algorithm>
+
+#include "backend/cuda/device/block.cuh"
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+namespace {
+
+// log(1 + exp(x)), and its slope, without overflow.
+__device__ float softplus(float x) {
+  return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+}
+__device__ float sigmoid(float x) {
+  const float tail = expf(-fabsf(x));
+  return (x >= 0 ? 1.0f : tail) / (1.0f + tail);
+}
+
+// All term(i) of a picture's classes joined, i counting through all pictures.
+template <typename Join, typename Term>
+__device__ float over_classes(const LossCall& call, float start, Join join, Term term) {
+  const int64_t begin = blockIdx.x * call.classes, end = begin + call.classes;
+  float total = start;
+  for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) total = join(total, term(i));
+  return block_join(total, join);
+}
+
+struct Softmax {
+  float top, total;  // the largest logit, and the sum of exp(x - top)
+};
+__device__ Softmax softmax_of(const LossCall& call, const Elements& x) {
+  const float top = over_classes(call, -INFINITY, Max{}, [&](int64_t i) { return x.get(i); });
+  const float total = over_classes(call, 0.0f, Sum{}, [&](int64_t i) { return expf(x.get(i) - top); });
+  return {top, total};
+}
+
+__global__ void loss_kernel(const __grid_constant__ LossCall call) {
+  const Elements x = call.logits, t = call.targets;
+  float loss;
+  if (call.softmax) {
+    const Softmax softmax = softmax_of(call, x);
+    const float log_total = logf(softmax.total);
+    loss = over_classes(call, 0.0f, Sum{}, [&](int64_t i) {
+      const float target = t.get(i), surprise = log_total - (x.get(i) - softmax.top);
+      return target * (call.less_entropy && target > 0 ? surprise + logf(target) : surprise);
+    });
+  } else {
+    loss = call.share * over_classes(call, 0.0f, Sum{},
+                                     [&](int64_t i) { return softplus(x.get(i)) - t.get(i) * x.get(i); });
+  }
+  if (threadIdx.x == 0) Elements(call.losses).put(blockIdx.x, loss);
+}
+
+__global__ void loss_grad_kernel(const __grid_constant__ LossCall call) {
+  const Elements x = call.logits, t = call.targets, dx = call.dlogits;
+  const float dloss = Elements(call.losses).get(blockIdx.x);
+  const int64_t begin = blockIdx.x * call.classes, end = begin + call.classes;
+  if (call.softmax) {
+    const Softmax softmax = softmax_of(call, x);
+    const float mass = over_classes(call, 0.0f, Sum{}, [&](int64_t i) { return t.get(i); });
+    const float share = mass / softmax.total;
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+      dx.put(i, dloss * (share * expf(x.get(i) - softmax.top) - t.get(i)));
+    return;
+  }
+  for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+    dx.put(i, dloss * call.share * (sigmoid(x.get(i)) - t.get(i)));
+}
+
+void launch(Session& session, void (*kernel)(LossCall), const LossCall& call, const char* name) {
+  if (call.pictures == 0) return;
+  const int64_t threads = std::clamp<int64_t>((call.classes + 31) / 32 * 32, 32, 256);
+  kernel<<<static_cast<unsigned>(call.pictures), static_cast<unsigned>(threads), 0, session.stream>>>(call);
+  check_launch(name);
+}
+
+void forward(Session& session, const LossCall& call) {
+  launch(session, loss_kernel, call, "loss");
+}
+void backward(Session& session, const LossCall& call) {
+  launch(session, loss_grad_kernel, call, "loss_grad");
+}
+
+}  // namespace
+
+LossesApi losses_api() {
+  return {.forward = forward, .backward = backward};
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,86 @@
+// What the norms and their gradients share: which rows there are, how a row lies over the lanes of a warp,
+// and the moments of a row that no registers hold.
+#pragma once
+
+#include <type_traits>
+
+#include "backend/cuda/api/norms.h"
+#include "backend/cuda/device/packs.cuh"
+#include "backend/cuda/device/reduce.cuh"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+// Where the rows of a part begin.
+struct RowPlaces {
+  int64_t rows, width, heads;
+  float eps;
+
+  explicit RowPlaces(const NormRows& r) : rows(r.rows), width(r.width), heads(r.heads), eps(r.eps) {}
+
+  __device__ int64_t start(int64_t row, int part) const {
+    return (heads == 0 ? row : (row / heads * 3 + part) * heads + row % heads) * width;
+  }
+};
+
+// A row of at most kPacks packs a lane; a warp of 32 lanes holds one row, or several short ones in `lanes`
+// each.
+template <int kPacks>
+struct RowLanes {
+  int lanes, lane, width;
+
+  __device__ RowLanes(int lanes_of_short_row, int64_t row_width)
+      : lanes(kPacks > 1 ? 32 : lanes_of_short_row),
+        lane(static_cast<int>(threadIdx.x) & (lanes - 1)),
+        width(static_cast<int>(row_width)) {}
+
+  __device__ int64_t group(int threads) const {
+    return (static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
+  }
+  __device__ int column(int pack) const { return (pack * lanes + lane) * 8; }
+  __device__ float sum(float value) const { return lanes_sum(value, lanes); }
+  // body(pack) for the packs that lie in the row.
+  template <typename Body>
+  __device__ void each(Body&& body) const {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p)
+      if (column(p) < width) body(p);
+  }
+};
+
+template <int kPacks>
+int lanes_for(int64_t width) {
+  int lanes = 32;
+  while (kPacks == 1 && lanes * 4 >= width && lanes > 1) lanes /= 2;
+  return lanes;
+}
+
+// body(number of packs), a constant: the first of kPacks that holds the width.
+template <int... kPacks, typename Body>
+void with_packs(int64_t width, Body&& body) {
+  bool done = false;
+  ((done || width > kPacks * 256 ? void() : (body(std::integral_constant<int, kPacks>()), void(done = true))),
+   ...);
+}
+
+// Of a row in memory, by a whole block.
+struct RowMoments {
+  float mean, inverse;
+};
+template <int kThreads>
+__device__ RowMoments row_moments(const Elements& x, int64_t start, int64_t width, float eps) {
+  float sum = 0, squares = 0;
+  for (int64_t i = threadIdx.x; i < width; i += kThreads) sum += x.get(start + i);
+  const float mean = block_sum<kThreads>(sum) / static_cast<float>(width);
+  for (int64_t i = threadIdx.x; i < width; i += kThreads) {
+    const float d = x.get(start + i) - mean;
+    squares += d * d;
+  }
+  return {mean, rsqrtf(block_sum<kThreads>(squares) / static_cast<float>(width) + eps)};
+}
+
+void norm_grad(Session& session, const NormGradCall& call);
+void softmax(Session& session, const SoftmaxCall& call);
+void softmax_grad(Session& session, const SoftmaxCall& call);
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,67 @@
+// Pictures as a matrix of patches, in the order of a patch embedding's weight: one block a patch.
+#include <algorithm>
+
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/products.cuh"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+namespace {
+
+struct PatchesArgs {
+  Elements pictures, out;
+  int64_t height, width;
+  uint32_t across, patches;                  // in a row of patches, in a picture
+  uint32_t channels, rows, columns, length;  // of a patch, in elements
+};
+
+// kWide elements at a time: a divisor of the patch's columns and of the picture's width.
+template <int kWide>
+__global__ void patches_kernel(const PatchesArgs p) {
+  const uint32_t picture = blockIdx.x / p.patches, patch = blockIdx.x % p.patches;
+  const int64_t top = static_cast<int64_t>(patch / p.across) * p.rows;
+  const int64_t left = static_cast<int64_t>(patch % p.across) * p.columns;
+  const int64_t to = static_cast<int64_t>(blockIdx.x) * p.length;
+  for (uint32_t i = threadIdx.x * kWide; i < p.length; i += blockDim.x * kWide) {
+    const uint32_t line = i / p.columns, column = i % p.columns;
+    const int64_t channel = static_cast<int64_t>(picture) * p.channels + line / p.rows;
+    const int64_t from = (channel * p.height + top + line % p.rows) * p.width + left + column;
+    if constexpr (kWide == 8) {
+      float v[8];
+      p.pictures.get8(from, v);
+      p.out.put8(to + i, v);
+    } else {
+      p.out.put(to + i, p.pictures.get(from));
+    }
+  }
+}
+
+}  // namespace
+
+void gather_patches(Session& session, const PatchesCall& call) {
+  const int64_t across = call.width / call.columns, patches = call.height / call.rows * across;
+  const int64_t length = call.channels * call.rows * call.columns, blocks = call.batch * patches;
+  VT_CHECK(length < int64_t{1} << 30 && blocks < int64_t{1} << 31, "%lld patches of %lld elements",
+           static_cast<long long>(blocks), static_cast<long long>(length));
+  const PatchesArgs args{.pictures = call.pictures,
+                         .out = call.out,
+                         .height = call.height,
+                         .width = call.width,
+                         .across = static_cast<uint32_t>(across),
+                         .patches = static_cast<uint32_t>(patches),
+                         .channels = static_cast<uint32_t>(call.channels),
+                         .rows = static_cast<uint32_t>(call.rows),
+                         .columns = static_cast<uint32_t>(call.columns),
+                         .length = static_cast<uint32_t>(length)};
+  const bool whole = call.columns % 8 == 0;  // and so is the width, which patches divide
+  const int64_t wanted = (length / (whole ? 8 : 1) + 31) / 32 * 32;
+  const auto threads = static_cast<unsigned>(std::clamp<int64_t>(wanted, 32, 256));
+  if (whole)
+    patches_kernel<8><<<static_cast<unsigned>(blocks), threads, 0, session.stream>>>(args);
+  else
+    patches_kernel<1><<<static_cast<unsigned>(blocks), threads, 0, session.stream>>>(args);
+  check_launch("gathering patches");
+}
+
+}  // namespace vitrail::cuda

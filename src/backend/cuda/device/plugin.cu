@@ -1,0 +1,15 @@
+#include "backend/cuda/device/families.cuh"
+
+extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitrail_cuda_api() {
+  using namespace vitrail::cuda;
+  static const Api api = {.version = kApiVersion,
+                          .session = session_api(),
+                          .products = products_api(),
+                          .attention = attention_api(),
+                          .norms = norms_api(),
+                          .rows = rows_api(),
+                          .tokens = tokens_api(),
+                          .losses = losses_api(),
+                          .updates = updates_api()};
+  return &api;
+}

@@ -1,0 +1,14 @@
+// The functions of the products' table, each in a file of its own.
+#pragma once
+
+#include "backend/cuda/api/products.h"
+
+namespace vitrail::cuda {
+
+void gemm(Session& session, const GemmCall& call);
+int gemm_choices(Session& session, const GemmCall& call);
+void tiled_gemm(Session& session, const GemmCall& call);
+void finish_product(Session& session, const FinishCall& call);
+void gather_patches(Session& session, const PatchesCall& call);
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,192 @@
+#include "backend/cuda/device/session.cuh"
+
+#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/foreign.cuh"
+
+namespace vitrail::cuda {
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  const ErrorKind kind = status == cudaErrorMemoryAllocation ? ErrorKind::kMemory : ErrorKind::kDevice;
+  throw Error(kind,
+              strf("%s: CUDA says '%s' (%s)", what, cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+void check(cublasStatus_t status, const char* what) {
+  VT_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ErrorKind::kDevice, "%s: cuBLASLt says '%s'", what,
+             cublasLtGetStatusString(status));
+}
+
+namespace {
+
+int count(std::string& why) {
+  int cards = 0;
+  const cudaError_t status = cudaGetDeviceCount(&cards);
+  if (status == cudaSuccess && cards > 0) return cards;
+  why = status == cudaSuccess ? "the driver shows no card" : cudaGetErrorString(status);
+  return -1;
+}
+
+CardFacts facts(int ordinal) {
+  cudaDeviceProp card;
+  check(cudaGetDeviceProperties(&card, ordinal), "asking for the card");
+  return {.name = card.name,
+          .compute = card.major * 10 + card.minor,
+          .processors = card.multiProcessorCount,
+          .memory_bytes = card.totalGlobalMem,
+          .l2_bytes = static_cast<size_t>(card.l2CacheSize)};
+}
+
+std::string dotted(int version) {
+  return strf("%d.%d", version / 1000, version % 1000 / 10);
+}
+
+void versions(std::string& driver, std::string& runtime, std::string& cublas) {
+  int number = 0;
+  if (cudaDriverGetVersion(&number) == cudaSuccess && number > 0) driver = "CUDA " + dotted(number);
+  if (cudaRuntimeGetVersion(&number) == cudaSuccess) runtime = dotted(number);
+  const size_t blas = cublasLtGetVersion();
+  cublas = strf("%zu.%zu.%zu", blas / 10000, blas / 100 % 100, blas % 100);
+}
+
+void use(const Session& session) {
+  check(cudaSetDevice(session.ordinal), "choosing the card");
+}
+
+Session* open(int ordinal) {
+  auto session = std::make_unique<Session>();
+  session->ordinal = ordinal;
+  const size_t free_before = free_on_card(ordinal);
+  use(*session);
+  session->processors = facts(ordinal).processors;
+  check(cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking), "making a stream");
+  check(cublasLtCreate(&session->blas), "starting cuBLASLt");
+  start_libraries(*session);
+  note_foreign(*session, free_before);
+  return session.release();
+}
+
+void close(Session* session) {
+  cudaStreamSynchronize(session->stream);
+  for (cudaEvent_t event : session->marks) cudaEventDestroy(event);
+  cublasLtDestroy(session->blas);
+  cudaStreamDestroy(session->stream);
+  delete session;
+}
+
+std::byte* allocate(Session& session, size_t bytes) {
+  use(session);
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // the failure is answered for by the caller
+    return nullptr;
+  }
+  check(status, "allocating device memory");
+  return static_cast<std::byte*>(data);
+}
+
+void release(Session& session, std::byte* data) {
+  cudaStreamSynchronize(session.stream);
+  cudaFree(data);
+}
+
+void upload(Session& session, void* target, const void* host, size_t bytes) {
+  check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, session.stream), "copying to the card");
+}
+
+void finish(Session& session) {
+  check(cudaStreamSynchronize(session.stream), "waiting for the card");
+}
+
+void download(Session& session, void* host, const void* source, size_t bytes) {
+  check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
+        "copying from the card");
+  finish(session);
+}
+
+void copy(Session& session, void* target, const void* source, size_t bytes) {
+  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, session.stream),
+        "copying on the card");
+}
+
+void clear(Session& session, void* target, size_t bytes) {
+  check(cudaMemsetAsync(target, 0, bytes, session.stream), "clearing device memory");
+}
+
+size_t free_bytes(Session& session) {
+  use(session);
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return free;
+}
+
+size_t foreign_bytes(Session& session) {
+  return session.foreign_bytes;
+}
+
+void start_capture(Session& session) {
+  check(cudaStreamBeginCapture(session.stream, cudaStreamCaptureModeThreadLocal), "starting to record");
+}
+
+void* end_capture(Session& session) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(session.stream, &graph), "recording");
+  cudaGraphExec_t exec = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
+  check(status, "making a graph of what was recorded");
+  return exec;
+}
+
+void replay(Session& session, void* graph) {
+  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), session.stream), "replaying a graph");
+}
+
+void drop(void* graph) {
+  cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+}
+
+void mark(Session& session, size_t slot) {
+  while (session.marks.size() <= slot) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "making an event");
+    session.marks.push_back(event);
+  }
+  check(cudaEventRecord(session.marks[slot], session.stream), "recording an event");
+}
+
+double seconds_between(Session& session, size_t from, size_t to) {
+  check(cudaEventSynchronize(session.marks.at(to)), "waiting for an event");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, session.marks.at(from), session.marks.at(to)), "timing");
+  return milliseconds * 1e-3;
+}
+
+}  // namespace
+
+SessionApi session_api() {
+  return {.count = count,
+          .facts = facts,
+          .versions = versions,
+          .open = open,
+          .close = close,
+          .allocate = allocate,
+          .release = release,
+          .upload = upload,
+          .download = download,
+          .copy = copy,
+          .clear = clear,
+          .finish = finish,
+          .free_bytes = free_bytes,
+          .foreign_bytes = foreign_bytes,
+          .free_on_card = free_on_card,
+          .start_capture = start_capture,
+          .end_capture = end_capture,
+          .replay = replay,
+          .drop = drop,
+          .mark = mark,
+          .seconds_between = seconds_between};
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,44 @@
+// A session's insides and how CUDA's answers become errors. Every .cu file of the plugin includes it.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <vector>
+
+#include "backend/cuda/api/session.h"
+#include "base/error.h"
+
+namespace vitrail::cuda {
+
+struct GemmCache;  // what gemm.cu has asked cuBLASLt
+
+struct Session {
+  int ordinal = 0;
+  int processors = 0;
+  size_t foreign_bytes = 0;  // see foreign.cuh
+  cudaStream_t stream = nullptr;
+  cublasLtHandle_t blas = nullptr;
+  std::vector<cudaEvent_t> marks;
+  std::shared_ptr<GemmCache> gemms;
+};
+
+void check(cudaError_t status, const char* what);
+void check(cublasStatus_t status, const char* what);
+// After every kernel launch.
+inline void check_launch(const char* kernel) {
+  check(cudaGetLastError(), kernel);
+}
+// Lets a kernel use more shared memory than the default; once a kernel is enough.
+template <typename F>
+void allow_shared(F* kernel, size_t bytes, const char* name) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        name);
+}
+
+inline unsigned blocks_for(int64_t items, int64_t each) {
+  return static_cast<unsigned>((items + each - 1) / each);
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,146 @@
+// Moves and sums of tokens, and the positions that are computed. Each kernel takes eight elements at a time
+// where every row starts on a multiple of eight, else one.
+#include <algorithm>
+
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/session.cuh"
+
+namespace vitrail::cuda {
+
+namespace {
+
+constexpr int kLanes = 32;
+
+template <int kWidth>
+__device__ void read(const Elements& x, int64_t i, float (&v)[kWidth]) {
+  if constexpr (kWidth == 8)
+    x.get8(i, v);
+  else
+    v[0] = x.get(i);
+}
+template <int kWidth>
+__device__ void write(const Elements& x, int64_t i, const float (&v)[kWidth]) {
+  if constexpr (kWidth == 8)
+    x.put8(i, v);
+  else
+    x.put(i, v[0]);
+}
+
+__device__ const TokenPart* part_of(const TokenMoveCall& call, int64_t token) {
+  for (int p = 0; p < call.parts; ++p)
+    if (token >= call.part[p].first && token < call.part[p].first + call.part[p].count) return &call.part[p];
+  return nullptr;
+}
+
+// A row of lanes takes one token of some pictures.
+template <int kWidth>
+__global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
+  const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (token >= call.tokens) return;
+  const TokenPart* part = part_of(call, token);
+  for (int64_t picture = blockIdx.y; picture < call.pictures; picture += gridDim.y) {
+    const int64_t to = (picture * call.tokens + token) * call.width;
+    for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kLanes * kWidth) {
+      float v[kWidth] = {};
+      if (part) {
+        read<kWidth>(
+            part->source,
+            part->offset + picture * part->picture_stride + (token - part->first) * part->token_stride + c,
+            v);
+#pragma unroll
+        for (int j = 0; j < kWidth; ++j) v[j] *= part->factor;
+      }
+      write<kWidth>(call.out, to + c, v);
+    }
+  }
+}
+
+// A block takes kLanes * kWidth columns; its kRows rows of lanes share the terms between them.
+template <int kWidth, int kRows>
+__global__ void __launch_bounds__(kLanes* kRows)
+    sum_kernel(const __grid_constant__ TokenSumCall call, int64_t column_blocks) {
+  constexpr int kColumns = kLanes * kWidth;
+  const int64_t outer = blockIdx.x / column_blocks, first = blockIdx.x % column_blocks * kColumns;
+  const int64_t column = first + threadIdx.x * kWidth;
+  const Elements x = call.x, out = call.out;
+  float sum[kWidth] = {};
+  if (column < call.columns)
+    for (int64_t t = threadIdx.y; t < call.terms; t += kRows) {
+      float v[kWidth];
+      read<kWidth>(x, call.offset + outer * call.outer_stride + t * call.term_stride + column, v);
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) sum[j] += v[j];
+    }
+  __shared__ float parts[kRows][kColumns];
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) parts[threadIdx.y][threadIdx.x * kWidth + j] = sum[j];
+  __syncthreads();
+  const int c = threadIdx.y * kLanes + threadIdx.x;
+  if (c >= kColumns || first + c >= call.columns) return;
+  float total = 0;
+  for (int row = 0; row < kRows; ++row) total += parts[row][c];
+  const int64_t target = outer * call.columns + first + c;
+  out.put(target, total * call.factor + (call.adds ? out.get(target) : 0.0f));
+}
+
+__global__ void sincos_kernel(const __grid_constant__ SincosCall call) {
+  const int64_t quarter = call.width / 4, id = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (id >= call.rows * call.columns * quarter) return;
+  const int64_t token = id / quarter, i = id % quarter;
+  const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
+  const double omega = pow(10000.0, -fraction);
+  const double x = static_cast<double>(token % call.columns) * omega,
+               y = static_cast<double>(token / call.columns) * omega;
+  const double parts[] = {sin(x), cos(x), sin(y), cos(y)};
+#pragma unroll
+  for (int part = 0; part < 4; ++part)
+    Elements(call.out).put(token * call.width + part * quarter + i, static_cast<float>(parts[part]));
+}
+
+void move(Session& session, const TokenMoveCall& call) {
+  if (call.pictures * call.tokens * call.width == 0) return;
+  const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
+  const dim3 grid(blocks_for(call.tokens, block.y),
+                  static_cast<unsigned>(std::min<int64_t>(call.pictures, 65535)));
+  if (call.width % 8 == 0)
+    move_kernel<8><<<grid, block, 0, session.stream>>>(call);
+  else
+    move_kernel<1><<<grid, block, 0, session.stream>>>(call);
+  check_launch("move_tokens");
+}
+
+template <int kWidth, int kRows>
+void launch_sum(Session& session, const TokenSumCall& call) {
+  const int64_t column_blocks = blocks_for(call.columns, kLanes * kWidth);
+  const dim3 grid(static_cast<unsigned>(call.outer * column_blocks)), block(kLanes, kRows);
+  sum_kernel<kWidth, kRows><<<grid, block, 0, session.stream>>>(call, column_blocks);
+  check_launch("sum_tokens");
+}
+
+void sum(Session& session, const TokenSumCall& call) {
+  if (call.outer * call.columns == 0) return;
+  const bool aligned = call.offset % 8 == 0 && call.outer_stride % 8 == 0 && call.term_stride % 8 == 0 &&
+                       call.columns % 8 == 0;
+  // Few sums: narrow blocks with many rows, so that there are enough of them.
+  if (aligned && call.outer * call.columns >= int64_t{session.processors} * 8 * kLanes)
+    launch_sum<8, 8>(session, call);
+  else
+    launch_sum<1, 32>(session, call);
+}
+
+void sincos(Session& session, const SincosCall& call) {
+  constexpr int kThreads = 128;
+  const int64_t items = call.rows * call.columns * (call.width / 4);
+  if (items == 0) return;
+  sincos_kernel<<<blocks_for(items, kThreads), kThreads, 0, session.stream>>>(call);
+  check_launch("sincos_positions");
+}
+
+}  // namespace
+
+TokensApi tokens_api() {
+  return {.move = move, .sum = sum, .sincos = sincos};
+}
+
+}  // namespace vitrail::cuda

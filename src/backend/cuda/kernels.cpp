@@ -1,0 +1,135 @@
+#include "backend/cuda/kernels.h"
+
+#include <algorithm>
+
+#include "backend/cuda/launch.h"
+
+namespace vitrail {
+
+namespace {
+
+// Families may each have kernels of one op ("fused" above all): asked in this order.
+std::vector<OpKernels> all_kernels() {
+  std::vector<OpKernels> list;
+  for (const auto& family :
+       {cuda::product_kernels(), cuda::attention_kernels(), cuda::norm_kernels(), cuda::row_kernels(),
+        cuda::token_kernels(), cuda::loss_kernels(), cuda::update_kernels()})
+    for (const OpKernels& row : family) {
+      const auto same =
+          std::find_if(list.begin(), list.end(), [&](const OpKernels& r) { return r.op == row.op; });
+      if (same == list.end())
+        list.push_back(row);
+      else
+        same->kernels.insert(same->kernels.end(), row.kernels.begin(), row.kernels.end());
+    }
+  return list;
+}
+
+class CudaBackend : public Backend {
+ public:
+  const char* name() const override { return "cuda"; }
+  bool joins_norms() const override { return false; }
+  const std::vector<OpKernels>& kernels() const override {
+    static const std::vector<OpKernels> list = all_kernels();
+    return list;
+  }
+};
+
+class CudaRecording : public Recording {
+ public:
+  CudaRecording(cuda::Session& session, void* graph) : session_(session), graph_(graph) {}
+  ~CudaRecording() override { cuda::api().session.drop(graph_); }
+  void replay() override { cuda::api().session.replay(session_, graph_); }
+
+ private:
+  cuda::Session& session_;
+  void* graph_;
+};
+
+// The driver loads kernels and graphs as they are first used; arenas leave them this much.
+constexpr size_t kForeignReserve = size_t{256} << 20;
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int ordinal) : api_(cuda::api().session), session_(*api_.open(ordinal)) {}
+  ~CudaDevice() override { api_.close(&session_); }
+
+  std::byte* allocate(size_t bytes) override { return api_.allocate(session_, bytes); }
+  void release(std::byte* data) override { api_.release(session_, data); }
+  bool shares_host_memory() const override { return false; }
+  void upload(void* target, const void* host, size_t bytes) override {
+    api_.upload(session_, target, host, bytes);
+  }
+  void download(void* host, const void* source, size_t bytes) override {
+    api_.download(session_, host, source, bytes);
+  }
+  void copy(void* target, const void* source, size_t bytes) override {
+    api_.copy(session_, target, source, bytes);
+  }
+  void clear(void* target, size_t bytes) override { api_.clear(session_, target, bytes); }
+  void finish() override { api_.finish(session_); }
+  size_t free_bytes() const override { return api_.free_bytes(session_); }
+  size_t usable_bytes() const override {
+    const size_t free = free_bytes();
+    return free > kForeignReserve ? free - kForeignReserve : 1;  // 0 would mean unknown
+  }
+  size_t foreign_bytes() const override { return api_.foreign_bytes(session_); }
+  void* stream() override { return &session_; }
+
+  bool records() const override { return true; }
+  void start_recording() override { api_.start_capture(session_); }
+  std::unique_ptr<Recording> end_recording() override {
+    return std::make_unique<CudaRecording>(session_, api_.end_capture(session_));
+  }
+  void mark(size_t slot) override { api_.mark(session_, slot); }
+  double seconds_between(size_t from, size_t to) override { return api_.seconds_between(session_, from, to); }
+
+ private:
+  const cuda::SessionApi& api_;
+  cuda::Session& session_;
+};
+
+}  // namespace
+
+const Backend& cuda_backend() {
+  static const CudaBackend backend;
+  return backend;
+}
+
+DeviceInfo cuda_device(int ordinal) {
+  std::string why;
+  const int count = cuda::api().session.count(why);
+  VT_REQUIRE(ordinal >= 0 && ordinal < count, ErrorKind::kDevice, "there is no GPU %d: this machine has %d",
+             ordinal, std::max(count, 0));
+  const cuda::CardFacts card = cuda::api().session.facts(ordinal);
+  return {.kind = DeviceKind::kCuda,
+          .name = card.name,
+          .memory_bytes = card.memory_bytes,
+          .ordinal = ordinal,
+          .compute = card.compute,
+          .processors = card.processors,
+          .l2_bytes = card.l2_bytes};
+}
+
+std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info) {
+  return std::make_unique<CudaDevice>(info.ordinal);
+}
+
+CudaReport cuda_report() {
+  CudaReport report{.problem = cuda::why_unusable(), .cards = {}, .plugin = cuda::plugin_path()};
+  if (!report.problem.empty()) return report;
+  const cuda::SessionApi& api = cuda::api().session;
+  api.versions(report.driver, report.runtime, report.cublas);
+  std::string why;
+  for (int i = 0; i < api.count(why); ++i) {
+    const cuda::CardFacts card = api.facts(i);
+    report.cards.push_back(strf("%s, compute capability %d.%d, %d multiprocessors, %.1f GiB",
+                                card.name.c_str(), card.compute / 10, card.compute % 10, card.processors,
+                                static_cast<double>(card.memory_bytes) / (1 << 30)));
+    if (const size_t free = api.free_on_card(i))
+      report.cards.back() += strf(", %.1f GiB free", static_cast<double>(free) / (1 << 30));
+  }
+  return report;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,28 @@
+// The CUDA backend as the rest of the program sees it: the kernel list and the choice, which are plain C++
+// and work on machines without a GPU, and the device itself, which needs the plugin library and a driver.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/device.h"
+#include "backend/kernel.h"
+
+namespace vitrail {
+
+const Backend& cuda_backend();
+
+// A GPU of this machine; Error(kDevice) saying why there is none.
+DeviceInfo cuda_device(int ordinal = 0);
+std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info);
+
+// What `doctor` prints: one line a card and the libraries' versions, or why CUDA cannot be used here.
+struct CudaReport {
+  std::string problem;  // empty: usable
+  std::vector<std::string> cards;
+  std::string driver, runtime, cublas, plugin;
+};
+CudaReport cuda_report();
+
+}  // namespace vitrail

@@ -1,0 +1,43 @@
+// What the files that launch this backend's kernels share: they read an op and its views, and hand plain
+// structs to the plugin. Selection (declines, scratch) stands beside each launch and touches no device.
+#pragma once
+
+#include "backend/cuda/plugin.h"
+#include "backend/kernel.h"
+
+namespace vitrail::cuda {
+
+inline Session& session(const KernelArgs& args) {
+  return *static_cast<Session*>(args.lane.stream);
+}
+inline Operand operand(const TensorView& view) {
+  return {view.data(), view.dtype()};
+}
+// The op of a node, which the kernel list has made sure of.
+template <typename T>
+const T& op_of(const KernelArgs& args) {
+  return dynamic_cast<const T&>(args.op);
+}
+
+// Elements of the last dim, and how many such rows there are.
+int64_t row_length(const TensorDesc& desc);
+int64_t row_count(const TensorDesc& desc);
+
+// f32, bf16 and f16 in any mixture, no packed operands; integers and f64 as operands of their own kinds.
+std::string declines_unless_plain(const NodeView& node, const DeviceInfo& device);
+size_t no_scratch(const NodeView& node, const DeviceInfo& device);
+
+Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
+                   std::string (*declines)(const NodeView&, const DeviceInfo&) = declines_unless_plain,
+                   size_t (*scratch)(const NodeView&, const DeviceInfo&) = no_scratch);
+
+// The kernel lists, one a file launch_*.cpp.
+std::vector<OpKernels> product_kernels();
+std::vector<OpKernels> attention_kernels();
+std::vector<OpKernels> norm_kernels();
+std::vector<OpKernels> row_kernels();
+std::vector<OpKernels> token_kernels();
+std::vector<OpKernels> loss_kernels();
+std::vector<OpKernels> update_kernels();
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,139 @@
+// Attention: where a node's queries, keys and values lie, and which of the plugin's kernels takes it.
+#include <cmath>
+#include <utility>
+
+#include "backend/cuda/api/attention_scratch.h"
+#include "backend/cuda/launch.h"
+#include "ops/attention.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+HeadRows head_rows(const TensorView& view, const AttentionStrides& strides) {
+  std::byte* data = static_cast<std::byte*>(view.data());
+  return {data + static_cast<size_t>(strides.base) * size_of(view.dtype()), view.dtype(), strides.batch,
+          strides.row, strides.head};
+}
+
+float score_scale(int64_t head_size) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)));
+}
+
+AttentionGeometry geometry_of(std::span<const TensorView> forward_ins) {
+  std::vector<TensorDesc> descs;
+  for (const TensorView& view : forward_ins) descs.push_back(view.desc());
+  return attention_geometry(descs);
+}
+
+AttentionCall forward_call(const KernelArgs& args, const AttentionGeometry& g, const AttentionStrides& out) {
+  return {.batch = g.batch,
+          .heads = g.heads,
+          .queries = g.queries,
+          .keys = g.keys,
+          .head_size = g.head_size,
+          .scale = score_scale(g.head_size),
+          .q = head_rows(args.ins[0], g.q),
+          .k = head_rows(args.ins.back(), g.k),
+          .v = head_rows(args.ins.back(), g.v),
+          .out = head_rows(args.outs[0], out)};
+}
+
+template <auto kFunction>
+void run_forward(const KernelArgs& args) {
+  const AttentionGeometry g = geometry_of(args.ins);
+  if (g.batch > 0) (api().attention.*kFunction)(session(args), forward_call(args, g, g.out));
+}
+
+void run_weights(const KernelArgs& args) {
+  const AttentionGeometry g = geometry_of(args.ins);
+  const AttentionStrides rows = {0, g.heads * g.queries * g.keys, g.keys, g.queries * g.keys};
+  AttentionCall call = forward_call(args, g, rows);
+  if (g.batch > 0) api().attention.weights(session(args), call);
+}
+
+void run_backward(const KernelArgs& args) {
+  const auto forward = args.ins.first(args.ins.size() - 1);
+  const AttentionGeometry g = geometry_of(forward);
+  if (g.batch == 0) return;
+  api().attention.backward(session(args), {.batch = g.batch,
+                                           .heads = g.heads,
+                                           .queries = g.queries,
+                                           .keys = g.keys,
+                                           .head_size = g.head_size,
+                                           .scale = score_scale(g.head_size),
+                                           .q = head_rows(forward[0], g.q),
+                                           .k = head_rows(forward.back(), g.k),
+                                           .v = head_rows(forward.back(), g.v),
+                                           .dout = head_rows(args.ins.back(), g.out),
+                                           .dq = head_rows(args.outs[0], g.q),
+                                           .dk = head_rows(args.outs.back(), g.k),
+                                           .dv = head_rows(args.outs.back(), g.v),
+                                           .scratch = args.scratch.data()});
+}
+
+std::string declines_plain(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
+  const int64_t size = node.ins[0].shape.local('E');
+  if (size > kPlainHeadSize)
+    return strf("heads of %lld elements; it takes up to %lld", static_cast<long long>(size),
+                static_cast<long long>(kPlainHeadSize));
+  return {};
+}
+
+// What the tensor cores need of the operands.
+std::string declines_unless_halves(const NodeView& node, int64_t most_elements) {
+  const DType dtype = node.ins[0].dtype;
+  if (dtype != DType::kBF16 && dtype != DType::kF16) return "computes in bf16 and f16";
+  for (const DescSpan descs : {node.ins, node.outs})
+    for (const TensorDesc& desc : descs)
+      if (desc.dtype != dtype || !desc.packing.empty()) return "takes operands of one type";
+  const int64_t size = node.ins[0].shape.local('E');
+  if (size % 8 != 0 || size > most_elements)
+    return strf("heads of %lld elements; it takes multiples of 8 up to %lld", static_cast<long long>(size),
+                static_cast<long long>(most_elements));
+  return {};
+}
+
+// Shared memory a block may have, in KiB, by compute capability; the least of all for those not listed.
+size_t shared_bytes(const DeviceInfo& device) {
+  constexpr std::pair<int, size_t> kKiB[] = {{80, 163}, {87, 163}, {90, 227}, {100, 227}, {103, 227}};
+  for (const auto& [compute, kib] : kKiB)
+    if (device.compute == compute) return kib * 1024;
+  return 99 * 1024;
+}
+
+std::string declines_short(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = declines_unless_halves(node, kShortHeadSize); !reason.empty()) return reason;
+  const AttentionGeometry g = attention_geometry(node.ins);
+  constexpr size_t kRowBytes = 3 * kShortHeadSize * 2;  // a query, a key and a value
+  // The kernel's next smaller shape holds four tiles of 16 keys less.
+  const int64_t room = kShortKeys * kRowBytes <= shared_bytes(device) ? kShortKeys : kShortKeys - 4 * 16;
+  if (g.keys > room || g.queries > g.keys)
+    return strf("%lld queries and %lld keys; it takes up to %lld keys and no more queries than keys",
+                static_cast<long long>(g.queries), static_cast<long long>(g.keys),
+                static_cast<long long>(room));
+  return {};
+}
+
+std::string declines_long(const NodeView& node, const DeviceInfo&) {
+  return declines_unless_halves(node, kLongHeadSize);
+}
+
+size_t backward_scratch(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.ins.first(node.ins.size() - 1));
+  return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, node.ins.size() == 3);
+}
+
+}  // namespace
+
+std::vector<OpKernels> attention_kernels() {
+  return {{"attention",
+           {cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short),
+            cuda_kernel("long_heads", run_forward<&AttentionApi::long_forward>, declines_long),
+            cuda_kernel("plain_heads", run_forward<&AttentionApi::plain_forward>, declines_plain)}},
+          {"attention_probs", {cuda_kernel("plain_weights", run_weights, declines_plain)}},
+          {"attention_grad", {cuda_kernel("heads", run_backward, declines_plain, backward_scratch)}}};
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,145 @@
+// Products and their gradients, alone or fused with their neighbours.
+#include "backend/cuda/launch.h"
+#include "backend/cuda/products_parse.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+// cuBLASLt's 16-bit kernels want rows that start on 16 bytes; those of f32 take any.
+std::string misfit_of_rows(const NodeView& node, const ProductPlan& plan) {
+  const DType a = node.ins[plan.a].dtype, b = node.ins[plan.b].dtype;
+  if (a != b) return strf("multiplies one type only, not %s and %s", to_string(a), to_string(b));
+  if (a == DType::kF32) return {};
+  const int64_t a_row = plan.a_transposed ? plan.m : plan.k, b_row = plan.b_transposed ? plan.k : plan.n;
+  for (int64_t row : {a_row, b_row, plan.n})
+    if (row % 8 != 0)
+      return strf("rows of %lld 16-bit elements are not whole 16 bytes", static_cast<long long>(row));
+  return {};
+}
+
+template <Multiplier by>
+std::string declines_product(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
+  const ProductPlan plan = plan_product(node, by);
+  if (!plan.misfit.empty() || by == Multiplier::kTiles) return plan.misfit;
+  return misfit_of_rows(node, plan);
+}
+
+template <Multiplier by>
+size_t product_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  return plan_product(node, by).scratch_bytes;
+}
+
+ProductPlan plan_of(const KernelArgs& args, Multiplier by) {
+  std::vector<TensorDesc> ins, outs;
+  for (const TensorView& view : args.ins) ins.push_back(view.desc());
+  for (const TensorView& view : args.outs) outs.push_back(view.desc());
+  return plan_product({args.op, ins, outs}, by);
+}
+
+// The launches of one node.
+class ProductRun {
+ public:
+  ProductRun(const KernelArgs& args, Multiplier by)
+      : args_(args), by_(by), plan_(plan_of(args, by)), products_(api().products) {
+    const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
+    scratch_ = args.scratch.data() + (256 - start % 256) % 256;
+  }
+
+  void run() const {
+    if (plan_.pictures >= 0) gather();
+    const Operand product =
+        plan_.product_in_scratch ? Operand{scratch_ + plan_.product_at, plan_.product_type} : result();
+    multiply(product);
+    if (plan_.finished) finish(product);
+  }
+
+ private:
+  Operand input(int i) const { return i < 0 ? Operand{} : operand(args_.ins[i]); }
+  Operand result() const { return plan_.target < 0 ? operand(args_.outs[0]) : input(plan_.target); }
+  Operand patches() const { return {scratch_ + plan_.patches_at, args_.ins[plan_.pictures].dtype()}; }
+  Operand factor(int i) const { return i == plan_.pictures ? patches() : input(i); }
+
+  void gather() const {
+    const Shape& x = args_.ins[plan_.pictures].shape();
+    products_.gather_patches(session(args_), {.batch = x.local('B'),
+                                              .channels = x.local('C'),
+                                              .height = x.local('Y'),
+                                              .width = x.local('X'),
+                                              .rows = plan_.patch_rows,
+                                              .columns = plan_.patch_columns,
+                                              .pictures = input(plan_.pictures),
+                                              .out = patches()});
+  }
+
+  // In the type cuBLASLt wants it.
+  Operand epilogue_bias() const {
+    if (!plan_.casts_bias) return input(plan_.bias);
+    const Operand cast = {scratch_ + plan_.bias_at, plan_.product_type};
+    products_.finish(session(args_),
+                     {.rows = 1, .width = plan_.n, .product = input(plan_.bias), .out = cast});
+    return cast;
+  }
+
+  void multiply(const Operand& product) const {
+    GemmCall call{.m = plan_.m,
+                  .n = plan_.n,
+                  .k = plan_.k,
+                  .a = factor(plan_.a),
+                  .b = factor(plan_.b),
+                  .d = product,
+                  .a_transposed = plan_.a_transposed,
+                  .b_transposed = plan_.b_transposed};
+    if (plan_.target >= 0) call.c = result();
+    if (!plan_.finished) {
+      if (plan_.residual >= 0) call.c = input(plan_.residual);
+      call.bias = epilogue_bias();
+      call.act = plan_.act;
+    }
+    if (by_ == Multiplier::kTiles) return products_.tiled_gemm(session(args_), call);
+    call.workspace = scratch_;
+    products_.gemm(session(args_), call);
+  }
+
+  void finish(const Operand& product) const {
+    products_.finish(session(args_), {.rows = plan_.m,
+                                      .width = plan_.n,
+                                      .product = product,
+                                      .out = result(),
+                                      .bias = input(plan_.bias),
+                                      .scale = input(plan_.scale),
+                                      .residual = input(plan_.residual),
+                                      .slope_at = input(plan_.slope_at),
+                                      .act = plan_.act});
+  }
+
+  const KernelArgs& args_;
+  Multiplier by_;
+  ProductPlan plan_;
+  const ProductsApi& products_;
+  std::byte* scratch_;
+};
+
+template <Multiplier by>
+void run_product(const KernelArgs& args) {
+  ProductRun(args, by).run();
+}
+
+template <Multiplier by>
+Kernel product_kernel(const char* name) {
+  return cuda_kernel(name, run_product<by>, declines_product<by>, product_scratch_bytes<by>);
+}
+
+}  // namespace
+
+std::vector<OpKernels> product_kernels() {
+  std::vector<OpKernels> list;
+  for (std::string_view op : {"linear", "linear_dx", "linear_dw", "patch_embed", "patch_embed_dw", "fused"})
+    list.push_back({op,
+                    {product_kernel<Multiplier::kLibrary>("cublaslt"),
+                     product_kernel<Multiplier::kTiles>("tiled product")}});
+  return list;
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,167 @@
+// Moves and sums of tokens, [B N D], as rows that come from somewhere or are zero.
+#include "backend/cuda/launch.h"
+#include "ops/concat_tokens.h"
+#include "ops/fused.h"
+#include "ops/pool_tokens.h"
+#include "ops/sincos_positions.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+// The result with all its tokens zero.
+TokenMoveCall move_into(const TensorView& out, int64_t pictures, int64_t tokens, int64_t width) {
+  TokenMoveCall call;
+  call.out = operand(out);
+  call.pictures = pictures, call.tokens = tokens, call.width = width;
+  return call;
+}
+TokenMoveCall move_into(const TensorView& out) {
+  return move_into(out, out.shape()[0].local, out.shape()[1].local, out.shape()[2].local);
+}
+
+void move(const KernelArgs& args, const TokenMoveCall& call) {
+  api().tokens.move(session(args), call);
+}
+void move(const KernelArgs& args, TokenMoveCall call, const TokenPart& part) {
+  call.part[call.parts++] = part;
+  move(args, call);
+}
+
+std::string declines_concat(const NodeView& node, const DeviceInfo& device) {
+  if (node.ins.size() > kMostTokenParts)
+    return strf("joins %d values at most, not %zu", kMostTokenParts, node.ins.size());
+  return declines_unless_plain(node, device);
+}
+
+void run_concat_tokens(const KernelArgs& args) {
+  TokenMoveCall call = move_into(args.outs[0]);
+  int64_t first = 0;
+  for (const TensorView& in : args.ins) {
+    const bool patches = &in == &args.ins.back();
+    const int64_t count = in.shape()[patches ? 1 : 0].local;
+    call.part[call.parts++] = {.source = operand(in),
+                               .first = first,
+                               .count = count,
+                               .picture_stride = patches ? count * call.width : 0,
+                               .token_stride = call.width};
+    first += count;
+  }
+  move(args, call);
+}
+
+void run_select_token(const KernelArgs& args) {
+  const Shape& x = args.ins[0].shape();
+  const int64_t width = x[2].local;
+  move(args, move_into(args.outs[0], x[0].local, 1, width),
+       {.source = operand(args.ins[0]),
+        .count = 1,
+        .offset = op_of<SelectTokenOp>(args).index() * width,
+        .picture_stride = x[1].local * width});
+}
+
+void run_select_token_grad(const KernelArgs& args) {
+  const TokenMoveCall call = move_into(args.outs[0]);
+  move(args, call,
+       {.source = operand(args.ins[0]),
+        .first = op_of<SelectTokenGradOp>(args).index(),
+        .count = 1,
+        .picture_stride = call.width});
+}
+
+void run_drop_tokens(const KernelArgs& args) {
+  const TokenMoveCall call = move_into(args.outs[0]);
+  move(args, call,
+       {.source = operand(args.ins[0]),
+        .count = call.tokens,
+        .offset = op_of<DropTokensOp>(args).first() * call.width,
+        .picture_stride = args.ins[0].shape()[1].local * call.width,
+        .token_stride = call.width});
+}
+
+void run_drop_tokens_grad(const KernelArgs& args) {
+  const TokenMoveCall call = move_into(args.outs[0]);
+  const int64_t first = op_of<DropTokensGradOp>(args).first(), kept = call.tokens - first;
+  move(args, call,
+       {.source = operand(args.ins[0]),
+        .first = first,
+        .count = kept,
+        .picture_stride = kept * call.width,
+        .token_stride = call.width});
+}
+
+void run_mean_tokens_grad(const KernelArgs& args) {
+  const TokenMoveCall call = move_into(args.outs[0]);
+  const int64_t first = op_of<MeanTokensGradOp>(args).first(), count = call.tokens - first;
+  move(args, call,
+       {.source = operand(args.ins[0]),
+        .first = first,
+        .count = count,
+        .picture_stride = call.width,
+        .factor = 1.0f / static_cast<float>(count)});
+}
+
+void run_mean_tokens(const KernelArgs& args) {
+  const Shape& x = args.ins[0].shape();
+  const int64_t first = op_of<MeanTokensOp>(args).first(), count = x[1].local - first, width = x[2].local;
+  api().tokens.sum(session(args), {.x = operand(args.ins[0]),
+                                   .out = operand(args.outs[0]),
+                                   .offset = first * width,
+                                   .outer = x[0].local,
+                                   .outer_stride = x[1].local * width,
+                                   .terms = count,
+                                   .term_stride = width,
+                                   .columns = width,
+                                   .factor = 1.0f / static_cast<float>(count)});
+}
+
+void sum_tokens(const KernelArgs& args, const SumTokensOp& op, const TensorView& x, const TensorView& out,
+                bool adds) {
+  const int64_t width = x.shape()[2].local;
+  api().tokens.sum(session(args), {.x = operand(x),
+                                   .out = operand(out),
+                                   .offset = op.first() * width,
+                                   .terms = x.shape()[0].local,
+                                   .term_stride = x.shape()[1].local * width,
+                                   .columns = op.count() * width,
+                                   .adds = adds});
+}
+
+void run_sum_tokens(const KernelArgs& args) {
+  sum_tokens(args, op_of<SumTokensOp>(args), args.ins[0], args.outs[0], false);
+}
+
+std::string declines_added_sum(const NodeView& node, const DeviceInfo& device) {
+  if (node.op.kind() != "sum_tokens+accumulate") return "not a sum of tokens added to another";
+  return declines_unless_plain(node, device);
+}
+
+void run_added_sum(const KernelArgs& args) {
+  const auto& members = op_of<FusedOp>(args).members();
+  sum_tokens(args, dynamic_cast<const SumTokensOp&>(*members[0].op), args.ins[members[0].sources[0]],
+             args.ins[members[1].sources[0]], true);
+}
+
+void run_sincos_positions(const KernelArgs& args) {
+  const auto& op = op_of<SincosPositionsOp>(args);
+  api().tokens.sincos(
+      session(args),
+      {.out = operand(args.outs[0]), .rows = op.rows(), .columns = op.columns(), .width = op.width()});
+}
+
+}  // namespace
+
+std::vector<OpKernels> token_kernels() {
+  return {{"concat_tokens", {cuda_kernel("move", run_concat_tokens, declines_concat)}},
+          {"select_token", {cuda_kernel("move", run_select_token)}},
+          {"select_token_grad", {cuda_kernel("move", run_select_token_grad)}},
+          {"drop_tokens", {cuda_kernel("move", run_drop_tokens)}},
+          {"drop_tokens_grad", {cuda_kernel("move", run_drop_tokens_grad)}},
+          {"mean_tokens_grad", {cuda_kernel("move", run_mean_tokens_grad)}},
+          {"mean_tokens", {cuda_kernel("sum", run_mean_tokens)}},
+          {"sum_tokens", {cuda_kernel("sum", run_sum_tokens)}},
+          {"sincos_positions", {cuda_kernel("sincos", run_sincos_positions)}},
+          {"fused", {cuda_kernel("sum_tokens", run_added_sum, declines_added_sum)}}};
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,16 @@
+// The most a GPU computes and moves, measured: the yardstick of bench, profile and plan, like backend/cpu's.
+#pragma once
+
+#include "backend/device.h"
+#include "tensor/dtype.h"
+
+namespace vitrail {
+
+// GFLOP/s of a large product of matrices in f32, bf16 or f16, with values as models have them: zeros would
+// need less power and run faster. Takes about a tenth of a second.
+double measure_cuda_peak_gflops(Device& device, DType dtype);
+
+// GB/s of copying in the card's memory, bytes read and bytes written both counted.
+double measure_cuda_copy_gbps(Device& device);
+
+}  // namespace vitrail

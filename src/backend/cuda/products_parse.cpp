@@ -1,0 +1,142 @@
+#include "backend/cuda/products_parse.h"
+
+#include "backend/product.h"
+#include "ops/fused.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+Activation activation(bool tanh_form) {
+  return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
+}
+
+// out[m, n] = x[m, k] . w[n, k], and what follows it.
+void read_forward(const NodeView& node, ProductPlan& plan) {
+  if (plan.misfit = product_misfit(node); !plan.misfit.empty()) return;
+  const Product p = parse_product(node.op);
+  if (p.norm) plan.misfit = "a layernorm before a product runs on its own";
+  if (p.arithmetic != Arithmetic::kExact) plan.misfit = "has exact products only";
+  const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
+  const MatmulExtents e = product_extents(p, x, w);
+  plan.m = e.m, plan.n = e.n, plan.k = e.k;
+  plan.a = p.x, plan.b = p.weight, plan.b_transposed = true;
+  plan.bias = p.bias, plan.scale = p.scale, plan.residual = p.residual;
+  if (p.gelu) plan.act = activation(p.gelu->tanh_form());
+  if (p.is_patch_embed)
+    plan.pictures = p.x, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
+}
+
+// dx[m, k] = dy[m, n] . w[n, k]
+void read_dx(const NodeView& node, const std::vector<int>& sources, ProductPlan& plan) {
+  const MatmulExtents e = linear_dx_extents(node.ins[sources[0]].shape, node.ins[sources[1]].shape);
+  plan.m = e.m, plan.n = e.k, plan.k = e.n;
+  plan.a = sources[0], plan.b = sources[1];
+}
+
+// dw[n, k] = sum over m of dy[m, n] x[m, k]
+void read_dw(const NodeView& node, const std::vector<int>& sources, ProductPlan& plan) {
+  const MatmulExtents e = linear_dw_extents(node.ins[sources[0]].shape, node.ins[sources[1]].shape);
+  plan.m = e.n, plan.n = e.k, plan.k = e.m;
+  plan.a = sources[1], plan.b = sources[0], plan.a_transposed = true;
+}
+
+void read_patches_dw(const NodeView& node, const std::vector<int>& sources, const Shape& w,
+                     ProductPlan& plan) {
+  plan.m = w.local('D'), plan.n = w.elems() / plan.m, plan.k = node.ins[sources[1]].elems() / plan.m;
+  plan.a = sources[1], plan.b = sources[0], plan.a_transposed = true;
+  plan.pictures = plan.b, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
+}
+
+// The gradient of a product, alone or followed by its sum or the slope of a gelu.
+void read_gradient(const NodeView& node, ProductPlan& plan) {
+  const Op* op = &node.op;
+  std::vector<int> sources = {0, 1};
+  if (const auto* fused = dynamic_cast<const FusedOp*>(op)) {
+    const FusedOp::Member &first = fused->members()[0], &last = fused->members().back();
+    op = first.op.get(), sources = first.sources;
+    const auto* slope = dynamic_cast<const GeluGradOp*>(last.op.get());
+    const bool flows = fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == ~0;
+    if (flows && slope && op->kind() == "linear_dx")
+      plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form());
+    else if (flows && last.op->kind() == "accumulate")
+      plan.target = last.sources[0];
+    else
+      plan.misfit = "no product, nor the gradient of one, that runs as one kernel";
+  }
+  if (!plan.misfit.empty()) return;
+  if (op->kind() == "linear_dx") return read_dx(node, sources, plan);
+  if (op->kind() == "linear_dw") return read_dw(node, sources, plan);
+  if (op->kind() == "patch_embed_dw") {
+    const TensorDesc& w = plan.target < 0 ? node.outs[0] : node.ins[plan.target];
+    return read_patches_dw(node, sources, w.shape, plan);
+  }
+  plan.misfit = "no product, nor the gradient of one";
+}
+
+bool holds_forward(const Op& op) {
+  const std::string_view kind = op.kind();
+  if (const auto* fused = dynamic_cast<const FusedOp*>(&op)) {
+    for (const FusedOp::Member& member : fused->members())
+      if (member.op->kind() == "linear" || member.op->kind() == "patch_embed") return true;
+    return false;
+  }
+  return kind == "linear" || kind == "patch_embed";
+}
+
+const TensorDesc& result_of(const NodeView& node, const ProductPlan& plan) {
+  return plan.target < 0 ? node.outs[0] : node.ins[plan.target];
+}
+
+// cuBLASLt adds a bias and a matrix of the result's type; its gelu is the tanh form, of 16 bits' accuracy,
+// and comes after both.
+bool epilogue_suffices(const NodeView& node, const ProductPlan& plan, Multiplier by) {
+  const DType out = result_of(node, plan).dtype;
+  if (out != node.ins[plan.a].dtype && out != DType::kF32) return false;
+  if (plan.scale >= 0 || plan.slope_at >= 0) return false;
+  if (plan.residual >= 0 && node.ins[plan.residual].dtype != out) return false;
+  if (plan.act == Activation::kNone) return true;
+  return plan.act == Activation::kGeluTanh && plan.residual < 0 && by == Multiplier::kLibrary &&
+         out != DType::kF32;
+}
+
+size_t padded(size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+void lay_out_scratch(const NodeView& node, Multiplier by, ProductPlan& plan) {
+  size_t end = by == Multiplier::kLibrary ? kWorkspaceBytes : 0;
+  const auto take = [&](bool wanted, int64_t elems, DType dtype) {
+    const size_t at = end;
+    if (wanted) end += padded(static_cast<size_t>(elems) * size_of(dtype));
+    return at;
+  };
+  plan.bias_at = take(plan.casts_bias, plan.n, plan.product_type);
+  plan.product_at = take(plan.product_in_scratch, plan.m * plan.n, plan.product_type);
+  if (plan.pictures >= 0) {
+    const TensorDesc& pictures = node.ins[plan.pictures];
+    plan.patches_at = take(true, pictures.elems(), pictures.dtype);
+  }
+  plan.scratch_bytes = end > 0 ? end + 256 : 0;
+}
+
+}  // namespace
+
+ProductPlan plan_product(const NodeView& node, Multiplier by) {
+  ProductPlan plan;
+  if (holds_forward(node.op))
+    read_forward(node, plan);
+  else
+    read_gradient(node, plan);
+  if (!plan.misfit.empty()) return plan;
+  const TensorDesc& result = result_of(node, plan);
+  plan.finished = !epilogue_suffices(node, plan, by);
+  plan.product_type = plan.finished ? node.ins[plan.a].dtype : result.dtype;
+  plan.product_in_scratch = plan.finished && (plan.residual >= 0 || plan.product_type != result.dtype);
+  plan.casts_bias = !plan.finished && plan.bias >= 0 && by == Multiplier::kLibrary &&
+                    node.ins[plan.bias].dtype != plan.product_type;
+  lay_out_scratch(node, by, plan);
+  return plan;
+}
+
+}  // namespace vitrail::cuda

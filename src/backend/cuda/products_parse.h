@@ -1,0 +1,39 @@
+// How a node that multiplies matrices is carried out: which matrices, what cuBLASLt's epilogue does, what a
+// pass of its own does after it, and where in the scratch everything lies. Decided from descriptions alone;
+// used by launch_products.cpp for the choice, the scratch and the launch.
+#pragma once
+
+#include "backend/cuda/api/products.h"
+#include "backend/kernel.h"
+
+namespace vitrail::cuda {
+
+enum class Multiplier { kLibrary, kTiles };  // cuBLASLt, or the own kernel
+
+// Inputs by their place in the node; -1: absent.
+struct ProductPlan {
+  std::string misfit;  // why the node is none of these; the rest means nothing then
+
+  // d[m, n] = a[m, k] . b[k, n]
+  int64_t m = 0, n = 0, k = 0;
+  int a = -1, b = -1;
+  bool a_transposed = false, b_transposed = false;
+  int pictures = -1;  // a or b, whose patches are gathered first
+  int64_t patch_rows = 0, patch_columns = 0;
+  int target = -1;  // the sum the product is added to; -1: it is the node's output
+
+  int bias = -1, scale = -1, residual = -1, slope_at = -1;
+  Activation act = Activation::kNone;
+  DType product_type = DType::kF32;  // what the product alone is rounded to
+
+  bool finished = false;  // by a pass after the product, which then takes bias, act, scale and residual
+  bool product_in_scratch = false;  // the pass reads it there; otherwise from the output itself
+  bool casts_bias = false;          // to the product's type, which cuBLASLt wants
+
+  // From the start of the scratch, once that is brought to a multiple of 256.
+  size_t bias_at = 0, product_at = 0, patches_at = 0, scratch_bytes = 0;
+};
+
+ProductPlan plan_product(const NodeView& node, Multiplier by);
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,55 @@
+// A device in use: its memory, the order of its work, and how a list of launches is recorded to be repeated.
+// The planner never sees one (it works from DeviceInfo); the runtime holds one per rank. The host's memory is
+// ordinary memory and its work is done when a call returns.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/device_info.h"
+#include "tensor/memory_source.h"
+
+namespace vitrail {
+
+// A list of launches that a device can repeat without the host's help.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;  // enqueued like any other work
+};
+
+class Device : public MemorySource {
+ public:
+  // Whether the host may read and write the device's memory by its addresses.
+  virtual bool shares_host_memory() const = 0;
+  // Copies are enqueued behind earlier work. The host's bytes may be reused when the call returns; a download
+  // has arrived by then.
+  virtual void upload(void* target, const void* host, size_t bytes) = 0;
+  virtual void download(void* host, const void* source, size_t bytes) = 0;
+  virtual void copy(void* target, const void* source, size_t bytes) = 0;
+  virtual void clear(void* target, size_t bytes) = 0;
+  virtual void finish() = 0;                       // waits for everything enqueued
+
+  // Memory of a device that has its own; 0: unknown.
+  virtual size_t free_bytes() const { return 0; }
+  virtual size_t usable_bytes() const { return 0; }  // by arenas: the free bytes without a small reserve
+  // What the driver and its libraries took when the device was opened: no arena holds it.
+  virtual size_t foreign_bytes() const { return 0; }
+
+  // What kernels find in Lane::stream.
+  virtual void* stream() { return nullptr; }
+
+  // Whether work can be recorded. Between start and end launches are recorded instead of done.
+  virtual bool records() const { return false; }
+  virtual void start_recording() {}
+  virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
+
+  // Moments in the order of the work; seconds_between waits for both. Slots are reused by number.
+  virtual void mark(size_t slot) = 0;
+  virtual double seconds_between(size_t from, size_t to) = 0;
+};
+
+// The device `info` describes; Error(kDevice) when it cannot be used here.
+std::unique_ptr<Device> open_device(const DeviceInfo& info);
+
+}  // namespace vitrail

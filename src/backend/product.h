@@ -1,0 +1,32 @@
+// A product and what may stand around it, read from an op: linear, patch_embed, or a fused node of layernorm,
+// product, bias, gelu, scale and residual in that order. Used by the launches of products of every backend;
+// knows no device.
+#pragma once
+
+#include "backend/kernel.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+
+namespace vitrail {
+
+// Where the parts of a product stand among a node's inputs; -1: absent.
+struct Product {
+  bool is_patch_embed = false;
+  Arithmetic arithmetic = Arithmetic::kExact;
+  const LayernormOp* norm = nullptr;
+  const GeluOp* gelu = nullptr;
+  int x = -1, weight = -1, gamma = -1, beta = -1, bias = -1, scale = -1, residual = -1;
+  std::string misfit;  // why the node is not a product of this form
+};
+
+Product parse_product(const Op& op);
+
+// A weight as a matrix [n, k]: for the patch embedding every dim but the first is contracted, for a linear
+// those it shares with x.
+MatmulExtents product_extents(const Product& p, const Shape& x, const Shape& w);
+
+// Why a node is not such a product, whatever its types and wherever its weight comes from.
+std::string product_misfit(const NodeView& node);
+
+}  // namespace vitrail

@@ -1,0 +1,32 @@
+#include "ops/many.h"
+
+namespace vitrail {
+
+ManyOp::ManyOp(std::vector<Part> parts)
+    : parts_(std::move(parts)), kind_(kind_of(parts_.front().op->kind())) {}
+
+std::vector<TensorDesc> ManyOp::infer(DescSpan ins) const {
+  for (const Part& part : parts_)
+    VT_CHECK(part.op->infer(ins.subspan(part.first, part.count)).empty(), "%s: a part has an output",
+             kind_.c_str());
+  return {};
+}
+
+double ManyOp::flops(DescSpan ins, DescSpan) const {
+  double total = 0;
+  for (const Part& part : parts_) total += part.op->flops(ins.subspan(part.first, part.count), {});
+  return total;
+}
+
+std::string ManyOp::attributes() const {
+  return strf("%zu parts", parts_.size());
+}
+
+std::vector<int> ManyOp::updates() const {
+  std::vector<int> inputs;
+  for (const Part& part : parts_)
+    for (int input : part.op->updates()) inputs.push_back(static_cast<int>(part.first) + input);
+  return inputs;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,43 @@
+#include "passes/group_updates.h"
+
+#include <map>
+
+#include "ops/many.h"
+
+namespace vitrail {
+
+// A group stands where its first member stood: members read one another's values nowhere, and whoever reads
+// what they write comes later than the member that wrote it did.
+Program group_updates(const Program& program, const std::function<bool(std::string_view)>& grouped) {
+  std::map<std::string_view, std::vector<const Node*>> groups;
+  const auto belongs = [&](const Node& node) {
+    return node.outs.empty() && !node.op->updates().empty() && grouped(node.op->kind());
+  };
+  for (const Node& node : program.nodes)
+    if (belongs(node)) groups[node.op->kind()].push_back(&node);
+
+  Program result{.values = program.values, .nodes = {}, .outputs = program.outputs};
+  for (const Node& node : program.nodes) {
+    const bool member = belongs(node);
+    if (!member || groups[node.op->kind()].size() == 1) {
+      result.nodes.push_back(node);
+      continue;
+    }
+    const std::vector<const Node*>& group = groups[node.op->kind()];
+    if (group.front() != &node) continue;
+    Node many = node;
+    many.ins.clear();
+    std::vector<ManyOp::Part> parts;
+    for (const Node* part : group) {
+      parts.push_back({part->op, many.ins.size(), part->ins.size()});
+      many.ins.insert(many.ins.end(), part->ins.begin(), part->ins.end());
+    }
+    many.op = std::make_shared<ManyOp>(std::move(parts));
+    many.name = many.op->kind();
+    result.nodes.push_back(std::move(many));
+  }
+  result.validate();
+  return result;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,23 @@
+// Values between the host and a rank's device, converted on the way. On a device that shares the host's
+// memory nothing is copied twice. Used by everything that fills inputs, reads results or keeps state in
+// files.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/rank_context.h"
+#include "tensor/tensor.h"
+
+namespace vitrail {
+
+// A plain value from floats; elements past their end become zero.
+void write_floats(RankContext& rank, const TensorView& target, std::span<const float> values);
+// The same without conversion; `bytes` are at most the value's.
+void write_bytes(RankContext& rank, const TensorView& target, std::span<const std::byte> bytes);
+void read_bytes(RankContext& rank, const TensorView& source, std::span<std::byte> target);
+// The first target.size() elements of a plain float value.
+void read_floats(RankContext& rank, const TensorView& source, std::span<float> target);
+void read_doubles(RankContext& rank, const TensorView& source, std::span<double> target);
+
+}  // namespace vitrail
