@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: deps build test demo bench compare package format lint fuzz asan tsan clean help
+.PHONY: deps build test gpu-test demo bench compare package format lint fuzz asan tsan clean help
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
@@ -25,6 +25,11 @@ test: deps  ## build everything and run the tests
 	cmake --preset release
 	cmake --build --preset release
 	$(CTEST) --test-dir build/release
+
+gpu-test: deps  ## build everything and run the tests that need a GPU, on a host that has one
+	cmake --preset release
+	cmake --build --preset release
+	tools/gpu_test.sh build/release
 
 demo: build  ## train a small ViT on Fashion-MNIST, then classify photographs with DeiT-Tiny
 	@tools/install_deps.sh demo
@@ -73,4 +78,4 @@ clean:  ## remove what was built
 	rm -rf build dist demo-out
 
 help:  ## this list
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

@@ -1,7 +1,7 @@
 # The CUDA backend's plugin, libvitrail_cuda.so: everything that needs the vendor's headers. The program finds
 # it beside itself at run time and does without it where there is none. Built where nvcc is.
 set(VITRAIL_CUDA AUTO CACHE STRING "Build the CUDA plugin: AUTO (where nvcc is), ON or OFF")
-set(VITRAIL_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPUs to build for; 80-real;86-real;89-real;90a-real;120 for all")
+set(VITRAIL_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPUs to build for; the preset release-all-gpus names more")
 
 if(VITRAIL_CUDA STREQUAL AUTO)
   find_program(VITRAIL_NVCC nvcc HINTS /usr/local/cuda/bin)

@@ -46,7 +46,17 @@ if(TARGET vitrail_cli)
   install(TARGETS vitrail_cli)
 endif()
 
+# Where the program looks for it. NVIDIA's libraries are the host's own: what LD_LIBRARY_PATH names, then the
+# usual places.
+if(TARGET vitrail_cuda)
+  set_target_properties(vitrail_cuda PROPERTIES INSTALL_RPATH
+    "\$ORIGIN;/usr/local/cuda/lib64;/usr/local/cuda-13/lib64;/opt/cuda/lib64;/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}")
+  target_link_options(vitrail_cuda PRIVATE LINKER:--enable-new-dtags)
+  install(TARGETS vitrail_cuda LIBRARY DESTINATION ${private_libs})
+endif()
+
 install(DIRECTORY models DESTINATION ${data_dir})
+install(DIRECTORY configs/devices DESTINATION ${data_dir})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Only on request (the tarball): the libraries we link, except those every system brings along. glibc must be

@@ -80,6 +80,8 @@ class Backend {
   const std::vector<Kernel>* find(std::string_view op_kind) const;
   // Whether its products take the layernorm before them in: what the fuse pass is asked for.
   virtual bool joins_norms() const { return true; }
+  // Whether sums over rows come from the kernels that make the rows, and small nodes in groups.
+  virtual bool wants_few_passes() const { return false; }
 };
 
 // The table of backends, by name ("cpu", "cuda", "ref"); Error(kUsage) for an unknown one.

@@ -16,10 +16,10 @@ namespace vitrail::cli {
 struct BenchResult {
   std::string model, device;
   bool training = false;
-  int64_t batch = 0;  // pictures a run
+  int64_t batch = 0;         // pictures a run
   size_t peak_bytes = 0;     // in arenas
   size_t foreign_bytes = 0;  // on a GPU: of its driver and libraries, beside the arenas
-  double flops = 0;  // of a run
+  double flops = 0;          // of a run
   double peak_gflops = 0;
   Spread seconds;  // of a run
 

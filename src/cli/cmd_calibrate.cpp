@@ -6,9 +6,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/device_file.h"
+#include "cli/device_choice.h"
 #include "cli/machine.h"
 #include "cli/model_choice.h"
+#include "cli/plan_target.h"
 #include "cli/progress.h"
 #include "cli/tune.h"
 #include "telemetry/format.h"
@@ -21,15 +22,14 @@ namespace {
 // A small, a usual and a large product of ViTs.
 const std::vector<ProductSize> kSizes = {{50, 768, 192}, {197, 2304, 768}, {1576, 1024, 4096}};
 
-DeviceFile calibrate(const Options& options, Console& console) {
+DeviceFile calibrate_processor(const Options& options, Console& console) {
   const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
   const auto level = static_cast<IsaLevel>(device.isa);
-  DeviceFile file{.name = options.given("name") ? options.text("name") : read_machine().processor,
-                  .isa = to_string(level),
-                  .cores = device.threads,
-                  .memory_bytes = device.memory_bytes,
-                  .rates = {},
-                  .products = {}};
+  DeviceFile file;
+  file.name = read_machine().processor;
+  file.isa = to_string(level);
+  file.cores = device.threads;
+  file.memory_bytes = device.memory_bytes;
   const std::vector<ProductSize> sizes = wanted_products(options, kSizes);
   std::vector<int> counts = {1};
   if (device.threads > 1) counts.push_back(device.threads);
@@ -50,7 +50,20 @@ DeviceFile calibrate(const Options& options, Console& console) {
   return file;
 }
 
+std::string gpu_text(const DeviceFile& file) {
+  Table table({{"product in"}, {"rate", Align::kRight}});
+  for (const auto& [dtype, tflops] : file.tflops) table.row({dtype, strf("%.1f TFLOP/s", tflops)});
+  return format_pairs({{"name", file.name},
+                       {"compute capability", strf("%d.%d", file.compute / 10, file.compute % 10)},
+                       {"multiprocessors", std::to_string(file.processors)},
+                       {"memory", format_bytes(file.memory_bytes)},
+                       {"foreign", format_bytes(file.foreign_bytes) + " of the driver and its libraries"},
+                       {"copy", strf("%.0f GB/s", file.copy_gbps)}}) +
+         "\n" + table.text();
+}
+
 std::string as_text(const DeviceFile& file) {
+  if (file.kind == DeviceKind::kCuda) return gpu_text(file);
   Table rates({{"threads", Align::kRight}, {"multiply-adds", Align::kRight}, {"copy", Align::kRight}});
   for (const DeviceFile::Rate& rate : file.rates)
     rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
@@ -70,7 +83,9 @@ std::string as_text(const DeviceFile& file) {
 }
 
 void run_calibrate(const Options& options, Console& console) {
-  const DeviceFile file = calibrate(options, console);
+  const std::optional<int> gpu = parse_cuda(options.text("device"));
+  DeviceFile file = gpu ? measure_gpu(*gpu) : calibrate_processor(options, console);
+  if (options.given("name")) file.name = options.text("name");
   console.print_json(to_json(file));
   console.print(as_text(file));
   if (!options.given("out")) return;
@@ -83,14 +98,16 @@ Command bench_calibrate_command() {
   return {{.name = "bench calibrate",
            .summary = "this machine as a device file, for estimates elsewhere: plan --target FILE",
            .examples = {{"bench calibrate --out configs/devices/desk.json", "measure and keep"},
+                        {"bench calibrate --device cuda --out configs/devices/card.json", "the GPU instead"},
                         {"plan -m vit_base_patch16_224 --target configs/devices/desk.json",
                          "then plan for it anywhere"}},
            .options =
                std::vector<OptionSpec>{
                    {.name = "out", .help = "the file to write", .metavar = "FILE", .letter = 'o'},
                    {.name = "name",
-                    .help = "what the device is called; the processor otherwise",
-                    .metavar = "TEXT"}} +
+                    .help = "what the device is called; its own name otherwise",
+                    .metavar = "TEXT"},
+                   {.name = "device", .help = "cpu or cuda[:i]", .metavar = "DEVICE", .fallback = "cpu"}} +
                tuning_options()},
           run_calibrate};
 }

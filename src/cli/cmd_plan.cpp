@@ -4,13 +4,14 @@
 #include "base/error.h"
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
-#include "cli/device_file.h"
 #include "cli/largest_batch.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
+#include "cli/plan_target.h"
 #include "cli/profile_report.h"
 #include "cli/train_plan.h"
 #include "passes/fuse.h"
+#include "passes/precision.h"
 #include "passes/reduce_products.h"
 #include "passes/schedule.h"
 #include "telemetry/format.h"
@@ -52,16 +53,25 @@ int64_t largest_batch_within(const VitConfig& config, EngineOptions options, con
 std::string dump(const VitConfig& config, const EngineOptions& options, const std::string& after) {
   Program program = record_vit(config, {.batch = options.batch});
   if (after == "record") return to_string(program);
+  if (options.compute != DType::kF32)
+    program =
+        precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
+            .program;
   program = reduce_products(std::move(program), options.arithmetic);
-  if (options.fuse) program = fuse(program);
+  if (options.fuse) program = fuse(program, {.norms = find_backend(options.backend).joins_norms()});
   return to_string(after == "fuse" ? program : schedule(program));
 }
 
-// "12.3 ms a run, 81.3 img/s": --target says how fast the device is.
+double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
+  return estimate_seconds(plan.program, target.file->roofline(target.device.threads));
+}
+
+// "12.3 ms a run, 81.3 img/s": the target says how fast the device is.
 std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double pictures) {
-  const double seconds = estimate_seconds(plan.program, *target.file, target.device.threads);
-  return strf("%s a run, %s img/s; by what was measured on %s", format_seconds(seconds).c_str(),
-              format_si(pictures / seconds).c_str(), target.file->name.c_str());
+  const double seconds = run_seconds(plan, target);
+  return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
+              format_si(pictures / seconds).c_str(), target.is_gpu() ? " at best" : "",
+              target.file->name.c_str());
 }
 
 ordered_json as_json(const VitConfig& config, const ExecutionPlan& plan, int64_t batch,
@@ -80,9 +90,8 @@ ordered_json as_json(const VitConfig& config, const ExecutionPlan& plan, int64_t
   json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
   json["memory_available"] = target.available_bytes;
   json["largest_batch"] = fits;
-  if (target.file)
-    json.update({{"target", target.file->name},
-                 {"run_s", estimate_seconds(plan.program, *target.file, target.device.threads)}});
+  if (target.foreign_bytes > 0) json["memory_foreign"] = target.foreign_bytes;
+  if (target.file) json.update({{"target", target.file->name}, {"run_s", run_seconds(plan, target)}});
   return json;
 }
 
@@ -106,6 +115,7 @@ std::string as_text(const VitConfig& config, const ExecutionPlan& plan, int64_t 
                              ": most bytes alive at once, whatever the layout"},
       {"fits", strf("%s available; largest batch %s", format_bytes(target.available_bytes).c_str(),
                     format_integer(fits).c_str())}};
+  if (target.foreign_bytes > 0) rows.emplace_back("foreign", foreign_text(target.foreign_bytes));
   if (target.file) rows.emplace_back("time", time_text(plan, target, pictures));
   return format_pairs(rows) + "\n" + memory_table(memory_rows(memory), memory.peak_bytes());
 }
@@ -120,12 +130,9 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, c
 
 // What only a training config can change.
 void refuse_training_only(const Options& options) {
-  const std::string &after = options.text("dump-after"), &dtype = options.text("dtype");
-  const bool pass = after == "differentiate" || after == "precision" || after == "recompute";
-  if (pass || dtype == "f16")
-    throw Error(ErrorKind::kUsage,
-                pass ? strf("--dump-after %s is a pass of training", after.c_str())
-                     : std::string("an inference computes in f32, bf16 or int8, not in f16"),
+  const std::string& after = options.text("dump-after");
+  if (after == "differentiate" || after == "precision" || after == "recompute")
+    throw Error(ErrorKind::kUsage, strf("--dump-after %s is a pass of training", after.c_str()),
                 "--train plans a training step");
 }
 
@@ -143,7 +150,7 @@ void run_plan(const Options& options, Console& console) {
   refuse_training_only(options);
   const ModelChoice choice = choose_model(options, console);
   const PlanTarget target = read_plan_target(options);
-  EngineOptions engine = read_engine_options(options);
+  EngineOptions engine = read_engine_options(options, target.is_gpu() ? "cuda" : "cpu");
   if (target.file) engine.kernels = nullptr;  // those are of this machine
   if (options.given("dump-after")) {
     const std::string text = dump(choice.config, engine, options.text("dump-after"));
@@ -158,6 +165,10 @@ void run_plan(const Options& options, Console& console) {
         strf("warning: this does not fit; the largest batch that does is %s", format_integer(fits).c_str()));
 }
 }  // namespace
+
+std::string foreign_text(size_t bytes) {
+  return format_bytes(bytes) + " of the driver and its libraries, beside what is planned";
+}
 
 std::string memory_table(const std::vector<std::pair<std::string, size_t>>& rows, size_t peak_bytes) {
   Table table({{"memory"}, {"size", Align::kRight}, {"share", Align::kRight}, {""}});
@@ -177,10 +188,10 @@ Command plan_command() {
        .metavar = "PASS",
        .choices = {"record", "differentiate", "precision", "recompute", "fuse", "schedule"}},
       {.name = "target",
-       .help = "plan for the device of this file, which need not be here",
-       .metavar = "FILE"},
+       .help = "plan for the device of this file or name (h200), which need not be here",
+       .metavar = "DEVICE"},
       {.name = "dtype",
-       .help = "what products are computed in: f32, bf16 or int8; with --train f32, bf16 or f16",
+       .help = "what products are computed in: f32, bf16 or int8; on a GPU and with --train f32, bf16 or f16",
        .metavar = "TYPE",
        .fallback = "f32",
        .choices = {"f32", "bf16", "int8", "f16"}}};
@@ -199,6 +210,8 @@ Command plan_command() {
                    {"plan --dump-after fuse", "the program itself, one line a node"},
                    {"plan --model vit_base_patch16_224 --target configs/devices/desk.json",
                     "memory and time on another machine (bench calibrate makes such files)"},
+                   {"plan --train --model vit_base_patch16_224 --batch 256 --dtype bf16 --target h200",
+                    "a training step on a GPU that is not here; --device cuda for one that is"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
       .options = architecture_options() + train_plan_options() + own + engine};
   add_train_settings(spec);

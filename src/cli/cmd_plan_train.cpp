@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cmd_plan.h"
-#include "cli/device_file.h"
 #include "cli/kernels_file.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
+#include "cli/plan_target.h"
 #include "cli/timing.h"
 #include "cli/train_plan.h"
 #include "telemetry/format.h"
@@ -20,7 +20,7 @@ constexpr double kAssumedShare = 0.5;
 
 struct Estimate {
   std::string where = "here";  // or the target's name
-  size_t available = 0;
+  size_t available = 0, foreign = 0;
   int64_t largest = 0;  // micro-batch
   std::vector<TrainPlan::Level> levels;
   double peak_gflops = 0, update_s = 0;  // 0: not known, of a processor that is not here
@@ -34,10 +34,11 @@ void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e)
   if (target.file) {
     e.calibrated = true;
     e.where = target.file->name;
-    e.peak_gflops = target.file->rate(threads).fma_gflops;
+    e.peak_gflops = target.file->peak_gflops(threads);
+    const Roofline roofline = target.file->roofline(threads);
     e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
-                     estimate_seconds(step.micro.program, *target.file, threads) +
-                 estimate_seconds(step.update.program, *target.file, threads);
+                     estimate_seconds(step.micro.program, roofline) +
+                 estimate_seconds(step.update.program, roofline);
   } else if (runs_here(target.device)) {
     e.peak_gflops = peak_of(step.micro);
     e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
@@ -47,6 +48,7 @@ void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e)
 Estimate estimate(const TrainPlan& plan, const PlanTarget& target) {
   Estimate e;
   e.available = target.available_bytes;
+  e.foreign = target.foreign_bytes;
   e.largest = plan.largest_micro_batch(e.available);
   e.levels = plan.recompute_levels();
   estimate_time(plan, target, e);
@@ -78,6 +80,7 @@ ordered_json as_json(const TrainPlan& plan, const Estimate& e) {
   json["memory"]["peak"] = plan.peak_bytes();
   json["memory_lower_bound"] = plan.lower_bound_bytes();
   json["memory_available"] = e.available;
+  if (e.foreign > 0) json["memory_foreign"] = e.foreign;
   json["fits"] = plan.peak_bytes() <= e.available;
   json["largest_micro_batch"] = e.largest;
   for (const TrainPlan::Level& level : e.levels)
@@ -113,7 +116,8 @@ std::string time_text(const TrainPlan& plan, const Estimate& e) {
   if (const int64_t steps = plan.total_steps())
     text += strf(", %s for %s", format_seconds(e.update_s * static_cast<double>(steps)).c_str(),
                  format_count(steps, "update").c_str());
-  if (e.calibrated) return text + "; by what was measured on " + e.where;
+  const bool gpu = plan.device().kind == DeviceKind::kCuda;
+  if (e.calibrated) return text + (gpu ? " at best" : "") + "; by what was measured on " + e.where;
   return text + strf("; assumes %.0f %% of the measured %s GFLOP/s and no waiting for data",
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
 }
@@ -132,25 +136,26 @@ std::string as_text(const TrainPlan& plan, const Estimate& e) {
   const auto pictures = static_cast<double>(setup.config.train.batch);
   std::vector<std::pair<std::string, size_t>> rows = plan.memory_rows();
   for (auto& [name, bytes] : rows) name = row_title(name);
-  const std::string pairs = format_pairs(
-      {{"model",
-        strf("%s, %lld classes", architecture_text(model).c_str(), static_cast<long long>(model.classes))},
-       {"batch", batch_text(setup.config.train)},
-       {"training", strf("%s, %s", setup.config.optim.name.c_str(), enum_name(setup.config.train.dtype))},
-       {"parameters", params_text(plan)},
-       {"MACs", format_si(static_cast<double>(count_macs(model))) + " a picture, forward"},
-       {"FLOPs",
-        strf("%s an update, %s a picture (forward, backward and update)",
-             format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / pictures).c_str())},
-       {"runs", strf("%zu nodes a micro-batch, %zu an update, on %s", plan.step().micro.program.nodes.size(),
-                     plan.step().update.program.nodes.size(), device_text(plan.step().micro).c_str())},
-       {"time", time_text(plan, e)},
-       {"least possible", format_bytes(plan.lower_bound_bytes()) + ": most bytes alive at once, whatever the "
-                                                                   "layout"},
-       {"fits",
-        strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
-             format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}});
-  return pairs + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
+  std::vector<std::pair<std::string, std::string>> pairs = {
+      {"model",
+       strf("%s, %lld classes", architecture_text(model).c_str(), static_cast<long long>(model.classes))},
+      {"batch", batch_text(setup.config.train)},
+      {"training", strf("%s, %s", setup.config.optim.name.c_str(), enum_name(setup.config.train.dtype))},
+      {"parameters", params_text(plan)},
+      {"MACs", format_si(static_cast<double>(count_macs(model))) + " a picture, forward"},
+      {"FLOPs",
+       strf("%s an update, %s a picture (forward, backward and update)",
+            format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / pictures).c_str())},
+      {"runs", strf("%zu nodes a micro-batch, %zu an update, on %s", plan.step().micro.program.nodes.size(),
+                    plan.step().update.program.nodes.size(), device_text(plan.step().micro).c_str())},
+      {"time", time_text(plan, e)},
+      {"least possible", format_bytes(plan.lower_bound_bytes()) + ": most bytes alive at once, whatever the "
+                                                                  "layout"},
+      {"fits",
+       strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
+            format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}};
+  if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
+  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
 }
 
 const Program& program_after(const RecordedStep& step, const std::string& pass) {
@@ -171,7 +176,8 @@ void run_train_plan(const Options& options, Console& console) {
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
     const std::string& pass = options.text("dump-after");
-    const std::string text = to_string(program_after(record_micro(plan.setup().step), pass));
+    const FuseOptions fusing{.norms = plan.step().micro.backend->joins_norms()};
+    const std::string text = to_string(program_after(record_micro(plan.setup().step, fusing), pass));
     console.print_json({{"after", pass}, {"program", text}});
     return console.print(text);
   }

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/profile_report.h"
 #include "cli/timing.h"
+#include "cli/trace_file.h"
 #include "telemetry/format.h"
 #include "telemetry/spread.h"
 
@@ -45,48 +48,104 @@ std::string parallel_text(const ExecutionPlan& plan) {
   return on.empty() ? ", nothing in parallel" : ", only " + on + " in parallel";
 }
 
+// One device's engine, measured.
+struct Measured {
+  Measured(const ModelChoice& choice, const Options& options, const std::string& device, Console& console)
+      : engine(choice.engine(read_engine_options(options, device))) {
+    engine.time_nodes(true);
+    peaks = peaks_of(engine.plan());
+    seconds = spread_of(time_runs(engine, options, console, "profile"));
+    parts = rows(ProfileBy::kPart);
+  }
+
+  std::vector<ProfileRow> rows(ProfileBy by) const {
+    return profile_rows(engine.plan(), engine.executor().times(), by);
+  }
+  std::string device() const { return device_text(engine.plan()); }
+  const char* backend() const { return engine.plan().backend->name(); }
+
+  Engine engine;
+  Peaks peaks;
+  Spread seconds;
+  std::vector<ProfileRow> parts;
+};
+
+ordered_json as_json(const Measured& m) {
+  return {{"device", m.device()},          {"batch", m.engine.batch()},
+          {"runs", m.seconds.count},       {"ms_median", m.seconds.median * 1e3},
+          {"peak_gflops", m.peaks.gflops}, {"copy_gbps", m.peaks.gbps},
+          {"parts", rows_json(m.parts)}};
+}
+
+void print_side(const Measured& m, const Options& options, const ModelChoice& choice, Console& console) {
+  const ExecutionPlan& plan = m.engine.plan();
+  console.print(strf("%s, batch %lld, in %s on %s%s: %s a run (median of %zu); at most %sFLOP/s, %sB/s\n",
+                     architecture_text(choice.config).c_str(), static_cast<long long>(m.engine.batch()),
+                     options.text("dtype").c_str(), m.device().c_str(), parallel_text(plan).c_str(),
+                     format_seconds(m.seconds.median).c_str(), m.seconds.count,
+                     format_si(1e9 * m.peaks.gflops).c_str(), format_si(1e9 * m.peaks.gbps).c_str()));
+}
+
+void write_trace(const std::vector<const Measured*>& sides, const std::string& path, Console& console) {
+  ordered_json events = ordered_json::array();
+  for (size_t i = 0; i < sides.size(); ++i)
+    for (ordered_json& event : trace_events(sides[i]->engine.plan(), sides[i]->engine.executor().times(),
+                                            sides[i]->device(), static_cast<int>(i) + 1))
+      events.push_back(std::move(event));
+  write_file(path, events.dump() + "\n");
+  console.say("written to " + path + ": open it in chrome://tracing or ui.perfetto.dev");
+}
+
+void print_tables(const Measured& m, const std::vector<ProfileRow>& rows, bool nodes, Console& console) {
+  console.print("\n" + console.bold("By part of the network") + "\n" +
+                profile_table(m.parts, m.peaks, ProfileColumns::kParts) + "\n");
+  console.print(console.bold(nodes ? "By node" : "By operation") + "\n" +
+                profile_table(rows, m.peaks, ProfileColumns::kKernels));
+}
+
 void run_profile(const Options& options, Console& console) {
   const ModelChoice choice = choose_model(options, console);
-  Engine engine = choice.engine(read_engine_options(options));
-  engine.time_nodes(true);
-  const ExecutionPlan& plan = engine.plan();
-  const double peak = peak_of(plan);
-  const Spread seconds = spread_of(time_runs(engine, options, console, "profile"));
-  const std::vector<NodeTime>& times = engine.executor().times();
-  const std::vector<ProfileRow> parts = profile_rows(plan, times, ProfileBy::kPart);
+  const Measured own(choice, options, options.text("device"), console);
+  std::optional<Measured> other;
+  if (options.given("beside")) other.emplace(choice, options, options.text("beside"), console);
   const bool nodes = options.text("by") == "node";
-  const std::vector<ProfileRow> rows =
-      profile_rows(plan, times, nodes ? ProfileBy::kNode : ProfileBy::kOperation);
+  const std::vector<ProfileRow> rows = own.rows(nodes ? ProfileBy::kNode : ProfileBy::kOperation);
 
-  console.print_json({{"model", choice.name},
-                      {"device", device_text(plan)},
-                      {"dtype", options.text("dtype")},
-                      {"batch", engine.batch()},
-                      {"runs", seconds.count},
-                      {"ms_median", seconds.median * 1e3},
-                      {"peak_gflops", peak},
-                      {"parts", rows_json(parts)},
-                      {nodes ? "nodes" : "operations", rows_json(rows)}});
-  console.print(strf("%s, batch %lld, in %s on %s%s: %s a run (median of %zu)\n\n",
-                     architecture_text(choice.config).c_str(), static_cast<long long>(engine.batch()),
-                     options.text("dtype").c_str(), device_text(plan).c_str(), parallel_text(plan).c_str(),
-                     format_seconds(seconds.median).c_str(), seconds.count));
-  console.print(console.bold("By part of the network") + "\n" +
-                profile_table(parts, peak, ProfileColumns::kParts) + "\n");
-  console.print(console.bold(nodes ? "By node" : "By operation") + "\n" +
-                profile_table(rows, peak, ProfileColumns::kKernels));
-  for (const std::string& line : declined_lines(plan)) console.detail(line);
+  ordered_json json = {{"model", choice.name}, {"dtype", options.text("dtype")}};
+  json.update(as_json(own));
+  json[nodes ? "nodes" : "operations"] = rows_json(rows);
+  if (other) json["beside"] = as_json(*other);
+  console.print_json(json);
+  print_side(own, options, choice, console);
+  if (other) {
+    print_side(*other, options, choice, console);
+    console.print(
+        "\n" + console.bold("Side by side") + "\n" +
+        beside_table({own.backend(), own.parts, own.peaks}, {other->backend(), other->parts, other->peaks}));
+  }
+  print_tables(own, rows, nodes, console);
+  if (options.given("trace")) {
+    std::vector<const Measured*> sides = {&own};
+    if (other) sides.push_back(&*other);
+    write_trace(sides, options.text("trace"), console);
+  }
+  for (const std::string& line : declined_lines(own.engine.plan())) console.detail(line);
   if (!options.flag("no-fuse"))
     console.say("layer norms and residuals run inside attention and MLP; --no-fuse shows them apart");
 }
 }  // namespace
 
 Command profile_command() {
-  const std::vector<OptionSpec> own = {{.name = "by",
-                                        .help = "rows of the second table",
-                                        .metavar = "WHAT",
-                                        .fallback = "operation",
-                                        .choices = {"operation", "node"}}};
+  const std::vector<OptionSpec> own = {
+      {.name = "by",
+       .help = "rows of the second table",
+       .metavar = "WHAT",
+       .fallback = "operation",
+       .choices = {"operation", "node"}},
+      {.name = "beside", .help = "a second device, cpu or cuda[:i]: one table of both", .metavar = "DEVICE"},
+      {.name = "trace",
+       .help = "also write the run as a timeline for Chrome or Perfetto",
+       .metavar = "FILE"}};
   return {{.name = "profile",
            .summary = "where the time goes: per operation time, FLOPs, rate, share of peak",
            .examples = {{"profile -m vit_base_patch16_224",
@@ -94,6 +153,9 @@ Command profile_command() {
                         {"profile -m vit_base_patch16_224 --no-fuse",
                          "the classic table of times in one layer: embeddings, layer norm, attention, "
                          "residual, layer norm, MLP, residual, each in a row, under \"per layer\""},
+                        {"profile -m vit_base_patch16_224 --no-fuse --device cuda --beside cpu",
+                         "that table for the GPU and the processor, side by side"},
+                        {"profile --trace run.json", "a timeline: open it in chrome://tracing"},
                         {"profile --by node --json", "every node of the program for scripts"},
                         {"profile --parallel rows --threads 2", "what one kind of parallelism gives"},
                         {"profile -v", "also why faster kernels declined, where any did"}},

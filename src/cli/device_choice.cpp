@@ -18,12 +18,16 @@ std::optional<int> parse_cuda(const std::string& device) {
 }
 
 const char* chosen_backend(const Options& options) {
-  const bool cuda = parse_cuda(options.text("device")).has_value();
+  return chosen_backend(options, options.text("device"));
+}
+
+const char* chosen_backend(const Options& options, const std::string& device) {
+  const bool cuda = parse_cuda(device).has_value();
   if (!cuda) return find_backend(options.text("backend")).name();
   if (options.given("backend") && options.text("backend") != "cpu")
     throw Error(ErrorKind::kUsage,
                 strf("--backend %s runs on the CPU, --device %s does not", options.text("backend").c_str(),
-                     options.text("device").c_str()),
+                     device.c_str()),
                 "leave one of them out; --check ref compares each step with the reference");
   return cuda_backend().name();
 }

@@ -19,7 +19,8 @@ struct DeviceChoice {
 // The device itself, with --threads, --isa and --kernels where they count; Error(kDevice) when it is not
 // here.
 DeviceChoice chosen_device(const Options& options);
-// The backend's name alone.
+// The backend's name alone; `device` stands in for --device.
 const char* chosen_backend(const Options& options);
+const char* chosen_backend(const Options& options, const std::string& device);
 
 }  // namespace vitrail::cli

@@ -4,13 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/machine.h"
 #include "cli/shown.h"
-#include "telemetry/format.h"
 #include "telemetry/spread.h"
 
 namespace vitrail::cli {
@@ -19,6 +16,8 @@ namespace {
 using nlohmann::ordered_json;
 constexpr size_t kMaxDeviceBytes = 1 << 20;
 constexpr const char* kFormat = "vitrail device 1";
+constexpr const char* kGpuTypes[] = {"f32", "bf16", "f16"};
+constexpr const char* kOtherGpuTypes[] = {"tf32", "fp8"};  // nothing computes in them yet
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw Error(ErrorKind::kData, strf("%s is no device file: %s", path.c_str(), why.c_str()),
@@ -66,49 +65,87 @@ Json read_json(const std::string& path) {
     refuse(path, error.message());
   }
 }
+
+void read_processor(const Reader& all, DeviceFile& device) {
+  device.isa = all.text("isa");
+  device.cores = all.threads("cores");
+  for (const Json& row : all.list("rates")) {
+    const Reader one{row, all.path};
+    device.rates.push_back({one.threads("threads"), one.number("fma_gflops"), one.number("copy_gbps")});
+  }
+  for (const Json& row : all.list("products")) {
+    const Reader one{row, all.path};
+    device.products.push_back(
+        {one.count("m"), one.count("n"), one.count("k"), one.threads("threads"), one.number("gflops")});
+  }
+  std::sort(device.rates.begin(), device.rates.end(),
+            [](const auto& a, const auto& b) { return a.threads < b.threads; });
+}
+
+void read_gpu(const Reader& all, DeviceFile& device) {
+  const auto small = [&](const char* name) {
+    return static_cast<int>(std::min<int64_t>(all.count(name), 1 << 20));
+  };
+  device.compute = small("compute");
+  device.processors = small("processors");
+  device.l2_bytes = static_cast<uint64_t>(all.count("l2_bytes"));
+  device.copy_gbps = all.number("copy_gbps");
+  if (all.object.contains("foreign_bytes"))
+    device.foreign_bytes = static_cast<uint64_t>(all.count("foreign_bytes"));
+  if (device.foreign_bytes >= device.memory_bytes) refuse(all.path, "'foreign_bytes' leaves no memory");
+  const Json tflops = all.member("tflops");
+  for (const char* dtype : kGpuTypes) device.tflops[dtype] = Reader{tflops, all.path}.number(dtype);
+  for (const char* dtype : kOtherGpuTypes)
+    if (tflops.contains(dtype)) device.tflops[dtype] = Reader{tflops, all.path}.number(dtype);
+}
+
 }  // namespace
 
 DeviceFile read_device_file(const std::string& path) {
   const Json json = read_json(path);
   const Reader all{json, path};
   if (all.text("format") != kFormat) refuse(path, strf("its format is not '%s'", kFormat));
-  if (const std::string kind = all.text("kind"); kind != "cpu")
-    refuse(path, strf("it describes a %s, and plans are for a cpu", shown(kind).c_str()));
-  DeviceFile device{.name = shown(all.text("name")),
-                    .isa = all.text("isa"),
-                    .cores = all.threads("cores"),
-                    .memory_bytes = static_cast<uint64_t>(all.count("memory_bytes")),
-                    .rates = {},
-                    .products = {}};
-  for (const Json& row : all.list("rates")) {
-    const Reader one{row, path};
-    device.rates.push_back({one.threads("threads"), one.number("fma_gflops"), one.number("copy_gbps")});
-  }
-  for (const Json& row : all.list("products")) {
-    const Reader one{row, path};
-    device.products.push_back(
-        {one.count("m"), one.count("n"), one.count("k"), one.threads("threads"), one.number("gflops")});
-  }
-  std::sort(device.rates.begin(), device.rates.end(),
-            [](const auto& a, const auto& b) { return a.threads < b.threads; });
+  const std::string kind = all.text("kind");
+  if (kind != "cpu" && kind != "cuda")
+    refuse(path, strf("it describes a %s, and plans are for a cpu or cuda", shown(kind).c_str()));
+  DeviceFile device;
+  device.kind = kind == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  device.name = shown(all.text("name"));
+  device.memory_bytes = static_cast<uint64_t>(all.count("memory_bytes"));
+  device.kind == DeviceKind::kCuda ? read_gpu(all, device) : read_processor(all, device);
   return device;
 }
 
-ordered_json to_json(const DeviceFile& device) {
-  ordered_json json = {{"format", kFormat},
-                       {"kind", "cpu"},
-                       {"name", device.name},
-                       {"isa", device.isa},
-                       {"cores", device.cores},
-                       {"memory_bytes", device.memory_bytes},
-                       {"rates", ordered_json::array()},
-                       {"products", ordered_json::array()}};
+namespace {
+void write_processor(const DeviceFile& device, ordered_json& json) {
+  json.update({{"isa", device.isa},
+               {"cores", device.cores},
+               {"memory_bytes", device.memory_bytes},
+               {"rates", ordered_json::array()},
+               {"products", ordered_json::array()}});
   for (const DeviceFile::Rate& rate : device.rates)
     json["rates"].push_back(
         {{"threads", rate.threads}, {"fma_gflops", rate.fma_gflops}, {"copy_gbps", rate.copy_gbps}});
   for (const DeviceFile::Product& p : device.products)
     json["products"].push_back(
         {{"m", p.m}, {"n", p.n}, {"k", p.k}, {"threads", p.threads}, {"gflops", p.gflops}});
+}
+}  // namespace
+
+ordered_json to_json(const DeviceFile& device) {
+  const bool gpu = device.kind == DeviceKind::kCuda;
+  ordered_json json = {{"format", kFormat}, {"kind", gpu ? "cuda" : "cpu"}, {"name", device.name}};
+  if (!gpu) {
+    write_processor(device, json);
+    return json;
+  }
+  json.update({{"compute", device.compute},
+               {"processors", device.processors},
+               {"memory_bytes", device.memory_bytes},
+               {"l2_bytes", device.l2_bytes}});
+  if (device.foreign_bytes > 0) json["foreign_bytes"] = device.foreign_bytes;
+  json["copy_gbps"] = device.copy_gbps;
+  json["tflops"] = device.tflops;
   return json;
 }
 
@@ -128,56 +165,27 @@ double DeviceFile::product_share() const {
   return spread_of(shares).median;
 }
 
+Roofline DeviceFile::roofline(int threads) const {
+  if (kind == DeviceKind::kCuda)
+    return {tflops.at("f32") * 1e12, tflops.at("bf16") * 1e12, tflops.at("f16") * 1e12, copy_gbps * 1e9};
+  const Rate measured = rate(threads);
+  const double flops = measured.fma_gflops * 1e9 * product_share();
+  return {flops, flops, flops, measured.copy_gbps * 1e9};
+}
+
+double DeviceFile::peak_gflops(int threads) const {
+  return kind == DeviceKind::kCpu ? rate(threads).fma_gflops : tflops.at("bf16") * 1e3;
+}
+
 DeviceInfo DeviceFile::info(int threads) const {
+  if (kind == DeviceKind::kCuda)
+    return {.kind = kind,
+            .name = name,
+            .memory_bytes = memory_bytes,
+            .compute = compute,
+            .processors = processors,
+            .l2_bytes = l2_bytes};
   return planned_cpu_device(threads > 0 ? threads : cores, isa, memory_bytes);
-}
-
-namespace {
-// What the file has no figures of.
-void refuse_unmeasured(const DeviceFile& device, const std::string& isa, int threads) {
-  if (!isa.empty() && isa != device.isa)
-    throw Error(ErrorKind::kUsage,
-                strf("--target was measured with %s, not with %s", device.isa.c_str(), isa.c_str()),
-                "leave out --isa, or make another file there: vitrail bench calibrate --isa NAME");
-  if (threads > device.cores)
-    throw Error(
-        ErrorKind::kUsage,
-        strf("--target has %s, not the %d of --threads", format_count(device.cores, "core").c_str(), threads),
-        "fewer --threads, or none for all of its cores");
-}
-}  // namespace
-
-PlanTarget read_plan_target(const Options& options) {
-  PlanTarget target;
-  const auto threads = static_cast<int>(options.integer("threads"));
-  const std::string& isa = options.text("isa");
-  if (!options.given("target")) {
-    target.device = planned_cpu_device(threads, isa);
-    target.available_bytes = read_machine().memory_available_bytes;
-    return target;
-  }
-  target.file = read_device_file(options.text("target"));
-  refuse_unmeasured(*target.file, isa, threads);
-  target.device = target.file->info(threads);
-  target.available_bytes = target.device.memory_bytes;
-  return target;
-}
-
-bool runs_here(const DeviceInfo& device) {
-  const std::vector<IsaLevel> levels = available_isa_levels();
-  return std::find(levels.begin(), levels.end(), static_cast<IsaLevel>(device.isa)) != levels.end();
-}
-
-double estimate_seconds(const Program& program, const DeviceFile& device, int threads) {
-  const DeviceFile::Rate rate = device.rate(threads);
-  const double flops_per_s = rate.fma_gflops * 1e9 * device.product_share(),
-               bytes_per_s = rate.copy_gbps * 1e9;
-  double seconds = 0;
-  for (const Node& node : program.nodes) {
-    const Cost cost = node.op->cost(program.descs(node.ins), program.descs(node.outs));
-    seconds += std::max(cost.flops / flops_per_s, cost.bytes / bytes_per_s);
-  }
-  return seconds;
 }
 
 }  // namespace vitrail::cli

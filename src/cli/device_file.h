@@ -1,16 +1,15 @@
 // A device as a file (configs/devices/*.json): what it is and how fast it was measured to be, so that a step
 // can be planned and its time estimated on a machine that lacks it. Written by bench calibrate, read by plan
-// --target. Of processors so far.
+// --target.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/device_info.h"
-#include "cli/options.h"
-#include "graph/program.h"
+#include "cli/roofline.h"
 
 namespace vitrail::cli {
 
@@ -26,34 +25,36 @@ struct DeviceFile {
     double gflops = 0;
   };
 
-  std::string name, isa;
-  int cores = 0;
+  DeviceKind kind = DeviceKind::kCpu;
+  std::string name;
   uint64_t memory_bytes = 0;
+
+  // Of a processor.
+  std::string isa;
+  int cores = 0;
   std::vector<Rate> rates;  // by threads, ascending; one at least
   std::vector<Product> products;
+
+  // Of a GPU.
+  int compute = 0, processors = 0;
+  uint64_t l2_bytes = 0, foreign_bytes = 0;  // foreign: of the driver and its libraries; 0: not known
+  double copy_gbps = 0;
+  std::map<std::string, double>
+      tflops;  // of large products by type: f32, bf16, f16 and, where known, tf32, fp8
 
   // Of so many threads: those measured, or those of the nearest number in proportion.
   Rate rate(int threads) const;
   // Median share of the multiply-add peak that products of matrices reached.
   double product_share() const;
+  Roofline roofline(int threads) const;
+  // By which estimates are judged, GFLOP/s: of the multiply-adds, or of a GPU's products in bf16.
+  double peak_gflops(int threads) const;
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
+  uint64_t available_bytes() const { return memory_bytes - foreign_bytes; }
 };
 
 // Error(kData) for a file that is none.
 DeviceFile read_device_file(const std::string& path);
 nlohmann::ordered_json to_json(const DeviceFile& device);
-
-// Seconds of one run: each node by the slower of its arithmetic and its memory traffic.
-double estimate_seconds(const Program& program, const DeviceFile& device, int threads);
-
-// What `plan` plans for: this machine, or the device of --target.
-struct PlanTarget {
-  std::optional<DeviceFile> file;
-  DeviceInfo device;
-  size_t available_bytes = 0;  // memory
-};
-PlanTarget read_plan_target(const Options& options);
-// Whether this processor has the device's instruction set.
-bool runs_here(const DeviceInfo& device);
 
 }  // namespace vitrail::cli

@@ -151,9 +151,9 @@ Arithmetic arithmetic_for(const std::string& dtype) {
   return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
 }
 
-void check_precision(const Options& options) {
+void check_precision(const Options& options, const std::string& device) {
   const std::string& dtype = options.text("dtype");
-  const bool cuda = parse_cuda(options.text("device")).has_value();
+  const bool cuda = parse_cuda(device).has_value();
   if (cuda && dtype == "int8")
     throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", "--dtype bf16 on a GPU");
   if (!cuda && dtype == "f16")
@@ -163,9 +163,9 @@ void check_precision(const Options& options) {
 
 namespace {
 // A processor reduces products alone, a GPU whole activations.
-void read_precision(const Options& options, EngineOptions& engine) {
-  check_precision(options);
-  if (const auto ordinal = parse_cuda(options.text("device"))) {
+void read_precision(const Options& options, const std::string& device, EngineOptions& engine) {
+  check_precision(options, device);
+  if (const auto ordinal = parse_cuda(device)) {
     engine.ordinal = *ordinal;
     engine.compute = *parse_dtype(options.text("dtype"));
   } else {
@@ -175,13 +175,17 @@ void read_precision(const Options& options, EngineOptions& engine) {
 }  // namespace
 
 EngineOptions read_engine_options(const Options& options) {
+  return read_engine_options(options, options.text("device"));
+}
+
+EngineOptions read_engine_options(const Options& options, const std::string& device) {
   EngineOptions engine;
-  engine.backend = chosen_backend(options);
+  engine.backend = chosen_backend(options, device);
   engine.threads = static_cast<int>(options.integer("threads"));
   engine.isa = options.text("isa");
   engine.kernels = chosen_kernels(options).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
-  read_precision(options, engine);
+  read_precision(options, device, engine);
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   if (engine.check_reference && engine.backend == "ref")

@@ -30,8 +30,10 @@ Arithmetic arithmetic_for(const std::string& dtype);
 
 OpenOptions read_open_options(const Options& options);
 EngineOptions read_engine_options(const Options& options);
+// The same on another device than --device names.
+EngineOptions read_engine_options(const Options& options, const std::string& device);
 // Error(kUsage) when the device does not compute in --dtype.
-void check_precision(const Options& options);
+void check_precision(const Options& options, const std::string& device);
 
 // Whether --model names a file, a folder or a bundled model rather than an architecture.
 bool model_is_there(const std::string& model);

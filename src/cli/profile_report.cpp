@@ -34,13 +34,6 @@ constexpr PartRule kParts[] = {
     {"fc_norm", "last layer norm"},
 };
 
-std::string kernel_name(const NodeChoice& choice) {
-  std::string text;
-  for (const Launch& launch : choice.launches)
-    text += (text.empty() ? "" : "+") + std::string(launch.kernel->name);
-  return text;
-}
-
 // "blocks.3" of "blocks.3.attn.qkv"; empty outside the blocks.
 std::string block_of(const std::string& node_name) {
   return node_name.starts_with("blocks.") ? node_name.substr(0, node_name.find('.', 7)) : "";
@@ -55,6 +48,13 @@ std::string row_name(const std::string& node, ProfileBy by) {
   return by == ProfileBy::kPart ? part_of(node) : by == ProfileBy::kOperation ? operation_of(node) : node;
 }
 }  // namespace
+
+std::string kernel_name(const NodeChoice& choice) {
+  std::string text;
+  for (const Launch& launch : choice.launches)
+    text += (text.empty() ? "" : "+") + std::string(launch.kernel->name);
+  return text;
+}
 
 std::string operation_of(const std::string& node_name) {
   std::string text;

@@ -30,6 +30,9 @@ std::vector<std::string> declined_lines(const ExecutionPlan& plan);
 // The kernel of each operation: "blocks.*.mlp.fc1: packed gemm".
 std::vector<std::string> kernel_lines(const ExecutionPlan& plan);
 
+// Of a node; of one that runs member by member, theirs: "linear+bias".
+std::string kernel_name(const NodeChoice& choice);
+
 // "blocks.3.attn.qkv" belongs to "attention" and is the operation "blocks.*.attn.qkv".
 std::string part_of(const std::string& node_name);
 std::string operation_of(const std::string& node_name);

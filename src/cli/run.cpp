@@ -115,16 +115,18 @@ std::vector<Setting> settings_for(const CommandSpec& own, const std::string& pat
 // What every command promises about its common options.
 void check_common(const CommandSpec& spec, const Options& options) {
   const bool cuda = parse_cuda(options.text("device")).has_value();
-  const bool computes =
-      std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "backend"; });
+  const bool computes = std::any_of(spec.options.begin(), spec.options.end(),
+                                    [](auto& o) { return o.name == "backend" || o.name == "device"; });
   if (cuda && !computes)
     throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
                 "leave out --device");
+  // `plan` knows other devices, too, and checks for itself.
+  const bool plans = options.declared("target");
   const auto own_dtype =
       std::find_if(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
   const bool infers = own_dtype != spec.options.end() &&
                       std::count(own_dtype->choices.begin(), own_dtype->choices.end(), "int8") > 0;
-  if (infers) check_precision(options);
+  if (infers && !plans) check_precision(options, options.text("device"));
   if (own_dtype == spec.options.end() && options.text("dtype") != "f32")
     throw Error(
         ErrorKind::kUsage,

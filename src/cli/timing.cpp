@@ -4,8 +4,8 @@
 
 #include "backend/cpu/peak.h"
 #include "backend/cuda/peak.h"
-#include "cli/device_file.h"
 #include "cli/progress.h"
+#include "cli/roofline.h"
 #include "models/rule_weights.h"
 
 namespace vitrail::cli {

@@ -2,6 +2,7 @@
 
 #include "graph/grad.h"
 #include "ops/expect.h"
+#include "ops/sum_rows.h"
 
 namespace vitrail {
 
@@ -21,7 +22,8 @@ void GeluOp::grad(GradRecorder& r) const {
 std::vector<TensorDesc> GeluGradOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 2);
   expect_same(*this, ins[0], ins[1]);
-  return {ins[0]};
+  if (!row_sums_) return {ins[0]};
+  return {ins[0], SumRowsOp(1).infer(ins.first(1))[0]};
 }
 
 double GeluGradOp::flops(DescSpan, DescSpan outs) const {

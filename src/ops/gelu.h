@@ -23,22 +23,25 @@ class GeluOp : public Op {
   bool tanh_form_;
 };
 
-// dx from x and dy.
+// dx from x and dy and, where wanted, its sums over all rows: the gradient of the bias before the gelu.
 class GeluGradOp : public Op {
  public:
-  explicit GeluGradOp(bool tanh_form) : tanh_form_(tanh_form) {}
+  explicit GeluGradOp(bool tanh_form, bool row_sums = false) : tanh_form_(tanh_form), row_sums_(row_sums) {}
 
   std::string_view kind() const override { return "gelu_grad"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan ins, DescSpan outs) const override;
-  std::string attributes() const override { return tanh_form_ ? "tanh" : "erf"; }
+  std::string attributes() const override {
+    return std::string(tanh_form_ ? "tanh" : "erf") + (row_sums_ ? " sums" : "");
+  }
   int in_place_input() const override { return 1; }
 
   bool tanh_form() const { return tanh_form_; }
+  bool row_sums() const { return row_sums_; }
 
  private:
-  bool tanh_form_;
+  bool tanh_form_, row_sums_;
 };
 
 }  // namespace vitrail

@@ -35,9 +35,11 @@ std::vector<TensorDesc> LayernormGradOp::infer(DescSpan ins) const {
   expect_suffix(*this, ins[2].shape, ins[1].shape);
   TensorDesc dx = ins[0];
   if (residual_) dx = AddOp().infer(std::vector{ins[3], dx})[0];
-  if (!parameters_) return {dx};
   const TensorDesc row{accumulator_dtype(ins[0].dtype), ins[1].shape};
-  return {dx, row, row};
+  std::vector<TensorDesc> outs = {dx};
+  if (parameters_) outs.insert(outs.end(), 2, row);
+  if (row_sums_) outs.push_back(row);
+  return outs;
 }
 
 double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
@@ -45,7 +47,7 @@ double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
 }
 
 std::string LayernormGradOp::attributes() const {
-  return strf("eps=%g%s", eps_, residual_ ? " residual" : "");
+  return strf("eps=%g%s%s", eps_, residual_ ? " residual" : "", row_sums_ ? " sums" : "");
 }
 
 }  // namespace vitrail

@@ -24,12 +24,12 @@ class LayernormOp : public Op {
 };
 
 // Inputs x, weight, dy and, with a residual, the gradient that reaches x past the norm; outputs dx, the
-// residual added, and, when the parameters are trained, dweight and dbias. Mean and variance are computed
-// again from x.
+// residual added; dweight and dbias, when the parameters are trained; the sums of dx over all rows, where
+// they are wanted. Mean and variance are computed again from x.
 class LayernormGradOp : public Op {
  public:
-  LayernormGradOp(double eps, bool parameters, bool residual = false)
-      : eps_(eps), parameters_(parameters), residual_(residual) {}
+  LayernormGradOp(double eps, bool parameters, bool residual = false, bool row_sums = false)
+      : eps_(eps), parameters_(parameters), residual_(residual), row_sums_(row_sums) {}
 
   std::string_view kind() const override { return "layernorm_grad"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
@@ -41,10 +41,11 @@ class LayernormGradOp : public Op {
   double eps() const { return eps_; }
   bool parameters() const { return parameters_; }
   bool residual() const { return residual_; }
+  bool row_sums() const { return row_sums_; }
 
  private:
   double eps_;
-  bool parameters_, residual_;
+  bool parameters_, residual_, row_sums_;
 };
 
 }  // namespace vitrail

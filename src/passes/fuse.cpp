@@ -103,7 +103,7 @@ class Fuser {
   bool follows_product(int gelu_grad) const {
     const Node& node = program_.nodes[gelu_grad];
     const int maker = producer_[node.ins[1]];
-    return maker >= 0 && program_.nodes[maker].op->kind() == "linear_dx" &&
+    return maker >= 0 && node.outs.size() == 1 && program_.nodes[maker].op->kind() == "linear_dx" &&
            program_.values[node.outs[0]].desc.dtype == DType::kF32;
   }
 

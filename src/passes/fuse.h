@@ -8,7 +8,8 @@
 namespace vitrail {
 
 struct FuseOptions {
-  bool norms = true;  // take the layernorm before a product into it
+  bool norms = true;        // take the layernorm before a product into it
+  bool few_passes = false;  // what a device of few, large launches wants: see join_row_sums, group_updates
 };
 
 Program fuse(const Program& program, const FuseOptions& options = {});

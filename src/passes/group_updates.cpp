@@ -6,9 +6,8 @@
 
 namespace vitrail {
 
-// A group stands where its first member stood: members read one another's values nowhere, and whoever reads
-// what they write comes later than the member that wrote it did.
-Program group_updates(const Program& program, const std::function<bool(std::string_view)>& grouped) {
+Program group_updates(const Program& program, const std::function<bool(std::string_view)>& grouped,
+                      GroupAt place) {
   std::map<std::string_view, std::vector<const Node*>> groups;
   const auto belongs = [&](const Node& node) {
     return node.outs.empty() && !node.op->updates().empty() && grouped(node.op->kind());
@@ -24,7 +23,7 @@ Program group_updates(const Program& program, const std::function<bool(std::stri
       continue;
     }
     const std::vector<const Node*>& group = groups[node.op->kind()];
-    if (group.front() != &node) continue;
+    if ((place == GroupAt::kFirst ? group.front() : group.back()) != &node) continue;
     Node many = node;
     many.ins.clear();
     std::vector<ManyOp::Part> parts;

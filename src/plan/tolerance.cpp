@@ -44,6 +44,10 @@ int64_t reduction_length(const Op& op, DescSpan ins) {
   if (is({"layernorm"})) return ins[1].elems();
   if (is({"layernorm_grad", "qk_norm_grad"}))
     return std::max(ins[1].elems(), ins[0].elems() / ins[1].elems());
+  if (is({"gelu_grad"})) {
+    const std::vector<TensorDesc> outs = op.infer(ins);
+    return outs.size() > 1 ? outs[0].elems() / outs[1].elems() : 1;
+  }
   if (is({"sum_rows", "scale_dw"})) return ins[0].elems() / op.infer(ins)[0].elems();
   if (is({"sum_tokens"})) return ins[0].shape.local('B');
   if (is({"mean_tokens"})) return ins[0].shape[1].local;

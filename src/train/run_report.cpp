@@ -53,7 +53,8 @@ std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
   rows.push_back({"batches being loaded",
                   c.setup.loader_bytes() + c.plan.staging_bytes() + teacher.staging_bytes,
                   Buffer::allocated(Category::kStaging)});
-  if (c.foreign_bytes > 0) rows.push_back({"foreign: driver and libraries", c.foreign_bytes, c.foreign_bytes});
+  if (c.foreign_bytes > 0)
+    rows.push_back({"foreign: driver and libraries", c.foreign_bytes, c.foreign_bytes});
   return rows;
 }
 

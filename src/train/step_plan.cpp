@@ -10,6 +10,7 @@
 #include "passes/differentiate.h"
 #include "passes/group_updates.h"
 #include "passes/join_residuals.h"
+#include "passes/join_row_sums.h"
 #include "passes/schedule.h"
 
 namespace vitrail {
@@ -117,7 +118,12 @@ RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
   step.lowered = std::move(lowered.program);
   step.copies = std::move(lowered.copies);
   step.recomputed = recompute(step.lowered, config.recompute);
-  step.fused = schedule(fuse(join_residuals(step.recomputed), fusing));
+  Program joined = join_residuals(step.recomputed);
+  if (fusing.few_passes) joined = join_row_sums(std::move(joined));
+  step.fused = schedule(fuse(joined, fusing));
+  if (fusing.few_passes)
+    step.fused = group_updates(
+        step.fused, [](std::string_view kind) { return kind == "accumulate"; }, GroupAt::kLast);
   return step;
 }
 
@@ -129,7 +135,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  const FuseOptions fusing{.norms = backend.joins_norms()};
+  const FuseOptions fusing{.norms = backend.joins_norms(), .few_passes = backend.wants_few_passes()};
   RecordedStep step = record_micro(config, fusing);
   const auto grouped = [&](std::string_view kind) { return backend.find(ManyOp::kind_of(kind)) != nullptr; };
   plan.update = planned(group_updates(record_update_program(config, step.copies), grouped));

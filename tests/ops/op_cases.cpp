@@ -24,6 +24,13 @@ namespace {
 using enum Role;
 
 void add_products(std::vector<OpCase>& cases) {
+  using Sizes = std::vector<std::pair<int64_t, int64_t>>;
+  for (const auto& [tokens, head] : Sizes{{197, 64}, {257, 64}, {290, 64}, {577, 64}, {65, 80}, {40, 128}})
+    cases.push_back(
+        {strf("attention_%lld_tokens_of_%lld", static_cast<long long>(tokens), static_cast<long long>(head)),
+         make_op<AttentionOp>(),
+         {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
+         {false}});
   for (int64_t tokens : {1, 5, 50, 65, 197}) {
     const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16), t('T', 3);
     const std::string suffix = "_" + std::to_string(tokens);

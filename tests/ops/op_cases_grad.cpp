@@ -77,6 +77,37 @@ void add_row_grads(std::vector<OpCase>& cases) {
                      {qkv, {e}, {e}, qkv},
                      {false, true, true, false},
                      {kPlain, kVector, kVector, kPlain}});
+  for (const auto& [tokens, head] :
+       std::vector<std::pair<int64_t, int64_t>>{{257, 64}, {290, 64}, {65, 80}, {40, 128}}) {
+    const Dim many('N', tokens), two('B', 2), size('E', head);
+    cases.push_back({strf("attention_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
+                          static_cast<long long>(head)),
+                     make_op<AttentionGradOp>(),
+                     {{two, many, {'T', 3}, h, size}, {two, many, h, size}},
+                     {false, false}});
+  }
+  cases.push_back({"layernorm_grad_sums",
+                   make_op<LayernormGradOp>(1e-6, true, true, true),
+                   {x, {d}, x, x},
+                   {false, true, false, false},
+                   {kPlain, kVector, kPlain, kPlain}});
+  for (int64_t width : {50, 192, 768})
+    for (bool tanh_form : {false, true}) {
+      const Shape hidden = {b, n, {'F', width}};
+      cases.push_back(
+          {strf("gelu_grad_sums_%s_%lld", tanh_form ? "tanh" : "erf", static_cast<long long>(width)),
+           make_op<GeluGradOp>(tanh_form, true),
+           {hidden, hidden},
+           {false, false}});
+    }
+  for (int64_t width : {192, 384, 768, 1024, 1280}) {
+    const Shape wide = {b, n, {'D', width}};
+    cases.push_back({strf("layernorm_grad_sums_%lld", static_cast<long long>(width)),
+                     make_op<LayernormGradOp>(1e-6, true, true, true),
+                     {wide, {{'D', width}}, wide, wide},
+                     {false, true, false, false},
+                     {kPlain, kVector, kPlain, kPlain}});
+  }
   for (bool tanh_form : {false, true})
     cases.push_back({tanh_form ? "gelu_grad_tanh" : "gelu_grad_erf",
                      make_op<GeluGradOp>(tanh_form),

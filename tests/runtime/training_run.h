@@ -1,36 +1,70 @@
 // One training step's program of a small ViT on one backend: planned, loaded by rule, run.
 #pragma once
 
-#include <cstring>
+#include <gtest/gtest.h>
+
+#include <cmath>
 #include <map>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "models/rule_weights.h"
 #include "passes/fuse.h"
+#include "passes/join_residuals.h"
 #include "passes/precision.h"
 #include "passes/recompute.h"
 #include "passes/schedule.h"
 #include "passes/tiny_training.h"
 #include "runtime/executor.h"
+#include "runtime/transfer.h"
 
 namespace vitrail {
+
+// Everything a block can hold, of odd sizes.
+inline VitConfig rich_vit(int64_t depth) {
+  VitConfig c = tiny_vit(depth);
+  c.width = 24, c.heads = 3, c.mlp = 50;
+  c.image_width = 32;
+  c.layer_scale = c.qk_norm = true;
+  return c;
+}
+
+const PrecisionOptions kTypes[] = {
+    {},
+    {.compute = DType::kBF16, .residual = DType::kF32},
+    {.compute = DType::kBF16, .residual = DType::kBF16},
+    {.compute = DType::kF16, .residual = DType::kF32},
+};
 
 struct StepSettings {
   const char* backend = "cpu";
   int threads = 2;
   bool fused = true;
+  bool joined = true;  // residuals with the gradients of norms
   PrecisionOptions types = {};
   RecomputeOptions again = {};
   VitRecordOptions record = {.batch = 3, .dropout = 0.1, .drop_path = 0.2};
   Trained trained = nullptr;
 };
 
+inline std::string label(const StepSettings& s) {
+  return strf("%s compute %s residual %s recompute %s every %lld%s", s.backend, to_string(s.types.compute),
+              to_string(s.types.residual), enum_name(s.again.level), static_cast<long long>(s.again.every),
+              s.fused ? " fused" : "");
+}
+
+inline DeviceInfo device_of(const StepSettings& s) {
+  return std::string_view(s.backend) == "cuda" ? cuda_device() : cpu_device(s.threads);
+}
+
 inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& s,
                                    std::shared_ptr<PersistentLayout> layout = nullptr) {
   Program program = precision(record_step(config, s.record, s.trained), s.types).program;
   program = recompute(program, s.again);
-  if (s.fused) program = fuse(program);
-  return plan_execution(schedule(program), find_backend(s.backend), cpu_device(s.threads),
+  if (s.joined) program = join_residuals(program);
+  const Backend& backend = find_backend(s.backend);
+  if (s.fused) program = fuse(program, {.norms = backend.joins_norms()});
+  return plan_execution(schedule(program), backend, device_of(s),
                         {.pack = false, .layout = std::move(layout)});
 }
 
@@ -40,37 +74,41 @@ inline void load_by_rule(const PersistentStore& store) {
     if (value.category != Category::kParameters) continue;
     std::vector<float> values(static_cast<size_t>(value.desc.elems()));
     fill_by_rule({value.name.substr(0, value.name.find('@')), value.desc.shape}, values);
-    convert_floats(values.data(), DType::kF32, store.view(value).data(), value.desc.dtype, values.size());
+    write_floats(store.rank(), store.view(value), values);
   }
 }
 
-inline void fill_inputs(const Executor& executor) {
+inline void fill_inputs(RankContext& rank, const Executor& executor) {
   for (const Value& value : executor.plan().program.values) {
     if (value.kind != ValueKind::kInput) continue;
     const TensorView view = executor.input(value.name);
     if (view.dtype() == DType::kI64) {
       const int64_t counters[] = {11, 5, 64};
-      std::copy_n(counters, 3, static_cast<int64_t*>(view.data()));
+      write_bytes(rank, view, std::as_bytes(std::span(counters)));
       continue;
     }
     std::vector<float> values(static_cast<size_t>(view.desc().elems()));
     fill_by_rule({value.name + ".input", view.shape()}, values);
     if (value.name == "targets")  // one-hot, the class by picture
       for (size_t i = 0; i < values.size(); ++i) values[i] = i % 4 == 0 ? 1.0f : 0.0f;
-    convert_floats(values.data(), DType::kF32, view.data(), view.dtype(), values.size());
+    write_floats(rank, view, values);
   }
 }
 
 using Bytes = std::vector<std::byte>;
 
-inline Bytes bytes_of(const TensorView& view) {
+inline Bytes bytes_of(RankContext& rank, const TensorView& view) {
   Bytes bytes(view.desc().bytes());
-  std::memcpy(bytes.data(), view.data(), bytes.size());
+  read_bytes(rank, view, bytes);
   return bytes;
 }
-inline std::vector<double> values_of(const TensorView& view) {
+inline Bytes bytes_of(const PersistentStore& store, const std::string& name) {
+  return bytes_of(store.rank(), store.view(name));
+}
+inline std::vector<double> values_of(const PersistentStore& store, const std::string& name) {
+  const TensorView view = store.view(name);
   std::vector<double> values(static_cast<size_t>(view.desc().elems()));
-  convert_floats(view.data(), view.dtype(), values.data(), DType::kF64, values.size());
+  read_doubles(store.rank(), view, values);
   return values;
 }
 
@@ -88,17 +126,36 @@ struct TrainingRun {
     load_by_rule(store);
   }
   void run() {
-    fill_inputs(executor);
+    fill_inputs(rank, executor);
     executor.run();
   }
   // The losses, and every gradient sum by name: the bits themselves.
-  std::map<std::string, Bytes> results() const {
-    std::map<std::string, Bytes> found = {{"loss", bytes_of(executor.output("loss"))}};
+  std::map<std::string, Bytes> results() {
+    std::map<std::string, Bytes> found = {{"loss", bytes_of(rank, executor.output("loss"))}};
     for (const PersistentValue& value : store.layout().values())
-      if (value.category == Category::kGradients) found[value.name] = bytes_of(store.view(value));
+      if (value.category == Category::kGradients) found[value.name] = bytes_of(store, value.name);
     return found;
   }
 };
+
+// Relative to the norm of what is wanted; the absolute part is for gradients that are zero in theory.
+inline void expect_near_gradients(const TrainingRun& found, const TrainingRun& wanted) {
+  for (const PersistentValue& value : found.store.layout().values()) {
+    if (value.category != Category::kGradients) continue;
+    const std::vector<double> a = values_of(found.store, value.name), b = values_of(wanted.store, value.name);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < a.size(); ++i) difference += (a[i] - b[i]) * (a[i] - b[i]), norm += b[i] * b[i];
+    EXPECT_LE(std::sqrt(difference), 1e-4 * std::sqrt(norm) + 1e-7) << value.name;
+  }
+}
+
+inline void expect_same(const std::map<std::string, Bytes>& found, const std::map<std::string, Bytes>& wanted,
+                        const std::string& what) {
+  for (const auto& [name, bytes] : wanted) {
+    ASSERT_TRUE(found.contains(name)) << name << " " << what;
+    EXPECT_TRUE(found.at(name) == bytes) << name << " differs: " << what;
+  }
+}
 
 inline std::map<std::string, Bytes> run_step(const VitConfig& config, const StepSettings& settings) {
   TrainingRun run(config, settings);

@@ -11,6 +11,7 @@
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/launch.h"
 #include "backend/ref/kernels.h"
+#include "ops/layernorm.h"
 
 namespace vitrail {
 
@@ -73,6 +74,13 @@ using Run = void (*)(const KernelArgs&);
 using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
 using ScratchBytes = size_t (*)(const NodeView&, const DeviceInfo&);
 
+// Sums over rows are nodes of their own here.
+std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
+  const auto* norm = dynamic_cast<const LayernormGradOp*>(&node.op);
+  const bool sums = norm ? norm->row_sums() : node.outs.size() > 1;
+  return sums ? "makes no sums over the rows it writes" : declines_unless_f32(node, device);
+}
+
 Kernel kernel(const char* name, Run run, Declines declines = declines_unless_f32,
               ScratchBytes scratch = no_scratch) {
   return {.name = name, .declines = declines, .scratch_bytes = scratch, .run = run};
@@ -133,9 +141,11 @@ std::vector<OpKernels> gradient_kernels() {
       {"attention_grad",
        {kernel("blocks of queries", cpu::run_attention_grad, cpu::declines_attention_grad,
                cpu::attention_grad_scratch_bytes)}},
-      {"layernorm_grad", {rows_kernel(cpu::run_layernorm_grad, cpu::layernorm_grad_scratch_bytes)}},
+      {"layernorm_grad",
+       {kernel("vector rows", cpu::run_layernorm_grad, declines_row_sums,
+               cpu::layernorm_grad_scratch_bytes)}},
       {"qk_norm_grad", {rows_kernel(cpu::run_qk_norm_grad, cpu::qk_norm_grad_scratch_bytes)}},
-      {"gelu_grad", {rows_kernel(cpu::run_gelu_grad)}},
+      {"gelu_grad", {kernel("vector rows", cpu::run_gelu_grad, declines_row_sums)}},
       {"tanh_grad", {rows_kernel(cpu::run_tanh_grad)}},
       {"sum_rows", {kSum}},
       {"scale_dw", {kSum}},

@@ -29,6 +29,7 @@ class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
   bool joins_norms() const override { return false; }
+  bool wants_few_passes() const override { return true; }
   const std::vector<OpKernels>& kernels() const override {
     static const std::vector<OpKernels> list = all_kernels();
     return list;

@@ -76,7 +76,9 @@ void run_layernorm_grad(const KernelArgs& args) {
       layernorm_rows(args.ins[0].desc(), args.ins[1].desc(), op_of<LayernormGradOp>(args).eps());
   NormGradCall call = grad_call(args, rows, args.ins[2]);
   call.weight[0] = operand(args.ins[1]);
-  if (args.outs.size() > 1) call.dweight[0] = operand(args.outs[1]), call.dbias[0] = operand(args.outs[2]);
+  const auto& op = op_of<LayernormGradOp>(args);
+  if (op.parameters()) call.dweight[0] = operand(args.outs[1]), call.dbias[0] = operand(args.outs[2]);
+  if (op.row_sums()) call.column_sums = operand(args.outs.back());
   if (args.ins.size() > 3) call.residual = operand(args.ins[3]);
   api().norms.norm_grad(session(args), call);
 }

@@ -28,11 +28,6 @@ void run_gelu(const KernelArgs& args) {
   api().rows.map(session(args), tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf, map_call(args));
 }
 
-void run_gelu_grad(const KernelArgs& args) {
-  const bool tanh_form = op_of<GeluGradOp>(args).tanh_form();
-  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanhGrad : MapKind::kGeluErfGrad, map_call(args));
-}
-
 void run_multiply(const KernelArgs& args) {
   MapCall call = map_call(args);
   call.factor = static_cast<float>(op_of<MultiplyOp>(args).factor());
@@ -118,6 +113,23 @@ ColumnSums column_sums(int64_t elems, int64_t width, const DeviceInfo& device) {
   return {.rows = rows, .width = width, .parts = std::clamp<int64_t>((rows + 63) / 64, 1, most)};
 }
 
+size_t gelu_grad_scratch(const NodeView& node, const DeviceInfo& device) {
+  if (node.outs.size() < 2) return 0;
+  const ColumnSums sums = column_sums(node.outs[0].elems(), node.outs[1].elems(), device);
+  return static_cast<size_t>(sums.parts * sums.width) * sizeof(float);
+}
+
+void run_gelu_grad(const KernelArgs& args) {
+  const bool tanh_form = op_of<GeluGradOp>(args).tanh_form();
+  MapCall call = map_call(args);
+  if (args.outs.size() > 1) {
+    call.sums = column_sums(call.count, args.outs[1].desc().elems(), args.lane.device);
+    call.sums.target = operand(args.outs[1]);
+    call.sums.partials = reinterpret_cast<float*>(args.scratch.data());
+  }
+  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanhGrad : MapKind::kGeluErfGrad, call);
+}
+
 std::string declines_sum(const NodeView& node, const DeviceInfo& device) {
   if (!parse_sum(node.op).known) return "not a sum over rows added to a parameter's gradient";
   return declines_unless_plain(node, device);
@@ -153,7 +165,7 @@ OpKernels map_row(std::string_view op) {
 std::vector<OpKernels> row_kernels() {
   return {
       {"gelu", {cuda_kernel("map", run_gelu)}},
-      {"gelu_grad", {cuda_kernel("map", run_gelu_grad)}},
+      {"gelu_grad", {cuda_kernel("map", run_gelu_grad, declines_unless_plain, gelu_grad_scratch)}},
       map_row<MapKind::kTanh>("tanh"),
       map_row<MapKind::kTanhGrad>("tanh_grad"),
       map_row<MapKind::kAdd>("bias"),

@@ -108,7 +108,7 @@ void run_load_param(const KernelArgs& args) {
 }
 
 void run_plain_accumulate(const KernelArgs& args) {
-  api().updates.accumulate(session(args), pair(args.ins[0], args.ins[1]));
+  launch_parts(args, api().updates.accumulate, copy_call);
 }
 
 std::string declines_cast_sum(const NodeView& node, const DeviceInfo& device) {
@@ -265,6 +265,7 @@ std::vector<OpKernels> update_kernels() {
                lion = cuda_kernel("chunks", run_lion_update, declines_update),
                lamb = cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch);
   return {{"accumulate", {cuda_kernel("chunks", run_plain_accumulate)}},
+          {"many accumulate", {cuda_kernel("chunks", run_plain_accumulate)}},
           {"load_param", {cuda_kernel("chunks", run_load_param)}},
           {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
           {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},

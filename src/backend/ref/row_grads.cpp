@@ -37,6 +37,13 @@ double* zeroed(const KernelArgs& args, size_t out) {
   return args.outs[out].as<double>();
 }
 
+// Output `sums` becomes the sums over rows of the first output.
+void sum_rows_of_first(const KernelArgs& args, size_t sums) {
+  double* target = zeroed(args, sums);
+  const int64_t width = args.outs[sums].desc().elems(), count = args.outs[0].desc().elems();
+  for (int64_t i = 0; i < count; ++i) target[i % width] += args.outs[0].as<double>()[i];
+}
+
 // dx[i] = f(saved[i], dy[i])
 template <typename F>
 void map_grad(const KernelArgs& args, F&& f) {
@@ -59,7 +66,8 @@ double gelu_tanh_slope(double x) {
 void layernorm_grad(const KernelArgs& args) {
   const double eps = static_cast<const LayernormGradOp&>(args.op).eps();
   const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
-  double *dweight = zeroed(args, 1), *dbias = zeroed(args, 2);
+  const bool trained = static_cast<const LayernormGradOp&>(args.op).parameters();
+  double *dweight = trained ? zeroed(args, 1) : nullptr, *dbias = trained ? zeroed(args, 2) : nullptr;
   const double* residual = args.ins.size() > 3 ? args.ins[3].as<double>() : nullptr;
   std::vector<double> own(static_cast<size_t>(width));  // dx may lie where the residual does
   for (int64_t row = 0; row < rows; ++row) {
@@ -68,6 +76,7 @@ void layernorm_grad(const KernelArgs& args) {
     double* dx = args.outs[0].as<double>() + row * width;
     for (int64_t i = 0; i < width; ++i) dx[i] = own[i] + (residual ? residual[row * width + i] : 0);
   }
+  if (static_cast<const LayernormGradOp&>(args.op).row_sums()) sum_rows_of_first(args, args.outs.size() - 1);
 }
 
 void qk_norm_grad(const KernelArgs& args) {
@@ -103,6 +112,7 @@ void gelu_grad(const KernelArgs& args) {
   const bool tanh_form = static_cast<const GeluGradOp&>(args.op).tanh_form();
   map_grad(args,
            [&](double x, double dy) { return dy * (tanh_form ? gelu_tanh_slope(x) : gelu_erf_slope(x)); });
+  if (args.outs.size() > 1) sum_rows_of_first(args, 1);
 }
 
 void tanh_grad(const KernelArgs& args) {

@@ -2,14 +2,17 @@
 // process. What a run said and left behind is collected for comparison.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "base/file.h"
 #include "io/checkpoint/checkpoint.h"
 #include "telemetry/metrics_file.h"
@@ -105,6 +108,19 @@ inline TrainConfig full_config(int64_t steps) {
   return config;
 }
 
+// A task that is learnt in a hundred steps. With a warm-up: Adam's first updates go by signs, which rounding
+// can turn.
+inline TrainConfig learnable_config(int64_t steps) {
+  TrainConfig config = tiny_config(steps);
+  config.data.train = "synthetic:3x8x8x4x400";
+  config.train.batch = 32;
+  config.train.smoothing = 0.1;
+  config.train.log_every = 50;
+  config.optim.clip_norm = 1;
+  config.schedule.warmup = 10;
+  return config;
+}
+
 // A run, and everything it said.
 struct Ran {
   TrainOutcome outcome;
@@ -135,6 +151,7 @@ struct Ran {
 struct RunOptions {
   ResumeMode resume = ResumeMode::kFresh;
   int threads = 1;
+  bool cuda = false;
   int64_t stop_after = 0;                          // a step; 0: never
   std::function<void(const TrainStatus&)> step{};  // called after every update
 };
@@ -153,8 +170,8 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
   hooks.stop = [&] {
     return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
   };
-  Trainer trainer(config, {folder, options.resume, "test"}, cpu_backend(), cpu_device(options.threads),
-                  std::move(hooks));
+  Trainer trainer(config, {folder, options.resume, "test"}, options.cuda ? cuda_backend() : cpu_backend(),
+                  options.cuda ? cuda_device() : cpu_device(options.threads), std::move(hooks));
   ran.outcome = trainer.run();
 }
 
@@ -173,6 +190,25 @@ inline Error train_error(Ran& ran, const TrainConfig& config, const std::string&
     return error;
   }
   return Error(ErrorKind::kInternal, "the run did not fail");
+}
+
+// The losses of a whole run in a folder of its own.
+inline std::vector<double> losses_of(const TrainConfig& config, const RunOptions& options = {}) {
+  const WorkFolder work;
+  const Ran ran = train(config, work / "run", options);
+  EXPECT_TRUE(ran.outcome.finished);
+  return ran.losses();
+}
+
+// The largest difference relative to what is wanted; infinite where the lengths differ or a number is none.
+inline double worst_share(const std::vector<double>& found, const std::vector<double>& wanted) {
+  if (found.size() != wanted.size()) return INFINITY;
+  double worst = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double share = std::abs(found[i] - wanted[i]) / std::abs(wanted[i]);
+    if (!(share <= worst)) worst = std::isnan(share) ? INFINITY : share;
+  }
+  return worst;
 }
 
 using Tensors = std::map<std::string, std::vector<std::byte>>;

@@ -1,0 +1,41 @@
+#include "passes/join_row_sums.h"
+
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+
+namespace vitrail {
+
+namespace {
+
+// The op that makes the sums of its first output too; null when it cannot.
+OpPtr with_row_sums(const Op& op) {
+  if (const auto* gelu = dynamic_cast<const GeluGradOp*>(&op); gelu && !gelu->row_sums())
+    return std::make_shared<GeluGradOp>(gelu->tanh_form(), true);
+  const auto* norm = dynamic_cast<const LayernormGradOp*>(&op);
+  if (!norm || norm->row_sums()) return nullptr;
+  return std::make_shared<LayernormGradOp>(norm->eps(), norm->parameters(), norm->residual(), true);
+}
+
+}  // namespace
+
+Program join_row_sums(Program program) {
+  std::vector<int> producer(program.values.size(), -1);
+  std::vector<bool> gone(program.nodes.size(), false);
+  for (int i = 0; i < static_cast<int>(program.nodes.size()); ++i) {
+    Node& sum = program.nodes[i];
+    for (ValueId id : sum.outs) producer[id] = i;
+    if (sum.op->kind() != "sum_rows" || producer[sum.ins[0]] < 0) continue;
+    Node& maker = program.nodes[producer[sum.ins[0]]];
+    OpPtr op = maker.outs[0] == sum.ins[0] ? with_row_sums(*maker.op) : nullptr;
+    if (!op || op->infer(program.descs(maker.ins)).back() != program.values[sum.outs[0]].desc) continue;
+    maker.op = std::move(op);
+    maker.outs.push_back(sum.outs[0]);
+    gone[i] = true;
+  }
+  size_t index = 0;
+  std::erase_if(program.nodes, [&](const Node&) { return gone[index++]; });
+  program.validate();
+  return program;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,69 @@
+#include "passes/join_residuals.h"
+
+#include <gtest/gtest.h>
+
+#include "passes/fuse.h"
+#include "passes/recompute.h"
+#include "tiny_training.h"
+
+namespace vitrail {
+namespace {
+
+// The nodes that touch the gradient of the residual stream, one line each.
+std::string stream_of(const Program& program) {
+  std::string text, line;
+  for (char c : to_string(program)) {
+    line += c;
+    if (c != '\n') continue;
+    if (line.find("layernorm_grad") != line.npos || line.find(" = add(") != line.npos) text += line;
+    line.clear();
+  }
+  return text;
+}
+
+// The two residuals of the only block; the last norm has nothing beside it, and adds going forward stay.
+TEST(JoinResiduals, AddsTheResidualWhereTheNormsGradientIsMade) {
+  const Program apart = record_step(tiny_vit(1)), joined = join_residuals(apart);
+  EXPECT_EQ(stream_of(joined),
+            "%21 f32[B1 N5 D8] = add(%8, %20)  # blocks.0.attn.residual\n"
+            "%34 f32[B1 N5 D8] = add(%21, %33)  # blocks.0.mlp.residual\n"
+            "%53 f32[B1 N5 D8] %54 f32[D8] %55 f32[D8] = layernorm_grad{eps=1e-06}(%34, norm.weight, %52)  # "
+            "norm.dx\n"
+            "%72 f32[B1 N5 D8] %70 f32[D8] %71 f32[D8] = layernorm_grad{eps=1e-06 residual}(%21, "
+            "blocks.0.norm2.weight, %66, %53)  # blocks.0.norm2.dx\n"
+            "%89 f32[B1 N5 D8] %87 f32[D8] %88 f32[D8] = layernorm_grad{eps=1e-06 residual}(%8, "
+            "blocks.0.norm1.weight, %83, %72)  # blocks.0.norm1.dx\n");
+  EXPECT_EQ(joined.nodes.size(), apart.nodes.size() - 2);
+  EXPECT_EQ(joined.outputs.size(), apart.outputs.size());
+}
+
+TEST(JoinResiduals, TwoABlockWhateverIsRecomputedOrDropped) {
+  for (const RecomputeOptions& again : {RecomputeOptions{}, {Recompute::kMlp}, {Recompute::kBlock, 2}})
+    for (double drop_path : {0.0, 0.2}) {
+      const Program apart = recompute(record_step(tiny_vit(3), {.batch = 2, .drop_path = drop_path}), again);
+      const Program joined = join_residuals(apart);
+      EXPECT_EQ(apart.nodes.size() - joined.nodes.size(), 6u);
+      EXPECT_EQ(to_string(join_residuals(joined)), to_string(joined)) << "there is nothing left to join";
+      EXPECT_NO_THROW(fuse(joined).validate());
+    }
+}
+
+// Without the parameters of the first norm nothing flows past it, and the frozen stem has no gradient at all.
+TEST(JoinResiduals, LeavesAGradientThatNothingIsAddedTo) {
+  const Trained head_only = [](const std::string& name) { return name.starts_with("head."); };
+  const Program apart = record_step(tiny_vit(2), {}, head_only);
+  EXPECT_EQ(to_string(join_residuals(apart)), to_string(apart));
+}
+
+// A gradient somebody else reads too must exist without the residual.
+TEST(JoinResiduals, LeavesAGradientThatIsReadTwice) {
+  Program program = record_step(tiny_vit(1));
+  for (const Node& node : program.nodes)
+    if (node.name == "blocks.0.norm2.dx") program.outputs.push_back({"seen", node.outs[0]});
+  const Program joined = join_residuals(program);
+  EXPECT_EQ(program.nodes.size() - joined.nodes.size(), 1u);
+  EXPECT_NE(stream_of(joined).find("layernorm_grad{eps=1e-06}(%21"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vitrail
