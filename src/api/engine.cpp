@@ -188,7 +188,7 @@ void Engine::run(std::span<const float> pictures, int64_t count) {
 }
 
 bool Engine::keeps_inputs() const {
-  return parts_->executor->staging_bytes() > 0;
+  return parts_->executor->keeps_inputs();
 }
 
 void Engine::run_again() {

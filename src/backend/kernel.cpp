@@ -39,7 +39,8 @@ std::vector<const Kernel*> Backend::candidates(const NodeView& node, const Devic
       for (const Kernel& kernel : *list)
         if (name == kernel.name) ordered.push_back(&kernel);
   for (const Kernel& kernel : *list)
-    if (std::find(ordered.begin(), ordered.end(), &kernel) == ordered.end()) ordered.push_back(&kernel);
+    if (!kernel.on_request && std::find(ordered.begin(), ordered.end(), &kernel) == ordered.end())
+      ordered.push_back(&kernel);
   return ordered;
 }
 

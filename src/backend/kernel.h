@@ -51,6 +51,8 @@ struct Kernel {
   void (*run)(const KernelArgs&);
   // Which input it wants packed and how, given plain inputs. Null: none, ever.
   Packing (*packing)(const NodeView&, const DeviceInfo&) = nullptr;
+  // A variant of the kernel before it in the list: runs only where a table names it.
+  bool on_request = false;
 };
 
 // One line of a backend's list: an op's kernels, fastest first.

@@ -1,10 +1,12 @@
 #include "cli/bench_result.h"
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/shown.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -14,12 +16,22 @@ namespace {
 using nlohmann::ordered_json;
 constexpr size_t kMaxResultBytes = 1 << 20;
 
-const char* command_of(bool training) {
-  return training ? "bench train" : "bench infer";
+// What two results must share to be compared; a device's text names its instruction set and threads.
+bool same_work(const BenchResult& a, const BenchResult& b) {
+  const auto key = [](const BenchResult& r) {
+    return std::tie(r.training, r.model, r.batch, r.dtype, r.device);
+  };
+  return key(a) == key(b);
+}
+
+// "bench infer of vit_tiny_patch16_224 at batch 1 in f32 on cpu (avx2, 2 threads)".
+std::string as_phrase(const BenchResult& r) {
+  return strf("%s of %s at batch %lld in %s on %s", r.training ? "bench train" : "bench infer",
+              r.model.c_str(), static_cast<long long>(r.batch), r.dtype.c_str(), r.device.c_str());
 }
 
 ordered_json as_json(const BenchResult& r) {
-  ordered_json json = {{"model", r.model}, {"device", r.device}};
+  ordered_json json = {{"model", r.model}, {"device", r.device}, {"dtype", r.dtype}};
   if (r.training) json["training"] = true;
   json.update({{"batch", r.batch},
                {"runs", r.seconds.count},
@@ -72,25 +84,26 @@ std::optional<SavedBench> SavedBench::read(const Options& options) {
   saved.path_ = options.text("compare");
   const Json json = parse_json(read_file(saved.path_, kMaxResultBytes), saved.path_);
   const auto field = [&](const char* name) { return json.is_object() ? json.value(name, Json()) : Json(); };
-  const Json model = field("model"), batch = field("batch"), time = field("ms_median");
-  if (!model.is_string() || !batch.is_number_integer() || !time.is_number() || !(time.get<double>() > 0))
+  const Json batch = field("batch"), time = field("ms_median");
+  const auto is_text = [&](const char* name) { return field(name).is_string(); };
+  if (!is_text("model") || !is_text("device") || !is_text("dtype") || !batch.is_number_integer() ||
+      !time.is_number() || !(time.get<double>() > 0))
     throw Error(ErrorKind::kData, strf("%s is no result of vitrail bench", saved.path_.c_str()),
                 "one saved with: vitrail bench infer --json > FILE");
-  saved.model_ = model.get<std::string>();
-  saved.batch_ = batch.get<int64_t>();
+  const auto text = [&](const char* name) { return shown(field(name).get<std::string>()); };
+  saved.what_.model = text("model"), saved.what_.device = text("device"), saved.what_.dtype = text("dtype");
+  saved.what_.training = field("training") == true;
+  saved.what_.batch = batch.get<int64_t>();
   saved.seconds_ = time.get<double>() / 1e3;
-  saved.training_ = field("training") == true;
   return saved;
 }
 
 void SavedBench::refuse_another(const BenchResult& run) const {
-  if (model_ == run.model && batch_ == run.batch && training_ == run.training) return;
-  const std::string how = strf("--model %s --batch %lld", model_.c_str(), static_cast<long long>(batch_));
-  throw Error(ErrorKind::kUsage,
-              strf("%s measured %s at batch %lld (%s), this run is of %s at batch %lld (%s)", path_.c_str(),
-                   model_.c_str(), static_cast<long long>(batch_), command_of(training_), run.model.c_str(),
-                   static_cast<long long>(run.batch), command_of(run.training)),
-              training_ == run.training ? how : strf("vitrail %s %s", command_of(training_), how.c_str()));
+  if (same_work(what_, run)) return;
+  throw Error(
+      ErrorKind::kUsage,
+      strf("%s measured %s; this run is %s", path_.c_str(), as_phrase(what_).c_str(), as_phrase(run).c_str()),
+      "the same command, model, batch, type, threads and instruction set, or without --compare");
 }
 
 void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,

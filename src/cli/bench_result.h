@@ -14,7 +14,7 @@
 namespace vitrail::cli {
 
 struct BenchResult {
-  std::string model, device;
+  std::string model, device, dtype;
   bool training = false;
   int64_t batch = 0;         // pictures a run
   size_t peak_bytes = 0;     // in arenas
@@ -36,16 +36,15 @@ class SavedBench {
   // Nothing without --compare; Error(kData) for a file that is no result.
   static std::optional<SavedBench> read(const Options& options);
 
-  // Error(kUsage) unless it measured the same; asked before measuring.
+  // Error(kUsage) unless it measured the same on the same; asked before measuring.
   void refuse_another(const BenchResult& run) const;
 
   double seconds() const { return seconds_; }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_, model_;
-  bool training_ = false;
-  int64_t batch_ = 0;
+  std::string path_;
+  BenchResult what_;  // all but figures
   double seconds_ = 0;
 };
 

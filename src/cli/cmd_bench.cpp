@@ -21,10 +21,12 @@ void run_bench(const Options& options, Console& console) {
   const std::optional<SavedBench> saved = SavedBench::read(options);
   const ModelChoice choice = choose_model(options, console);
   const EngineOptions settings = read_engine_options(options);
-  BenchResult result{.model = choice.name, .batch = settings.batch};
-  if (saved) saved->refuse_another(result);
   Engine engine = choice.engine(settings);
-  result.device = device_text(engine.plan());
+  BenchResult result{.model = choice.name,
+                     .device = device_text(engine.plan()),
+                     .dtype = options.text("dtype"),
+                     .batch = settings.batch};
+  if (saved) saved->refuse_another(result);
   result.peak_bytes = engine.plan().memory.peak_bytes();
   result.foreign_bytes = engine.device().foreign_bytes();
   result.flops = 2 * static_cast<double>(count_macs(choice.config)) * static_cast<double>(result.batch);
@@ -32,10 +34,9 @@ void run_bench(const Options& options, Console& console) {
                       result.device.c_str()));
   result.peak_gflops = peak_of(engine.plan());
   result.seconds = spread_of(time_runs(engine, options, console, "bench"));
-  const std::string& dtype = options.text("dtype");
-  nlohmann::ordered_json json = {{"dtype", dtype}};
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (options.flag("logits")) json["logits"] = first_logits(engine);
-  report_bench(result, saved, options, {{"dtype", dtype}}, json, console);
+  report_bench(result, saved, options, {{"dtype", result.dtype}}, json, console);
 }
 }  // namespace
 

@@ -87,6 +87,7 @@ BenchResult described(const TrainPlan& plan) {
                                              static_cast<long long>(model.depth))
                                       : model.arch,
           .device = device_text(plan.step().micro),
+          .dtype = enum_name(plan.setup().config.train.dtype),
           .training = true,
           .batch = batch,
           .peak_bytes = plan.step().peak_bytes(),
@@ -121,7 +122,6 @@ void run_bench(const Options& options, Console& console) {
   const int64_t steps_run = steps.steps();
   const double loss = steps.loss();
   const ordered_json json = {{"micro_batch", train.micro_batch},
-                             {"dtype", enum_name(train.dtype)},
                              {"optimizer", plan.setup().config.optim.name},
                              {"recompute", enum_name(train.recompute)},
                              {"loss", loss}};

@@ -9,6 +9,7 @@
 #include "cli/device_choice.h"
 #include "cli/machine.h"
 #include "cli/model_choice.h"
+#include "cli/other_work.h"
 #include "cli/plan_target.h"
 #include "cli/progress.h"
 #include "cli/tune.h"
@@ -21,6 +22,7 @@ namespace {
 
 // A small, a usual and a large product of ViTs.
 const std::vector<ProductSize> kSizes = {{50, 768, 192}, {197, 2304, 768}, {1576, 1024, 4096}};
+constexpr const char* kTypes[] = {"f32", "bf16", "int8"};
 
 DeviceFile calibrate_processor(const Options& options, Console& console) {
   const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
@@ -34,18 +36,21 @@ DeviceFile calibrate_processor(const Options& options, Console& console) {
   std::vector<int> counts = {1};
   if (device.threads > 1) counts.push_back(device.threads);
   Progress progress(console, "calibrate", "measurements",
-                    static_cast<int64_t>(counts.size() * (2 + sizes.size())));
+                    static_cast<int64_t>(counts.size() * (2 + sizes.size() * std::size(kTypes))));
   for (const int threads : counts) {
     ThreadPool pool(threads);
     DeviceInfo part = device;
     part.threads = threads;
     file.rates.push_back({threads, measure_peak_gflops(pool, level), measure_copy_gbps(pool)});
     progress.advance(2);
-    for (const ProductSize& size : sizes) {
-      const double gflops = measure_kernels(size, part, pool, options.integer("rounds")).front().gflops;
-      file.products.push_back({size.m, size.n, size.k, threads, gflops});
-      progress.advance(1);
-    }
+    for (const std::string type : kTypes)
+      for (const ProductSize& size : sizes) {
+        const auto speeds =
+            measure_kernels(size, part, pool, options.integer("rounds"), arithmetic_for(type));
+        if (!speeds.empty())
+          file.products.push_back({size.m, size.n, size.k, threads, speeds.front().gflops, type});
+        progress.advance(1);
+      }
   }
   return file;
 }
@@ -69,11 +74,11 @@ std::string as_text(const DeviceFile& file) {
     rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
                strf("%.1f GB/s", rate.copy_gbps)});
   Table products(
-      {{"product"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
+      {{"product"}, {"in"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
   for (const DeviceFile::Product& p : file.products)
     products.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
                        static_cast<long long>(p.k)),
-                  std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
+                  p.dtype, std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
                   format_percent(p.gflops / file.rate(p.threads).fma_gflops)});
   return format_pairs({{"name", file.name},
                        {"instruction set", file.isa},
@@ -84,10 +89,13 @@ std::string as_text(const DeviceFile& file) {
 
 void run_calibrate(const Options& options, Console& console) {
   const std::optional<int> gpu = parse_cuda(options.text("device"));
+  const OtherWork others;
   DeviceFile file = gpu ? measure_gpu(*gpu) : calibrate_processor(options, console);
+  const std::string warning = gpu ? "" : busy_warning(others.cores(), read_machine().cores);
   if (options.given("name")) file.name = options.text("name");
   console.print_json(to_json(file));
   console.print(as_text(file));
+  if (!warning.empty()) console.say(warning);
   if (!options.given("out")) return;
   write_file(options.text("out"), to_json(file).dump(2) + "\n");
   console.say("written to " + options.text("out"));

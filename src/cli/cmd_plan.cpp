@@ -71,7 +71,8 @@ std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, doubl
   const double seconds = run_seconds(plan, target);
   return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
               format_si(pictures / seconds).c_str(), target.is_gpu() ? " at best" : "",
-              target.file->name.c_str());
+              target.file->name.c_str()) +
+         unknown_text(unknown_types(plan.program, target.file->roofline(target.device.threads)));
 }
 
 ordered_json as_json(const VitConfig& config, const ExecutionPlan& plan, int64_t batch,
@@ -91,7 +92,10 @@ ordered_json as_json(const VitConfig& config, const ExecutionPlan& plan, int64_t
   json["memory_available"] = target.available_bytes;
   json["largest_batch"] = fits;
   if (target.foreign_bytes > 0) json["memory_foreign"] = target.foreign_bytes;
-  if (target.file) json.update({{"target", target.file->name}, {"run_s", run_seconds(plan, target)}});
+  if (!target.file) return json;
+  json.update({{"target", target.file->name},
+               {"run_s", run_seconds(plan, target)},
+               {"unmeasured", unknown_types(plan.program, target.file->roofline(target.device.threads))}});
   return json;
 }
 

@@ -25,6 +25,7 @@ struct Estimate {
   std::vector<TrainPlan::Level> levels;
   double peak_gflops = 0, update_s = 0;  // 0: not known, of a processor that is not here
   bool calibrated = false;
+  std::set<std::string> unmeasured;  // types estimated at the rate of f32
 };
 
 // With a device file node by node from what was measured there, else from the peak here.
@@ -39,6 +40,7 @@ void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e)
     e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
                      estimate_seconds(step.micro.program, roofline) +
                  estimate_seconds(step.update.program, roofline);
+    e.unmeasured = unknown_types(step.micro.program, roofline);
   } else if (runs_here(target.device)) {
     e.peak_gflops = peak_of(step.micro);
     e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
@@ -86,7 +88,7 @@ ordered_json as_json(const TrainPlan& plan, const Estimate& e) {
   for (const TrainPlan::Level& level : e.levels)
     json["recompute"].push_back(
         {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
-  if (e.calibrated) json["target"] = e.where;
+  if (e.calibrated) json.update({{"target", e.where}, {"unmeasured", e.unmeasured}});
   if (e.update_s <= 0) return json;
   json["peak_gflops"] = e.peak_gflops;
   if (!e.calibrated) json["assumed_share"] = kAssumedShare;
@@ -117,7 +119,9 @@ std::string time_text(const TrainPlan& plan, const Estimate& e) {
     text += strf(", %s for %s", format_seconds(e.update_s * static_cast<double>(steps)).c_str(),
                  format_count(steps, "update").c_str());
   const bool gpu = plan.device().kind == DeviceKind::kCuda;
-  if (e.calibrated) return text + (gpu ? " at best" : "") + "; by what was measured on " + e.where;
+  if (e.calibrated)
+    return text + (gpu ? " at best" : "") + "; by what was measured on " + e.where +
+           unknown_text(e.unmeasured);
   return text + strf("; assumes %.0f %% of the measured %s GFLOP/s and no waiting for data",
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
 }

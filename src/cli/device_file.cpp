@@ -75,11 +75,12 @@ void read_processor(const Reader& all, DeviceFile& device) {
   }
   for (const Json& row : all.list("products")) {
     const Reader one{row, all.path};
-    device.products.push_back(
-        {one.count("m"), one.count("n"), one.count("k"), one.threads("threads"), one.number("gflops")});
+    device.products.push_back({one.count("m"), one.count("n"), one.count("k"), one.threads("threads"),
+                               one.number("gflops"), row.contains("dtype") ? one.text("dtype") : "f32"});
   }
   std::sort(device.rates.begin(), device.rates.end(),
             [](const auto& a, const auto& b) { return a.threads < b.threads; });
+  if (device.product_share() <= 0) refuse(all.path, "'products' has none in f32");
 }
 
 void read_gpu(const Reader& all, DeviceFile& device) {
@@ -127,8 +128,12 @@ void write_processor(const DeviceFile& device, ordered_json& json) {
     json["rates"].push_back(
         {{"threads", rate.threads}, {"fma_gflops", rate.fma_gflops}, {"copy_gbps", rate.copy_gbps}});
   for (const DeviceFile::Product& p : device.products)
-    json["products"].push_back(
-        {{"m", p.m}, {"n", p.n}, {"k", p.k}, {"threads", p.threads}, {"gflops", p.gflops}});
+    json["products"].push_back({{"m", p.m},
+                                {"n", p.n},
+                                {"k", p.k},
+                                {"dtype", p.dtype},
+                                {"threads", p.threads},
+                                {"gflops", p.gflops}});
 }
 }  // namespace
 
@@ -159,18 +164,25 @@ DeviceFile::Rate DeviceFile::rate(int threads) const {
   return rate;
 }
 
-double DeviceFile::product_share() const {
+double DeviceFile::product_share(const std::string& dtype) const {
   std::vector<double> shares;
-  for (const Product& p : products) shares.push_back(p.gflops / rate(p.threads).fma_gflops);
-  return spread_of(shares).median;
+  for (const Product& p : products)
+    if (p.dtype == dtype) shares.push_back(p.gflops / rate(p.threads).fma_gflops);
+  return shares.empty() ? 0 : spread_of(shares).median;
 }
 
 Roofline DeviceFile::roofline(int threads) const {
-  if (kind == DeviceKind::kCuda)
-    return {tflops.at("f32") * 1e12, tflops.at("bf16") * 1e12, tflops.at("f16") * 1e12, copy_gbps * 1e9};
+  Roofline roofline;
+  if (kind == DeviceKind::kCuda) {
+    roofline.bytes = copy_gbps * 1e9;
+    for (const char* type : kGpuTypes) roofline.flops[type] = tflops.at(type) * 1e12;
+    return roofline;
+  }
   const Rate measured = rate(threads);
-  const double flops = measured.fma_gflops * 1e9 * product_share();
-  return {flops, flops, flops, measured.copy_gbps * 1e9};
+  roofline.bytes = measured.copy_gbps * 1e9;
+  for (const Product& p : products)
+    roofline.flops[p.dtype] = measured.fma_gflops * 1e9 * product_share(p.dtype);
+  return roofline;
 }
 
 double DeviceFile::peak_gflops(int threads) const {

@@ -23,6 +23,7 @@ struct DeviceFile {
     int64_t m = 0, n = 0, k = 0;
     int threads = 1;
     double gflops = 0;
+    std::string dtype = "f32";  // what it was computed in: f32, bf16, int8
   };
 
   DeviceKind kind = DeviceKind::kCpu;
@@ -44,8 +45,9 @@ struct DeviceFile {
 
   // Of so many threads: those measured, or those of the nearest number in proportion.
   Rate rate(int threads) const;
-  // Median share of the multiply-add peak that products of matrices reached.
-  double product_share() const;
+  // Median speed of the products of matrices in that type, as a share of the multiply-add peak (of f32); 0:
+  // none was measured. Of f32 there is one at least.
+  double product_share(const std::string& dtype = "f32") const;
   Roofline roofline(int threads) const;
   // By which estimates are judged, GFLOP/s: of the multiply-adds, or of a GPU's products in bf16.
   double peak_gflops(int threads) const;

@@ -2,12 +2,14 @@
 // values read back into them. Used for every config that --set and config files can reach.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "base/enum_names.h"
+#include "base/text.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
 
@@ -41,19 +43,29 @@ OptionSpec field_spec(const std::string& name, const char* help) {
   return spec;
 }
 
+// What reading a value gave. Error(kConfig) for one that is none of the field's: an option may be declared
+// with other choices than the field has.
+template <typename T>
+T taken(const std::optional<T>& value, const std::string& name, const std::string& text) {
+  if (value) return *value;
+  std::vector<std::string> choices = field_spec<T>(name, "").choices;
+  throw Error(ErrorKind::kConfig, strf("%s cannot be %s", name.c_str(), quoted(text).c_str()),
+              choices.empty() ? "a number is expected" : "one of " + join(choices, ", "));
+}
+
 template <typename T>
 void assign_field(const Options& options, const std::string& name, T& field) {
   if constexpr (std::is_same_v<T, bool>) {
     field = options.text(name) == "true";
   } else if constexpr (std::is_enum_v<T>) {
-    field = *enum_from_name<T>(options.text(name));
+    field = taken(enum_from_name<T>(options.text(name)), name, options.text(name));
   } else if constexpr (std::is_integral_v<T>) {
     field = options.integer(name);
   } else if constexpr (std::is_floating_point_v<T>) {
     field = options.number(name);
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     field.clear();
-    for (const std::string& text : options.list(name)) field.push_back(*parse_number(text));
+    for (const std::string& text : options.list(name)) field.push_back(taken(parse_number(text), name, text));
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     field = options.list(name);
   } else {

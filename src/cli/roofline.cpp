@@ -2,11 +2,28 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "cli/option_values.h"
+#include "ops/fused.h"
+#include "ops/linear.h"
+
 namespace vitrail::cli {
 
-double Roofline::flops(DType dtype) const {
-  return dtype == DType::kBF16 ? bf16_flops : dtype == DType::kF16 ? f16_flops : f32_flops;
+namespace {
+// What a product asks for whatever its tensors are; kExact for other ops.
+Arithmetic arithmetic_of(const Op& op) {
+  const auto* linear = dynamic_cast<const LinearOp*>(&op);
+  return linear ? linear->arithmetic() : Arithmetic::kExact;
 }
+
+std::string type_of(const Program& program, const Node& node) {
+  Arithmetic arithmetic = arithmetic_of(*node.op);
+  if (const auto* fused = dynamic_cast<const FusedOp*>(node.op.get()))
+    for (const FusedOp::Member& member : fused->members())
+      arithmetic = std::max(arithmetic, arithmetic_of(*member.op));
+  return arithmetic != Arithmetic::kExact ? enum_name(arithmetic) : to_string(narrowest_float(program, node));
+}
+}  // namespace
 
 DType narrowest_float(const Program& program, const Node& node) {
   DType narrowest = DType::kF32;
@@ -19,9 +36,24 @@ double estimate_seconds(const Program& program, const Roofline& device) {
   double seconds = 0;
   for (const Node& node : program.nodes) {
     const Cost cost = node.op->cost(program.descs(node.ins), program.descs(node.outs));
-    seconds += std::max(cost.flops / device.flops(narrowest_float(program, node)), cost.bytes / device.bytes);
+    const auto known = device.flops.find(type_of(program, node));
+    const double flops = known == device.flops.end() ? device.flops.at("f32") : known->second;
+    seconds += std::max(cost.flops / flops, cost.bytes / device.bytes);
   }
   return seconds;
+}
+
+std::set<std::string> unknown_types(const Program& program, const Roofline& device) {
+  std::set<std::string> types;
+  for (const Node& node : program.nodes)
+    if (const std::string type = type_of(program, node); !device.flops.contains(type)) types.insert(type);
+  return types;
+}
+
+std::string unknown_text(const std::set<std::string>& types) {
+  if (types.empty()) return {};
+  return strf("; %s at the rate of f32: the device file has none of its own",
+              join({types.begin(), types.end()}, ", ").c_str());
 }
 
 }  // namespace vitrail::cli

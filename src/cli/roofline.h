@@ -2,21 +2,27 @@
 // its memory traffic. Used by plan.
 #pragma once
 
+#include <map>
+#include <set>
+#include <string>
+
 #include "graph/program.h"
 
 namespace vitrail::cli {
 
 struct Roofline {
-  double f32_flops = 0, bf16_flops = 0, f16_flops = 0;  // a second
-  double bytes = 0;                                     // a second, read and written both counted
-
-  double flops(DType dtype) const;
+  std::map<std::string, double> flops;  // a second, by the type products are computed in; f32 at least
+  double bytes = 0;                     // a second, read and written both counted
 };
 
 // What a node multiplies in: the narrowest float type of its inputs; f32 for one that has none.
 DType narrowest_float(const Program& program, const Node& node);
 
-// Seconds of one run.
+// Seconds of one run; a type whose speed is not known takes that of f32.
 double estimate_seconds(const Program& program, const Roofline& device);
+// Those types.
+std::set<std::string> unknown_types(const Program& program, const Roofline& device);
+// "; bf16 at the rate of f32: the device file has none of its own", or nothing.
+std::string unknown_text(const std::set<std::string>& types);
 
 }  // namespace vitrail::cli

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "cli/model_choice.h"
 #include "cli/option_values.h"
-#include "ops/linear.h"
 #include "telemetry/spread.h"
 #include "tensor/buffer.h"
 
@@ -31,9 +30,10 @@ struct Operand {
 // One kernel with its own operands, ready to run.
 class Candidate {
  public:
-  Candidate(const Kernel& kernel, std::vector<TensorDesc> ins, const TensorDesc& out,
+  Candidate(const LinearOp& op, const Kernel& kernel, std::vector<TensorDesc> ins, const TensorDesc& out,
             const DeviceInfo& device)
-      : kernel_(kernel),
+      : op_(op),
+        kernel_(kernel),
         out_(out),
         scratch_(kernel.scratch_bytes({op_, ins, {&out, 1}}, device), Category::kScratch) {
     packs_ = !ins[1].packing.empty();
@@ -65,9 +65,8 @@ class Candidate {
 };
 
 // With the weight as the kernel wants it; null when it takes no such product.
-std::unique_ptr<Candidate> candidate(const Kernel& kernel, const ProductSize& size,
+std::unique_ptr<Candidate> candidate(const LinearOp& op, const Kernel& kernel, const ProductSize& size,
                                      const DeviceInfo& device) {
-  const LinearOp op;
   std::vector<TensorDesc> ins = {{DType::kF32, {{'N', size.m}, {'D', size.k}}},
                                  {DType::kF32, {{'F', size.n}, {'D', size.k}}}};
   const std::vector<TensorDesc> outs = op.infer(ins);
@@ -78,7 +77,7 @@ std::unique_ptr<Candidate> candidate(const Kernel& kernel, const ProductSize& si
     weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
   }
   if (!kernel.declines({op, ins, outs}, device).empty()) return nullptr;
-  return std::make_unique<Candidate>(kernel, ins, outs[0], device);
+  return std::make_unique<Candidate>(op, kernel, ins, outs[0], device);
 }
 }  // namespace
 
@@ -140,13 +139,14 @@ std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds) {
 }
 
 std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
-                                         int64_t rounds) {
+                                         int64_t rounds, Arithmetic arithmetic) {
+  const LinearOp op(arithmetic);
   const Lane lane{pool, device};
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (const OpKernels& row : cpu::f32_kernels())
     if (row.op == "linear")
       for (const Kernel& kernel : row.kernels)
-        if (auto one = candidate(kernel, size, device)) candidates.push_back(std::move(one));
+        if (auto one = candidate(op, kernel, size, device)) candidates.push_back(std::move(one));
   for (const auto& one : candidates) one->run(lane);
   for (int64_t round = 0; round < rounds; ++round)
     for (const auto& one : candidates) one->measure(lane);

@@ -9,6 +9,7 @@
 #include "backend/kernel_table.h"
 #include "base/thread_pool.h"
 #include "cli/options.h"
+#include "ops/linear.h"
 
 namespace vitrail::cli {
 
@@ -37,9 +38,10 @@ struct KernelSpeed {
 // within the noise changes nothing.
 std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds);
 
-// Ranked; the best of `rounds`, since other work only ever slows a run down.
+// Ranked; the best of `rounds`, since other work only ever slows a run down. Empty: no kernel of this
+// instruction set computes in `arithmetic`.
 std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
-                                         int64_t rounds);
+                                         int64_t rounds, Arithmetic arithmetic = Arithmetic::kExact);
 
 // What of them a table needs: the fastest, and behind a kernel that packs the fastest that does not, which
 // serves weights that stay plain.

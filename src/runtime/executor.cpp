@@ -7,23 +7,25 @@
 namespace vitrail {
 
 Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, RankContext& rank,
-                   const Buffer* shared)
+                   const Buffer* shared, const Buffer* staging)
     : plan_(plan),
       store_(store),
       rank_(rank),
       own_(shared ? 0 : plan.memory.transient_bytes, Category::kTransient, rank.memory()),
-      staging_(plan.memory.staging_bytes, Category::kStaging, rank.memory()),
+      own_staging_(staging ? 0 : plan.memory.staging_bytes, Category::kStaging, rank.memory()),
       arena_(shared ? shared->data() : own_.data()),
+      staging_(staging ? staging->data() : own_staging_.data()),
       times_(plan.program.nodes.size()),
       timed_(!rank.hardware->records()) {
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
+  VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) steps_.push_back(bind(i));
 }
 
 TensorView Executor::view(ValueId id) const {
   const Placement& placement = plan_.memory.values[id];
   if (placement.persistent) return store_.view(plan_.program.values[id].name);
-  return {(placement.staged ? staging_.data() : arena_) + placement.offset, plan_.program.values[id].desc};
+  return {(placement.staged ? staging_ : arena_) + placement.offset, plan_.program.values[id].desc};
 }
 
 std::vector<Executor::Step> Executor::bind(size_t node_index) const {

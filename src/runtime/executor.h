@@ -18,10 +18,10 @@ struct NodeTime {
 
 class Executor {
  public:
-  // `shared`, where given, is at least as large as the plan's transient arena; programs that share one take
-  // turns.
+  // `shared`, where given, is at least as large as the plan's transient arena, `staging` as its staged inputs;
+  // programs that share them take turns.
   Executor(const ExecutionPlan& plan, const PersistentStore& store, RankContext& rank,
-           const Buffer* shared = nullptr);
+           const Buffer* shared = nullptr, const Buffer* staging = nullptr);
 
   // Inputs must be filled before every run: their bytes are reused while the program runs.
   TensorView input(std::string_view name) const;
@@ -38,7 +38,8 @@ class Executor {
   void reset_times();
   void time_nodes(bool wanted) { timed_ = wanted; }
   size_t transient_bytes() const { return own_.bytes(); }
-  size_t staging_bytes() const { return staging_.bytes(); }
+  size_t staging_bytes() const { return own_staging_.bytes(); }
+  bool keeps_inputs() const { return plan_.memory.staging_bytes > 0; }
 
  private:
   // One kernel call with its addresses.
@@ -58,8 +59,8 @@ class Executor {
   const ExecutionPlan& plan_;
   const PersistentStore& store_;
   RankContext& rank_;
-  Buffer own_, staging_;
-  std::byte* arena_;
+  Buffer own_, own_staging_;
+  std::byte *arena_, *staging_;
   std::vector<std::vector<Step>> steps_;  // by node
   std::vector<NodeTime> times_;
   bool timed_;

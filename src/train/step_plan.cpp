@@ -160,10 +160,14 @@ size_t StepPlan::transient_bytes() const {
   return most;
 }
 
+size_t StepPlan::picture_staging_bytes() const {
+  const size_t average = eval_average ? eval_average->memory.staging_bytes : 0;
+  return std::max({micro.memory.staging_bytes, eval.memory.staging_bytes, average});
+}
+
 size_t StepPlan::staging_bytes() const {
-  size_t total = 0;
-  for (const ExecutionPlan* plan : programs()) total += plan->memory.staging_bytes;
-  return total;
+  return picture_staging_bytes() + update.memory.staging_bytes +
+         (refresh ? refresh->memory.staging_bytes : 0);
 }
 
 size_t StepPlan::lower_bound_bytes() const {

@@ -24,7 +24,9 @@ struct StepPlan {
 
   // The programs take turns in one transient arena.
   size_t transient_bytes() const;
-  size_t staging_bytes() const;  // inputs with places of their own
+  // Inputs with places of their own; those of the programs that read pictures share one.
+  size_t picture_staging_bytes() const;
+  size_t staging_bytes() const;
   size_t peak_bytes() const { return layout->bytes() + staging_bytes() + transient_bytes(); }
   // By category; transient categories as they stand at the peak of the program that needs most.
   std::array<size_t, kCategoryCount> by_category() const;

@@ -15,9 +15,9 @@ bool has_input(const ExecutionPlan& plan, std::string_view name) {
 }
 
 std::unique_ptr<Executor> make_executor(const std::optional<ExecutionPlan>& plan,
-                                        const PersistentStore& store, RankContext& rank,
-                                        const Buffer* arena) {
-  return plan ? std::make_unique<Executor>(*plan, store, rank, arena) : nullptr;
+                                        const PersistentStore& store, RankContext& rank, const Buffer* arena,
+                                        const Buffer* staging = nullptr) {
+  return plan ? std::make_unique<Executor>(*plan, store, rank, arena, staging) : nullptr;
 }
 
 }  // namespace
@@ -27,18 +27,16 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       rank_(rank),
       store_(plan.layout, rank),
       arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
-      micro_(plan.micro, store_, rank, &arena_),
+      staging_(plan.picture_staging_bytes(), Category::kStaging, rank.memory()),
+      micro_(plan.micro, store_, rank, &arena_, &staging_),
       update_(plan.update, store_, rank, &arena_),
-      eval_(plan.eval, store_, rank, &arena_),
-      eval_average_(make_executor(plan.eval_average, store_, rank, &arena_)),
+      eval_(plan.eval, store_, rank, &arena_, &staging_),
+      eval_average_(make_executor(plan.eval_average, store_, rank, &arena_, &staging_)),
       refresh_(make_executor(plan.refresh, store_, rank, &arena_)) {}
 
 size_t TrainStep::allocated_bytes() const {
-  size_t bytes = store_.bytes() + arena_.bytes();
-  for (const Executor* executor :
-       std::initializer_list<const Executor*>{&micro_, &update_, &eval_, eval_average_.get(), refresh_.get()})
-    if (executor) bytes += executor->staging_bytes();
-  return bytes;
+  return store_.bytes() + arena_.bytes() + staging_.bytes() + update_.staging_bytes() +
+         (refresh_ ? refresh_->staging_bytes() : 0);
 }
 
 void TrainStep::start(const ParamFiller& fill) {

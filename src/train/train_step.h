@@ -29,7 +29,7 @@ class TrainStep {
   void run_micro(const MicroBatch& batch);
   // The same with the pictures, targets and weights that are there already, where the device keeps them.
   void run_micro_again(const MicroBatch& batch);
-  bool keeps_inputs() const { return micro_.staging_bytes() > 0; }
+  bool keeps_inputs() const { return micro_.keeps_inputs(); }
   std::span<const float> losses() const;  // per picture, of the last micro-batch
   std::span<const float> logits() const;
 
@@ -53,7 +53,7 @@ class TrainStep {
   const StepPlan& plan_;
   RankContext& rank_;
   PersistentStore store_;
-  Buffer arena_;
+  Buffer arena_, staging_;
   Executor micro_, update_, eval_;
   std::unique_ptr<Executor> eval_average_, refresh_;
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted

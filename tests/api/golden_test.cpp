@@ -3,6 +3,7 @@
 
 #include "api/engine.h"
 #include "backend/cpu/cpu_isa.h"
+#include "cuda_test.h"
 #include "golden_cases.h"
 
 namespace vitrail {
@@ -14,6 +15,8 @@ constexpr double kLogitTolerance = 1e-4;
 constexpr double kReferenceTolerance = 1e-8;
 // The same where positions are resized: the resized table is stored in f32.
 constexpr double kResizedTolerance = 1e-6;
+// Share of the logits' spread by which the first choice in 16 bits may fall short of the best.
+constexpr double kCloseCall = 0.01;
 
 std::vector<double> run(const golden::Case& c, EngineOptions options) {
   options.batch = c.batch;
@@ -44,6 +47,35 @@ TEST_P(Golden, CpuAgreesWithTheLibraryAtEveryInstructionSet) {
   }
 }
 
+size_t argmax(std::span<const double> row) {
+  return static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+class CudaGolden : public CudaTest, public testing::WithParamInterface<std::filesystem::path> {};
+
+TEST_P(CudaGolden, FloatAgreesWithTheLibrary) {
+  const golden::Case c = golden::load(GetParam());
+  EXPECT_LT(golden::largest_difference(run(c, {.backend = "cuda"}), c.logits), kLogitTolerance);
+}
+
+// Rule weights make some first choices close calls: what is chosen must be the best but for bf16's rounding.
+TEST_P(CudaGolden, LowPrecisionChoosesTheSame) {
+  const golden::Case c = golden::load(GetParam());
+  for (DType compute : {DType::kBF16, DType::kF16}) {
+    const std::vector<double> found = run(c, {.backend = "cuda", .compute = compute});
+    ASSERT_EQ(found.size(), c.logits.size());
+    const size_t width = found.size() / static_cast<size_t>(c.batch);
+    for (size_t at = 0; at < found.size(); at += width) {
+      const auto wanted = std::span(c.logits).subspan(at, width);
+      const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end());
+      const double chosen = wanted[argmax(std::span(found).subspan(at, width))];
+      EXPECT_GE(chosen, *high - kCloseCall * (*high - *low)) << to_string(compute);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaGolden, testing::ValuesIn(golden::all_cases()),
+                         [](const auto& test) { return test.param.stem().string(); });
 INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(golden::all_cases()),
                          [](const auto& test) { return test.param.stem().string(); });
 

@@ -171,9 +171,9 @@ TEST(Profile, RowsKeepEveryFlopWhateverTheGrouping) {
     EXPECT_NEAR(seconds, 0.1 * static_cast<double>(times.size()), 1e-9);
   }
   EXPECT_EQ(profile_rows(plan, times, ProfileBy::kNode).size(), times.size());
-  EXPECT_NE(
-      profile_table(profile_rows(plan, times, ProfileBy::kPart), 10, ProfileColumns::kParts).find("100.00 %"),
-      std::string::npos);
+  EXPECT_NE(profile_table(profile_rows(plan, times, ProfileBy::kPart), {.gflops = 10}, ProfileColumns::kParts)
+                .find("100.00 %"),
+            std::string::npos);
 }
 
 TEST(Profile, PartsTellTheTimeInOneLayerAndWhyKernelsDeclined) {

@@ -1,8 +1,9 @@
-// bench train: what it reports about a step it ran, and what it refuses to compare.
+// bench train: what it reports about a step it ran. What either bench refuses to compare.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "backend/cpu/cpu_isa.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -71,6 +72,42 @@ TEST(BenchTrain, AResultOfInferenceIsNoneOfTraining) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_NE(std::string(error.what()).find("bench infer"), std::string::npos) << error.what();
+  }
+}
+
+TEST(BenchInfer, OnlyTheSameWorkIsCompared) {
+  const TempFolder folder;
+  const std::vector<std::string> base = {"--weights", "rule", "--model",   "vit_tiny_patch16_224",
+                                         "--image",   "32",   "--seconds", "0",
+                                         "--warmup",  "0",    "--slack",   "1000"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    return run_in_process("bench infer", base + more).json();
+  };
+  const std::vector<std::string> how = {"--threads", "2", "--isa", "baseline"};
+  const std::string saved = folder.file("saved.json", run(how).dump());
+  const auto compared = [&](const std::vector<std::string>& more) {
+    return run(how + more + std::vector<std::string>{"--compare", saved});
+  };
+  EXPECT_GT(compared({})["speedup"].get<double>(), 0);
+  struct Case {
+    std::vector<std::string> more;
+    const char* says;
+  };
+  for (const Case& c : {Case{{"--dtype", "bf16"}, "in bf16"},
+                        {{"--threads", "1"}, "1 thread)"},
+                        {{"--isa", to_string(best_isa())}, to_string(best_isa())},
+                        {{"--batch", "2"}, "at batch 2"},
+                        {{"--backend", "ref"}, "on ref"},
+                        {{"--model", "vit_small_patch16_224"}, "of vit_small_patch16_224"}}) {
+    if (c.more[0] == "--isa" && best_isa() == IsaLevel::kBaseline) continue;
+    try {
+      compared(c.more);
+      ADD_FAILURE() << c.says;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE(error.message().find("baseline, 2 threads"), std::string::npos) << error.message();
+      EXPECT_NE(error.message().find(c.says), std::string::npos) << error.message();
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/config_file.h"
+#include "cli/field_settings.h"
 
 namespace vitrail::cli {
 namespace {
@@ -218,6 +219,41 @@ TEST(ConfigFile, AMissingFileIsAConfigError) {
     EXPECT_EQ(error.kind(), ErrorKind::kConfig);
     EXPECT_NE(error.message().find("/no/such/config.json"), std::string::npos);
   }
+}
+
+enum class Shade { kLight, kDark };
+
+}  // namespace
+}  // namespace vitrail::cli
+
+template <>
+struct vitrail::EnumNames<vitrail::cli::Shade> {
+  static constexpr const char* names[] = {"light", "dark"};
+};
+
+namespace vitrail::cli {
+namespace {
+
+// An option may be declared with choices that the field it is assigned to does not have.
+TEST(FieldSettings, AValueThatIsNoneOfTheFieldsIsRefused) {
+  const auto options = [](std::vector<std::string> more) {
+    more.push_back("in");
+    return parse(more);
+  };
+  Shade shade = Shade::kDark;
+  try {
+    assign_field(options({"--to", "hf"}), "to", shade);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_NE(error.message().find("to cannot be \"hf\""), std::string::npos) << error.message();
+    EXPECT_NE(error.hint().find("light, dark"), std::string::npos) << error.hint();
+  }
+  EXPECT_EQ(shade, Shade::kDark);
+  std::vector<double> numbers;
+  EXPECT_THROW(assign_field(options({"--label", "1", "--label", "x"}), "label", numbers), Error);
+  assign_field(options({"--label", "1", "--label", "2.5"}), "label", numbers);
+  EXPECT_EQ(numbers, (std::vector<double>{1, 2.5}));
 }
 
 }  // namespace

@@ -22,6 +22,13 @@ endfunction()
 run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/first)
 file(RENAME ${work}/first ${prefix})
 
+file(GLOB devices RELATIVE ${source}/configs/devices ${source}/configs/devices/*.json)
+foreach(device ${devices})
+  if(NOT EXISTS ${prefix}/share/vitrail/devices/${device})
+    message(FATAL_ERROR "configs/devices/${device} should be installed")
+  endif()
+endforeach()
+
 run(${nm} -DC --defined-only ${prefix}/lib/libvitrail.so)
 if(out MATCHES "vitrail::(strf|Error::Error)" OR NOT out MATCHES "vitrail::Model::load")
   message(FATAL_ERROR "libvitrail.so should show its API and nothing else:\n${out}")

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "graph/builder.h"
 #include "ops/accumulate.h"
 #include "ops/many.h"
 #include "ops/update_sgd.h"
+#include "tiny_training.h"
 
 namespace vitrail {
 namespace {
@@ -31,9 +34,45 @@ bool every_kind(std::string_view) {
   return true;
 }
 
-TEST(GroupUpdates, DUMP) {
-  std::puts(to_string(two_updates()).c_str());
-  std::puts(to_string(group_updates(two_updates(), every_kind)).c_str());
+TEST(GroupUpdates, MakesOneNodeOfEveryKindWhereItsFirstStood) {
+  EXPECT_EQ(to_string(group_updates(two_updates(), every_kind)),
+            "input control f64[Z6]\n"
+            "many sgd_update{2 parts}(w, grad/w, control, v, grad/v, control)  # many sgd_update\n"
+            "many copy_into{2 parts}(w@bf16, w, v@bf16, v)  # many copy_into\n");
+}
+
+TEST(GroupUpdates, LeavesOtherKindsAndSingleNodes) {
+  const auto sgd_only = [](std::string_view kind) { return kind == "sgd_update"; };
+  EXPECT_EQ(to_string(group_updates(two_updates(), sgd_only)),
+            "input control f64[Z6]\n"
+            "many sgd_update{2 parts}(w, grad/w, control, v, grad/v, control)  # many sgd_update\n"
+            "copy_into(w@bf16, w)  # w@bf16\n"
+            "copy_into(v@bf16, v)  # v@bf16\n");
+  Program one = two_updates();
+  one.nodes.resize(2);
+  EXPECT_EQ(to_string(group_updates(one, every_kind)), to_string(one));
+}
+
+TEST(GroupUpdates, TheWorkAndWhatIsUpdatedStay) {
+  const Program apart = two_updates(), joined = group_updates(apart, every_kind);
+  EXPECT_EQ(joined.cost().flops, apart.cost().flops);
+  std::set<std::string> updated;
+  for (const Node& node : joined.nodes)
+    for (int input : node.op->updates())
+      updated.insert(joined.values[node.ins[static_cast<size_t>(input)]].name);
+  EXPECT_EQ(updated, (std::set<std::string>{"w", "v", "grad/w", "grad/v", "w@bf16", "v@bf16"}));
+}
+
+// Gradients come one by one, so their sums can only be added to together when the last is there.
+TEST(GroupUpdates, SumsAreAddedToWhereTheLastStood) {
+  const Program apart = record_step(tiny_vit(1));
+  const auto sums = [](std::string_view kind) { return kind == "accumulate"; };
+  EXPECT_THROW(group_updates(apart, sums), Error) << "what its members read is not there yet";
+  const Program joined = group_updates(apart, sums, GroupAt::kLast);
+  EXPECT_EQ(joined.nodes.back().op->kind(), "many accumulate");
+  EXPECT_EQ(dynamic_cast<const ManyOp&>(*joined.nodes.back().op).parts().size(),
+            static_cast<size_t>(count_kinds(apart).at("accumulate")));
+  EXPECT_FALSE(count_kinds(joined).contains("accumulate"));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 #include "backend/cuda/kernels.h"
 #include "models/rule_weights.h"
 #include "passes/fuse.h"
+#include "passes/group_updates.h"
 #include "passes/join_residuals.h"
+#include "passes/join_row_sums.h"
 #include "passes/precision.h"
 #include "passes/recompute.h"
 #include "passes/schedule.h"
@@ -61,9 +63,14 @@ inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& 
                                    std::shared_ptr<PersistentLayout> layout = nullptr) {
   Program program = precision(record_step(config, s.record, s.trained), s.types).program;
   program = recompute(program, s.again);
-  if (s.joined) program = join_residuals(program);
   const Backend& backend = find_backend(s.backend);
-  if (s.fused) program = fuse(program, {.norms = backend.joins_norms()});
+  const bool few_passes = backend.wants_few_passes() && s.fused;
+  if (s.joined) program = join_residuals(program);
+  if (few_passes) program = join_row_sums(program);
+  if (s.fused) program = fuse(program, {.norms = backend.joins_norms(), .few_passes = few_passes});
+  if (few_passes)
+    program = group_updates(
+        program, [](std::string_view kind) { return kind == "accumulate"; }, GroupAt::kLast);
   return plan_execution(schedule(program), backend, device_of(s),
                         {.pack = false, .layout = std::move(layout)});
 }

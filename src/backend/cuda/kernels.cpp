@@ -30,6 +30,9 @@ class CudaBackend : public Backend {
   const char* name() const override { return "cuda"; }
   bool joins_norms() const override { return false; }
   bool wants_few_passes() const override { return true; }
+  std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
+    return cuda::product_key(node, device);
+  }
   const std::vector<OpKernels>& kernels() const override {
     static const std::vector<OpKernels> list = all_kernels();
     return list;
@@ -114,6 +117,12 @@ DeviceInfo cuda_device(int ordinal) {
 
 std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info) {
   return std::make_unique<CudaDevice>(info.ordinal);
+}
+
+std::string cublas_version() {
+  std::string driver, runtime, cublas;
+  cuda::api().session.versions(driver, runtime, cublas);
+  return cublas;
 }
 
 CudaReport cuda_report() {

@@ -16,6 +16,8 @@ const Backend& cuda_backend();
 // A GPU of this machine; Error(kDevice) saying why there is none.
 DeviceInfo cuda_device(int ordinal = 0);
 std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info);
+// Of the library whose algorithms tables of kernels number.
+std::string cublas_version();
 
 // What `doctor` prints: one line a card and the libraries' versions, or why CUDA cannot be used here.
 struct CudaReport {

@@ -31,6 +31,9 @@ Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
                    std::string (*declines)(const NodeView&, const DeviceInfo&) = declines_unless_plain,
                    size_t (*scratch)(const NodeView&, const DeviceInfo&) = no_scratch);
 
+// How tables know the products that cuBLASLt computes; nothing for any other node.
+std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device);
+
 // The kernel lists, one a file launch_*.cpp.
 std::vector<OpKernels> product_kernels();
 std::vector<OpKernels> attention_kernels();

@@ -1,4 +1,6 @@
 // Products and their gradients, alone or fused with their neighbours.
+#include <utility>
+
 #include "backend/cuda/launch.h"
 #include "backend/cuda/products_parse.h"
 
@@ -41,8 +43,8 @@ ProductPlan plan_of(const KernelArgs& args, Multiplier by) {
 // The launches of one node.
 class ProductRun {
  public:
-  ProductRun(const KernelArgs& args, Multiplier by)
-      : args_(args), by_(by), plan_(plan_of(args, by)), products_(api().products) {
+  ProductRun(const KernelArgs& args, Multiplier by, int algorithm)
+      : args_(args), by_(by), algorithm_(algorithm), plan_(plan_of(args, by)), products_(api().products) {
     const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
     scratch_ = args.scratch.data() + (256 - start % 256) % 256;
   }
@@ -99,6 +101,7 @@ class ProductRun {
     }
     if (by_ == Multiplier::kTiles) return products_.tiled_gemm(session(args_), call);
     call.workspace = scratch_;
+    call.algorithm = algorithm_;
     products_.gemm(session(args_), call);
   }
 
@@ -116,29 +119,53 @@ class ProductRun {
 
   const KernelArgs& args_;
   Multiplier by_;
+  int algorithm_;
   ProductPlan plan_;
   const ProductsApi& products_;
   std::byte* scratch_;
 };
 
-template <Multiplier by>
+template <Multiplier by, int algorithm>
 void run_product(const KernelArgs& args) {
-  ProductRun(args, by).run();
+  ProductRun(args, by, algorithm).run();
 }
 
-template <Multiplier by>
+template <Multiplier by, int algorithm = 0>
 Kernel product_kernel(const char* name) {
-  return cuda_kernel(name, run_product<by>, declines_product<by>, product_scratch_bytes<by>);
+  return cuda_kernel(name, run_product<by, algorithm>, declines_product<by>, product_scratch_bytes<by>);
+}
+
+// By their place in cuBLASLt's list; the first is what runs where no table names another.
+constexpr const char* kLibraryNames[] = {"cublaslt",    "cublaslt 1",  "cublaslt 2",  "cublaslt 3",
+                                         "cublaslt 4",  "cublaslt 5",  "cublaslt 6",  "cublaslt 7",
+                                         "cublaslt 8",  "cublaslt 9",  "cublaslt 10", "cublaslt 11",
+                                         "cublaslt 12", "cublaslt 13", "cublaslt 14", "cublaslt 15"};
+static_assert(std::size(kLibraryNames) == kMostAlgorithms);
+
+template <int... algorithm>
+std::vector<Kernel> library_kernels(std::integer_sequence<int, algorithm...>) {
+  std::vector<Kernel> list = {product_kernel<Multiplier::kLibrary, algorithm>(kLibraryNames[algorithm])...};
+  for (size_t i = 1; i < list.size(); ++i) list[i].on_request = true;
+  return list;
 }
 
 }  // namespace
 
+std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device) {
+  if (!declines_product<Multiplier::kLibrary>(node, device).empty()) return std::nullopt;
+  const ProductPlan plan = plan_product(node, Multiplier::kLibrary);
+  const DType from = node.ins[plan.a].dtype;
+  std::string op = std::string(node.op.kind()) + " " + to_string(from);
+  if (plan.product_type != from) op += std::string(" to ") + to_string(plan.product_type);
+  return TuneKey{op, plan.m, plan.n, plan.k, 0, device.compute};
+}
+
 std::vector<OpKernels> product_kernels() {
+  std::vector<Kernel> kernels = library_kernels(std::make_integer_sequence<int, kMostAlgorithms>());
+  kernels.push_back(product_kernel<Multiplier::kTiles>("tiled product"));
   std::vector<OpKernels> list;
   for (std::string_view op : {"linear", "linear_dx", "linear_dw", "patch_embed", "patch_embed_dw", "fused"})
-    list.push_back({op,
-                    {product_kernel<Multiplier::kLibrary>("cublaslt"),
-                     product_kernel<Multiplier::kTiles>("tiled product")}});
+    list.push_back({op, kernels});
   return list;
 }
 

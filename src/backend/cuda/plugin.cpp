@@ -42,7 +42,8 @@ struct Plugin {
   void open(const std::string& candidate) {
     void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-      problem = strf("%s cannot be opened: %s", candidate.c_str(), dlerror());
+      problem = strf("%s cannot be opened: %s; CUDA 13 brings what it needs (cuBLASLt)", candidate.c_str(),
+                     dlerror());
       return;
     }
     path = candidate;

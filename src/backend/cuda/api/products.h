@@ -9,6 +9,9 @@ namespace vitrail::cuda {
 // What cuBLASLt may use as its own memory; algorithms that want more are not asked for.
 inline constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
+// How many of cuBLASLt's algorithms for a product there are kernels of.
+inline constexpr int kMostAlgorithms = 16;
+
 enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh };
 enum class FloatMath : uint8_t { kExact, kTf32 };  // what products of f32 multiply in
 
@@ -22,7 +25,7 @@ struct GemmCall {
   Activation act = Activation::kNone;               // cuBLASLt has the tanh form only, the own product none
   FloatMath math = FloatMath::kExact;
   void* workspace = nullptr;  // kWorkspaceBytes from a multiple of 256 on
-  int algorithm = 0;          // the place in cuBLASLt's list for this product, best first
+  int algorithm = 0;  // the place in cuBLASLt's list for this product, best first; past its end: the first
 };
 
 // out = act(product + bias) * scale + residual, or times act's derivative at `slope_at` where that is given;

@@ -18,13 +18,11 @@ auto key_of(const GemmCall& c) {
 }
 using GemmKey = decltype(key_of({}));
 
-constexpr int kMostChoices = 8;
-
 // Seen by columns, as cuBLASLt does, a row-major matrix is its transpose: d' [n, m] = b' . a'.
 struct Gemm {
   cublasLtMatmulDescOpaque_t product = {};
   cublasLtMatrixLayoutOpaque_t a = {}, b = {}, d = {};
-  cublasLtMatmulHeuristicResult_t choices[kMostChoices] = {};
+  cublasLtMatmulHeuristicResult_t choices[kMostAlgorithms] = {};
   int count = 0;
 };
 
@@ -113,7 +111,7 @@ void choose(Session& session, Gemm& gemm, const GemmCall& call) {
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(session.blas, &gemm.product, &gemm.b, &gemm.a, &gemm.d, &gemm.d,
-                                     &preference, kMostChoices, gemm.choices, &found);
+                                     &preference, kMostAlgorithms, gemm.choices, &found);
   for (int i = 0; i < (status == CUBLAS_STATUS_SUCCESS ? found : 0); ++i)
     if (gemm.choices[i].state == CUBLAS_STATUS_SUCCESS) gemm.choices[gemm.count++] = gemm.choices[i];
   VT_REQUIRE(gemm.count > 0, ErrorKind::kDevice, "cuBLASLt has no algorithm for a product of %s (%s)",
@@ -146,13 +144,12 @@ int gemm_choices(Session& session, const GemmCall& call) {
 
 void gemm(Session& session, const GemmCall& call) {
   Gemm& known = find(session, call);
-  VT_CHECK(call.algorithm >= 0 && call.algorithm < known.count, "algorithm %d of %d for a product of %s",
-           call.algorithm, known.count, describe(call).c_str());
+  const int algorithm = call.algorithm < known.count ? call.algorithm : 0;
   set_bias(known, call);
   const float one = 1, beta = call.c.data ? 1.0f : 0.0f;
   const void* added = call.c.data ? call.c.data : call.d.data;
   check(cublasLtMatmul(session.blas, &known.product, &one, call.b.data, &known.b, call.a.data, &known.a,
-                       &beta, added, &known.d, call.d.data, &known.d, &known.choices[call.algorithm].algo,
+                       &beta, added, &known.d, call.d.data, &known.d, &known.choices[algorithm].algo,
                        call.workspace, kWorkspaceBytes, session.stream),
         "a product");
 }

@@ -23,7 +23,11 @@ int count(std::string& why) {
   int cards = 0;
   const cudaError_t status = cudaGetDeviceCount(&cards);
   if (status == cudaSuccess && cards > 0) return cards;
-  why = status == cudaSuccess ? "the driver shows no card" : cudaGetErrorString(status);
+  int driver = 0;  // stays 0 where none is installed
+  cudaDriverGetVersion(&driver);
+  why = status == cudaSuccess ? "the driver shows no card"
+        : driver == 0         ? "there is no NVIDIA driver"
+                              : cudaGetErrorString(status);
   return -1;
 }
 
