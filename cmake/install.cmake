@@ -57,6 +57,7 @@ endif()
 
 install(DIRECTORY models DESTINATION ${data_dir})
 install(DIRECTORY configs/devices DESTINATION ${data_dir})
+install(DIRECTORY configs/kernels DESTINATION ${data_dir} OPTIONAL)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Only on request (the tarball): the libraries we link, except those every system brings along. glibc must be

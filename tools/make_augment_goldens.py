@@ -12,7 +12,7 @@ import timm.data.mixup
 import torch
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
-from torchvision.transforms.autoaugment import AutoAugment
+from torchvision.transforms.autoaugment import AutoAugment, RandAugment
 
 from make_picture_goldens import crc, hashed, noise, picture
 
@@ -105,8 +105,8 @@ def timm_argument(op, name, level, sign):
     return value * {"TranslateX": WIDTH, "TranslateY": HEIGHT}.get(op, 1)
 
 
-def steps_argument(op, level, sign):
-    magnitudes, signed = AutoAugment()._augmentation_space(10, (HEIGHT, WIDTH))[op]
+def steps_argument(policy, steps, op, level, sign):
+    magnitudes, signed = policy._augmentation_space(steps, (HEIGHT, WIDTH))[op]
     value = float(magnitudes[level]) * (sign if signed else 1)
     if op.startswith("Translate"):
         return int(value)
@@ -122,9 +122,10 @@ def write_levels():
                 lines.append(f"{op} {scale} {level} {a:.9g} {b:.9g}")
     for op in ("Rotate", "Posterize", "Solarize", "Color", "Contrast", "Brightness", "Sharpness", "ShearX", "ShearY",
                "TranslateX", "TranslateY"):
-        for level in range(10):
-            a, b = (steps_argument(op, level, sign) for sign in (1, -1))
-            lines.append(f"{op} ten_steps {level} {a:.9g} {b:.9g}")
+        for scale, policy, steps in (("ten_steps", AutoAugment(), 10), ("thirty_steps", RandAugment(), 31)):
+            for level in range(steps):
+                a, b = (steps_argument(policy, steps, op, level, sign) for sign in (1, -1))
+                lines.append(f"{op} {scale} {level} {a:.9g} {b:.9g}")
     (OUT / "levels.txt").write_text("\n".join(lines) + "\n")
     print(len(lines) - 1, "levels")
 

@@ -22,13 +22,15 @@ class Device : public MemorySource {
  public:
   // Whether the host may read and write the device's memory by its addresses.
   virtual bool shares_host_memory() const = 0;
-  // Copies are enqueued behind earlier work. The host's bytes may be reused when the call returns; a download
-  // has arrived by then.
+  // The host's memory from which uploads are fast; null: any. It must go before the device does.
+  virtual MemorySource* host_memory() { return nullptr; }
+  // Copies are enqueued behind earlier work. The host's bytes may be reused when the call returns, those of
+  // host_memory() when the copy is finished; a download has arrived when it returns.
   virtual void upload(void* target, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* source, size_t bytes) = 0;
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
   virtual void clear(void* target, size_t bytes) = 0;
-  virtual void finish() = 0;                       // waits for everything enqueued
+  virtual void finish() = 0;  // waits for everything enqueued
 
   // Memory of a device that has its own; 0: unknown.
   virtual size_t free_bytes() const { return 0; }

@@ -176,6 +176,7 @@ Command bench_train_command() {
                    {"bench train --config configs/demo-fashion.json",
                     "a recipe's model, batch and optimizer"},
                    {"bench train -m vit_tiny_patch16_224 --batch 16 --profile", "where the time goes"},
+                   {"bench train -m vit_base_patch16_224 --batch 256 --device cuda --dtype bf16", "on a GPU"},
                    {"bench train --json > before.json", "keep a result; --compare before.json later"}},
       .options = architecture_options() + timing_options() + own + comparison_options() + step_options()};
   add_train_settings(spec);

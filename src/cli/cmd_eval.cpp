@@ -218,6 +218,7 @@ Command eval_command() {
                      "any model and data whose classes agree; also as a page"},
                     {"eval -m runs/demo --data cifar10:data --part train --json",
                      R"({"top1", "top5", "count", "loss", "classes": [{"name", "count", "top1"...}]...})"},
+                    {"eval -m runs/pets --batch 64 --device cuda --dtype bf16", "on a GPU"},
                     {"eval -m runs/pets --dtype int8 --against f32", "what int8 costs in accuracy"},
                     {"eval -m runs/pets --set loader.on_error=skip", "past pictures that cannot be read"}},
        .options = model_options() + own + engine_options(32)},

@@ -203,6 +203,7 @@ Command predict_command() {
                         {"predict -m model.safetensors --arch vit_base_patch16_224 cat.jpg",
                          "a bare weight file, told what it is"},
                         {"predict photos/ --json | head", "one JSON line a picture"},
+                        {"predict photos/ --batch 64 --device cuda --dtype bf16", "on a GPU"},
                         {"predict photos/ --timing",
                          "and where the time went: loading, decoding, computing, waiting"},
                         {"predict photos/ --dtype int8",

@@ -1,13 +1,17 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/kernels_file.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
-#include "cli/tune.h"
+#include "cli/train_plan.h"
+#include "cli/tune_gpu.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -21,8 +25,8 @@ std::string size_text(const ProductSize& s) {
               static_cast<long long>(s.k));
 }
 
-std::string place_to_write(const Options& options) {
-  const std::string path = options.given("out") ? options.text("out") : default_kernels_path();
+std::string place_to_write(const Options& options, const TunedDevice& device) {
+  const std::string path = options.given("out") ? options.text("out") : default_kernels_path(device);
   if (path.empty())
     throw Error(ErrorKind::kUsage, "there is no place for the table: neither XDG_CONFIG_HOME nor HOME is set",
                 "--out FILE names one");
@@ -42,14 +46,32 @@ std::vector<std::string> row_cells(const ProductSize& size, const std::vector<Ke
   return cells;
 }
 
-void run_tune(const Options& options, Console& console) {
-  const std::string path = place_to_write(options);
+// Rows of other products stay, as long as they hold for this device; the usual place starts from what came
+// with Vitrail.
+KernelTable rows_before(const std::string& path, const Options& options, const TunedDevice& device) {
+  std::error_code ignored;
+  KernelsFile before;
+  if (std::filesystem::exists(path, ignored))
+    before = read_kernels(path, device);
+  else if (!options.given("out"))
+    before = usual_kernels(device);
+  return before.table ? *before.table : KernelTable();
+}
+
+void refuse_given(const Options& options, const std::vector<std::string>& names, const char* where) {
+  for (const std::string& name : names)
+    if (options.origin(name) > Origin::kEnvironment)
+      throw Error(ErrorKind::kUsage, strf("bench tune takes --%s %s", name.c_str(), where),
+                  "a processor is tuned by sizes of products, a GPU by the products of a model");
+}
+
+void tune_processor(const Options& options, Console& console) {
+  refuse_given(options, {"model", "batch", "dtype", "train"}, "with --device cuda only");
+  const std::string path = place_to_write(options, this_processor());
   const std::vector<ProductSize> sizes = wanted_products(options, zoo_products());
   const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
   ThreadPool pool(device.threads);
-  // Rows of other thread counts and instruction sets stay, as long as they hold for this machine.
-  KernelTable table;
-  if (const KernelsFile before = read_kernels(path); before.table) table = *before.table;
+  KernelTable table = rows_before(path, options, this_processor());
   Table shown({{"product m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
   ordered_json rows = ordered_json::array();
   Progress progress(console, "tune", "products", static_cast<int64_t>(sizes.size()));
@@ -68,23 +90,95 @@ void run_tune(const Options& options, Console& console) {
   console.say(strf("written to %s, for %s with %s", path.c_str(), isa,
                    format_count(device.threads, "thread").c_str()));
 }
+
+std::vector<PlannedProduct> planned_products(const Options& options, const DeviceInfo& device,
+                                             Console& console) {
+  if (asks_for_training(options)) {
+    const TrainPlan plan(options, device);
+    return products_to_tune(plan.step().programs());
+  }
+  const EngineOptions engine{.backend = "cuda",
+                             .ordinal = device.ordinal,
+                             .batch = options.integer("batch"),
+                             .compute = *parse_dtype(options.text("dtype"))};
+  const ExecutionPlan plan = plan_inference(choose_model(options, console).config, engine, device);
+  return products_to_tune({&plan});
+}
+
+void tune_card(int ordinal, const Options& options, Console& console) {
+  refuse_given(options, {"product", "isa"}, "on the CPU only");
+  const DeviceInfo info = cuda_device(ordinal);
+  const TunedDevice card = this_card(info);
+  const std::string path = place_to_write(options, card);
+  const std::vector<PlannedProduct> products = planned_products(options, info, console);
+  const std::unique_ptr<Device> device = open_device(info);
+  KernelTable table = rows_before(path, options, card);
+  Table shown({{"product"},
+               {"m x n x k"},
+               {"nodes", Align::kRight},
+               {"usual, TFLOP/s", Align::kRight},
+               {"fastest", Align::kRight},
+               {"kernel"}});
+  ordered_json rows = ordered_json::array();
+  Progress progress(console, "tune", "products", static_cast<int64_t>(products.size()));
+  for (const PlannedProduct& product : products) {
+    const std::vector<KernelSpeed> speeds =
+        measure_kernels(product, info, *device, options.integer("rounds"));
+    const KernelSpeed& best = preferred(speeds);
+    const ProductSize size{product.key.m, product.key.n, product.key.k};
+    table.set({product.key, {best.kernel}});
+    shown.row({product.key.op, size_text(size), std::to_string(product.nodes),
+               strf("%.1f", speeds.front().gflops / 1e3), strf("%.1f", best.gflops / 1e3), best.kernel});
+    ordered_json row = row_json(size, speeds);
+    row.update({{"op", product.key.op}, {"nodes", product.nodes}, {"kernel", best.kernel}});
+    rows.push_back(row);
+    progress.advance(1, product.key.op + " " + size_text(size));
+  }
+  progress.finish();
+  write_kernels(path, table, card);
+  console.print_json({{"file", path}, {"card", card.name}, {"cublaslt", card.cublas}, {"rows", rows}});
+  console.print(shown.text());
+  console.say(
+      strf("written to %s, for %s with cuBLASLt %s", path.c_str(), card.name.c_str(), card.cublas.c_str()));
+}
+
+void run_tune(const Options& options, Console& console) {
+  const std::optional<int> card = parse_cuda(options.text("device"));
+  card ? tune_card(*card, options, console) : tune_processor(options, console);
+}
+
+// What names the program whose products a GPU is tuned for.
+std::vector<OptionSpec> program_options() {
+  std::vector<OptionSpec> options = architecture_options() + train_plan_options();
+  for (const OptionSpec& spec : engine_options(1))
+    if (spec.name == "batch") options.push_back(spec);
+  options.push_back({.name = "dtype",
+                     .help = "what the model computes in, on a GPU",
+                     .metavar = "TYPE",
+                     .fallback = "f32",
+                     .choices = {"f32", "bf16", "f16"}});
+  return options;
+}
 }  // namespace
 
 Command bench_tune_command() {
-  return {{.name = "bench tune",
-           .summary = "which kernel is fastest for each product here; kept and used from then on",
-           .examples = {{"bench tune", "all products of ViT-Ti, S, B and L; a few minutes"},
-                        {"bench tune --threads 1", "the same for one thread; other rows stay"},
-                        {"bench tune --product 788x2304x768", "one product: rows x outputs x inputs"},
-                        {"bench infer --kernels none", "without what was tuned"}},
-           .options =
-               std::vector<OptionSpec>{
-                   {.name = "out",
-                    .help = "the table's file; the one that every command looks for otherwise",
-                    .metavar = "FILE",
-                    .letter = 'o'}} +
-               tuning_options()},
-          run_tune};
+  CommandSpec spec{
+      .name = "bench tune",
+      .summary = "which kernel is fastest for each product here; kept and used from then on",
+      .examples = {{"bench tune", "all products of ViT-Ti, S, B and L; a few minutes"},
+                   {"bench tune --threads 1", "the same for one thread; other rows stay"},
+                   {"bench tune --product 788x2304x768", "one product: rows x outputs x inputs"},
+                   {"bench tune --device cuda --train -m vit_base_patch16_224 --batch 256 --dtype bf16",
+                    "the GPU's kernels for the products of a training step; without --train of an inference"},
+                   {"bench infer --kernels none", "without what was tuned"}},
+      .options = std::vector<OptionSpec>{{.name = "out",
+                                          .help = "the table's file; the one that every command looks for "
+                                                  "otherwise",
+                                          .metavar = "FILE",
+                                          .letter = 'o'}} +
+                 tuning_options() + program_options()};
+  add_train_settings(spec);
+  return {spec, run_tune};
 }
 
 }  // namespace vitrail::cli

@@ -34,8 +34,9 @@ const char* chosen_backend(const Options& options, const std::string& device) {
 
 DeviceChoice chosen_device(const Options& options) {
   const Backend& backend = find_backend(chosen_backend(options));
-  if (const auto ordinal = parse_cuda(options.text("device"))) return {&backend, cuda_device(*ordinal)};
-  DeviceInfo info = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  const auto ordinal = parse_cuda(options.text("device"));
+  DeviceInfo info = ordinal ? cuda_device(*ordinal)
+                            : cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
   info.kernels = chosen_kernels(options).table;
   return {&backend, std::move(info)};
 }

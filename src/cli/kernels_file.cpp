@@ -7,8 +7,10 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/gemm_library.h"
+#include "backend/cuda/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/device_choice.h"
 #include "cli/machine.h"
 
 namespace vitrail::cli {
@@ -34,7 +36,8 @@ bool mentions(const KernelTable& table, const char* kernel) {
 }
 
 // Versions of the libraries whose kernels the table names: only these are opened.
-Json versions_for(const KernelTable& table) {
+Json versions_for(const KernelTable& table, const TunedDevice& device) {
+  if (device.is_card()) return {{"cublaslt", device.cublas}};
   Json versions = Json::object();
   for (const LibraryRow& library : kLibraries)
     if (mentions(table, library.kernel))
@@ -65,22 +68,32 @@ std::optional<int> isa_number(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<KernelTable::Row> row_from(const Json& json) {
+// Threads and instruction set, which are of a processor alone; false: this one lacks the set.
+bool read_processor(const Json& json, TuneKey& key) {
+  key.threads = static_cast<int>(std::min<int64_t>(count_field(json, "threads"), 1 << 20));
+  const auto isa = isa_number(field(json, "isa", &Json::is_string).get<std::string>());
+  key.isa = isa.value_or(0);
+  return isa.has_value();
+}
+
+std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& device) {
   KernelTable::Row row;
   row.key.op = field(json, "op", &Json::is_string).get<std::string>();
   row.key.m = count_field(json, "m"), row.key.n = count_field(json, "n"), row.key.k = count_field(json, "k");
-  row.key.threads = static_cast<int>(std::min<int64_t>(count_field(json, "threads"), 1 << 20));
-  const auto isa = isa_number(field(json, "isa", &Json::is_string).get<std::string>());
   for (const Json& name : field(json, "kernels", &Json::is_array)) {
     if (!name.is_string()) refuse("a kernel is no name");
     row.kernels.push_back(name.get<std::string>());
   }
-  if (!isa) return std::nullopt;
-  row.key.isa = *isa;
+  row.key.threads = 0, row.key.isa = device.compute;
+  if (!device.is_card() && !read_processor(json, row.key)) return std::nullopt;
   return row;
 }
 
-KernelTable table_from(const Json& json) {
+const char* kind_of(const TunedDevice& device) {
+  return device.is_card() ? "card" : "processor";
+}
+
+KernelTable table_from(const Json& json, const TunedDevice& device) {
   if (field(json, "format", &Json::is_string) != kFormat) refuse(strf("its format is not '%s'", kFormat));
   const auto same = [&](const char* name, const std::string& here) {
     const Json there = field(json, name, &Json::is_string);
@@ -88,68 +101,112 @@ KernelTable table_from(const Json& json) {
       refuse(strf("it was made with %s '%s', this is '%s'", name, there.get<std::string>().c_str(),
                   here.c_str()));
   };
-  same("vitrail", VITRAIL_VERSION);
-  same("processor", read_machine().processor);
+  if (!device.is_card()) same("vitrail", VITRAIL_VERSION);
+  same(kind_of(device), device.name);
   KernelTable table;
   for (const Json& json_row : field(json, "rows", &Json::is_array))
-    if (auto row = row_from(json_row)) table.set(std::move(*row));
-  if (field(json, "libraries", &Json::is_object) != versions_for(table))
-    refuse("it was made with other versions of OpenBLAS or oneDNN");
+    if (auto row = row_from(json_row, device)) table.set(std::move(*row));
+  const Json made_with = field(json, "libraries", &Json::is_object), here = versions_for(table, device);
+  if (made_with != here)
+    refuse(strf("it was made with other versions of libraries, %s, here %s", made_with.dump().c_str(),
+                here.dump().c_str()));
   return table;
 }
 
-KernelsFile usable_kernels(const std::string& path) {
+KernelsFile usable_kernels(const std::string& path, const TunedDevice& device) {
   const Json json = parse_json(read_file(path, kMaxTableBytes), path);
-  auto table = std::make_shared<KernelTable>(table_from(json));
+  auto table = std::make_shared<KernelTable>(table_from(json, device));
   return {table, strf("kernels by %s, %zu rows", path.c_str(), table->rows().size())};
 }
 
-KernelsFile asked_for_kernels(const std::string& path) {
+KernelsFile asked_for_kernels(const std::string& path, const TunedDevice& device) {
   try {
-    return usable_kernels(path);
+    return usable_kernels(path, device);
   } catch (const Error& error) {
     throw Error(error.kind(), strf("--kernels %s: %s", path.c_str(), error.message().c_str()),
                 "vitrail bench tune --out FILE makes one for this machine; --kernels none does without");
   }
 }
+
+// A name for files: letters, digits and single dashes.
+std::string file_word(const std::string& name) {
+  std::string word;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain || (!word.empty() && word.back() != '-')) word += plain ? c : '-';
+  }
+  while (!word.empty() && word.back() == '-') word.pop_back();
+  return word;
+}
+
+// "nvidia-h200.json"
+std::string card_file(const TunedDevice& card) {
+  std::string name = file_word(card.name);
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name + ".json";
+}
 }  // namespace
 
-std::string default_kernels_path() {
+TunedDevice this_processor() {
+  return {read_machine().processor, 0, {}};
+}
+
+TunedDevice this_card(const DeviceInfo& device) {
+  return {device.name, device.compute, cublas_version()};
+}
+
+std::string default_kernels_path(const TunedDevice& device) {
   const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
   const bool own = config && *config;
   if (!own && !(home && *home)) return {};
-  std::string name = "kernels-";
-  for (const char c : read_machine().processor) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (plain || name.back() != '-') name += plain ? c : '-';
-  }
-  while (name.back() == '-') name.pop_back();
-  return (fs::path(own ? config : home) / (own ? "" : ".config") / "vitrail" / (name + ".json")).string();
+  const std::string name = device.is_card() ? card_file(device) : file_word(device.name) + ".json";
+  return (fs::path(own ? config : home) / (own ? "" : ".config") / "vitrail" / ("kernels-" + name)).string();
 }
 
-KernelsFile read_kernels(const std::string& path) {
+std::vector<fs::path> kernel_places() {
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::vector<fs::path> places;
+  if (!folder.empty())
+    places = {(folder / "../share/vitrail/kernels").lexically_normal(),
+              (folder / "../../configs/kernels").lexically_normal()};
+  places.emplace_back("configs/kernels");
+  return places;
+}
+
+std::string shipped_kernels_path(const TunedDevice& device, const std::vector<fs::path>& places) {
+  std::error_code ignored;
+  for (const fs::path& place : places)
+    if (const fs::path path = place / card_file(device);
+        device.is_card() && fs::is_regular_file(path, ignored))
+      return path.string();
+  return {};
+}
+
+KernelsFile read_kernels(const std::string& path, const TunedDevice& device) {
   try {
-    return usable_kernels(path);
+    return usable_kernels(path, device);
   } catch (const Error& error) {
     return {nullptr, strf("%s is not used: %s; vitrail bench tune makes a new one", path.c_str(),
                           error.message().c_str())};
   }
 }
 
-void write_kernels(const std::string& path, const KernelTable& table) {
+void write_kernels(const std::string& path, const KernelTable& table, const TunedDevice& device) {
   ordered_json json = {{"format", kFormat},
                        {"vitrail", VITRAIL_VERSION},
-                       {"processor", read_machine().processor},
-                       {"libraries", versions_for(table)},
+                       {kind_of(device), device.name},
+                       {"libraries", versions_for(table, device)},
                        {"rows", ordered_json::array()}};
-  for (const auto& [key, kernels] : table.rows())
-    json["rows"].push_back({{"op", key.op},
-                            {"isa", to_string(static_cast<IsaLevel>(key.isa))},
-                            {"threads", key.threads},
-                            {"m", key.m},
-                            {"n", key.n},
-                            {"k", key.k},
-                            {"kernels", kernels}});
+  for (const auto& [key, kernels] : table.rows()) {
+    ordered_json row = {{"op", key.op}};
+    if (!device.is_card()) {
+      row["isa"] = to_string(static_cast<IsaLevel>(key.isa));
+      row["threads"] = key.threads;
+    }
+    row.update({{"m", key.m}, {"n", key.n}, {"k", key.k}, {"kernels", kernels}});
+    json["rows"].push_back(std::move(row));
+  }
   std::string text = json.dump();
   // One row a line.
   for (size_t at = 0; (at = text.find("{\"op\"", at)) != std::string::npos; at += 2) text.insert(at, "\n");
@@ -163,14 +220,36 @@ void write_kernels(const std::string& path, const KernelTable& table) {
   write_file(path, text + "\n");
 }
 
+KernelsFile usual_kernels(const TunedDevice& device) {
+  const std::string own = default_kernels_path(device), shipped = shipped_kernels_path(device);
+  std::error_code ignored;
+  if (!own.empty() && fs::exists(own, ignored)) return read_kernels(own, device);
+  return shipped.empty() ? KernelsFile() : read_kernels(shipped, device);
+}
+
+namespace {
+// Nothing for a GPU that cannot be used: whoever computes there says why.
+std::optional<TunedDevice> device_here(const std::string& device) {
+  const std::optional<int> ordinal = parse_cuda(device);
+  if (!ordinal) return this_processor();
+  try {
+    return this_card(cuda_device(*ordinal));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+}  // namespace
+
 KernelsFile chosen_kernels(const Options& options) {
+  return chosen_kernels(options, options.text("device"));
+}
+
+KernelsFile chosen_kernels(const Options& options, const std::string& device) {
   const std::string& given = options.text("kernels");
   if (given == "none") return {};
-  if (given != "auto") return asked_for_kernels(given);
-  const std::string path = default_kernels_path();
-  std::error_code ignored;
-  if (path.empty() || !fs::exists(path, ignored)) return {};
-  return read_kernels(path);
+  const std::optional<TunedDevice> tuned = device_here(device);
+  if (!tuned) return {};
+  return given == "auto" ? usual_kernels(*tuned) : asked_for_kernels(given, *tuned);
 }
 
 }  // namespace vitrail::cli

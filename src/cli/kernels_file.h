@@ -1,31 +1,54 @@
-// The table of tuned kernels as a file: which one holds for this machine, reading it, writing it. Used by
-// every command that computes. The only reader of the table's place in the environment.
+// The table of tuned kernels as a file: which one holds for this processor or its GPU, reading it, writing
+// it. Used by every command that computes. The only reader of the table's place in the environment.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "backend/kernel_table.h"
+#include "backend/device_info.h"
 #include "cli/options.h"
 
 namespace vitrail::cli {
 
-// Where `bench tune` writes and everyone looks: below $XDG_CONFIG_HOME or ~/.config, named by the processor.
+// Whose kernels a table ranks.
+struct TunedDevice {
+  std::string name;  // of the processor, or of the card
+  // Of a card; 0 and nothing for a processor.
+  int compute = 0;
+  std::string cublas;  // the version: a table numbers its algorithms
+
+  bool is_card() const { return compute > 0; }
+};
+TunedDevice this_processor();
+TunedDevice this_card(const DeviceInfo& device);  // one of this machine
+
+// Where `bench tune` writes and everyone looks: below $XDG_CONFIG_HOME or ~/.config, named by the device.
 // Empty when there is no such place.
-std::string default_kernels_path();
+std::string default_kernels_path(const TunedDevice& device = this_processor());
+// Where tables that came with Vitrail may lie: as installed, as built in the source tree, where one stands.
+std::vector<std::filesystem::path> kernel_places();
+// The table of a card that came with Vitrail; empty when there is none.
+std::string shipped_kernels_path(const TunedDevice& device,
+                                 const std::vector<std::filesystem::path>& places = kernel_places());
 
 struct KernelsFile {
   std::shared_ptr<const KernelTable> table;  // null: none is used
   std::string note;                          // what was decided, for -v; empty: there is nothing to say
 };
 
-// A table made for another processor, other libraries or another version of Vitrail, or a broken file, is not
-// used; the note says why.
-KernelsFile read_kernels(const std::string& path);
-void write_kernels(const std::string& path, const KernelTable& table);
+// A table made for another device, other libraries or, of a processor, another version of Vitrail, or a
+// broken file, is not used; the note says why.
+KernelsFile read_kernels(const std::string& path, const TunedDevice& device = this_processor());
+void write_kernels(const std::string& path, const KernelTable& table,
+                   const TunedDevice& device = this_processor());
+// The table for `device` where --kernels says nothing: the user's own, else the one that came with Vitrail.
+KernelsFile usual_kernels(const TunedDevice& device);
 
-// What --kernels says: a FILE, none, or auto, the default place. A FILE that cannot be used is refused
-// (kData): it was asked for.
+// What --kernels says for --device, or for `device` in its place: a FILE, none, or auto, the usual one. A
+// FILE that cannot be used is refused (kData): it was asked for. Nothing for a GPU that is not here.
 KernelsFile chosen_kernels(const Options& options);
+KernelsFile chosen_kernels(const Options& options, const std::string& device);
 
 }  // namespace vitrail::cli

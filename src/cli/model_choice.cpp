@@ -183,7 +183,7 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   engine.backend = chosen_backend(options, device);
   engine.threads = static_cast<int>(options.integer("threads"));
   engine.isa = options.text("isa");
-  engine.kernels = chosen_kernels(options).table;
+  engine.kernels = chosen_kernels(options, device).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
   read_precision(options, device, engine);
   engine.fuse = !options.flag("no-fuse");

@@ -31,7 +31,7 @@ Loader::Loader(const Dataset& dataset, LoaderSettings settings, Purpose purpose)
       source_(dataset, settings_, purpose),
       slots_(static_cast<size_t>(slot_count(settings_))) {
   for (Slot& slot : slots_) {
-    slot.memory = Buffer(BatchParts::bytes(settings_), Category::kStaging);
+    slot.memory = Buffer(BatchParts::bytes(settings_), Category::kStaging, settings_.memory);
     slot.parts = BatchParts::over(slot.memory.data(), settings_);
     slot.chunks_left = source_.chunks();
   }

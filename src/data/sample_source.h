@@ -15,6 +15,7 @@
 #include "data/augment/augmenter.h"
 #include "data/loader_config.h"
 #include "data/sampler.h"
+#include "tensor/memory_source.h"
 
 namespace vitrail {
 
@@ -36,6 +37,7 @@ struct LoaderSettings {
   int64_t classes = 1;
   double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
   int64_t rank = 0, world = 1;
+  MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
   std::function<void(const BadSample&)> on_bad;  // told once for each sample, by the thread that calls next()
 };
 

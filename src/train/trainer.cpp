@@ -158,6 +158,7 @@ class Trainer::Run {
 
   LoaderSettings loader_settings(Purpose purpose) {
     LoaderSettings settings = setup_.loader_settings(purpose);
+    settings.memory = rank_.hardware->host_memory();
     settings.on_bad = [this](const BadSample& bad) {
       event("bad_sample", "skipped " + bad.name + ": " + bad.reason);
     };

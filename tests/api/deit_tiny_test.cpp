@@ -6,6 +6,7 @@
 
 #include "api/classify.h"
 #include "api/engine.h"
+#include "cuda_test.h"
 #include "data/decode.h"
 #include "data/preprocess.h"
 #include "golden_cases.h"
@@ -27,8 +28,9 @@ std::vector<float> read_floats(const std::string& path) {
 
 using golden::largest_difference;
 
-std::vector<float> logits(const OpenedModel& model, const std::vector<float>& pixels) {
-  Engine engine(model, {});
+std::vector<float> logits(const OpenedModel& model, const std::vector<float>& pixels,
+                          const EngineOptions& options = {}) {
+  Engine engine(model, options);
   engine.run(pixels, 1);
   return engine.output("logits");
 }
@@ -62,6 +64,30 @@ TEST(DeitTiny, NamesTheCatAndTheCoffee) {
 TEST(DeitTiny, EveryNodeAgreesWithTheReference) {
   Engine engine(*open_model(kModel), {.check_reference = true});
   EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1));
+}
+
+class CudaDeitTiny : public CudaTest {};
+
+TEST_F(CudaDeitTiny, AgreesWithAFloat64ForwardAndChoosesTheSameInSixteenBits) {
+  const auto model = open_model(kModel);
+  const auto pixels = read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32");
+  const auto wanted =
+      golden::read(kGoldens + "chelsea_f16_logits_f64.json")["logits"].get<std::vector<double>>();
+  EXPECT_LT(largest_difference(logits(*model, pixels, {.backend = "cuda"}), wanted), 5e-5);
+  for (DType compute : {DType::kBF16, DType::kF16}) {
+    const auto found = logits(*model, pixels, {.backend = "cuda", .compute = compute});
+    EXPECT_LT(largest_difference(found, wanted), compute == DType::kBF16 ? 0.2 : 0.02);
+    EXPECT_EQ(std::max_element(found.begin(), found.end()) - found.begin(),
+              std::max_element(wanted.begin(), wanted.end()) - wanted.begin());
+  }
+}
+
+TEST_F(CudaDeitTiny, EveryNodeAgreesWithTheReference) {
+  for (DType compute : {DType::kF32, DType::kBF16, DType::kF16}) {
+    Engine engine(*open_model(kModel), {.backend = "cuda", .compute = compute, .check_reference = true});
+    EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1))
+        << to_string(compute);
+  }
 }
 
 // The 32-bit file is not in the repository: DEIT_TINY_F32 says where it is.

@@ -1,6 +1,7 @@
 // How products are carried out on a GPU, decided from descriptions: no device is touched.
 #include <gtest/gtest.h>
 
+#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/products_parse.h"
 #include "ops/accumulate.h"
@@ -188,6 +189,42 @@ TEST(CudaProducts, KernelsBySizesAndTypes) {
                     {{kHalf, x}, {kFull, {d}}, {kFull, {d}}, {kHalf, {f, d}}}}),
             "");
   EXPECT_EQ(chosen({{{make<GeluOp>(true), {0}}, {make<BiasOp>(), {~0, 1}}}, {{kHalf, x}, {kHalf, {d}}}}), "");
+}
+
+TEST(CudaProducts, TablesKnowThemByKindTypesAndSizes) {
+  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  const FusedOp::Member sum{make<AccumulateOp>(), {2, ~0}};
+  const auto key = [&](const Sketch& node) { return cuda_backend().tune_key(node.view(), device); };
+  EXPECT_EQ(key(linear_with({bias}, {{kFull, {f}}}, kHalf)),
+            (TuneKey{"linear+bias bf16", 74, 96, 64, 0, 90}));
+  EXPECT_EQ(key(linear_with({}, {}, kFull)), (TuneKey{"linear f32", 74, 96, 64, 0, 90}));
+  EXPECT_EQ(key({{{make<LinearDxOp>(), {0, 1}}}, {{kHalf, hidden}, {kHalf, {f, d}}}}),
+            (TuneKey{"linear_dx bf16", 74, 64, 96, 0, 90}));
+  EXPECT_EQ(key({{{make<LinearDwOp>(), {0, 1}}, sum}, {{kHalf, x}, {kHalf, hidden}, {kFull, {f, d}}}}),
+            (TuneKey{"linear_dw+accumulate bf16 to f32", 96, 64, 74, 0, 90}));
+  EXPECT_FALSE(key({{{make<GeluOp>(true), {0}}}, {{kHalf, x}}}));
+  EXPECT_FALSE(key({{{make<LinearOp>(), {0, 1}}}, {{kHalf, x}, {kHalf, {{'K', 10}, d}}}}))
+      << "not cuBLASLt's";
+}
+
+TEST(CudaProducts, OtherAlgorithmsRunWhereATableNamesThem) {
+  const Sketch node = linear_with({bias}, {{kHalf, {f}}}, kHalf);
+  DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  const size_t scratch =
+      cuda_backend().choose(node.view(), device).kernel->scratch_bytes(node.view(), device);
+  for (const char* name : {"cublaslt", "cublaslt 1", "cublaslt 15", "tiled product", "cublaslt 16"}) {
+    KernelTable table;
+    table.set({*cuda_backend().tune_key(node.view(), device), {name}});
+    DeviceInfo tuned = device;
+    tuned.kernels = std::make_shared<KernelTable>(table);
+    const Choice choice = cuda_backend().choose(node.view(), tuned);
+    EXPECT_STREQ(choice.kernel->name, std::string(name) == "cublaslt 16" ? "cublaslt" : name);
+    if (std::string(choice.kernel->name).starts_with("cublaslt")) {
+      EXPECT_EQ(choice.kernel->scratch_bytes(node.view(), tuned), scratch) << "a table changes no memory";
+    }
+  }
+  for (const Kernel* kernel : cuda_backend().candidates(node.view(), device))
+    EXPECT_FALSE(kernel->on_request) << kernel->name;
 }
 
 }  // namespace

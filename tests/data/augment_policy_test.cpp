@@ -8,7 +8,8 @@ namespace {
 LevelScale scale_named(const std::string& name) {
   return name == "plain"        ? LevelScale::kPlain
          : name == "increasing" ? LevelScale::kIncreasing
-                                : LevelScale::kTenSteps;
+         : name == "ten_steps"  ? LevelScale::kTenSteps
+                                : LevelScale::kThirtySteps;
 }
 
 TEST(Policy, LevelsMeanWhatTimmAndTorchvisionMake) {
@@ -62,6 +63,13 @@ TEST(Policy, ReadsTimmsNotation) {
   EXPECT_EQ(other.scale, LevelScale::kPlain);
   EXPECT_EQ(parse_policy("original-mstd0.5").magnitude_deviation, 0.5);
   EXPECT_STREQ(parse_policy("3a").table->name, "3a");
+  const Policy torchvision = parse_policy("torchvision-n3-m30");
+  EXPECT_EQ(torchvision.kind, Policy::Kind::kRand);
+  EXPECT_EQ(torchvision.scale, LevelScale::kThirtySteps);
+  EXPECT_EQ(torchvision.ops.size(), 14u);
+  EXPECT_EQ(torchvision.magnitude, 30);
+  EXPECT_EQ(torchvision.layers, 3);
+  EXPECT_EQ(torchvision.probability, 1);
   EXPECT_EQ(parse_policy("").kind, Policy::Kind::kNone);
   EXPECT_EQ(parse_policy("none").kind, Policy::Kind::kNone);
 }
@@ -69,10 +77,20 @@ TEST(Policy, ReadsTimmsNotation) {
 TEST(Policy, RefusesWhatItDoesNotKnow) {
   const struct {
     const char *text, *named;
-  } cases[] = {{"random", "random"},     {"rand-m", "m"},           {"rand-m9-x3", "x"},
-               {"rand-m11", "m is 11"},  {"rand-n0", "n is 0"},     {"rand-n1.5", "whole"},
-               {"rand-p2", "p is 2"},    {"rand-inc2", "inc is 2"}, {"original-m9", "\"m\""},
-               {"rand-m9.5.5", "9.5.5"}, {"rand-", "\"\""},         {"rand-m1e400", "1e400"}};
+  } cases[] = {{"random", "random"},
+               {"rand-m", "m"},
+               {"rand-m9-x3", "x"},
+               {"rand-m11", "m is 11"},
+               {"rand-n0", "n is 0"},
+               {"rand-n1.5", "whole"},
+               {"rand-p2", "p is 2"},
+               {"rand-inc2", "inc is 2"},
+               {"original-m9", "\"m\""},
+               {"rand-m9.5.5", "9.5.5"},
+               {"torchvision-m31", "m is 31"},
+               {"torchvision-inc1", "\"inc\""},
+               {"rand-", "\"\""},
+               {"rand-m1e400", "1e400"}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.text);
     const Error error = test::error_of([&] { parse_policy(c.text); });
@@ -83,7 +101,8 @@ TEST(Policy, RefusesWhatItDoesNotKnow) {
 
 TEST(Policy, IsAFunctionOfItsDraws) {
   const Image original = test::scene(24, 20, 3, 6);
-  for (const char* text : {"rand-m9-mstd0.5-inc1", "rand-m7-mstd101", "original", "v0", "cifar10", "3a"}) {
+  for (const char* text :
+       {"rand-m9-mstd0.5-inc1", "rand-m7-mstd101", "torchvision", "original", "v0", "cifar10", "3a"}) {
     SCOPED_TRACE(text);
     const Policy policy = parse_policy(text);
     std::set<std::string> results;

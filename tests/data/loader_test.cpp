@@ -41,6 +41,33 @@ TEST(Loader, WorkersDoNotChangeBatches) {
   }
 }
 
+// Memory that tells what is taken from it.
+class Counted : public MemorySource {
+ public:
+  std::byte* allocate(size_t bytes) override {
+    taken.push_back(bytes);
+    return new (std::align_val_t{Buffer::kAlignment}) std::byte[bytes];
+  }
+  void release(std::byte* data) override {
+    ++given_back;
+    ::operator delete[](data, std::align_val_t{Buffer::kAlignment});
+  }
+  std::vector<size_t> taken;
+  size_t given_back = 0;
+};
+
+TEST(Loader, BatchesLieInTheMemoryItIsGiven) {
+  const FakeDataset data(70, 5);
+  LoaderSettings settings = full_settings(2);
+  const auto reference = take(*make_train_loader(data, settings), 6);
+  Counted memory;
+  settings.memory = &memory;
+  EXPECT_TRUE(take(*make_train_loader(data, settings), 6) == reference);
+  EXPECT_EQ(memory.taken, std::vector<size_t>(static_cast<size_t>(settings.loader.prefetch) + 1,
+                                              BatchParts::bytes(settings)));
+  EXPECT_EQ(memory.given_back, memory.taken.size());
+}
+
 TEST(Loader, SeekGoesOnExactly) {
   const FakeDataset data(70, 5);
   auto loader = make_train_loader(data, full_settings(3));

@@ -178,7 +178,7 @@ TEST_F(CudaTrain, ResumedOnTheGpuToTheBitAndOnTheCpuAtAll) {
     EXPECT_TRUE(moved.outcome.finished);
     EXPECT_TRUE(moved.noted("machine.backend"));
     const std::vector<double> losses = whole.losses();
-    EXPECT_LE(worst_share(moved.losses(), {losses.begin() + 3, losses.end()}), 0.01);
+    EXPECT_LE(worst_share(moved.losses(), {losses.begin() + 3, losses.end()}), 0.02);
   }
 }
 

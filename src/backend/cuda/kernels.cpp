@@ -53,6 +53,13 @@ class CudaRecording : public Recording {
 // The driver loads kernels and graphs as they are first used; arenas leave them this much.
 constexpr size_t kForeignReserve = size_t{256} << 20;
 
+// Page-locked: the card fetches from it without the driver's copy in between.
+class HostMemory : public MemorySource {
+ public:
+  std::byte* allocate(size_t bytes) override { return cuda::api().session.allocate_host(bytes); }
+  void release(std::byte* data) override { cuda::api().session.release_host(data); }
+};
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal) : api_(cuda::api().session), session_(*api_.open(ordinal)) {}
@@ -61,6 +68,7 @@ class CudaDevice : public Device {
   std::byte* allocate(size_t bytes) override { return api_.allocate(session_, bytes); }
   void release(std::byte* data) override { api_.release(session_, data); }
   bool shares_host_memory() const override { return false; }
+  MemorySource* host_memory() override { return &host_memory_; }
   void upload(void* target, const void* host, size_t bytes) override {
     api_.upload(session_, target, host, bytes);
   }
@@ -91,6 +99,7 @@ class CudaDevice : public Device {
  private:
   const cuda::SessionApi& api_;
   cuda::Session& session_;
+  HostMemory host_memory_;
 };
 
 }  // namespace

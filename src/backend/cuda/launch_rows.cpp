@@ -109,7 +109,7 @@ RowSum parse_sum(const Op& op) {
 ColumnSums column_sums(int64_t elems, int64_t width, const DeviceInfo& device) {
   const int64_t processors = device.processors > 0 ? device.processors : 132;
   const int64_t across = width % 8 == 0 ? (width + 255) / 256 : (width + 31) / 32, rows = elems / width;
-  const int64_t most = std::max<int64_t>(1, 8 * processors / across);
+  const int64_t most = std::max<int64_t>(1, 6 * processors / across);
   return {.rows = rows, .width = width, .parts = std::clamp<int64_t>((rows + 63) / 64, 1, most)};
 }
 

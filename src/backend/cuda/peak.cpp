@@ -32,8 +32,16 @@ double best_seconds(Device& device, const std::function<void()>& call) {
   return best;
 }
 
-// Random values in [-1, 1), the same few over and over.
-void fill(Device& device, std::byte* target, DType dtype, size_t elems) {
+// Large enough to reach the peak, small enough for what is free.
+int64_t side_of(const Device& device, DType dtype) {
+  int64_t side = 8192;
+  while (side > 512 && static_cast<size_t>(6 * side * side) * size_of(dtype) > device.free_bytes()) side /= 2;
+  return side;
+}
+
+}  // namespace
+
+void fill_for_timing(Device& device, std::byte* target, DType dtype, size_t elems) {
   constexpr size_t kDrawn = size_t{1} << 18;
   std::vector<float> values(std::min(elems, kDrawn));
   for (size_t i = 0; i < values.size(); ++i) values[i] = counter_uniform(name_key("peak"), i);
@@ -45,15 +53,6 @@ void fill(Device& device, std::byte* target, DType dtype, size_t elems) {
     device.copy(target + done, target, std::min(done, bytes - done));
 }
 
-// Large enough to reach the peak, small enough for what is free.
-int64_t side_of(const Device& device, DType dtype) {
-  int64_t side = 8192;
-  while (side > 512 && static_cast<size_t>(6 * side * side) * size_of(dtype) > device.free_bytes()) side /= 2;
-  return side;
-}
-
-}  // namespace
-
 double measure_cuda_peak_gflops(Device& device, DType dtype) {
   auto& session = *static_cast<cuda::Session*>(device.stream());
   const cuda::ProductsApi& products = cuda::api().products;
@@ -64,7 +63,7 @@ double measure_cuda_peak_gflops(Device& device, DType dtype) {
   const size_t past = reinterpret_cast<uintptr_t>(memory.data()) % kWorkspaceAlignment;
   std::byte* workspace = memory.data() + (past > 0 ? kWorkspaceAlignment - past : 0);
   std::byte* matrices = workspace + cuda::kWorkspaceBytes;
-  fill(device, matrices, dtype, 2 * elems);
+  fill_for_timing(device, matrices, dtype, 2 * elems);
   cuda::GemmCall call{.m = side,
                       .n = side,
                       .k = side,

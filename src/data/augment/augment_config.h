@@ -72,7 +72,8 @@ struct AugmentConfig {
       "bilinear or bicubic");
     v("hflip", c.hflip, "probability of a left-right flip");
     v("vflip", c.vflip, "probability of a top-bottom flip");
-    v("policy", c.policy, "rand-m9-mstd0.5-inc1 and the like, original, v0, cifar10 or 3a; empty: none");
+    v("policy", c.policy,
+      "rand-m9-mstd0.5-inc1 and the like, torchvision-m9-n2, original, v0, cifar10 or 3a; empty: none");
     v("colour_jitter", c.colour_jitter,
       "strengths of brightness, contrast, saturation and perhaps hue; one number: the first three");
     v("colour_jitter_prob", c.colour_jitter_prob, "probability of colour jitter");

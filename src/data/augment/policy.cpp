@@ -18,9 +18,18 @@ constexpr PolicyOp kRandOps[] = {
     PolicyOp::kShearY,       PolicyOp::kTranslateX, PolicyOp::kTranslateY,
 };
 
+// torchvision's: among them nothing at all, and neither inversion nor adding.
+constexpr PolicyOp kTorchvisionOps[] = {
+    PolicyOp::kIdentity,     PolicyOp::kShearX,    PolicyOp::kShearY,     PolicyOp::kTranslateX,
+    PolicyOp::kTranslateY,   PolicyOp::kRotate,    PolicyOp::kBrightness, PolicyOp::kColor,
+    PolicyOp::kContrast,     PolicyOp::kSharpness, PolicyOp::kPosterize,  PolicyOp::kSolarize,
+    PolicyOp::kAutoContrast, PolicyOp::kEqualize,
+};
+
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
-  throw Error(ErrorKind::kConfig, strf("augment.policy %s: %s", quoted(text).c_str(), reason.c_str()),
-              "rand-m9-mstd0.5-inc1 (also n, p, mmax), original, v0, cifar10, 3a, or nothing");
+  throw Error(
+      ErrorKind::kConfig, strf("augment.policy %s: %s", quoted(text).c_str(), reason.c_str()),
+      "rand-m9-mstd0.5-inc1 (also n, p, mmax), torchvision-m9-n2, original, v0, cifar10, 3a, or nothing");
 }
 
 struct Section {
@@ -48,18 +57,19 @@ double in_range(std::string_view text, const Section& section, double low, doubl
 }
 
 void apply_section(std::string_view text, const Section& section, bool most_given, Policy& policy) {
-  const bool rand = policy.kind == Policy::Kind::kRand;
+  const bool rand = policy.kind == Policy::Kind::kRand,
+             timm = rand && policy.scale != LevelScale::kThirtySteps;
   if (section.key == "mstd")
     policy.magnitude_deviation = in_range(text, section, 0, 1e6, false);
   else if (rand && section.key == "m")
-    policy.magnitude = in_range(text, section, 0, most_given ? 100 : 10, false);
-  else if (rand && section.key == "mmax")
+    policy.magnitude = in_range(text, section, 0, most_given ? 100 : policy.magnitude_most, false);
+  else if (timm && section.key == "mmax")
     policy.magnitude_most = in_range(text, section, 1, 100, false);
   else if (rand && section.key == "n")
     policy.layers = static_cast<int64_t>(in_range(text, section, 1, 32, true));
   else if (rand && section.key == "p")
     policy.probability = in_range(text, section, 0, 1, false);
-  else if (rand && section.key == "inc")
+  else if (timm && section.key == "inc")
     policy.scale = in_range(text, section, 0, 1, true) == 1 ? LevelScale::kIncreasing : LevelScale::kPlain;
   else
     refuse(text, strf("%s is not known here", quoted(section.key).c_str()));
@@ -75,8 +85,13 @@ std::vector<std::string_view> split(std::string_view text) {
 
 Policy named_policy(std::string_view text, std::string_view name) {
   Policy policy;
-  if (name == "rand") {
+  if (name == "rand" || name == "torchvision") {
     policy.kind = Policy::Kind::kRand;
+    policy.ops = kRandOps;
+    if (name == "rand") return policy;
+    policy.ops = kTorchvisionOps;
+    policy.scale = LevelScale::kThirtySteps;
+    policy.magnitude = 9, policy.magnitude_most = 30, policy.probability = 1;
     return policy;
   }
   for (const PolicyTable& table : policy_tables())
@@ -123,7 +138,7 @@ Policy parse_policy(std::string_view text) {
 void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image) {
   if (policy.kind == Policy::Kind::kRand) {
     for (int64_t i = 0; i < policy.layers; ++i) {
-      const PolicyOp op = kRandOps[draw.integer(0, std::ssize(kRandOps) - 1)];
+      const PolicyOp op = policy.ops[static_cast<size_t>(draw.integer(0, std::ssize(policy.ops) - 1))];
       apply_step(policy, {op, policy.probability, policy.magnitude}, look, draw, image);
     }
   } else if (policy.kind == Policy::Kind::kTable) {

@@ -1,6 +1,7 @@
-// Automatic augmentation policies: RandAugment written as timm writes it ("rand-m9-mstd0.5-inc1"),
-// AutoAugment ("original" and "v0" for ImageNet as in timm, "cifar10" as in torchvision) and DeiT III's
-// 3-Augment ("3a"). A published table of sub-policies is one row in policy_tables.cpp. Used by Augmenter.
+// Automatic augmentation policies: RandAugment written as timm writes it ("rand-m9-mstd0.5-inc1") or with
+// torchvision's operations and levels ("torchvision-m9-n2"), AutoAugment ("original" and "v0" for ImageNet as
+// in timm, "cifar10" as in torchvision) and DeiT III's 3-Augment ("3a"). A published table of sub-policies is
+// one row in policy_tables.cpp. Used by Augmenter.
 #pragma once
 
 #include <span>
@@ -28,6 +29,7 @@ struct Policy {
   enum class Kind { kNone, kRand, kTable } kind = Kind::kNone;
   LevelScale scale = LevelScale::kPlain;
   // RandAugment
+  std::span<const PolicyOp> ops;
   double magnitude = 10, magnitude_most = 10, probability = 0.5;
   int64_t layers = 2;
   // Of the level drawn, of tables too; above 100 means uniform from 0 to the magnitude.

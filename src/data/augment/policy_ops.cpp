@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// `share`: the level as a share of the scale's end, 10 or 9.
+// `share`: the level as a share of the scale's end.
 using Rule = double (*)(double share, int64_t side, Draw& draw);
 using Apply = void (*)(Image& image, double argument, const Sampling& sampling);
 
@@ -77,7 +77,7 @@ double deviation(double share, int64_t, Draw& draw) {
 
 struct Row {
   PolicyOp op;
-  Rule plain, increasing, ten_steps;
+  Rule plain, increasing, steps;
   bool along_rows;  // whether the argument is a share of the height rather than the width
   Apply apply;
 };
@@ -128,6 +128,7 @@ constexpr Row kRows[] = {
      [](Image& image, double by, S) { adjust_saturation(image, 1 - by); }},
     {PolicyOp::kGaussianBlur, deviation, deviation, deviation, false,
      [](Image& image, double sigma, S) { gaussian_blur(image, sigma); }},
+    {PolicyOp::kIdentity, no_argument, no_argument, no_argument, false, [](Image&, double, S) {}},
 };
 
 const Row& row_of(PolicyOp op) {
@@ -140,8 +141,9 @@ const Row& row_of(PolicyOp op) {
 
 double op_argument(PolicyOp op, LevelScale scale, double level, Size picture, Draw& draw) {
   const Row& row = row_of(op);
-  const Rule rules[] = {row.plain, row.increasing, row.ten_steps};
-  const double share = level / (scale == LevelScale::kTenSteps ? 9 : 10);
+  constexpr double kEnds[] = {10, 10, 9, 30};
+  const Rule rules[] = {row.plain, row.increasing, row.steps, row.steps};
+  const double share = level / kEnds[static_cast<size_t>(scale)];
   return rules[static_cast<size_t>(scale)](share, row.along_rows ? picture.height : picture.width, draw);
 }
 

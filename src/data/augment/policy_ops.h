@@ -27,20 +27,22 @@ enum class PolicyOp {
   kTranslateX,
   kTranslateY,
   kDesaturate,
-  kGaussianBlur
+  kGaussianBlur,
+  kIdentity
 };
 
 template <>
 struct EnumNames<PolicyOp> {
   static constexpr const char* names[] = {
-      "AutoContrast", "Equalize",    "Invert",     "Rotate",     "Posterize",  "PosterizeOriginal",
-      "Solarize",     "SolarizeAdd", "Color",      "Contrast",   "Brightness", "Sharpness",
-      "ShearX",       "ShearY",      "TranslateX", "TranslateY", "Desaturate", "GaussianBlur"};
+      "AutoContrast",      "Equalize",   "Invert",       "Rotate",  "Posterize",
+      "PosterizeOriginal", "Solarize",   "SolarizeAdd",  "Color",   "Contrast",
+      "Brightness",        "Sharpness",  "ShearX",       "ShearY",  "TranslateX",
+      "TranslateY",        "Desaturate", "GaussianBlur", "Identity"};
 };
 
 // How levels are read: timm's scale of 0..10; the same where every operation grows stronger with the level
-// (`inc1`); or torchvision's ten steps, 0..9, of AutoAugment.
-enum class LevelScale { kPlain, kIncreasing, kTenSteps };
+// (`inc1`); or torchvision's steps, ten of AutoAugment (0..9) and thirty-one of RandAugment (0..30).
+enum class LevelScale { kPlain, kIncreasing, kTenSteps, kThirtySteps };
 
 // The argument that `op` takes at `level`; signs (and the deviation of a blur) are drawn. `picture`: its
 // size, since translations are shares of it.

@@ -45,9 +45,8 @@ struct PatchesCall {
 };
 
 struct ProductsApi {
-  void (*gemm)(Session&, const GemmCall&);         // by cuBLASLt
-  int (*gemm_choices)(Session&, const GemmCall&);  // algorithms it lists
-  void (*tiled_gemm)(Session&, const GemmCall&);   // by an own kernel: any sizes and types
+  void (*gemm)(Session&, const GemmCall&);        // by cuBLASLt
+  void (*tiled_gemm)(Session&, const GemmCall&);  // by an own kernel: any sizes and types
   void (*finish)(Session&, const FinishCall&);
   void (*gather_patches)(Session&, const PatchesCall&);
 };

@@ -36,6 +36,8 @@ struct SessionApi {
 
   std::byte* (*allocate)(Session&, size_t bytes);  // null when there is no more
   void (*release)(Session&, std::byte*);
+  std::byte* (*allocate_host)(size_t bytes);  // page-locked; null when there is no more
+  void (*release_host)(std::byte*);
   void (*upload)(Session&, void* target, const void* host, size_t bytes);
   void (*download)(Session&, void* host, const void* source, size_t bytes);
   void (*copy)(Session&, void* target, const void* source, size_t bytes);

@@ -1,5 +1,6 @@
 // Attention's gradient where a head's queries, keys, values and output gradients all fit into shared memory:
-// one block a head, every element read once and written once. First each warp takes 16 queries at a time
+// one block a head, every element read once and written once. Where two heads fit, a block takes one head
+// after another and the next one's rows arrive meanwhile. First each warp takes 16 queries at a time
 // against all keys: weights and their gradients stay in registers until the row's mean is known, and give dq.
 // Then it takes 16 or 32 keys at a time against all queries: dk and dv. Seven products of queries x keys x
 // size, no sums across warps. A tile of 16 x 16 costs 56 tensor-core instructions, 20 ldmatrix of 512 bytes
@@ -13,19 +14,18 @@ namespace {
 constexpr int kSize = 64;
 
 // How many tiles of 16 rows a head may have, the warps that take turns at them, the tiles of keys a warp owns
-// at a time, and the blocks a processor should hold.
+// at a time, and the blocks a processor should hold. A head's rows in shared memory are a stage.
 template <int kTiles_, int kWarps_, int kOwn_, int kBlocks_>
 struct Cut {
   static constexpr int kTiles = kTiles_, kWarps = kWarps_, kOwn = kOwn_, kBlocks = kBlocks_;
-  static constexpr uint32_t kQ = 0, kK = kTiles * 16 * kSize * 2, kV = 2 * kK, kDout = 3 * kK,
-                            kFacts = 4 * kK;
-  static constexpr int kSharedBytes = kFacts + kTiles * 16 * sizeof(QueryFacts);
+  static constexpr uint32_t kQ = 0, kK = kTiles * 16 * kSize * 2, kV = 2 * kK, kDout = 3 * kK;
+  static constexpr int kStageBytes = 4 * kK, kFactBytes = kTiles * 16 * sizeof(QueryFacts);
 };
 
-// This block's head, found anew wherever it is needed: registers are dearer.
-__device__ __forceinline__ HeadStart head_of(const HeadRows& rows, int64_t heads) {
-  const int block = opaque(static_cast<int>(blockIdx.x)), count = static_cast<int>(heads);
-  return HeadStart(rows, block / count, block % count);
+// Found anew wherever it is needed: registers are dearer.
+__device__ __forceinline__ HeadStart head_of(const HeadRows& rows, int64_t heads, int index) {
+  const int at = opaque(index), count = static_cast<int>(heads);
+  return HeadStart(rows, at / count, at % count);
 }
 
 // Sixteen queries against all keys. A lane's values belong to row lane / 4 and to the row 8 below; weights
@@ -91,11 +91,11 @@ struct Queries {
     }
   }
 
-  __device__ __forceinline__ void store(const AttentionGradCall& call, int first) const {
+  __device__ __forceinline__ void store(const AttentionGradCall& call, int head, int first) const {
     typename Tiles<T, kSize>::Sums sums[1] = {};
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) tiles.weigh(sums, weights[tile], Cut::kK + tile * tiles.kBytes);
-    store_rows<T, kSize>(head_of(call.dq, call.heads), first, static_cast<int>(call.queries),
+    store_rows<T, kSize>(head_of(call.dq, call.heads, head), first, static_cast<int>(call.queries),
                          static_cast<int>(call.head_size) / 8, sums[0], call.scale * inverse[0],
                          call.scale * inverse[1]);
   }
@@ -103,7 +103,7 @@ struct Queries {
 
 template <typename T, typename Cut>
 __device__ __forceinline__ void query_tile(const AttentionGradCall& call, const Tiles<T, kSize>& tiles,
-                                           int tile, QueryFacts* facts) {
+                                           int head, int tile, QueryFacts* facts) {
   const uint32_t at = tile * tiles.kBytes;
   Queries<T, Cut> queries{tiles};
   queries.softmax(Cut::kQ + at, static_cast<int>(call.keys), call.scale * kLog2e);
@@ -111,13 +111,13 @@ __device__ __forceinline__ void query_tile(const AttentionGradCall& call, const 
   if (threadIdx.x % 4 == 0)
     for (int row = 0; row < 2; ++row)
       facts[tile * 16 + threadIdx.x % 32 / 4 + 8 * row] = {queries.log_sum[row], queries.mean[row]};
-  queries.store(call, tile * 16);
+  queries.store(call, head, tile * 16);
 }
 
 // Past the last tile of an odd number of them lie other rows of shared memory: what they give is not stored.
 template <typename T, typename Cut>
 __device__ __forceinline__ void key_tiles(const AttentionGradCall& call, const Tiles<T, kSize>& tiles,
-                                          int tile, const QueryFacts* facts) {
+                                          int head, int tile, const QueryFacts* facts) {
   const int count = static_cast<int>(call.keys), pieces = static_cast<int>(call.head_size) / 8;
   KeyRows<T, kSize, Cut::kOwn> own;
   tiles.load(own.k, Cut::kK + tile * tiles.kBytes);
@@ -129,7 +129,7 @@ __device__ __forceinline__ void key_tiles(const AttentionGradCall& call, const T
     const uint32_t at = first / 16 * tiles.kBytes;
     own.meet(tiles, Cut::kQ + at, Cut::kDout + at, seen, call.scale * kLog2e);
   }
-  const HeadStart dk = head_of(call.dk, call.heads), dv = head_of(call.dv, call.heads);
+  const HeadStart dk = head_of(call.dk, call.heads, head), dv = head_of(call.dv, call.heads, head);
 #pragma unroll
   for (int i = 0; i < Cut::kOwn; ++i) {
     store_rows<T, kSize>(dk, (tile + i) * 16, count, pieces, own.dk[i], call.scale, call.scale);
@@ -138,13 +138,10 @@ __device__ __forceinline__ void key_tiles(const AttentionGradCall& call, const T
 }
 
 template <typename T, typename Cut>
-__global__ void __launch_bounds__(32 * Cut::kWarps, Cut::kBlocks)
-    attention_backward_short(const __grid_constant__ AttentionGradCall call) {
-  extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t base = shared_address(shared);
-  const int count = static_cast<int>(call.keys), tile_count = (count + 15) / 16, warp = threadIdx.x / 32;
+__device__ __forceinline__ void fetch_head(const AttentionGradCall& call, uint32_t stage, int head) {
   const auto fetch = [&](uint32_t at, const HeadRows& rows) {
-    fetch_rows<kSize, 32 * Cut::kWarps>(base + at, head_of(rows, call.heads), 0, count, 16 * Cut::kTiles,
+    fetch_rows<kSize, 32 * Cut::kWarps>(stage + at, head_of(rows, call.heads, head), 0,
+                                        static_cast<int>(call.keys), 16 * Cut::kTiles,
                                         static_cast<int>(call.head_size) / 8);
   };
   fetch(Cut::kQ, call.q);
@@ -152,39 +149,58 @@ __global__ void __launch_bounds__(32 * Cut::kWarps, Cut::kBlocks)
   fetch(Cut::kV, call.v);
   fetch(Cut::kDout, call.dout);
   copy_commit();
-  copy_wait<0>();
-  __syncthreads();
+}
 
-  const Tiles<T, kSize> tiles(base);
-  QueryFacts* facts = reinterpret_cast<QueryFacts*>(shared + Cut::kFacts);
+// With fewer blocks than heads there are two stages.
+template <typename T, typename Cut>
+__global__ void __launch_bounds__(32 * Cut::kWarps, Cut::kBlocks)
+    attention_backward_short(const __grid_constant__ AttentionGradCall call) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  QueryFacts* facts = reinterpret_cast<QueryFacts*>(shared);
+  uint32_t stage = shared_address(shared) + Cut::kFactBytes, other = stage + Cut::kStageBytes;
+  const int tile_count = (static_cast<int>(call.keys) + 15) / 16, warp = threadIdx.x / 32;
+  const int heads = static_cast<int>(call.batch * call.heads), step = static_cast<int>(gridDim.x);
+  fetch_head<T, Cut>(call, stage, static_cast<int>(blockIdx.x));
 #pragma unroll 1
-  for (int tile = warp; tile < tile_count; tile += Cut::kWarps) query_tile<T, Cut>(call, tiles, tile, facts);
-  __syncthreads();
+  for (int head = static_cast<int>(blockIdx.x); head < heads; head += step) {
+    copy_wait<0>();
+    __syncthreads();  // also: nobody reads the other stage any more
+    if (head + step < heads) fetch_head<T, Cut>(call, other, head + step);
+    const Tiles<T, kSize> tiles(stage);
 #pragma unroll 1
-  for (int tile = warp * Cut::kOwn; tile < tile_count; tile += Cut::kWarps * Cut::kOwn)
-    key_tiles<T, Cut>(call, tiles, tile, facts);
+    for (int tile = warp; tile < tile_count; tile += Cut::kWarps)
+      query_tile<T, Cut>(call, tiles, head, tile, facts);
+    __syncthreads();
+#pragma unroll 1
+    for (int tile = warp * Cut::kOwn; tile < tile_count; tile += Cut::kWarps * Cut::kOwn)
+      key_tiles<T, Cut>(call, tiles, head, tile, facts);
+    const uint32_t done = stage;
+    stage = other, other = done;
+  }
 }
 
 template <typename T, typename Cut>
-bool try_short(Session& session, const AttentionGradCall& call, int shared_limit) {
-  if (call.keys > Cut::kTiles * 16 || Cut::kSharedBytes > shared_limit) return false;
+bool try_short(Session& session, const AttentionGradCall& call, const SharedRoom& room) {
+  constexpr int kOne = Cut::kFactBytes + Cut::kStageBytes, kTwo = kOne + Cut::kStageBytes;
+  if (call.keys > Cut::kTiles * 16 || kOne > room.block) return false;
+  const auto heads = static_cast<unsigned>(call.batch * call.heads);
+  const auto seats = static_cast<unsigned>(session.processors * Cut::kBlocks);
+  const bool turns = heads > seats && room.holds(kTwo, Cut::kBlocks);
+  const int bytes = turns ? kTwo : kOne;
   const auto kernel = attention_backward_short<T, Cut>;
-  allow_shared(kernel, Cut::kSharedBytes, "attention_backward_short");
-  const auto blocks = static_cast<unsigned>(call.batch * call.heads);
-  kernel<<<blocks, 32 * Cut::kWarps, Cut::kSharedBytes, session.stream>>>(call);
+  allow_shared(kernel, bytes, "attention_backward_short");
+  kernel<<<turns ? seats : heads, 32 * Cut::kWarps, bytes, session.stream>>>(call);
   check_launch("attention_backward_short");
   return true;
 }
 
 template <typename T>
 bool try_short(Session& session, const AttentionGradCall& call) {
-  int limit = 0;
-  check(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, session.ordinal),
-        "shared memory of a block");
+  const SharedRoom room(session);
   return call.head_size <= kSize && call.queries == call.keys &&
-         (try_short<T, Cut<5, 5, 1, 2>>(session, call, limit) ||
-          try_short<T, Cut<13, 4, 2, 2>>(session, call, limit) ||
-          try_short<T, Cut<17, 8, 2, 1>>(session, call, limit));
+         (try_short<T, Cut<5, 5, 1, 2>>(session, call, room) ||
+          try_short<T, Cut<13, 8, 2, 1>>(session, call, room) ||
+          try_short<T, Cut<17, 8, 2, 1>>(session, call, room));
 }
 
 // Whole pieces of 16 bytes, of one type throughout, and a gradient of its own for every picture's queries.

@@ -27,20 +27,22 @@ __device__ __forceinline__ void pack_operand(uint32_t (&a)[4], const float (&sum
   for (int i = 0; i < 4; ++i) a[i] = pack2<T>(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1]);
 }
 
-// The products of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] says where this
-// lane's addresses point in a tile at shared address 0. What is read of a tile serves all kOwn.
+// The products of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] and column[] say
+// where this lane's addresses point in a tile at offset 0 of `base`. What is read of a tile serves all kOwn.
 template <typename T, int kSize>
 struct Tiles {
   static constexpr int kSteps = kSize / 16;
   static constexpr int kBytes = 16 * Swizzle<kSize>::kRowBytes;
   using Rows = uint32_t[kSteps][4];
   using Sums = float[2 * kSteps][4];
-  uint32_t lane[kSteps];
+  uint32_t lane[kSteps], column[kSteps];
 
   __device__ __forceinline__ explicit Tiles(uint32_t base) {
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step)
+    for (int step = 0; step < kSteps; ++step) {
       lane[step] = base + Swizzle<kSize>::lane_offset(threadIdx.x % 32, step);
+      column[step] = base + Swizzle<kSize>::column_offset(threadIdx.x % 32, step);
+    }
   }
   template <int kOwn>
   __device__ __forceinline__ void load(Rows (&rows)[kOwn], uint32_t tile) const {
@@ -55,15 +57,15 @@ struct Tiles {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       uint32_t b[4];
-      load16x16(b, lane[step] + tile);
+      load16x16(b, column[step] + tile);
 #pragma unroll
       for (int own = 0; own < kOwn; ++own) {
         if (step == 0) {
-          mma_first<T>(sums[own][0], rows[own][0], b[0], b[2]);
-          mma_first<T>(sums[own][1], rows[own][0], b[1], b[3]);
+          mma_first<T>(sums[own][0], rows[own][0], b[0], b[1]);
+          mma_first<T>(sums[own][1], rows[own][0], b[2], b[3]);
         } else {
-          mma<T>(sums[own][0], rows[own][step], b[0], b[2]);
-          mma<T>(sums[own][1], rows[own][step], b[1], b[3]);
+          mma<T>(sums[own][0], rows[own][step], b[0], b[1]);
+          mma<T>(sums[own][1], rows[own][step], b[2], b[3]);
         }
       }
     }
@@ -91,47 +93,6 @@ __device__ __forceinline__ void mask_columns(float (&sums)[2][4], int first, int
 #pragma unroll
   for (int i = 0; i < 8; ++i)
     if (first + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2 >= keys) sums[i / 4][i % 4] = -INFINITY;
-}
-
-// Lane t of a quad gives the t-th words of four pieces of 16 bytes and gets the t-th piece whole.
-__device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
-#pragma unroll
-  for (int bit = 1; bit < 4; bit *= 2) {
-    const bool upper = threadIdx.x & bit;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int low = bit == 1 ? 2 * i : i, high = low + bit;
-      const uint32_t got = __shfl_xor_sync(~0u, upper ? w[low] : w[high], bit);
-      if (upper)
-        w[low] = got;
-      else
-        w[high] = got;
-    }
-  }
-}
-
-// Writes the warp's 16 rows times a factor each, from row `first` on; none from `rows` on, and `pieces`
-// pieces of 16 bytes of each.
-template <typename T, int kSize>
-__device__ __forceinline__ void store_rows(const HeadStart& target, int first, int rows, int pieces,
-                                           const float (&sums)[kSize / 8][4], float factor,
-                                           float factor_below) {
-  const int quad = threadIdx.x % 4, row = first + threadIdx.x % 32 / 4;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float times = half ? factor_below : factor;
-    char* at = target.data + (row + 8 * half) * target.row_bytes;
-#pragma unroll
-    for (int piece = 0; piece < kSize / 8; piece += 4) {
-      uint32_t w[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        w[i] = pack2<T>(sums[piece + i][2 * half] * times, sums[piece + i][2 * half + 1] * times);
-      exchange_in_quad(w);
-      if (row + 8 * half < rows && piece + quad < pieces)
-        *reinterpret_cast<uint4*>(at + (piece + quad) * 16) = make_uint4(w[0], w[1], w[2], w[3]);
-    }
-  }
 }
 
 // Keys and values of 16 kOwn rows with their gradients, gathered over the queries a warp leads past them.

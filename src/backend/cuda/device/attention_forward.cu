@@ -1,11 +1,12 @@
-// Attention over short sequences in 16 bits: a block takes one head of one picture, whose queries, keys and
-// values all lie in shared memory, and a warp takes 16 queries at a time, whose scores against every key stay
-// in registers. Read once, written once.
+// Attention over short sequences in 16 bits: a block takes one head of one picture after another, whose keys
+// and values all lie in shared memory, the next one's on their way; a warp takes 16 queries at a time, from
+// and to global memory, the next ones on their way too. Where there are few heads, several blocks share one.
+#include <algorithm>
 #include <iterator>
 
+#include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/attention_tiles.cuh"
-#include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
 
@@ -18,52 +19,130 @@ constexpr int kSize = kShortHeadSize;
 struct Shape {
   int tiles, chunk, warps, blocks;
 };
-constexpr Shape kShapes[] = {{4, 4, 4, 5},  {5, 5, 5, 4},  {7, 7, 7, 2},
-                             {10, 5, 5, 3}, {13, 7, 7, 2}, {17, 6, 6, 2}};
+constexpr Shape kShapes[] = {{4, 4, 4, 4},  {5, 5, 5, 3},  {7, 4, 7, 2},
+                             {10, 5, 5, 3}, {13, 5, 8, 2}, {17, 5, 6, 2}};
 static_assert(16 * kShapes[5].tiles == kShortKeys);
+// A head's keys and values in shared memory.
+template <int kShape>
+constexpr int kStageBytes = 2 * kShapes[kShape].tiles * 16 * kSize * 2;
 
-// The keys from tile kFrom on. Tiles that the next smaller shape would hold are full.
-template <typename T, int kShape, int kFrom>
-__device__ __forceinline__ void attend_from(const WarpTiles<T, kSize>& tiles, Answer<kSize>& answer,
-                                            uint32_t q, uint32_t k, uint32_t v, int keys, float scale) {
-  constexpr Shape kNow = kShapes[kShape];
-  constexpr int kTiles = kNow.tiles - kFrom < kNow.chunk ? kNow.tiles - kFrom : kNow.chunk;
-  constexpr int kFull = (kShape == 0 ? 0 : kShapes[kShape == 0 ? 0 : kShape - 1].tiles) - kFrom;
-  constexpr uint32_t kOffset = kFrom * WarpTiles<T, kSize>::kTileBytes;
-  tiles.template attend<kTiles, kFull, kFrom == 0>(answer, q, k + kOffset, v + kOffset, keys - 16 * kFrom,
-                                                   scale);
-  if constexpr (kFrom + kTiles < kNow.tiles)
-    attend_from<T, kShape, kFrom + kTiles>(tiles, answer, q, k, v, keys, scale);
-}
+// Sixteen queries: on their way from global memory, then the A operands of the scores.
+struct Queries {
+  uint32_t words[2][2][4];  // [upper, lower eight rows][half of the row]
 
+  __device__ __forceinline__ void fetch(const HeadStart& head, int first, int rows, int pieces) {
+    const int row = first + threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = row + i / 2 * 8, piece = i % 2 * 4 + quad;
+      uint4 got = make_uint4(0, 0, 0, 0);
+      if (at < rows && piece < pieces)
+        got = *reinterpret_cast<const uint4*>(head.data + at * head.row_bytes + piece * 16);
+      uint32_t(&w)[4] = words[i / 2][i % 2];
+      w[0] = got.x, w[1] = got.y, w[2] = got.z, w[3] = got.w;
+    }
+  }
+  __device__ __forceinline__ void arrive() {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) exchange_in_quad(words[i / 2][i % 2]);
+  }
+  __device__ __forceinline__ void operator()(uint32_t (&a)[4], int step) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = words[i % 2][step / 2][step % 2 * 2 + i / 2];
+  }
+};
+
+// A block's part of the call. A warp's turns: its tiles of queries in each of the block's heads.
+template <typename T, int kShape>
+struct Block {
+  static constexpr Shape kNow = kShapes[kShape];
+  static constexpr int kStride = kStageBytes<kShape> / 2;  // from keys to values
+  const AttentionCall& call;
+  int start, tile_step, head, tile;
+
+  __device__ __forceinline__ explicit Block(const AttentionCall& c)
+      : call(c),
+        start(static_cast<int>(threadIdx.x / 32 * gridDim.y + blockIdx.y)),
+        tile_step(static_cast<int>(kNow.warps * gridDim.y)),
+        head(static_cast<int>(blockIdx.x)),
+        tile(start) {}
+  __device__ __forceinline__ int queries() const { return static_cast<int>(call.queries); }
+  __device__ __forceinline__ int pieces() const { return static_cast<int>(call.head_size) / 8; }
+  __device__ __forceinline__ int heads() const { return static_cast<int>(call.batch * call.heads); }
+  __device__ __forceinline__ HeadStart start_of(const HeadRows& rows, int of) const {
+    const int at = opaque(of), count = static_cast<int>(call.heads);
+    return HeadStart(rows, at / count, at % count);
+  }
+  __device__ __forceinline__ void fetch_keys(uint32_t stage, int of) const {
+    const int keys = static_cast<int>(call.keys);
+    fetch_rows<kSize, 32 * kNow.warps>(stage, start_of(call.k, of), 0, keys, 16 * kNow.tiles, pieces());
+    fetch_rows<kSize, 32 * kNow.warps>(stage + kStride, start_of(call.v, of), 0, keys, 16 * kNow.tiles,
+                                       pieces());
+    copy_commit();
+  }
+  // This turn's queries; past the last head there are none.
+  __device__ __forceinline__ void fetch_queries(Queries& q) const {
+    if (head < heads()) q.fetch(start_of(call.q, head), 16 * tile, queries(), pieces());
+  }
+  __device__ __forceinline__ void next_turn() {
+    tile += tile_step;
+    if (16 * tile < queries()) return;
+    tile = start, head += static_cast<int>(gridDim.x);
+  }
+
+  // The keys from tile kFrom on. Tiles that the next smaller shape would hold are full. With the last scores
+  // known the next turn's queries set out.
+  template <int kFrom>
+  __device__ __forceinline__ void attend(const WarpTiles<T, kSize>& tiles, Answer<kSize>& answer, Queries& q,
+                                         uint32_t stage) {
+    constexpr int kLeft = kNow.tiles - kFrom, kTiles = kLeft < kNow.chunk ? kLeft : kNow.chunk;
+    constexpr int kFull = (kShape == 0 ? 0 : kShapes[kShape == 0 ? 0 : kShape - 1].tiles) - kFrom;
+    constexpr uint32_t kOffset = kFrom * WarpTiles<T, kSize>::kTileBytes;
+    float scores[2 * kTiles][4];
+    tiles.template scores<kTiles>(scores, q, stage + kOffset);
+    if constexpr (kFrom + kTiles == kNow.tiles) {
+      next_turn();
+      fetch_queries(q);
+    }
+    tiles.template take<kTiles, kFull, kFrom == 0>(answer, scores, stage + kStride + kOffset,
+                                                   static_cast<int>(call.keys) - 16 * kFrom,
+                                                   call.scale * kLog2e);
+    if constexpr (kFrom + kTiles < kNow.tiles) attend<kFrom + kTiles>(tiles, answer, q, stage);
+  }
+
+  __device__ __forceinline__ void take_turn(Queries& q, uint32_t stage) {
+    const WarpTiles<T, kSize> tiles(opaque(static_cast<int>(threadIdx.x) % 32));
+    const int now_head = head, now_tile = tile;
+    Answer<kSize> answer;
+    q.arrive();
+    attend<0>(tiles, answer, q, stage);
+    store_rows<T, kSize>(start_of(call.out, now_head), 16 * now_tile, queries(), pieces(), answer.o,
+                         __fdividef(1, quad_sum(answer.sum[0])), __fdividef(1, quad_sum(answer.sum[1])));
+  }
+};
+
+// With fewer blocks in x than heads there are two stages.
 template <typename T, int kShape>
 __global__ void __launch_bounds__(kShapes[kShape].warps * 32, kShapes[kShape].blocks)
     short_attention(const __grid_constant__ AttentionCall call) {
-  using Tiles = WarpTiles<T, kSize>;
-  constexpr int kTiles = kShapes[kShape].tiles, kWarps = kShapes[kShape].warps;
   extern __shared__ __align__(128) char shared[];
-  const uint32_t q = shared_address(shared), k = q + kTiles * Tiles::kTileBytes,
-                 v = k + kTiles * Tiles::kTileBytes;
-  const unsigned heads = static_cast<unsigned>(call.heads);
-  const int64_t picture = blockIdx.x / heads, head = blockIdx.x % heads;
-  const int queries = static_cast<int>(call.queries), keys = static_cast<int>(call.keys);
-  const int pieces = static_cast<int>(call.head_size) / 8, query_tiles = (queries + 15) / 16;
-
-  fetch_rows<kSize, 32 * kWarps>(q, HeadStart(call.q, picture, head), 0, queries, 16 * query_tiles, pieces);
-  fetch_rows<kSize, 32 * kWarps>(k, HeadStart(call.k, picture, head), 0, keys, 16 * kTiles, pieces);
-  fetch_rows<kSize, 32 * kWarps>(v, HeadStart(call.v, picture, head), 0, keys, 16 * kTiles, pieces);
-  copy_commit();
-  copy_wait<0>();
-  __syncthreads();
-
-  const HeadStart out(call.out, picture, head);
+  uint32_t stage = shared_address(shared), other = stage + kStageBytes<kShape>;
+  Block<T, kShape> block(call);
+  const bool works = 16 * block.start < block.queries();
+  Queries q;
+  if (works) block.fetch_queries(q);
+  block.fetch_keys(stage, block.head);
+  const int step = static_cast<int>(gridDim.x);
 #pragma unroll 1
-  for (int tile = static_cast<int>(threadIdx.x) / 32; tile < query_tiles; tile += kWarps) {
-    const Tiles tiles(opaque(static_cast<int>(threadIdx.x) % 32));
-    Answer<kSize> answer;
-    attend_from<T, kShape, 0>(tiles, answer, q + tile * Tiles::kTileBytes, k, v, keys, call.scale * kLog2e);
-    tiles.store(answer, shared + tile * Tiles::kTileBytes, out.data + 16 * tile * out.row_bytes,
-                out.row_bytes, queries - 16 * tile, pieces);
+  for (int head = static_cast<int>(blockIdx.x); head < block.heads(); head += step) {
+    copy_wait<0>();
+    __syncthreads();  // also: nobody reads the other stage any more
+    if (head + step < block.heads()) block.fetch_keys(other, head + step);
+    if (works)
+#pragma unroll 1
+      while (block.head == head) block.take_turn(q, stage);
+    const uint32_t done = stage;
+    stage = other, other = done;
   }
 }
 
@@ -72,10 +151,16 @@ void launch(Session& session, const AttentionCall& call) {
   constexpr Shape kNow = kShapes[kShape];
   if constexpr (kShape + 1 < std::size(kShapes))
     if (call.keys > 16 * kNow.tiles) return launch<T, kShape + 1>(session, call);
-  constexpr size_t kBytes = 3 * kNow.tiles * WarpTiles<T, kSize>::kTileBytes;
-  allow_shared(short_attention<T, kShape>, kBytes, "attention_short");
-  const unsigned blocks = static_cast<unsigned>(call.batch * call.heads);
-  short_attention<T, kShape><<<blocks, kNow.warps * 32, kBytes, session.stream>>>(call);
+  constexpr int kBytes = kStageBytes<kShape>;
+  const auto heads = static_cast<unsigned>(call.batch * call.heads);
+  const auto processors = static_cast<unsigned>(session.processors), seats = processors * kNow.blocks;
+  const bool turns = heads > seats && SharedRoom(session).holds(2 * kBytes, kNow.blocks);
+  // Blocks that share a head keep four warps busy: one on each of a processor's schedulers.
+  const unsigned shares = std::clamp(processors / heads, 1u, blocks_for(call.queries, 4 * 16));
+  const auto kernel = short_attention<T, kShape>;
+  allow_shared(kernel, turns ? 2 * kBytes : kBytes, "attention_short");
+  kernel<<<dim3(turns ? seats : heads, shares), kNow.warps * 32, turns ? 2 * kBytes : kBytes,
+           session.stream>>>(call);
   check_launch("attention_short");
 }
 

@@ -42,17 +42,19 @@ __global__ void __launch_bounds__(kThreads)
   const Tiles tiles(static_cast<int>(threadIdx.x) % 32);
   const uint32_t own_q = q + static_cast<uint32_t>(warp) * Tiles::kTileBytes;
   const float scale = call.scale * kLog2e;
+  const auto operand = [&](uint32_t(&a)[4], int step) { load16x16(a, own_q + tiles.lane_offsets[step]); };
   Answer<kSize> answer;
   for (int tile = 0; tile < key_tiles; ++tile) {
     fetch(tile + 1);
     copy_wait<1>();
     __syncthreads();
     const uint32_t stage = static_cast<uint32_t>(tile % kStages) * kStageBytes<kSize>;
+    float scores[2 * kTiles][4];
+    tiles.template scores<kTiles>(scores, operand, k + stage);
     if (tile == 0)
-      tiles.template attend<kTiles, 0, true>(answer, own_q, k + stage, v + stage, keys, scale);
+      tiles.template take<kTiles, 0, true>(answer, scores, v + stage, keys, scale);
     else
-      tiles.template attend<kTiles, 0, false>(answer, own_q, k + stage, v + stage, keys - kKeys * tile,
-                                              scale);
+      tiles.template take<kTiles, 0, false>(answer, scores, v + stage, keys - kKeys * tile, scale);
     __syncthreads();
   }
   const HeadStart out(call.out, picture, head);

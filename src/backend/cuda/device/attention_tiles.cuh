@@ -35,6 +35,47 @@ __device__ __forceinline__ void fetch_rows(uint32_t target, const HeadStart& hea
                first + row < rows && piece + lane < pieces);
 }
 
+// Lane t of a quad gives the t-th words of four pieces of 16 bytes and gets the t-th piece whole.
+__device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
+#pragma unroll
+  for (int bit = 1; bit < 4; bit *= 2) {
+    const bool upper = threadIdx.x & bit;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int low = bit == 1 ? 2 * i : i, high = low + bit;
+      const uint32_t got = __shfl_xor_sync(~0u, upper ? w[low] : w[high], bit);
+      if (upper)
+        w[low] = got;
+      else
+        w[high] = got;
+    }
+  }
+}
+
+// Writes the warp's 16 rows times a factor each, from row `first` on; none from `rows` on, and `pieces`
+// pieces of 16 bytes of each.
+template <typename T, int kSize>
+__device__ __forceinline__ void store_rows(const HeadStart& target, int first, int rows, int pieces,
+                                           const float (&sums)[kSize / 8][4], float factor,
+                                           float factor_below) {
+  const int quad = threadIdx.x % 4, row = first + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float times = half ? factor_below : factor;
+    char* at = target.data + (row + 8 * half) * target.row_bytes;
+#pragma unroll
+    for (int piece = 0; piece < kSize / 8; piece += 4) {
+      uint32_t w[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        w[i] = pack2<T>(sums[piece + i][2 * half] * times, sums[piece + i][2 * half + 1] * times);
+      exchange_in_quad(w);
+      if (row + 8 * half < rows && piece + quad < pieces)
+        *reinterpret_cast<uint4*>(at + (piece + quad) * 16) = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+  }
+}
+
 // The weighted values of a warp's 16 queries over the keys seen so far: to be divided by the sum of the
 // weights, which are relative to the largest score. Of a lane's rows g and g+8.
 template <int kSize>
@@ -73,13 +114,13 @@ struct WarpTiles {
     }
   }
 
-  // s = q k^T: 16 queries, kTiles tiles of keys.
-  template <int kTiles>
-  __device__ __forceinline__ void scores(float (&s)[2 * kTiles][4], uint32_t q, uint32_t k) const {
+  // s = q k^T: 16 queries, kTiles tiles of keys. operand(a, step) gives a part of the queries.
+  template <int kTiles, typename F>
+  __device__ __forceinline__ void scores(float (&s)[2 * kTiles][4], const F& operand, uint32_t k) const {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       uint32_t a[4];
-      load16x16(a, q + lane_offsets[step]);
+      operand(a, step);
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
         uint32_t b[4];
@@ -157,13 +198,11 @@ struct WarpTiles {
       }
   }
 
-  // Takes kTiles tiles of keys into the answer of the queries at `q`, or begins it with them; `keys` of them
-  // are not padding, and the first kFull tiles have none.
+  // Takes kTiles tiles of keys with their scores into the answer, or begins it with them; `keys` of them are
+  // not padding, and the first kFull tiles have none.
   template <int kTiles, int kFull, bool kFirst>
-  __device__ __forceinline__ void attend(Answer<kSize>& answer, uint32_t q, uint32_t k, uint32_t v, int keys,
-                                         float scale) const {
-    float s[2 * kTiles][4];
-    scores<kTiles>(s, q, k);
+  __device__ __forceinline__ void take(Answer<kSize>& answer, float (&s)[2 * kTiles][4], uint32_t v, int keys,
+                                       float scale) const {
     mask<kFull, kTiles>(s, keys);
     if constexpr (kFirst) answer.begin();
     float top[2] = {answer.top[0], answer.top[1]};

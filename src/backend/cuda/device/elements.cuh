@@ -49,6 +49,7 @@ struct Elements {
       v[2 * w] = pair.x, v[2 * w + 1] = pair.y;
     }
   }
+  // f32: the lanes of a warp write halves of 32-byte sectors here, which costs more than put4 does.
   __device__ void put8(int64_t i, const float (&v)[8]) const {
     if (dtype == DType::kF32) {
       float4* p = reinterpret_cast<float4*>(static_cast<float*>(data) + i);
@@ -69,6 +70,37 @@ struct Elements {
     }
     *reinterpret_cast<uint4*>(static_cast<uint16_t*>(data) + i) =
         make_uint4(words[0], words[1], words[2], words[3]);
+  }
+  // Four elements from i on, a multiple of 4: what a thread should take of f32, so that neighbours write
+  // neighbouring 16 bytes.
+  __device__ void get4(int64_t i, float* v) const {
+    if (dtype == DType::kF32) {
+      const float4 a = *reinterpret_cast<const float4*>(static_cast<const float*>(data) + i);
+      v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
+      return;
+    }
+    const uint2 raw = *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(data) + i);
+    const bool brain = dtype == DType::kBF16;
+    const float2 a = brain ? __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(raw.x))
+                           : __half22float2(reinterpret_cast<const __half2&>(raw.x));
+    const float2 b = brain ? __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(raw.y))
+                           : __half22float2(reinterpret_cast<const __half2&>(raw.y));
+    v[0] = a.x, v[1] = a.y, v[2] = b.x, v[3] = b.y;
+  }
+  __device__ void put4(int64_t i, const float* v) const {
+    if (dtype == DType::kF32) {
+      *reinterpret_cast<float4*>(static_cast<float*>(data) + i) = make_float4(v[0], v[1], v[2], v[3]);
+      return;
+    }
+    uint2 raw;
+    if (dtype == DType::kBF16) {
+      const __nv_bfloat162 a = __floats2bfloat162_rn(v[0], v[1]), b = __floats2bfloat162_rn(v[2], v[3]);
+      raw = make_uint2(reinterpret_cast<const uint32_t&>(a), reinterpret_cast<const uint32_t&>(b));
+    } else {
+      const __half2 a = __floats2half2_rn(v[0], v[1]), b = __floats2half2_rn(v[2], v[3]);
+      raw = make_uint2(reinterpret_cast<const uint32_t&>(a), reinterpret_cast<const uint32_t&>(b));
+    }
+    *reinterpret_cast<uint2*>(static_cast<uint16_t*>(data) + i) = raw;
   }
 };
 

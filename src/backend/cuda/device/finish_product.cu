@@ -19,6 +19,15 @@ struct FinishArgs {
   Elements product, out, bias, scale, residual, slope_at;
   int64_t first;            // chunk the launch starts at: the start of a row
   uint32_t chunks, across;  // of this launch, of a row
+  uint32_t turn;            // how far in its row a thread's next chunk lies: kThreads % across
+
+  __device__ uint32_t next(uint32_t column) const {
+    return column + turn < across ? column + turn : column + turn - across;
+  }
+  // The usual types, known when the kernel is compiled.
+  __device__ void all_bf16() {
+    product.dtype = out.dtype = bias.dtype = scale.dtype = residual.dtype = slope_at.dtype = DType::kBF16;
+  }
 };
 
 // The function between bias and scale.
@@ -51,33 +60,29 @@ struct Raw<1> {
   __device__ void give(const Elements&, float (&v)[1]) const { v[0] = value; }
 };
 
-// What a thread reads where it writes.
+// What a chunk is computed from; a bias or scale is the same for every row.
 template <int kWide>
 struct Inputs {
-  Raw<kWide> product, slope_at, residual;
+  Raw<kWide> product, slope_at, residual, bias;
 };
 
-// A bias or scale, the same for every row; false: there is none.
-template <int kWide>
-__device__ bool row_operand(const FinishArgs& p, const Elements& from, uint32_t chunk, float (&v)[kWide]) {
-  if (!from.data) return false;
-  Raw<kWide> raw;
-  raw.ask(from, static_cast<int64_t>(chunk % p.across) * kWide);
-  raw.give(from, v);
-  return true;
-}
-
 template <int kWide, typename F>
-__device__ void finish_chunk(const FinishArgs& p, uint32_t chunk, const Inputs<kWide>& in) {
+__device__ void finish_chunk(const FinishArgs& p, uint32_t chunk, uint32_t column, const Inputs<kWide>& in) {
   float v[kWide], other[kWide] = {};
   in.product.give(p.product, v);
-  if (row_operand<kWide>(p, p.bias, chunk, other))
+  if (p.bias.data) {
+    in.bias.give(p.bias, other);
     for (int i = 0; i < kWide; ++i) v[i] += other[i];
+  }
   if constexpr (F::kSlope) in.slope_at.give(p.slope_at, other);
 #pragma unroll
   for (int i = 0; i < kWide; ++i) v[i] = F{}(v[i], other[i]);
-  if (row_operand<kWide>(p, p.scale, chunk, other))
+  if (p.scale.data) {
+    Raw<kWide> scale;
+    scale.ask(p.scale, static_cast<int64_t>(column) * kWide);
+    scale.give(p.scale, other);
     for (int i = 0; i < kWide; ++i) v[i] *= other[i];
+  }
   if (p.residual.data) {
     in.residual.give(p.residual, other);
     for (int i = 0; i < kWide; ++i) v[i] += other[i];
@@ -89,38 +94,52 @@ __device__ void finish_chunk(const FinishArgs& p, uint32_t chunk, const Inputs<k
     p.out.put(at, v[0]);
 }
 
-template <int kWide, typename F>
-__global__ void __launch_bounds__(kThreads) finish_kernel(const FinishArgs p) {
+template <int kWide, typename F, bool kBf16>
+__global__ void __launch_bounds__(kThreads) finish_kernel(FinishArgs p) {
+  if constexpr (kBf16) p.all_bf16();
   const uint32_t first = blockIdx.x * (kThreads * kAhead) + threadIdx.x;
+  const uint32_t start = first % p.across;
   Inputs<kWide> in[kAhead];
+  uint32_t column = start;
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i) {
+  for (int i = 0; i < kAhead; ++i, column = p.next(column)) {
     const uint32_t chunk = first + i * kThreads;
     if (chunk >= p.chunks) break;
     const int64_t at = (p.first + chunk) * kWide;
     in[i].product.ask(p.product, at);
     if constexpr (F::kSlope) in[i].slope_at.ask(p.slope_at, at);
     if (p.residual.data) in[i].residual.ask(p.residual, at);
+    if (p.bias.data) in[i].bias.ask(p.bias, static_cast<int64_t>(column) * kWide);
   }
+  column = start;
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i) {
+  for (int i = 0; i < kAhead; ++i, column = p.next(column)) {
     const uint32_t chunk = first + i * kThreads;
-    if (chunk < p.chunks) finish_chunk<kWide, F>(p, chunk, in[i]);
+    if (chunk < p.chunks) finish_chunk<kWide, F>(p, chunk, column, in[i]);
   }
 }
 
 using Finish = void (*)(FinishArgs);
 
-template <int kWide>
+template <int kWide, bool kBf16>
 Finish kernel_for(const FinishCall& call) {
   const bool slope = call.slope_at.data != nullptr, full = call.out.dtype == DType::kF32;
   if (call.act == Activation::kGeluTanh)
-    return slope ? finish_kernel<kWide, Slope<GeluTanhGrad>> : finish_kernel<kWide, Act<GeluTanh>>;
+    return slope ? finish_kernel<kWide, Slope<GeluTanhGrad>, kBf16>
+                 : finish_kernel<kWide, Act<GeluTanh>, kBf16>;
   if (call.act == Activation::kGeluErf && full)
-    return slope ? finish_kernel<kWide, Slope<GeluErfGrad>> : finish_kernel<kWide, Act<GeluErf>>;
+    return slope ? finish_kernel<kWide, Slope<GeluErfGrad>, kBf16>
+                 : finish_kernel<kWide, Act<GeluErf>, kBf16>;
   if (call.act == Activation::kGeluErf)
-    return slope ? finish_kernel<kWide, Slope<GeluShortGrad>> : finish_kernel<kWide, Act<GeluShort>>;
-  return finish_kernel<kWide, Keep>;
+    return slope ? finish_kernel<kWide, Slope<GeluShortGrad>, kBf16>
+                 : finish_kernel<kWide, Act<GeluShort>, kBf16>;
+  return finish_kernel<kWide, Keep, kBf16>;
+}
+
+bool all_bf16(const FinishCall& call) {
+  for (const Operand& o : {call.product, call.out, call.bias, call.scale, call.residual, call.slope_at})
+    if (o.data && o.dtype != DType::kBF16) return false;
+  return true;
 }
 
 }  // namespace
@@ -130,7 +149,9 @@ void finish_product(Session& session, const FinishCall& call) {
   const int64_t across = whole ? call.width / 8 : call.width, all = call.rows * across;
   constexpr int64_t kMost = int64_t{1} << 30;  // chunks of one launch, counted in 32 bits
   VT_CHECK(across > 0 && across <= kMost, "a row of %lld elements", static_cast<long long>(call.width));
-  const Finish kernel = whole ? kernel_for<8>(call) : kernel_for<1>(call);
+  const Finish kernel = !whole           ? kernel_for<1, false>(call)
+                        : all_bf16(call) ? kernel_for<8, true>(call)
+                                         : kernel_for<8, false>(call);
   for (int64_t first = 0; first < all; first += kMost / across * across) {
     const int64_t chunks = std::min(all - first, kMost / across * across);
     const FinishArgs args{.product = call.product,
@@ -141,7 +162,8 @@ void finish_product(Session& session, const FinishCall& call) {
                           .slope_at = call.slope_at,
                           .first = first,
                           .chunks = static_cast<uint32_t>(chunks),
-                          .across = static_cast<uint32_t>(across)};
+                          .across = static_cast<uint32_t>(across),
+                          .turn = static_cast<uint32_t>(kThreads % across)};
     kernel<<<blocks_for(chunks, kThreads * kAhead), kThreads, 0, session.stream>>>(args);
     check_launch("pass over a product");
   }

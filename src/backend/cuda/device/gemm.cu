@@ -138,10 +138,6 @@ Gemm& find(Session& session, const GemmCall& call) {
 
 }  // namespace
 
-int gemm_choices(Session& session, const GemmCall& call) {
-  return find(session, call).count;
-}
-
 void gemm(Session& session, const GemmCall& call) {
   Gemm& known = find(session, call);
   const int algorithm = call.algorithm < known.count ? call.algorithm : 0;
@@ -156,7 +152,6 @@ void gemm(Session& session, const GemmCall& call) {
 
 ProductsApi products_api() {
   return {.gemm = gemm,
-          .gemm_choices = gemm_choices,
           .tiled_gemm = tiled_gemm,
           .finish = finish_product,
           .gather_patches = gather_patches};

@@ -10,25 +10,26 @@ namespace {
 
 __global__ void __launch_bounds__(kSegmentThreads) lamb_directions(const __grid_constant__ UpdateCall call) {
   const UpdateSegment& s = block_segment(call.segments);
-  const UpdateRates rates = block_rates(call, s, true);
-  if (rates.skip) return clear_sums(s);
+  UpdateRates rates = block_rates(call.rule, true);
+  if (rates.skip) return clear_sums(s, blockIdx.x);
+  fit_rates(rates, *call.rule.step, s);
   double param_squares = 0, direction_squares = 0;
-  each_group(s, [&](int64_t i, int n) {
-    const Group w = read_group(s.param, i, n);
-    Group g = read_group(s.sum, i, n), m = read_group(s.m, i, n), v = read_group(s.v, i, n);
+  each_group(s, [&](const auto& at) {
+    const Group w = read_group(s.param, at);
+    Group g = read_group(s.sum, at), m = read_group(s.m, at), v = read_group(s.v, at);
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) g[j] *= rates.factor;
     Group direction = renew_moments(rates, g, m, v);
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) {
       direction[j] = fmaf(w[j], rates.coupled, direction[j]);
-      if (j >= n) continue;
+      if (!at.holds(j)) continue;
       param_squares += static_cast<double>(w[j]) * w[j];
       direction_squares += static_cast<double>(direction[j]) * direction[j];
     }
-    write_group(s.m, i, n, m);
-    write_group(s.v, i, n, v);
-    write_group(s.sum, i, n, direction);
+    write_group(s.m, at, m);
+    write_group(s.v, at, v);
+    write_group(s.sum, at, direction);
   });
   param_squares = block_join(param_squares, Sum{});
   direction_squares = block_join(direction_squares, Sum{});
@@ -54,13 +55,13 @@ __global__ void __launch_bounds__(kSegmentThreads) lamb_moves(const __grid_const
   if (call.rule.step->skip != 0) return;
   const UpdateSegment& s = block_segment(call.segments);
   const float lr = static_cast<float>(s.lr * call.rule.step->lr * block_ratio(call, s));
-  each_group(s, [&](int64_t i, int n) {
-    Group w = read_group(s.param, i, n);
-    const Group direction = read_group(s.sum, i, n);
+  each_group(s, [&](const auto& at) {
+    Group w = read_group(s.param, at);
+    const Group direction = read_group(s.sum, at);
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) w[j] = fmaf(-lr, direction[j], w[j]);
-    write_group(s.param, i, n, w);
-    write_group(s.sum, i, n, Group{});
+    write_group(s.param, at, w);
+    write_group(s.sum, at, Group{});
   });
 }
 

@@ -48,7 +48,7 @@ struct LaneSums {
 
 // The rows a group of lanes works on next, on their way into shared memory: every lane copies and reads its
 // own columns, so that it waits for its own copies alone.
-template <int kPacks>
+template <typename Lanes>
 struct Stage {
   Elements x, dy, residual;  // in shared memory; the residual's data null where there is none
 
@@ -59,14 +59,13 @@ struct Stage {
   }
   __device__ static int bytes_of(const Elements& e) { return e.dtype == DType::kF32 ? 4 : 2; }
 
-  __device__ void ask(const NormGrad& g, const RowLanes<kPacks>& at, int64_t start) const {
+  __device__ void ask(const NormGrad& g, const Lanes& at, int64_t start) const {
     copy(g.x, start, at, x);
     copy(g.dy, start, at, dy);
     if (residual.data) copy(g.residual, start, at, residual);
   }
-  __device__ static void copy(const Elements& from, int64_t start, const RowLanes<kPacks>& at,
-                              const Elements& to) {
-    const int bytes = bytes_of(from);
+  __device__ static void copy(const Elements& from, int64_t start, const Lanes& at, const Elements& to) {
+    const int bytes = bytes_of(to);
     const char* source = static_cast<const char*>(from.data) + start * bytes;
     at.each([&](int p) {
       for (int b = 0; b < 8 * bytes; b += 16)
@@ -76,73 +75,93 @@ struct Stage {
   }
 };
 
-// How many warps a block has and blocks run on a processor: what the registers allow.
-template <int kPacks, bool kMore>
+// How many warps a block has and blocks run on a processor: what the registers allow, most of which the sums
+// take. Four quarters of a processor share the warps evenly.
+template <int kPacks, bool kMore, bool kUsual>
 struct GradShape {
-  static constexpr int kHeld = kPacks * (kMore ? 5 : 4);
-  static constexpr int kBlocks = kHeld <= 8 ? 2 : 1, kWarps = kHeld > 8 && kHeld <= 12 ? 12 : 8;
+  static constexpr int kSums = kPacks * (kMore ? 3 : 2);
+  static constexpr int kBlocks = kPacks <= 2 ? 2 : 1;
+  static constexpr int kWarps = kPacks <= 2                  ? 8
+                                : kUsual && kSums <= 9       ? 16
+                                : kSums <= (kUsual ? 12 : 6) ? 12
+                                                             : 8;
 };
 
-// One row from its stage, `start` below 0 where there is none; all lanes of the warp call it.
-template <int kPacks, bool kMore>
-__device__ void grad_row(const NormGrad& g, const RowLanes<kPacks>& at, const Stage<kPacks>& stage,
-                         const Elements& weight, int64_t start, LaneSums<kPacks, kMore>& sums) {
-  float x[kPacks][8] = {}, dn[kPacks][8], sum = 0, squares = 0, mean_dn = 0, mean_dn_n = 0;
+// What was read before is not kept in registers beyond this.
+__device__ __forceinline__ void forget_reads() {
+  asm volatile("" ::: "memory");
+}
+
+// One row from its stage, `start` below 0 where there is none; all lanes of the warp call it. The row is read
+// from the stage as often as it is needed: registers are for the sums.
+template <int kPacks, bool kMore, typename Lanes>
+__device__ void grad_row(const NormGrad& g, const Lanes& at, const Stage<Lanes>& stage,
+                         const Elements& weight, const Elements& dx, int64_t start,
+                         LaneSums<kPacks, kMore>& sums) {
   const bool live = start >= 0;
+  const float share = 1.0f / at.width;
+  float x[8], dy[8], w[8], sum[1] = {}, more_sums[3] = {};
   if (live)
     at.each([&](int p) {
-      unpack(fetch(stage.x, at.column(p)), g.x.dtype, x[p]);
+      unpack(fetch(stage.x, at.column(p)), stage.x.dtype, x);
 #pragma unroll
-      for (int e = 0; e < 8; ++e) sum += x[p][e];
+      for (int e = 0; e < 8; ++e) sum[0] += x[e];
     });
-  const float share = 1.0f / at.width, mean = at.sum(sum) * share;
-  at.each([&](int p) {
-#pragma unroll
-    for (int e = 0; e < 8; ++e) x[p][e] -= mean, squares += x[p][e] * x[p][e];
-  });
-  const float inverse = rsqrtf(at.sum(squares) * share + g.rows.eps);
+  at.sum(sum);
+  const float mean = sum[0] * share;
+  auto& [squares, sum_dn, sum_dn_x] = more_sums;
   if (live)
     at.each([&](int p) {
-      float w[8];
+      forget_reads();
+      unpack(fetch(stage.x, at.column(p)), stage.x.dtype, x);
+      unpack(fetch(stage.dy, at.column(p)), stage.dy.dtype, dy);
       unpack(fetch(weight, at.column(p)), weight.dtype, w);
-      unpack(fetch(stage.dy, at.column(p)), g.dy.dtype, dn[p]);
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        x[p][e] *= inverse;
-        sums.dweight[p][e] += dn[p][e] * x[p][e];
-        sums.dbias[p][e] += dn[p][e];
-        dn[p][e] *= w[e];
-        mean_dn += dn[p][e];
-        mean_dn_n += dn[p][e] * x[p][e];
+        const float centred = x[e] - mean, dn = dy[e] * w[e];
+        squares = fmaf(centred, centred, squares);
+        sum_dn += dn;
+        sum_dn_x = fmaf(dn, centred, sum_dn_x);
+        sums.dbias[p][e] += dy[e];
       }
     });
-  mean_dn = at.sum(mean_dn) * share, mean_dn_n = at.sum(mean_dn_n) * share;
+  at.sum(more_sums);
+  const float inverse = rsqrtf(squares * share + g.rows.eps);
+  const float mean_dn = sum_dn * share, mean_dn_n = sum_dn_x * share * inverse;
   if (live)
     at.each([&](int p) {
       float more[8] = {};
+      forget_reads();
+      unpack(fetch(stage.x, at.column(p)), stage.x.dtype, x);
+      unpack(fetch(stage.dy, at.column(p)), stage.dy.dtype, dy);
+      unpack(fetch(weight, at.column(p)), weight.dtype, w);
       if (kMore && stage.residual.data)
         unpack(fetch(stage.residual, at.column(p)), stage.residual.dtype, more);
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        dn[p][e] = fmaf(inverse, dn[p][e] - mean_dn - x[p][e] * mean_dn_n, more[e]);
-        if (kMore) sums.dx[kMore ? p : 0][e] += dn[p][e];
+        const float n = (x[e] - mean) * inverse;
+        sums.dweight[p][e] = fmaf(dy[e], n, sums.dweight[p][e]);
+        more[e] = fmaf(inverse, fmaf(dy[e], w[e], -mean_dn) - n * mean_dn_n, more[e]);
+        if (kMore) sums.dx[kMore ? p : 0][e] += more[e];
       }
-      g.dx.put8(start + at.column(p), dn[p]);
+      dx.put8(start + at.column(p), more);
     });
 }
 
-// The warps add to the block's sums one after the other.
-template <int kPacks, bool kMore>
-__device__ void leave_partials(const NormGrad& g, const RowLanes<kPacks>& at, int part,
-                               LaneSums<kPacks, kMore>& sums, float* totals) {
-  const int width = at.width, warp = threadIdx.x / 32;
+// The warps add to the block's sums one after the other. In shared memory these lie as the lanes hold them:
+// [sum][pack][element][lane].
+template <int kPacks, bool kMore, typename Lanes>
+__device__ void leave_partials(const NormGrad& g, const Lanes& at, int part, LaneSums<kPacks, kMore>& sums,
+                               float* totals) {
+  const int width = at.width, warp = threadIdx.x / 32, room = kPacks * 8 * at.lanes;
   const auto add = [&](const float(&values)[8], int p, float* to) {
+    forget_reads();
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       float value = values[e];
       for (int offset = at.lanes; offset < 32; offset *= 2) value += __shfl_xor_sync(~0u, value, offset);
-      if (threadIdx.x % 32 >= at.lanes || at.column(p) >= width) continue;
-      float& total = to[at.column(p) + e];
+      if (threadIdx.x % 32 >= at.lanes) continue;
+      float& total = to[(p * 8 + e) * at.lanes + at.lane];
       total = warp == 0 ? value : total + value;
     }
   };
@@ -151,40 +170,51 @@ __device__ void leave_partials(const NormGrad& g, const RowLanes<kPacks>& at, in
     if (warp != w) continue;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (g.trained) add(sums.dweight[p], p, totals), add(sums.dbias[p], p, totals + width);
-      if (kMore && g.column_sums) add(sums.dx[kMore ? p : 0], p, totals + (g.trained ? 2 : 0) * width);
+      if (g.trained) add(sums.dweight[p], p, totals), add(sums.dbias[p], p, totals + room);
+      if (kMore && g.column_sums) add(sums.dx[kMore ? p : 0], p, totals + (g.trained ? 2 : 0) * room);
     }
   }
   __syncthreads();
   float* to = g.partial_row(part);
-  for (int i = threadIdx.x; i < g.sums() * width; i += blockDim.x) to[i] = totals[i];
+  for (int i = threadIdx.x; i < g.sums() * width; i += blockDim.x) {
+    const int column = i % width, pack = column / 8;
+    to[i] = totals[i / width * room + (pack / at.lanes * 8 + column % 8) * at.lanes + pack % at.lanes];
+  }
 }
 
 // A block's shared memory holds two rows of every operand for every group of lanes, and at last the block's
 // sums.
-template <int kPacks, bool kMore>
-__global__ void __launch_bounds__(GradShape<kPacks, kMore>::kWarps * 32, GradShape<kPacks, kMore>::kBlocks)
+template <int kPacks, bool kMore, bool kUsual>
+__global__ void __launch_bounds__(GradShape<kPacks, kMore, kUsual>::kWarps * 32,
+                                  GradShape<kPacks, kMore, kUsual>::kBlocks)
     grad_in_registers(const __grid_constant__ NormGrad g, int lanes, int stage_bytes) {
+  using Lanes = RowLanes<kPacks, kUsual>;
   extern __shared__ __align__(16) char memory[];
   const int part = blockIdx.y;
   if (part == 2) return copy_rows(g, part);
-  const RowLanes<kPacks> at(lanes, g.rows.width);
+  const Lanes at(lanes, g.rows.width);
   const Elements weight = g.weight[part == 1];
   const int groups = blockDim.x / at.lanes, group = threadIdx.x / at.lanes;
   const auto start_of = [&](int64_t row) { return row < g.rows.rows ? g.rows.start(row, part) : -1; };
-  char* mine = memory + group * 2 * stage_bytes;
+  const auto stage = [&](int turn) {
+    Stage<Lanes> s(g, memory + (group * 2 + turn) * stage_bytes);
+    if constexpr (kUsual) s.x.dtype = s.dy.dtype = s.residual.dtype = DType::kBF16;
+    return s;
+  };
+  Elements dx = g.dx;
+  if constexpr (kUsual) dx.dtype = DType::kBF16;
   int64_t first = static_cast<int64_t>(blockIdx.x) * groups, start = start_of(first + group);
-  if (start >= 0) Stage<kPacks>(g, mine).ask(g, at, start);
+  if (start >= 0) stage(0).ask(g, at, start);
   __pipeline_commit();
   LaneSums<kPacks, kMore> sums;
   for (int turn = 0; first < g.rows.rows; turn ^= 1) {
     first += static_cast<int64_t>(gridDim.x) * groups;
     const int64_t next = start_of(first + group);
-    if (next >= 0) Stage<kPacks>(g, mine + (turn ^ 1) * stage_bytes).ask(g, at, next);
+    if (next >= 0) stage(turn ^ 1).ask(g, at, next);
     __pipeline_commit();
     __pipeline_wait_prior(1);
     __syncwarp();  // no read moves before the wait
-    grad_row<kPacks, kMore>(g, at, Stage<kPacks>(g, mine + turn * stage_bytes), weight, start, sums);
+    grad_row<kPacks, kMore>(g, at, stage(turn), weight, dx, start, sums);
     start = next;
   }
   if (g.partials) leave_partials<kPacks, kMore>(g, at, part, sums, reinterpret_cast<float*>(memory));
@@ -230,23 +260,32 @@ size_t bytes_a_row(const NormGrad& g) {
 }
 
 // As many warps a block as its shared memory lets; false: not even one.
-template <int kPacks, bool kMore>
+template <int kPacks, bool kMore, bool kUsual>
 bool launch_in_registers(Session& session, const NormGrad& g, const dim3& blocks, size_t sums) {
   int most = 0;
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, session.ordinal),
         "shared memory");
   const int lanes = lanes_for<kPacks>(g.rows.width);
-  const size_t stage = bytes_a_row(g), sums_bytes = sums * static_cast<size_t>(g.rows.width) * sizeof(float);
+  const size_t stage = bytes_a_row(g), sums_bytes = sums * kPacks * 8 * lanes * sizeof(float);
   const auto shared = [&](int warps) {
     return std::max(sums_bytes, static_cast<size_t>(warps * 32 / lanes) * 2 * stage);
   };
-  int warps = GradShape<kPacks, kMore>::kWarps;
+  int warps = GradShape<kPacks, kMore, kUsual>::kWarps;
   while (warps > 0 && shared(warps) > static_cast<size_t>(most)) warps /= 2;
   if (warps == 0) return false;
-  const auto kernel = grad_in_registers<kPacks, kMore>;
+  const auto kernel = grad_in_registers<kPacks, kMore, kUsual>;
   if (shared(warps) > 48 * 1024) allow_shared(kernel, shared(warps), "norm_grad");
   kernel<<<blocks, warps * 32, shared(warps), session.stream>>>(g, lanes, static_cast<int>(stage));
   return true;
+}
+
+template <int kPacks>
+bool launch_packs(Session& session, const NormGrad& g, const dim3& blocks, size_t sums) {
+  if (!g.column_sums && !g.residual.data)
+    return launch_in_registers<kPacks, false, false>(session, g, blocks, sums);
+  if (usual_rows<kPacks>(g.rows.width, {g.x, g.dy, g.dx, g.residual}))
+    return launch_in_registers<kPacks, true, true>(session, g, blocks, sums);
+  return launch_in_registers<kPacks, true, false>(session, g, blocks, sums);
 }
 
 void finish(Session& session, const NormGradCall& call, int sums) {
@@ -278,10 +317,8 @@ void norm_grad(Session& session, const NormGradCall& call) {
   const dim3 blocks(static_cast<unsigned>(call.blocks), call.rows.parts());
   bool launched = false;
   if (width % 8 == 0)
-    with_packs<1, 2, 3, 4, 5, 6>(width, [&](auto packs) {
-      launched = columns || call.residual.data ? launch_in_registers<packs, true>(session, g, blocks, sums)
-                                               : launch_in_registers<packs, false>(session, g, blocks, sums);
-    });
+    with_packs<1, 2, 3, 4, 5, 6>(
+        width, [&](auto packs) { launched = launch_packs<packs>(session, g, blocks, sums); });
   if (!launched) grad_by_block<<<blocks, kBlock, 0, session.stream>>>(g);
   check_launch("norm_grad");
   finish(session, call, sums);

@@ -18,57 +18,66 @@ struct Norm {
 template <int kPacks>
 constexpr int kRowsAtOnce = kPacks <= 4 ? 2 : 1;
 
-// One row in registers to its normalised self; all lanes of the warp call it.
-template <int kPacks>
-__device__ void normalise(float (&v)[kPacks][8], const RowLanes<kPacks>& at, float eps) {
-  float sum = 0, squares = 0;
-  at.each([&](int p) {
+struct Moments {
+  float mean, inverse;
+};
+
+// Of rows in registers; all lanes of the warp call it.
+template <int kRows, int kPacks, typename Lanes>
+__device__ void find_moments(const Pack (&packs)[kRows][kPacks], DType dtype, const Lanes& at, float eps,
+                             Moments (&moments)[kRows]) {
+  const float share = 1.0f / at.width;
+  float sum[kRows] = {}, squares[kRows] = {}, v[8];
 #pragma unroll
-    for (int e = 0; e < 8; ++e) sum += v[p][e];
-  });
-  const float mean = at.sum(sum) / at.width;
-  at.each([&](int p) {
+  for (int r = 0; r < kRows; ++r)
+    at.each([&](int p) {
+      unpack(packs[r][p], dtype, v);
 #pragma unroll
-    for (int e = 0; e < 8; ++e) v[p][e] -= mean, squares += v[p][e] * v[p][e];
-  });
-  const float inverse = rsqrtf(at.sum(squares) / at.width + eps);
-  at.each([&](int p) {
+      for (int e = 0; e < 8; ++e) sum[r] += v[e];
+    });
+  at.sum(sum);
 #pragma unroll
-    for (int e = 0; e < 8; ++e) v[p][e] *= inverse;
-  });
+  for (int r = 0; r < kRows; ++r)
+    at.each([&](int p) {
+      unpack(packs[r][p], dtype, v);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) squares[r] += (v[e] - sum[r] * share) * (v[e] - sum[r] * share);
+    });
+  at.sum(squares);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) moments[r] = {sum[r] * share, rsqrtf(squares[r] * share + eps)};
 }
 
-template <int kPacks>
+template <int kPacks, bool kUsual>
 __global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_constant__ Norm n, int lanes) {
   constexpr int kRows = kRowsAtOnce<kPacks>;
-  const RowLanes<kPacks> at(lanes, n.rows.width);
+  const RowLanes<kPacks, kUsual> at(lanes, n.rows.width);
+  Elements x = n.x, y = n.y;
+  if constexpr (kUsual) x.dtype = y.dtype = DType::kBF16;
   const int part = blockIdx.y;
   const int64_t first = at.group(kThreads) * kRows;
   int64_t start[kRows];
-  Pack packs[kRows][kPacks];
+  Pack packs[kRows][kPacks] = {};
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     start[r] = first + r < n.rows.rows ? n.rows.start(first + r, part) : -1;
-    if (start[r] >= 0) at.each([&](int p) { packs[r][p] = fetch(n.x, start[r] + at.column(p)); });
+    if (start[r] >= 0) at.each([&](int p) { packs[r][p] = fetch(x, start[r] + at.column(p)); });
   }
-  float v[kRows][kPacks][8] = {};
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (start[r] >= 0) at.each([&](int p) { unpack(packs[r][p], n.x.dtype, v[r][p]); });
-    if (part < 2) normalise<kPacks>(v[r], at, n.rows.eps);
-  }
+  Moments moments[kRows];
+  if (part < 2) find_moments(packs, x.dtype, at, n.rows.eps, moments);
   const Elements weight = n.weight[part == 1], bias = n.bias[part == 1];
   at.each([&](int p) {
-    float w[8], b[8];
+    float w[8], b[8], v[8];
     unpack(fetch(weight, at.column(p)), weight.dtype, w);
     unpack(fetch(bias, at.column(p)), bias.dtype, b);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (start[r] < 0) continue;
+      unpack(packs[r][p], x.dtype, v);
       if (part < 2)
 #pragma unroll
-        for (int e = 0; e < 8; ++e) v[r][p][e] = fmaf(v[r][p][e], w[e], b[e]);
-      n.y.put8(start[r] + at.column(p), v[r][p]);
+        for (int e = 0; e < 8; ++e) v[e] = fmaf((v[e] - moments[r].mean) * moments[r].inverse, w[e], b[e]);
+      y.put8(start[r] + at.column(p), v);
     }
   });
 }
@@ -93,7 +102,9 @@ template <int kPacks>
 void launch_in_registers(Session& session, const Norm& norm, int parts) {
   const int lanes = lanes_for<kPacks>(norm.rows.width);
   const dim3 blocks(blocks_for(norm.rows.rows, kThreads / lanes * kRowsAtOnce<kPacks>), parts);
-  norm_in_registers<kPacks><<<blocks, kThreads, 0, session.stream>>>(norm, lanes);
+  const bool usual = usual_rows<kPacks>(norm.rows.width, {norm.x, norm.y});
+  const auto kernel = usual ? norm_in_registers<kPacks, true> : norm_in_registers<kPacks, false>;
+  kernel<<<blocks, kThreads, 0, session.stream>>>(norm, lanes);
 }
 
 void norm(Session& session, const NormCall& call) {

@@ -2,6 +2,7 @@
 // and the moments of a row that no registers hold.
 #pragma once
 
+#include <initializer_list>
 #include <type_traits>
 
 #include "backend/cuda/api/norms.h"
@@ -23,9 +24,9 @@ struct RowPlaces {
   }
 };
 
-// A row of at most kPacks packs a lane; a warp of 32 lanes holds one row, or several short ones in `lanes`
-// each.
-template <int kPacks>
+// A row of at most kPacks packs a lane, or of exactly so many; a warp of 32 lanes holds one row, or several
+// short ones in `lanes` each.
+template <int kPacks, bool kExactly = false>
 struct RowLanes {
   int lanes, lane, width;
 
@@ -38,13 +39,21 @@ struct RowLanes {
     return (static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
   }
   __device__ int column(int pack) const { return (pack * lanes + lane) * 8; }
-  __device__ float sum(float value) const { return lanes_sum(value, lanes); }
+  // Each of several values, summed over the row's lanes side by side.
+  template <int kCount>
+  __device__ void sum(float (&values)[kCount]) const {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2)
+      if (kPacks > 1 || offset < lanes)
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) values[i] += __shfl_xor_sync(~0u, values[i], offset);
+  }
   // body(pack) for the packs that lie in the row.
   template <typename Body>
   __device__ void each(Body&& body) const {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p)
-      if (column(p) < width) body(p);
+      if (kExactly || column(p) < width) body(p);
   }
 };
 
@@ -61,6 +70,14 @@ void with_packs(int64_t width, Body&& body) {
   bool done = false;
   ((done || width > kPacks * 256 ? void() : (body(std::integral_constant<int, kPacks>()), void(done = true))),
    ...);
+}
+
+// Rows of exactly kPacks packs a lane, in bf16: the kernels that know it when they are compiled are quicker.
+template <int kPacks>
+bool usual_rows(int64_t width, std::initializer_list<Elements> operands) {
+  for (const Elements& e : operands)
+    if (e.data && e.dtype != DType::kBF16) return false;
+  return width == kPacks * 256;
 }
 
 // Of a row in memory, by a whole block.

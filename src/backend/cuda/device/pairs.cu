@@ -8,17 +8,17 @@ namespace {
 
 __global__ void __launch_bounds__(kSegmentThreads) copy_kernel(const __grid_constant__ PairCall call) {
   const PairSegment& s = block_segment(call.segments);
-  each_group(s, [&](int64_t i, int n) { write_group(s.to, i, n, read_group(s.from, i, n)); });
+  each_group(s, [&](const auto& at) { write_group(s.to, at, read_group(s.from, at)); });
 }
 
 template <typename Change>
 __device__ void change_pairs(const PairSegment& s, Change change) {
-  each_group(s, [&](int64_t i, int n) {
-    Group to = read_group(s.to, i, n);
-    const Group from = read_group(s.from, i, n);
+  each_group(s, [&](const auto& at) {
+    Group to = read_group(s.to, at);
+    const Group from = read_group(s.from, at);
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) to[j] = change(to[j], from[j]);
-    write_group(s.to, i, n, to);
+    write_group(s.to, at, to);
   });
 }
 

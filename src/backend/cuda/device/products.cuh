@@ -6,7 +6,6 @@
 namespace vitrail::cuda {
 
 void gemm(Session& session, const GemmCall& call);
-int gemm_choices(Session& session, const GemmCall& call);
 void tiled_gemm(Session& session, const GemmCall& call);
 void finish_product(Session& session, const FinishCall& call);
 void gather_patches(Session& session, const PatchesCall& call);

@@ -2,6 +2,8 @@
 // values.
 #pragma once
 
+#include <algorithm>
+
 #include "backend/cuda/api/updates.h"
 #include "backend/cuda/device/groups.cuh"
 #include "backend/cuda/device/session.cuh"
@@ -10,34 +12,49 @@ namespace vitrail::cuda {
 
 inline constexpr int kSegmentThreads = 256;
 
-// The segment this block's chunk belongs to: the last that starts at or before it.
+// The segment a chunk belongs to: the last that starts at or before it.
 template <typename Segments>
-__device__ const auto& block_segment(const Segments& segments) {
+__device__ const auto& segment_of(const Segments& segments, int64_t chunk) {
   int low = 0, high = segments.count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
-    if (segments.items[middle].first_chunk <= blockIdx.x)
+    if (segments.items[middle].first_chunk <= chunk)
       low = middle;
     else
       high = middle - 1;
   }
   return segments.items[low];
 }
-
-// Calls body(i, n) for the groups [i, i + n) of this block's chunk that are this thread's.
-template <typename Segment, typename Body>
-__device__ void each_group(const Segment& segment, Body body) {
-  const int64_t begin = (blockIdx.x - segment.first_chunk) * kChunk;
-  const int64_t end = begin + kChunk < segment.elems ? begin + kChunk : segment.elems;
-  for (int64_t i = begin + threadIdx.x * kGroup; i < end; i += kSegmentThreads * kGroup)
-    body(i, end - i < kGroup ? static_cast<int>(end - i) : kGroup);
+template <typename Segments>
+__device__ const auto& block_segment(const Segments& segments) {
+  return segment_of(segments, blockIdx.x);
 }
 
-// One block a chunk.
+// Calls body(places) for the groups of a chunk that are this thread's.
+template <typename Segment, typename Body>
+__device__ void each_group(const Segment& segment, int64_t chunk, Body body) {
+  constexpr int kApart = kSegmentThreads * kRun;
+  const int64_t begin = (chunk - segment.first_chunk) * kChunk;
+  const int64_t end = begin + kChunk < segment.elems ? begin + kChunk : segment.elems;
+  for (int64_t i = begin + threadIdx.x * kRun; i < end; i += 2 * kApart) {
+    if (i + kApart + kRun <= end)
+      body(Places<true>{i, end, kApart});
+    else
+      body(Places<false>{i, end, kApart});
+  }
+}
+template <typename Segment, typename Body>
+__device__ void each_group(const Segment& segment, Body body) {
+  each_group(segment, blockIdx.x, body);
+}
+
+// One block a chunk, or at most `most` blocks of a kernel that walks over the chunks.
 template <typename Call>
-void launch_segments(Session& session, void (*kernel)(Call), const Call& call, const char* name) {
+void launch_segments(Session& session, void (*kernel)(Call), const Call& call, const char* name,
+                     int64_t most = INT64_MAX) {
   if (call.segments.chunks == 0) return;
-  kernel<<<static_cast<unsigned>(call.segments.chunks), kSegmentThreads, 0, session.stream>>>(call);
+  const auto blocks = static_cast<unsigned>(std::min(call.segments.chunks, most));
+  kernel<<<blocks, kSegmentThreads, 0, session.stream>>>(call);
   check_launch(name);
 }
 

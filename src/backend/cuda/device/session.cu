@@ -95,6 +95,21 @@ void release(Session& session, std::byte* data) {
   cudaFree(data);
 }
 
+std::byte* allocate_host(size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  check(status, "allocating page-locked memory");
+  return static_cast<std::byte*>(data);
+}
+
+void release_host(std::byte* data) {
+  cudaFreeHost(data);
+}
+
 void upload(Session& session, void* target, const void* host, size_t bytes) {
   check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, session.stream), "copying to the card");
 }
@@ -177,6 +192,8 @@ SessionApi session_api() {
           .close = close,
           .allocate = allocate,
           .release = release,
+          .allocate_host = allocate_host,
+          .release_host = release_host,
           .upload = upload,
           .download = download,
           .copy = copy,

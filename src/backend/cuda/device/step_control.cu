@@ -12,8 +12,8 @@ __global__ void __launch_bounds__(kSegmentThreads)
     square_sum_kernel(const __grid_constant__ SquareSumCall call) {
   double sum = 0;
   const SumSegment& s = block_segment(call.segments);
-  each_group(s, [&](int64_t i, int n) {
-    const Group x = read_group(s.x, i, n);
+  each_group(s, [&](const auto& at) {
+    const Group x = read_group(s.x, at);
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) sum += static_cast<double>(x[j]) * x[j];
   });

@@ -1,5 +1,5 @@
 // Moves and sums of tokens, and the positions that are computed. Each kernel takes eight elements at a time
-// where every row starts on a multiple of eight, else one.
+// where every row starts on a multiple of eight (a move to f32 four), else one.
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
@@ -16,6 +16,8 @@ template <int kWidth>
 __device__ void read(const Elements& x, int64_t i, float (&v)[kWidth]) {
   if constexpr (kWidth == 8)
     x.get8(i, v);
+  else if constexpr (kWidth == 4)
+    x.get4(i, v);
   else
     v[0] = x.get(i);
 }
@@ -23,6 +25,8 @@ template <int kWidth>
 __device__ void write(const Elements& x, int64_t i, const float (&v)[kWidth]) {
   if constexpr (kWidth == 8)
     x.put8(i, v);
+  else if constexpr (kWidth == 4)
+    x.put4(i, v);
   else
     x.put(i, v[0]);
 }
@@ -33,25 +37,31 @@ __device__ const TokenPart* part_of(const TokenMoveCall& call, int64_t token) {
   return nullptr;
 }
 
+constexpr int kFlight = 3;  // pieces a lane asks for at once
+
 // A row of lanes takes one token of some pictures.
 template <int kWidth>
 __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
+  constexpr int kStep = kLanes * kWidth;
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (token >= call.tokens) return;
   const TokenPart* part = part_of(call, token);
   for (int64_t picture = blockIdx.y; picture < call.pictures; picture += gridDim.y) {
     const int64_t to = (picture * call.tokens + token) * call.width;
-    for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kLanes * kWidth) {
-      float v[kWidth] = {};
-      if (part) {
-        read<kWidth>(
-            part->source,
-            part->offset + picture * part->picture_stride + (token - part->first) * part->token_stride + c,
-            v);
+    const int64_t from =
+        part ? part->offset + picture * part->picture_stride + (token - part->first) * part->token_stride : 0;
+    for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kFlight * kStep) {
+      float v[kFlight][kWidth] = {};
 #pragma unroll
-        for (int j = 0; j < kWidth; ++j) v[j] *= part->factor;
+      for (int u = 0; u < kFlight; ++u)
+        if (part && c + u * kStep < call.width) read<kWidth>(part->source, from + c + u * kStep, v[u]);
+#pragma unroll
+      for (int u = 0; u < kFlight; ++u) {
+        if (c + u * kStep >= call.width) break;
+#pragma unroll
+        for (int j = 0; j < kWidth; ++j) v[u][j] *= part ? part->factor : 0.0f;
+        write<kWidth>(call.out, to + c + u * kStep, v[u]);
       }
-      write<kWidth>(call.out, to + c, v);
     }
   }
 }
@@ -103,7 +113,9 @@ void move(Session& session, const TokenMoveCall& call) {
   const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
   const dim3 grid(blocks_for(call.tokens, block.y),
                   static_cast<unsigned>(std::min<int64_t>(call.pictures, 65535)));
-  if (call.width % 8 == 0)
+  if (call.width % 8 == 0 && call.out.dtype == DType::kF32)
+    move_kernel<4><<<grid, block, 0, session.stream>>>(call);
+  else if (call.width % 8 == 0)
     move_kernel<8><<<grid, block, 0, session.stream>>>(call);
   else
     move_kernel<1><<<grid, block, 0, session.stream>>>(call);

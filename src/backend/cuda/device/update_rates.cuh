@@ -8,43 +8,48 @@ namespace vitrail::cuda {
 
 struct UpdateRates {
   bool skip;
-  float factor, coupled, shrink, lr;
+  float factor;
   float m_rate, v_rate;         // what a mean takes over of a new value
   float correction, root, eps;  // of the moments' start at zero: of m, and of the root of v
+  float coupled, shrink, lr;    // of one parameter
 };
 
-// For all threads of the block, made by one in double.
-__device__ __forceinline__ UpdateRates block_rates(const UpdateCall& call, const UpdateSegment& segment,
-                                                   bool corrects) {
+// What a whole step has in common, for all threads of the block, made by one in double.
+__device__ __forceinline__ UpdateRates block_rates(const UpdateRule& rule, bool corrects) {
   __shared__ UpdateRates shared;
   if (threadIdx.x == 0) {
-    const StepNumbers& step = *call.rule.step;
+    const StepNumbers& step = *rule.step;
     shared = {.skip = step.skip != 0,
               .factor = static_cast<float>(step.grad_factor),
-              .coupled = static_cast<float>(segment.coupled * step.decay),
-              .shrink = static_cast<float>(segment.shrink * step.lr * step.decay),
-              .lr = static_cast<float>(segment.lr * step.lr),
-              .m_rate = static_cast<float>(1 - call.rule.beta1),
-              .v_rate = static_cast<float>(1 - call.rule.beta2),
+              .m_rate = static_cast<float>(1 - rule.beta1),
+              .v_rate = static_cast<float>(1 - rule.beta2),
               .correction = 1,
               .root = 1,
-              .eps = static_cast<float>(call.rule.eps)};
+              .eps = static_cast<float>(rule.eps)};
     if (corrects) {
-      shared.correction = static_cast<float>(1 / (1 - pow(call.rule.beta1, step.step)));
-      shared.root = static_cast<float>(1 / sqrt(1 - pow(call.rule.beta2, step.step)));
+      shared.correction = static_cast<float>(1 / (1 - pow(rule.beta1, step.step)));
+      shared.root = static_cast<float>(1 / sqrt(1 - pow(rule.beta2, step.step)));
     }
   }
   __syncthreads();
   return shared;
 }
 
+// And what a parameter makes of it.
+__device__ __forceinline__ void fit_rates(UpdateRates& rates, const StepNumbers& step,
+                                          const UpdateSegment& segment) {
+  rates.coupled = static_cast<float>(segment.coupled * step.decay);
+  rates.shrink = static_cast<float>(segment.shrink * step.lr * step.decay);
+  rates.lr = static_cast<float>(segment.lr * step.lr);
+}
+
 __device__ __forceinline__ float towards(float mean, float value, float rate) {
   return fmaf(value - mean, rate, mean);
 }
 
-// Zeroes the gradient sums of this block's chunk.
-__device__ __forceinline__ void clear_sums(const UpdateSegment& segment) {
-  each_group(segment, [&](int64_t i, int n) { write_group(segment.sum, i, n, Group{}); });
+// Zeroes a chunk's gradient sums.
+__device__ __forceinline__ void clear_sums(const UpdateSegment& segment, int64_t chunk) {
+  each_group(segment, chunk, [&](const auto& at) { write_group(segment.sum, at, Group{}); });
 }
 
 // The moments' new values for gradients g, and the direction they give. The direction is of the values before

@@ -51,31 +51,54 @@ struct Lion {
   }
 };
 
-template <typename Rule>
-__global__ void __launch_bounds__(kSegmentThreads) update_kernel(const __grid_constant__ UpdateCall call) {
-  const UpdateSegment& s = block_segment(call.segments);
-  const UpdateRates rates = block_rates(call, s, Rule::kCorrects);
-  if (rates.skip) return clear_sums(s);
+template <typename Rule, bool kWhole>
+__device__ void update_group(const UpdateRule& rule, const UpdateRates& rates, const UpdateSegment& s,
+                             const Places<kWhole>& at) {
   const bool has_m = s.m.data != nullptr;  // without, sgd's zero momentum gives the gradient itself
-  each_group(s, [&](int64_t i, int n) {
-    Group w = read_group(s.param, i, n), g = read_group(s.sum, i, n), m{}, v{};
-    if (has_m) m = read_group(s.m, i, n);
-    if constexpr (Rule::kHasV) v = read_group(s.v, i, n);
+  Group w = read_group(s.param, at), g = read_group(s.sum, at), m{}, v{};
+  if (has_m) m = read_group(s.m, at);
+  if constexpr (Rule::kHasV) v = read_group(s.v, at);
 #pragma unroll
-    for (int j = 0; j < kGroup; ++j) g[j] = fmaf(w[j], rates.coupled, g[j] * rates.factor);
-    const Group direction = Rule::direction(call.rule, rates, g, m, v);
+  for (int j = 0; j < kGroup; ++j) g[j] = fmaf(w[j], rates.coupled, g[j] * rates.factor);
+  const Group direction = Rule::direction(rule, rates, g, m, v);
 #pragma unroll
-    for (int j = 0; j < kGroup; ++j) w[j] -= fmaf(direction[j], rates.lr, w[j] * rates.shrink);
-    write_group(s.param, i, n, w);
-    write_group(s.sum, i, n, Group{});
-    if (has_m) write_group(s.m, i, n, m);
-    if constexpr (Rule::kHasV) write_group(s.v, i, n, v);
-  });
+  for (int j = 0; j < kGroup; ++j) w[j] -= fmaf(direction[j], rates.lr, w[j] * rates.shrink);
+  write_group(s.param, at, w);
+  write_group(s.sum, at, Group{});
+  if (has_m) write_group(s.m, at, m);
+  if constexpr (Rule::kHasV) write_group(s.v, at, v);
+}
+
+// Blocks walk over the chunks: what the whole step has in common is computed once a block. kFull: all is f32.
+template <typename Rule, bool kFull>
+__global__ void __launch_bounds__(kSegmentThreads) update_kernel(const __grid_constant__ UpdateCall call) {
+  UpdateRates rates = block_rates(call.rule, Rule::kCorrects);
+  for (int64_t chunk = blockIdx.x; chunk < call.segments.chunks; chunk += gridDim.x) {
+    UpdateSegment s = segment_of(call.segments, chunk);
+    if constexpr (kFull) s.param.dtype = s.sum.dtype = s.m.dtype = s.v.dtype = DType::kF32;
+    if (rates.skip) {
+      clear_sums(s, chunk);
+      continue;
+    }
+    fit_rates(rates, *call.rule.step, s);
+    each_group(s, chunk, [&](const auto& at) { update_group<Rule>(call.rule, rates, s, at); });
+  }
+}
+
+constexpr int kBlocksAProcessor = 8;
+
+bool all_full(const UpdateCall& call) {
+  for (int i = 0; i < call.segments.count; ++i)
+    for (const Operand& o : {call.segments.items[i].param, call.segments.items[i].sum,
+                             call.segments.items[i].m, call.segments.items[i].v})
+      if (o.data && o.dtype != DType::kF32) return false;
+  return true;
 }
 
 template <typename Rule>
 void update(Session& session, const UpdateCall& call) {
-  launch_segments(session, update_kernel<Rule>, call, "update");
+  launch_segments(session, all_full(call) ? update_kernel<Rule, true> : update_kernel<Rule, false>, call,
+                  "update", int64_t{kBlocksAProcessor} * session.processors);
 }
 
 }  // namespace

@@ -1,0 +1,180 @@
+#include "cli/tune_gpu.h"
+
+#include <algorithm>
+
+#include "backend/cuda/peak.h"
+#include "base/error.h"
+#include "ops/fused.h"
+#include "telemetry/spread.h"
+
+namespace vitrail::cli {
+
+namespace {
+
+constexpr size_t kAlignment = 256, kMostSets = 64;
+constexpr size_t kLeastLaunches = 16;  // in a recording, so that its start does not count
+constexpr double kClearly = 1.01;
+
+size_t padded(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+size_t bytes_of(const PlannedProduct& product) {
+  size_t bytes = 0;
+  for (const auto* side : {&product.ins, &product.outs})
+    for (const TensorDesc& desc : *side) bytes += padded(desc.bytes());
+  return bytes;
+}
+
+// What one launch reads and writes.
+struct OperandSet {
+  Buffer memory;
+  std::vector<TensorView> ins, outs;
+
+  OperandSet(const PlannedProduct& product, Device& device)
+      : memory(bytes_of(product), Category::kTransient, &device) {
+    std::byte* at = memory.data();
+    for (const auto& [side, views] : {std::pair{&product.ins, &ins}, {&product.outs, &outs}})
+      for (const TensorDesc& desc : *side) {
+        fill_for_timing(device, at, desc.dtype, desc.bytes() / size_of(desc.dtype));
+        views->emplace_back(at, desc);
+        at += padded(desc.bytes());
+      }
+  }
+};
+
+std::vector<OperandSet> operand_sets(const PlannedProduct& product, const DeviceInfo& info, Device& device) {
+  const size_t wanted = 2 * info.l2_bytes / std::max<size_t>(bytes_of(product), 1) + 1;
+  std::vector<OperandSet> sets;
+  for (size_t i = 0; i < std::min(wanted, kMostSets); ++i) sets.emplace_back(product, device);
+  return sets;
+}
+
+double flops_of(const TuneKey& key) {
+  return 2 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
+}
+
+std::vector<const Kernel*> kernels_for(const NodeView& node, const ExecutionPlan& plan) {
+  DeviceInfo device = plan.device;
+  device.kernels = nullptr;
+  const Kernel* usual = plan.backend->choose(node, device).kernel;
+  if (!usual) return {};
+  std::vector<const Kernel*> kernels = {usual};
+  const bool fused = dynamic_cast<const FusedOp*>(&node.op) != nullptr;
+  for (const Kernel& kernel : *plan.backend->find(fused ? "fused" : node.op.kind()))
+    if (kernel.on_request && kernel.declines(node, device).empty()) kernels.push_back(&kernel);
+  return kernels;
+}
+
+// A product with the memory it is measured in.
+class Bench {
+ public:
+  Bench(const PlannedProduct& product, const DeviceInfo& info, Device& device)
+      : product_(product),
+        device_(device),
+        sets_(operand_sets(product, info, device)),
+        scratch_(scratch_bytes(product, info), Category::kScratch, &device),
+        lane_{pool_, info, device.stream()} {}
+
+  size_t launches() const { return std::max(kLeastLaunches, sets_.size()); }
+
+  // A library may list what it then refuses.
+  bool runs(const Kernel& kernel) {
+    try {
+      launch(kernel, sets_[0]);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  std::unique_ptr<Recording> record(const Kernel& kernel) {
+    launch(kernel, sets_[0]);  // loads it, which a recording must not
+    device_.finish();
+    device_.start_recording();
+    for (size_t i = 0; i < launches(); ++i) launch(kernel, sets_[i % sets_.size()]);
+    return device_.end_recording();
+  }
+
+  // Of one launch.
+  double seconds(Recording& recording) {
+    device_.mark(0);
+    recording.replay();
+    device_.mark(1);
+    return device_.seconds_between(0, 1) / static_cast<double>(launches());
+  }
+
+ private:
+  static size_t scratch_bytes(const PlannedProduct& product, const DeviceInfo& info) {
+    size_t bytes = 0;
+    for (const Kernel* kernel : product.kernels)
+      bytes = std::max(bytes, kernel->scratch_bytes({*product.op, product.ins, product.outs}, info));
+    return bytes;
+  }
+  void launch(const Kernel& kernel, const OperandSet& set) {
+    kernel.run({*product_.op, set.ins, set.outs, {scratch_.data(), scratch_.bytes()}, lane_});
+  }
+
+  const PlannedProduct& product_;
+  Device& device_;
+  std::vector<OperandSet> sets_;
+  Buffer scratch_;
+  ThreadPool pool_{1};
+  Lane lane_;
+};
+
+}  // namespace
+
+std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPlan*>& programs) {
+  std::vector<PlannedProduct> products;
+  for (const ExecutionPlan* plan : programs)
+    for (const Node& node : plan->program.nodes) {
+      PlannedProduct product{.op = node.op,
+                             .ins = plan->program.descs(node.ins),
+                             .outs = plan->program.descs(node.outs),
+                             .nodes = 1};
+      const NodeView view{*product.op, product.ins, product.outs};
+      const auto key = plan->backend->tune_key(view, plan->device);
+      if (!key) continue;
+      const auto known = std::find_if(products.begin(), products.end(),
+                                      [&](const PlannedProduct& other) { return other.key == *key; });
+      if (known != products.end()) {
+        ++known->nodes;
+        continue;
+      }
+      product.key = *key;
+      product.kernels = kernels_for(view, *plan);
+      if (product.kernels.size() > 1) products.push_back(std::move(product));
+    }
+  return products;
+}
+
+std::vector<KernelSpeed> measure_kernels(const PlannedProduct& product, const DeviceInfo& info,
+                                         Device& device, int64_t rounds) {
+  Bench bench(product, info, device);
+  std::vector<std::unique_ptr<Recording>> recordings;
+  std::vector<const Kernel*> kernels;
+  for (const Kernel* kernel : product.kernels)
+    if (kernel == product.kernels.front() || bench.runs(*kernel)) {
+      recordings.push_back(bench.record(*kernel));
+      kernels.push_back(kernel);
+    }
+  for (const auto& recording : recordings) bench.seconds(*recording);  // warms up
+  std::vector<std::vector<double>> seconds(recordings.size());
+  for (int64_t round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < recordings.size(); ++i) seconds[i].push_back(bench.seconds(*recordings[i]));
+  std::vector<KernelSpeed> speeds;
+  for (size_t i = 0; i < recordings.size(); ++i)
+    speeds.push_back({kernels[i]->name, flops_of(product.key) / spread_of(seconds[i]).median / 1e9, false});
+  return speeds;
+}
+
+const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds) {
+  VT_CHECK(!speeds.empty(), "no kernel was measured");
+  const auto fastest =
+      std::max_element(speeds.begin(), speeds.end(),
+                       [](const KernelSpeed& a, const KernelSpeed& b) { return a.gflops < b.gflops; });
+  return fastest->gflops > kClearly * speeds.front().gflops ? *fastest : speeds.front();
+}
+
+}  // namespace vitrail::cli

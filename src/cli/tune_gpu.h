@@ -1,0 +1,33 @@
+// Measuring which of a GPU's kernels are fastest for the products of a program: each kernel recorded with
+// memory of its own and repeated in turns. Used by bench tune --device cuda.
+#pragma once
+
+#include <vector>
+
+#include "backend/device.h"
+#include "cli/tune.h"
+#include "plan/kernel_choice.h"
+
+namespace vitrail::cli {
+
+// A product as some nodes of a program compute it.
+struct PlannedProduct {
+  TuneKey key;
+  OpPtr op;
+  std::vector<TensorDesc> ins, outs;
+  std::vector<const Kernel*> kernels;  // those that take it: what runs without a table, then its variants
+  int64_t nodes = 0;                   // how many there are
+};
+
+// Each once, those of two kernels or more. From descriptions alone.
+std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPlan*>& programs);
+
+// In the order of the product's kernels, without those that fail; medians of `rounds`, with more memory in
+// turns than the card's cache holds, as a model has it.
+std::vector<KernelSpeed> measure_kernels(const PlannedProduct& product, const DeviceInfo& info,
+                                         Device& device, int64_t rounds);
+
+// The fastest where it beats the first clearly, else the first.
+const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds);
+
+}  // namespace vitrail::cli

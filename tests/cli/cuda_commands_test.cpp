@@ -1,0 +1,113 @@
+// The commands on a GPU, as a user calls them.
+#include "cli/timing.h"
+#include "cli/train_plan.h"
+#include "cuda_test.h"
+#include "tiny_training.h"
+#include "train/train_step.h"
+
+namespace vitrail::cli {
+namespace {
+
+using CudaCommands = CudaTest;
+
+const std::vector<std::string> kOnCard = {"--device", "cuda"};
+
+std::vector<std::string> on_card(const char* model, const std::vector<std::string>& more) {
+  return std::vector<std::string>{"--weights", "rule", "-m", model} + kOnCard + more;
+}
+
+TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    const auto answer =
+        run_in_process("bench infer", on_card("vit_base_patch16_224",
+                                              {"--batch", "64", "--seconds", "0.2", "--dtype", dtype}))
+            .json();
+    EXPECT_GT(answer["peak_gflops"].get<double>(), 1000) << dtype;
+    EXPECT_GT(answer["peak_fraction"].get<double>(), 0.05) << dtype;
+    EXPECT_LT(answer["peak_fraction"].get<double>(), 1.1) << dtype;
+    EXPECT_GT(answer["memory_foreign"].get<double>(), 16e6) << dtype;
+  }
+}
+
+// From the process's start to the end of a step, kernels that were loaded on the way included.
+TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
+  const TrainPlan plan(options_of("bench train", on_card("vit_base_patch16_224",
+                                                         {"--batch", "64", "--classes", "1000", "--dtype",
+                                                          "bf16", "--set", "train.dtype=bf16"})),
+                       cuda_device());
+  RankContext rank(plan.device());
+  const auto foreign = static_cast<double>(rank.hardware->foreign_bytes());
+  const auto free_before = static_cast<double>(rank.hardware->free_bytes());
+  TrainStep step(plan.step(), rank);
+  step.start(plan.setup().model->fill);
+  const VitConfig& model = plan.setup().model->card.config;
+  const std::vector<float> pictures = rule_pictures(model, 64), weights(64, 1.0f / 64),
+                           targets(static_cast<size_t>(64 * model.classes), 1e-3f);
+  for (int i = 0; i < 3; ++i) {
+    step.run_micro({pictures, targets, weights, {}, 0, i, 0});
+    step.run_update(1e-4);
+  }
+  const double total = foreign + free_before - static_cast<double>(rank.hardware->free_bytes());
+  const auto planned = static_cast<double>(plan.step().peak_bytes());
+  EXPECT_GT(foreign, 16e6);
+  EXPECT_GT(planned, 2e9);
+  EXPECT_NEAR(total / (planned + foreign), 1, 0.02);
+}
+
+TEST_F(CudaCommands, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
+  const std::unique_ptr<Device> device = open_device(cuda_device());
+  const size_t free = device->free_bytes();
+  for (const auto& [command, more] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"bench infer", {"--batch", "65536"}},
+           {"bench train", {"--batch", "65536", "--classes", "10", "--dtype", "bf16"}}}) {
+    const Error error = error_of(command, on_card("vit_large_patch16_224", more));
+    EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
+    EXPECT_NE(error.message().find("free"), std::string::npos) << error.message();
+    EXPECT_NE(error.hint().find("batch"), std::string::npos) << error.hint();
+  }
+  EXPECT_NEAR(static_cast<double>(device->free_bytes()), static_cast<double>(free), 64e6);
+}
+
+TEST_F(CudaCommands, ProfileStandsBesideTheCpu) {
+  const TempFolder folder;
+  const std::string trace = folder.file("trace.json", "");
+  const auto answer =
+      run_in_process("profile", on_card("vit_tiny_patch16_224", {"--seconds", "0.1", "--no-fuse", "--beside",
+                                                                 "cpu", "--trace", trace}))
+          .json();
+  ASSERT_EQ(answer["parts"].size(), answer["beside"]["parts"].size());
+  for (size_t i = 0; i < answer["parts"].size(); ++i) {
+    EXPECT_EQ(answer["parts"][i]["name"], answer["beside"]["parts"][i]["name"]);
+    EXPECT_GT(answer["parts"][i]["ms"].get<double>(), 0);
+  }
+  EXPECT_GT(answer["copy_gbps"].get<double>(), 50);
+  EXPECT_GT(nlohmann::json::parse(read_file(trace, 1 << 24)).size(), 100u);
+}
+
+TEST_F(CudaCommands, PlanAndCalibrateMeasureTheCard) {
+  const auto plan = run_in_process("plan", on_card("vit_base_patch16_224", {"--dtype", "bf16"})).json();
+  EXPECT_GT(plan["run_s"].get<double>(), 0);
+  EXPECT_GT(plan["memory_foreign"].get<double>(), 0);
+  EXPECT_LT(plan["memory_available"].get<double>(), static_cast<double>(cuda_device().memory_bytes));
+  const TempFolder folder;
+  const std::string file = folder.file("card.json", "");
+  run_in_process("bench calibrate", kOnCard + std::vector<std::string>{"--out", file, "--name", "a card"});
+  const auto elsewhere = run_in_process("plan", {"--weights", "rule", "-m", "vit_base_patch16_224", "--dtype",
+                                                 "bf16", "--target", file})
+                             .json();
+  EXPECT_EQ(elsewhere["target"], "a card");
+  EXPECT_NEAR(elsewhere["run_s"].get<double>() / plan["run_s"].get<double>(), 1, 0.3);
+}
+
+TEST_F(CudaCommands, TrainsAndEvaluates) {
+  const TempFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  run_in_process("train", tiny_run() + kOnCard + std::vector<std::string>{"--out", run});
+  const std::vector<std::string> eval = {"-m", run, "--data", "synthetic:3x8x8x4x64", "--threads", "1"};
+  const auto card = run_in_process("eval", eval + kOnCard).json(), cpu = run_in_process("eval", eval).json();
+  EXPECT_EQ(card["top1"], cpu["top1"]);
+  EXPECT_NEAR(card["loss"].get<double>(), cpu["loss"].get<double>(), 1e-3);
+}
+
+}  // namespace
+}  // namespace vitrail::cli

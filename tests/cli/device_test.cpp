@@ -1,0 +1,155 @@
+// Devices by name, rates by number type, and how busy a machine was.
+#include <gtest/gtest.h>
+
+#include "cli/device_file.h"
+#include "cli/other_work.h"
+#include "cli/plan_target.h"
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(DevicePath, AFileGoesBeforeANameAndTheFirstPlaceWins) {
+  const TempFolder first, second;
+  const std::string file = first.file("desk.json"), other = second.file("lab.json");
+  second.file("desk.json");
+  const std::vector<fs::path> places = {"/no/such/place", first.path(), second.path()};
+  EXPECT_EQ(find_device_file("desk", places), file);
+  EXPECT_EQ(find_device_file("lab", places), other);
+  EXPECT_EQ(find_device_file(other, {}), other);
+}
+
+TEST(DevicePath, ANameThatIsNoneIsRefusedWithTheNearest) {
+  const TempFolder folder;
+  folder.file("desk.json");
+  for (const auto& [name, says] : {std::pair<std::string, std::string>{"dask", "did you mean --target desk?"},
+                                   {"something else", "bench calibrate"}}) {
+    try {
+      find_device_file(name, {folder.path()});
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(error.message().find(name), std::string::npos) << error.message();
+      EXPECT_NE(error.hint().find(says), std::string::npos) << error.hint();
+    }
+  }
+}
+
+TEST(DevicePath, EveryDeviceOfTheTreeIsReadAndPlannedFor) {
+  for (const auto& entry : fs::directory_iterator(fs::path(VT_SOURCE_DIR) / "configs/devices"))
+    if (entry.path().extension() == ".json")
+      EXPECT_GT(run_in_process("plan", {"--weights", "rule", "--model", "vit_base_patch16_224", "--target",
+                                        entry.path().string()})
+                    .json()["run_s"]
+                    .get<double>(),
+                0)
+          << entry.path();
+}
+
+// 100 GFLOP/s, products of f32 at half of it; memory so fast that arithmetic decides.
+nlohmann::json easy_device() {
+  return nlohmann::json::parse(
+      R"({"format": "vitrail device 1", "kind": "cpu", "name": "easy", "isa": "avx2", "cores": 1,
+  "memory_bytes": 17179869184, "rates": [{"threads": 1, "fma_gflops": 100, "copy_gbps": 1e6}],
+  "products": [{"m": 1, "n": 1, "k": 1, "threads": 1, "gflops": 50}]})");
+}
+
+void measure(nlohmann::json& device, const char* dtype, double gflops) {
+  device["products"].push_back(
+      {{"m", 1}, {"n", 1}, {"k", 1}, {"threads", 1}, {"gflops", gflops}, {"dtype", dtype}});
+}
+
+Answer planned(const nlohmann::json& device, const std::vector<std::string>& more, bool json = true) {
+  const TempFolder folder;
+  return run_in_process("plan",
+                        std::vector<std::string>{"--weights", "rule", "--model", "vit_base_patch16_224",
+                                                 "--target", folder.file("d.json", device.dump())} +
+                            more,
+                        json);
+}
+
+TEST(DeviceRates, AreThoseOfTheTypeWhereItWasMeasured) {
+  nlohmann::json device = easy_device();
+  measure(device, "bf16", 200);
+  measure(device, "int8", 500);
+  const auto seconds = [&](const char* dtype) {
+    const auto plan = planned(device, {"--dtype", dtype}).json();
+    EXPECT_TRUE(plan["unmeasured"].empty()) << plan["unmeasured"];
+    return plan["run_s"].get<double>();
+  };
+  const double plain = seconds("f32");
+  // Attention, a tenth of the work, stays in f32.
+  EXPECT_LT(seconds("bf16"), 0.4 * plain);
+  EXPECT_GT(seconds("bf16"), 0.25 * plain);
+  EXPECT_LT(seconds("int8"), 0.8 * seconds("bf16"));
+}
+
+TEST(DeviceRates, OfATypeNotMeasuredAreThoseOfF32AndThatIsSaid) {
+  const nlohmann::json device = easy_device();
+  const double plain = planned(device, {}).json()["run_s"].get<double>();
+  const auto plan = planned(device, {"--dtype", "int8"}).json();
+  EXPECT_EQ(plan["unmeasured"], nlohmann::json::parse(R"(["int8"])"));
+  EXPECT_NEAR(plan["run_s"].get<double>(), plain, 1e-6 * plain);
+  EXPECT_NE(planned(device, {"--dtype", "int8"}, false).out.find("int8 at the rate of f32"),
+            std::string::npos);
+  EXPECT_EQ(planned(device, {}, false).out.find("at the rate of"), std::string::npos);
+}
+
+TEST(DeviceRates, TrainingTakesThemToo) {
+  const std::vector<std::string> train = {"--train", "--batch", "2", "--classes", "10", "--dtype", "bf16"};
+  nlohmann::json device = easy_device();
+  const auto before = planned(device, train).json();
+  EXPECT_EQ(before["unmeasured"], nlohmann::json::parse(R"(["bf16"])"));
+  EXPECT_NE(planned(device, train, false).out.find("bf16 at the rate of f32"), std::string::npos);
+  measure(device, "bf16", 200);
+  const auto after = planned(device, train).json();
+  EXPECT_TRUE(after["unmeasured"].empty());
+  EXPECT_LT(after["update_s"].get<double>(), 0.5 * before["update_s"].get<double>());
+}
+
+TEST(DeviceRates, AFileNeedsAProductInF32) {
+  const TempFolder folder;
+  nlohmann::json device = easy_device();
+  device["products"][0]["dtype"] = "int8";
+  EXPECT_THROW(read_device_file(folder.file("d.json", device.dump())), Error);
+  device["products"][0]["dtype"] = 8;
+  EXPECT_THROW(read_device_file(folder.file("d.json", device.dump())), Error);
+}
+
+TEST(DeviceRates, CalibrationMeasuresEveryType) {
+  const auto device = run_in_process("bench calibrate", {"--product", "20x64x64", "--rounds", "1",
+                                                         "--threads", "1", "--isa", "baseline"})
+                          .json();
+  std::set<std::string> types;
+  for (const auto& product : device["products"]) types.insert(product["dtype"].get<std::string>());
+  EXPECT_TRUE(types.contains("f32"));
+  const auto best =
+      run_in_process("bench calibrate", {"--product", "20x64x64", "--rounds", "1", "--threads", "1"}).json();
+  EXPECT_EQ(best["products"].size(), 3u) << best;
+}
+
+TEST(OtherWork, CountsAllButIdleTime) {
+  // user nice system idle iowait irq softirq steal guest
+  EXPECT_DOUBLE_EQ(busy_seconds("cpu  100 20 30 9999 888 4 5 41 77 0\ncpu0 1 2 3 4\n", 100), 2.0);
+  EXPECT_DOUBLE_EQ(busy_seconds("cpu  100 100\n", 100), 2.0);
+  for (const char* text : {"", "cpu", "cpu0 1 2 3", "intr 5"}) EXPECT_EQ(busy_seconds(text, 100), 0) << text;
+}
+
+TEST(OtherWork, WarnsFromATwentiethOfTheMachine) {
+  EXPECT_EQ(busy_warning(0.1, 2), "");
+  EXPECT_EQ(busy_warning(0.7, 16), "");
+  EXPECT_NE(busy_warning(1.25, 2).find("1.2 of 2 cores"), std::string::npos) << busy_warning(1.25, 2);
+}
+
+TEST(OtherWork, IsNeverNegative) {
+  const OtherWork others;
+  double sum = 0;
+  for (int i = 0; i < 2'000'000; ++i) sum += 1e-6 * i;
+  EXPECT_GT(sum, 0);
+  EXPECT_GE(others.cores(), 0);
+}
+
+}  // namespace
+}  // namespace vitrail::cli

@@ -1,0 +1,153 @@
+// What is said of a GPU on a machine that has none: plans, estimates, tables, traces.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "api/engine.h"
+#include "cli/plan_target.h"
+#include "cli/profile_report.h"
+#include "cli/trace_file.h"
+#include "models/zoo.h"
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+const std::string kH200 = std::string(VT_SOURCE_DIR) + "/configs/devices/h200.json";
+
+std::vector<std::string> base_on_h200(const std::vector<std::string>& more) {
+  return std::vector<std::string>{"--weights", "rule", "-m", "vit_base_patch16_224", "--target", kH200} +
+         more;
+}
+
+TEST(GpuPlan, InferenceGoesByTheRoofline) {
+  const auto plan = [](const char* dtype) {
+    return run_in_process("plan", base_on_h200({"--batch", "256", "--dtype", dtype})).json();
+  };
+  const auto half = plan("bf16"), full = plan("f32");
+  EXPECT_EQ(half["device"], "cuda (NVIDIA H200)");
+  const double flops = 2 * 256 * half["macs"].get<double>();
+  for (const auto& [answer, tflops] : {std::pair{half, 766.0}, {full, 67.0}}) {
+    EXPECT_GT(answer["run_s"].get<double>(), flops / (tflops * 1e12));
+    EXPECT_LT(answer["run_s"].get<double>(), 1.5 * flops / (tflops * 1e12));
+  }
+  EXPECT_LT(half["memory"]["parameters"].get<double>(), 0.51 * full["memory"]["parameters"].get<double>());
+  EXPECT_GT(half["largest_batch"].get<int>(), 256);
+  const std::string text =
+      run_in_process("plan", base_on_h200({"--batch", "256", "--dtype", "f16"}), false).out;
+  EXPECT_NE(text.find("at best; by what was measured on NVIDIA H200"), std::string::npos) << text;
+}
+
+TEST(GpuPlan, TrainingCountsTheCardsMemoryAlone) {
+  const auto plan =
+      run_in_process("plan",
+                     base_on_h200({"--train", "--classes", "1000", "--batch", "64", "--dtype", "bf16"}))
+          .json();
+  EXPECT_EQ(plan["device"], "cuda (NVIDIA H200)");
+  EXPECT_FALSE(plan["memory"].contains("batches being loaded"));
+  EXPECT_GT(plan["memory"]["staging"].get<double>(), 64 * 3 * 224 * 224 * 4.0);
+  EXPECT_TRUE(plan["fits"].get<bool>());
+  EXPECT_GT(plan["largest_micro_batch"].get<int>(), 1000);
+  EXPECT_GT(plan["update_s"].get<double>(), plan["flops"].get<double>() / 766e12);
+  const std::string fused =
+      run_in_process("plan", base_on_h200({"--train", "--classes", "10", "--dump-after", "fuse"}), false).out;
+  EXPECT_NE(fused.find("accumulate"), std::string::npos);
+}
+
+TEST(GpuPlan, WhatAGpuHasNotIsRefused) {
+  for (const auto& more : std::vector<std::vector<std::string>>{
+           {"--isa", "avx2"}, {"--dtype", "int8"}, {"--device", "cuda"}, {"--backend", "ref"}})
+    EXPECT_EQ(error_of("plan", base_on_h200(more)).kind(), ErrorKind::kUsage) << more[1];
+  EXPECT_EQ(error_of("plan", {"--weights", "rule", "--dtype", "f16"}).kind(), ErrorKind::kUsage);
+}
+
+TEST(GpuPlan, ATargetIsAPathOrAName) {
+  const std::vector<std::filesystem::path> places = {"/nowhere", std::filesystem::path(kH200).parent_path()};
+  EXPECT_EQ(find_device_file("h200", places), kH200);
+  EXPECT_EQ(find_device_file("some/where.json", places), "some/where.json");
+  try {
+    find_device_file("h20", places);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("h200"), std::string::npos) << error.hint();
+  }
+}
+
+TEST(GpuPlan, AFileOfAGpuIsReadBackAndMissesNothing) {
+  const DeviceFile device = read_device_file(kH200);
+  const nlohmann::json written = nlohmann::json::parse(to_json(device).dump());
+  const TempFolder folder;
+  EXPECT_EQ(to_json(read_device_file(folder.file("d.json", written.dump()))), to_json(device));
+  for (const char* name : {"compute", "processors", "memory_bytes", "l2_bytes", "copy_gbps", "tflops"}) {
+    nlohmann::json bad = written;
+    bad.erase(name);
+    EXPECT_THROW(read_device_file(folder.file("d.json", bad.dump())), Error) << name;
+  }
+  nlohmann::json foreign = written;
+  foreign["foreign_bytes"] = 1 << 30;
+  EXPECT_EQ(read_device_file(folder.file("d.json", foreign.dump())).available_bytes(),
+            device.memory_bytes - (1 << 30));
+  foreign["foreign_bytes"] = device.memory_bytes;
+  EXPECT_THROW(read_device_file(folder.file("d.json", foreign.dump())), Error);
+  foreign["tflops"].erase("bf16");
+  EXPECT_THROW(read_device_file(folder.file("d.json", foreign.dump())), Error);
+}
+
+TEST(GpuPlan, EachNodeTakesTheSlowerOfArithmeticAndTraffic) {
+  const ExecutionPlan plan = plan_inference(find_architecture("vit_tiny_patch16_224").config, {.threads = 1});
+  const Cost cost = plan.program.cost();
+  const double fast = 1e30;
+  EXPECT_NEAR(estimate_seconds(plan.program, {1e12, 1, 1, fast}), cost.flops / 1e12, 1e-9);
+  EXPECT_NEAR(estimate_seconds(plan.program, {fast, 1, 1, 1e9}), cost.bytes / 1e9, 1e-9);
+  EXPECT_GT(estimate_seconds(plan.program, {1e12, 1, 1, 1e11}),
+            std::max(cost.flops / 1e12, cost.bytes / 1e11));
+}
+
+TEST(Trace, NodesFollowEachOther) {
+  const ExecutionPlan plan = plan_inference(find_architecture("vit_tiny_patch16_224").config, {.threads = 1});
+  const std::vector<NodeTime> times(plan.program.nodes.size(), {0.5, 5});
+  const nlohmann::ordered_json events = trace_events(plan, times, "here", 3);
+  ASSERT_EQ(events.size(), times.size() + 1);
+  EXPECT_EQ(events[0]["args"]["name"], "here");
+  double flops = 0;
+  for (size_t i = 1; i < events.size(); ++i) {
+    EXPECT_EQ(events[i]["ph"], "X");
+    EXPECT_EQ(events[i]["pid"], 3);
+    EXPECT_NEAR(events[i]["ts"].get<double>(), 1e5 * static_cast<double>(i - 1), 1e-3);
+    EXPECT_NEAR(events[i]["dur"].get<double>(), 1e5, 1e-6);
+    EXPECT_NE(events[i]["args"]["shape"].get<std::string>().find("f32["), std::string::npos);
+    flops += events[i]["args"]["flops"].get<double>();
+  }
+  EXPECT_DOUBLE_EQ(flops, plan.program.cost().flops);
+}
+
+TEST(Trace, ProfileWritesItForBothDevices) {
+  const TempFolder folder;
+  const std::string path = folder.file("trace.json", "");
+  const Answer answer =
+      run_in_process("profile", {"--weights", "rule", "-m", "vit_tiny_patch16_224", "--image", "32",
+                                 "--seconds", "0", "--threads", "1", "--beside", "cpu", "--trace", path});
+  EXPECT_EQ(answer.json()["beside"]["parts"].size(), answer.json()["parts"].size());
+  EXPECT_GT(answer.json()["copy_gbps"].get<double>(), 0);
+  const auto events = nlohmann::json::parse(read_file(path, 1 << 24));
+  EXPECT_EQ(events.front()["pid"], 1);
+  EXPECT_EQ(events.back()["pid"], 2);
+}
+
+TEST(Profile, TwoDevicesStandSideBySide) {
+  const auto row = [](const char* name, double seconds) {
+    return ProfileRow{.name = name, .kind = "", .kernel = "", .layers = 2, .seconds = seconds, .flops = 1e9};
+  };
+  const std::string text = beside_table({"cuda", {row("MLP", 1e-3), row("only here", 1e-3)}, {4000, 0}},
+                                        {"cpu", {row("MLP", 0.02), row("only there", 0.02)}, {100, 0}});
+  for (const char* part : {"cpu / cuda", "20.0 x", "only here", "only there", "500 us", "25 %", "50 %"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(GpuPlan, MessagesNameWhoseMemoryIsLeft) {
+  EXPECT_EQ(memory_left({.kind = DeviceKind::kCuda, .name = "H200"}, "2 GiB"), "H200 has 2 GiB free");
+  EXPECT_EQ(memory_left({}, "2 GiB"), "this machine has 2 GiB");
+}
+
+}  // namespace
+}  // namespace vitrail::cli

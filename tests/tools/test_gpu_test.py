@@ -1,0 +1,56 @@
+"""tools/gpu_test.sh with made-up test programs."""
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent.parent.parent / "tools" / "gpu_test.sh"
+
+
+def program(summary, status=0, listed="Suite.\n  CudaThing\n"):
+    """Lists its tests when asked to, else prints and ends as told."""
+    return (f'#!/bin/sh\ncase "$*" in *list_tests*) printf \'{listed}\'; exit 0;; esac\n'
+            f"cat <<'END'\n{summary}\nEND\nexit {status}\n")
+
+
+PASSED = "[==========] 5 tests ran.\n[  PASSED  ] 5 tests."
+FAILED = "[  FAILED  ] Suite.CudaThing (3 ms)\n[  PASSED  ] 2 tests.\n[  FAILED  ] 1 test, listed below:"
+SKIPPED = ("x.cpp:3: Skipped\nno usable NVIDIA GPU: there is no NVIDIA driver\n[  PASSED  ] 1 test.\n"
+           "[  SKIPPED ] 4 tests, listed below:")
+
+
+class GpuTest(unittest.TestCase):
+    def run_with(self, programs):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in programs.items():
+                Path(folder, name).write_text(text)
+                os.chmod(Path(folder, name), 0o755)
+            done = subprocess.run([SCRIPT, folder], capture_output=True, text=True)
+            return done.returncode, done.stdout
+
+    def test_summary(self):
+        none_listed = program(FAILED, 1, listed="")
+        for name, programs, code, summary in [
+            ("all pass", {"test_a": program(PASSED), "test_b": program(PASSED)}, 0, "10 passed, 0 failed, 0 skipped"),
+            ("one fails", {"test_a": program(PASSED), "test_b": program(FAILED, 1)}, 1,
+             "7 passed, 1 failed, 0 skipped"),
+            ("one dies", {"test_a": program("[ RUN      ] Suite.CudaThing", 139)}, 1, "0 passed, 1 failed, 0 skipped"),
+            ("a sanitizer finds something", {"test_a": program(PASSED, 86)}, 1, "5 passed, 1 failed, 0 skipped"),
+            ("no GPU", {"test_a": program(SKIPPED)}, 1, "1 passed, 0 failed, 4 skipped"),
+            ("no such test", {"test_a": program(PASSED), "test_b": none_listed}, 0, "5 passed, 0 failed, 0 skipped"),
+            ("nothing at all", {}, 1, "0 passed, 0 failed, 0 skipped"),
+        ]:
+            with self.subTest(name):
+                found, output = self.run_with(programs)
+                self.assertEqual(output.splitlines()[-1], "gpu-test: " + summary)
+                self.assertEqual(found, code, output)
+
+    def test_says_why(self):
+        self.assertIn("skipped: no usable NVIDIA GPU", self.run_with({"test_a": program(SKIPPED)})[1])
+        self.assertIn("ended with status 139", self.run_with({"test_a": program("", 139)})[1])
+        self.assertIn("Suite.CudaThing", self.run_with({"test_a": program(FAILED, 1)})[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
