@@ -175,7 +175,11 @@ Command bench_tune_command() {
                                           .help = "the table's file; the one that every command looks for "
                                                   "otherwise",
                                           .metavar = "FILE",
-                                          .letter = 'o'}} +
+                                          .letter = 'o'},
+                                         {.name = "device",
+                                          .help = "whose kernels: cpu or cuda[:i]",
+                                          .metavar = "DEVICE",
+                                          .fallback = "cpu"}} +
                  tuning_options() + program_options()};
   add_train_settings(spec);
   return {spec, run_tune};

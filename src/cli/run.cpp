@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 
+#include "backend/cuda/kernels.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
@@ -114,12 +115,13 @@ std::vector<Setting> settings_for(const CommandSpec& own, const std::string& pat
 
 // What every command promises about its common options.
 void check_common(const CommandSpec& spec, const Options& options) {
-  const bool cuda = parse_cuda(options.text("device")).has_value();
+  const std::optional<int> cuda = parse_cuda(options.text("device"));
   const bool computes = std::any_of(spec.options.begin(), spec.options.end(),
                                     [](auto& o) { return o.name == "backend" || o.name == "device"; });
   if (cuda && !computes)
     throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
                 "leave out --device");
+  if (cuda) cuda_device(*cuda);  // refuses before anything is read
   // `plan` knows other devices, too, and checks for itself.
   const bool plans = options.declared("target");
   const auto own_dtype =

@@ -14,20 +14,20 @@ NodeCheck::NodeCheck(const Node& node, const Program& program, RankContext& rank
     : node_(node), program_(program), rank_(rank) {}
 
 void NodeCheck::add_input(const TensorView& view) {
-  ins_.push_back(copy(view));
+  ins_.push_back(copy(view, rank_));
 }
 
-TensorView NodeCheck::copy(const TensorView& view) {
+TensorView NodeCheck::copy(const TensorView& view, RankContext& owner) {
   copies_.emplace_back(view.desc().bytes(), Category::kScratch);
-  rank_.hardware->download(copies_.back().data(), view.data(), view.desc().bytes());
+  owner.hardware->download(copies_.back().data(), view.data(), view.desc().bytes());
   return {copies_.back().data(), view.desc()};
 }
 
-void NodeCheck::add_persistent(const TensorView& plain) {
+void NodeCheck::add_persistent(const TensorView& plain, RankContext& owner) {
   const std::vector<int> updated = node_.op->updates();
-  const bool shared = rank_.hardware->shares_host_memory();
+  const bool shared = owner.hardware->shares_host_memory();
   if (!shared || std::find(updated.begin(), updated.end(), static_cast<int>(ins_.size())) != updated.end())
-    add_input(plain);
+    ins_.push_back(copy(plain, owner));
   else
     ins_.push_back(plain);
 }
@@ -70,12 +70,12 @@ void NodeCheck::run() {
 
 void NodeCheck::compare_output(size_t output, const TensorView& found) {
   run();
-  compare(outs_[output], copy(found));
+  compare(outs_[output], copy(found, rank_));
 }
 
 void NodeCheck::compare_updated(int input, const TensorView& found) {
   run();
-  compare(ins_[static_cast<size_t>(input)], copy(found));
+  compare(ins_[static_cast<size_t>(input)], copy(found, rank_));
 }
 
 void NodeCheck::compare(const TensorView& expected, const TensorView& found) const {

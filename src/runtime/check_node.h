@@ -15,14 +15,14 @@ class NodeCheck {
 
   // In the order of the node's inputs. Those the node may write over are copied.
   void add_input(const TensorView& view);
-  void add_persistent(const TensorView& plain);
+  void add_persistent(const TensorView& plain, RankContext& owner);  // of `plain`'s memory
 
   // Throw Error(kCheck) naming node, shapes, model line and the largest difference.
   void compare_output(size_t output, const TensorView& found);
   void compare_updated(int input, const TensorView& found);
 
  private:
-  TensorView copy(const TensorView& view);  // in the host's memory
+  TensorView copy(const TensorView& view, RankContext& owner);  // in the host's memory
   void run();
   std::vector<TensorView> run_reference(const Op& op, std::vector<TensorView> ins);
   void compare(const TensorView& expected, const TensorView& found) const;

@@ -130,7 +130,7 @@ void Executor::run_checked(const PersistentStore& plain_store) {
     NodeCheck check(node, plan_.program, rank_);
     for (ValueId id : node.ins)
       plan_.memory.values[id].persistent
-          ? check.add_persistent(plain_store.view(plan_.program.values[id].name))
+          ? check.add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
           : check.add_input(view(id));
     run_node(i);
     for (size_t o = 0; o < node.outs.size(); ++o) check.compare_output(o, view(node.outs[o]));

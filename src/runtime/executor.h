@@ -18,8 +18,8 @@ struct NodeTime {
 
 class Executor {
  public:
-  // `shared`, where given, is at least as large as the plan's transient arena, `staging` as its staged inputs;
-  // programs that share them take turns.
+  // `shared`, where given, is at least as large as the plan's transient arena, `staging` as its staged
+  // inputs; programs that share them take turns.
   Executor(const ExecutionPlan& plan, const PersistentStore& store, RankContext& rank,
            const Buffer* shared = nullptr, const Buffer* staging = nullptr);
 
@@ -36,7 +36,7 @@ class Executor {
   const ExecutionPlan& plan() const { return plan_; }
   const std::vector<NodeTime>& times() const { return times_; }
   void reset_times();
-  void time_nodes(bool wanted) { timed_ = wanted; }
+  void time_nodes(bool wanted) { timed_ = wanted || !rank_.hardware->records(); }
   size_t transient_bytes() const { return own_.bytes(); }
   size_t staging_bytes() const { return own_staging_.bytes(); }
   bool keeps_inputs() const { return plan_.memory.staging_bytes > 0; }

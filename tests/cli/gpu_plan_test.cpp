@@ -97,9 +97,9 @@ TEST(GpuPlan, EachNodeTakesTheSlowerOfArithmeticAndTraffic) {
   const ExecutionPlan plan = plan_inference(find_architecture("vit_tiny_patch16_224").config, {.threads = 1});
   const Cost cost = plan.program.cost();
   const double fast = 1e30;
-  EXPECT_NEAR(estimate_seconds(plan.program, {1e12, 1, 1, fast}), cost.flops / 1e12, 1e-9);
-  EXPECT_NEAR(estimate_seconds(plan.program, {fast, 1, 1, 1e9}), cost.bytes / 1e9, 1e-9);
-  EXPECT_GT(estimate_seconds(plan.program, {1e12, 1, 1, 1e11}),
+  EXPECT_NEAR(estimate_seconds(plan.program, {{{"f32", 1e12}}, fast}), cost.flops / 1e12, 1e-9);
+  EXPECT_NEAR(estimate_seconds(plan.program, {{{"f32", fast}}, 1e9}), cost.bytes / 1e9, 1e-9);
+  EXPECT_GT(estimate_seconds(plan.program, {{{"f32", 1e12}}, 1e11}),
             std::max(cost.flops / 1e12, cost.bytes / 1e11));
 }
 

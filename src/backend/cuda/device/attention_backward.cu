@@ -199,7 +199,7 @@ bool try_short(Session& session, const AttentionGradCall& call) {
   const SharedRoom room(session);
   return call.head_size <= kSize && call.queries == call.keys &&
          (try_short<T, Cut<5, 5, 1, 2>>(session, call, room) ||
-          try_short<T, Cut<13, 8, 2, 1>>(session, call, room) ||
+          try_short<T, Cut<13, 4, 2, 2>>(session, call, room) ||
           try_short<T, Cut<17, 8, 2, 1>>(session, call, room));
 }
 

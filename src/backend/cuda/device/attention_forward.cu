@@ -20,7 +20,7 @@ struct Shape {
   int tiles, chunk, warps, blocks;
 };
 constexpr Shape kShapes[] = {{4, 4, 4, 4},  {5, 5, 5, 3},  {7, 4, 7, 2},
-                             {10, 5, 5, 3}, {13, 5, 8, 2}, {17, 5, 6, 2}};
+                             {10, 5, 5, 3}, {13, 5, 4, 4}, {17, 5, 6, 2}};
 static_assert(16 * kShapes[5].tiles == kShortKeys);
 // A head's keys and values in shared memory.
 template <int kShape>

@@ -12,7 +12,7 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAhead = 2;  // chunks a thread asks for before it computes
+constexpr int kAhead = 4;  // chunks a thread asks for before it computes
 
 // Chunks are of eight elements where rows are whole chunks, else of one.
 struct FinishArgs {

@@ -81,10 +81,7 @@ template <int kPacks, bool kMore, bool kUsual>
 struct GradShape {
   static constexpr int kSums = kPacks * (kMore ? 3 : 2);
   static constexpr int kBlocks = kPacks <= 2 ? 2 : 1;
-  static constexpr int kWarps = kPacks <= 2                  ? 8
-                                : kUsual && kSums <= 9       ? 16
-                                : kSums <= (kUsual ? 12 : 6) ? 12
-                                                             : 8;
+  static constexpr int kWarps = kPacks > 2 && kSums <= (kUsual ? 12 : 6) ? 12 : 8;
 };
 
 // What was read before is not kept in registers beyond this.

@@ -7,6 +7,7 @@ namespace vitrail::cuda {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // said here; the next launch is not to answer for it
   const ErrorKind kind = status == cudaErrorMemoryAllocation ? ErrorKind::kMemory : ErrorKind::kDevice;
   throw Error(kind,
               strf("%s: CUDA says '%s' (%s)", what, cudaGetErrorString(status), cudaGetErrorName(status)));
