@@ -9,10 +9,14 @@ A case is train|infer:MODEL:BATCH. torch trains under bf16 autocast (f32 residua
 bf16; --residual says what Vitrail's residual stream is.
 """
 import argparse
+import datetime
 import json
+import pathlib
 import statistics
 import subprocess
 import sys
+
+from peers.chart import chart
 
 COMPILE = {"train": None, "infer": "reduce-overhead"}  # inference with CUDA graphs
 
@@ -102,6 +106,25 @@ def compare(options, case):
             "vitrail_gib": ours[0]["memory_peak"] / 2**30, "residual": options.residual, "pure": options.pure}
 
 
+def drawn(row, dtype):
+    """A row as peers.chart takes it."""
+    work, model, batch = row["case"].split(":")
+    peers = [{"peer": "vitrail", "ms": {"median": row["vitrail_ms"]}},
+             {"peer": "torch-compile", "ms": {"median": row["torch_ms"]}, "vitrail_speedup": {"ratio": row["ratio"]}}]
+    return {"work": work, "model": model, "batch": int(batch), "dtype": dtype, "image": None, "threads": None,
+            "rows": peers}
+
+
+def write_results(options, card, torch_version, rows):
+    """After every case, so that a run cut short loses nothing."""
+    if options.json:
+        pathlib.Path(options.json).write_text(
+            json.dumps({"card": card, "torch": torch_version, "rows": rows}, indent=1) + "\n")
+    if options.svg:
+        caption = f"{card}, torch {torch_version}, {datetime.date.today()}, less is better"
+        pathlib.Path(options.svg).write_text(chart([drawn(row, options.dtype) for row in rows], caption))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="+")
@@ -111,7 +134,8 @@ def main():
     parser.add_argument("--pure", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--json")
+    parser.add_argument("--json", help="write the results here")
+    parser.add_argument("--svg", help="draw them here")
     options = parser.parse_args()
     import timm
     import torch
@@ -120,13 +144,11 @@ def main():
     rows = []
     for case in options.cases:
         rows.append(compare(options, case))
+        write_results(options, torch.cuda.get_device_name(), torch.__version__, rows)
         r = rows[-1]
         print(f"{case:36s} torch {r['torch_ms']:9.3f} ms {r['torch_img_s']:8.0f}/s {r['torch_gib']:5.1f} GiB  "
               f"Vitrail {r['vitrail_ms']:9.3f} ms {r['vitrail_img_s']:8.0f}/s {r['vitrail_gib']:5.1f} GiB  "
               f"{r['ratio']:.2f}x", flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"card": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ def title(result):
     words = {"infer": "inference", "train": "training step"}[result["work"]]
     size = f" at {result['image']}" if result["image"] else ""
     pictures = "1 picture" if result["batch"] == 1 else f"{result['batch']} pictures"
-    return f"{result['model']}{size}, {words}, {result['dtype']}, {pictures}, {threads(result['threads'])}"
+    where = f", {threads(result['threads'])}" if result["threads"] else ""
+    return f"{result['model']}{size}, {words}, {result['dtype']}, {pictures}{where}"
 
 
 def threads(count):
