@@ -5,8 +5,9 @@ set(VITRAIL_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPUs to build for; the pre
 
 if(VITRAIL_CUDA STREQUAL AUTO)
   find_program(VITRAIL_NVCC nvcc HINTS /usr/local/cuda/bin)
+  find_package(CUDAToolkit 13 QUIET)  # an older one, or one without cuBLASLt, counts as none
 endif()
-if(VITRAIL_CUDA STREQUAL ON OR (VITRAIL_CUDA STREQUAL AUTO AND VITRAIL_NVCC))
+if(VITRAIL_CUDA STREQUAL ON OR (VITRAIL_CUDA STREQUAL AUTO AND VITRAIL_NVCC AND TARGET CUDA::cublasLt))
   if(VITRAIL_NVCC AND NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${VITRAIL_NVCC})
   endif()
@@ -30,5 +31,5 @@ if(VITRAIL_CUDA STREQUAL ON OR (VITRAIL_CUDA STREQUAL AUTO AND VITRAIL_NVCC))
   target_link_options(vitrail_cuda PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined)
   message(STATUS "CUDA plugin: ${CMAKE_CUDA_COMPILER_VERSION} for ${VITRAIL_CUDA_ARCHITECTURES}")
 else()
-  message(STATUS "CUDA plugin: not built (no nvcc)")
+  message(STATUS "CUDA plugin: not built (nvcc 13 and cuBLASLt not found)")
 endif()

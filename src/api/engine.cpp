@@ -130,7 +130,11 @@ struct Engine::Parts {
 
   void load_params(const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model) {
     std::optional<PackedCache> cache;
-    if (model && !options.cache_folders.empty()) cache.emplace(*model, plan, options.cache_folders);
+    const bool wanted = model && !options.cache_folders.empty();
+    if (wanted && rank.hardware->shares_host_memory())
+      cache.emplace(*model, plan, options.cache_folders);
+    else if (wanted)
+      cache_note = "no cache: nothing is packed on a GPU";
     if (!cache || !cache->load(params, rank.pool)) {
       params.load(plan, fill);
       if (cache) cache->save(params, rank.pool);

@@ -49,7 +49,8 @@ class Lowering {
       in = now_[in];
       if (!is_float(desc(in).dtype)) continue;
       if (among(kFull, kind) && desc(in).dtype == options_.compute) in = in_type(in, DType::kF32, &node);
-      if (!options_.keep_masters && kind == "bias" && i == 1 && desc(copy.ins[0]).dtype == options_.compute)
+      if (!options_.keep_masters && kind == "bias" && i == 1 && desc(copy.ins[0]).dtype == options_.compute &&
+          out_program().values[in].kind == ValueKind::kParameter)
         in = lowered(in);
       if (among(kLow, kind)) in = low(in, i == 1 && among(kWeighted, kind), node);
       if (kind == "gelu_grad" || kind == "tanh_grad") in = in_type(in, desc(copy.ins[0]).dtype, &node);

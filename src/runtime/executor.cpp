@@ -115,13 +115,28 @@ void Executor::run_timed() {
 void Executor::run() {
   if (timed_) return run_timed();
   // The first run is made step by step: libraries set themselves up in it.
-  if (runs_++ == 0) return run_nodes();
-  if (!recording_) {
-    rank_.hardware->start_recording();
+  if (!ran_) {
     run_nodes();
-    recording_ = rank_.hardware->end_recording();
+    ran_ = true;
+    return;
   }
+  if (!recording_) record();
   recording_->replay();
+}
+
+// A launch that fails must not leave the device recording.
+void Executor::record() {
+  rank_.hardware->start_recording();
+  try {
+    run_nodes();
+  } catch (...) {
+    try {
+      rank_.hardware->end_recording();
+    } catch (const Error&) {  // the first failure says why
+    }
+    throw;
+  }
+  recording_ = rank_.hardware->end_recording();
 }
 
 void Executor::run_checked(const PersistentStore& plain_store) {

@@ -55,6 +55,7 @@ class Executor {
   void run_node(size_t node);
   void run_nodes();
   void run_timed();
+  void record();
 
   const ExecutionPlan& plan_;
   const PersistentStore& store_;
@@ -64,7 +65,7 @@ class Executor {
   std::vector<std::vector<Step>> steps_;  // by node
   std::vector<NodeTime> times_;
   bool timed_;
-  int64_t runs_ = 0;
+  bool ran_ = false;
   std::unique_ptr<Recording> recording_;
 };
 

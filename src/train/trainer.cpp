@@ -32,6 +32,7 @@ constexpr int64_t kLossScaleSearch = 24;
 // What the bits of a result depend on besides the config.
 Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device) {
   Json facts = {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}};
+  if (device.kind == DeviceKind::kCuda) facts["card"] = device.name;
   if (device.kernels)
     facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
   return facts;

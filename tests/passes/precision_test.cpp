@@ -153,5 +153,23 @@ TEST(Precision, EveryVariantOfTheModelCanBeLowered) {
                                 {.compute = DType::kBF16, .residual = residual}));
 }
 
+TEST(Precision, ForInferenceStoresWeightsAndBiasesLowAndCopiesNothing) {
+  for (const PosKind pos : {PosKind::kLearned, PosKind::kSinCos2d}) {
+    VitConfig config = tiny_vit(1);
+    config.pos = pos, config.pos_for_prefix = false;
+    const PreciseProgram low = precision(
+        record_vit(config, {}), {.compute = DType::kBF16, .residual = DType::kBF16, .keep_masters = false});
+    EXPECT_TRUE(low.copies.empty());
+    for (const Value& value : low.program.values) {
+      if (value.name == "blocks.0.mlp.fc1.weight" || value.name == "blocks.0.mlp.fc1.bias") {
+        EXPECT_EQ(value.desc.dtype, DType::kBF16) << value.name;
+      }
+      if (value.name == "blocks.0.norm1.weight") {
+        EXPECT_EQ(value.desc.dtype, DType::kF32);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

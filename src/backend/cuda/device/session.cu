@@ -58,11 +58,27 @@ void use(const Session& session) {
   check(cudaSetDevice(session.ordinal), "choosing the card");
 }
 
+// A kernel of our own, to ask whether any runs on the card.
+__global__ void probe() {}
+
+void require_kernels(int ordinal) {
+  cudaFuncAttributes attributes;
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, probe);
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  const CardFacts card = facts(ordinal);
+  throw Error(ErrorKind::kDevice,
+              strf("%s has compute capability %d.%d, for which this build has no kernels (%s)",
+                   card.name.c_str(), card.compute / 10, card.compute % 10, cudaGetErrorString(status)),
+              "build with the preset release-all-gpus, or use --device cpu");
+}
+
 Session* open(int ordinal) {
   auto session = std::make_unique<Session>();
   session->ordinal = ordinal;
   const size_t free_before = free_on_card(ordinal);
   use(*session);
+  require_kernels(ordinal);
   session->processors = facts(ordinal).processors;
   check(cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking), "making a stream");
   check(cublasLtCreate(&session->blas), "starting cuBLASLt");
@@ -112,6 +128,7 @@ void release_host(std::byte* data) {
 }
 
 void upload(Session& session, void* target, const void* host, size_t bytes) {
+  use(session);
   check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, session.stream), "copying to the card");
 }
 
@@ -120,17 +137,20 @@ void finish(Session& session) {
 }
 
 void download(Session& session, void* host, const void* source, size_t bytes) {
+  use(session);
   check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
         "copying from the card");
   finish(session);
 }
 
 void copy(Session& session, void* target, const void* source, size_t bytes) {
+  use(session);
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, session.stream),
         "copying on the card");
 }
 
 void clear(Session& session, void* target, size_t bytes) {
+  use(session);
   check(cudaMemsetAsync(target, 0, bytes, session.stream), "clearing device memory");
 }
 
@@ -146,6 +166,7 @@ size_t foreign_bytes(Session& session) {
 }
 
 void start_capture(Session& session) {
+  use(session);
   check(cudaStreamBeginCapture(session.stream, cudaStreamCaptureModeThreadLocal), "starting to record");
 }
 
@@ -160,6 +181,7 @@ void* end_capture(Session& session) {
 }
 
 void replay(Session& session, void* graph) {
+  use(session);
   check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), session.stream), "replaying a graph");
 }
 
@@ -168,6 +190,7 @@ void drop(void* graph) {
 }
 
 void mark(Session& session, size_t slot) {
+  use(session);
   while (session.marks.size() <= slot) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreate(&event), "making an event");

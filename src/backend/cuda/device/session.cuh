@@ -30,9 +30,13 @@ void check(cublasStatus_t status, const char* what);
 inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
 }
-// Lets a kernel use more shared memory than the default; once a kernel is enough.
+// Lets a kernel use more shared memory than the default, never less than before: a recorded launch may want
+// it.
 template <typename F>
 void allow_shared(F* kernel, size_t bytes, const char* name) {
+  cudaFuncAttributes now;
+  check(cudaFuncGetAttributes(&now, kernel), name);
+  if (now.maxDynamicSharedSizeBytes >= static_cast<int>(bytes)) return;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
         name);
 }
