@@ -10,6 +10,7 @@ bf16; --residual says what Vitrail's residual stream is.
 """
 import argparse
 import datetime
+import gc
 import json
 import pathlib
 import statistics
@@ -88,6 +89,8 @@ def compare(options, case):
     work, model, batch = case.split(":")
     batch = int(batch)
     torch._dynamo.reset()
+    gc.collect()  # what the case before held
+    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     step = torch_training(model, batch, options.pure) if work == "train" else torch_inference(model, batch)
     for _ in range(8):
