@@ -28,9 +28,13 @@ bool is_fused(const NodeView& node) {
 }
 }  // namespace
 
+const std::vector<Kernel>* Backend::kernels_of(const NodeView& node) const {
+  return find(is_fused(node) ? "fused" : node.op.kind());
+}
+
 std::vector<const Kernel*> Backend::candidates(const NodeView& node, const DeviceInfo& device) const {
   std::vector<const Kernel*> ordered;
-  const std::vector<Kernel>* list = find(is_fused(node) ? "fused" : node.op.kind());
+  const std::vector<Kernel>* list = kernels_of(node);
   if (!list) return ordered;
   const auto key = device.kernels ? tune_key(node, device) : std::nullopt;
   const std::vector<std::string>* preferred = key ? device.kernels->find(*key) : nullptr;

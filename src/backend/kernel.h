@@ -80,6 +80,8 @@ class Backend {
   // The first candidate that accepts; Error(kDevice) with all reasons when none does.
   Choice choose(const NodeView& node, const DeviceInfo& device) const;
   const std::vector<Kernel>* find(std::string_view op_kind) const;
+  // The list for a node; null: it has none.
+  const std::vector<Kernel>* kernels_of(const NodeView& node) const;
   // Whether its products take the layernorm before them in: what the fuse pass is asked for.
   virtual bool joins_norms() const { return true; }
   // Whether sums over rows come from the kernels that make the rows, and small nodes in groups.

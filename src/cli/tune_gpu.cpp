@@ -4,7 +4,6 @@
 
 #include "backend/cuda/peak.h"
 #include "base/error.h"
-#include "ops/fused.h"
 #include "telemetry/spread.h"
 
 namespace vitrail::cli {
@@ -60,8 +59,7 @@ std::vector<const Kernel*> kernels_for(const NodeView& node, const ExecutionPlan
   const Kernel* usual = plan.backend->choose(node, device).kernel;
   if (!usual) return {};
   std::vector<const Kernel*> kernels = {usual};
-  const bool fused = dynamic_cast<const FusedOp*>(&node.op) != nullptr;
-  for (const Kernel& kernel : *plan.backend->find(fused ? "fused" : node.op.kind()))
+  for (const Kernel& kernel : *plan.backend->kernels_of(node))
     if (kernel.on_request && kernel.declines(node, device).empty()) kernels.push_back(&kernel);
   return kernels;
 }

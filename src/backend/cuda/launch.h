@@ -23,6 +23,11 @@ const T& op_of(const KernelArgs& args) {
 int64_t row_length(const TensorDesc& desc);
 int64_t row_count(const TensorDesc& desc);
 
+// Multiprocessors; those of a large card where a plan does not name them.
+inline int64_t processors_of(const DeviceInfo& device) {
+  return device.processors > 0 ? device.processors : 132;
+}
+
 // f32, bf16 and f16 in any mixture, no packed operands; integers and f64 as operands of their own kinds.
 std::string declines_unless_plain(const NodeView& node, const DeviceInfo& device);
 size_t no_scratch(const NodeView& node, const DeviceInfo& device);

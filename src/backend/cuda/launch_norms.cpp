@@ -44,7 +44,7 @@ void run_qk_norm(const KernelArgs& args) {
 
 // Shares of the rows: as many as blocks that run at once, which wide rows make fewer, and none without a row.
 int64_t grad_blocks(const NormRows& rows, const DeviceInfo& device) {
-  const int64_t processors = device.processors > 0 ? device.processors : 132;
+  const int64_t processors = processors_of(device);
   return std::clamp<int64_t>((rows.rows + 7) / 8, 1, processors * (rows.width <= 512 ? 2 : 1));
 }
 

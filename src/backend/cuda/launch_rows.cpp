@@ -107,7 +107,7 @@ RowSum parse_sum(const Op& op) {
 
 // Shares of the rows: blocks enough to keep the card busy, each with rows enough to be worth its own sums.
 ColumnSums column_sums(int64_t elems, int64_t width, const DeviceInfo& device) {
-  const int64_t processors = device.processors > 0 ? device.processors : 132;
+  const int64_t processors = processors_of(device);
   const int64_t across = width % 8 == 0 ? (width + 255) / 256 : (width + 31) / 32, rows = elems / width;
   const int64_t most = std::max<int64_t>(1, 6 * processors / across);
   return {.rows = rows, .width = width, .parts = std::clamp<int64_t>((rows + 63) / 64, 1, most)};

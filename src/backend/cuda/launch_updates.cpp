@@ -258,30 +258,30 @@ void run_lamb_update(const KernelArgs& args) {
 }  // namespace
 
 std::vector<OpKernels> update_kernels() {
-  const Kernel copy = cuda_kernel("chunks", run_copy_into, declines_any_double),
-               ema = cuda_kernel("chunks", run_ema_update, declines_ema),
-               sgd = cuda_kernel("chunks", run_sgd_update, declines_update),
-               adam = cuda_kernel("chunks", run_adam_update, declines_update),
-               lion = cuda_kernel("chunks", run_lion_update, declines_update),
-               lamb = cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch);
-  return {{"accumulate", {cuda_kernel("chunks", run_plain_accumulate)}},
-          {"many accumulate", {cuda_kernel("chunks", run_plain_accumulate)}},
-          {"load_param", {cuda_kernel("chunks", run_load_param)}},
-          {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
-          {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
-          {"fused", {cuda_kernel("cast_sum", run_cast_sum, declines_cast_sum)}},
-          {"copy_into", {copy}},
-          {"ema_update", {ema}},
-          {"sgd_update", {sgd}},
-          {"adam_update", {adam}},
-          {"lion_update", {lion}},
-          {"lamb_update", {lamb}},
-          {"many copy_into", {copy}},
-          {"many ema_update", {ema}},
-          {"many sgd_update", {sgd}},
-          {"many adam_update", {adam}},
-          {"many lion_update", {lion}},
-          {"many lamb_update", {lamb}}};
+  std::vector<OpKernels> list = {
+      {"load_param", {cuda_kernel("chunks", run_load_param)}},
+      {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
+      {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
+      {"fused", {cuda_kernel("cast_sum", run_cast_sum, declines_cast_sum)}}};
+  // Each of these takes one node, or all of a kind that were made one.
+  static const std::pair<std::string, Kernel> kGrouped[] = {
+      {"accumulate", cuda_kernel("chunks", run_plain_accumulate)},
+      {"copy_into", cuda_kernel("chunks", run_copy_into, declines_any_double)},
+      {"ema_update", cuda_kernel("chunks", run_ema_update, declines_ema)},
+      {"sgd_update", cuda_kernel("chunks", run_sgd_update, declines_update)},
+      {"adam_update", cuda_kernel("chunks", run_adam_update, declines_update)},
+      {"lion_update", cuda_kernel("chunks", run_lion_update, declines_update)},
+      {"lamb_update", cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch)}};
+  static const std::vector<std::string> kMany = [] {
+    std::vector<std::string> names;
+    for (const auto& [op, kernel] : kGrouped) names.push_back(ManyOp::kind_of(op));
+    return names;
+  }();
+  for (size_t i = 0; i < kMany.size(); ++i) {
+    list.push_back({kGrouped[i].first, {kGrouped[i].second}});
+    list.push_back({kMany[i], {kGrouped[i].second}});
+  }
+  return list;
 }
 
 }  // namespace vitrail::cuda

@@ -15,7 +15,7 @@
 namespace vitrail::cuda {
 
 // Changes whenever a struct of these headers does: a plugin of another build is refused.
-inline constexpr int kApiVersion = 3;
+inline constexpr int kApiVersion = 4;
 
 struct Api {
   int version = kApiVersion;

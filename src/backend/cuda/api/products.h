@@ -13,7 +13,6 @@ inline constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 inline constexpr int kMostAlgorithms = 16;
 
 enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh };
-enum class FloatMath : uint8_t { kExact, kTf32 };  // what products of f32 multiply in
 
 // d[m, n] = act(a[m, k] . b[k, n] + c + bias[n]), summed in f32.
 struct GemmCall {
@@ -23,7 +22,6 @@ struct GemmCall {
   Operand c = {};                                   // of d's type, may be d itself; no data: none
   Operand bias = {};                                // no data: none; for cuBLASLt of d's type
   Activation act = Activation::kNone;               // cuBLASLt has the tanh form only, the own product none
-  FloatMath math = FloatMath::kExact;
   void* workspace = nullptr;  // kWorkspaceBytes from a multiple of 256 on
   int algorithm = 0;  // the place in cuBLASLt's list for this product, best first; past its end: the first
 };

@@ -14,7 +14,7 @@ namespace {
 // All that the choice of an algorithm depends on.
 auto key_of(const GemmCall& c) {
   return std::make_tuple(c.m, c.n, c.k, c.a.dtype, c.b.dtype, c.d.dtype, c.a_transposed, c.b_transposed,
-                         c.c.data != nullptr, c.bias.data != nullptr, c.act, c.math);
+                         c.c.data != nullptr, c.bias.data != nullptr, c.act);
 }
 using GemmKey = decltype(key_of({}));
 
@@ -67,10 +67,7 @@ cublasLtMatrixLayoutOpaque_t layout(const Operand& matrix, int64_t rows, int64_t
 }
 
 void describe(Gemm& gemm, const GemmCall& call) {
-  const bool tf32 = call.math == FloatMath::kTf32 && call.a.dtype == DType::kF32;
-  check(cublasLtMatmulDescInit(&gemm.product, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                               CUDA_R_32F),
-        "describing a product");
+  check(cublasLtMatmulDescInit(&gemm.product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSA, call.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSB, call.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(call));
@@ -151,10 +148,7 @@ void gemm(Session& session, const GemmCall& call) {
 }
 
 ProductsApi products_api() {
-  return {.gemm = gemm,
-          .tiled_gemm = tiled_gemm,
-          .finish = finish_product,
-          .gather_patches = gather_patches};
+  return {.gemm = gemm, .tiled_gemm = tiled_gemm, .finish = finish_product, .gather_patches = gather_patches};
 }
 
 }  // namespace vitrail::cuda
