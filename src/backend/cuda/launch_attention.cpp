@@ -1,6 +1,5 @@
 // Attention: where a node's queries, keys and values lie, and which of the plugin's kernels takes it.
 #include <cmath>
-#include <utility>
 
 #include "backend/cuda/api/attention_scratch.h"
 #include "backend/cuda/launch.h"
@@ -95,24 +94,15 @@ std::string declines_unless_halves(const NodeView& node, int64_t most_elements) 
   return {};
 }
 
-// Shared memory a block may have, in KiB, by compute capability; the least of all for those not listed.
-size_t shared_bytes(const DeviceInfo& device) {
-  constexpr std::pair<int, size_t> kKiB[] = {{80, 163}, {87, 163}, {90, 227}, {100, 227}, {103, 227}};
-  for (const auto& [compute, kib] : kKiB)
-    if (device.compute == compute) return kib * 1024;
-  return 99 * 1024;
-}
-
-std::string declines_short(const NodeView& node, const DeviceInfo& device) {
+std::string declines_short(const NodeView& node, const DeviceInfo&) {
+  // A head's keys and values lie in a block's shared memory, of which every card has at least 99 KiB.
+  static_assert(kShortKeys * 2 * kShortHeadSize * 2 <= 99 * 1024);
   if (std::string reason = declines_unless_halves(node, kShortHeadSize); !reason.empty()) return reason;
   const AttentionGeometry g = attention_geometry(node.ins);
-  constexpr size_t kRowBytes = 3 * kShortHeadSize * 2;  // a query, a key and a value
-  // The kernel's next smaller shape holds four tiles of 16 keys less.
-  const int64_t room = kShortKeys * kRowBytes <= shared_bytes(device) ? kShortKeys : kShortKeys - 4 * 16;
-  if (g.keys > room || g.queries > g.keys)
+  if (g.keys > kShortKeys || g.queries > g.keys)
     return strf("%lld queries and %lld keys; it takes up to %lld keys and no more queries than keys",
                 static_cast<long long>(g.queries), static_cast<long long>(g.keys),
-                static_cast<long long>(room));
+                static_cast<long long>(kShortKeys));
   return {};
 }
 

@@ -216,6 +216,7 @@ bool suits_tensor_cores(const AttentionGradCall& call) {
 
 void attention_backward(Session& session, const AttentionGradCall& call) {
   if (!suits_tensor_cores(call)) return attention_backward_plain(session, call);
+  if (attention_backward_groups(session, call)) return;
   const bool half = call.q.dtype == DType::kF16;
   if (!(half ? try_short<__half>(session, call) : try_short<__nv_bfloat16>(session, call)))
     attention_backward_long(session, call);

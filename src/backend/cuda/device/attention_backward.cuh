@@ -12,6 +12,9 @@ namespace vitrail::cuda {
 // For sequences whose rows do not all fit into shared memory, and heads up to kLongHeadSize elements.
 void attention_backward_long(Session& session, const AttentionGradCall& call);
 
+// By products of warp groups; false, and nothing done, where it does not suit the card or the sizes.
+bool attention_backward_groups(Session& session, const AttentionGradCall& call);
+
 template <typename T>
 __device__ __forceinline__ float2 unpack2(uint32_t pair) {
   if constexpr (std::is_same_v<T, __half>)

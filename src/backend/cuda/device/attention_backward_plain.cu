@@ -3,13 +3,14 @@
 // the other side past them through shared memory, 32 at a time, a lane to each. Three launches: what is to
 // know of each query, then dq, then dk and dv; a fourth sums the dq of queries that all pictures share.
 #include "backend/cuda/device/attention.cuh"
-#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/attention_plain.cuh"
+#include "backend/cuda/device/reduce.cuh"
 
 namespace vitrail::cuda {
 
 namespace {
 
-constexpr int kRows = 32, kWarps = 8, kRowsEach = kRows / kWarps;
+constexpr int kRows = kPlainRows, kWarps = kPlainWarps, kRowsEach = kRows / kWarps;
 
 struct Scratch {
   QueryFacts* facts;
@@ -34,26 +35,6 @@ struct Side {
 
 __device__ int padded(int size) {
   return (size + 3) / 4 * 4;
-}
-
-// kRows rows from `first` on, `stride` floats apart, zeros beyond the last row and the last element.
-__device__ void fetch(float* target, int stride, const HeadRows& source, int64_t picture, int64_t head,
-                      int first, int rows, int size) {
-  Elements elements;
-  elements.data = source.data, elements.dtype = source.dtype;
-  const int64_t start = picture * source.batch + head * source.head;
-  const int width = padded(size);
-  for (int i = threadIdx.x; i < kRows * width; i += 32 * kWarps) {
-    const int row = i / width, e = i % width;
-    const bool there = first + row < rows && e < size;
-    target[row * stride + e] = there ? elements.get(start + (first + row) * source.row + e) : 0;
-  }
-}
-
-__device__ void store(const HeadRows& target, int64_t picture, int64_t head, int row, int e, float value) {
-  Elements elements;
-  elements.data = target.data, elements.dtype = target.dtype;
-  elements.put(picture * target.batch + head * target.head + row * target.row + e, value);
 }
 
 // A block's shared memory; the others' rows lie one float apart from a multiple of four against bank
@@ -89,15 +70,6 @@ struct Board {
   }
 };
 
-__device__ float warp_max(float x) {
-  for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
-  return x;
-}
-__device__ float warp_sum(float x) {
-  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
-  return x;
-}
-
 // The facts of kRowsEach queries, gathered over the keys by each lane for itself, relative to its largest
 // score.
 struct Survey {
@@ -116,8 +88,8 @@ struct Survey {
     }
   }
   __device__ QueryFacts conclude(int r) const {
-    const float all = warp_max(top[r]), keep = expf(top[r] - all), total = warp_sum(sum[r] * keep);
-    return {all + logf(total), warp_sum(dot[r] * keep) / total};
+    const float all = lanes_max(top[r]), keep = expf(top[r] - all), total = lanes_sum(sum[r] * keep);
+    return {all + logf(total), lanes_sum(dot[r] * keep) / total};
   }
 };
 
@@ -155,16 +127,19 @@ struct Place {
     const int chunks = (own.rows + kRows - 1) / kRows;
     index = blockIdx.x / chunks, picture = index / call.heads, head = index % call.heads;
     first = static_cast<int>(blockIdx.x % chunks) * kRows;
-    fetch(board.own_left, board.width, own.left, picture, head, first, own.rows, size);
-    fetch(board.own_right, board.width, own.right, picture, head, first, own.rows, size);
+    fetch(board.own_left, board.width, own.left, first, own.rows);
+    fetch(board.own_right, board.width, own.right, first, own.rows);
+  }
+  __device__ void fetch(float* target, int stride, const HeadRows& source, int from, int rows) const {
+    PlainHead(source, picture, head).fetch(target, stride, board.width, from, rows, size);
   }
   // see(first other row) with kRows of the others on the board.
   template <typename See>
   __device__ void each(const See& see) const {
     for (int at = 0; at < others.rows; at += kRows) {
       __syncthreads();
-      fetch(board.left, board.stride, others.left, picture, head, at, others.rows, size);
-      fetch(board.right, board.stride, others.right, picture, head, at, others.rows, size);
+      fetch(board.left, board.stride, others.left, at, others.rows);
+      fetch(board.right, board.stride, others.right, at, others.rows);
       __syncthreads();
       see(at);
     }
@@ -227,12 +202,12 @@ __global__ void __launch_bounds__(32 * kWarps, 1) row_grads(const __grid_constan
     const int row = place.first + place.row + r;
     if (row >= place.own.rows || e >= place.size) continue;
     if (kKeys) {
-      store(call.dk, place.picture, place.head, row, e, of_left[r][c]);
-      store(call.dv, place.picture, place.head, row, e, of_right[r][c]);
+      PlainHead(call.dk, place.picture, place.head).put(row, e, of_left[r][c]);
+      PlainHead(call.dv, place.picture, place.head).put(row, e, of_right[r][c]);
     } else if (call.q.batch == 0) {
       scratch.dq[(place.index * call.queries + row) * place.size + e] = of_left[r][c];
     } else {
-      store(call.dq, place.picture, place.head, row, e, of_left[r][c]);
+      PlainHead(call.dq, place.picture, place.head).put(row, e, of_left[r][c]);
     }
   }
 }
@@ -246,8 +221,7 @@ __global__ void sum_over_pictures(const __grid_constant__ AttentionGradCall call
   float sum = 0;
   for (int64_t picture = 0; picture < call.batch; ++picture) sum += parts[picture * each + i];
   const int64_t row = i / call.head_size;
-  store(call.dq, 0, row / call.queries, static_cast<int>(row % call.queries),
-        static_cast<int>(i % call.head_size), sum);
+  PlainHead(call.dq, 0, row / call.queries).put(row % call.queries, i % call.head_size, sum);
 }
 
 template <int kColumns>

@@ -26,32 +26,6 @@ static_assert(16 * kShapes[5].tiles == kShortKeys);
 template <int kShape>
 constexpr int kStageBytes = 2 * kShapes[kShape].tiles * 16 * kSize * 2;
 
-// Sixteen queries: on their way from global memory, then the A operands of the scores.
-struct Queries {
-  uint32_t words[2][2][4];  // [upper, lower eight rows][half of the row]
-
-  __device__ __forceinline__ void fetch(const HeadStart& head, int first, int rows, int pieces) {
-    const int row = first + threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int at = row + i / 2 * 8, piece = i % 2 * 4 + quad;
-      uint4 got = make_uint4(0, 0, 0, 0);
-      if (at < rows && piece < pieces)
-        got = *reinterpret_cast<const uint4*>(head.data + at * head.row_bytes + piece * 16);
-      uint32_t(&w)[4] = words[i / 2][i % 2];
-      w[0] = got.x, w[1] = got.y, w[2] = got.z, w[3] = got.w;
-    }
-  }
-  __device__ __forceinline__ void arrive() {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) exchange_in_quad(words[i / 2][i % 2]);
-  }
-  __device__ __forceinline__ void operator()(uint32_t (&a)[4], int step) const {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) a[i] = words[i % 2][step / 2][step % 2 * 2 + i / 2];
-  }
-};
-
 // A block's part of the call. A warp's turns: its tiles of queries in each of the block's heads.
 template <typename T, int kShape>
 struct Block {
@@ -81,7 +55,7 @@ struct Block {
     copy_commit();
   }
   // This turn's queries; past the last head there are none.
-  __device__ __forceinline__ void fetch_queries(Queries& q) const {
+  __device__ __forceinline__ void fetch_queries(RowsOnTheWay& q) const {
     if (head < heads()) q.fetch(start_of(call.q, head), 16 * tile, queries(), pieces());
   }
   __device__ __forceinline__ void next_turn() {
@@ -93,8 +67,8 @@ struct Block {
   // The keys from tile kFrom on. Tiles that the next smaller shape would hold are full. With the last scores
   // known the next turn's queries set out.
   template <int kFrom>
-  __device__ __forceinline__ void attend(const WarpTiles<T, kSize>& tiles, Answer<kSize>& answer, Queries& q,
-                                         uint32_t stage) {
+  __device__ __forceinline__ void attend(const WarpTiles<T, kSize>& tiles, Answer<kSize>& answer,
+                                         RowsOnTheWay& q, uint32_t stage) {
     constexpr int kLeft = kNow.tiles - kFrom, kTiles = kLeft < kNow.chunk ? kLeft : kNow.chunk;
     constexpr int kFull = (kShape == 0 ? 0 : kShapes[kShape == 0 ? 0 : kShape - 1].tiles) - kFrom;
     constexpr uint32_t kOffset = kFrom * WarpTiles<T, kSize>::kTileBytes;
@@ -110,7 +84,7 @@ struct Block {
     if constexpr (kFrom + kTiles < kNow.tiles) attend<kFrom + kTiles>(tiles, answer, q, stage);
   }
 
-  __device__ __forceinline__ void take_turn(Queries& q, uint32_t stage) {
+  __device__ __forceinline__ void take_turn(RowsOnTheWay& q, uint32_t stage) {
     const WarpTiles<T, kSize> tiles(opaque(static_cast<int>(threadIdx.x) % 32));
     const int now_head = head, now_tile = tile;
     Answer<kSize> answer;
@@ -129,7 +103,7 @@ __global__ void __launch_bounds__(kShapes[kShape].warps * 32, kShapes[kShape].bl
   uint32_t stage = shared_address(shared), other = stage + kStageBytes<kShape>;
   Block<T, kShape> block(call);
   const bool works = 16 * block.start < block.queries();
-  Queries q;
+  RowsOnTheWay q;
   if (works) block.fetch_queries(q);
   block.fetch_keys(stage, block.head);
   const int step = static_cast<int>(gridDim.x);
@@ -169,6 +143,7 @@ void launch(Session& session, const AttentionCall& call) {
 void attention_short(Session& session, const AttentionCall& call) {
   VT_CHECK(call.queries <= call.keys && call.keys <= kShortKeys && call.head_size <= kShortHeadSize,
            "attention_short: given a longer sequence than it has room for");
+  if (attention_groups(session, call)) return;
   if (call.q.dtype == DType::kBF16)
     launch<__nv_bfloat16>(session, call);
   else

@@ -6,6 +6,8 @@
 namespace vitrail::cuda {
 
 void attention_short(Session& session, const AttentionCall& call);
+// The same by products of warp groups; false, and nothing done, where it does not suit the card or the sizes.
+bool attention_groups(Session& session, const AttentionCall& call);
 void attention_long(Session& session, const AttentionCall& call);
 void attention_plain(Session& session, const AttentionCall& call);
 void attention_weights(Session& session, const AttentionCall& call);

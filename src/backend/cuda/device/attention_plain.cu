@@ -1,31 +1,23 @@
 // Attention of any head size and mixture of types in f32 arithmetic, and the weights themselves. A block
 // takes 32 queries of a head and goes over the keys 32 at a time; a warp owns 4 of the queries, and a lane a
 // key while scores are made, elements of the answer while values are summed.
+#include "backend/cuda/device/attention_plain.cuh"
+
 #include "backend/cuda/device/attention_forward.cuh"
-#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/reduce.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
 
 namespace {
 
-constexpr int kWarps = 8, kOwn = 4, kQueries = kWarps * kOwn, kKeys = 32;
+constexpr int kWarps = kPlainWarps, kQueries = kPlainRows, kKeys = kPlainRows, kOwn = kQueries / kWarps;
 
 // Rows in shared memory: padded with zeros to whole float4s, an odd number of them so that 32 lanes reading a
 // row each meet few bank conflicts.
 __host__ __device__ int row_quads(int64_t head_size) {
   return static_cast<int>((head_size + 3) / 4) | 1;
 }
-
-struct Head {
-  Elements elements;
-  int64_t start, row;
-
-  __device__ Head(const HeadRows& rows, int64_t picture, int64_t head)
-      : start(picture * rows.batch + head * rows.head), row(rows.row) {
-    elements.data = rows.data, elements.dtype = rows.dtype;
-  }
-};
 
 struct Block {
   int64_t picture, head, first;  // its first query
@@ -42,14 +34,9 @@ struct Block {
     weights = reinterpret_cast<float*>(v + kKeys * quads);
   }
 
-  // 32 rows from `from` on; beyond `rows` and `size` zeros.
-  __device__ void fetch(float4* target, const Head& source, int64_t from, int64_t rows, int64_t size) const {
-    for (int row = warp; row < kKeys; row += kWarps)
-      for (int e = lane; e < 4 * quads; e += 32) {
-        const bool wanted = from + row < rows && e < size;
-        reinterpret_cast<float*>(target + row * quads)[e] =
-            wanted ? source.elements.get(source.start + (from + row) * source.row + e) : 0.0f;
-      }
+  __device__ void fetch(float4* target, const PlainHead& source, int64_t from, int64_t rows,
+                        int64_t size) const {
+    source.fetch(reinterpret_cast<float*>(target), 4 * quads, 4 * quads, from, rows, size);
   }
 
   // This lane's key against the warp's queries; -inf beyond the last key.
@@ -67,27 +54,16 @@ struct Block {
     for (int own = 0; own < kOwn; ++own) s[own] = key ? sums[own] * scale : -INFINITY;
   }
 };
-static_assert(kQueries == kKeys);  // fetch serves both
-
-__device__ float warp_max(float x) {
-  for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
-  return x;
-}
-__device__ float warp_sum(float x) {
-  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
-  return x;
-}
-
 // The softmax of one query over the keys seen so far.
 struct Running {
   float top = -INFINITY, sum = 0;
 
   // Takes a lane's score each, gives its weight relative to the new top and what older weights shrink by.
   __device__ float take(float score, float& keep) {
-    const float now = fmaxf(top, warp_max(score));
+    const float now = fmaxf(top, lanes_max(score));
     keep = expf(top - now), top = now;
     const float weight = expf(score - now);
-    sum = sum * keep + warp_sum(weight);
+    sum = sum * keep + lanes_sum(weight);
     return weight;
   }
 };
@@ -116,7 +92,7 @@ template <int kParts>
 __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_constant__ AttentionCall call) {
   extern __shared__ float4 shared[];
   const Block block(call, shared);
-  const Head q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
+  const PlainHead q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
       v(call.v, block.picture, block.head), out(call.out, block.picture, block.head);
   block.fetch(block.q, q, block.first, call.queries, call.head_size);
   Running running[kOwn];
@@ -144,8 +120,7 @@ __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_cons
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
       const int e = block.lane + 32 * part;
-      if (row < call.queries && e < call.head_size)
-        out.elements.put(out.start + row * out.row + e, o[own][part] / running[own].sum);
+      if (row < call.queries && e < call.head_size) out.put(row, e, o[own][part] / running[own].sum);
     }
   }
 }
@@ -154,7 +129,7 @@ __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_cons
 __global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_constant__ AttentionCall call) {
   extern __shared__ float4 shared[];
   const Block block(call, shared);
-  const Head q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
+  const PlainHead q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
       out(call.out, block.picture, block.head);
   block.fetch(block.q, q, block.first, call.queries, call.head_size);
   Running running[kOwn];
@@ -172,8 +147,7 @@ __global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_consta
         if (pass == 0)
           running[own].take(s[own], keep);
         else if (row < call.queries && key < call.keys)
-          out.elements.put(out.start + row * out.row + key,
-                           expf(s[own] - running[own].top) / running[own].sum);
+          out.put(row, key, expf(s[own] - running[own].top) / running[own].sum);
       }
     }
 }

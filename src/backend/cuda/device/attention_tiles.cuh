@@ -52,6 +52,32 @@ __device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
   }
 }
 
+// Sixteen rows of a warp: on their way from global memory, then the A operands of their products.
+struct RowsOnTheWay {
+  uint32_t words[2][2][4];  // [upper, lower eight rows][half of the row]
+
+  __device__ __forceinline__ void fetch(const HeadStart& head, int first, int rows, int pieces) {
+    const int row = first + threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = row + i / 2 * 8, piece = i % 2 * 4 + quad;
+      uint4 got = make_uint4(0, 0, 0, 0);
+      if (at < rows && piece < pieces)
+        got = *reinterpret_cast<const uint4*>(head.data + at * head.row_bytes + piece * 16);
+      uint32_t(&w)[4] = words[i / 2][i % 2];
+      w[0] = got.x, w[1] = got.y, w[2] = got.z, w[3] = got.w;
+    }
+  }
+  __device__ __forceinline__ void arrive() {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) exchange_in_quad(words[i / 2][i % 2]);
+  }
+  __device__ __forceinline__ void operator()(uint32_t (&a)[4], int step) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = words[i % 2][step / 2][step % 2 * 2 + i / 2];
+  }
+};
+
 // Writes the warp's 16 rows times a factor each, from row `first` on; none from `rows` on, and `pieces`
 // pieces of 16 bytes of each.
 template <typename T, int kSize>
@@ -168,14 +194,20 @@ struct WarpTiles {
                                           const float (&shift)[2]) const {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile)
+      tile_weights(w[tile], sum, s[2 * tile], s[2 * tile + 1], scale, shift);
+  }
+  // The same for one tile.
+  __device__ __forceinline__ void tile_weights(uint32_t (&w)[4], float (&sum)[2], const float (&left)[4],
+                                               const float (&right)[4], float scale,
+                                               const float (&shift)[2]) const {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* pair = &s[2 * tile + i / 2][i % 2 * 2];
-        const float first = exp2_fast(fmaf(pair[0], scale, -shift[i % 2]));
-        const float second = exp2_fast(fmaf(pair[1], scale, -shift[i % 2]));
-        sum[i % 2] += first + second;
-        w[tile][i] = pack2<T>(first, second);
-      }
+    for (int i = 0; i < 4; ++i) {
+      const float* pair = &(i < 2 ? left : right)[i % 2 * 2];
+      const float first = exp2_fast(fmaf(pair[0], scale, -shift[i % 2]));
+      const float second = exp2_fast(fmaf(pair[1], scale, -shift[i % 2]));
+      sum[i % 2] += first + second;
+      w[i] = pack2<T>(first, second);
+    }
   }
 
   // o += w v, or o = w v.
