@@ -15,6 +15,11 @@
 
 namespace vitrail {
 
+struct PixelShape {
+  int64_t height = 0, width = 0, channels = 0;
+  bool operator==(const PixelShape&) const = default;
+};
+
 // Safe to read from several threads at once.
 class Dataset {
  public:
@@ -37,6 +42,9 @@ class Dataset {
 
   // The sample's JPEG, PNG or WebP file as it is stored; nothing where pictures are stored as pixels.
   virtual std::optional<std::string> encoded(int64_t) const { return std::nullopt; }
+
+  // Of every picture, where all are alike and stored as pixels; nothing where only decoding would tell.
+  virtual std::optional<PixelShape> pixel_shape() const { return std::nullopt; }
 
   // Of names, labels and classes: changes when samples come, go or change their class.
   uint64_t fingerprint() const;

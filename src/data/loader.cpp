@@ -172,9 +172,17 @@ void Loader::show(int64_t batch) {
   const BatchParts& parts = slot_of(batch).parts;
   const int64_t accumulation = source_.batches() < 0 ? settings_.accumulation : 1;
   const int64_t step = batch / accumulation;
-  shown_ = {batch,          step,          batch % accumulation, step / source_.steps_per_epoch(),
-            parts.pictures, parts.targets, parts.weights,        parts.labels,
-            parts.samples};
+  shown_ = {.index = batch,
+            .step = step,
+            .micro = batch % accumulation,
+            .epoch = step / source_.steps_per_epoch(),
+            .pictures = parts.pictures,
+            .pixels = parts.pixels,
+            .recipes = parts.recipes,
+            .targets = parts.targets,
+            .weights = parts.weights,
+            .labels = parts.labels,
+            .samples = parts.samples};
 }
 
 void Loader::seek(int64_t step) {

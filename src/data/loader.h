@@ -27,7 +27,11 @@ namespace vitrail {
 struct Batch {
   int64_t index = 0;  // micro-batches before it since step 0
   int64_t step = 0, micro = 0, epoch = 0;
-  std::span<const float> pictures;  // [B C Y X], normalised
+  // As LoaderSettings::form says: pictures [B C Y X], normalised; or pixels [B Y X C] with recipes [B]; or
+  // recipes alone.
+  std::span<const float> pictures;
+  std::span<const uint8_t> pixels;
+  std::span<const PictureRecipe> recipes;
   std::span<const float> targets;   // [B K], dense: one-hot or multi-label, smoothed, mixed
   std::span<const float> weights;   // [B]: 0 for padding and skipped samples, otherwise 1 or the class weight
   std::span<const int32_t> labels;  // [B], the first label; -1 where there is none

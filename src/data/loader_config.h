@@ -15,6 +15,14 @@ struct EnumNames<OnError> {
   static constexpr const char* names[] = {"fail", "skip"};
 };
 
+// What the device makes of training pictures: see choose_pictures().
+enum class OnDevice { kAuto, kOff, kPictures, kDataset };
+
+template <>
+struct EnumNames<OnDevice> {
+  static constexpr const char* names[] = {"auto", "off", "pictures", "dataset"};
+};
+
 struct LoaderConfig {
   int64_t workers = 0;
   int64_t prefetch = 3;
@@ -22,6 +30,7 @@ struct LoaderConfig {
   double max_bad_fraction = 0.001;
   bool balanced = false;
   bool class_weights = false;
+  OnDevice on_device = OnDevice::kAuto;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -32,6 +41,10 @@ struct LoaderConfig {
       "share of the set that may be skipped before it fails after all");
     v("balanced", c.balanced, "show every class equally often");
     v("class_weights", c.class_weights, "weigh samples by the inverse frequency of their class");
+    v("on_device", c.on_device,
+      "training pictures reach the device as: off (normalised floats), pictures (8-bit pixels that it crops, "
+      "flips, normalises, erases and mixes), dataset (the same from all of them, kept there), auto (on a GPU "
+      "dataset where small, else pictures; on the CPU off); results do not change");
   }
 };
 

@@ -25,7 +25,12 @@ std::span<T> part_at(std::byte* memory, size_t& offset, int64_t count) {
 
 size_t lay_parts(std::byte* memory, const LoaderSettings& s, BatchParts* parts) {
   size_t offset = 0;
-  parts->pictures = part_at<float>(memory, offset, s.micro_batch * picture_elems(s));
+  const int64_t pixels = s.micro_batch * picture_elems(s);
+  const auto used = [&](bool is, int64_t count) { return is ? count : 0; };
+  parts->pictures = part_at<float>(memory, offset, used(s.form == PictureForm::kFloats, pixels));
+  parts->pixels = part_at<uint8_t>(memory, offset, used(s.form == PictureForm::kPixels, pixels));
+  parts->recipes =
+      part_at<PictureRecipe>(memory, offset, used(s.form != PictureForm::kFloats, s.micro_batch));
   parts->targets = part_at<float>(memory, offset, s.micro_batch * s.classes);
   parts->weights = part_at<float>(memory, offset, s.micro_batch);
   parts->labels = part_at<int32_t>(memory, offset, s.micro_batch);
@@ -36,6 +41,7 @@ size_t lay_parts(std::byte* memory, const LoaderSettings& s, BatchParts* parts) 
 LoaderSettings settled(LoaderSettings settings, const Dataset& dataset, Purpose purpose) {
   validate(settings, dataset, purpose);
   if (purpose == Purpose::kEval) settings.smoothing = 0;
+  VT_CHECK(purpose == Purpose::kTrain || settings.form == PictureForm::kFloats, "evaluation takes floats");
   return settings;
 }
 
@@ -124,7 +130,10 @@ void SampleSource::fill_row(Place place, int64_t row, const BatchParts& parts,
       bad.push_back({sample, dataset_.sample_name(sample), error.what(), error});
     }
   }
-  std::ranges::fill(row_of(parts.pictures, row, picture_elems(settings_)), 0.0f);
+  if (settings_.form == PictureForm::kFloats)
+    std::ranges::fill(row_of(parts.pictures, row, picture_elems(settings_)), 0.0f);
+  else
+    parts.recipes[at] = {};
   std::ranges::fill(row_of(parts.targets, row, settings_.classes), 0.0f);
   parts.weights[at] = 0;
 }
@@ -135,18 +144,35 @@ void SampleSource::load_row(int64_t sample, Place place, int64_t row, const Batc
     VT_REQUIRE(label >= 0 && label < settings_.classes, ErrorKind::kData, "%s has label %d: expected 0..%lld",
                dataset_.sample_name(sample).c_str(), label, static_cast<long long>(settings_.classes - 1));
   const int32_t first = labels.empty() ? -1 : labels[0];
-  const std::span<float> picture = row_of(parts.pictures, row, picture_elems(settings_));
-  const int64_t least_side = augmenter_ ? augmenter_->least_side(place.epoch, place.position) : 0;
-  Image image = with_channels(dataset_.load(sample, least_side), settings_.channels);
-  if (augmenter_)
-    augmenter_->fill(std::move(image), place.epoch, place.position, picture);
-  else
-    preprocess(image, settings_.preprocess, picture);
+  load_picture(sample, place, row, parts);
   fill_target(labels, row_of(parts.targets, row, settings_.classes));
   const bool weighed = !class_weights_.empty() && first >= 0;
   parts.weights[static_cast<size_t>(row)] =
       weighed ? static_cast<float>(class_weights_[static_cast<size_t>(first)]) : 1.0f;
   parts.labels[static_cast<size_t>(row)] = first;
+}
+
+void SampleSource::load_picture(int64_t sample, Place place, int64_t row, const BatchParts& parts) const {
+  const auto [epoch, position] = place;
+  const int64_t elems = picture_elems(settings_);
+  if (settings_.form == PictureForm::kStored) {
+    PictureRecipe& recipe = parts.recipes[static_cast<size_t>(row)];
+    recipe = {.source = static_cast<int32_t>(sample)};
+    return augmenter_->describe(epoch, position, recipe);
+  }
+  const int64_t least_side = augmenter_ ? augmenter_->least_side(epoch, position) : 0;
+  Image image = with_channels(dataset_.load(sample, least_side), settings_.channels);
+  if (settings_.form == PictureForm::kPixels) {
+    PictureRecipe& recipe = parts.recipes[static_cast<size_t>(row)];
+    recipe = {.source = static_cast<int32_t>(row)};
+    image = augmenter_->prepare(std::move(image), epoch, position, recipe);
+    VT_CHECK(std::ssize(image.pixels) == elems, "%zu pixels", image.pixels.size());
+    std::ranges::copy(image.pixels, row_of(parts.pixels, row, elems).begin());
+  } else if (augmenter_) {
+    augmenter_->fill(std::move(image), epoch, position, row_of(parts.pictures, row, elems));
+  } else {
+    preprocess(image, settings_.preprocess, row_of(parts.pictures, row, elems));
+  }
 }
 
 void SampleSource::fill_target(std::span<const int32_t> labels, std::span<float> target) const {
@@ -159,12 +185,18 @@ void SampleSource::fill_target(std::span<const int32_t> labels, std::span<float>
 void SampleSource::mix_chunk(Place first, int64_t begin, int64_t end, const BatchParts& parts) const {
   const Size size{settings_.preprocess.height, settings_.preprocess.width};
   Draw draw(settings_.seed, first.epoch, first.position / settings_.augment.mix_group, "mix");
-  const auto rows = [&](std::span<float> all, int64_t elems) {
-    return all.subspan(static_cast<size_t>(begin * elems), static_cast<size_t>((end - begin) * elems));
+  const auto rows = [&](auto all, int64_t elems) {
+    return all.empty()
+               ? all
+               : all.subspan(static_cast<size_t>(begin * elems), static_cast<size_t>((end - begin) * elems));
   };
   mix_samples(draw_mix(settings_.augment, size, draw),
-              {rows(parts.pictures, picture_elems(settings_)), rows(parts.targets, settings_.classes),
-               rows(parts.weights, 1), size});
+              {.pictures = rows(parts.pictures, picture_elems(settings_)),
+               .targets = rows(parts.targets, settings_.classes),
+               .weights = rows(parts.weights, 1),
+               .size = size,
+               .recipes = rows(parts.recipes, 1),
+               .first = begin});
 }
 
 }  // namespace vitrail

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/picture_recipe.h"
 #include "base/preprocess_config.h"
 #include "data/augment/augmenter.h"
 #include "data/loader_config.h"
@@ -37,6 +38,7 @@ struct LoaderSettings {
   int64_t classes = 1;
   double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
   int64_t rank = 0, world = 1;
+  PictureForm form = PictureForm::kFloats;       // of training; choose_pictures() says which can be
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
   std::function<void(const BadSample&)> on_bad;  // told once for each sample, by the thread that calls next()
 };
@@ -46,9 +48,12 @@ enum class Purpose { kTrain, kEval };
 // Throws Error(kConfig) where settings do not fit together or the dataset.
 void validate(const LoaderSettings& settings, const Dataset& dataset, Purpose purpose);
 
-// The memory of one micro-batch.
+// The memory of one micro-batch. Parts that LoaderSettings::form has no use for are empty.
 struct BatchParts {
-  std::span<float> pictures, targets, weights;
+  std::span<float> pictures;
+  std::span<uint8_t> pixels;
+  std::span<PictureRecipe> recipes;
+  std::span<float> targets, weights;
   std::span<int32_t> labels;
   std::span<int64_t> samples;
 
@@ -76,6 +81,7 @@ class SampleSource {
   Place place_of(int64_t batch, int64_t row) const;
   void fill_row(Place place, int64_t row, const BatchParts& parts, std::vector<BadSample>& bad) const;
   void load_row(int64_t sample, Place place, int64_t row, const BatchParts& parts) const;
+  void load_picture(int64_t sample, Place place, int64_t row, const BatchParts& parts) const;
   void fill_target(std::span<const int32_t> labels, std::span<float> target) const;
   void mix_chunk(Place first, int64_t begin, int64_t end, const BatchParts& parts) const;
 

@@ -51,7 +51,8 @@ std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
   rows.push_back({"activations and scratch", c.plan.transient_bytes() + teacher.transient_bytes,
                   Buffer::allocated(Category::kTransient)});
   rows.push_back({"batches being loaded",
-                  c.setup.loader_bytes() + c.plan.staging_bytes() + teacher.staging_bytes,
+                  c.setup.loader_bytes() + c.plan.staging_bytes() + c.plan.layout->bytes(Category::kStaging) +
+                      teacher.staging_bytes,
                   Buffer::allocated(Category::kStaging)});
   if (c.foreign_bytes > 0)
     rows.push_back({"foreign: driver and libraries", c.foreign_bytes, c.foreign_bytes});

@@ -1,14 +1,24 @@
 #include "train/run_setup.h"
 
 #include "base/checked.h"
+#include "data/picture_form.h"
 
 namespace vitrail {
 
 namespace {
 
-DType compute_dtype(ComputeType type) {
-  constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
-  return kTypes[static_cast<size_t>(type)];
+// What tensors are computed in, and what the products of the blocks.
+struct ComputeRow {
+  DType dtype;
+  Arithmetic arithmetic = Arithmetic::kExact;
+};
+ComputeRow compute_row(ComputeType type) {
+  constexpr ComputeRow kRows[] = {{DType::kF32},
+                                  {DType::kBF16},
+                                  {DType::kF16},
+                                  {DType::kBF16, Arithmetic::kFp8},
+                                  {DType::kF32, Arithmetic::kTF32}};
+  return kRows[static_cast<size_t>(type)];
 }
 
 ScoreKind score_kind(TrainLoss loss) {
@@ -28,7 +38,8 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.model = model;
   step.micro_batch = config.train.micro_batch;
   step.eval_batch = config.train.eval_batch;
-  step.precision.compute = compute_dtype(config.train.dtype);
+  step.precision.compute = compute_row(config.train.dtype).dtype;
+  step.arithmetic = compute_row(config.train.dtype).arithmetic;
   step.precision.residual = config.train.low_residual ? step.precision.compute : DType::kF32;
   step.dropout = config.train.dropout;
   step.drop_path = config.train.drop_path;
@@ -47,11 +58,27 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   return step;
 }
 
+// A dataset up to this share of a GPU's memory is kept there.
+constexpr double kStoredShare = 0.05;
+
+void choose_form(RunSetup& setup, const DeviceInfo& device) {
+  PictureLimits limits;
+  limits.own_memory = device.kind == DeviceKind::kCuda;
+  limits.stored_bytes = static_cast<size_t>(kStoredShare * static_cast<double>(device.memory_bytes));
+  if (setup.config.distill.kind != DistillKind::kNone) limits.needs_floats = "the teacher reads them too";
+  const PictureChoice choice =
+      choose_pictures(setup.loader_settings(Purpose::kTrain), *setup.data.train, limits);
+  setup.step.pictures = choice.form;
+  if (choice.form == PictureForm::kStored) setup.step.stored_pictures = setup.data.train->size();
+  setup.pictures = choice.note;
+}
+
 void describe(RunSetup& setup) {
   setup.notes.insert(setup.notes.end(), setup.data.notes.begin(), setup.data.notes.end());
   const PreparedModel& model = *setup.model;
   setup.notes.insert(setup.notes.end(), model.notes.begin(), model.notes.end());
   setup.notes.insert(setup.notes.end(), model.card.warnings.begin(), model.card.warnings.end());
+  if (!setup.pictures.empty()) setup.notes.push_back("pictures: " + setup.pictures);
   if (setup.config.train.batch > setup.data.train->size())
     setup.notes.push_back(strf("an update of %lld pictures sees some of the %lld several times",
                                static_cast<long long>(setup.config.train.batch),
@@ -78,6 +105,7 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
   settings.channels = model->card.config.channels;
   settings.classes = model->card.config.classes;
   settings.smoothing = train ? config.train.smoothing : 0;
+  settings.form = train ? step.pictures : PictureForm::kFloats;
   return settings;
 }
 
@@ -88,7 +116,7 @@ size_t RunSetup::loader_bytes(int64_t micro_batch) const {
   return Loader::staging_bytes(train) + (data.val ? Loader::staging_bytes(eval) : 0);
 }
 
-RunSetup set_up(const TrainConfig& given) {
+RunSetup set_up(const TrainConfig& given, const DeviceInfo& device) {
   RunSetup setup;
   setup.config = resolved(given);
   setup.data = open_data(setup.config.data);
@@ -99,6 +127,7 @@ RunSetup set_up(const TrainConfig& given) {
                "the data gives several labels a picture: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
+  choose_form(setup, device);
   setup.steps_per_epoch = steps_per_epoch(setup.data.train->size(), setup.config.train.batch);
   const RunConfig& run = setup.config.train;
   const auto product =

@@ -15,6 +15,7 @@ struct RunSetup {
   StepConfig step;
   int64_t steps_per_epoch = 0, total_steps = 0;
   std::vector<std::string> notes;
+  std::string pictures;  // where they are made and why; empty: on the CPU, as nobody asked for anything else
 
   LoaderSettings loader_settings(Purpose purpose) const;
   // Bytes the loaders will hold beside the step's own memory.
@@ -23,6 +24,7 @@ struct RunSetup {
   size_t loader_bytes(int64_t micro_batch) const;
 };
 
-RunSetup set_up(const TrainConfig& config);
+// For a run on `device`, which decides where its pictures are made.
+RunSetup set_up(const TrainConfig& config, const DeviceInfo& device = {});
 
 }  // namespace vitrail

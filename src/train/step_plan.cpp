@@ -5,12 +5,14 @@
 #include "ops/accumulate.h"
 #include "ops/add.h"
 #include "ops/average.h"
+#include "ops/make_pictures.h"
 #include "ops/many.h"
 #include "ops/multiply.h"
 #include "passes/differentiate.h"
 #include "passes/group_updates.h"
 #include "passes/join_residuals.h"
 #include "passes/join_row_sums.h"
+#include "passes/reduce_products.h"
 #include "passes/schedule.h"
 
 namespace vitrail {
@@ -25,6 +27,24 @@ VitRecordOptions record_options(const StepConfig& config) {
   options.drop_path = config.drop_path;
   options.lora = config.lora;
   return options;
+}
+
+// Where pictures are made from pixels: the value that holds them; else -1.
+ValueId record_pictures(Builder& b, const StepConfig& config) {
+  if (config.pictures == PictureForm::kFloats) return -1;
+  const VitConfig& m = config.model;
+  const bool stored = config.pictures == PictureForm::kStored;
+  const Dim channels('C', m.channels);
+  const TensorDesc pixels{DType::kU8,
+                          {{'R', stored ? config.stored_pictures : config.micro_batch},
+                           {'Y', m.image_height},
+                           {'X', m.image_width},
+                           channels}};
+  return b.add(std::make_shared<MakePicturesOp>(config.master),
+               {stored ? b.state(kStoredPixels, pixels, Category::kStaging) : b.input("pixels", pixels),
+                b.input("recipes", {DType::kI32, {{'B', config.micro_batch}, {'Z', kRecipeWords}}}),
+                b.state(kPictureLevels, {DType::kF32, {channels, {'Z', 256}}}, Category::kStaging)},
+               "pictures");
 }
 
 // One loss a picture, from the labels and, when distilling, from the teacher.
@@ -86,13 +106,14 @@ Program record_eval(const StepConfig& config, bool average, const FuseOptions& f
   VitRecordOptions options = record_options(config);
   options.batch = config.eval_batch;
   options.dropout = options.drop_path = 0;
-  Program program = record_vit(config.model, options);
-  if (!average) return schedule(fuse(precision(program, config.precision).program, fusing));
-  for (const TrainedParam& param : config.trained)
-    for (Value& value : program.values)
-      if (value.kind == ValueKind::kParameter && value.name == param.name)
-        value = {ema_name(param.name), value.desc, ValueKind::kState, Category::kOptimizer};
-  return schedule(fuse(program, fusing));
+  Program program = reduce_products(record_vit(config.model, options), config.arithmetic);
+  // Averages have no low-precision copies: the pass casts them where a product reads one.
+  if (average)
+    for (const TrainedParam& param : config.trained)
+      for (Value& value : program.values)
+        if (value.kind == ValueKind::kParameter && value.name == param.name)
+          value = {ema_name(param.name), value.desc, ValueKind::kState, Category::kOptimizer};
+  return schedule(fuse(precision(program, config.precision).program, fusing));
 }
 
 }  // namespace
@@ -100,7 +121,9 @@ Program record_eval(const StepConfig& config, bool average, const FuseOptions& f
 RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
   RecordedStep step;
   Builder b;
-  const VitValues vit = record_vit_for_training(b, config.model, record_options(config));
+  VitRecordOptions options = record_options(config);
+  options.pictures = record_pictures(b, config);
+  const VitValues vit = record_vit_for_training(b, config.model, options);
   const ValueId loss = record_loss(b, config, vit);
   b.output("loss", loss);
   b.output("logits", vit.logits);
@@ -108,7 +131,7 @@ RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
   if (config.loss_scale.dynamic || config.loss_scale.initial != 1)
     seed = b.add(std::make_shared<ScaleByOp>(),
                  {seed, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer)}, "loss_scale");
-  step.recorded = b.finish();
+  step.recorded = reduce_products(b.finish(), config.arithmetic);
   const auto trained = [&](const std::string& name) {
     return std::any_of(config.trained.begin(), config.trained.end(),
                        [&](const TrainedParam& param) { return param.name == name; });
@@ -128,6 +151,7 @@ RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
 }
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device) {
+  require_arithmetic(backend, device, config.arithmetic);
   StepPlan plan;
   plan.config = config;
   plan.layout = std::make_shared<PersistentLayout>();
@@ -135,7 +159,9 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  const FuseOptions fusing{.norms = backend.joins_norms(), .few_passes = backend.wants_few_passes()};
+  const FuseOptions fusing{.norms = backend.joins_norms(),
+                           .chains = backend.joins_chains(),
+                           .few_passes = backend.wants_few_passes()};
   RecordedStep step = record_micro(config, fusing);
   const auto grouped = [&](std::string_view kind) { return backend.find(ManyOp::kind_of(kind)) != nullptr; };
   plan.update = planned(group_updates(record_update_program(config, step.copies), grouped));

@@ -15,6 +15,11 @@ namespace vitrail {
 using NamedBytes = std::vector<std::pair<std::string, size_t>>;
 size_t sum_of(const NamedBytes& rows);
 
+// Persistent values of steps that make their pictures from pixels, which the data fills, not the run: what
+// normalisation makes of each level, f32 [C 256], and of kStored every picture, u8 [R Y X C].
+inline constexpr const char* kPictureLevels = "data/levels";
+inline constexpr const char* kStoredPixels = "data/pixels";
+
 struct StepPlan {
   StepConfig config;
   std::shared_ptr<PersistentLayout> layout;

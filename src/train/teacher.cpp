@@ -41,16 +41,16 @@ void soften(std::span<const float> logits, double temperature, std::span<float> 
 
 }  // namespace
 
-Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, const Backend& backend,
-                 const DeviceInfo& device)
+Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, PrecisionOptions types,
+                 const Backend& backend, const DeviceInfo& device)
     : config_(config), classes_(student.config.classes) {
   model_ = open_model(
       config.teacher,
       {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
   require_alike(model_->card(), student);
-  plan_ = plan_execution(
-      schedule(fuse(record_vit(model_->card().config, {.batch = batch}), {.norms = backend.joins_norms()})),
-      backend, device);
+  types.keep_masters = false;
+  const Program program = precision(record_vit(model_->card().config, {.batch = batch}), types).program;
+  plan_ = plan_execution(schedule(fuse(program, {.norms = backend.joins_norms()})), backend, device);
   targets_.resize(static_cast<size_t>(batch * classes_));
 }
 

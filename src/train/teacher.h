@@ -11,9 +11,9 @@ namespace vitrail {
 class Teacher {
  public:
   // Plans, and allocates nothing yet. Error(kConfig) when the teacher takes other pictures or knows other
-  // classes than the student.
-  Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, const Backend& backend,
-          const DeviceInfo& device);
+  // classes than the student. Computes in the run's types, weights stored in them.
+  Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, PrecisionOptions types,
+          const Backend& backend, const DeviceInfo& device);
   // Once, before the first question.
   void start(RankContext& rank);
 

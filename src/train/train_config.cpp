@@ -87,6 +87,7 @@ constexpr ChangeRow kChanges[] = {
     {"train.recompute_every", Change::kFree},
     {"loader.workers", Change::kFree},
     {"loader.prefetch", Change::kFree},
+    {"loader.on_device", Change::kFree},
     {"data.train", Change::kFree},
     {"data.val", Change::kFree},
     {"model.init", Change::kFree},

@@ -17,10 +17,10 @@
 
 namespace vitrail {
 
-enum class ComputeType { kF32, kBF16, kF16 };
+enum class ComputeType { kF32, kBF16, kF16, kFp8, kTF32 };
 template <>
 struct EnumNames<ComputeType> {
-  static constexpr const char* names[] = {"f32", "bf16", "f16"};
+  static constexpr const char* names[] = {"f32", "bf16", "f16", "fp8", "tf32"};
 };
 
 enum class TrainLoss { kSoftmax, kBceSum, kBceMean };
@@ -75,7 +75,10 @@ struct RunConfig {
     v("micro_batch", c.micro_batch, "pictures computed at once");
     v("accumulation", c.accumulation, "micro-batches whose gradients make one update");
     v("seed", c.seed, "seed of initialisation, order, augmentation and masks");
-    v("dtype", c.dtype, "f32, or bf16 or f16 with f32 master weights");
+    v("dtype", c.dtype,
+      "f32, or bf16 or f16 with f32 master weights; on a GPU also fp8, bf16 but for the blocks' products, "
+      "and "
+      "tf32, f32 but for these");
     v("low_residual", c.low_residual, "keep the residual stream in dtype too instead of f32");
     v("recompute", c.recompute, "none, mlp or block: compute again going back instead of keeping");
     v("recompute_every", c.recompute_every, "blocks that are kept as one (recompute = block)");

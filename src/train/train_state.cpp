@@ -10,9 +10,14 @@ namespace {
 
 constexpr const char* kProgress = "progress";
 
+// Data lies with the run's state but is none of it.
+bool is_data(const PersistentValue& value) {
+  return value.category == Category::kStaging;
+}
+
 bool is_kept(const PersistentValue& value) {
   const bool copy = value.kind == ValueKind::kState && value.category == Category::kParameters;
-  return value.category != Category::kGradients && !copy;
+  return value.category != Category::kGradients && !copy && !is_data(value);
 }
 
 TensorInfo info_of(const PersistentValue& value) {
@@ -62,6 +67,7 @@ std::vector<TensorToWrite> state_tensors(const PersistentStore& store) {
 void restore_state(const TensorSource& source, const PersistentStore& store) {
   for (const PersistentValue& value : store.layout().values()) {
     const TensorView view = store.view(value);
+    if (is_data(value)) continue;
     if (!is_kept(value)) {
       store.rank().hardware->clear(view.data(), value.desc.bytes());
       continue;

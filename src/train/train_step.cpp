@@ -47,7 +47,7 @@ void TrainStep::start(const ParamFiller& fill) {
       values.resize(static_cast<size_t>(value.desc.elems()));
       fill(value.name, value.desc.shape, values);
       write_floats(rank_, view, values);
-    } else {
+    } else if (value.category != Category::kStaging) {  // that is data
       rank_.hardware->clear(view.data(), value.desc.bytes());
     }
   }
@@ -71,8 +71,29 @@ void TrainStep::fill(const char* input, std::span<const float> values) {
   write_floats(rank_, target, values);
 }
 
+void TrainStep::fill_bytes(const char* input, std::span<const std::byte> bytes) {
+  const TensorView target = micro_.input(input);
+  VT_CHECK(target.desc().bytes() == bytes.size(), "%zu bytes for %s", bytes.size(),
+           to_string(target.desc()).c_str());
+  write_bytes(rank_, target, bytes);
+}
+
+// Kernels trust recipes.
+void TrainStep::fill_pictures(const MicroBatch& batch) {
+  const PictureForm form = plan_.config.pictures;
+  if (form == PictureForm::kFloats) return fill("pictures", batch.pictures);
+  const auto batch_rows = static_cast<int32_t>(plan_.config.micro_batch);
+  const int64_t rows = form == PictureForm::kStored ? plan_.config.stored_pictures : batch_rows;
+  for (const PictureRecipe& r : batch.recipes)
+    VT_CHECK(r.source < rows && r.erased >= 0 && r.erased <= PictureRecipe::kMostErased &&
+                 (r.mix == PictureMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
+             "a recipe for row %d of %lld, mixed with %d", r.source, static_cast<long long>(rows), r.partner);
+  fill_bytes("recipes", std::as_bytes(batch.recipes));
+  if (form == PictureForm::kPixels) fill_bytes("pixels", std::as_bytes(batch.pixels));
+}
+
 void TrainStep::run_micro(const MicroBatch& batch) {
-  fill("pictures", batch.pictures);
+  fill_pictures(batch);
   fill("targets", batch.targets);
   fill("weights", batch.weights);
   if (has_input(plan_.micro, "teacher")) fill("teacher", batch.teacher);

@@ -10,10 +10,13 @@
 
 namespace vitrail {
 
-// One micro-batch as the step takes it; row-major, `teacher` only when distilling.
+// One micro-batch as the step takes it; row-major, `teacher` only when distilling. Pictures, or pixels and
+// recipes, as StepConfig::pictures says.
 struct MicroBatch {
   std::span<const float> pictures, targets, weights, teacher;
   int64_t seed = 0, step = 0, position = 0;  // of the first sample within the step
+  std::span<const uint8_t> pixels = {};
+  std::span<const PictureRecipe> recipes = {};
 };
 
 class TrainStep {
@@ -48,6 +51,8 @@ class TrainStep {
 
  private:
   void fill(const char* input, std::span<const float> values);
+  void fill_bytes(const char* input, std::span<const std::byte> bytes);
+  void fill_pictures(const MicroBatch& batch);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
 
   const StepPlan& plan_;

@@ -11,6 +11,7 @@
 #include "runtime/transfer.h"
 #include "telemetry/rate_meter.h"
 #include "telemetry/run_log.h"
+#include "train/picture_data.h"
 #include "train/run_keeper.h"
 #include "train/run_report.h"
 #include "train/run_setup.h"
@@ -66,19 +67,21 @@ class Trainer::Run {
         hooks_(std::move(hooks)),
         folder_(place.folder),
         lock_(place.folder),
-        setup_(set_up(config)),
+        setup_(set_up(config, device)),
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
         keeper_(place, setup_, device_facts(place, backend, device),
                 [this](const std::string& text) { note(text); }) {
     if (setup_.config.distill.kind != DistillKind::kNone)
-      teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,
-                                           setup_.config.train.micro_batch, backend, device);
+      teacher_ =
+          std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,
+                                    setup_.config.train.micro_batch, setup_.step.precision, backend, device);
     require_step_fits(
         plan_, [this](int64_t micro) { return beside(micro); }, rank_.available_bytes(),
         setup_.config.augment.mixes() ? setup_.config.augment.mix_group : 1);
     keeper_.refuse_foreign_run();
     step_ = std::make_unique<TrainStep>(plan_, rank_);
+    bring_pictures(setup_, *step_);
     if (teacher_) teacher_->start(rank_);
     if (!lock_.note().empty()) note(lock_.note());
     for (const std::string& text : setup_.notes) note(text);
@@ -223,8 +226,15 @@ class Trainer::Run {
     weights_.resize(batch.weights.size());
     for (size_t i = 0; i < weights_.size(); ++i)
       weights_[i] = batch.weights[i] / static_cast<float>(cfg().batch);
-    MicroBatch step_batch{batch.pictures,           batch.targets, weights_, {}, cfg().seed, progress_.step,
-                          micro * cfg().micro_batch};
+    MicroBatch step_batch{.pictures = batch.pictures,
+                          .targets = batch.targets,
+                          .weights = weights_,
+                          .teacher = {},
+                          .seed = cfg().seed,
+                          .step = progress_.step,
+                          .position = micro * cfg().micro_batch,
+                          .pixels = batch.pixels,
+                          .recipes = batch.recipes};
     if (teacher_) step_batch.teacher = teacher_->targets(batch.pictures);
     step_->run_micro(step_batch);
     double loss = 0;

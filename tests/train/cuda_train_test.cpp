@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "models/zoo.h"
 #include "runtime/transfer.h"
+#include "train/helpers/answers.h"
 #include "train/helpers/planned_memory.h"
 
 namespace vitrail::testing {
@@ -86,6 +87,33 @@ TEST_F(CudaTrain, LowPrecisionFollowsFloatForAHundredSteps) {
       EXPECT_NE(found, wanted);
       EXPECT_LE(worst_share(found, wanted), 0.01)
           << enum_name(dtype) << (low_residual ? " residual too" : "");
+    }
+}
+
+TEST_F(CudaTrain, RoundedProductsFollowFloatForAHundredSteps) {
+  TrainConfig config = learnable_config(100);
+  set_model(config, "width", [](VitConfig& m) { m.width = 32; });
+  set_model(config, "mlp", [](VitConfig& m) { m.mlp = 64; });
+  const std::vector<double> wanted = losses_of(config, kCuda);
+  EXPECT_LT(wanted.back(), 0.4 * wanted.front());
+  for (const auto& [dtype, most] : {std::pair{ComputeType::kTF32, 0.002}, {ComputeType::kFp8, 0.05}}) {
+    if (dtype == ComputeType::kFp8 && cuda_device().compute != 90) continue;
+    config.train.dtype = dtype;
+    for (bool low_residual : {false, true}) {
+      config.train.low_residual = low_residual;
+      const std::vector<double> found = losses_of(config, kCuda);
+      EXPECT_NE(found, wanted) << enum_name(dtype);
+      EXPECT_LE(worst_share(found, wanted), most) << enum_name(dtype);
+    }
+  }
+}
+
+TEST_F(CudaTrain, TheAverageIsEvaluatedInTheRunsTypes) {
+  for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16})
+    for (TrainConfig config : {masked_config(1), larger_config(1)}) {
+      config.train.dtype = dtype;
+      const auto [weights, average] = first_answers(config, cuda_backend(), cuda_device());
+      EXPECT_EQ(weights, average) << enum_name(dtype);
     }
 }
 

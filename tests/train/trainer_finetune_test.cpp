@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "train/helpers/answers.h"
+#include "train/teacher.h"
 
 namespace vitrail::testing {
 namespace {
@@ -216,6 +217,28 @@ TEST(FineTune, AStudentLearnsFromItsTeacher) {
         EXPECT_GE(ran.outcome.best, 0.9) << enum_name(kind);
       }
     }
+}
+
+TEST(FineTune, ATeacherComputesInTheRunsTypes) {
+  TrainConfig config = tiny_config(1);
+  config.distill = {DistillKind::kSoft, trained_model(), 0.5, 2};
+  const RunSetup setup = set_up(config);
+  std::vector<float> pictures(8 * 3 * 8 * 8);
+  for (size_t i = 0; i < pictures.size(); ++i) pictures[i] = counter_uniform(name_key("pictures"), i);
+  RankContext rank(cpu_device(1));
+  const auto answers = [&](DType compute, size_t* param_bytes) {
+    Teacher teacher(config.distill, setup.model->card, 8, {.compute = compute, .residual = DType::kF32},
+                    cpu_backend(), rank.device);
+    teacher.start(rank);
+    *param_bytes = teacher.memory().by_category[static_cast<size_t>(Category::kParameters)];
+    const auto targets = teacher.targets(pictures);
+    return std::vector<float>(targets.begin(), targets.end());
+  };
+  size_t full_bytes = 0, low_bytes = 0;
+  const std::vector<float> full = answers(DType::kF32, &full_bytes), low = answers(DType::kBF16, &low_bytes);
+  EXPECT_NE(full, low);
+  for (size_t i = 0; i < full.size(); ++i) EXPECT_NEAR(full[i], low[i], 0.02) << i;
+  EXPECT_LT(low_bytes, 0.7 * static_cast<double>(full_bytes));
 }
 
 TEST(FineTune, ATeacherMustKnowTheSameClasses) {

@@ -1,7 +1,7 @@
 // Number types and recomputing over a hundred steps of a task that can be learnt.
 #include <gtest/gtest.h>
 
-#include "train/helpers/tiny_run.h"
+#include "train/helpers/answers.h"
 
 namespace vitrail::testing {
 namespace {
@@ -19,6 +19,33 @@ TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
       EXPECT_NE(found, wanted);
       EXPECT_LE(worst_share(found, wanted), dtype == ComputeType::kBF16 ? 0.01 : 0.002)
           << enum_name(dtype) << (low_residual ? " residual too" : "");
+    }
+}
+
+// On the reference: where its arithmetic is that of no hardware.
+TEST(Precision, RoundedProductsFollowFloat) {
+  TrainConfig config = learnable_config(40);
+  const std::vector<double> wanted = losses_of(config);
+  for (const auto& [dtype, least, most] :
+       {std::tuple{ComputeType::kFp8, 1e-3, 0.05}, {ComputeType::kTF32, 1e-7, 1e-3}}) {
+    config.train.dtype = dtype;
+    const double off = worst_share(losses_of(config, {.ref = true}), wanted);
+    EXPECT_GT(off, least) << enum_name(dtype);
+    EXPECT_LT(off, most) << enum_name(dtype);
+    const WorkFolder work;
+    Ran ran;
+    EXPECT_EQ(train_error(ran, config, work / "run").kind(), ErrorKind::kUsage) << "a processor has none";
+  }
+}
+
+TEST(Precision, TheAverageIsEvaluatedInTheRunsTypes) {
+  for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16})
+    for (int64_t rank : {0, 2}) {  // adapters: most weights are frozen and have no average
+      TrainConfig config = tiny_config(1);
+      config.train.dtype = dtype;
+      config.lora.rank = rank;
+      const auto [weights, average] = first_answers(config, cpu_backend(), cpu_device(1));
+      EXPECT_EQ(weights, average) << enum_name(dtype) << " adapters of rank " << rank;
     }
 }
 

@@ -70,6 +70,17 @@ Augmenter::Augmenter(const AugmentConfig& config, const PreprocessConfig& prepro
   look_ = look_of(config_, preprocess_);
 }
 
+bool Augmenter::is_drawn(double probability, int64_t epoch, int64_t position, const char* op) const {
+  return probability > 0 && draw(epoch, position, op).chance(probability);
+}
+
+// Whether a picture of the model's size stays as it is where nothing is cropped at random.
+bool Augmenter::keeps_target_size() const {
+  const ResizeSides sides = resize_sides(preprocess_);
+  return preprocess_.mode == ResizeMode::kStretch ||
+         (sides.height == preprocess_.height && sides.width == preprocess_.width);
+}
+
 Draw Augmenter::draw(int64_t epoch, int64_t position, const char* op) const {
   return Draw(seed_, epoch, position, op);
 }
@@ -104,9 +115,7 @@ Image Augmenter::cropped(Image picture, int64_t epoch, int64_t position) const {
     const Window window = padded_crop(size, target, config_.pad, drawn);
     return crop_window(picture, window, config_.pad_mode == PadMode::kReflect);
   }
-  const ResizeSides sides = resize_sides(preprocess_);
-  const bool uncut = preprocess_.mode == ResizeMode::kStretch || Size{sides.height, sides.width} == target;
-  if (uncut && target == Size{picture.height, picture.width}) return picture;
+  if (keeps_target_size() && target == Size{picture.height, picture.width}) return picture;
   return crop_for_display(picture, preprocess_);
 }
 
@@ -114,7 +123,7 @@ Image Augmenter::vary(Image picture, int64_t epoch, int64_t position) const {
   VT_CHECK(picture.channels == std::ssize(levels_), "%lld channels for a model of %zu",
            static_cast<long long>(picture.channels), levels_.size());
   const auto happens = [&](double probability, const char* op) {
-    return probability > 0 && draw(epoch, position, op).chance(probability);
+    return is_drawn(probability, epoch, position, op);
   };
   picture = cropped(std::move(picture), epoch, position);
   if (happens(config_.hflip, "hflip")) flip_horizontal(picture);
@@ -149,6 +158,47 @@ void Augmenter::fill(Image picture, int64_t epoch, int64_t position, std::span<f
     Draw drawn = draw(epoch, position, "erase");
     random_erase(target, {varied.height, varied.width}, config_, drawn);
   }
+}
+
+bool Augmenter::only_moves() const {
+  const bool moves =
+      config_.crop == CropKind::kPad || (config_.crop == CropKind::kNone && keeps_target_size());
+  return moves && policy_.kind == Policy::Kind::kNone && config_.colour_jitter.empty() &&
+         config_.grayscale == 0 && config_.blur == 0;
+}
+
+void Augmenter::describe(int64_t epoch, int64_t position, PictureRecipe& recipe) const {
+  const Size target{preprocess_.height, preprocess_.width};
+  if (config_.crop == CropKind::kPad) {
+    Draw drawn = draw(epoch, position, "crop");
+    const Window window = padded_crop(target, target, config_.pad, drawn);
+    recipe.top = static_cast<int32_t>(window.top);
+    recipe.left = static_cast<int32_t>(window.left);
+    recipe.mirror = config_.pad_mode == PadMode::kReflect;
+  }
+  recipe.flip_columns = is_drawn(config_.hflip, epoch, position, "hflip");
+  recipe.flip_rows = is_drawn(config_.vflip, epoch, position, "vflip");
+  describe_erased(epoch, position, recipe);
+}
+
+void Augmenter::describe_erased(int64_t epoch, int64_t position, PictureRecipe& recipe) const {
+  if (config_.erase <= 0) return;
+  VT_CHECK(config_.erase_mode == EraseMode::kConst && config_.erase_count <= PictureRecipe::kMostErased,
+           "%lld boxes filled with %s", static_cast<long long>(config_.erase_count),
+           enum_name(config_.erase_mode));
+  Draw drawn = draw(epoch, position, "erase");
+  draw_erased({preprocess_.height, preprocess_.width}, config_, drawn,
+              [&](const Window& box) { recipe.box[recipe.erased++] = box_of(box); });
+}
+
+Image Augmenter::prepare(Image picture, int64_t epoch, int64_t position, PictureRecipe& recipe) const {
+  if (only_moves() && picture.height == preprocess_.height && picture.width == preprocess_.width) {
+    describe(epoch, position, recipe);
+    return picture;
+  }
+  picture = vary(std::move(picture), epoch, position);
+  describe_erased(epoch, position, recipe);
+  return picture;
 }
 
 Image with_channels(Image picture, int64_t channels) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/picture_recipe.h"
 #include "base/preprocess_config.h"
 #include "data/augment/augment_config.h"
 #include "data/augment/policy.h"
@@ -27,7 +28,18 @@ class Augmenter {
   // The same, normalised and erased into planes.
   void fill(Image picture, int64_t epoch, int64_t position, std::span<float> target) const;
 
+  // The same in two parts: 8-bit pixels, as large as the model takes them, and in `recipe` what is left to do
+  // with them. Erased boxes must be few and of EraseMode::kConst.
+  Image prepare(Image picture, int64_t epoch, int64_t position, PictureRecipe& recipe) const;
+
+  // Whether pictures of the model's size need nothing but a recipe, and that recipe.
+  bool only_moves() const;
+  void describe(int64_t epoch, int64_t position, PictureRecipe& recipe) const;
+
  private:
+  bool is_drawn(double probability, int64_t epoch, int64_t position, const char* op) const;
+  bool keeps_target_size() const;
+  void describe_erased(int64_t epoch, int64_t position, PictureRecipe& recipe) const;
   Draw draw(int64_t epoch, int64_t position, const char* op) const;
   Interpolation crop_interpolation(Draw& draw) const;
   Image cropped(Image picture, int64_t epoch, int64_t position) const;

@@ -64,4 +64,9 @@ Window padded_crop(Size picture, Size target, int64_t pad, Draw& draw) {
   return {top, draw.integer(-pad, picture.width + pad - target.width), target.height, target.width};
 }
 
+PictureBox box_of(const Window& window) {
+  return {static_cast<int32_t>(window.top), static_cast<int32_t>(window.left),
+          static_cast<int32_t>(window.height), static_cast<int32_t>(window.width)};
+}
+
 }  // namespace vitrail

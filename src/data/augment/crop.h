@@ -2,6 +2,7 @@
 // padded picture. Windows only; geometry and resize carry them out. Used by Augmenter.
 #pragma once
 
+#include "base/picture_recipe.h"
 #include "data/augment/augment_config.h"
 #include "data/augment/draw.h"
 #include "data/resize.h"
@@ -18,5 +19,8 @@ int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw d
 // A window of the size `target`, which the picture covers, in the picture padded by `pad` on every side; in
 // the picture's own coordinates.
 Window padded_crop(Size picture, Size target, int64_t pad, Draw& draw);
+
+// A window within a picture, as recipes hold it.
+PictureBox box_of(const Window& window);
 
 }  // namespace vitrail

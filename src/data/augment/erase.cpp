@@ -27,7 +27,8 @@ void fill_box(std::span<float> picture, Size size, const Window& box, EraseMode 
 
 }  // namespace
 
-void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw) {
+void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
+                 const std::function<void(const Window&)>& erase) {
   if (!draw.chance(config.erase)) return;
   const double area = static_cast<double>(size.height) * static_cast<double>(size.width);
   const int64_t count = draw.integer(1, config.erase_count);
@@ -41,9 +42,14 @@ void random_erase(std::span<float> picture, Size size, const AugmentConfig& conf
       if (width >= size.width || height >= size.height) continue;
       const int64_t top = draw.integer(0, size.height - height);
       const int64_t left = draw.integer(0, size.width - width);
-      fill_box(picture, size, {top, left, height, width}, config.erase_mode, draw);
+      erase({top, left, height, width});
       break;
     }
+}
+
+void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw) {
+  draw_erased(size, config, draw,
+              [&](const Window& box) { fill_box(picture, size, box, config.erase_mode, draw); });
 }
 
 }  // namespace vitrail

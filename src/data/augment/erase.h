@@ -1,6 +1,7 @@
 // Random erasing of normalised pictures by timm's rule. Used by Augmenter.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "data/augment/augment_config.h"
@@ -8,6 +9,10 @@
 #include "data/resize.h"
 
 namespace vitrail {
+
+// Every box that is erased, as it is drawn; `erase` may draw too before the next one is.
+void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
+                 const std::function<void(const Window&)>& erase);
 
 // `picture`: planes of `size`. Zero is the mean colour of normalised pictures.
 void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw);

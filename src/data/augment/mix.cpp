@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/augment/crop.h"
+
 namespace vitrail {
 namespace {
 
@@ -36,6 +38,13 @@ void swap_box(std::span<float> a, std::span<float> b, Size size, const Window& b
   }
 }
 
+void note_mix(const Mix& mix, float lambda, float rest, int64_t partner, PictureRecipe& recipe) {
+  recipe.mix = mix.cut ? PictureMix::kCut : PictureMix::kBlend;
+  recipe.partner = static_cast<int32_t>(partner);
+  recipe.lambda = lambda, recipe.rest = rest;
+  recipe.cut = box_of(mix.box);
+}
+
 }  // namespace
 
 Mix draw_mix(const AugmentConfig& config, Size size, Draw& draw) {
@@ -62,10 +71,14 @@ void mix_samples(const Mix& mix, const MixGroup& group) {
   for (size_t i = 0; i < count / 2; ++i) {
     const size_t j = count - 1 - i;
     if (group.weights[i] == 0 || group.weights[j] == 0) continue;
-    if (mix.cut)
+    if (!group.recipes.empty()) {
+      note_mix(mix, lambda, rest, group.first + static_cast<int64_t>(j), group.recipes[i]);
+      note_mix(mix, lambda, rest, group.first + static_cast<int64_t>(i), group.recipes[j]);
+    } else if (mix.cut) {
       swap_box(row(group.pictures, i), row(group.pictures, j), group.size, mix.box);
-    else
+    } else {
       blend(row(group.pictures, i), row(group.pictures, j), lambda, rest);
+    }
     blend(row(group.targets, i), row(group.targets, j), lambda, rest);
     blend(row(group.weights, i), row(group.weights, j), lambda, rest);
   }

@@ -98,6 +98,8 @@ class Cifar : public Dataset {
     return image;
   }
 
+  std::optional<PixelShape> pixel_shape() const override { return PixelShape{32, 32, 3}; }
+
  private:
   struct Batch {
     std::string name;

@@ -134,6 +134,15 @@ class Idx : public Dataset {
     return image;
   }
 
+  std::optional<PixelShape> pixel_shape() const override {
+    const auto shape_of = [](const IdxPart& part) {
+      return PixelShape{part.pictures.extents[1], part.pictures.extents[2], 1};
+    };
+    for (const IdxPart& part : parts_)
+      if (shape_of(part) != shape_of(parts_[0])) return std::nullopt;
+    return shape_of(parts_[0]);
+  }
+
  private:
   size_t part_of(int64_t index) const { return parts_.size() > 1 && index >= firsts_[1] ? 1 : 0; }
 

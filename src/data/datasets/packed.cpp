@@ -99,6 +99,16 @@ class Packed : public Dataset {
     return bytes;
   }
 
+  std::optional<PixelShape> pixel_shape() const override {
+    std::optional<PixelShape> shape;
+    for (const Place& place : places_) {
+      const PixelShape own{place.height, place.width, place.channels};
+      if (!place.pixels || (shape && *shape != own)) return std::nullopt;
+      shape = own;
+    }
+    return shape;
+  }
+
  private:
   std::string read_table() {
     VT_REQUIRE(bytes_->size() >= kHeaderBytes + kFooterBytes, ErrorKind::kData,

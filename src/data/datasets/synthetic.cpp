@@ -77,6 +77,10 @@ class Synthetic : public Dataset {
     return image;
   }
 
+  std::optional<PixelShape> pixel_shape() const override {
+    return PixelShape{shape_.height, shape_.width, shape_.channels};
+  }
+
  private:
   float pattern_at(uint64_t key, int64_t y, int64_t x, int64_t channel) const {
     const auto along = [](int64_t at, int64_t extent) {

@@ -1,12 +1,15 @@
 // What a saved model answers, computed apart from any trainer.
 #pragma once
 
+#include "base/rng.h"
 #include "io/model_files.h"
 #include "passes/fuse.h"
 #include "passes/schedule.h"
 #include "runtime/executor.h"
 #include "train/evaluate.h"
 #include "train/helpers/tiny_run.h"
+#include "train/run_setup.h"
+#include "train/train_step.h"
 
 namespace vitrail::testing {
 
@@ -47,6 +50,28 @@ inline std::map<std::string, std::vector<float>> params_of(const std::string& fo
     model->read_param(spec, values);
   }
   return params;
+}
+
+// Until the first update the average is the weights themselves, so both answer the same to the bit, whatever
+// the run computes in: the answers of the two.
+inline std::array<std::vector<float>, 2> first_answers(TrainConfig config, const Backend& backend,
+                                                       const DeviceInfo& device) {
+  config.optim.ema_decay = 0.9;
+  const RunSetup setup = set_up(config);
+  const StepPlan plan = plan_step(setup.step, backend, device);
+  RankContext rank(device);
+  TrainStep step(plan, rank);
+  step.start(setup.model->fill);
+  const VitConfig& model = setup.step.model;
+  std::vector<float> pictures(
+      static_cast<size_t>(setup.step.eval_batch * model.channels * model.image_height * model.image_width));
+  for (size_t i = 0; i < pictures.size(); ++i) pictures[i] = counter_uniform(name_key("pictures"), i);
+  std::array<std::vector<float>, 2> answers;
+  for (const bool average : {false, true}) {
+    const auto logits = step.evaluate(pictures, setup.step.eval_batch, average);
+    answers[average].assign(logits.begin(), logits.end());
+  }
+  return answers;
 }
 
 }  // namespace vitrail::testing

@@ -13,6 +13,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
+#include "backend/ref/kernels.h"
 #include "base/file.h"
 #include "io/checkpoint/checkpoint.h"
 #include "telemetry/metrics_file.h"
@@ -152,6 +153,7 @@ struct RunOptions {
   ResumeMode resume = ResumeMode::kFresh;
   int threads = 1;
   bool cuda = false;
+  bool ref = false;                                // the reference backend
   int64_t stop_after = 0;                          // a step; 0: never
   std::function<void(const TrainStatus&)> step{};  // called after every update
 };
@@ -170,7 +172,10 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
   hooks.stop = [&] {
     return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
   };
-  Trainer trainer(config, {folder, options.resume, "test"}, options.cuda ? cuda_backend() : cpu_backend(),
+  Trainer trainer(config, {folder, options.resume, "test"},
+                  options.cuda  ? cuda_backend()
+                  : options.ref ? ref_backend()
+                                : cpu_backend(),
                   options.cuda ? cuda_device() : cpu_device(options.threads), std::move(hooks));
   ran.outcome = trainer.run();
 }

@@ -1,0 +1,24 @@
+// Pictures from 8-bit pixels, as program and plugin agree on them. Filled by launch_pictures.cpp, read by
+// device/pictures.cu.
+#pragma once
+
+#include "backend/cuda/api/session.h"
+#include "base/picture_recipe.h"
+
+namespace vitrail::cuda {
+
+// Pixels [rows, height, width, channels], one recipe a picture of the batch, levels [channels, 256]; out
+// [batch, channels, height, width].
+struct PicturesCall {
+  const uint8_t* pixels = nullptr;
+  const PictureRecipe* recipes = nullptr;
+  const float* levels = nullptr;
+  Operand out;
+  int64_t batch = 0, channels = 0, height = 0, width = 0;  // 1 or 3 channels
+};
+
+struct PicturesApi {
+  void (*make)(Session&, const PicturesCall&);
+};
+
+}  // namespace vitrail::cuda

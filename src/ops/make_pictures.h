@@ -1,0 +1,22 @@
+// Training pictures from 8-bit pixels: pixels u8 [R Y X C], recipes i32 [B Z] (base/picture_recipe.h), levels
+// f32 [C Z] (what normalisation makes of each of the 256 levels) -> [B C Y X] of the type given. Blends are
+// computed in f32, each product rounded before the sum, whatever the type.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class MakePicturesOp : public Op {
+ public:
+  explicit MakePicturesOp(DType to) : to_(to) {}
+
+  std::string_view kind() const override { return "make_pictures"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"BRYXZ"}; }
+
+ private:
+  DType to_;
+};
+
+}  // namespace vitrail
