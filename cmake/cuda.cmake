@@ -3,6 +3,21 @@
 set(VITRAIL_CUDA AUTO CACHE STRING "Build the CUDA plugin: AUTO (where nvcc is), ON or OFF")
 set(VITRAIL_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPUs to build for; the preset release-all-gpus names more")
 
+# Program and plugin each carry a hash of the headers they agree on: one made from others is refused.
+file(GLOB cuda_agreement CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/api/*.h)
+list(APPEND cuda_agreement ${CMAKE_SOURCE_DIR}/src/tensor/dtype.h ${CMAKE_SOURCE_DIR}/src/base/error.h
+  ${CMAKE_SOURCE_DIR}/src/base/picture_recipe.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cuda_agreement})
+set(cuda_hashes)
+foreach(header ${cuda_agreement})
+  file(SHA256 ${header} cuda_hash)
+  string(APPEND cuda_hashes ${cuda_hash})
+endforeach()
+string(SHA256 cuda_hash ${cuda_hashes})
+string(SUBSTRING ${cuda_hash} 0 16 cuda_hash)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/backend/cuda/plugin.cpp
+  ${CMAKE_SOURCE_DIR}/src/backend/cuda/device/plugin.cu PROPERTIES COMPILE_DEFINITIONS VITRAIL_CUDA_API=0x${cuda_hash})
+
 if(VITRAIL_CUDA STREQUAL AUTO)
   find_program(VITRAIL_NVCC nvcc HINTS /usr/local/cuda/bin)
   find_package(CUDAToolkit 13 QUIET)  # an older one, or one without cuBLASLt, counts as none

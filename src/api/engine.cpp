@@ -54,12 +54,14 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
                                         .attention_block = options.attention_block,
                                         .probabilities = options.probabilities});
   const Backend& backend = find_backend(options.backend);
+  require_arithmetic(backend, device, options.arithmetic);
   if (options.compute != DType::kF32)
     program =
         precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
             .program;
   program = reduce_products(std::move(program), options.arithmetic);
-  if (options.fuse) program = fuse(program, {.norms = backend.joins_norms()});
+  if (options.fuse)
+    program = fuse(program, {.norms = backend.joins_norms(), .chains = backend.joins_chains()});
   return plan_execution(schedule(program), backend, device);
 }
 
@@ -93,16 +95,30 @@ std::string largest_consumers(const MemoryPlan& memory) {
   return text;
 }
 
-// Refuses before anything is allocated, with what would be needed and what would fit.
-const ExecutionPlan& require_fit(const ExecutionPlan& plan, const RankContext& rank, const VitConfig& config,
-                                 const EngineOptions& options) {
+// Row-major parameters for the reference side of a checked run; none where the plan's own are row-major.
+std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
+  bool packed = false;
+  for (Value& value : plan.program.values) {
+    packed = packed || !value.desc.packing.empty();
+    value.desc = {value.desc.dtype, value.desc.shape};
+  }
+  if (!packed) return std::nullopt;
+  plan.memory = plan_memory(plan.program, std::vector<size_t>(plan.program.nodes.size(), 0));
+  return plan;
+}
+
+// Refuses before anything is allocated, with what would be needed (`beside` the plan too) and what would fit.
+const ExecutionPlan& require_fit(const ExecutionPlan& plan, size_t beside, const RankContext& rank,
+                                 const VitConfig& config, const EngineOptions& options) {
   const MemoryPlan& memory = plan.memory;
-  const size_t available = rank.available_bytes();
-  if (available == 0 || memory.peak_bytes() <= available) return plan;
-  const int64_t fits = fitting_batch(config, options, plan.device, available);
+  const size_t available = rank.available_bytes(), needed = memory.peak_bytes() + beside;
+  if (available == 0 || needed <= available) return plan;
+  const int64_t fits =
+      available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
   throw Error(ErrorKind::kMemory,
-              strf("batch %lld needs %s (%s); %s", static_cast<long long>(options.batch),
-                   mib(memory.peak_bytes()).c_str(), largest_consumers(memory).c_str(),
+              strf("batch %lld needs %s (%s%s); %s", static_cast<long long>(options.batch),
+                   mib(needed).c_str(), largest_consumers(memory).c_str(),
+                   beside > 0 ? (", the check's own parameters " + mib(beside)).c_str() : "",
                    memory_left(plan.device, mib(available)).c_str()),
               fits > 0 ? strf("--batch %lld fits", static_cast<long long>(fits))
                        : std::string("a smaller model: one picture does not fit either"));
@@ -114,18 +130,18 @@ struct Engine::Parts {
   // `model`: where the parameters come from; null: the rule `fill` follows.
   Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model)
       : config(vit),
+        checked(options.check_reference),
         plan(plan_inference(vit, options)),
+        plain_plan(checked ? plain_params_plan(plan) : std::nullopt),
         rank(plan.device),
-        params(require_fit(plan, rank, vit, options), rank),
+        params(require_fit(plan, plain_plan ? plain_plan->memory.persistent_bytes : 0, rank, vit, options),
+               rank),
         executor(nullptr) {
     load_params(options, fill, model);
     executor = std::make_unique<Executor>(plan, params, rank);
-    if (!options.check_reference) return;
-    plain_plan = plan;
-    for (Value& value : plain_plan.program.values) value.desc = {value.desc.dtype, value.desc.shape};
-    plain_plan.memory = plan_memory(plain_plan.program, std::vector<size_t>(plan.program.nodes.size(), 0));
-    plain_params = std::make_unique<PersistentStore>(plain_plan, rank);
-    plain_params->load(plain_plan, fill);
+    if (!plain_plan) return;
+    plain_params = std::make_unique<PersistentStore>(*plain_plan, rank);
+    plain_params->load(*plain_plan, fill);
   }
 
   void load_params(const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model) {
@@ -134,7 +150,7 @@ struct Engine::Parts {
     if (wanted && rank.hardware->shares_host_memory())
       cache.emplace(*model, plan, options.cache_folders);
     else if (wanted)
-      cache_note = "no cache: nothing is packed on a GPU";
+      cache_note = "no cache: a GPU packs nothing that would be worth keeping";
     if (!cache || !cache->load(params, rank.pool)) {
       params.load(plan, fill);
       if (cache) cache->save(params, rank.pool);
@@ -143,12 +159,12 @@ struct Engine::Parts {
   }
 
   VitConfig config;
+  bool checked;
   ExecutionPlan plan;
+  std::optional<ExecutionPlan> plain_plan;
   RankContext rank;
   PersistentStore params;
   std::unique_ptr<Executor> executor;
-  // Row-major parameters for the reference side of a checked run.
-  ExecutionPlan plain_plan;
   std::unique_ptr<PersistentStore> plain_params;
   int64_t count = 0;
   std::string cache_note;
@@ -196,8 +212,8 @@ bool Engine::keeps_inputs() const {
 }
 
 void Engine::run_again() {
-  if (parts_->plain_params)
-    parts_->executor->run_checked(*parts_->plain_params);
+  if (parts_->checked)
+    parts_->executor->run_checked(parts_->plain_params ? *parts_->plain_params : parts_->params);
   else
     parts_->executor->run();
 }

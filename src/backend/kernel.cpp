@@ -42,9 +42,11 @@ std::vector<const Kernel*> Backend::candidates(const NodeView& node, const Devic
     for (const std::string& name : *preferred)
       for (const Kernel& kernel : *list)
         if (name == kernel.name) ordered.push_back(&kernel);
-  for (const Kernel& kernel : *list)
-    if (!kernel.on_request && std::find(ordered.begin(), ordered.end(), &kernel) == ordered.end())
+  for (const Kernel& kernel : *list) {
+    const bool waits = kernel.on_request && !(kernel.unasked && kernel.unasked(node, device));
+    if (!waits && std::find(ordered.begin(), ordered.end(), &kernel) == ordered.end())
       ordered.push_back(&kernel);
+  }
   return ordered;
 }
 
@@ -63,6 +65,11 @@ Choice Backend::choose(const NodeView& node, const DeviceInfo& device) const {
   std::string message = strf("backend %s has no kernel for %s", name(), std::string(node.op.kind()).c_str());
   for (const std::string& reason : choice.declined) message += "; " + reason;
   throw Error(ErrorKind::kDevice, message);
+}
+
+void require_arithmetic(const Backend& backend, const DeviceInfo& device, Arithmetic arithmetic) {
+  if (const std::string reason = backend.lacks(arithmetic, device); !reason.empty())
+    throw Error(ErrorKind::kUsage, reason, "--dtype f32 or bf16 run everywhere");
 }
 
 const Backend& find_backend(std::string_view name) {

@@ -49,10 +49,12 @@ struct Kernel {
   std::string (*declines)(const NodeView&, const DeviceInfo&);
   size_t (*scratch_bytes)(const NodeView&, const DeviceInfo&);
   void (*run)(const KernelArgs&);
-  // Which input it wants packed and how, given plain inputs. Null: none, ever.
+  // Which input it wants packed and how; asked again with that one packed, until there is none. Null: none,
+  // ever.
   Packing (*packing)(const NodeView&, const DeviceInfo&) = nullptr;
-  // A variant of the kernel before it in the list: runs only where a table names it.
+  // A variant of another in the list: runs only where a table names it, or where `unasked` says so.
   bool on_request = false;
+  bool (*unasked)(const NodeView&, const DeviceInfo&) = nullptr;
 };
 
 // One line of a backend's list: an op's kernels, fastest first.
@@ -66,11 +68,17 @@ struct Choice {
   std::vector<std::string> declined;  // "openblas: why", in list order
 };
 
+enum class Arithmetic;
+
+using ProductRule = bool (*)(const Op& product);
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
   virtual const std::vector<OpKernels>& kernels() const = 0;
+  // Why it has no products of this arithmetic on the device, whatever their sizes; empty: it may have.
+  virtual std::string lacks(Arithmetic, const DeviceInfo&) const { return {}; }
 
   // The kernels to ask about a node, in order: those the device's table prefers, then the list.
   std::vector<const Kernel*> candidates(const NodeView& node, const DeviceInfo& device) const;
@@ -82,11 +90,18 @@ class Backend {
   const std::vector<Kernel>* find(std::string_view op_kind) const;
   // The list for a node; null: it has none.
   const std::vector<Kernel>* kernels_of(const NodeView& node) const;
-  // Whether its products take the layernorm before them in: what the fuse pass is asked for.
-  virtual bool joins_norms() const { return true; }
+  // Which of its products take the layernorm before them in: what the fuse pass is asked for.
+  virtual ProductRule joins_norms() const {
+    return [](const Op&) { return true; };
+  }
+  // And which the product, bias and gelu before them; null: none.
+  virtual ProductRule joins_chains() const { return nullptr; }
   // Whether sums over rows come from the kernels that make the rows, and small nodes in groups.
   virtual bool wants_few_passes() const { return false; }
 };
+
+// Error(kUsage) where the backend lacks the arithmetic.
+void require_arithmetic(const Backend& backend, const DeviceInfo& device, Arithmetic arithmetic);
 
 // The table of backends, by name ("cpu", "cuda", "ref"); Error(kUsage) for an unknown one.
 const Backend& find_backend(std::string_view name);

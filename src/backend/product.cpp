@@ -6,11 +6,6 @@ namespace vitrail {
 
 namespace {
 
-Arithmetic arithmetic_of(const Op& op) {
-  const auto* linear = dynamic_cast<const LinearOp*>(&op);
-  return linear ? linear->arithmetic() : Arithmetic::kExact;
-}
-
 // The input a two-input member reads besides the value flowing through the fused node.
 int other_source(const FusedOp::Member& member) {
   return member.sources[0] >= 0 ? member.sources[0] : member.sources[1];

@@ -33,19 +33,26 @@ std::string as_phrase(const BenchResult& r) {
 ordered_json as_json(const BenchResult& r) {
   ordered_json json = {{"model", r.model}, {"device", r.device}, {"dtype", r.dtype}};
   if (r.training) json["training"] = true;
-  json.update({{"batch", r.batch},
-               {"runs", r.seconds.count},
-               {"img_per_s", r.images_per_second()},
-               {"ms_median", r.seconds.median * 1e3},
-               {"ms_p90", r.seconds.p90 * 1e3},
-               {"ms_min", r.seconds.min * 1e3},
-               {"ms_max", r.seconds.max * 1e3},
-               {"gflops", r.gflops()},
-               {"peak_gflops", r.peak_gflops},
-               {"peak_fraction", r.gflops() / r.peak_gflops},
-               {"memory_peak", r.peak_bytes}});
+  json.update(
+      {{"batch", r.batch},
+       {"runs", r.seconds.count},
+       {"img_per_s", r.images_per_second()},
+       {"ms_median", r.seconds.median * 1e3},
+       {"ms_p90", r.seconds.p90 * 1e3},
+       {"ms_min", r.seconds.min * 1e3},
+       {"ms_max", r.seconds.max * 1e3},
+       {"gflops", r.gflops()},
+       {"peak_gflops", r.peak_gflops > 0 ? ordered_json(r.peak_gflops) : ordered_json()},
+       {"peak_fraction", r.peak_gflops > 0 ? ordered_json(r.gflops() / r.peak_gflops) : ordered_json()},
+       {"memory_peak", r.peak_bytes}});
   if (r.foreign_bytes > 0) json["memory_foreign"] = r.foreign_bytes;
   return json;
+}
+
+std::string share_text(const BenchResult& r) {
+  if (r.peak_gflops <= 0) return "of an unknown peak: the card has no room to measure it";
+  return strf("%.1f %% of the %sFLOP/s measured peak", 100 * r.gflops() / r.peak_gflops,
+              format_si(1e9 * r.peak_gflops).c_str());
 }
 
 std::vector<std::pair<std::string, std::string>> as_rows(const BenchResult& r) {
@@ -58,8 +65,7 @@ std::vector<std::pair<std::string, std::string>> as_rows(const BenchResult& r) {
             format_seconds(s.min).c_str(), format_seconds(s.p90).c_str(), format_seconds(s.max).c_str(),
             s.count, r.training ? "steps" : "runs")},
       {"throughput", strf("%s images/s", format_si(r.images_per_second()).c_str())},
-      {"rate", strf("%sFLOP/s, %.1f %% of the %sFLOP/s measured peak", format_si(1e9 * r.gflops()).c_str(),
-                    100 * r.gflops() / r.peak_gflops, format_si(1e9 * r.peak_gflops).c_str())},
+      {"rate", format_si(1e9 * r.gflops()) + "FLOP/s, " + share_text(r)},
       {"memory", format_bytes(r.peak_bytes) + " in arenas"}};
   if (r.foreign_bytes > 0)
     rows.emplace_back("foreign", format_bytes(r.foreign_bytes) + " of the driver and its libraries");

@@ -20,8 +20,8 @@ struct BenchResult {
   size_t peak_bytes = 0;     // in arenas
   size_t foreign_bytes = 0;  // on a GPU: of its driver and libraries, beside the arenas
   double flops = 0;          // of a run
-  double peak_gflops = 0;
-  Spread seconds;  // of a run
+  double peak_gflops = 0;    // 0: not known
+  Spread seconds;            // of a run
 
   double images_per_second() const { return static_cast<double>(batch) / seconds.median; }
   double gflops() const { return flops / seconds.median / 1e9; }

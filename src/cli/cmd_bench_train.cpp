@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -8,7 +9,7 @@
 #include "cli/profile_report.h"
 #include "cli/timing.h"
 #include "cli/train_plan.h"
-#include "train/train_step.h"
+#include "train/picture_data.h"
 
 namespace vitrail::cli {
 
@@ -26,11 +27,13 @@ class MadeUpSteps {
     const VitConfig& model = plan.setup().model->card.config;
     const int64_t pictures = config_.train.micro_batch;
     pictures_ = rule_pictures(model, pictures);
+    make_pixels(plan.setup().step);
     targets_.resize(static_cast<size_t>(pictures * model.classes));
     for (int64_t i = 0; i < pictures; ++i)
       targets_[static_cast<size_t>(i * model.classes + i % model.classes)] = 1;
     weights_.assign(static_cast<size_t>(pictures), 1 / static_cast<float>(config_.train.batch));
     step_.start(plan.setup().model->fill);
+    bring_pictures(plan.setup(), step_);
   }
 
   void run() {
@@ -58,15 +61,28 @@ class MadeUpSteps {
   Executor& update() { return step_.update(); }
 
  private:
+  // The same in 8 bits, for steps that take pixels.
+  void make_pixels(const StepConfig& step) {
+    if (step.pictures == PictureForm::kFloats) return;
+    for (int64_t i = 0; i < step.micro_batch; ++i) {
+      const bool stored = step.pictures == PictureForm::kStored;
+      recipes_.push_back({.source = static_cast<int32_t>(stored ? i % step.stored_pictures : i)});
+    }
+    for (const float value : pictures_)
+      pixels_.push_back(static_cast<uint8_t>(std::clamp(128 + 60 * value, 0.0f, 255.0f)));
+  }
+
   void run_micro(int64_t micro) {
     // A teacher, where one is asked for, answers with the labels.
-    const MicroBatch batch{pictures_,
-                           targets_,
-                           weights_,
-                           targets_,
-                           config_.train.seed,
-                           steps_,
-                           micro * config_.train.micro_batch};
+    const MicroBatch batch{.pictures = pictures_,
+                           .targets = targets_,
+                           .weights = weights_,
+                           .teacher = targets_,
+                           .seed = config_.train.seed,
+                           .step = steps_,
+                           .position = micro * config_.train.micro_batch,
+                           .pixels = pixels_,
+                           .recipes = recipes_};
     // Pictures stay where they are on a device that keeps them.
     if (steps_ > 0 && step_.keeps_inputs())
       step_.run_micro_again(batch);
@@ -77,6 +93,8 @@ class MadeUpSteps {
   const TrainConfig& config_;
   TrainStep step_;
   std::vector<float> pictures_, targets_, weights_;
+  std::vector<uint8_t> pixels_;
+  std::vector<PictureRecipe> recipes_;
   int64_t steps_ = 0;
 };
 
@@ -165,10 +183,10 @@ Command bench_train_command() {
        .most = 1e6},
       {.name = "profile", .help = "also where the time goes, by operation", .kind = ValueKind::kFlag},
       {.name = "dtype",
-       .help = "train.dtype: f32, or bf16 or f16 with f32 master weights",
+       .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "f16"}}};
+       .choices = {"f32", "bf16", "f16", "fp8", "tf32"}}};
   CommandSpec spec{
       .name = "bench train",
       .summary = "speed of training: whole steps (forward, backward, update) without a loader",

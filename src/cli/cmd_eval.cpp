@@ -152,7 +152,7 @@ std::unique_ptr<Engine> engine_against(const Options& options, const OpenedModel
   if (data.multi_label())
     throw Error(ErrorKind::kUsage, "--against compares the first class of a picture, these have several",
                 "two runs of eval, one with each --dtype");
-  settings.arithmetic = arithmetic_for(options.text("against"));
+  set_precision(options.text("against"), options.text("device"), settings);
   return std::make_unique<Engine>(model, settings);
 }
 
@@ -204,7 +204,7 @@ Command eval_command() {
       {.name = "against",
        .help = "also run the model in this type, and tell how often the two agree",
        .metavar = "TYPE",
-       .choices = {"f32", "bf16", "int8"}},
+       .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
       {.name = "report", .help = "write a page with tables and pictures", .metavar = "FILE"},
       {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag},
       cache_option()};

@@ -58,7 +58,9 @@ std::string dump(const VitConfig& config, const EngineOptions& options, const st
         precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
             .program;
   program = reduce_products(std::move(program), options.arithmetic);
-  if (options.fuse) program = fuse(program, {.norms = find_backend(options.backend).joins_norms()});
+  const Backend& backend = find_backend(options.backend);
+  if (options.fuse)
+    program = fuse(program, {.norms = backend.joins_norms(), .chains = backend.joins_chains()});
   return to_string(after == "fuse" ? program : schedule(program));
 }
 
@@ -142,7 +144,7 @@ void refuse_training_only(const Options& options) {
 
 void refuse_inference_only(const Options& options) {
   if (options.text("dtype") == "int8")
-    throw Error(ErrorKind::kUsage, "training computes in f32, bf16 or f16, not in int8",
+    throw Error(ErrorKind::kUsage, "training computes in f32, bf16, f16, fp8 or tf32, not in int8",
                 "without --train or a training config an inference is planned");
 }
 
@@ -195,10 +197,11 @@ Command plan_command() {
        .help = "plan for the device of this file or name (h200), which need not be here",
        .metavar = "DEVICE"},
       {.name = "dtype",
-       .help = "what products are computed in: f32, bf16 or int8; on a GPU and with --train f32, bf16 or f16",
+       .help = "what products are computed in: f32, bf16 or int8; on a GPU f32, bf16, f16, fp8 or tf32, and "
+               "with --train too",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "int8", "f16"}}};
+       .choices = {"f32", "bf16", "int8", "f16", "fp8", "tf32"}}};
   std::vector<OptionSpec> engine = engine_options(1);
   std::erase_if(engine, [](const OptionSpec& spec) { return spec.name == "dtype"; });
   CommandSpec spec{

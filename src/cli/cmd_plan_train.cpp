@@ -35,7 +35,7 @@ void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e)
   if (target.file) {
     e.calibrated = true;
     e.where = target.file->name;
-    e.peak_gflops = target.file->peak_gflops(threads);
+    e.peak_gflops = target.file->peak_gflops(threads, product_type(step.micro.program));
     const Roofline roofline = target.file->roofline(threads);
     e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
                      estimate_seconds(step.micro.program, roofline) +
@@ -78,6 +78,7 @@ ordered_json as_json(const TrainPlan& plan, const Estimate& e) {
                        {"params_trained", plan.trained_params()},
                        {"macs", count_macs(model)},
                        {"flops", plan.update_flops()}};
+  if (!setup.pictures.empty()) json["pictures"] = setup.pictures;
   for (const auto& [name, bytes] : plan.memory_rows()) json["memory"][name] = bytes;
   json["memory"]["peak"] = plan.peak_bytes();
   json["memory_lower_bound"] = plan.lower_bound_bytes();
@@ -158,6 +159,7 @@ std::string as_text(const TrainPlan& plan, const Estimate& e) {
       {"fits",
        strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
             format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}};
+  if (!setup.pictures.empty()) pairs.emplace_back("pictures", setup.pictures);
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
   return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
 }

@@ -79,11 +79,14 @@ ordered_json as_json(const Measured& m) {
 
 void print_side(const Measured& m, const Options& options, const ModelChoice& choice, Console& console) {
   const ExecutionPlan& plan = m.engine.plan();
-  console.print(strf("%s, batch %lld, in %s on %s%s: %s a run (median of %zu); at most %sFLOP/s, %sB/s\n",
+  const std::string most = m.peaks.gflops > 0
+                               ? strf("at most %sFLOP/s, %sB/s", format_si(1e9 * m.peaks.gflops).c_str(),
+                                      format_si(1e9 * m.peaks.gbps).c_str())
+                               : std::string("peaks unknown: the card has no room to measure them");
+  console.print(strf("%s, batch %lld, in %s on %s%s: %s a run (median of %zu); %s\n",
                      architecture_text(choice.config).c_str(), static_cast<long long>(m.engine.batch()),
                      options.text("dtype").c_str(), m.device().c_str(), parallel_text(plan).c_str(),
-                     format_seconds(m.seconds.median).c_str(), m.seconds.count,
-                     format_si(1e9 * m.peaks.gflops).c_str(), format_si(1e9 * m.peaks.gbps).c_str()));
+                     format_seconds(m.seconds.median).c_str(), m.seconds.count, most.c_str()));
 }
 
 void write_trace(const std::vector<const Measured*>& sides, const std::string& path, Console& console) {

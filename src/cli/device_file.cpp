@@ -16,8 +16,6 @@ namespace {
 using nlohmann::ordered_json;
 constexpr size_t kMaxDeviceBytes = 1 << 20;
 constexpr const char* kFormat = "vitrail device 1";
-constexpr const char* kGpuTypes[] = {"f32", "bf16", "f16"};
-constexpr const char* kOtherGpuTypes[] = {"tf32", "fp8"};  // nothing computes in them yet
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw Error(ErrorKind::kData, strf("%s is no device file: %s", path.c_str(), why.c_str()),
@@ -175,7 +173,7 @@ Roofline DeviceFile::roofline(int threads) const {
   Roofline roofline;
   if (kind == DeviceKind::kCuda) {
     roofline.bytes = copy_gbps * 1e9;
-    for (const char* type : kGpuTypes) roofline.flops[type] = tflops.at(type) * 1e12;
+    for (const auto& [type, rate] : tflops) roofline.flops[type] = rate * 1e12;
     return roofline;
   }
   const Rate measured = rate(threads);
@@ -185,8 +183,9 @@ Roofline DeviceFile::roofline(int threads) const {
   return roofline;
 }
 
-double DeviceFile::peak_gflops(int threads) const {
-  return kind == DeviceKind::kCpu ? rate(threads).fma_gflops : tflops.at("bf16") * 1e3;
+double DeviceFile::peak_gflops(int threads, const std::string& dtype) const {
+  if (kind == DeviceKind::kCpu) return rate(threads).fma_gflops;
+  return tflops.at(tflops.contains(dtype) ? dtype : "f32") * 1e3;
 }
 
 DeviceInfo DeviceFile::info(int threads) const {

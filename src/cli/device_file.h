@@ -13,6 +13,10 @@
 
 namespace vitrail::cli {
 
+// What a GPU's products are measured in: on every card, and where it can.
+inline constexpr const char* kGpuTypes[] = {"f32", "bf16", "f16"};
+inline constexpr const char* kOtherGpuTypes[] = {"tf32", "fp8"};
+
 struct DeviceFile {
   struct Rate {
     int threads = 1;
@@ -40,8 +44,7 @@ struct DeviceFile {
   int compute = 0, processors = 0;
   uint64_t l2_bytes = 0, foreign_bytes = 0;  // foreign: of the driver and its libraries; 0: not known
   double copy_gbps = 0;
-  std::map<std::string, double>
-      tflops;  // of large products by type: f32, bf16, f16 and, where known, tf32, fp8
+  std::map<std::string, double> tflops;  // of large products by type
 
   // Of so many threads: those measured, or those of the nearest number in proportion.
   Rate rate(int threads) const;
@@ -49,8 +52,9 @@ struct DeviceFile {
   // none was measured. Of f32 there is one at least.
   double product_share(const std::string& dtype = "f32") const;
   Roofline roofline(int threads) const;
-  // By which estimates are judged, GFLOP/s: of the multiply-adds, or of a GPU's products in bf16.
-  double peak_gflops(int threads) const;
+  // By which estimates are judged, GFLOP/s: of the multiply-adds, or of a GPU's products in that type (of f32
+  // where it was not measured).
+  double peak_gflops(int threads, const std::string& dtype) const;
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
   uint64_t available_bytes() const { return memory_bytes - foreign_bytes; }
 };

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "cli/device_choice.h"
 #include "cli/machine.h"
+#include "cli/shipped.h"
 
 namespace vitrail::cli {
 
@@ -164,14 +165,7 @@ std::string default_kernels_path(const TunedDevice& device) {
 }
 
 std::vector<fs::path> kernel_places() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  std::vector<fs::path> places;
-  if (!folder.empty())
-    places = {(folder / "../share/vitrail/kernels").lexically_normal(),
-              (folder / "../../configs/kernels").lexically_normal()};
-  places.emplace_back("configs/kernels");
-  return places;
+  return shipped_places("kernels", "configs/kernels");
 }
 
 std::string shipped_kernels_path(const TunedDevice& device, const std::vector<fs::path>& places) {

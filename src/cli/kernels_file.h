@@ -27,7 +27,7 @@ TunedDevice this_card(const DeviceInfo& device);  // one of this machine
 // Where `bench tune` writes and everyone looks: below $XDG_CONFIG_HOME or ~/.config, named by the device.
 // Empty when there is no such place.
 std::string default_kernels_path(const TunedDevice& device = this_processor());
-// Where tables that came with Vitrail may lie: as installed, as built in the source tree, where one stands.
+// Where tables that came with Vitrail may lie.
 std::vector<std::filesystem::path> kernel_places();
 // The table of a card that came with Vitrail; empty when there is none.
 std::string shipped_kernels_path(const TunedDevice& device,

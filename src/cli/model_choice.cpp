@@ -66,10 +66,10 @@ std::vector<OptionSpec> engine_options(int default_batch) {
        .most = 65536},
       {.name = "dtype",
        .help = "what the blocks' products are computed in, the rest in f32; on a GPU bf16 and f16 hold for "
-               "activations too",
+               "activations too, and fp8 leaves the rest in bf16",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "f16", "int8"}},
+       .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
       {.name = "backend",
        .help = "whose kernels run",
        .metavar = "NAME",
@@ -151,28 +151,27 @@ Arithmetic arithmetic_for(const std::string& dtype) {
   return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
 }
 
-void check_precision(const Options& options, const std::string& device) {
-  const std::string& dtype = options.text("dtype");
+void check_precision(const std::string& dtype, const std::string& device) {
   const bool cuda = parse_cuda(device).has_value();
   if (cuda && dtype == "int8")
     throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", "--dtype bf16 on a GPU");
-  if (!cuda && dtype == "f16")
-    throw Error(ErrorKind::kUsage, "--dtype f16 needs --device cuda",
+  if (!cuda && (dtype == "f16" || dtype == "fp8" || dtype == "tf32"))
+    throw Error(ErrorKind::kUsage, strf("--dtype %s needs --device cuda", dtype.c_str()),
                 "--dtype bf16 or int8 on the CPU; weights stored as f16 are read as they are");
 }
 
-namespace {
-// A processor reduces products alone, a GPU whole activations.
-void read_precision(const Options& options, const std::string& device, EngineOptions& engine) {
-  check_precision(options, device);
-  if (const auto ordinal = parse_cuda(device)) {
-    engine.ordinal = *ordinal;
-    engine.compute = *parse_dtype(options.text("dtype"));
-  } else {
-    engine.arithmetic = arithmetic_for(options.text("dtype"));
+void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine) {
+  check_precision(dtype, device);
+  const Arithmetic arithmetic = arithmetic_for(dtype);
+  engine.compute = DType::kF32;
+  if (!parse_cuda(device)) {
+    engine.arithmetic = arithmetic;
+    return;
   }
+  const bool apart = arithmetic == Arithmetic::kFp8 || arithmetic == Arithmetic::kTF32;
+  engine.arithmetic = apart ? arithmetic : Arithmetic::kExact;
+  if (arithmetic != Arithmetic::kTF32) engine.compute = parse_dtype(dtype).value_or(DType::kBF16);
 }
-}  // namespace
 
 EngineOptions read_engine_options(const Options& options) {
   return read_engine_options(options, options.text("device"));
@@ -185,7 +184,8 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   engine.isa = options.text("isa");
   engine.kernels = chosen_kernels(options, device).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
-  read_precision(options, device, engine);
+  engine.ordinal = parse_cuda(device).value_or(0);
+  set_precision(options.text("dtype"), device, engine);
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   if (engine.check_reference && engine.backend == "ref")

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/option_values.h"
+#include "cli/shipped.h"
 #include "models/zoo.h"
 
 namespace vitrail::cli {
@@ -44,21 +45,14 @@ bool is_architecture(const std::string& name) {
 }  // namespace
 
 std::vector<fs::path> model_places(const std::string& environment, const fs::path& program) {
-  std::vector<fs::path> places;
-  if (!environment.empty()) places.emplace_back(environment);
-  const fs::path folder = program.parent_path();
-  if (!folder.empty()) {
-    places.push_back((folder / ".." / "share" / "vitrail" / "models").lexically_normal());
-    places.push_back((folder / ".." / ".." / "models").lexically_normal());
-  }
-  places.emplace_back("models");
+  std::vector<fs::path> places = shipped_places("models", "models", program);
+  if (!environment.empty()) places.insert(places.begin(), environment);
   return places;
 }
 
 std::vector<fs::path> model_places() {
   const char* environment = std::getenv("VITRAIL_MODELS");
-  std::error_code ignored;
-  return model_places(environment ? environment : "", fs::read_symlink("/proc/self/exe", ignored));
+  return model_places(environment ? environment : "", this_program());
 }
 
 std::vector<BundledModel> bundled_models(const std::vector<fs::path>& places) {

@@ -11,6 +11,7 @@
 #include "cli/device_choice.h"
 #include "cli/machine.h"
 #include "cli/option_values.h"
+#include "cli/shipped.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
@@ -18,18 +19,6 @@ namespace vitrail::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-// As installed, as built in the source tree, and where one stands.
-std::vector<fs::path> device_places() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  std::vector<fs::path> places;
-  if (!folder.empty())
-    places = {(folder / "../share/vitrail/devices").lexically_normal(),
-              (folder / "../../configs/devices").lexically_normal()};
-  places.emplace_back("configs/devices");
-  return places;
-}
 
 // What the file has no figures of.
 void refuse_unmeasured(const DeviceFile& device, const std::string& isa, int threads) {
@@ -89,8 +78,14 @@ DeviceFile measure_gpu(int ordinal) {
   file.compute = info.compute, file.processors = info.processors;
   file.l2_bytes = info.l2_bytes, file.foreign_bytes = device->foreign_bytes();
   file.copy_gbps = measure_cuda_copy_gbps(*device);
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
-    file.tflops[to_string(dtype)] = measure_cuda_peak_gflops(*device, dtype) / 1e3;
+  for (const char* type : kGpuTypes) file.tflops[type] = measure_cuda_peak_gflops(*device, type) / 1e3;
+  for (const char* type : kOtherGpuTypes) {
+    try {
+      file.tflops[type] = measure_cuda_peak_gflops(*device, type) / 1e3;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kDevice) throw;
+    }
+  }
   return file;
 }
 
@@ -101,7 +96,8 @@ PlanTarget read_plan_target(const Options& options) {
   if (options.given("target")) {
     if (ordinal)
       throw Error(ErrorKind::kUsage, "--target and --device cuda name two devices", "leave one of them out");
-    DeviceFile file = read_device_file(find_device_file(options.text("target"), device_places()));
+    DeviceFile file = read_device_file(
+        find_device_file(options.text("target"), shipped_places("devices", "configs/devices")));
     refuse_unmeasured(file, isa, threads);
     return target_of_file(std::move(file), threads);
   }

@@ -10,12 +10,15 @@
 namespace vitrail::cli {
 
 namespace {
-// What a product asks for whatever its tensors are; kExact for other ops.
-Arithmetic arithmetic_of(const Op& op) {
-  const auto* linear = dynamic_cast<const LinearOp*>(&op);
-  return linear ? linear->arithmetic() : Arithmetic::kExact;
+DType narrowest_float(const Program& program, const Node& node) {
+  DType narrowest = DType::kF32;
+  for (const TensorDesc& desc : program.descs(node.ins))
+    if (is_float(desc.dtype) && size_of(desc.dtype) < size_of(narrowest)) narrowest = desc.dtype;
+  return narrowest;
 }
 
+// What a node multiplies in: what it asks for, or the narrowest float type of its inputs; f32 where there is
+// none.
 std::string type_of(const Program& program, const Node& node) {
   Arithmetic arithmetic = arithmetic_of(*node.op);
   if (const auto* fused = dynamic_cast<const FusedOp*>(node.op.get()))
@@ -25,11 +28,14 @@ std::string type_of(const Program& program, const Node& node) {
 }
 }  // namespace
 
-DType narrowest_float(const Program& program, const Node& node) {
-  DType narrowest = DType::kF32;
-  for (const TensorDesc& desc : program.descs(node.ins))
-    if (is_float(desc.dtype) && size_of(desc.dtype) < size_of(narrowest)) narrowest = desc.dtype;
-  return narrowest;
+std::string product_type(const Program& program) {
+  double most = -1;
+  std::string type = to_string(DType::kF32);
+  for (const Node& node : program.nodes) {
+    const double flops = node.op->cost(program.descs(node.ins), program.descs(node.outs)).flops;
+    if (flops > most) most = flops, type = type_of(program, node);
+  }
+  return type;
 }
 
 double estimate_seconds(const Program& program, const Roofline& device) {

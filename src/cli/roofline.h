@@ -15,8 +15,8 @@ struct Roofline {
   double bytes = 0;                     // a second, read and written both counted
 };
 
-// What a node multiplies in: the narrowest float type of its inputs; f32 for one that has none.
-DType narrowest_float(const Program& program, const Node& node);
+// The type of the node that computes most.
+std::string product_type(const Program& program);
 
 // Seconds of one run; a type whose speed is not known takes that of f32.
 double estimate_seconds(const Program& program, const Roofline& device);

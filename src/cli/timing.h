@@ -27,7 +27,7 @@ std::vector<double> time_calls(const Options& options, Console& console, const c
 std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title);
 
 // GFLOP/s reached here: by the multiply-add units with the plan's threads and instruction set; on a GPU by a
-// large product in the type of the plan's own.
+// large product in the type of the plan's own, and 0 (not known) where it cannot run one, as on a full card.
 double peak_of(const ExecutionPlan& plan);
 // The same, and the GB/s of copying.
 Peaks peaks_of(const ExecutionPlan& plan);

@@ -129,7 +129,7 @@ void TrainPlan::set_up_run(const Options& options) {
   const bool classes_given = was_given(options, "classes");
   if (!config.data.train.empty() && !classes_given) {
     try {
-      setup_ = set_up(config);
+      setup_ = set_up(config, device_);
       notes_ = setup_.notes;
       return;
     } catch (const Error& error) {
@@ -139,10 +139,13 @@ void TrainPlan::set_up_run(const Options& options) {
   }
   knows_data_ = false;
   const int64_t classes = assume_data(options, config);
+  // What nobody knows is not kept on a card.
+  if (device_.kind == DeviceKind::kCuda && config.loader.on_device == OnDevice::kAuto)
+    config.loader.on_device = OnDevice::kPictures;
   notes_.push_back(
       strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
            classes_given ? "" : ", the config's or the model's own; --classes gives another number"));
-  setup_ = set_up(config);
+  setup_ = set_up(config, device_);
 }
 
 StepPlan TrainPlan::plan(const StepConfig& config) const {
@@ -151,7 +154,9 @@ StepPlan TrainPlan::plan(const StepConfig& config) const {
 
 size_t TrainPlan::teacher_bytes(int64_t micro_batch) const {
   if (setup_.config.distill.kind == DistillKind::kNone) return 0;
-  return Teacher(setup_.config.distill, setup_.model->card, micro_batch, *backend_, device_).bytes();
+  return Teacher(setup_.config.distill, setup_.model->card, micro_batch, setup_.step.precision, *backend_,
+                 device_)
+      .bytes();
 }
 
 int64_t TrainPlan::total_steps() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/peak.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "telemetry/spread.h"
 
@@ -14,14 +15,10 @@ constexpr size_t kAlignment = 256, kMostSets = 64;
 constexpr size_t kLeastLaunches = 16;  // in a recording, so that its start does not count
 constexpr double kClearly = 1.01;
 
-size_t padded(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 size_t bytes_of(const PlannedProduct& product) {
   size_t bytes = 0;
   for (const auto* side : {&product.ins, &product.outs})
-    for (const TensorDesc& desc : *side) bytes += padded(desc.bytes());
+    for (const TensorDesc& desc : *side) bytes += round_up(desc.bytes(), kAlignment);
   return bytes;
 }
 
@@ -37,7 +34,7 @@ struct OperandSet {
       for (const TensorDesc& desc : *side) {
         fill_for_timing(device, at, desc.dtype, desc.bytes() / size_of(desc.dtype));
         views->emplace_back(at, desc);
-        at += padded(desc.bytes());
+        at += round_up(desc.bytes(), kAlignment);
       }
   }
 };
@@ -53,14 +50,19 @@ double flops_of(const TuneKey& key) {
   return 2 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
 }
 
+// What runs without a table, then what else it may name: the variants, and the first that is none.
 std::vector<const Kernel*> kernels_for(const NodeView& node, const ExecutionPlan& plan) {
   DeviceInfo device = plan.device;
   device.kernels = nullptr;
   const Kernel* usual = plan.backend->choose(node, device).kernel;
   if (!usual) return {};
   std::vector<const Kernel*> kernels = {usual};
-  for (const Kernel& kernel : *plan.backend->kernels_of(node))
-    if (kernel.on_request && kernel.declines(node, device).empty()) kernels.push_back(&kernel);
+  bool variants_only = false;
+  for (const Kernel& kernel : *plan.backend->kernels_of(node)) {
+    if (!kernel.declines(node, device).empty() || (variants_only && !kernel.on_request)) continue;
+    variants_only |= !kernel.on_request;
+    if (&kernel != usual) kernels.push_back(&kernel);
+  }
   return kernels;
 }
 
@@ -127,11 +129,9 @@ std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPl
   std::vector<PlannedProduct> products;
   for (const ExecutionPlan* plan : programs)
     for (const Node& node : plan->program.nodes) {
-      PlannedProduct product{.op = node.op,
-                             .ins = plan->program.descs(node.ins),
-                             .outs = plan->program.descs(node.outs),
-                             .nodes = 1};
-      const NodeView view{*product.op, product.ins, product.outs};
+      const std::vector<TensorDesc> ins = plan->program.descs(node.ins),
+                                    outs = plan->program.descs(node.outs);
+      const NodeView view{*node.op, ins, outs};
       const auto key = plan->backend->tune_key(view, plan->device);
       if (!key) continue;
       const auto known = std::find_if(products.begin(), products.end(),
@@ -140,9 +140,8 @@ std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPl
         ++known->nodes;
         continue;
       }
-      product.key = *key;
-      product.kernels = kernels_for(view, *plan);
-      if (product.kernels.size() > 1) products.push_back(std::move(product));
+      std::vector<const Kernel*> kernels = kernels_for(view, *plan);
+      if (kernels.size() > 1) products.push_back({*key, node.op, ins, outs, std::move(kernels), 1});
     }
   return products;
 }

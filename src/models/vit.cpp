@@ -121,10 +121,12 @@ class VitRecorder {
   }
 
   ValueId embed() {
-    const ValueId pictures = b_.input(
-        "pictures",
-        {options_.dtype,
-         {{'B', options_.batch}, {'C', c_.channels}, {'Y', c_.image_height}, {'X', c_.image_width}}});
+    const TensorDesc wanted = {
+        options_.dtype,
+        {{'B', options_.batch}, {'C', c_.channels}, {'Y', c_.image_height}, {'X', c_.image_width}}};
+    const ValueId pictures = options_.pictures >= 0 ? options_.pictures : b_.input("pictures", wanted);
+    VT_CHECK(b_.desc(pictures) == wanted, "pictures are %s: expected %s",
+             to_string(b_.desc(pictures)).c_str(), to_string(wanted).c_str());
     ValueId x =
         b_.add(std::make_shared<PatchEmbedOp>(), {pictures, param("patch_embed.proj.weight")}, "patch_embed");
     x = b_.add(std::make_shared<BiasOp>(), {x, param("patch_embed.proj.bias")}, "patch_embed.bias");

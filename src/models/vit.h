@@ -22,6 +22,7 @@ struct VitRecordOptions {
   double dropout = 0;    // after the positions and in every branch
   double drop_path = 0;  // of the last block; earlier ones in proportion
   LoraConfig lora = {};
+  ValueId pictures = -1;  // recorded before, [B C Y X]; -1: the input "pictures"
 };
 
 struct VitValues {

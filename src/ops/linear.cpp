@@ -49,13 +49,42 @@ double LinearOp::flops(DescSpan ins, DescSpan) const {
   return 2.0 * static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
 }
 
+namespace {
+std::string arithmetic_text(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kExact ? "" : std::string("arithmetic=") + enum_name(arithmetic);
+}
+
+// bf16 and int8 are for inference; the scales of fp8 lie along what dw sums over, so they do not factor out.
+Arithmetic arithmetic_of_dx(Arithmetic forward) {
+  return forward == Arithmetic::kFp8 || forward == Arithmetic::kTF32 ? forward : Arithmetic::kExact;
+}
+Arithmetic arithmetic_of_dw(Arithmetic forward) {
+  return forward == Arithmetic::kTF32 ? forward : Arithmetic::kExact;
+}
+}  // namespace
+
 std::string LinearOp::attributes() const {
-  return arithmetic_ == Arithmetic::kExact ? "" : std::string("arithmetic=") + enum_name(arithmetic_);
+  return arithmetic_text(arithmetic_);
+}
+std::string LinearDxOp::attributes() const {
+  return arithmetic_text(arithmetic_);
+}
+std::string LinearDwOp::attributes() const {
+  return arithmetic_text(arithmetic_);
+}
+
+Arithmetic arithmetic_of(const Op& op) {
+  if (const auto* linear = dynamic_cast<const LinearOp*>(&op)) return linear->arithmetic();
+  if (const auto* dx = dynamic_cast<const LinearDxOp*>(&op)) return dx->arithmetic();
+  if (const auto* dw = dynamic_cast<const LinearDwOp*>(&op)) return dw->arithmetic();
+  return Arithmetic::kExact;
 }
 
 void LinearOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<LinearDxOp>(), {r.dout(), r.in(1)}, "dx"));
-  if (r.wants(1)) r.give(1, r.add(std::make_shared<LinearDwOp>(), {r.in(0), r.dout()}, "dw"));
+  const auto dx = std::make_shared<LinearDxOp>(arithmetic_of_dx(arithmetic_));
+  const auto dw = std::make_shared<LinearDwOp>(arithmetic_of_dw(arithmetic_));
+  if (r.wants(0)) r.give(0, r.add(dx, {r.dout(), r.in(1)}, "dx"));
+  if (r.wants(1)) r.give(1, r.add(dw, {r.in(0), r.dout()}, "dw"));
 }
 
 namespace {

@@ -8,15 +8,17 @@
 
 namespace vitrail {
 
-// In what a product is computed; x, w and the result are f32 all the same.
+// In what a product is computed, whatever the types of x, w and the result.
 //   bf16: x and w rounded to bf16, products summed in f32.
 //   int8: w rounded to integers of -127..127 times one scale per output, x times one scale per row (largest
 //   magnitude / 127 both, computed anew on every call), sums exact, then sum * row scale * output scale in
 //   f32. A row or output with a value that is not finite gives not-a-number.
-enum class Arithmetic { kExact, kBF16, kInt8 };
+//   fp8: the same with e4m3 in place of integers (largest magnitude / 448), summed in f32.
+//   tf32: x and w rounded to 10 bits of mantissa, products summed in f32.
+enum class Arithmetic { kExact, kBF16, kInt8, kFp8, kTF32 };
 template <>
 struct EnumNames<Arithmetic> {
-  static constexpr const char* names[] = {"exact", "bf16", "int8"};
+  static constexpr const char* names[] = {"exact", "bf16", "int8", "fp8", "tf32"};
 };
 
 class LinearOp : public Op {
@@ -42,24 +44,44 @@ struct MatmulExtents {
 };
 MatmulExtents linear_extents(const Shape& x, const Shape& w);
 
-// The gradient of x: dy [B N F], w [F D] -> [B N D]. Contracts the leading dims of w, dy's last ones.
+// The gradient of x: dy [B N F], w [F D] -> [B N D]. Contracts the leading dims of w, dy's last ones. Exact,
+// fp8 (a scale per row of dy and per input of w, which are the outputs here) or tf32.
 class LinearDxOp : public Op {
  public:
+  explicit LinearDxOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
+
   std::string_view kind() const override { return "linear_dx"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  Arithmetic arithmetic() const { return arithmetic_; }
+
+ private:
+  Arithmetic arithmetic_;
 };
 
 // The gradient of w: x [B N D], dy [B N F] -> [F D] in the accumulator's type. Contracts the leading dims the
-// two share.
+// two share. Exact or tf32.
 class LinearDwOp : public Op {
  public:
+  explicit LinearDwOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
+
   std::string_view kind() const override { return "linear_dw"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  Arithmetic arithmetic() const { return arithmetic_; }
+
+ private:
+  Arithmetic arithmetic_;
 };
+
+// Of any of the three; exact for every other op.
+Arithmetic arithmetic_of(const Op& op);
 
 // As plain matrices, with the extents of the forward product: dx[m, k] = dy[m, n] . w[n, k] and
 // dw[n, k] = sum over m of dy[m, n] x[m, k].

@@ -83,6 +83,11 @@ class Fuser {
     Group group{{product}, product};
     const int norm = producer_[program_.nodes[product].ins[0]];
     if (takes_norm(norm, product)) group.members.insert(group.members.begin(), norm);
+    const int chained = chain_before(product);
+    if (chained >= 0) {
+      group.members = groups_[chained].members;
+      group.members.push_back(product);
+    }
     const bool patches = program_.nodes[product].op->kind() == "patch_embed";
     int stage = 0;
     for (int next = only_reader(product); next >= 0; next = only_reader(next)) {
@@ -94,8 +99,22 @@ class Fuser {
       stage = place + 1;
     }
     if (group.members.size() < 2) return;
-    for (int member : group.members) group_of_[member] = static_cast<int>(groups_.size());
-    groups_.push_back(std::move(group));
+    if (chained < 0) groups_.emplace_back();
+    const size_t at = chained < 0 ? groups_.size() - 1 : static_cast<size_t>(chained);
+    for (int member : group.members) group_of_[member] = static_cast<int>(at);
+    groups_[at] = std::move(group);
+  }
+
+  // The group of a product of the same kind that ends in the gelu which `product` alone reads; -1: none.
+  int chain_before(int product) const {
+    const int gelu = producer_[program_.nodes[product].ins[0]];
+    if (!options_.chains || gelu < 0 || program_.nodes[gelu].op->kind() != "gelu" || group_of_[gelu] < 0)
+      return -1;
+    const Group& before = groups_[group_of_[gelu]];
+    if (before.members.back() != gelu || only_reader(gelu) != product) return -1;
+    for (int one : {before.product, product})
+      if (!options_.chains(*program_.nodes[one].op)) return -1;
+    return group_of_[gelu];
   }
 
   // Whether a gelu's gradient is taken of a product's. In 16 bits the product is rounded first, by kernels of
@@ -143,8 +162,9 @@ class Fuser {
 
   // The layernorm before a product can join it when it normalises exactly what the product contracts.
   bool takes_norm(int norm, int product) const {
-    if (!options_.norms || norm < 0 || program_.nodes[norm].op->kind() != "layernorm") return false;
     const Node& node = program_.nodes[product];
+    if (norm < 0 || program_.nodes[norm].op->kind() != "layernorm") return false;
+    if (!options_.norms || !options_.norms(*node.op)) return false;
     const MatmulExtents e =
         linear_extents(program_.values[node.ins[0]].desc.shape, program_.values[node.ins[1]].desc.shape);
     return only_reader(norm) == product && program_.values[program_.nodes[norm].ins[1]].desc.elems() == e.k;

@@ -8,7 +8,10 @@
 namespace vitrail {
 
 struct FuseOptions {
-  bool norms = true;        // take the layernorm before a product into it
+  // Which products take the layernorm before them in; null: none.
+  bool (*norms)(const Op& product) = [](const Op&) { return true; };
+  // Which products take in the product, bias and gelu that make what they read; null: none.
+  bool (*chains)(const Op& product) = nullptr;
   bool few_passes = false;  // what a device of few, large launches wants: see join_row_sums, group_updates
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/cast.h"
+#include "ops/make_pictures.h"
 
 namespace vitrail {
 
@@ -44,6 +45,8 @@ class Lowering {
   void visit(const Node& node) {
     Node copy = node;
     const std::string_view kind = node.op->kind();
+    // Products alone read pictures.
+    if (kind == "make_pictures") copy.op = std::make_shared<MakePicturesOp>(options_.compute);
     for (size_t i = 0; i < copy.ins.size(); ++i) {
       ValueId& in = copy.ins[i];
       in = now_[in];
@@ -55,7 +58,7 @@ class Lowering {
       if (among(kLow, kind)) in = low(in, i == 1 && among(kWeighted, kind), node);
       if (kind == "gelu_grad" || kind == "tanh_grad") in = in_type(in, desc(copy.ins[0]).dtype, &node);
     }
-    const std::vector<TensorDesc> inferred = node.op->infer(out_program().descs(copy.ins));
+    const std::vector<TensorDesc> inferred = copy.op->infer(out_program().descs(copy.ins));
     for (size_t o = 0; o < node.outs.size(); ++o) out_program().values[node.outs[o]].desc = inferred[o];
     out_program().nodes.push_back(std::move(copy));
     if (joins_stream(node)) now_[node.outs[0]] = in_type(node.outs[0], options_.residual, &node);

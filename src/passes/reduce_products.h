@@ -1,6 +1,7 @@
-// Lets the products of the encoder blocks (qkv, proj, fc1, fc2) compute in bf16 or int8, which is where the
-// time of a ViT goes. The patch embedding, pooling and the head stay exact: they cost little and the answer
-// hangs on them. For inference, before fuse.
+// Lets the products of the encoder blocks (qkv, proj, fc1, fc2) compute in another arithmetic, which is where
+// the time of a ViT goes. The patch embedding, pooling, the head and adapters stay exact: they cost little
+// and the answer hangs on them. Before fuse; of training, before differentiate, which hands it to the
+// gradients.
 #pragma once
 
 #include "graph/program.h"

@@ -45,22 +45,25 @@ NodeChoice choose_node(const Node& node, const Program& program, const Backend& 
   return choice;
 }
 
-// Packs the parameter the fastest kernel of `node` wants, if that kernel then accepts the node.
+// Packs the parameters the fastest kernel of `node` wants, if that kernel then accepts the node.
 void pack_for(const Node& node, Program& program, const Backend& backend, const DeviceInfo& device,
               const std::vector<int>& uses) {
   std::vector<TensorDesc> ins = program.descs(node.ins);
   const std::vector<TensorDesc> outs = program.descs(node.outs);
   for (const Kernel* kernel : backend.candidates({*node.op, ins, outs}, device)) {
     if (kernel->declines({*node.op, ins, outs}, device).empty()) return;  // content with what is there
-    const Packing packing = kernel->packing ? kernel->packing({*node.op, ins, outs}, device) : Packing{};
-    if (packing.input < 0) continue;
-    const ValueId id = node.ins[packing.input];
-    if (program.values[id].kind != ValueKind::kParameter || uses[id] != 1) continue;
     std::vector<TensorDesc> packed = ins;
-    TensorDesc& weight = packed[packing.input];
-    weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
+    while (kernel->packing) {
+      const Packing packing = kernel->packing({*node.op, packed, outs}, device);
+      if (packing.input < 0 || !packed[packing.input].packing.empty()) break;
+      const ValueId id = node.ins[packing.input];
+      if (program.values[id].kind != ValueKind::kParameter || uses[id] != 1) break;
+      TensorDesc& weight = packed[packing.input];
+      weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
+    }
     if (!kernel->declines({*node.op, packed, outs}, device).empty()) continue;
-    program.values[id].desc = weight;
+    for (size_t i = 0; i < ins.size(); ++i)
+      if (!packed[i].packing.empty()) program.values[node.ins[i]].desc = packed[i];
     return;
   }
 }

@@ -74,23 +74,33 @@ Tolerance tolerance_of(DType dtype, int64_t length) {
 }
 
 namespace {
-// Whether a member that rounds comes before a product in bf16 or int8: then values next to a rounding
+// Whether a member that rounds comes before a product that rounds its inputs: then values next to a rounding
 // boundary may fall to either side of it, and each that does moves the sums by a step of one term.
 bool rounds_what_it_made(const FusedOp& fused) {
-  for (size_t m = 1; m < fused.members().size(); ++m) {
-    const auto* linear = dynamic_cast<const LinearOp*>(fused.members()[m].op.get());
-    if (linear && linear->arithmetic() != Arithmetic::kExact) return true;
-  }
+  for (size_t m = 1; m < fused.members().size(); ++m)
+    if (arithmetic_of(*fused.members()[m].op) != Arithmetic::kExact) return true;
   return false;
+}
+
+// Tensor cores keep fewer bits than f32 of sums in fp8, and may cut the last bit of tf32 off: as f16 would.
+bool sums_as_f16(const Op& op) {
+  if (const auto* fused = dynamic_cast<const FusedOp*>(&op))
+    return std::any_of(fused->members().begin(), fused->members().end(),
+                       [](const FusedOp::Member& member) { return sums_as_f16(*member.op); });
+  const Arithmetic arithmetic = arithmetic_of(op);
+  return arithmetic == Arithmetic::kFp8 || arithmetic == Arithmetic::kTF32;
+}
+
+DType coarser(DType a, DType b) {
+  return roundoff(a) > roundoff(b) ? a : b;
 }
 }  // namespace
 
 Tolerance tolerance_of(const Op& op, DescSpan ins, DType result) {
-  DType coarsest = result;
+  DType coarsest = sums_as_f16(op) ? coarser(result, DType::kF16) : result;
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (fused)
-    for (const TensorDesc& out : fused->member_outputs(ins))
-      if (roundoff(out.dtype) > roundoff(coarsest)) coarsest = out.dtype;
+    for (const TensorDesc& out : fused->member_outputs(ins)) coarsest = coarser(coarsest, out.dtype);
   Tolerance tolerance = tolerance_of(coarsest, reduction_length(op, ins));
   constexpr double kStep = 0x1p-8;  // half a step of int8 beside the largest value of a row, and of bf16
   if (fused && rounds_what_it_made(*fused)) tolerance.relative += 2 * kStep;

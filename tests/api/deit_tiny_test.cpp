@@ -84,7 +84,10 @@ TEST_F(CudaDeitTiny, AgreesWithAFloat64ForwardAndChoosesTheSameInSixteenBits) {
 
 TEST_F(CudaDeitTiny, EveryNodeAgreesWithTheReference) {
   for (DType compute : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const size_t before = Buffer::allocated(Category::kParameters);
     Engine engine(*open_model(kModel), {.backend = "cuda", .compute = compute, .check_reference = true});
+    EXPECT_EQ(Buffer::allocated(Category::kParameters) - before, engine.plan().memory.persistent_bytes)
+        << "nothing is packed: the check reads the model's own parameters";
     EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1))
         << to_string(compute);
   }

@@ -2,6 +2,7 @@
 #include "cli/timing.h"
 #include "cli/train_plan.h"
 #include "cuda_test.h"
+#include "models/zoo.h"
 #include "tiny_training.h"
 #include "train/train_step.h"
 
@@ -97,6 +98,59 @@ TEST_F(CudaCommands, PlanAndCalibrateMeasureTheCard) {
                              .json();
   EXPECT_EQ(elsewhere["target"], "a card");
   EXPECT_NEAR(elsewhere["run_s"].get<double>() / plan["run_s"].get<double>(), 1, 0.3);
+}
+
+// The weights of attention themselves come from a kernel of their own.
+TEST_F(CudaCommands, PredictsAndExplainsAsTheCpu) {
+  const std::vector<std::string> asked = {"-m", VT_SOURCE_DIR "/tests/golden/models/hf_single",
+                                          VT_SOURCE_DIR "/examples/images/chelsea.png"};
+  const TempFolder folder;
+  const auto explained = [&](const std::vector<std::string>& more) {
+    const std::string out = (folder.path() / "out").string();
+    return run_in_process("explain", asked + std::vector<std::string>{"--out", out} + more).json()["maps"];
+  };
+  const auto predicted = [&](const std::vector<std::string>& more) {
+    return run_in_process("predict", asked + more).json()["top"];
+  };
+  const auto maps = explained({}), top = predicted({});
+  for (const auto& [dtype, bound] : {std::pair{"f32", 1e-4}, {"bf16", 0.05}, {"f16", 0.01}}) {
+    const auto on_gpu = kOnCard + std::vector<std::string>{"--dtype", dtype};
+    const auto found = explained(on_gpu);
+    ASSERT_EQ(found.size(), maps.size()) << dtype;
+    for (size_t i = 0; i < maps.size(); ++i) {
+      EXPECT_EQ(found[i]["name"], maps[i]["name"]);
+      EXPECT_NEAR(found[i]["spread"].get<double>(), maps[i]["spread"].get<double>(), bound) << dtype;
+    }
+    EXPECT_NEAR(predicted(on_gpu)[0]["prob"].get<double>(), top[0]["prob"].get<double>(), bound) << dtype;
+  }
+  EXPECT_NE(run_in_process("predict", asked + kOnCard + std::vector<std::string>{"--check", "ref"})
+                .err.find("nodes agree"),
+            std::string::npos);
+}
+
+TEST_F(CudaCommands, DoctorNamesTheCardAndACardThatIsNotThereIsRefused) {
+  const auto answer = run_in_process("doctor", {}).json();
+  EXPECT_TRUE(answer["backends"]["cuda"].get<bool>());
+  for (const char* key : {"driver", "runtime", "cublas", "plugin"})
+    EXPECT_FALSE(answer["cuda"][key].get<std::string>().empty()) << key;
+  const size_t cards = answer["cuda"]["cards"].size();
+  EXPECT_GE(cards, 1u);
+  const Error error = error_of("bench infer", {"--weights", "rule", "-m", "vit_tiny_patch16_224", "--device",
+                                               strf("cuda:%zu", cards)});
+  EXPECT_EQ(error.kind(), ErrorKind::kDevice) << error.what();
+}
+
+// Room for a smaller product, and for none at all.
+TEST_F(CudaCommands, AFullCardLeavesThePeakUnknown) {
+  const ExecutionPlan plan = plan_inference(find_architecture("vit_tiny_patch16_224").config,
+                                            {.backend = "cuda", .compute = DType::kBF16});
+  const std::unique_ptr<Device> device = open_device(cuda_device());
+  for (const auto& [left, known] : {std::pair{size_t{512} << 20, true}, {size_t{8} << 20, false}}) {
+    const Buffer hog(device->free_bytes() - left, Category::kScratch, device.get());
+    const Peaks peaks = peaks_of(plan);
+    EXPECT_EQ(peaks.gflops > 0, known) << left;
+    EXPECT_EQ(peaks.gbps > 0, known) << left;
+  }
 }
 
 TEST_F(CudaCommands, TrainsAndEvaluates) {

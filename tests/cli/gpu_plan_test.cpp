@@ -48,10 +48,54 @@ TEST(GpuPlan, TrainingCountsTheCardsMemoryAlone) {
   EXPECT_GT(plan["memory"]["staging"].get<double>(), 64 * 3 * 224 * 224 * 4.0);
   EXPECT_TRUE(plan["fits"].get<bool>());
   EXPECT_GT(plan["largest_micro_batch"].get<int>(), 1000);
-  EXPECT_GT(plan["update_s"].get<double>(), plan["flops"].get<double>() / 766e12);
+  EXPECT_DOUBLE_EQ(plan["peak_gflops"].get<double>(), read_device_file(kH200).tflops.at("bf16") * 1e3);
+  EXPECT_GT(plan["update_s"].get<double>(),
+            plan["flops"].get<double>() / plan["peak_gflops"].get<double>() / 1e9);
   const std::string fused =
       run_in_process("plan", base_on_h200({"--train", "--classes", "10", "--dump-after", "fuse"}), false).out;
   EXPECT_NE(fused.find("accumulate"), std::string::npos);
+}
+
+TEST(GpuPlan, EachTypeHasItsOwnPeak) {
+  const auto planned = [](const char* dtype) {
+    return run_in_process("plan",
+                          base_on_h200({"--train", "--classes", "1000", "--batch", "8", "--dtype", dtype}))
+        .json();
+  };
+  const auto full = planned("f32"), low = planned("bf16");
+  EXPECT_DOUBLE_EQ(full["peak_gflops"].get<double>(), read_device_file(kH200).tflops.at("f32") * 1e3);
+  EXPECT_GT(full["update_s"].get<double>(), 4 * low["update_s"].get<double>());
+}
+
+TEST(GpuPlan, Fp8HalvesTheWeightsAndTf32IsPlainF32InMemory) {
+  const auto plan = [](const char* dtype, const std::vector<std::string>& more = {}) {
+    return run_in_process("plan", base_on_h200(std::vector<std::string>{"--dtype", dtype} + more)).json();
+  };
+  const auto bytes = [](const nlohmann::json& answer) {
+    return answer["memory"]["parameters"].get<double>();
+  };
+  const auto half = plan("bf16"), eighth = plan("fp8"), full = plan("f32"), tf32 = plan("tf32");
+  EXPECT_LT(bytes(eighth), 0.52 * bytes(half));
+  EXPECT_EQ(bytes(tf32), bytes(full));
+  const std::vector<std::string> batch = {"--batch", "64"};
+  EXPECT_LT(plan("fp8", batch)["run_s"].get<double>(), plan("bf16", batch)["run_s"].get<double>());
+  EXPECT_LT(plan("tf32", batch)["run_s"].get<double>(), 0.5 * plan("f32", batch)["run_s"].get<double>());
+  const std::vector<std::string> train = {"--train", "--classes", "10", "--batch", "64"};
+  const auto lower = plan("bf16", train), lowest = plan("fp8", train);
+  EXPECT_EQ(bytes(lowest), bytes(lower)) << "masters and copies as in bf16";
+  EXPECT_LT(lowest["update_s"].get<double>(), lower["update_s"].get<double>());
+}
+
+TEST(GpuPlan, WhatNoProcessorHasIsRefusedThere) {
+  for (const char* dtype : {"fp8", "tf32"}) {
+    const std::vector<std::string> tiny = {"--weights", "rule", "-m", "vit_tiny_patch16_224",
+                                           "--dtype",   dtype};
+    for (const char* command : {"bench infer", "profile", "plan"})
+      EXPECT_EQ(error_of(command, tiny).kind(), ErrorKind::kUsage) << command << " " << dtype;
+    const Error training = error_of("plan", tiny + std::vector<std::string>{"--train", "--classes", "10"});
+    EXPECT_EQ(training.kind(), ErrorKind::kUsage);
+    EXPECT_NE(training.message().find("NVIDIA"), std::string::npos) << training.message();
+  }
 }
 
 TEST(GpuPlan, WhatAGpuHasNotIsRefused) {

@@ -1,6 +1,7 @@
 // Tuned kernels of a GPU: which products a program has to offer, and the table's file. No GPU is needed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "api/engine.h"
@@ -16,10 +17,17 @@ namespace {
 const TunedDevice kCard{"NVIDIA H200 (made up)", 90, "13.1.0"};
 const DeviceInfo kInfo{.kind = DeviceKind::kCuda, .name = kCard.name, .compute = 90};
 
-ExecutionPlan planned(DType dtype, std::shared_ptr<const KernelTable> kernels = nullptr) {
+ExecutionPlan planned(DType dtype, std::shared_ptr<const KernelTable> kernels = nullptr, int64_t batch = 2) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;
   config.image_height = config.image_width = 32;
-  return plan_inference(config, {.backend = "cuda", .batch = 2, .compute = dtype, .kernels = kernels}, kInfo);
+  return plan_inference(config, {.backend = "cuda", .batch = batch, .compute = dtype, .kernels = kernels},
+                        kInfo);
+}
+
+size_t listed(const PlannedProduct& product, std::string_view start) {
+  return static_cast<size_t>(
+      std::count_if(product.kernels.begin(), product.kernels.end(),
+                    [&](const Kernel* kernel) { return std::string_view(kernel->name).starts_with(start); }));
 }
 
 TEST(TuneGpu, OffersEachProductOnceWithAllItsKernels) {
@@ -28,7 +36,9 @@ TEST(TuneGpu, OffersEachProductOnceWithAllItsKernels) {
   ASSERT_GE(products.size(), 6u) << "patches, qkv, proj, fc1, fc2, head";
   for (size_t i = 0; i < products.size(); ++i) {
     const PlannedProduct& product = products[i];
-    EXPECT_EQ(product.kernels.size(), 16u) << product.key.op;
+    EXPECT_EQ(listed(product, "cublaslt"), 16u) << product.key.op;
+    EXPECT_EQ(listed(product, "hopper"), product.key.op.starts_with("linear") ? 1u : 0u) << product.key.op;
+    EXPECT_EQ(listed(product, "tiled"), 0u) << product.key.op;
     EXPECT_STREQ(product.kernels.front()->name, "cublaslt");
     EXPECT_EQ(product.key.isa, 90);
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(products[j].key == product.key) << product.key.op;
@@ -38,6 +48,20 @@ TEST(TuneGpu, OffersEachProductOnceWithAllItsKernels) {
   ASSERT_NE(qkv, products.end());
   EXPECT_EQ(qkv->key, (TuneKey{"linear+bias bf16", 10, 576, 192, 0, 90}));
   EXPECT_EQ(qkv->nodes, 2 * 12);
+}
+
+TEST(TuneGpu, OffersProductsOfManyRowsInPiecesToo) {
+  const ExecutionPlan plan = planned(DType::kBF16, nullptr, 1024);
+  size_t cut = 0;
+  for (const PlannedProduct& product : products_to_tune({&plan})) {
+    const bool many = product.key.m >= 4 * 1024;  // the head has a row a picture
+    EXPECT_EQ(listed(product, "cublaslt"), many ? 4 * 16u : 16u) << product.key.op;
+    EXPECT_STREQ(product.kernels.front()->name,
+                 product.key.op == "linear+bias+gelu bf16" ? "hopper" : "cublaslt");
+    EXPECT_STREQ(product.kernels.back()->name, many ? "cublaslt 15 in 4" : "cublaslt 15");
+    cut += many;
+  }
+  EXPECT_EQ(cut, 5u) << "patches, qkv, proj, fc1, fc2";
 }
 
 TEST(TuneGpu, KnowsTheProductsOfATrainingStepByItsOwnOptions) {

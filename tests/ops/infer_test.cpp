@@ -1,6 +1,7 @@
 // Shapes, costs and refusals of the ops, as tables.
 #include <gtest/gtest.h>
 
+#include "base/picture_recipe.h"
 #include "ops/accumulate.h"
 #include "ops/add.h"
 #include "ops/attention.h"
@@ -14,6 +15,7 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/load_param.h"
+#include "ops/make_pictures.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
@@ -204,6 +206,20 @@ TEST(Fused, NeverOverwritesTheValueItStartsFrom) {
   EXPECT_EQ(fused.in_place_input(), -1);
   const FusedOp apart({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {2, ~0}}});
   EXPECT_EQ(apart.in_place_input(), 2);
+}
+
+TEST(Infer, PicturesComeFromPixelsOfTheirSize) {
+  const MakePicturesOp op(DType::kBF16);
+  const TensorDesc pixels{DType::kU8, {{'R', 9}, {'Y', 4}, {'X', 6}, {'C', 3}}},
+      recipes{DType::kI32, {kB, {'Z', kRecipeWords}}}, levels{DType::kF32, {{'C', 3}, {'Z', 256}}};
+  EXPECT_EQ(to_string(op.infer(std::vector{pixels, recipes, levels})[0]), "bf16[B2 C3 Y4 X6]");
+  const TensorDesc floats{DType::kF32, pixels.shape}, short_recipes{DType::kI32, {kB, {'Z', 7}}},
+      grey{DType::kF32, {{'C', 1}, {'Z', 256}}};
+  for (const std::vector<TensorDesc>& wrong : {std::vector{floats, recipes, levels},
+                                               {pixels, short_recipes, levels},
+                                               {pixels, recipes, grey},
+                                               {pixels, recipes}})
+    EXPECT_THROW(op.infer(wrong), Error);
 }
 
 }  // namespace

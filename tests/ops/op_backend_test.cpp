@@ -1,8 +1,10 @@
 // Every op on every backend, dtype and instruction set against the reference in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cuda/kernels.h"
@@ -111,6 +113,98 @@ TEST_P(OpTest, CudaHasAKernel) {
       EXPECT_LT(choice.kernel->scratch_bytes(node, device), size_t{1} << 34);
     }
   }
+}
+
+// The case with more pictures: about so many rows of a product.
+OpCase enlarged(OpCase c, int64_t rows, int64_t wanted) {
+  for (Shape& shape : c.ins)
+    if (shape.has('B')) shape = shape.with('B', {'B', shape.local('B') * ((wanted + rows - 1) / rows)});
+  return c;
+}
+
+// Products of cuBLASLt that `kernel` takes once they have rows enough, those that differ in rows alone once.
+std::vector<OpCase> cases_for(const std::string& kernel, const RunSettings& settings, int64_t rows = 2800) {
+  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90, .processors = 132};
+  const auto takes = [&](const OpCase& c, const Kernel& one) {
+    const std::vector<TensorDesc> ins = input_descs(c, c.ins, settings), outs = c.op->infer(ins);
+    return kernel == one.name && one.declines({*c.op, ins, outs}, device).empty();
+  };
+  std::vector<OpCase> cases;
+  std::set<std::tuple<std::string, std::string, int64_t, int64_t>> seen;
+  for (const OpCase& c : op_cases()) {
+    const std::vector<TensorDesc> ins = input_descs(c, c.ins, settings), outs = c.op->infer(ins);
+    const NodeView node{*c.op, ins, outs};
+    const auto key = cuda_backend().tune_key(node, device);
+    if (!key || key->n * key->k > 10000) continue;  // the reference is slow
+    if (!seen.insert({key->op, c.op->attributes(), key->n, key->k}).second) continue;
+    const OpCase large = enlarged(c, key->m, rows);
+    const std::vector<Kernel>& list = *cuda_backend().kernels_of(node);
+    if (std::any_of(list.begin(), list.end(), [&](const Kernel& one) { return takes(large, one); }))
+      cases.push_back(large);
+  }
+  return cases;
+}
+
+TEST(CudaPieces, HaveCasesOfAllTheyMustCut) {
+  for (const Mode& mode : kModes) {
+    std::set<std::string> names;
+    for (const OpCase& c : cases_for("cublaslt in 3", reference(mode))) names.insert(c.name);
+    for (const char* name :
+         {"linear_deep", "linear_dx_deep", "fused_linear_bias_deep", "fused_linear_bias_add_deep",
+          "fused_linear_bias_scale_add_deep", "fused_linear_bias_gelu_deep",
+          "fused_linear_bias_gelu_tanh_deep", "fused_linear_dx_gelu_grad_deep", "fused_patch_embed_bias"})
+      EXPECT_TRUE(names.contains(name)) << name << " in " << to_string(mode.dtype);
+    for (const std::string& name : names) EXPECT_EQ(name.find("_dw"), std::string::npos) << name;
+  }
+}
+
+// By the kernel, against the reference.
+void expect_right(const OpCase& c, const char* kernel, RunSettings settings) {
+  const std::vector<Values> inputs = make_inputs(c, settings);
+  const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+  settings.backend = "cuda";
+  settings.kernel = kernel;
+  const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
+  expect_near(c, settings, found, wanted);
+  settings.runs = 3;
+  EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << "replayed: " << label(c, settings);
+}
+
+TEST(CudaPieces, GiveWhatTheWholeProductGives) {
+  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
+  for (const Mode& mode : kModes)
+    for (const OpCase& c : cases_for("cublaslt in 3", reference(mode)))
+      expect_right(c, "cublaslt in 3", reference(mode));
+}
+
+TEST(CudaHopper, HasCasesOfAllItTakes) {
+  for (const Mode& mode : kModes) {
+    std::set<std::string> names;
+    for (const OpCase& c : cases_for("hopper", reference(mode))) names.insert(c.name);
+    for (const char* name :
+         {"linear_deep", "linear_dx_deep", "linear_dx_wide", "fused_linear_bias_deep",
+          "fused_linear_bias_gelu_wide", "fused_linear_bias_add_long", "fused_linear_bias_scale_add_deep"})
+      EXPECT_EQ(names.contains(name), mode.dtype != DType::kF32) << name << " in " << to_string(mode.dtype);
+  }
+}
+
+TEST(CudaHopper, GivesWhatTheReferenceGives) {
+  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
+  if (cuda_device().compute != 90) GTEST_SKIP() << "needs compute capability 9.0";
+  for (const Mode& mode : kModes) {
+    for (const OpCase& c : cases_for("hopper", reference(mode), 1))
+      expect_right(c, "hopper", reference(mode));
+    for (const OpCase& c : cases_for("hopper", reference(mode))) expect_right(c, "hopper", reference(mode));
+  }
+}
+
+TEST(CudaHopper, BlocksTakeOneTileAfterTheOther) {
+  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
+  if (cuda_device().compute != 90) GTEST_SKIP() << "needs compute capability 9.0";
+  const RunSettings settings = reference({DType::kBF16, true});
+  for (const OpCase& c : cases_for("hopper", settings, 40000))
+    if (c.name == "fused_linear_bias_gelu_deep" || c.name == "fused_linear_bias_scale_add_deep")
+      expect_right(c, "hopper", settings);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()),

@@ -23,14 +23,20 @@ namespace {
 
 using enum Role;
 
-void add_products(std::vector<OpCase>& cases) {
-  using Sizes = std::vector<std::pair<int64_t, int64_t>>;
-  for (const auto& [tokens, head] : Sizes{{197, 64}, {257, 64}, {290, 64}, {577, 64}, {65, 80}, {40, 128}})
+void add_attention(std::vector<OpCase>& cases) {
+  const struct {
+    int64_t tokens, head;
+  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
+               {290, 64}, {577, 64}, {65, 80},  {40, 128}};
+  for (const auto& [tokens, head] : sizes)
     cases.push_back(
         {strf("attention_%lld_tokens_of_%lld", static_cast<long long>(tokens), static_cast<long long>(head)),
          make_op<AttentionOp>(),
          {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
          {false}});
+}
+
+void add_products(std::vector<OpCase>& cases) {
   for (int64_t tokens : {1, 5, 50, 65, 197}) {
     const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16), t('T', 3);
     const std::string suffix = "_" + std::to_string(tokens);
@@ -96,6 +102,7 @@ void add_small_ops(std::vector<OpCase>& cases) {
 }  // namespace
 
 void add_forward_cases(std::vector<OpCase>& cases) {
+  add_attention(cases);
   add_products(cases);
   add_small_ops(cases);
 }
@@ -107,6 +114,7 @@ std::vector<OpCase> op_cases() {
   add_loss_cases(cases);
   add_update_cases(cases);
   add_fused_cases(cases);
+  add_picture_cases(cases);
   return cases;
 }
 

@@ -20,6 +20,8 @@ enum class Role {
   kFull,         // f32 whatever the type
   kCounters,     // i64
   kScalars,      // f64
+  kWords,        // i32
+  kPixels,       // u8
 };
 
 struct OpCase {
@@ -45,6 +47,7 @@ void add_gradient_cases(std::vector<OpCase>& cases);
 void add_loss_cases(std::vector<OpCase>& cases);
 void add_update_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);
+void add_picture_cases(std::vector<OpCase>& cases);
 
 template <typename T, typename... Args>
 OpPtr make_op(Args... args) {

@@ -127,6 +127,45 @@ void add_deep_products(std::vector<OpCase>& cases) {
        {hidden, {d, f}, {d}, x},
        {false, true, true, false},
        {kPlain, kPlain, kVector, kSum}});
+  cases.push_back({"fused_linear_bias_scale_add_deep",
+                   fused({{make_op<LinearOp>(), {0, 1}},
+                          {make_op<BiasOp>(), {~0, 2}},
+                          {make_op<ScaleOp>(), {~1, 3}},
+                          {make_op<AddOp>(), {4, ~2}}}),
+                   {hidden, {d, f}, {d}, {d}, x},
+                   {false, true, true, true, false},
+                   {kPlain, kPlain, kVector, kVector, kPlain}});
+  for (const bool tanh_form : {false, true})
+    cases.push_back({tanh_form ? "fused_linear_bias_gelu_tanh_deep" : "fused_linear_bias_gelu_deep",
+                     fused({{make_op<LinearOp>(), {0, 1}},
+                            {make_op<BiasOp>(), {~0, 2}},
+                            {make_op<GeluOp>(tanh_form), {~1}}}),
+                     {x, {f, d}, {f}},
+                     {false, true, true},
+                     {kPlain, kPlain, kVector}});
+  cases.push_back({"fused_linear_dx_gelu_grad_deep",
+                   fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(false), {2, ~0}}}),
+                   {x, {d, f}, hidden},
+                   {false, true, false}});
+}
+
+// Several tiles across, or many steps along a tile, of kernels whose tiles are large; neither comes out even.
+void add_large_products(std::vector<OpCase>& cases) {
+  const Dim b('B', 2), n('N', 37), narrow('D', 24), wide('F', 400);
+  const Shape x = {b, n, narrow}, hidden = {b, n, wide};
+  cases.push_back({"linear_dx_wide", make_op<LinearDxOp>(), {x, {narrow, wide}}, {false, true}});
+  cases.push_back(
+      {"fused_linear_bias_gelu_wide",
+       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<GeluOp>(false), {~1}}}),
+       {x, {wide, narrow}, {wide}},
+       {false, true, true},
+       {kPlain, kPlain, kVector}});
+  cases.push_back(
+      {"fused_linear_bias_add_long",
+       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
+       {hidden, {narrow, wide}, {narrow}, x},
+       {false, true, true, false},
+       {kPlain, kPlain, kVector, kPlain}});
 }
 
 }  // namespace
@@ -136,6 +175,7 @@ void add_fused_cases(std::vector<OpCase>& cases) {
   add_gelu_gradients(cases);
   add_sums(cases);
   add_deep_products(cases);
+  add_large_products(cases);
 }
 
 }  // namespace vitrail

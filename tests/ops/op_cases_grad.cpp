@@ -58,6 +58,20 @@ void add_product_grads(std::vector<OpCase>& cases) {
   }
 }
 
+void add_attention_grads(std::vector<OpCase>& cases) {
+  const struct {
+    int64_t tokens, head;
+  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64}, {290, 64}, {65, 80}, {40, 128}};
+  for (const auto& [tokens, head] : sizes) {
+    const Dim n('N', tokens), b('B', 2), h('H', 3), e('E', head);
+    cases.push_back({strf("attention_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
+                          static_cast<long long>(head)),
+                     make_op<AttentionGradOp>(),
+                     {{b, n, {'T', 3}, h, e}, {b, n, h, e}},
+                     {false, false}});
+  }
+}
+
 void add_row_grads(std::vector<OpCase>& cases) {
   const Dim b('B', 3), n('N', 17), d('D', 50), e('E', 16), h('H', 3);
   const Shape x = {b, n, d}, qkv = {b, n, {'T', 3}, h, e};
@@ -77,15 +91,6 @@ void add_row_grads(std::vector<OpCase>& cases) {
                      {qkv, {e}, {e}, qkv},
                      {false, true, true, false},
                      {kPlain, kVector, kVector, kPlain}});
-  for (const auto& [tokens, head] :
-       std::vector<std::pair<int64_t, int64_t>>{{257, 64}, {290, 64}, {65, 80}, {40, 128}}) {
-    const Dim many('N', tokens), two('B', 2), size('E', head);
-    cases.push_back({strf("attention_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
-                          static_cast<long long>(head)),
-                     make_op<AttentionGradOp>(),
-                     {{two, many, {'T', 3}, h, size}, {two, many, h, size}},
-                     {false, false}});
-  }
   cases.push_back({"layernorm_grad_sums",
                    make_op<LayernormGradOp>(1e-6, true, true, true),
                    {x, {d}, x, x},
@@ -142,6 +147,7 @@ void add_token_grads(std::vector<OpCase>& cases) {
 
 void add_gradient_cases(std::vector<OpCase>& cases) {
   add_product_grads(cases);
+  add_attention_grads(cases);
   add_row_grads(cases);
   add_token_grads(cases);
 }

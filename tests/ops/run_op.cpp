@@ -40,16 +40,29 @@ DType dtype_of(Role role, const RunSettings& settings) {
       return DType::kI64;
     case Role::kScalars:
       return DType::kF64;
+    case Role::kWords:
+      return DType::kI32;
+    case Role::kPixels:
+      return DType::kU8;
   }
   throw Error(ErrorKind::kInternal, "unknown role");
 }
 
+// Numbers as elements of the type.
+void convert(const Values& values, DType dtype, std::byte* target) {
+  if (dtype == DType::kI64)
+    std::copy(values.begin(), values.end(), reinterpret_cast<int64_t*>(target));
+  else if (dtype == DType::kI32)
+    std::copy(values.begin(), values.end(), reinterpret_cast<int32_t*>(target));
+  else if (dtype == DType::kU8)
+    std::copy(values.begin(), values.end(), reinterpret_cast<uint8_t*>(target));
+  else
+    convert_floats(values.data(), DType::kF64, target, dtype, values.size());
+}
+
 void store(RankContext& rank, const Values& values, const TensorView& view) {
   std::vector<std::byte> bytes(view.desc().bytes());
-  if (view.dtype() == DType::kI64)
-    std::copy(values.begin(), values.end(), reinterpret_cast<int64_t*>(bytes.data()));
-  else
-    convert_floats(values.data(), DType::kF64, bytes.data(), view.dtype(), values.size());
+  convert(values, view.dtype(), bytes.data());
   write_bytes(rank, view, bytes);
 }
 
@@ -76,6 +89,18 @@ Program one_node(const OpCase& c, const std::vector<Shape>& shapes, const RunSet
   const std::vector<ValueId> outs = builder.add_all(c.op, ins, c.name);
   for (size_t o = 0; o < outs.size(); ++o) builder.output("out" + std::to_string(o), outs[o]);
   return builder.finish();
+}
+
+DeviceInfo device_for(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings) {
+  const Backend& backend = find_backend(settings.backend);
+  DeviceInfo device =
+      &backend == &cuda_backend() ? cuda_device() : cpu_device(settings.threads, settings.isa);
+  if (*settings.kernel == 0) return device;
+  const std::vector<TensorDesc> ins = input_descs(c, shapes, settings), outs = c.op->infer(ins);
+  KernelTable table;
+  table.set({backend.tune_key({*c.op, ins, outs}, device).value(), {settings.kernel}});
+  device.kernels = std::make_shared<KernelTable>(table);
+  return device;
 }
 
 // The bytes of what persists and must not change.
@@ -111,8 +136,13 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
     for (size_t j = 0; j < values.size(); ++j) {
       values[j] = counter_uniform(key, j);
       if (c.role(i) == Role::kNonNegative) values[j] = std::abs(values[j]);
+      if (c.role(i) == Role::kPixels) values[j] = std::floor(128 * (values[j] + 1));
     }
     const DType dtype = dtype_of(c.role(i), settings);
+    if (!is_float(dtype)) {
+      inputs.push_back(std::move(values));
+      continue;
+    }
     std::vector<std::byte> rounded(values.size() * size_of(dtype));
     convert_floats(values.data(), DType::kF64, rounded.data(), dtype, values.size());
     convert_floats(rounded.data(), dtype, values.data(), DType::kF64, values.size());
@@ -123,10 +153,11 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
 
 std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
                            const std::vector<Values>& inputs, const RunSettings& settings) {
-  const Backend& backend = find_backend(settings.backend);
-  const ExecutionPlan plan = plan_execution(
-      one_node(c, shapes, settings), backend,
-      &backend == &cuda_backend() ? cuda_device() : cpu_device(settings.threads, settings.isa));
+  const ExecutionPlan plan = plan_execution(one_node(c, shapes, settings), find_backend(settings.backend),
+                                            device_for(c, shapes, settings));
+  if (*settings.kernel != 0) {
+    EXPECT_STREQ(plan.choices.back().launches[0].kernel->name, settings.kernel) << c.name;
+  }
   RankContext rank(plan.device);
   PersistentStore persistent(plan, rank);
   persistent.load(plan, [&](const std::string& name, const Shape&, std::span<float> target) {

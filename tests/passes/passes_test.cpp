@@ -76,7 +76,7 @@ TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {
 }
 
 TEST(Fuse, LeavesNormsApartWhenAsked) {
-  const std::vector<std::string> found = kinds(fuse(record_vit(tiny()), {.norms = false}));
+  const std::vector<std::string> found = kinds(fuse(record_vit(tiny()), {.norms = nullptr}));
   EXPECT_EQ(std::count(found.begin(), found.end(), "layernorm"), 3);
   EXPECT_EQ(std::count(found.begin(), found.end(), "linear+bias+gelu"), 1);
 }

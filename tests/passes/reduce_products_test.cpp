@@ -5,6 +5,7 @@
 #include "models/vit.h"
 #include "ops/fused.h"
 #include "passes/fuse.h"
+#include "tiny_training.h"
 
 namespace vitrail {
 namespace {
@@ -44,6 +45,52 @@ TEST(ReduceProducts, FusionTakesTheSameNeighboursAndKeepsTheArithmetic) {
     told += reduced.nodes[i].op->attributes().find("arithmetic=bf16") != std::string::npos;
   }
   EXPECT_EQ(told, 8);
+}
+
+TEST(ReduceProducts, GradientsTakeWhatTheirArithmeticAllows) {
+  const auto told = [](Arithmetic arithmetic, std::string_view kind) {
+    int count = 0;
+    for (const Node& node : record_step(tiny(), {}, nullptr, arithmetic).nodes)
+      count += node.op->kind() == kind && arithmetic_of(*node.op) == arithmetic;
+    return count;
+  };
+  for (const auto& [arithmetic, dx, dw] : {std::tuple{Arithmetic::kFp8, 8, 0},
+                                           {Arithmetic::kTF32, 8, 8},
+                                           {Arithmetic::kBF16, 0, 0},
+                                           {Arithmetic::kInt8, 0, 0}}) {
+    EXPECT_EQ(told(arithmetic, "linear"), 8) << enum_name(arithmetic);
+    EXPECT_EQ(told(arithmetic, "linear_dx"), dx) << enum_name(arithmetic);
+    EXPECT_EQ(told(arithmetic, "linear_dw"), dw) << enum_name(arithmetic);
+  }
+}
+
+TEST(ReduceProducts, ProductsOfOneArithmeticMayFormChains) {
+  const FuseOptions options{.norms = nullptr, .chains = [](const Op& product) {
+                              return arithmetic_of(product) == Arithmetic::kFp8;
+                            }};
+  const auto kinds = [&](Arithmetic arithmetic) {
+    std::map<std::string, int> counts;
+    for (const Node& node : fuse(reduce_products(record_vit(tiny(), {}), arithmetic), options).nodes)
+      ++counts[std::string(node.op->kind())];
+    return counts;
+  };
+  EXPECT_EQ(kinds(Arithmetic::kFp8)["linear+bias+gelu+linear+bias+add"], 2);
+  EXPECT_EQ(kinds(Arithmetic::kExact)["linear+bias+gelu"], 2);
+  const Program training = fuse(record_step(tiny(), {}, nullptr, Arithmetic::kFp8), options);
+  for (const Node& node : training.nodes)  // the gradient of fc2's weight reads what the gelu makes
+    EXPECT_EQ(node.op->kind().find("gelu+linear"), std::string_view::npos);
+}
+
+TEST(ReduceProducts, AdaptersStayExact) {
+  VitRecordOptions options;
+  options.lora.rank = 4;
+  int adapters = 0;
+  for (const Node& node : reduce_products(record_vit(tiny(), options), Arithmetic::kFp8).nodes)
+    if (node.op->kind() == "linear" && node.name.find("lora") != std::string::npos) {
+      ++adapters;
+      EXPECT_EQ(arithmetic_of(*node.op), Arithmetic::kExact) << node.name;
+    }
+  EXPECT_GT(adapters, 0);
 }
 
 }  // namespace

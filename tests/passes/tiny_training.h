@@ -9,6 +9,7 @@
 #include "models/vit.h"
 #include "ops/cross_entropy.h"
 #include "passes/differentiate.h"
+#include "passes/reduce_products.h"
 
 namespace vitrail {
 
@@ -45,9 +46,10 @@ inline Recorded record_loss(const VitConfig& config, const VitRecordOptions& opt
 using Trained = std::function<bool(const std::string&)>;
 
 inline Program record_step(const VitConfig& config, const VitRecordOptions& options = {},
-                           Trained trained = nullptr) {
+                           Trained trained = nullptr, Arithmetic arithmetic = Arithmetic::kExact) {
   Recorded recorded = record_loss(config, options);
-  return differentiate(std::move(recorded.program), {.seed = recorded.seed, .trained = std::move(trained)});
+  return differentiate(reduce_products(std::move(recorded.program), arithmetic),
+                       {.seed = recorded.seed, .trained = std::move(trained)});
 }
 
 inline std::map<std::string, int> count_kinds(const Program& program) {

@@ -91,5 +91,15 @@ TEST(Tolerance, OfARoundedProductIsWiderOnlyBehindAnotherMember) {
   }
 }
 
+TEST(Tolerance, OfFp8AndTf32IsThatOfF16AtLeast) {
+  const std::vector<TensorDesc> ins = descs({{kB, kN, kD}, {kF, kD}});
+  const int64_t length = reduction_length(LinearOp(), ins);
+  for (Arithmetic arithmetic : {Arithmetic::kFp8, Arithmetic::kTF32}) {
+    const LinearOp op(arithmetic);
+    EXPECT_EQ(tolerance_of(op, ins, DType::kF32).relative, tolerance_of(DType::kF16, length).relative);
+    EXPECT_EQ(tolerance_of(op, ins, DType::kBF16).relative, tolerance_of(DType::kBF16, length).relative);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -46,6 +46,27 @@ TEST_F(CudaExecutor, EveryNodeAgreesWithTheReference) {
       }
 }
 
+// fp8 beside tensors of 16 bits, tf32 beside those of 32.
+TEST_F(CudaExecutor, RoundedProductsAgreeWithTheReferenceAndReplay) {
+  const StepSettings bf16 = on_cuda(kTypes[2], {Recompute::kBlock}), wide = on_cuda(kTypes[1]);
+  for (StepSettings settings : {on_cuda({}), bf16, wide}) {
+    settings.arithmetic = settings.types.compute == DType::kF32 ? Arithmetic::kTF32 : Arithmetic::kFp8;
+    if (settings.arithmetic == Arithmetic::kFp8 && cuda_device().compute != 90) continue;
+    for (bool fused : {false, true}) {
+      settings.fused = fused;
+      TrainingRun run(even_vit(), settings), one_by_one(even_vit(), settings), replayed(even_vit(), settings);
+      StepSettings on_ref = settings;
+      on_ref.backend = "ref";
+      TrainingRun plain(even_vit(), on_ref);
+      fill_inputs(run.rank, run.executor);
+      EXPECT_NO_THROW(run.executor.run_checked(plain.store)) << label(settings);
+      one_by_one.executor.time_nodes(true);
+      for (int i = 0; i < 3; ++i) one_by_one.run(), replayed.run();
+      expect_same(replayed.results(), one_by_one.results(), label(settings));
+    }
+  }
+}
+
 TEST_F(CudaExecutor, ACheckedRunNamesTheGradientThatDiffers) {
   TrainingRun run(rich_vit(1), on_cuda({})), other(rich_vit(1), {.backend = "ref"});
   other.store.view("grad/head.bias").as<float>()[1] += 0.5f;

@@ -45,14 +45,15 @@ struct StepSettings {
   bool joined = true;  // residuals with the gradients of norms
   PrecisionOptions types = {};
   RecomputeOptions again = {};
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the blocks' products
   VitRecordOptions record = {.batch = 3, .dropout = 0.1, .drop_path = 0.2};
   Trained trained = nullptr;
 };
 
 inline std::string label(const StepSettings& s) {
-  return strf("%s compute %s residual %s recompute %s every %lld%s", s.backend, to_string(s.types.compute),
-              to_string(s.types.residual), enum_name(s.again.level), static_cast<long long>(s.again.every),
-              s.fused ? " fused" : "");
+  return strf("%s compute %s residual %s products %s recompute %s every %lld%s", s.backend,
+              to_string(s.types.compute), to_string(s.types.residual), enum_name(s.arithmetic),
+              enum_name(s.again.level), static_cast<long long>(s.again.every), s.fused ? " fused" : "");
 }
 
 inline DeviceInfo device_of(const StepSettings& s) {
@@ -61,7 +62,7 @@ inline DeviceInfo device_of(const StepSettings& s) {
 
 inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& s,
                                    std::shared_ptr<PersistentLayout> layout = nullptr) {
-  Program program = precision(record_step(config, s.record, s.trained), s.types).program;
+  Program program = precision(record_step(config, s.record, s.trained, s.arithmetic), s.types).program;
   program = recompute(program, s.again);
   const Backend& backend = find_backend(s.backend);
   const bool few_passes = backend.wants_few_passes() && s.fused;

@@ -203,6 +203,10 @@ class CpuBackend : public Backend {
     static const std::vector<OpKernels> list = with_reference(cpu::f32_kernels());
     return list;
   }
+  std::string lacks(Arithmetic arithmetic, const DeviceInfo&) const override {
+    if (arithmetic != Arithmetic::kFp8 && arithmetic != Arithmetic::kTF32) return {};
+    return strf("%s is for NVIDIA cards: a processor has none", enum_name(arithmetic));
+  }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cpu::product_key(node, device);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/launch.h"
+#include "ops/linear.h"
 
 namespace vitrail {
 
@@ -11,9 +12,9 @@ namespace {
 // Families may each have kernels of one op ("fused" above all): asked in this order.
 std::vector<OpKernels> all_kernels() {
   std::vector<OpKernels> list;
-  for (const auto& family :
-       {cuda::product_kernels(), cuda::attention_kernels(), cuda::norm_kernels(), cuda::row_kernels(),
-        cuda::token_kernels(), cuda::loss_kernels(), cuda::update_kernels()})
+  for (const auto& family : {cuda::product_kernels(), cuda::fp8_kernels(), cuda::attention_kernels(),
+                             cuda::norm_kernels(), cuda::row_kernels(), cuda::token_kernels(),
+                             cuda::picture_kernels(), cuda::loss_kernels(), cuda::update_kernels()})
     for (const OpKernels& row : family) {
       const auto same =
           std::find_if(list.begin(), list.end(), [&](const OpKernels& r) { return r.op == row.op; });
@@ -25,10 +26,19 @@ std::vector<OpKernels> all_kernels() {
   return list;
 }
 
+// What is rounded to fp8 is best rounded by what makes it.
+bool is_fp8(const Op& product) {
+  return arithmetic_of(product) == Arithmetic::kFp8;
+}
+
 class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
-  bool joins_norms() const override { return false; }
+  ProductRule joins_norms() const override { return is_fp8; }
+  ProductRule joins_chains() const override { return is_fp8; }
+  std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
+    return cuda::lacks_arithmetic(arithmetic, device);
+  }
   bool wants_few_passes() const override { return true; }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cuda::product_key(node, device);
@@ -42,7 +52,7 @@ class CudaBackend : public Backend {
 class CudaRecording : public Recording {
  public:
   CudaRecording(cuda::Session& session, void* graph) : session_(session), graph_(graph) {}
-  ~CudaRecording() override { cuda::api().session.drop(graph_); }
+  ~CudaRecording() override { cuda::api().session.drop(session_, graph_); }
   void replay() override { cuda::api().session.replay(session_, graph_); }
 
  private:
@@ -56,13 +66,18 @@ constexpr size_t kForeignReserve = size_t{256} << 20;
 // Page-locked: the card fetches from it without the driver's copy in between.
 class HostMemory : public MemorySource {
  public:
-  std::byte* allocate(size_t bytes) override { return cuda::api().session.allocate_host(bytes); }
-  void release(std::byte* data) override { cuda::api().session.release_host(data); }
+  explicit HostMemory(cuda::Session& session) : session_(session) {}
+  std::byte* allocate(size_t bytes) override { return cuda::api().session.allocate_host(session_, bytes); }
+  void release(std::byte* data) override { cuda::api().session.release_host(session_, data); }
+
+ private:
+  cuda::Session& session_;
 };
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(int ordinal) : api_(cuda::api().session), session_(*api_.open(ordinal)) {}
+  explicit CudaDevice(int ordinal)
+      : api_(cuda::api().session), session_(*api_.open(ordinal)), host_memory_(session_) {}
   ~CudaDevice() override { api_.close(&session_); }
 
   std::byte* allocate(size_t bytes) override { return api_.allocate(session_, bytes); }
@@ -142,8 +157,10 @@ CudaReport cuda_report() {
   std::string why;
   for (int i = 0; i < api.count(why); ++i) {
     const cuda::CardFacts card = api.facts(i);
-    report.cards.push_back(strf("%s, compute capability %d.%d, %d multiprocessors, %.1f GiB",
-                                card.name.c_str(), card.compute / 10, card.compute % 10, card.processors,
+    const bool fp8 = cuda::lacks_arithmetic(Arithmetic::kFp8, {.compute = card.compute}).empty();
+    report.cards.push_back(strf("%s, compute capability %d.%d%s, %d multiprocessors, %.1f GiB",
+                                card.name.c_str(), card.compute / 10, card.compute % 10,
+                                fp8 ? " (with fp8)" : "", card.processors,
                                 static_cast<double>(card.memory_bytes) / (1 << 30)));
     if (const size_t free = api.free_on_card(i))
       report.cards.back() += strf(", %.1f GiB free", static_cast<double>(free) / (1 << 30));

@@ -7,8 +7,14 @@
 
 namespace vitrail::cuda {
 
+// The session of a lane, its card now the calling thread's.
+inline Session& session(void* stream) {
+  auto& found = *static_cast<Session*>(stream);
+  api().session.use(found);
+  return found;
+}
 inline Session& session(const KernelArgs& args) {
-  return *static_cast<Session*>(args.lane.stream);
+  return session(args.lane.stream);
 }
 inline Operand operand(const TensorView& view) {
   return {view.data(), view.dtype()};
@@ -39,12 +45,20 @@ Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
 // How tables know the products that cuBLASLt computes; nothing for any other node.
 std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device);
 
+// Why a card has no products so, whatever their sizes.
+std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
+
+// A product by launch_hopper.cpp, one of product_kernels().
+Kernel hopper_product();
+
 // The kernel lists, one a file launch_*.cpp.
 std::vector<OpKernels> product_kernels();
+std::vector<OpKernels> fp8_kernels();
 std::vector<OpKernels> attention_kernels();
 std::vector<OpKernels> norm_kernels();
 std::vector<OpKernels> row_kernels();
 std::vector<OpKernels> token_kernels();
+std::vector<OpKernels> picture_kernels();
 std::vector<OpKernels> loss_kernels();
 std::vector<OpKernels> update_kernels();
 

@@ -5,9 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "backend/cuda/plugin.h"
+#include "backend/cuda/launch.h"
 #include "base/rng.h"
 #include "tensor/buffer.h"
+#include "tensor/narrow.h"
 
 namespace vitrail {
 
@@ -32,11 +33,37 @@ double best_seconds(Device& device, const std::function<void()>& call) {
   return best;
 }
 
+// A type that products are computed in: its operands, its result, and how cuBLASLt is told.
+struct ProductType {
+  const char* name;
+  DType in, out;
+  bool tf32 = false, scaled = false;
+};
+constexpr ProductType kTypes[] = {{.name = "f32", .in = DType::kF32, .out = DType::kF32},
+                                  {.name = "tf32", .in = DType::kF32, .out = DType::kF32, .tf32 = true},
+                                  {.name = "bf16", .in = DType::kBF16, .out = DType::kBF16},
+                                  {.name = "f16", .in = DType::kF16, .out = DType::kF16},
+                                  {.name = "fp8", .in = DType::kU8, .out = DType::kBF16, .scaled = true}};
+
+const ProductType& type_named(const std::string& name) {
+  for (const ProductType& type : kTypes)
+    if (name == type.name) return type;
+  throw Error(ErrorKind::kDevice, "there are no products in " + name + " on a GPU");
+}
+
 // Large enough to reach the peak, small enough for what is free.
-int64_t side_of(const Device& device, DType dtype) {
+int64_t side_of(const Device& device, const ProductType& type) {
   int64_t side = 8192;
-  while (side > 512 && static_cast<size_t>(6 * side * side) * size_of(dtype) > device.free_bytes()) side /= 2;
+  while (side > 512 && static_cast<size_t>(6 * side * side) * size_of(type.out) > device.free_bytes())
+    side /= 2;
   return side;
+}
+
+// Of e4m3 codes where the type is bytes.
+void convert(const std::vector<float>& values, DType dtype, std::vector<std::byte>& target) {
+  if (dtype != DType::kU8)
+    return convert_floats(values.data(), DType::kF32, target.data(), dtype, values.size());
+  for (size_t i = 0; i < values.size(); ++i) target[i] = std::byte{f32_to_e4m3(values[i])};
 }
 
 }  // namespace
@@ -46,38 +73,47 @@ void fill_for_timing(Device& device, std::byte* target, DType dtype, size_t elem
   std::vector<float> values(std::min(elems, kDrawn));
   for (size_t i = 0; i < values.size(); ++i) values[i] = counter_uniform(name_key("peak"), i);
   std::vector<std::byte> drawn(values.size() * size_of(dtype));
-  convert_floats(values.data(), DType::kF32, drawn.data(), dtype, values.size());
+  convert(values, dtype, drawn);
   device.upload(target, drawn.data(), drawn.size());
   const size_t bytes = elems * size_of(dtype);
   for (size_t done = drawn.size(); done < bytes; done *= 2)
     device.copy(target + done, target, std::min(done, bytes - done));
 }
 
-double measure_cuda_peak_gflops(Device& device, DType dtype) {
-  auto& session = *static_cast<cuda::Session*>(device.stream());
-  const cuda::ProductsApi& products = cuda::api().products;
-  const int64_t side = side_of(device, dtype);
-  const auto elems = static_cast<size_t>(side * side);
-  const size_t matrix = elems * size_of(dtype);
-  const Buffer memory(kWorkspaceAlignment + cuda::kWorkspaceBytes + 3 * matrix, Category::kScratch, &device);
+double measure_cuda_peak_gflops(Device& device, const std::string& name) {
+  const ProductType& type = type_named(name);
+  const int64_t side = side_of(device, type);
+  const auto elems = static_cast<size_t>(side * side), row = static_cast<size_t>(side);
+  const size_t in = elems * size_of(type.in), out = elems * size_of(type.out);
+  const Buffer memory(kWorkspaceAlignment + cuda::kWorkspaceBytes + 2 * in + out + row * sizeof(float),
+                      Category::kScratch, &device);
   const size_t past = reinterpret_cast<uintptr_t>(memory.data()) % kWorkspaceAlignment;
   std::byte* workspace = memory.data() + (past > 0 ? kWorkspaceAlignment - past : 0);
   std::byte* matrices = workspace + cuda::kWorkspaceBytes;
-  fill_for_timing(device, matrices, dtype, 2 * elems);
-  cuda::GemmCall call{.m = side,
-                      .n = side,
-                      .k = side,
-                      .a = {matrices, dtype},
-                      .b = {matrices + matrix, dtype},
-                      .d = {matrices + 2 * matrix, dtype},
-                      .b_transposed = true,
-                      .workspace = workspace};
-  const double seconds = best_seconds(device, [&] { products.gemm(session, call); });
+  fill_for_timing(device, matrices, type.in, 2 * elems);
+  std::byte* scales = matrices + 2 * in + out;
+  const std::vector<float> ones(row, 1.0f);
+  device.upload(scales, ones.data(), row * sizeof(float));
+  const float* scale = type.scaled ? reinterpret_cast<const float*>(scales) : nullptr;
+  const cuda::GemmCall call{.m = side,
+                            .n = side,
+                            .k = side,
+                            .a = {matrices, type.in},
+                            .b = {matrices + in, type.in},
+                            .d = {matrices + 2 * in, type.out},
+                            .a_scales = scale,
+                            .b_scales = scale,
+                            .tf32 = type.tf32,
+                            .b_transposed = true,
+                            .workspace = workspace};
+  cuda::Session& session = cuda::session(device.stream());
+  const double seconds = best_seconds(device, [&] { cuda::api().products.gemm(session, call); });
   return 2.0 * static_cast<double>(side) * static_cast<double>(elems) / seconds / 1e9;
 }
 
 double measure_cuda_copy_gbps(Device& device) {
-  const size_t bytes = std::min(size_t{1} << 30, device.free_bytes() / 8 & ~size_t{0xFFFF});
+  constexpr size_t kLeast = size_t{1} << 16, kMost = size_t{1} << 30;
+  const size_t bytes = std::clamp(device.free_bytes() / 8 & ~(kLeast - 1), kLeast, kMost);
   const Buffer from(bytes, Category::kScratch, &device), to(bytes, Category::kScratch, &device);
   device.clear(from.data(), bytes);
   const double seconds = best_seconds(device, [&] { device.copy(to.data(), from.data(), bytes); });

@@ -49,7 +49,7 @@ struct Plugin {
     path = candidate;
     const auto get = reinterpret_cast<GetApi>(dlsym(library, kApiSymbol));
     const Api* found = get ? get() : nullptr;
-    if (!found || found->version != kApiVersion) {
+    if (!found || found->version != VITRAIL_CUDA_API) {
       problem = candidate + " belongs to another build of Vitrail";
       return;
     }

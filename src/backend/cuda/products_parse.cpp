@@ -1,6 +1,8 @@
 #include "backend/cuda/products_parse.h"
 
+#include "backend/cuda/api/fp8.h"
 #include "backend/product.h"
+#include "base/checked.h"
 #include "ops/fused.h"
 
 namespace vitrail::cuda {
@@ -11,12 +13,23 @@ Activation activation(bool tanh_form) {
   return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
+// The types of the operands decide over exact and tf32: of 16 bits the two are the same.
+std::string arithmetic_misfit(Arithmetic arithmetic, Multiplier by) {
+  if (by == Multiplier::kFp8)
+    return arithmetic == Arithmetic::kFp8 ? "" : strf("computes in fp8, not %s", enum_name(arithmetic));
+  const bool known =
+      arithmetic == Arithmetic::kExact || (arithmetic == Arithmetic::kTF32 && by == Multiplier::kLibrary);
+  return known ? "" : strf("has no %s products", enum_name(arithmetic));
+}
+
 // out[m, n] = x[m, k] . w[n, k], and what follows it.
-void read_forward(const NodeView& node, ProductPlan& plan) {
+void read_forward(const NodeView& node, Multiplier by, ProductPlan& plan) {
   if (plan.misfit = product_misfit(node); !plan.misfit.empty()) return;
   const Product p = parse_product(node.op);
-  if (p.norm) plan.misfit = "a layernorm before a product runs on its own";
-  if (p.arithmetic != Arithmetic::kExact) plan.misfit = "has exact products only";
+  if (plan.misfit = arithmetic_misfit(p.arithmetic, by); !plan.misfit.empty()) return;
+  plan.tf32 = p.arithmetic == Arithmetic::kTF32;
+  if (p.norm && by != Multiplier::kFp8) plan.misfit = "a layernorm before a product runs on its own";
+  if (p.norm) plan.norm_weight = p.gamma, plan.norm_bias = p.beta, plan.eps = p.norm->eps();
   const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
   const MatmulExtents e = product_extents(p, x, w);
   plan.m = e.m, plan.n = e.n, plan.k = e.k;
@@ -49,7 +62,7 @@ void read_patches_dw(const NodeView& node, const std::vector<int>& sources, cons
 }
 
 // The gradient of a product, alone or followed by its sum or the slope of a gelu.
-void read_gradient(const NodeView& node, ProductPlan& plan) {
+void read_gradient(const NodeView& node, Multiplier by, ProductPlan& plan) {
   const Op* op = &node.op;
   std::vector<int> sources = {0, 1};
   if (const auto* fused = dynamic_cast<const FusedOp*>(op)) {
@@ -64,7 +77,9 @@ void read_gradient(const NodeView& node, ProductPlan& plan) {
     else
       plan.misfit = "no product, nor the gradient of one, that runs as one kernel";
   }
+  if (plan.misfit.empty()) plan.misfit = arithmetic_misfit(arithmetic_of(*op), by);
   if (!plan.misfit.empty()) return;
+  plan.tf32 = arithmetic_of(*op) == Arithmetic::kTF32;
   if (op->kind() == "linear_dx") return read_dx(node, sources, plan);
   if (op->kind() == "linear_dw") return read_dw(node, sources, plan);
   if (op->kind() == "patch_embed_dw") {
@@ -89,10 +104,11 @@ const TensorDesc& result_of(const NodeView& node, const ProductPlan& plan) {
 }
 
 // cuBLASLt adds a bias and a matrix of the result's type; its gelu is the tanh form, of 16 bits' accuracy,
-// and comes after both.
+// and comes after both. In fp8 a bias has 16 bits, those of bf16 where the result has more.
 bool epilogue_suffices(const NodeView& node, const ProductPlan& plan, Multiplier by) {
-  const DType out = result_of(node, plan).dtype;
-  if (out != node.ins[plan.a].dtype && out != DType::kF32) return false;
+  const DType out = result_of(node, plan).dtype, in = node.ins[plan.a].dtype;
+  if (out != in && out != DType::kF32) return false;
+  if (by == Multiplier::kFp8 && plan.bias >= 0 && out == DType::kF32 && in != DType::kBF16) return false;
   if (plan.scale >= 0 || plan.slope_at >= 0) return false;
   if (plan.residual >= 0 && node.ins[plan.residual].dtype != out) return false;
   if (plan.act == Activation::kNone) return true;
@@ -100,23 +116,25 @@ bool epilogue_suffices(const NodeView& node, const ProductPlan& plan, Multiplier
          out != DType::kF32;
 }
 
-size_t padded(size_t bytes) {
-  return (bytes + 255) / 256 * 256;
-}
-
 void lay_out_scratch(const NodeView& node, Multiplier by, ProductPlan& plan) {
-  size_t end = by == Multiplier::kLibrary ? kWorkspaceBytes : 0;
+  size_t end = by == Multiplier::kTiles ? 0 : kWorkspaceBytes;
   const auto take = [&](bool wanted, int64_t elems, DType dtype) {
     const size_t at = end;
-    if (wanted) end += padded(static_cast<size_t>(elems) * size_of(dtype));
+    if (wanted) end += round_up(static_cast<size_t>(elems) * size_of(dtype), 256);
     return at;
   };
-  plan.bias_at = take(plan.casts_bias, plan.n, plan.product_type);
+  plan.bias_at = take(plan.casts_bias, plan.n, plan.bias_type);
   plan.product_at = take(plan.product_in_scratch, plan.m * plan.n, plan.product_type);
   if (plan.pictures >= 0) {
     const TensorDesc& pictures = node.ins[plan.pictures];
     plan.patches_at = take(true, pictures.elems(), pictures.dtype);
   }
+  const bool fp8 = by == Multiplier::kFp8, rounds_b = fp8 && node.ins[plan.b].packing.empty();
+  plan.a_codes_at = take(fp8, plan.m * plan.k, DType::kU8);
+  plan.a_scales_at = take(fp8, plan.m, DType::kF32);
+  plan.b_codes_at = take(rounds_b, plan.n * plan.k, DType::kU8);
+  plan.b_scales_at = take(rounds_b, plan.n, DType::kF32);
+  plan.tops_at = take(rounds_b && !plan.b_transposed, fp8_slices(plan.k) * plan.n, DType::kF32);
   plan.scratch_bytes = end > 0 ? end + 256 : 0;
 }
 
@@ -125,18 +143,27 @@ void lay_out_scratch(const NodeView& node, Multiplier by, ProductPlan& plan) {
 ProductPlan plan_product(const NodeView& node, Multiplier by) {
   ProductPlan plan;
   if (holds_forward(node.op))
-    read_forward(node, plan);
+    read_forward(node, by, plan);
   else
-    read_gradient(node, plan);
+    read_gradient(node, by, plan);
   if (!plan.misfit.empty()) return plan;
   const TensorDesc& result = result_of(node, plan);
   plan.finished = !epilogue_suffices(node, plan, by);
   plan.product_type = plan.finished ? node.ins[plan.a].dtype : result.dtype;
   plan.product_in_scratch = plan.finished && (plan.residual >= 0 || plan.product_type != result.dtype);
-  plan.casts_bias = !plan.finished && plan.bias >= 0 && by == Multiplier::kLibrary &&
-                    node.ins[plan.bias].dtype != plan.product_type;
+  const bool narrow_bias = by == Multiplier::kFp8 && plan.product_type == DType::kF32;
+  plan.bias_type = narrow_bias ? DType::kBF16 : plan.product_type;
+  plan.casts_bias = !plan.finished && plan.bias >= 0 && by != Multiplier::kTiles &&
+                    node.ins[plan.bias].dtype != plan.bias_type;
   lay_out_scratch(node, by, plan);
   return plan;
+}
+
+ProductPlan plan_product(const KernelArgs& args, Multiplier by) {
+  std::vector<TensorDesc> ins, outs;
+  for (const TensorView& view : args.ins) ins.push_back(view.desc());
+  for (const TensorView& view : args.outs) outs.push_back(view.desc());
+  return plan_product({args.op, ins, outs}, by);
 }
 
 }  // namespace vitrail::cuda

@@ -8,7 +8,8 @@
 
 namespace vitrail::cuda {
 
-enum class Multiplier { kLibrary, kTiles };  // cuBLASLt, or the own kernel
+// cuBLASLt in the types of the operands, the own kernel, or cuBLASLt in fp8.
+enum class Multiplier { kLibrary, kTiles, kFp8 };
 
 // Inputs by their place in the node; -1: absent.
 struct ProductPlan {
@@ -25,15 +26,23 @@ struct ProductPlan {
   int bias = -1, scale = -1, residual = -1, slope_at = -1;
   Activation act = Activation::kNone;
   DType product_type = DType::kF32;  // what the product alone is rounded to
+  bool tf32 = false;
+
+  int norm_weight = -1, norm_bias = -1;  // of the layernorm that a, of fp8, goes through
+  double eps = 0;
 
   bool finished = false;  // by a pass after the product, which then takes bias, act, scale and residual
   bool product_in_scratch = false;  // the pass reads it there; otherwise from the output itself
-  bool casts_bias = false;          // to the product's type, which cuBLASLt wants
+  bool casts_bias = false;          // to the type cuBLASLt wants
+  DType bias_type = DType::kF32;
 
   // From the start of the scratch, once that is brought to a multiple of 256.
   size_t bias_at = 0, product_at = 0, patches_at = 0, scratch_bytes = 0;
+  // Of fp8: codes and scales of a and, where they do not come with the weight, of b; what finds the latter.
+  size_t a_codes_at = 0, a_scales_at = 0, b_codes_at = 0, b_scales_at = 0, tops_at = 0;
 };
 
 ProductPlan plan_product(const NodeView& node, Multiplier by);
+ProductPlan plan_product(const KernelArgs& args, Multiplier by);
 
 }  // namespace vitrail::cuda

@@ -27,6 +27,11 @@ OpKernels row(std::string_view op) {
             .run = ref::in_double<kernel>}}};
 }
 
+// Of values in their own types.
+OpKernels as_it_is(std::string_view op, void (*kernel)(const KernelArgs&)) {
+  return {op, {{.name = "ref", .declines = accepts_plain, .scratch_bytes = no_scratch, .run = kernel}}};
+}
+
 class RefBackend : public Backend {
  public:
   const char* name() const override { return "ref"; }
@@ -80,8 +85,8 @@ class RefBackend : public Backend {
         row<ref::lamb_update>("lamb_update"),
         row<ref::lion_update>("lion_update"),
         row<ref::ema_update>("ema_update"),
-        {"load_param",
-         {{.name = "ref", .declines = accepts_plain, .scratch_bytes = no_scratch, .run = ref::load_param}}},
+        as_it_is("make_pictures", ref::make_pictures),
+        as_it_is("load_param", ref::load_param),
     };
     return list;
   }

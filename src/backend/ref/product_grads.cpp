@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/ref/loops.h"
+#include "backend/ref/rounded_product.h"
 #include "backend/ref/softmax_row.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
@@ -12,23 +13,25 @@ namespace vitrail::ref {
 
 void linear_dx(const KernelArgs& args) {
   const MatmulExtents e = linear_dx_extents(args.ins[0].shape(), args.ins[1].shape());
-  const double *dy = args.ins[0].as<double>(), *w = args.ins[1].as<double>();
-  double* dx = args.outs[0].as<double>();
-  args.lane.pool.run(e.m, [&](int64_t m, int) {
-    std::fill_n(dx + m * e.k, e.k, 0.0);
-    for (int64_t n = 0; n < e.n; ++n)
-      for (int64_t k = 0; k < e.k; ++k) dx[m * e.k + k] += dy[m * e.n + n] * w[n * e.k + k];
-  });
+  const double* w = args.ins[1].as<double>();
+  std::vector<double> by_outputs(static_cast<size_t>(e.n * e.k));  // w transposed: [k, n]
+  for (int64_t n = 0; n < e.n; ++n)
+    for (int64_t k = 0; k < e.k; ++k) by_outputs[k * e.n + n] = w[n * e.k + k];
+  multiply_rows(args.lane.pool, static_cast<const LinearDxOp&>(args.op).arithmetic(), {e.m, e.k, e.n},
+                args.ins[0].as<double>(), by_outputs.data(), args.outs[0].as<double>());
 }
 
 void linear_dw(const KernelArgs& args) {
   const MatmulExtents e = linear_dw_extents(args.ins[0].shape(), args.ins[1].shape());
-  const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
+  const Arithmetic arithmetic = static_cast<const LinearDwOp&>(args.op).arithmetic();
+  const RoundedRows x(args.ins[0].as<double>(), e.m, e.k, arithmetic);
+  const RoundedRows dy(args.ins[1].as<double>(), e.m, e.n, arithmetic);
+  VT_CHECK(!x.scales, "linear_dw sums over what has scales");
   double* dw = args.outs[0].as<double>();
   args.lane.pool.run(e.n, [&](int64_t n, int) {
     std::fill_n(dw + n * e.k, e.k, 0.0);
     for (int64_t m = 0; m < e.m; ++m)
-      for (int64_t k = 0; k < e.k; ++k) dw[n * e.k + k] += dy[m * e.n + n] * x[m * e.k + k];
+      for (int64_t k = 0; k < e.k; ++k) dw[n * e.k + k] += dy.values[m * e.n + n] * x.values[m * e.k + k];
   });
 }
 

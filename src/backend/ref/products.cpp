@@ -4,80 +4,17 @@
 #include <vector>
 
 #include "backend/ref/loops.h"
+#include "backend/ref/rounded_product.h"
 #include "backend/ref/softmax_row.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
 
 namespace vitrail::ref {
 
-namespace {
-
-// out[m, n] = finish(x[m, :] . w[n, :], m, n)
-template <typename Finish>
-void multiply_rows(const KernelArgs& args, const double* x, const double* w, const Finish& finish) {
-  const MatmulExtents e = linear_extents(args.ins[0].shape(), args.ins[1].shape());
-  double* out = args.outs[0].as<double>();
-  args.lane.pool.run(e.m, [&](int64_t m, int) {
-    for (int64_t n = 0; n < e.n; ++n) {
-      double sum = 0;
-      for (int64_t k = 0; k < e.k; ++k) sum += x[m * e.k + k] * w[n * e.k + k];
-      out[m * e.n + n] = finish(sum, m, n);
-    }
-  });
-}
-
-std::vector<double> rounded_to_bf16(const TensorView& view) {
-  std::vector<double> values(static_cast<size_t>(view.desc().elems()));
-  std::vector<uint16_t> halves(values.size());
-  convert_floats(view.data(), DType::kF64, halves.data(), DType::kBF16, values.size());
-  convert_floats(halves.data(), DType::kBF16, values.data(), DType::kF64, values.size());
-  return values;
-}
-
-struct Int8Rows {
-  std::vector<double> values;  // integers
-  std::vector<float> scales;   // of each row
-};
-
-Int8Rows rounded_to_int8(const TensorView& view, int64_t rows, int64_t width) {
-  const double* x = view.as<double>();
-  Int8Rows result{std::vector<double>(static_cast<size_t>(rows * width)),
-                  std::vector<float>(static_cast<size_t>(rows))};
-  for (int64_t r = 0; r < rows; ++r) {
-    float largest = 0;
-    for (int64_t i = 0; i < width; ++i) {
-      const float magnitude = std::fabs(static_cast<float>(x[r * width + i]));
-      if (!(magnitude <= largest)) largest = magnitude;
-      if (!std::isfinite(magnitude)) break;
-    }
-    result.scales[r] = std::isfinite(largest) ? largest / 127.0f : NAN;
-    if (largest < 0x1p-116f) result.scales[r] = 0;  // 127 / largest would not be a float
-    if (!(result.scales[r] > 0)) continue;
-    for (int64_t i = 0; i < width; ++i)
-      result.values[r * width + i] =
-          std::nearbyint(static_cast<float>(x[r * width + i]) * (127.0f / largest));
-  }
-  return result;
-}
-
-}  // namespace
-
 void linear(const KernelArgs& args) {
   const MatmulExtents e = linear_extents(args.ins[0].shape(), args.ins[1].shape());
-  const auto sum_alone = [](double sum, int64_t, int64_t) { return sum; };
-  switch (static_cast<const LinearOp&>(args.op).arithmetic()) {
-    case Arithmetic::kExact:
-      return multiply_rows(args, args.ins[0].as<double>(), args.ins[1].as<double>(), sum_alone);
-    case Arithmetic::kBF16:
-      return multiply_rows(args, rounded_to_bf16(args.ins[0]).data(), rounded_to_bf16(args.ins[1]).data(),
-                           sum_alone);
-    case Arithmetic::kInt8: {
-      const Int8Rows x = rounded_to_int8(args.ins[0], e.m, e.k), w = rounded_to_int8(args.ins[1], e.n, e.k);
-      return multiply_rows(args, x.values.data(), w.values.data(), [&](double sum, int64_t m, int64_t n) {
-        return static_cast<double>(static_cast<float>(sum) * x.scales[m] * w.scales[n]);
-      });
-    }
-  }
+  multiply_rows(args.lane.pool, static_cast<const LinearOp&>(args.op).arithmetic(), e,
+                args.ins[0].as<double>(), args.ins[1].as<double>(), args.outs[0].as<double>());
 }
 
 void patch_embed(const KernelArgs& args) {

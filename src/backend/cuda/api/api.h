@@ -4,8 +4,10 @@
 #pragma once
 
 #include "backend/cuda/api/attention.h"
+#include "backend/cuda/api/fp8.h"
 #include "backend/cuda/api/losses.h"
 #include "backend/cuda/api/norms.h"
+#include "backend/cuda/api/pictures.h"
 #include "backend/cuda/api/products.h"
 #include "backend/cuda/api/rows.h"
 #include "backend/cuda/api/session.h"
@@ -14,17 +16,16 @@
 
 namespace vitrail::cuda {
 
-// Changes whenever a struct of these headers does: a plugin of another build is refused.
-inline constexpr int kApiVersion = 4;
-
 struct Api {
-  int version = kApiVersion;
+  uint64_t version;  // a hash of these headers (cmake/cuda.cmake): a plugin of others is refused
   SessionApi session;
   ProductsApi products;
+  Fp8Api fp8;
   AttentionApi attention;
   NormsApi norms;
   RowsApi rows;
   TokensApi tokens;
+  PicturesApi pictures;
   LossesApi losses;
   UpdatesApi updates;
 };

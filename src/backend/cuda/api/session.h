@@ -33,11 +33,13 @@ struct SessionApi {
   void (*versions)(std::string& driver, std::string& runtime, std::string& cublas);
   Session* (*open)(int ordinal);
   void (*close)(Session*);
+  // Makes the session's card the calling thread's: before work is enqueued by any other family.
+  void (*use)(Session&);
 
   std::byte* (*allocate)(Session&, size_t bytes);  // null when there is no more
   void (*release)(Session&, std::byte*);
-  std::byte* (*allocate_host)(size_t bytes);  // page-locked; null when there is no more
-  void (*release_host)(std::byte*);
+  std::byte* (*allocate_host)(Session&, size_t bytes);  // page-locked; null when there is no more
+  void (*release_host)(Session&, std::byte*);
   void (*upload)(Session&, void* target, const void* host, size_t bytes);
   void (*download)(Session&, void* host, const void* source, size_t bytes);
   void (*copy)(Session&, void* target, const void* source, size_t bytes);
@@ -50,7 +52,7 @@ struct SessionApi {
   void (*start_capture)(Session&);
   void* (*end_capture)(Session&);  // an executable graph
   void (*replay)(Session&, void* graph);
-  void (*drop)(void* graph);
+  void (*drop)(Session&, void* graph);
 
   void (*mark)(Session&, size_t slot);
   double (*seconds_between)(Session&, size_t from, size_t to);

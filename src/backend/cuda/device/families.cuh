@@ -7,10 +7,12 @@ namespace vitrail::cuda {
 
 SessionApi session_api();
 ProductsApi products_api();
+Fp8Api fp8_api();
 AttentionApi attention_api();
 NormsApi norms_api();
 RowsApi rows_api();
 TokensApi tokens_api();
+PicturesApi pictures_api();
 LossesApi losses_api();
 UpdatesApi updates_api();
 

@@ -60,6 +60,7 @@ void start_libraries(Session& session) {
   constexpr size_t kMatrix = kSide * kSide * 2;
   std::byte* memory = nullptr;
   check(cudaMalloc(&memory, kWorkspaceBytes + 3 * kMatrix), "allocating the first device memory");
+  const std::unique_ptr<std::byte, cudaError_t (*)(void*)> owned(memory, [](void* p) { return cudaFree(p); });
   std::byte* matrices = memory + kWorkspaceBytes;
   check(cudaMemsetAsync(matrices, 0, 3 * kMatrix, session.stream), "clearing device memory");
   products_api().gemm(session, {.m = kSide,
@@ -70,7 +71,6 @@ void start_libraries(Session& session) {
                                 .d = {matrices + 2 * kMatrix, DType::kBF16},
                                 .workspace = memory});
   check(cudaStreamSynchronize(session.stream), "the first product");
-  check(cudaFree(memory), "releasing device memory");
 }
 
 void note_foreign(Session& session, size_t free_before) {

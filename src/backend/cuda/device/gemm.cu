@@ -1,5 +1,7 @@
 // Products by cuBLASLt. What it is asked about a product is kept in the session: the list of algorithms is
 // fetched once, and the same one runs for ever after, which repeats bit for bit and can be recorded.
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -14,7 +16,7 @@ namespace {
 // All that the choice of an algorithm depends on.
 auto key_of(const GemmCall& c) {
   return std::make_tuple(c.m, c.n, c.k, c.a.dtype, c.b.dtype, c.d.dtype, c.a_transposed, c.b_transposed,
-                         c.c.data != nullptr, c.bias.data != nullptr, c.act);
+                         c.c.data != nullptr, c.bias.data != nullptr, c.act, c.list_rows, c.tf32);
 }
 using GemmKey = decltype(key_of({}));
 
@@ -36,6 +38,8 @@ cudaDataType_t type_of(DType dtype) {
       return CUDA_R_16F;
     case DType::kBF16:
       return CUDA_R_16BF;
+    case DType::kU8:
+      return CUDA_R_8F_E4M3;
     default:
       throw Error(ErrorKind::kInternal, strf("cuBLASLt is given %s", to_string(dtype)));
   }
@@ -54,8 +58,16 @@ cublasLtEpilogue_t epilogue_of(const GemmCall& call) {
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-void set_bias(Gemm& gemm, const GemmCall& call) {
+void set_pointers(Gemm& gemm, const GemmCall& call) {
   if (call.bias.data) set(gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias.data);
+  if (!call.a_scales) return;
+  set(gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.b_scales);
+  set(gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.a_scales);
+}
+
+void set_scale_modes(Gemm& gemm) {
+  for (auto which : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
+    set(gemm, which, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
 }
 
 cublasLtMatrixLayoutOpaque_t layout(const Operand& matrix, int64_t rows, int64_t columns) {
@@ -67,12 +79,14 @@ cublasLtMatrixLayoutOpaque_t layout(const Operand& matrix, int64_t rows, int64_t
 }
 
 void describe(Gemm& gemm, const GemmCall& call) {
-  check(cublasLtMatmulDescInit(&gemm.product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+  const cublasComputeType_t compute = call.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  check(cublasLtMatmulDescInit(&gemm.product, compute, CUDA_R_32F), "describing a product");
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSA, call.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSB, call.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(call));
   if (call.bias.data) set(gemm, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(call.bias.dtype));
-  set_bias(gemm, call);
+  if (call.a_scales) set_scale_modes(gemm);
+  set_pointers(gemm, call);
   gemm.a = call.a_transposed ? layout(call.a, call.k, call.m) : layout(call.a, call.m, call.k);
   gemm.b = call.b_transposed ? layout(call.b, call.n, call.k) : layout(call.b, call.k, call.n);
   gemm.d = layout(call.d, call.m, call.n);
@@ -126,9 +140,16 @@ namespace {
 Gemm& find(Session& session, const GemmCall& call) {
   if (!session.gemms) session.gemms = std::make_shared<GemmCache>();
   Gemm& gemm = session.gemms->known[key_of(call)];
-  if (gemm.count == 0) {
-    describe(gemm, call);
+  if (gemm.count > 0) return gemm;
+  describe(gemm, call);
+  if (call.list_rows == 0 || call.list_rows == call.m) {
     choose(session, gemm, call);
+  } else {
+    GemmCall listed = call;
+    listed.m = call.list_rows;
+    const Gemm& other = find(session, listed);
+    std::copy(std::begin(other.choices), std::end(other.choices), gemm.choices);
+    gemm.count = other.count;
   }
   return gemm;
 }
@@ -138,7 +159,7 @@ Gemm& find(Session& session, const GemmCall& call) {
 void gemm(Session& session, const GemmCall& call) {
   Gemm& known = find(session, call);
   const int algorithm = call.algorithm < known.count ? call.algorithm : 0;
-  set_bias(known, call);
+  set_pointers(known, call);
   const float one = 1, beta = call.c.data ? 1.0f : 0.0f;
   const void* added = call.c.data ? call.c.data : call.d.data;
   check(cublasLtMatmul(session.blas, &known.product, &one, call.b.data, &known.b, call.a.data, &known.a,
@@ -148,7 +169,11 @@ void gemm(Session& session, const GemmCall& call) {
 }
 
 ProductsApi products_api() {
-  return {.gemm = gemm, .tiled_gemm = tiled_gemm, .finish = finish_product, .gather_patches = gather_patches};
+  return {.gemm = gemm,
+          .tiled_gemm = tiled_gemm,
+          .hopper_gemm = hopper_gemm,
+          .finish = finish_product,
+          .gather_patches = gather_patches};
 }
 
 }  // namespace vitrail::cuda

@@ -2,13 +2,15 @@
 
 extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitrail_cuda_api() {
   using namespace vitrail::cuda;
-  static const Api api = {.version = kApiVersion,
+  static const Api api = {.version = VITRAIL_CUDA_API,
                           .session = session_api(),
                           .products = products_api(),
+                          .fp8 = fp8_api(),
                           .attention = attention_api(),
                           .norms = norms_api(),
                           .rows = rows_api(),
                           .tokens = tokens_api(),
+                          .pictures = pictures_api(),
                           .losses = losses_api(),
                           .updates = updates_api()};
   return &api;

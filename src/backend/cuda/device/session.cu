@@ -14,8 +14,18 @@ void check(cudaError_t status, const char* what) {
 }
 
 void check(cublasStatus_t status, const char* what) {
-  VT_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ErrorKind::kDevice, "%s: cuBLASLt says '%s'", what,
+  const ErrorKind kind = status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::kMemory : ErrorKind::kDevice;
+  VT_REQUIRE(status == CUBLAS_STATUS_SUCCESS, kind, "%s: cuBLASLt says '%s'", what,
              cublasLtGetStatusString(status));
+}
+
+Session::~Session() {
+  cudaSetDevice(ordinal);
+  if (stream) cudaStreamSynchronize(stream);
+  for (cudaEvent_t event : marks) cudaEventDestroy(event);
+  if (blas) cublasLtDestroy(blas);
+  if (stream) cudaStreamDestroy(stream);
+  cudaGetLastError();  // nobody is left to hear of it
 }
 
 namespace {
@@ -54,7 +64,7 @@ void versions(std::string& driver, std::string& runtime, std::string& cublas) {
   cublas = strf("%zu.%zu.%zu", blas / 10000, blas / 100 % 100, blas % 100);
 }
 
-void use(const Session& session) {
+void use(Session& session) {
   check(cudaSetDevice(session.ordinal), "choosing the card");
 }
 
@@ -88,10 +98,6 @@ Session* open(int ordinal) {
 }
 
 void close(Session* session) {
-  cudaStreamSynchronize(session->stream);
-  for (cudaEvent_t event : session->marks) cudaEventDestroy(event);
-  cublasLtDestroy(session->blas);
-  cudaStreamDestroy(session->stream);
   delete session;
 }
 
@@ -108,11 +114,13 @@ std::byte* allocate(Session& session, size_t bytes) {
 }
 
 void release(Session& session, std::byte* data) {
+  cudaSetDevice(session.ordinal);
   cudaStreamSynchronize(session.stream);
   cudaFree(data);
 }
 
-std::byte* allocate_host(size_t bytes) {
+std::byte* allocate_host(Session& session, size_t bytes) {
+  use(session);
   void* data = nullptr;
   const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
@@ -123,7 +131,8 @@ std::byte* allocate_host(size_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
-void release_host(std::byte* data) {
+void release_host(Session& session, std::byte* data) {
+  cudaSetDevice(session.ordinal);
   cudaFreeHost(data);
 }
 
@@ -133,6 +142,7 @@ void upload(Session& session, void* target, const void* host, size_t bytes) {
 }
 
 void finish(Session& session) {
+  use(session);
   check(cudaStreamSynchronize(session.stream), "waiting for the card");
 }
 
@@ -171,6 +181,7 @@ void start_capture(Session& session) {
 }
 
 void* end_capture(Session& session) {
+  use(session);
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(session.stream, &graph), "recording");
   cudaGraphExec_t exec = nullptr;
@@ -185,7 +196,8 @@ void replay(Session& session, void* graph) {
   check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), session.stream), "replaying a graph");
 }
 
-void drop(void* graph) {
+void drop(Session& session, void* graph) {
+  cudaSetDevice(session.ordinal);
   cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
 }
 
@@ -200,6 +212,7 @@ void mark(Session& session, size_t slot) {
 }
 
 double seconds_between(Session& session, size_t from, size_t to) {
+  use(session);
   check(cudaEventSynchronize(session.marks.at(to)), "waiting for an event");
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, session.marks.at(from), session.marks.at(to)), "timing");
@@ -214,6 +227,7 @@ SessionApi session_api() {
           .versions = versions,
           .open = open,
           .close = close,
+          .use = use,
           .allocate = allocate,
           .release = release,
           .allocate_host = allocate_host,

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backend/cuda/api/session.h"
@@ -15,6 +16,11 @@ namespace vitrail::cuda {
 struct GemmCache;  // what gemm.cu has asked cuBLASLt
 
 struct Session {
+  Session() = default;
+  ~Session();  // of what was made so far, should opening have failed
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   int ordinal = 0;
   int processors = 0;
   size_t foreign_bytes = 0;  // see foreign.cuh
@@ -30,10 +36,12 @@ void check(cublasStatus_t status, const char* what);
 inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
 }
-// Lets a kernel use more shared memory than the default, never less than before: a recorded launch may want
-// it.
+// Lets a kernel use more shared memory than the default on this card, never less than before: a recorded
+// launch, or another thread's, may want it.
 template <typename F>
 void allow_shared(F* kernel, size_t bytes, const char* name) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   cudaFuncAttributes now;
   check(cudaFuncGetAttributes(&now, kernel), name);
   if (now.maxDynamicSharedSizeBytes >= static_cast<int>(bytes)) return;

@@ -1,0 +1,38 @@
+// One row's or column's scale in e4m3 and the codes of eight values. The same arithmetic as the reference's,
+// so codes and scales are equal to its bits.
+#pragma once
+
+#include <cuda_fp8.h>
+
+#include <cstdint>
+
+namespace vitrail::cuda {
+
+// Magnitudes compare as their bits do, and what is not finite comes out on top.
+__device__ inline uint32_t magnitude_bits(float value) {
+  return __float_as_uint(value) & 0x7FFFFFFFu;
+}
+
+struct Fp8Scale {
+  float scale, inverse;
+
+  __device__ explicit Fp8Scale(uint32_t top) {
+    constexpr float kMost = 448.0f, kLeast = 0x1p-116f;
+    const float largest = __uint_as_float(top);
+    const bool finite = top < 0x7F800000u, any = largest >= kLeast;
+    scale = !finite ? __uint_as_float(0x7FC00000u) : any ? __fdiv_rn(largest, kMost) : 0.0f;
+    inverse = finite && any ? __fdiv_rn(kMost, largest) : 0.0f;
+  }
+};
+
+__device__ inline uint32_t fp8_pair(float low, float high) {
+  return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
+}
+
+// Of values that are scaled already.
+__device__ inline uint2 fp8_codes(const float (&v)[8]) {
+  return make_uint2(fp8_pair(v[0], v[1]) | fp8_pair(v[2], v[3]) << 16,
+                    fp8_pair(v[4], v[5]) | fp8_pair(v[6], v[7]) << 16);
+}
+
+}  // namespace vitrail::cuda

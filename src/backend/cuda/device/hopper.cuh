@@ -1,0 +1,126 @@
+// Instructions of compute capability 9.0 beside those of wgmma.cuh: barriers in shared memory, the copy engine
+// and products whose operands both lie in shared memory. Thin; used by hopper_gemm.cu.
+#pragma once
+
+#include <cuda.h>
+
+#include "backend/cuda/device/wgmma.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+namespace vitrail::cuda {
+
+__device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+// For the copy engine too, once all threads have met.
+__device__ __forceinline__ void barrier_publish() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// The phase then also waits for so many bytes of copies.
+__device__ __forceinline__ void barrier_arrive_with(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+  while (!done)
+    asm volatile(
+        "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+}
+
+// A box of a matrix from its column and row on into shared memory; the barrier counts its bytes.
+__device__ __forceinline__ void box_load(uint32_t to, const CUtensorMap& map, int column, int row,
+                                         uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
+      "[%2];" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(column), "r"(row)
+      : "memory");
+}
+// Into the L2 cache alone.
+__device__ __forceinline__ void box_prefetch(const CUtensorMap& map, int column, int row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
+               : "memory");
+}
+// Back out of shared memory, as a group of its own.
+__device__ __forceinline__ void box_store(uint32_t from, const CUtensorMap& map, int column, int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%1, {%2, %3}], [%0];\n"
+      " cp.async.bulk.commit_group;" ::"r"(from),
+      "l"(&map), "r"(column), "r"(row)
+      : "memory");
+}
+// Until all but the kLeft latest stores of this thread have read their shared memory.
+template <int kLeft>
+__device__ __forceinline__ void box_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
+// Four 8x8 matrices of fragments to rows of 16 bytes, one named by each lane.
+__device__ __forceinline__ void store8x8x4(uint32_t address, const uint32_t (&m)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+               : "memory");
+}
+
+// Gives registers of this warp group to the others, or takes them.
+template <int kRegisters>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// Nothing that reads the sums is moved before this.
+__device__ __forceinline__ void settle(float (&d)[128]) {
+#pragma unroll
+  for (float& x : d) asm volatile("" : "+f"(x)::"memory");
+}
+
+// group_rows() for rows that do not run along the terms: `next_columns` from 64 columns to the next 64.
+__device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t next_columns) {
+  return (group_rows(address) & ~(uint64_t{0x3fff} << 16)) | uint64_t{next_columns / 16} << 16;
+}
+
+#define VT_F8(i)                                                                                       \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),          \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define VT_F32(i) VT_F8(i), VT_F8(i + 8), VT_F8(i + 16), VT_F8(i + 24)
+#define VT_TEN(tens)                                                                                   \
+  "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
+  "7, %" #tens "8, %" #tens "9, "
+#define VT_PRODUCT(type, turned)                                                                       \
+  asm volatile(                                                                                        \
+      "{\n .reg .pred add;\n setp.ne.b32 add, %130, 0;\n"                                              \
+      " wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type                                    \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " VT_TEN(1) VT_TEN(2) VT_TEN(3) VT_TEN(4) VT_TEN(5)   \
+      VT_TEN(6) VT_TEN(7) VT_TEN(8) VT_TEN(9) VT_TEN(10) VT_TEN(11)                                    \
+      "%120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, add, 1, 1, 0, " turned ";\n}"      \
+      : VT_F32(0), VT_F32(32), VT_F32(64), VT_F32(96)                                                  \
+      : "l"(a), "l"(b), "r"(adds))
+
+// d[64, 256] = a[64, 16] . b[256, 16]^T, or d += where `adds`; of kAlong false b's rows are its terms.
+template <typename T, bool kAlong>
+__device__ __forceinline__ void group_product(float (&d)[128], uint64_t a, uint64_t b, int adds) {
+  constexpr bool kHalf = std::is_same_v<T, __half>;
+  if constexpr (kHalf && kAlong) VT_PRODUCT("f16", "0");
+  if constexpr (kHalf && !kAlong) VT_PRODUCT("f16", "1");
+  if constexpr (!kHalf && kAlong) VT_PRODUCT("bf16", "0");
+  if constexpr (!kHalf && !kAlong) VT_PRODUCT("bf16", "1");
+}
+#undef VT_PRODUCT
+#undef VT_TEN
+#undef VT_F32
+#undef VT_F8
+
+}  // namespace vitrail::cuda
+
+#endif

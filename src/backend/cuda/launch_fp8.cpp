@@ -1,0 +1,199 @@
+// Products in fp8, alone, fused with their neighbours, or two of them with the bias and gelu between, which
+// then rounds for the second. A weight is rounded when it is loaded, or on every call where it learns.
+#include <algorithm>
+
+#include "backend/cuda/fp8_product.h"
+#include "base/checked.h"
+#include "ops/fused.h"
+#include "ops/linear.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+std::byte* aligned_scratch(const KernelArgs& args) {
+  const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
+  return args.scratch.data() + (256 - start % 256) % 256;
+}
+
+struct Descs {
+  std::vector<TensorDesc> ins, outs;
+  explicit Descs(const KernelArgs& args) {
+    for (const TensorView& view : args.ins) ins.push_back(view.desc());
+    for (const TensorView& view : args.outs) outs.push_back(view.desc());
+  }
+};
+
+// Whether exactly the weights named are packed, or none of the inputs is.
+std::string packing_misfit(const NodeView& node, std::initializer_list<int> weights, bool packed) {
+  for (size_t i = 0; i < node.ins.size(); ++i) {
+    const bool wanted = packed && std::count(weights.begin(), weights.end(), static_cast<int>(i)) > 0;
+    if (node.ins[i].packing != (wanted ? kFp8Packing : ""))
+      return wanted ? "the weight is not rounded yet" : "reads row-major values only";
+  }
+  return {};
+}
+
+// ---- one product ----
+
+template <bool packed>
+std::string declines_fp8(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = fp8_misfit(node, device); !reason.empty()) return reason;
+  const ProductPlan plan = plan_product(node, Multiplier::kFp8);
+  if (packed && !plan.b_transposed) return "a gradient reads the weight as it is";
+  return packing_misfit(node, {plan.b}, packed);
+}
+
+Packing fp8_packing(const NodeView& node, const DeviceInfo& device) {
+  if (!fp8_misfit(node, device).empty()) return {};
+  const ProductPlan plan = plan_product(node, Multiplier::kFp8);
+  return plan.b_transposed ? fp8_packing_of(plan) : Packing{};
+}
+
+size_t fp8_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  return plan_product(node, Multiplier::kFp8).scratch_bytes;
+}
+
+void run_fp8(const KernelArgs& args) {
+  const Descs descs(args);
+  const ProductPlan plan = plan_product({args.op, descs.ins, descs.outs}, Multiplier::kFp8);
+  const Fp8Product product(args, plan, aligned_scratch(args));
+  product.run(product.round_a(), operand(args.outs[0]));
+}
+
+// ---- a product, bias and gelu, and another product ----
+
+// The two as nodes of their own; the second reads the first's result as one input more.
+class Chain {
+ public:
+  Chain(const NodeView& node) {
+    const auto* fused = dynamic_cast<const FusedOp*>(&node.op);
+    const std::vector<FusedOp::Member> none;
+    const std::vector<FusedOp::Member>& members = fused ? fused->members() : none;
+    const auto gelu = std::find_if(members.begin(), members.end(),
+                                   [](const FusedOp::Member& m) { return m.op->kind() == "gelu"; });
+    if (gelu == members.end() || gelu + 1 == members.end() || (gelu + 1)->op->kind() != "linear") {
+      misfit = "no two products with a gelu between";
+      return;
+    }
+    const auto count = static_cast<int>(gelu - members.begin()) + 1;
+    std::vector<FusedOp::Member> rest(gelu + 1, members.end());
+    for (FusedOp::Member& member : rest)
+      for (int& source : member.sources)
+        if (source < 0) source = ~source < count ? static_cast<int>(node.ins.size()) : ~(~source - count);
+    first_op = std::make_shared<FusedOp>(std::vector<FusedOp::Member>(members.begin(), gelu + 1));
+    second_op = std::make_shared<FusedOp>(std::move(rest));
+    ins.assign(node.ins.begin(), node.ins.end());
+    hidden = first_op->infer(ins);
+    ins.push_back(hidden[0]);
+    outs.assign(node.outs.begin(), node.outs.end());
+    plan();
+  }
+
+  NodeView first_node() const { return {*first_op, DescSpan(ins).first(ins.size() - 1), hidden}; }
+  NodeView second_node() const { return {*second_op, ins, outs}; }
+  // Each product's own, and between them what the first gives.
+  size_t hidden_at() const { return first.scratch_bytes; }
+  size_t second_at() const { return hidden_at() + round_up(hidden[0].bytes(), 256); }
+  size_t scratch_bytes() const { return second_at() + second.scratch_bytes; }
+
+  std::string misfit;
+  std::vector<TensorDesc> ins, hidden, outs;
+  ProductPlan first, second;
+
+ private:
+  void plan() {
+    first = plan_product(first_node(), Multiplier::kFp8);
+    second = plan_product(second_node(), Multiplier::kFp8);
+    for (const ProductPlan* one : {&first, &second})
+      if (misfit.empty()) misfit = one->misfit;
+    if (misfit.empty() && (first.scale >= 0 || first.residual >= 0 || second.norm_weight >= 0))
+      misfit = "more than a bias and a gelu between two products";
+  }
+
+  OpPtr first_op, second_op;
+};
+
+std::string chain_misfit(const Chain& chain, const DeviceInfo& device) {
+  if (!chain.misfit.empty()) return chain.misfit;
+  for (const NodeView& node : {chain.first_node(), chain.second_node()})
+    if (std::string reason = fp8_misfit(node, device); !reason.empty()) return reason;
+  return {};
+}
+
+template <bool packed>
+std::string declines_chain(const NodeView& node, const DeviceInfo& device) {
+  const Chain chain(node);
+  if (std::string reason = chain_misfit(chain, device); !reason.empty()) return reason;
+  return packing_misfit(node, {chain.first.b, chain.second.b}, packed);
+}
+
+Packing chain_packing(const NodeView& node, const DeviceInfo& device) {
+  const Chain chain(node);
+  if (!chain_misfit(chain, device).empty()) return {};
+  return fp8_packing_of(node.ins[chain.first.b].packing.empty() ? chain.first : chain.second);
+}
+
+size_t chain_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  return Chain(node).scratch_bytes();
+}
+
+void run_chain(const KernelArgs& args) {
+  const Descs descs(args);
+  const Chain chain({args.op, descs.ins, descs.outs});
+  std::byte* scratch = aligned_scratch(args);
+  const Fp8Product first(args, chain.first, scratch), second(args, chain.second, scratch + chain.second_at());
+  const Operand hidden = {scratch + chain.hidden_at(), chain.hidden[0].dtype};
+  first.multiply(first.round_a(), hidden);
+  const Operand bias = chain.first.bias < 0 ? Operand{} : operand(args.ins[chain.first.bias]);
+  api().fp8.quantize_rows(session(args), {.rows = chain.first.m,
+                                          .width = chain.first.n,
+                                          .x = hidden,
+                                          .bias = bias,
+                                          .act = chain.first.act,
+                                          .as = hidden.dtype,
+                                          .out = second.place_of_a()});
+  second.run(second.place_of_a(), operand(args.outs[0]));
+}
+
+// ---- a weight at load ----
+
+std::string declines_rounding(const NodeView& node, const DeviceInfo& device) {
+  return node.outs[0].packing == kFp8Packing ? fp8_misfit_of_card(device) : "not a weight for fp8";
+}
+
+// As a kernel that reads it row-major would find it: in its own type first.
+void run_rounding(const KernelArgs& args) {
+  const TensorDesc& packed = args.outs[0].desc();
+  api().fp8.quantize_rows(session(args), {.rows = packed.packed_rows,
+                                          .width = packed.elems() / packed.packed_rows,
+                                          .x = operand(args.ins[0]),
+                                          .as = packed.dtype,
+                                          .out = fp8_matrix_at(args.outs[0].data(), packed.elems())});
+}
+
+}  // namespace
+
+std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device) {
+  if (arithmetic == Arithmetic::kFp8) return fp8_misfit_of_card(device);
+  if (arithmetic == Arithmetic::kBF16 || arithmetic == Arithmetic::kInt8)
+    return strf("a GPU has no products in %s of f32 values", enum_name(arithmetic));
+  return {};
+}
+
+std::vector<OpKernels> fp8_kernels() {
+  Kernel packed = cuda_kernel("cublaslt fp8", run_fp8, declines_fp8<true>, fp8_scratch_bytes);
+  packed.packing = fp8_packing;
+  const Kernel plain =
+      cuda_kernel("cublaslt fp8, weight rounded too", run_fp8, declines_fp8<false>, fp8_scratch_bytes);
+  Kernel chain = cuda_kernel("cublaslt fp8 twice", run_chain, declines_chain<true>, chain_scratch_bytes);
+  chain.packing = chain_packing;
+  const Kernel plain_chain = cuda_kernel("cublaslt fp8 twice, weights rounded too", run_chain,
+                                         declines_chain<false>, chain_scratch_bytes);
+  return {{"linear", {packed, plain}},
+          {"linear_dx", {plain}},
+          {"fused", {packed, plain, chain, plain_chain}},
+          {"load_param", {cuda_kernel("fp8 rows", run_rounding, declines_rounding)}}};
+}
+
+}  // namespace vitrail::cuda

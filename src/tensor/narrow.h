@@ -1,0 +1,19 @@
+// Roundings that only products use: e4m3, the 8-bit float of 4 exponent and 3 mantissa bits, and tf32, f32
+// with the mantissa of f16. No tensor is stored in them. Used by the reference kernels and by tests.
+#pragma once
+
+#include <cstdint>
+
+namespace vitrail {
+
+inline constexpr float kLargestE4M3 = 448.0f;
+
+// To nearest, ties to even; magnitudes beyond the largest become the largest. There is no infinity;
+// not-a-number stays it.
+uint8_t f32_to_e4m3(float value);
+float e4m3_to_f32(uint8_t code);
+
+// To nearest, ties to even, of 10 bits of mantissa.
+float round_to_tf32(float value);
+
+}  // namespace vitrail

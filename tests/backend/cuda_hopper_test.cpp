@@ -1,0 +1,129 @@
+// Which products the own kernel for compute capability 9.0 takes, and where it runs. No GPU is needed.
+#include <gtest/gtest.h>
+
+#include "backend/cuda/kernels.h"
+#include "ops/add.h"
+#include "ops/bias.h"
+#include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/scale.h"
+
+namespace vitrail {
+namespace {
+
+constexpr DType kHalf = DType::kBF16, kFull = DType::kF32;
+const Dim d('D', 64), f('F', 96);
+
+template <typename T, typename... Args>
+OpPtr make(Args... args) {
+  return std::make_shared<T>(args...);
+}
+
+struct Sketch {
+  OpPtr op;
+  std::vector<TensorDesc> ins, outs;
+
+  Sketch(OpPtr what, std::vector<TensorDesc> from)
+      : op(std::move(what)), ins(std::move(from)), outs(op->infer(ins)) {}
+  NodeView view() const { return {*op, ins, outs}; }
+};
+
+TensorDesc rows(int64_t count, Dim width, DType type = kHalf) {
+  return {type, {{'B', count}, width}};
+}
+
+// x . w^T and what follows it.
+Sketch product(std::vector<FusedOp::Member> after, std::vector<TensorDesc> beside, DType type = kHalf,
+               int64_t count = 3000) {
+  std::vector<FusedOp::Member> members = {{make<LinearOp>(), {0, 1}, ""}};
+  members.insert(members.end(), after.begin(), after.end());
+  std::vector<TensorDesc> ins = {rows(count, d, type), {type, {f, d}}};
+  ins.insert(ins.end(), beside.begin(), beside.end());
+  return {make<FusedOp>(members), ins};
+}
+
+const FusedOp::Member bias{make<BiasOp>(), {~0, 2}, ""}, gelu{make<GeluOp>(false), {~1}, ""};
+const DeviceInfo h200{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+
+const Kernel& hopper(const Sketch& node) {
+  for (const Kernel& kernel : *cuda_backend().kernels_of(node.view()))
+    if (std::string_view(kernel.name) == "hopper") return kernel;
+  throw Error(ErrorKind::kInternal, "not listed");
+}
+std::string chosen(const Sketch& node, const DeviceInfo& device = h200) {
+  return cuda_backend().choose(node.view(), device).kernel->name;
+}
+
+TEST(CudaHopper, TakesProductsOf16BitsAndWhatItsEndingsDo) {
+  const FusedOp::Member add{make<AddOp>(), {3, ~1}, ""};
+  const FusedOp::Member scale{make<ScaleOp>(), {~1, 3}, ""}, add_scaled{make<AddOp>(), {4, ~2}, ""};
+  const FusedOp::Member tanh{make<GeluOp>(true), {~1}, ""}, add_gelu{make<AddOp>(), {3, ~2}, ""};
+  const TensorDesc x = rows(3000, f), row{kHalf, {f}}, full_row{kFull, {f}};
+  const struct {
+    const char* name;
+    Sketch node;
+    const char* reason;
+  } cases[] = {
+      {"plain", {make<LinearOp>(), {rows(3000, d), {kHalf, {f, d}}}}, ""},
+      {"f16", {make<LinearOp>(), {rows(3000, d, DType::kF16), {DType::kF16, {f, d}}}}, ""},
+      {"dx", {make<LinearDxOp>(), {rows(3000, f), {kHalf, {f, d}}}}, ""},
+      {"bias and gelu", product({bias, gelu}, {full_row}), ""},
+      {"bias and residual", product({bias, add}, {row, x}), ""},
+      {"scale and residual", product({bias, scale, add_scaled}, {row, full_row, x}), ""},
+      {"one row", product({bias, gelu}, {row}, kHalf, 1), ""},
+      {"f32", {make<LinearOp>(), {rows(3000, d, kFull), {kFull, {f, d}}}}, "multiplies 16-bit types only"},
+      {"dw", {make<LinearDwOp>(), {rows(3000, d), rows(3000, f)}}, "computes no gradient of a weight"},
+      {"tanh", product({bias, tanh}, {row}), "has the erf form of the gelu only"},
+      {"gelu and residual", product({bias, gelu, add_gelu}, {row, x}), "ends with the gelu"},
+      {"scale", product({bias, scale}, {row, row}), "scales what is added to a residual only"},
+      {"odd",
+       {make<LinearOp>(), {rows(3000, d), {kHalf, {{'F', 10}, d}}}},
+       "rows of 10 16-bit elements are not whole 16 bytes"},
+      {"pictures",
+       {make<PatchEmbedOp>(),
+        {{kHalf, {{'B', 4}, {'C', 3}, {'Y', 32}, {'X', 32}}}, {kHalf, {d, {'C', 3}, {'P', 8}, {'Q', 8}}}}},
+       "gathers no patches"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(hopper(c.node).declines(c.node.view(), h200), c.reason) << c.name;
+  }
+}
+
+TEST(CudaHopper, RunsUnaskedInPlaceOfAPassOverManyRows) {
+  const TensorDesc row{kHalf, {f}};
+  EXPECT_EQ(chosen(product({bias, gelu}, {row}, kHalf, 3000)), "hopper");
+  EXPECT_EQ(chosen(product({bias, gelu}, {row}, kHalf, 197)), "cublaslt") << "few rows";
+  EXPECT_EQ(chosen(product({bias}, {row}, kHalf, 3000)), "cublaslt") << "no pass";
+  EXPECT_EQ(chosen(product({bias, gelu}, {{kFull, {f}}}, kFull, 3000)), "cublaslt");
+  DeviceInfo older = h200;
+  older.compute = 80;
+  EXPECT_EQ(chosen(product({bias, gelu}, {row}, kHalf, 3000), older), "cublaslt");
+}
+
+TEST(CudaHopper, ChangesNoPlansMemory) {
+  const Sketch node = product({bias, gelu}, {{kHalf, {f}}});
+  for (const Kernel& kernel : *cuda_backend().kernels_of(node.view()))
+    if (std::string_view(kernel.name) == "cublaslt") {
+      EXPECT_EQ(kernel.scratch_bytes(node.view(), h200), hopper(node).scratch_bytes(node.view(), h200));
+    }
+}
+
+TEST(CudaHopper, ATableDecidesBothWays) {
+  const TensorDesc row{kHalf, {f}};
+  const auto named = [](const Sketch& node, const char* kernel) {
+    KernelTable table;
+    table.set({*cuda_backend().tune_key(node.view(), h200), {kernel}});
+    DeviceInfo tuned = h200;
+    tuned.kernels = std::make_shared<KernelTable>(table);
+    return chosen(node, tuned);
+  };
+  EXPECT_EQ(named(product({bias}, {row}), "hopper"), "hopper");
+  EXPECT_EQ(named(product({bias, gelu}, {row}, kHalf, 197), "hopper"), "hopper");
+  EXPECT_EQ(named(product({bias, gelu}, {row}), "cublaslt"), "cublaslt");
+  EXPECT_EQ(named(product({bias, gelu}, {row}), "cublaslt 3"), "cublaslt 3");
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,126 @@
+"""Training and evaluating with the real program.  cli_contract_training.py PROGRAM"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import unittest
+import unittest.mock
+
+from contract import CAT, PROGRAM, ROOT, Contract, vitrail
+
+RUN = {"model": {"image": 8, "patch": 4, "width": 16, "depth": 1, "heads": 2, "mlp": 32},
+       "data": {"train": "synthetic:3x8x8x4x64"},
+       "train": {"epochs": 2, "batch": 16, "log_every": 1, "tensorboard": False}, "optim": {"lr": 0.01}}
+
+
+def catches(pid, number):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1
+
+
+class Training(Contract):
+    def config(self, **sections):
+        merged = {key: {**RUN.get(key, {}), **sections.get(key, {})} for key in {**RUN, **sections}}
+        path = self.tmp / "tiny.json"
+        path.write_text("// a comment\n" + json.dumps(merged))
+        return path
+
+    def train(self, config, *more):
+        done = self.ok("train", "--config", config, "--out", self.tmp / "run", "--json", *more)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_train_and_eval(self):
+        lines = self.train(self.config())
+        self.assertEqual([line["step"] for line in lines if line["kind"] == "train"], list(range(1, 9)))
+        run = self.tmp / "run"
+        logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for line in lines:
+            self.assertIn(line, logged)
+        answer = self.json("eval", "-m", run)
+        self.assertLessEqual({"top1", "top5", "count", "loss", "classes"}, set(answer))
+        self.assertEqual(answer["top1"], max(line["top1"] for line in lines if line["kind"] == "eval"))
+        self.assertEqual(self.ok("eval", "-m", run, "--quiet").stderr, "")
+        self.assertEqual(self.ok("predict", "-m", run, CAT, "--quiet").stderr, "")
+        self.assertEqual(self.ok("train", "--config", self.config(), "--out", self.tmp / "two", "--quiet").stderr, "")
+
+    def test_train_refuses(self):
+        self.refused(64, "train.epochs\\?", "train", "--config", self.config(), "--set", "train.epoch=3")
+        self.refused(64, "epochs\\?", "train", "--config", self.config(train={"epoch": 3}))
+        self.refused(64, "train.smoothing is 2", "train", "--config", self.config(train={"smoothing": 2}), "--out",
+                     self.tmp / "no")
+        self.assertFalse((self.tmp / "no").exists(), "a mistake in the config must not make a folder")
+        self.refused(65, "/nowhere", "train", "--config", self.config(data={"train": "folder:/nowhere"}), "--out",
+                     self.tmp / "no")
+        (self.tmp / "file").write_text("x")
+        config = self.config()
+        self.refused(73, "file", "train", "--config", config, "--out", self.tmp / "file/below")
+        sealed = self.tmp / "sealed"
+        sealed.mkdir(mode=0o555)
+        if os.geteuid() != 0:
+            self.refused(73, "sealed", "train", "--config", config, "--out", sealed / "run")
+            self.refused(73, "sealed", "train", "--config", config, "--out", sealed)
+        self.train(self.config())
+        self.refused(64, "already holds a run(.|\n)*--resume", "train", "--config", config, "--out", self.tmp / "run")
+
+    def test_plan_of_a_config_is_what_train_holds(self):
+        config = self.config(train={"micro_batch": 4})
+        answer = self.json("plan", "--config", config, "--threads", "1")
+        self.assertEqual((answer["micro_batch"], answer["accumulation"], answer["steps"]), (4, 4, 8))
+        memory = answer["memory"]
+        self.assertEqual(sum(v for k, v in memory.items() if k != "peak"), memory["peak"])
+        lines = self.train(config, "--threads", "1")
+        self.assertEqual({line["memory_bytes"] for line in lines if line["kind"] == "train"}, {memory["peak"]})
+        self.refused(64, "train.epochs\\?", "plan", "--config", self.config(train={"epoch": 3}))
+        self.assertEqual(self.json("plan", "--config", self.tmp / "run/config.json", "--threads", "1"), {
+            **answer, **{key: unittest.mock.ANY for key in ("memory_available", "peak_gflops", "update_s", "total_s",
+                                                             "largest_micro_batch")}})
+
+    def test_every_recipe_can_be_planned(self):
+        recipes = sorted((ROOT / "configs").glob("*.json"))
+        self.assertGreater(len(recipes), 3)
+        for recipe in recipes:
+            answer = self.json("plan", "--config", recipe, "--classes", "10", "--batch", "16", env={
+                "VITRAIL_MODELS": str(ROOT / "models")})
+            self.assertGreater(answer["memory"]["gradients"], 0, recipe)
+
+    def test_train_stops_on_request_and_goes_on(self):
+        config = self.config(train={"epochs": 100000})
+        for name in ("SIGTERM", "SIGINT", "SIGUSR1"):
+            out = self.tmp / name
+            with subprocess.Popen([PROGRAM, "train", "--config", config, "--out", out, "--json"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                first = process.stdout.readline()
+                process.send_signal(getattr(signal, name))
+                rest, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 75, err)
+            self.assertIn("--resume", err)
+            last = [json.loads(line) for line in (first + rest).splitlines()][-1]
+            self.assertEqual((last["kind"], last["what"]), ("event", "stopped"))
+            more = self.ok("train", "--config", config, "--out", out, "--json", "--resume", "--set",
+                           f"train.steps={last['step'] + 2}")
+            steps = [line["step"] for line in map(json.loads, more.stdout.splitlines()) if line["kind"] == "train"]
+            self.assertEqual(steps, [last["step"] + 1, last["step"] + 2])
+
+    def test_train_has_a_time_limit(self):
+        done = vitrail("train", "--config", self.config(train={"epochs": 100000}), "--out", self.tmp / "run", "--max-time",
+                       "0.2s")
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertIn("time limit", done.stderr)
+
+    def test_eval_stops_on_request(self):
+        self.train(self.config())
+        with subprocess.Popen([PROGRAM, "eval", "-m", self.tmp / "run", "--data", "synthetic:3x64x64x4x50000000"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while not catches(process.pid, signal.SIGTERM):
+                self.assertIsNone(process.poll(), "it ended by itself")
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (75, ""), err)
+
+
+if __name__ == "__main__":
+    unittest.main()
