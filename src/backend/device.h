@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backend/device_info.h"
@@ -41,7 +42,12 @@ class Device : public MemorySource {
   // What kernels find in Lane::stream.
   virtual void* stream() { return nullptr; }
 
-  // Whether work can be recorded. Between start and end launches are recorded instead of done.
+  // Held around work that is launched for the first time: what libraries then ask of the driver would spoil
+  // what another thread records.
+  virtual std::unique_lock<std::mutex> alone() { return {}; }
+
+  // Whether work can be recorded. Between start and end launches are recorded instead of done; one thread at
+  // a time does so.
   virtual bool records() const { return false; }
   virtual void start_recording() {}
   virtual std::unique_ptr<Recording> end_recording() { return nullptr; }

@@ -101,6 +101,7 @@ void Executor::run_nodes() {
 }
 
 void Executor::run_timed() {
+  const auto alone = rank_.hardware->alone();
   for (size_t node = 0; node < steps_.size(); ++node) {
     rank_.hardware->mark(node);
     run_node(node);
@@ -116,6 +117,7 @@ void Executor::run() {
   if (timed_) return run_timed();
   // The first run is made step by step: libraries set themselves up in it.
   if (!ran_) {
+    const auto alone = rank_.hardware->alone();
     run_nodes();
     ran_ = true;
     return;

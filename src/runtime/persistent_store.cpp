@@ -67,6 +67,7 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
     fill(node.name, filled.shape(), {filled.as<float>(), static_cast<size_t>(filled.desc().elems())});
     const TensorView source(apart ? passage.data() : staging.data(), filled.desc());
     if (apart) rank_.hardware->upload(source.data(), filled.data(), filled.desc().bytes());
+    const auto alone = rank_.hardware->alone();
     choices[i].launches[0].kernel->run({*node.op, {&source, 1}, {&target, 1}, {}, rank_.lane()});
   };
   std::atomic<size_t> next = 0;

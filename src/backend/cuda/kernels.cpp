@@ -49,10 +49,19 @@ class CudaBackend : public Backend {
   }
 };
 
+// Of all sessions: opening one, allocating, and the first launch of a kernel each end another's recording.
+std::mutex& turn() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 class CudaRecording : public Recording {
  public:
   CudaRecording(cuda::Session& session, void* graph) : session_(session), graph_(graph) {}
-  ~CudaRecording() override { cuda::api().session.drop(session_, graph_); }
+  ~CudaRecording() override {
+    const std::lock_guard lock(turn());
+    cuda::api().session.drop(session_, graph_);
+  }
   void replay() override { cuda::api().session.replay(session_, graph_); }
 
  private:
@@ -67,8 +76,14 @@ constexpr size_t kForeignReserve = size_t{256} << 20;
 class HostMemory : public MemorySource {
  public:
   explicit HostMemory(cuda::Session& session) : session_(session) {}
-  std::byte* allocate(size_t bytes) override { return cuda::api().session.allocate_host(session_, bytes); }
-  void release(std::byte* data) override { cuda::api().session.release_host(session_, data); }
+  std::byte* allocate(size_t bytes) override {
+    const std::lock_guard lock(turn());
+    return cuda::api().session.allocate_host(session_, bytes);
+  }
+  void release(std::byte* data) override {
+    const std::lock_guard lock(turn());
+    cuda::api().session.release_host(session_, data);
+  }
 
  private:
   cuda::Session& session_;
@@ -77,11 +92,20 @@ class HostMemory : public MemorySource {
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal)
-      : api_(cuda::api().session), session_(*api_.open(ordinal)), host_memory_(session_) {}
-  ~CudaDevice() override { api_.close(&session_); }
+      : api_(cuda::api().session), session_(open(ordinal)), host_memory_(session_) {}
+  ~CudaDevice() override {
+    const std::lock_guard lock(turn());
+    api_.close(&session_);
+  }
 
-  std::byte* allocate(size_t bytes) override { return api_.allocate(session_, bytes); }
-  void release(std::byte* data) override { api_.release(session_, data); }
+  std::byte* allocate(size_t bytes) override {
+    const std::lock_guard lock(turn());
+    return api_.allocate(session_, bytes);
+  }
+  void release(std::byte* data) override {
+    const std::lock_guard lock(turn());
+    api_.release(session_, data);
+  }
   bool shares_host_memory() const override { return false; }
   MemorySource* host_memory() override { return &host_memory_; }
   void upload(void* target, const void* host, size_t bytes) override {
@@ -103,18 +127,30 @@ class CudaDevice : public Device {
   size_t foreign_bytes() const override { return api_.foreign_bytes(session_); }
   void* stream() override { return &session_; }
 
+  std::unique_lock<std::mutex> alone() override { return std::unique_lock(turn()); }
   bool records() const override { return true; }
-  void start_recording() override { api_.start_capture(session_); }
+  void start_recording() override {
+    std::unique_lock lock = alone();
+    api_.start_capture(session_);
+    recording_ = std::move(lock);
+  }
   std::unique_ptr<Recording> end_recording() override {
+    const std::unique_lock lock = std::move(recording_);
     return std::make_unique<CudaRecording>(session_, api_.end_capture(session_));
   }
   void mark(size_t slot) override { api_.mark(session_, slot); }
   double seconds_between(size_t from, size_t to) override { return api_.seconds_between(session_, from, to); }
 
  private:
+  static cuda::Session& open(int ordinal) {
+    const std::lock_guard lock(turn());
+    return *cuda::api().session.open(ordinal);
+  }
+
   const cuda::SessionApi& api_;
   cuda::Session& session_;
   HostMemory host_memory_;
+  std::unique_lock<std::mutex> recording_;  // while it records
 };
 
 }  // namespace
