@@ -34,7 +34,7 @@ TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
 TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
   const TrainPlan plan(options_of("bench train", on_card("vit_base_patch16_224",
                                                          {"--batch", "64", "--classes", "1000", "--dtype",
-                                                          "bf16", "--set", "train.dtype=bf16"})),
+                                                          "bf16", "--set", "loader.on_device=off"})),
                        cuda_device());
   RankContext rank(plan.device());
   const auto foreign = static_cast<double>(rank.hardware->foreign_bytes());

@@ -161,6 +161,12 @@ void add_large_products(std::vector<OpCase>& cases) {
        {false, true, true},
        {kPlain, kPlain, kVector}});
   cases.push_back(
+      {"fused_linear_bias_add_wide",
+       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
+       {x, {wide, narrow}, {wide}, hidden},
+       {false, true, true, false},
+       {kPlain, kPlain, kVector, kPlain}});
+  cases.push_back(
       {"fused_linear_bias_add_long",
        fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
        {hidden, {narrow, wide}, {narrow}, x},

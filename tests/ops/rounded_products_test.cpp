@@ -61,6 +61,11 @@ std::vector<OpCase> fp8_cases() {
        {x, {d}, {d}, {f, d}, {f}},
        {false, true, true, true, true},
        {plain, vector, vector, plain, vector}},
+      {"norm_of_many_rows",  // more than a card holds at once
+       fused({norm, {linear, {~0, 3}}}),
+       {{{'B', 150}, n, d}, {d}, {d}, {{'F', 16}, d}},
+       {false, true, true, true},
+       {plain, vector, vector, plain}},
       {"mlp",
        fused({norm,
               {linear, {~0, 3}},

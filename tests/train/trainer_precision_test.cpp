@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "train/helpers/answers.h"
+#include "train/helpers/seed_spread.h"
 
 namespace vitrail::testing {
 namespace {
@@ -24,14 +25,13 @@ TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
 
 // On the reference: where its arithmetic is that of no hardware.
 TEST(Precision, RoundedProductsFollowFloat) {
-  TrainConfig config = learnable_config(40);
-  const std::vector<double> wanted = losses_of(config);
-  for (const auto& [dtype, least, most] :
-       {std::tuple{ComputeType::kFp8, 1e-3, 0.05}, {ComputeType::kTF32, 1e-7, 1e-3}}) {
+  TrainConfig config = rounded_config(100);
+  const SeedSpread seeds(config, {});
+  for (const auto& [dtype, least] : {std::pair{ComputeType::kFp8, 1e-3}, {ComputeType::kTF32, 1e-7}}) {
     config.train.dtype = dtype;
-    const double off = worst_share(losses_of(config, {.ref = true}), wanted);
-    EXPECT_GT(off, least) << enum_name(dtype);
-    EXPECT_LT(off, most) << enum_name(dtype);
+    const std::vector<double> found = losses_of(config, {.ref = true});
+    EXPECT_GT(worst_share(found, seeds.wanted()), least) << enum_name(dtype);
+    seeds.expect_within(found, enum_name(dtype));
     const WorkFolder work;
     Ran ran;
     EXPECT_EQ(train_error(ran, config, work / "run").kind(), ErrorKind::kUsage) << "a processor has none";

@@ -65,7 +65,9 @@ void set_pointers(Gemm& gemm, const GemmCall& call) {
   set(gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.a_scales);
 }
 
-void set_scale_modes(Gemm& gemm) {
+// Sums of fp8 products stay in the tensor cores' own precision, far above that of the codes.
+void set_fp8_modes(Gemm& gemm) {
+  set(gemm, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   for (auto which : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
     set(gemm, which, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
 }
@@ -85,7 +87,7 @@ void describe(Gemm& gemm, const GemmCall& call) {
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSB, call.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(call));
   if (call.bias.data) set(gemm, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(call.bias.dtype));
-  if (call.a_scales) set_scale_modes(gemm);
+  if (call.a_scales) set_fp8_modes(gemm);
   set_pointers(gemm, call);
   gemm.a = call.a_transposed ? layout(call.a, call.k, call.m) : layout(call.a, call.m, call.k);
   gemm.b = call.b_transposed ? layout(call.b, call.n, call.k) : layout(call.b, call.k, call.n);

@@ -1,5 +1,5 @@
-// Instructions of compute capability 9.0 beside those of wgmma.cuh: barriers in shared memory, the copy engine
-// and products whose operands both lie in shared memory. Thin; used by hopper_gemm.cu.
+// Instructions of compute capability 9.0 beside those of wgmma.cuh: barriers in shared memory, the copy
+// engine and products whose operands both lie in shared memory. Thin; used by hopper_gemm.cu.
 #pragma once
 
 #include <cuda.h>
@@ -80,7 +80,7 @@ __device__ __forceinline__ void take_registers() {
 }
 
 // Nothing that reads the sums is moved before this.
-__device__ __forceinline__ void settle(float (&d)[128]) {
+__device__ __forceinline__ void settle(float (&d)[96]) {
 #pragma unroll
   for (float& x : d) asm volatile("" : "+f"(x)::"memory");
 }
@@ -90,26 +90,26 @@ __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t nex
   return (group_rows(address) & ~(uint64_t{0x3fff} << 16)) | uint64_t{next_columns / 16} << 16;
 }
 
-#define VT_F8(i)                                                                                       \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),          \
+#define VT_F8(i)                                                                              \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define VT_F32(i) VT_F8(i), VT_F8(i + 8), VT_F8(i + 16), VT_F8(i + 24)
 #define VT_TEN(tens)                                                                                   \
   "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
   "7, %" #tens "8, %" #tens "9, "
-#define VT_PRODUCT(type, turned)                                                                       \
-  asm volatile(                                                                                        \
-      "{\n .reg .pred add;\n setp.ne.b32 add, %130, 0;\n"                                              \
-      " wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type                                    \
-      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " VT_TEN(1) VT_TEN(2) VT_TEN(3) VT_TEN(4) VT_TEN(5)   \
-      VT_TEN(6) VT_TEN(7) VT_TEN(8) VT_TEN(9) VT_TEN(10) VT_TEN(11)                                    \
-      "%120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, add, 1, 1, 0, " turned ";\n}"      \
-      : VT_F32(0), VT_F32(32), VT_F32(64), VT_F32(96)                                                  \
+#define VT_PRODUCT(type, turned)                                                                         \
+  asm volatile(                                                                                          \
+      "{\n .reg .pred add;\n setp.ne.b32 add, %98, 0;\n"                                                 \
+      " wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type                                      \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " VT_TEN(1) VT_TEN(2) VT_TEN(3) VT_TEN(4) VT_TEN(5)     \
+          VT_TEN(6) VT_TEN(7) VT_TEN(8) "%90, %91, %92, %93, %94, %95}, %96, %97, add, 1, 1, 0, " turned \
+                                        ";\n}"                                                           \
+      : VT_F32(0), VT_F32(32), VT_F32(64)                                                                \
       : "l"(a), "l"(b), "r"(adds))
 
-// d[64, 256] = a[64, 16] . b[256, 16]^T, or d += where `adds`; of kAlong false b's rows are its terms.
+// d[64, 192] = a[64, 16] . b[192, 16]^T, or d += where `adds`; of kAlong false b's rows are its terms.
 template <typename T, bool kAlong>
-__device__ __forceinline__ void group_product(float (&d)[128], uint64_t a, uint64_t b, int adds) {
+__device__ __forceinline__ void group_product(float (&d)[96], uint64_t a, uint64_t b, int adds) {
   constexpr bool kHalf = std::is_same_v<T, __half>;
   if constexpr (kHalf && kAlong) VT_PRODUCT("f16", "0");
   if constexpr (kHalf && !kAlong) VT_PRODUCT("f16", "1");

@@ -1,6 +1,7 @@
-// A product of 16-bit matrices with what follows it, by the instructions of compute capability 9.0: blocks
-// that stay, one group of warps fetching tiles ahead through the copy engine, two multiplying them. What
-// follows is done on the sums in registers, the erf form of the gelu too, which cuBLASLt lacks.
+// A product of 16-bit matrices with what follows it, by the instructions of compute capability 9.0, in blocks
+// that stay: one group of warps fetches tiles ahead through the copy engine, two multiply them by turns.
+// While one multiplies its tile, the other ends its last one, on the sums in registers: with the erf form of
+// the gelu too, which cuBLASLt lacks.
 #include <cudaTypedefs.h>
 
 #include <algorithm>
@@ -13,18 +14,19 @@ namespace vitrail::cuda {
 
 namespace {
 
-constexpr int kTileRows = 128, kTileColumns = 256, kTileDepth = 64, kSlots = 4;
+constexpr int kTileRows = 128, kTileColumns = 192, kTileDepth = 64, kSlots = 4;
 constexpr uint32_t kABytes = kTileRows * kTileDepth * 2, kBBytes = kTileColumns * kTileDepth * 2;
 constexpr uint32_t kSlotBytes = kABytes + kBBytes;
-constexpr int kGroupThreads = 128, kThreads = 3 * kGroupThreads, kMultiplyingWarps = 8;
-constexpr uint32_t kPagesAt = kSlots * kSlotBytes;
-constexpr uint32_t kBarriersAt = kPagesAt + kMultiplyingWarps * kPages * kPageBytes;
+constexpr int kGroupWarps = 4, kGroupThreads = 32 * kGroupWarps, kThreads = 3 * kGroupThreads;
+constexpr int kMultiplyingWarps = 2 * kGroupWarps, kAllPages = kMultiplyingWarps * kPages;
+constexpr uint32_t kPagesAt = kSlots * kSlotBytes, kRowsAt = kPagesAt + kAllPages * kPageBytes;
+constexpr uint32_t kBarriersAt = kRowsAt + kMultiplyingWarps * kRowsBytes;
 constexpr uint32_t kSwizzleBytes = 1024;  // what the tiles start on a multiple of
-constexpr uint32_t kSharedBytes = kBarriersAt + 2 * kSlots * 8 + kSwizzleBytes;
+constexpr uint32_t kSharedBytes = kBarriersAt + (2 * kSlots + 2 + kAllPages) * 8 + kSwizzleBytes;
 
-// b's boxes: rows along k have 64 terms of 128 columns, others 64 columns of 64 terms.
+// b's boxes: rows along k have 64 terms of all columns, others 64 columns of 64 terms.
 template <bool kAlong>
-constexpr int kBoxColumns = kAlong ? 128 : 64;
+constexpr int kBoxColumns = kAlong ? kTileColumns : 64;
 
 struct Maps {
   CUtensorMap a, b, d, residual;
@@ -37,12 +39,23 @@ struct Work {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 struct Places {
+  char* start;
   uint32_t base;
+
+  __device__ explicit Places(char* shared) {
+    base = (shared_address(shared) + kSwizzleBytes - 1) / kSwizzleBytes * kSwizzleBytes;
+    start = shared + (base - shared_address(shared));
+  }
   __device__ uint32_t a(int slot) const { return base + slot * kSlotBytes; }
   __device__ uint32_t b(int slot) const { return a(slot) + kABytes; }
   __device__ uint32_t pages(int warp) const { return base + kPagesAt + warp * kPages * kPageBytes; }
+  __device__ float* rows(int warp) const {
+    return reinterpret_cast<float*>(start + kRowsAt + warp * kRowsBytes);
+  }
   __device__ uint32_t full(int slot) const { return base + kBarriersAt + slot * 8; }
   __device__ uint32_t empty(int slot) const { return full(kSlots + slot); }
+  __device__ uint32_t turn(int group) const { return full(2 * kSlots + group); }
+  __device__ uint32_t added(int warp) const { return full(2 * kSlots + 2 + warp * kPages); }
 };
 
 struct Ring {
@@ -50,6 +63,10 @@ struct Ring {
   uint32_t parity = 0;
   __device__ void next() {
     if (++slot == kSlots) slot = 0, parity ^= 1;
+  }
+  __device__ void skip(int steps) {
+    slot += steps % kSlots, parity ^= steps / kSlots % 2;
+    if (slot >= kSlots) slot -= kSlots, parity ^= 1;
   }
 };
 
@@ -60,7 +77,8 @@ __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
   for (int i = blockIdx.x; i < w.tiles; i += gridDim.x) {
     const int row = i / w.across * kTileRows, column = i % w.across * kTileColumns;
     if constexpr (kEnding == Ending::kAdd)
-      for (int c = 0; c < kTileColumns; c += kPageColumns) box_prefetch(maps.residual, column + c, row);
+      for (int c = 0; c < kTileColumns; c += kPageColumns)
+        for (int r = 0; r < kTileRows; r += kPageRows) box_prefetch(maps.residual, column + c, row + r);
     for (int step = 0; step < w.steps; ++step, ring.next()) {
       const int k = step * kTileDepth;
       const uint32_t full = at.full(ring.slot);
@@ -76,48 +94,58 @@ __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
   }
 }
 
-// By the four warps of a group: 64 rows of every tile.
+// The products of a tile: its upper 64 rows and its lower.
+template <typename T, bool kAlong>
+__device__ __forceinline__ void multiply_tile(const Work& w, const Places& at, Ring& ring,
+                                              float (&sums)[2][96], int lane, int group) {
+  int before = 0;
+  for (int step = 0; step < w.steps; ++step, ring.next()) {
+    barrier_wait(at.full(ring.slot), ring.parity);
+    const uint64_t upper = group_rows(at.a(ring.slot)), lower = upper + kABytes / 2 / 16;
+    const uint64_t b = kAlong ? group_rows(at.b(ring.slot)) : group_columns(at.b(ring.slot), kBBytes / 3);
+    group_fence();
+#pragma unroll
+    for (int k = 0; k < kTileDepth / 16; ++k) {
+      const uint64_t terms = b + k * (kAlong ? kNextTerms : kNextRows);
+      group_product<T, kAlong>(sums[0], upper + k * kNextTerms, terms, step > 0 || k > 0);
+      group_product<T, kAlong>(sums[1], lower + k * kNextTerms, terms, step > 0 || k > 0);
+    }
+    group_commit();
+    group_wait<1>();
+    if (step > 0 && lane == 0) barrier_arrive(at.empty(before));
+    before = ring.slot;
+  }
+  if (lane == 0) barrier_arrive(at.turn(1 - group));
+  group_wait<0>();
+  settle(sums[0]);
+  settle(sums[1]);
+  if (lane == 0) barrier_arrive(at.empty(before));
+}
+
+// By the four warps of a group: every other tile of the block. Its turn to multiply comes when the other
+// group has started its last products, so products follow one another without a gap. By then all that filled
+// the ring before has been waited for: otherwise a slot's last filling but one, of the same parity, would
+// pass for the one to come.
 template <typename T, bool kAlong, Ending kEnding>
 __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at, int group) {
-  const int thread = static_cast<int>(threadIdx.x) % kGroupThreads, lane = thread % 32;
-  const int warp = group * 4 + thread / 32;
-  const uint32_t pages = at.pages(warp);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32 % kGroupWarps;
+  const int place = group * kGroupWarps + warp;
+  float* const rows = at.rows(place);
+  Share share{.pages = at.pages(place), .added = at.added(place), .bias = rows, .scale = rows + kTileColumns};
   Ring ring;
-  float sums[128];
-  for (int i = blockIdx.x; i < w.tiles; i += gridDim.x) {
-    const int row = i / w.across * kTileRows + warp * kPageRows, column = i % w.across * kTileColumns;
-    int before = 0;
-    for (int step = 0; step < w.steps; ++step, ring.next()) {
-      barrier_wait(at.full(ring.slot), ring.parity);
-      const uint64_t a = group_rows(at.a(ring.slot) + group * (kABytes / 2));
-      const uint64_t b = kAlong ? group_rows(at.b(ring.slot)) : group_columns(at.b(ring.slot), kBBytes / 4);
-      group_fence();
-#pragma unroll
-      for (int k = 0; k < kTileDepth / 16; ++k)
-        group_product<T, kAlong>(sums, a + k * kNextTerms, b + k * (kAlong ? kNextTerms : kNextRows),
-                                 step > 0 || k > 0);
-      group_commit();
-      group_wait<1>();
-      if (step > 0 && lane == 0) barrier_arrive(at.empty(before));
-      before = ring.slot;
-    }
-    const int my_row = row + lane / 4, my_column = column + lane % 4 * 2;
-    Beside<T, kEnding> even, odd;
-    even.fetch(w.ending, my_row, my_column);
-    odd.fetch(w.ending, my_row, my_column + kPageColumns);
-    group_wait<0>();
-    settle(sums);
-    if (lane == 0) barrier_arrive(at.empty(before));
-    const auto send = [&]<int kPart>(std::integral_constant<int, kPart>, const Beside<T, kEnding>& beside) {
-      send_columns<T, kEnding, kPart>(maps.d, w.ending, sums, beside, pages + kPart % kPages * kPageBytes, row,
-                                      column + kPart * kPageColumns);
-    };
-    send(std::integral_constant<int, 0>(), even);
-    even.fetch(w.ending, my_row, my_column + 2 * kPageColumns);
-    send(std::integral_constant<int, 1>(), odd);
-    odd.fetch(w.ending, my_row, my_column + 3 * kPageColumns);
-    send(std::integral_constant<int, 2>(), even);
-    send(std::integral_constant<int, 3>(), odd);
+  if (group == 1) ring.skip(w.steps);
+  uint32_t turn = group ^ 1;  // the first group's first has come at the start
+  float sums[2][96];
+  for (int i = blockIdx.x + group * gridDim.x; i < w.tiles; i += 2 * gridDim.x, turn ^= 1) {
+    share.row = i / w.across * kTileRows + warp * kPageRows, share.column = i % w.across * kTileColumns;
+    prepare<T, kEnding>(maps.residual, w.ending, share, lane);
+    barrier_wait(at.turn(group), turn);
+    multiply_tile<T, kAlong>(w, at, ring, sums, lane, group);
+    ring.skip(w.steps);
+    if constexpr (kEnding == Ending::kAdd)
+      send_added<T>(maps.d, maps.residual, share, sums, lane);
+    else
+      send_sums<T, kEnding>(maps.d, share, sums, lane);
   }
   if (lane == 0) box_stores_read<0>();
 }
@@ -129,21 +157,23 @@ __global__ void __launch_bounds__(kThreads, 1)
     product_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Work w) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char shared[];
-  const Places at{(shared_address(shared) + kSwizzleBytes - 1) / kSwizzleBytes * kSwizzleBytes};
+  const Places at(shared);
   if (threadIdx.x == 0) {
     for (int slot = 0; slot < kSlots; ++slot) {
       barrier_init(at.full(slot), 1);
-      barrier_init(at.empty(slot), kMultiplyingWarps);
+      barrier_init(at.empty(slot), kGroupWarps);
     }
+    for (int one : {0, 1}) barrier_init(at.turn(one), kGroupWarps);
+    for (int page = 0; page < kAllPages; ++page) barrier_init(at.added(0) + page * 8, 1);
     barrier_publish();
   }
   __syncthreads();
   const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);
   if (group == 0) {
-    give_registers<40>();
+    give_registers<24>();
     if (threadIdx.x == 0) fetch_tiles<kAlong, kEnding>(maps, w, at);
   } else {
-    take_registers<232>();
+    take_registers<240>();
     multiply_tiles<T, kAlong, kEnding>(maps, w, at, group - 1);
   }
 #endif
@@ -170,12 +200,11 @@ CUtensorMap map_of(const Operand& matrix, int64_t rows, int64_t columns, int box
   const auto type =
       matrix.dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   CUtensorMap map;
-  const CUresult status =
-      encoder()(&map, type, 2, matrix.data, sizes, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  VT_CHECK(status == CUDA_SUCCESS, "no map of a matrix of %lld x %lld: error %d", static_cast<long long>(rows),
-           static_cast<long long>(columns), static_cast<int>(status));
+  const CUresult status = encoder()(&map, type, 2, matrix.data, sizes, row_bytes, box, every,
+                                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  VT_CHECK(status == CUDA_SUCCESS, "no map of a matrix of %lld x %lld: error %d",
+           static_cast<long long>(rows), static_cast<long long>(columns), static_cast<int>(status));
   return map;
 }
 
@@ -189,16 +218,12 @@ void launch(Session& session, const FusedGemmCall& call) {
             .b = kAlong ? map_of(call.b, call.n, call.k, kBoxColumns<true>)
                         : map_of(call.b, call.k, call.n, kTileDepth),
             .d = map_of(call.d, call.m, call.n, kPageRows)};
-  if (kEnding == Ending::kAdd) maps.residual = map_of(call.residual, call.m, call.n, kTileRows);
+  if (kEnding == Ending::kAdd) maps.residual = map_of(call.residual, call.m, call.n, kPageRows);
   const unsigned across = blocks_for(call.n, kTileColumns), tiles = blocks_for(call.m, kTileRows) * across;
   const Work work{.steps = static_cast<int>(blocks_for(call.k, kTileDepth)),
                   .across = static_cast<int>(across),
                   .tiles = static_cast<int>(tiles),
-                  .ending = {.bias = call.bias,
-                             .scale = call.scale,
-                             .residual = call.residual,
-                             .m = static_cast<int>(call.m),
-                             .n = static_cast<int>(call.n)}};
+                  .ending = {.bias = call.bias, .scale = call.scale, .n = static_cast<int>(call.n)}};
   allow_shared(kernel, kSharedBytes, "hopper_gemm");
   const unsigned blocks = std::min(static_cast<unsigned>(session.processors), tiles);
   kernel<<<blocks, kThreads, kSharedBytes, session.stream>>>(maps, work);

@@ -1,5 +1,5 @@
-// Rows as e4m3 codes and a scale each. A row is read once and stays in the registers of a group of warps
-// while its norm or activation and its largest magnitude are found.
+// Rows of any type and length as e4m3 codes and a scale each. A row is read once and stays in the registers
+// of a group of warps while its norm or activation and its largest magnitude are found.
 #include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/fp8.cuh"
 #include "backend/cuda/device/gelu.cuh"
@@ -110,9 +110,8 @@ __device__ inline float rounded_to(DType dtype, float value) {
   return value;
 }
 
-template <typename Before, int kPacks, bool kBf16>
-__global__ void __launch_bounds__(kMostWarps * 32) rows_kernel(RowsArgs p) {
-  if constexpr (kBf16) p.x.dtype = p.as = DType::kBF16;
+template <typename Before, int kPacks>
+__global__ void __launch_bounds__(kMostWarps * 32) rows_kernel(const __grid_constant__ RowsArgs p) {
   const int threads = p.warps * 32;
   const int64_t index = static_cast<int64_t>(blockIdx.x) * (blockDim.x / threads) + threadIdx.x / threads;
   const bool here = index < p.rows;
@@ -144,27 +143,18 @@ __global__ void __launch_bounds__(kMostWarps * 32) rows_kernel(RowsArgs p) {
 using RowsKernel = void (*)(RowsArgs);
 
 template <typename Before>
-RowsKernel kernel_of(int64_t packs, bool bf16) {
-  switch (packs) {
-    case 1:
-      return bf16 ? rows_kernel<Before, 1, true> : rows_kernel<Before, 1, false>;
-    case 2:
-      return bf16 ? rows_kernel<Before, 2, true> : rows_kernel<Before, 2, false>;
-    case 3:
-      return bf16 ? rows_kernel<Before, 3, true> : rows_kernel<Before, 3, false>;
-    default:
-      return bf16 ? rows_kernel<Before, 4, true> : rows_kernel<Before, 4, false>;
-  }
+RowsKernel kernel_of(int64_t packs) {
+  constexpr RowsKernel kKernels[] = {rows_kernel<Before, 1>, rows_kernel<Before, 2>, rows_kernel<Before, 3>,
+                                     rows_kernel<Before, 4>};
+  return kKernels[packs - 1];
 }
 
 RowsKernel kernel_for(const Fp8RowsCall& call, int64_t packs) {
-  const bool bf16 = call.x.dtype == DType::kBF16 && call.as == DType::kBF16;
-  if (call.norm_weight.data) return kernel_of<Normalise>(packs, bf16);
-  if (call.act == Activation::kGeluTanh) return kernel_of<Activate<GeluTanh>>(packs, bf16);
-  if (call.act == Activation::kGeluErf && call.as == DType::kF32)
-    return kernel_of<Activate<GeluErf>>(packs, bf16);
-  if (call.act == Activation::kGeluErf) return kernel_of<Activate<GeluShort>>(packs, bf16);
-  return kernel_of<Keep>(packs, bf16);
+  if (call.norm_weight.data) return kernel_of<Normalise>(packs);
+  if (call.act == Activation::kGeluTanh) return kernel_of<Activate<GeluTanh>>(packs);
+  if (call.act == Activation::kGeluErf && call.as == DType::kF32) return kernel_of<Activate<GeluErf>>(packs);
+  if (call.act == Activation::kGeluErf) return kernel_of<Activate<GeluShort>>(packs);
+  return kernel_of<Keep>(packs);
 }
 
 }  // namespace
@@ -172,7 +162,7 @@ RowsKernel kernel_for(const Fp8RowsCall& call, int64_t packs) {
 void quantize_rows(Session& session, const Fp8RowsCall& call) {
   VT_CHECK(call.width % 16 == 0 && call.width > 0 && call.width <= kLongestFp8Row,
            "a row of %lld elements in fp8", static_cast<long long>(call.width));
-  if (call.rows == 0) return;
+  if (call.rows == 0 || quantize_rows_by_warps(session, call)) return;
   int warps = 1;
   while (warps * 32 * kMostPacks * 8 < call.width) warps *= 2;
   const int threads = warps * 32 > kThreads ? warps * 32 : kThreads;
