@@ -151,17 +151,18 @@ Arithmetic arithmetic_for(const std::string& dtype) {
   return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
 }
 
-void check_precision(const std::string& dtype, const std::string& device) {
+void check_precision(const std::string& dtype, const std::string& device, const std::string& backend) {
   const bool cuda = parse_cuda(device).has_value();
   if (cuda && dtype == "int8")
     throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", "--dtype bf16 on a GPU");
-  if (!cuda && (dtype == "f16" || dtype == "fp8" || dtype == "tf32"))
+  const bool rounds = dtype == "fp8" || dtype == "tf32";  // which the reference backend knows how to
+  if (!cuda && (dtype == "f16" || (rounds && backend != "ref")))
     throw Error(ErrorKind::kUsage, strf("--dtype %s needs --device cuda", dtype.c_str()),
                 "--dtype bf16 or int8 on the CPU; weights stored as f16 are read as they are");
 }
 
 void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine) {
-  check_precision(dtype, device);
+  check_precision(dtype, device, engine.backend);
   const Arithmetic arithmetic = arithmetic_for(dtype);
   engine.compute = DType::kF32;
   if (!parse_cuda(device)) {

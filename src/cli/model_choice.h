@@ -28,7 +28,7 @@ std::pair<int64_t, int64_t> parse_image_size(const std::string& text);
 // "f32", "bf16", "int8"...
 Arithmetic arithmetic_for(const std::string& dtype);
 // What a type means on a device: of a processor, what products compute in; of a GPU, activations too.
-// Error(kUsage) where it does not compute so.
+// Error(kUsage) where it does not compute so. Reads engine.backend.
 void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine);
 
 OpenOptions read_open_options(const Options& options);
@@ -36,7 +36,7 @@ EngineOptions read_engine_options(const Options& options);
 // The same on another device than --device names.
 EngineOptions read_engine_options(const Options& options, const std::string& device);
 // Error(kUsage) when the device does not compute in the type.
-void check_precision(const std::string& dtype, const std::string& device);
+void check_precision(const std::string& dtype, const std::string& device, const std::string& backend);
 
 // Whether --model names a file, a folder or a bundled model rather than an architecture.
 bool model_is_there(const std::string& model);

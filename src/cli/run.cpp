@@ -128,7 +128,8 @@ void check_common(const CommandSpec& spec, const Options& options) {
       std::find_if(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
   const bool infers = own_dtype != spec.options.end() &&
                       std::count(own_dtype->choices.begin(), own_dtype->choices.end(), "int8") > 0;
-  if (infers && !plans) check_precision(options.text("dtype"), options.text("device"));
+  if (infers && !plans)
+    check_precision(options.text("dtype"), options.text("device"), options.text("backend"));
   if (own_dtype == spec.options.end() && options.text("dtype") != "f32")
     throw Error(
         ErrorKind::kUsage,

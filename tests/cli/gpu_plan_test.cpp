@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/engine.h"
+#include "cli/model_choice.h"
 #include "cli/plan_target.h"
 #include "cli/profile_report.h"
 #include "cli/trace_file.h"
@@ -96,6 +97,15 @@ TEST(GpuPlan, WhatNoProcessorHasIsRefusedThere) {
     EXPECT_EQ(training.kind(), ErrorKind::kUsage);
     EXPECT_NE(training.message().find("NVIDIA"), std::string::npos) << training.message();
   }
+}
+
+// So that what rounding costs can be seen without a card.
+TEST(GpuPlan, TheReferenceRoundsOnAnyProcessor) {
+  for (const char* dtype : {"fp8", "tf32"}) {
+    EXPECT_NO_THROW(check_precision(dtype, "cpu", "ref"));
+    EXPECT_THROW(check_precision(dtype, "cpu", "cpu"), Error);
+  }
+  EXPECT_THROW(check_precision("f16", "cpu", "ref"), Error);
 }
 
 TEST(GpuPlan, WhatAGpuHasNotIsRefused) {
