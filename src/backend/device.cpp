@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cuda/kernels.h"
+#include "base/error.h"
 #include "tensor/buffer.h"
 
 namespace vitrail {
@@ -42,6 +43,20 @@ class HostDevice : public Device {
 };
 
 }  // namespace
+
+std::unique_ptr<Recording> record(Device& device, const std::function<void()>& work) {
+  device.start_recording();
+  try {
+    work();
+  } catch (...) {
+    try {
+      device.end_recording();
+    } catch (const Error&) {  // the first failure says why
+    }
+    throw;
+  }
+  return device.end_recording();
+}
 
 std::unique_ptr<Device> open_device(const DeviceInfo& info) {
   if (info.kind == DeviceKind::kCuda) return open_cuda_device(info);

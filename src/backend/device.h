@@ -3,6 +3,7 @@
 // ordinary memory and its work is done when a call returns.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -56,6 +57,9 @@ class Device : public MemorySource {
   virtual void mark(size_t slot) = 0;
   virtual double seconds_between(size_t from, size_t to) = 0;
 };
+
+// What `work` launches, recorded; a launch that fails does not leave the device recording.
+std::unique_ptr<Recording> record(Device& device, const std::function<void()>& work);
 
 // The device `info` describes; Error(kDevice) when it cannot be used here.
 std::unique_ptr<Device> open_device(const DeviceInfo& info);

@@ -91,9 +91,9 @@ class Bench {
   std::unique_ptr<Recording> record(const Kernel& kernel) {
     launch(kernel, sets_[0]);  // loads it, which a recording must not
     device_.finish();
-    device_.start_recording();
-    for (size_t i = 0; i < launches(); ++i) launch(kernel, sets_[i % sets_.size()]);
-    return device_.end_recording();
+    return vitrail::record(device_, [&] {
+      for (size_t i = 0; i < launches(); ++i) launch(kernel, sets_[i % sets_.size()]);
+    });
   }
 
   // Of one launch.

@@ -122,23 +122,8 @@ void Executor::run() {
     ran_ = true;
     return;
   }
-  if (!recording_) record();
+  if (!recording_) recording_ = record(*rank_.hardware, [this] { run_nodes(); });
   recording_->replay();
-}
-
-// A launch that fails must not leave the device recording.
-void Executor::record() {
-  rank_.hardware->start_recording();
-  try {
-    run_nodes();
-  } catch (...) {
-    try {
-      rank_.hardware->end_recording();
-    } catch (const Error&) {  // the first failure says why
-    }
-    throw;
-  }
-  recording_ = rank_.hardware->end_recording();
 }
 
 void Executor::run_checked(const PersistentStore& plain_store) {
@@ -149,7 +134,10 @@ void Executor::run_checked(const PersistentStore& plain_store) {
       plan_.memory.values[id].persistent
           ? check.add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
           : check.add_input(view(id));
-    run_node(i);
+    {
+      const auto alone = rank_.hardware->alone();
+      run_node(i);
+    }
     for (size_t o = 0; o < node.outs.size(); ++o) check.compare_output(o, view(node.outs[o]));
     for (int input : node.op->updates()) check.compare_updated(input, view(node.ins[input]));
   }

@@ -55,7 +55,6 @@ class Executor {
   void run_node(size_t node);
   void run_nodes();
   void run_timed();
-  void record();
 
   const ExecutionPlan& plan_;
   const PersistentStore& store_;

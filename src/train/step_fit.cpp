@@ -41,6 +41,11 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     if (bytes + other <= available) add(setting + " needs " + format_bytes(bytes + other));
   };
   const StepConfig& own = plan.config;
+  if (own.pictures == PictureForm::kStored) {
+    StepConfig config = own;
+    config.pictures = PictureForm::kPixels, config.stored_pictures = 0;
+    try_out(config, "loader.on_device=pictures");
+  }
   for (Recompute level : {Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = own;
     config.recompute.level = level;
@@ -57,6 +62,8 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     if (own.eval_batch != own.micro_batch && own.eval_batch > batch)
       text += strf(" when train.eval_batch=%lld too", static_cast<long long>(batch));
   }
+  if (text.empty() && own.pictures == PictureForm::kStored)
+    return "loader.on_device=pictures and a smaller step: beside the dataset not even one picture fits";
   return text.empty() ? "a smaller model or picture: not even one picture fits" : text;
 }
 

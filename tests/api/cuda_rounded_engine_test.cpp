@@ -70,7 +70,7 @@ TEST_F(CudaRoundedEngine, AnswersAreNearThoseOfF32AndRepeat) {
 }
 
 TEST_F(CudaRoundedEngine, WeightsOfFp8TakeAByte) {
-  if (cuda_device().compute != 90) GTEST_SKIP() << "no card for fp8";
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
   EngineOptions half = options_for(Arithmetic::kFp8);
   half.arithmetic = Arithmetic::kExact;
   const Engine rounded(even(), options_for(Arithmetic::kFp8)), plain(even(), half);

@@ -47,9 +47,9 @@ Sketch product(std::vector<FusedOp::Member> after, std::vector<TensorDesc> besid
 const FusedOp::Member bias{make<BiasOp>(), {~0, 2}, ""}, gelu{make<GeluOp>(false), {~1}, ""};
 const DeviceInfo h200{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
 
-const Kernel& hopper(const Sketch& node) {
+const Kernel& listed(const Sketch& node, std::string_view name) {
   for (const Kernel& kernel : *cuda_backend().kernels_of(node.view()))
-    if (std::string_view(kernel.name) == "hopper") return kernel;
+    if (kernel.name == name) return kernel;
   throw Error(ErrorKind::kInternal, "not listed");
 }
 std::string chosen(const Sketch& node, const DeviceInfo& device = h200) {
@@ -87,7 +87,7 @@ TEST(CudaHopper, TakesProductsOf16BitsAndWhatItsEndingsDo) {
        "gathers no patches"},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(hopper(c.node).declines(c.node.view(), h200), c.reason) << c.name;
+    EXPECT_EQ(listed(c.node, "hopper").declines(c.node.view(), h200), c.reason) << c.name;
   }
 }
 
@@ -104,10 +104,8 @@ TEST(CudaHopper, RunsUnaskedInPlaceOfAPassOverManyRows) {
 
 TEST(CudaHopper, ChangesNoPlansMemory) {
   const Sketch node = product({bias, gelu}, {{kHalf, {f}}});
-  for (const Kernel& kernel : *cuda_backend().kernels_of(node.view()))
-    if (std::string_view(kernel.name) == "cublaslt") {
-      EXPECT_EQ(kernel.scratch_bytes(node.view(), h200), hopper(node).scratch_bytes(node.view(), h200));
-    }
+  EXPECT_EQ(listed(node, "cublaslt").scratch_bytes(node.view(), h200),
+            listed(node, "hopper").scratch_bytes(node.view(), h200));
 }
 
 TEST(CudaHopper, ATableDecidesBothWays) {

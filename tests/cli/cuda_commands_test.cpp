@@ -4,7 +4,7 @@
 #include "cuda_test.h"
 #include "models/zoo.h"
 #include "tiny_training.h"
-#include "train/train_step.h"
+#include "train/picture_data.h"
 
 namespace vitrail::cli {
 namespace {
@@ -32,20 +32,24 @@ TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
 
 // From the process's start to the end of a step, kernels that were loaded on the way included.
 TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
-  const TrainPlan plan(options_of("bench train", on_card("vit_base_patch16_224",
-                                                         {"--batch", "64", "--classes", "1000", "--dtype",
-                                                          "bf16", "--set", "loader.on_device=off"})),
-                       cuda_device());
+  const TrainPlan plan(
+      options_of("bench train",
+                 on_card("vit_base_patch16_224", {"--batch", "64", "--classes", "1000", "--dtype", "bf16"})),
+      cuda_device());
+  ASSERT_EQ(plan.step().config.pictures, PictureForm::kPixels);
   RankContext rank(plan.device());
   const auto foreign = static_cast<double>(rank.hardware->foreign_bytes());
   const auto free_before = static_cast<double>(rank.hardware->free_bytes());
   TrainStep step(plan.step(), rank);
   step.start(plan.setup().model->fill);
+  bring_pictures(plan.setup(), step);
   const VitConfig& model = plan.setup().model->card.config;
-  const std::vector<float> pictures = rule_pictures(model, 64), weights(64, 1.0f / 64),
-                           targets(static_cast<size_t>(64 * model.classes), 1e-3f);
+  const std::vector<float> weights(64, 1.0f / 64), targets(static_cast<size_t>(64 * model.classes), 1e-3f);
+  const std::vector<uint8_t> pixels(rule_pictures(model, 64).size(), 128);
+  std::vector<PictureRecipe> recipes;
+  for (int32_t i = 0; i < 64; ++i) recipes.push_back({.source = i});
   for (int i = 0; i < 3; ++i) {
-    step.run_micro({pictures, targets, weights, {}, 0, i, 0});
+    step.run_micro({{}, targets, weights, {}, 0, i, 0, pixels, recipes});
     step.run_update(1e-4);
   }
   const double total = foreign + free_before - static_cast<double>(rank.hardware->free_bytes());

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backend/cuda/kernels.h"
+#include "cuda_test.h"
 #include "ops/add.h"
 #include "ops/bias.h"
 #include "ops/fused.h"
@@ -25,10 +26,36 @@ OpPtr fused(std::vector<FusedOp::Member> members) {
   return std::make_shared<FusedOp>(std::move(members));
 }
 
+const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
+
+OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Dim& outputs) {
+  return {name,
+          fused({norm, {make_op<LinearOp>(Arithmetic::kFp8), {~0, 3}}}),
+          {rows, {width}, {width}, {outputs, width}},
+          {false, true, true, true},
+          {Role::kPlain, Role::kVector, Role::kVector, Role::kPlain}};
+}
+
+OpCase mlp_case(const char* name, const Shape& rows, const Dim& width, const Dim& inner) {
+  const OpPtr linear = make_op<LinearOp>(Arithmetic::kFp8), bias = make_op<BiasOp>();
+  const auto vector = Role::kVector, plain = Role::kPlain;
+  return {name,
+          fused({norm,
+                 {linear, {~0, 3}},
+                 {bias, {~1, 4}},
+                 {make_op<GeluOp>(false), {~2}},
+                 {linear, {~3, 5}},
+                 {bias, {~4, 6}},
+                 {make_op<AddOp>(), {7, ~5}}}),
+          {rows, {width}, {width}, {inner, width}, {inner}, {width, inner}, {width}, rows},
+          {false, true, true, true, true, true, true, false},
+          {plain, vector, vector, plain, vector, plain, vector, Role::kSum}};
+}
+
 std::vector<OpCase> fp8_cases() {
   const Arithmetic fp8 = Arithmetic::kFp8;
   const OpPtr linear = make_op<LinearOp>(fp8), bias = make_op<BiasOp>(), add = make_op<AddOp>();
-  const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
+  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32), f3072('F', 3072);
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {
       {"linear", linear, {x, {f, d}}, {false, true}},
@@ -61,22 +88,11 @@ std::vector<OpCase> fp8_cases() {
        {x, {d}, {d}, {f, d}, {f}},
        {false, true, true, true, true},
        {plain, vector, vector, plain, vector}},
-      {"norm_of_many_rows",  // more than a card holds at once
-       fused({norm, {linear, {~0, 3}}}),
-       {{{'B', 150}, n, d}, {d}, {d}, {{'F', 16}, d}},
-       {false, true, true, true},
-       {plain, vector, vector, plain}},
-      {"mlp",
-       fused({norm,
-              {linear, {~0, 3}},
-              {bias, {~1, 4}},
-              {make_op<GeluOp>(false), {~2}},
-              {linear, {~3, 5}},
-              {bias, {~4, 6}},
-              {add, {7, ~5}}}),
-       {x, {d}, {d}, {f, d}, {f}, {d, f}, {d}, x},
-       {false, true, true, true, true, true, true, false},
-       {plain, vector, vector, plain, vector, plain, vector, Role::kSum}},
+      norm_case("norm_of_many_rows", {{'B', 150}, n, d}, d, {'F', 16}),  // more than a card holds at once
+      norm_case("norm_768", {b, {'N', 3}, d768}, d768, f32),
+      norm_case("norm_1280", {b, {'N', 3}, d1280}, d1280, f32),
+      mlp_case("mlp", x, d, f),
+      mlp_case("mlp_inner_3072", {b, {'N', 3}, d128}, d128, f3072),
       {"mlp_learning",
        fused({{linear, {0, 1}}, {make_op<GeluOp>(true), {~0}}, {linear, {~1, 2}}}),
        {x, {f, d}, {d, f}},
@@ -172,10 +188,10 @@ constexpr Mode kModes[] = {
 class RoundedCuda : public testing::TestWithParam<OpCase> {};
 
 TEST_P(RoundedCuda, CudaAgreesWithTheReferenceAndReplays) {
-  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
-  if (arithmetic_of(*GetParam().op) != Arithmetic::kTF32 && cuda_device().compute != 90)
-    GTEST_SKIP() << "no card for fp8";
   const OpCase& c = GetParam();
+  const bool anywhere = arithmetic_of(*c.op) == Arithmetic::kTF32;
+  if (const std::string problem = anywhere ? cuda_report().problem : hopper_problem(); !problem.empty())
+    GTEST_SKIP() << problem;
   for (const Mode& mode : kModes) {
     RunSettings settings{.dtype = mode.dtype, .full_vectors = mode.full_vectors};
     const std::vector<Values> inputs = make_inputs(c, settings);
@@ -218,8 +234,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, RoundedCuda, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(RoundedProductsCuda, ZerosStayAndWhatIsNotFiniteShows) {
-  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
-  if (cuda_device().compute != 90) GTEST_SKIP() << "no card for fp8";
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
   for (DType dtype : {DType::kF32, DType::kBF16})
     expect_odd_rows(fp8_cases()[0], {.backend = "cuda", .dtype = dtype});
 }

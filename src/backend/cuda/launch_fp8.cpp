@@ -55,8 +55,7 @@ size_t fp8_scratch_bytes(const NodeView& node, const DeviceInfo&) {
 }
 
 void run_fp8(const KernelArgs& args) {
-  const Descs descs(args);
-  const ProductPlan plan = plan_product({args.op, descs.ins, descs.outs}, Multiplier::kFp8);
+  const ProductPlan plan = plan_product(args, Multiplier::kFp8);
   const Fp8Product product(args, plan, aligned_scratch(args));
   product.run(product.round_a(), operand(args.outs[0]));
 }

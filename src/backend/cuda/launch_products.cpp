@@ -1,9 +1,7 @@
 // Products and their gradients, alone or fused with their neighbours.
-#include <algorithm>
 #include <utility>
 
 #include "backend/cuda/launch.h"
-#include "backend/cuda/pieces.h"
 #include "backend/cuda/products_parse.h"
 
 namespace vitrail::cuda {
@@ -22,21 +20,12 @@ std::string misfit_of_rows(const NodeView& node, const ProductPlan& plan) {
   return {};
 }
 
-std::string misfit_of_pieces(const ProductPlan& plan, int pieces, const DeviceInfo& device) {
-  if (pieces == 1) return {};
-  if (plan.a_transposed) return "the rows of a weight's gradient do not lie one after the other";
-  const int64_t rows = rows_of_piece(plan.m, plan.n, pieces, processors_of(device));
-  if (rows < kLeastPieceRows) return strf("pieces of %lld rows are too small", static_cast<long long>(rows));
-  return {};
-}
-
-template <Multiplier by, int pieces>
+template <Multiplier by>
 std::string declines_product(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
   const ProductPlan plan = plan_product(node, by);
   if (!plan.misfit.empty() || by == Multiplier::kTiles) return plan.misfit;
-  if (std::string reason = misfit_of_rows(node, plan); !reason.empty()) return reason;
-  return misfit_of_pieces(plan, pieces, device);
+  return misfit_of_rows(node, plan);
 }
 
 template <Multiplier by>
@@ -44,21 +33,10 @@ size_t product_scratch_bytes(const NodeView& node, const DeviceInfo&) {
   return plan_product(node, by).scratch_bytes;
 }
 
-// Some rows of the product.
-struct Piece {
-  int64_t first = 0, rows = 0;
-};
-
-Operand from_row(const Operand& matrix, int64_t row, int64_t width) {
-  if (!matrix.data) return matrix;
-  const size_t skipped = static_cast<size_t>(row * width) * size_of(matrix.dtype);
-  return {static_cast<std::byte*>(matrix.data) + skipped, matrix.dtype};
-}
-
 // The launches of one node.
 class ProductRun {
  public:
-  ProductRun(const KernelArgs& args, Multiplier by, int algorithm, int pieces)
+  ProductRun(const KernelArgs& args, Multiplier by, int algorithm)
       : args_(args),
         by_(by),
         algorithm_(algorithm),
@@ -66,34 +44,21 @@ class ProductRun {
         products_(api().products) {
     const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
     scratch_ = args.scratch.data() + (256 - start % 256) % 256;
-    piece_rows_ = rows_of_piece(plan_.m, plan_.n, pieces, processors_of(args.lane.device));
   }
 
   void run() const {
     if (plan_.pictures >= 0) gather();
-    const Operand bias = plan_.finished ? input(plan_.bias) : epilogue_bias();
-    for (int64_t first = 0; first < plan_.m; first += piece_rows_)
-      run_piece({first, std::min(piece_rows_, plan_.m - first)}, bias);
+    const Operand product =
+        plan_.product_in_scratch ? Operand{scratch_ + plan_.product_at, plan_.product_type} : result();
+    multiply(product);
+    if (plan_.finished) finish(product);
   }
 
  private:
   Operand input(int i) const { return i < 0 ? Operand{} : operand(args_.ins[i]); }
-  Operand input_from(int i, const Piece& piece) const { return from_row(input(i), piece.first, plan_.n); }
-  Operand result_from(const Piece& piece) const {
-    const Operand whole = plan_.target < 0 ? operand(args_.outs[0]) : input(plan_.target);
-    return from_row(whole, piece.first, plan_.n);
-  }
+  Operand result() const { return plan_.target < 0 ? operand(args_.outs[0]) : input(plan_.target); }
   Operand patches() const { return {scratch_ + plan_.patches_at, args_.ins[plan_.pictures].dtype()}; }
   Operand factor(int i) const { return i == plan_.pictures ? patches() : input(i); }
-
-  // One product in the scratch makes room for the next.
-  void run_piece(const Piece& piece, const Operand& bias) const {
-    const Operand product = plan_.product_in_scratch
-                                ? Operand{scratch_ + plan_.product_at, plan_.product_type}
-                                : result_from(piece);
-    multiply(piece, bias, product);
-    if (plan_.finished) finish(piece, bias, product);
-  }
 
   void gather() const {
     const Shape& x = args_.ins[plan_.pictures].shape();
@@ -116,38 +81,37 @@ class ProductRun {
     return cast;
   }
 
-  void multiply(const Piece& piece, const Operand& bias, const Operand& product) const {
-    GemmCall call{.m = piece.rows,
+  void multiply(const Operand& product) const {
+    GemmCall call{.m = plan_.m,
                   .n = plan_.n,
                   .k = plan_.k,
-                  .a = from_row(factor(plan_.a), piece.first, plan_.k),
+                  .a = factor(plan_.a),
                   .b = factor(plan_.b),
                   .d = product,
                   .tf32 = plan_.tf32,
                   .a_transposed = plan_.a_transposed,
                   .b_transposed = plan_.b_transposed};
-    if (plan_.target >= 0) call.c = result_from(piece);
+    if (plan_.target >= 0) call.c = result();
     if (!plan_.finished) {
-      if (plan_.residual >= 0) call.c = input_from(plan_.residual, piece);
-      call.bias = bias;
+      if (plan_.residual >= 0) call.c = input(plan_.residual);
+      call.bias = epilogue_bias();
       call.act = plan_.act;
     }
     if (by_ == Multiplier::kTiles) return products_.tiled_gemm(session(args_), call);
     call.workspace = scratch_;
     call.algorithm = algorithm_;
-    call.list_rows = piece_rows_;
     products_.gemm(session(args_), call);
   }
 
-  void finish(const Piece& piece, const Operand& bias, const Operand& product) const {
-    products_.finish(session(args_), {.rows = piece.rows,
+  void finish(const Operand& product) const {
+    products_.finish(session(args_), {.rows = plan_.m,
                                       .width = plan_.n,
                                       .product = product,
-                                      .out = result_from(piece),
-                                      .bias = bias,
+                                      .out = result(),
+                                      .bias = input(plan_.bias),
                                       .scale = input(plan_.scale),
-                                      .residual = input_from(plan_.residual, piece),
-                                      .slope_at = input_from(plan_.slope_at, piece),
+                                      .residual = input(plan_.residual),
+                                      .slope_at = input(plan_.slope_at),
                                       .act = plan_.act});
   }
 
@@ -157,40 +121,36 @@ class ProductRun {
   ProductPlan plan_;
   const ProductsApi& products_;
   std::byte* scratch_;
-  int64_t piece_rows_;
 };
 
-template <Multiplier by, int algorithm, int pieces>
+template <Multiplier by, int algorithm>
 void run_product(const KernelArgs& args) {
-  ProductRun(args, by, algorithm, pieces).run();
+  ProductRun(args, by, algorithm).run();
 }
 
-template <Multiplier by, int algorithm = 0, int pieces = 1>
+template <Multiplier by, int algorithm = 0>
 Kernel product_kernel(const char* name) {
-  return cuda_kernel(name, run_product<by, algorithm, pieces>, declines_product<by, pieces>,
-                     product_scratch_bytes<by>);
+  return cuda_kernel(name, run_product<by, algorithm>, declines_product<by>, product_scratch_bytes<by>);
 }
 
-// "cublaslt 7 in 3": the algorithm's place in cuBLASLt's list and the pieces, where not the first and one.
-template <int algorithm, int pieces>
+// By its place in cuBLASLt's list; the first is what runs where no table names another.
+template <int algorithm>
 Kernel library_kernel() {
-  static const std::string name = (algorithm == 0 ? "cublaslt" : strf("cublaslt %d", algorithm)) +
-                                  (pieces == 1 ? "" : strf(" in %d", pieces));
-  Kernel kernel = product_kernel<Multiplier::kLibrary, algorithm, pieces>(name.c_str());
-  kernel.on_request = algorithm > 0 || pieces > 1;
+  static const std::string name = algorithm == 0 ? "cublaslt" : strf("cublaslt %d", algorithm);
+  Kernel kernel = product_kernel<Multiplier::kLibrary, algorithm>(name.c_str());
+  kernel.on_request = algorithm > 0;
   return kernel;
 }
 
-// Counted through: all algorithms with one piece, then with two, and so on.
-template <int... i>
-std::vector<Kernel> library_kernels(std::integer_sequence<int, i...>) {
-  return {library_kernel<i % kMostAlgorithms, i / kMostAlgorithms + 1>()...};
+template <int... algorithm>
+std::vector<Kernel> library_kernels(std::integer_sequence<int, algorithm...>) {
+  return {library_kernel<algorithm>()...};
 }
 
 }  // namespace
 
 std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device) {
-  if (!declines_product<Multiplier::kLibrary, 1>(node, device).empty()) return std::nullopt;
+  if (!declines_product<Multiplier::kLibrary>(node, device).empty()) return std::nullopt;
   const ProductPlan plan = plan_product(node, Multiplier::kLibrary);
   const DType from = node.ins[plan.a].dtype;
   std::string op = std::string(node.op.kind()) + " " + (plan.tf32 ? "tf32" : to_string(from));
@@ -199,8 +159,7 @@ std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& devic
 }
 
 std::vector<OpKernels> product_kernels() {
-  std::vector<Kernel> kernels =
-      library_kernels(std::make_integer_sequence<int, kMostAlgorithms * kMostPieces>());
+  std::vector<Kernel> kernels = library_kernels(std::make_integer_sequence<int, kMostAlgorithms>());
   kernels.push_back(product_kernel<Multiplier::kTiles>("tiled product"));
   kernels.insert(kernels.begin(), hopper_product());
   std::vector<OpKernels> list;

@@ -27,7 +27,6 @@ struct GemmCall {
   Activation act = Activation::kNone;               // cuBLASLt has the tanh form only, the own product none
   void* workspace = nullptr;                        // kWorkspaceBytes from a multiple of 256 on
   int algorithm = 0;  // the place in cuBLASLt's list for this product, best first; past its end: the first
-  int64_t list_rows = 0;  // the list is that of a product of so many rows; 0: of m
 };
 
 // d[m, n] = act(a[m, k] . b[k, n] + bias[n]) * scale[n] + residual[m, n], summed in f32. No data: left out.

@@ -1,7 +1,5 @@
 // Products by cuBLASLt. What it is asked about a product is kept in the session: the list of algorithms is
 // fetched once, and the same one runs for ever after, which repeats bit for bit and can be recorded.
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -16,7 +14,7 @@ namespace {
 // All that the choice of an algorithm depends on.
 auto key_of(const GemmCall& c) {
   return std::make_tuple(c.m, c.n, c.k, c.a.dtype, c.b.dtype, c.d.dtype, c.a_transposed, c.b_transposed,
-                         c.c.data != nullptr, c.bias.data != nullptr, c.act, c.list_rows, c.tf32);
+                         c.c.data != nullptr, c.bias.data != nullptr, c.act, c.tf32);
 }
 using GemmKey = decltype(key_of({}));
 
@@ -142,16 +140,9 @@ namespace {
 Gemm& find(Session& session, const GemmCall& call) {
   if (!session.gemms) session.gemms = std::make_shared<GemmCache>();
   Gemm& gemm = session.gemms->known[key_of(call)];
-  if (gemm.count > 0) return gemm;
-  describe(gemm, call);
-  if (call.list_rows == 0 || call.list_rows == call.m) {
+  if (gemm.count == 0) {
+    describe(gemm, call);
     choose(session, gemm, call);
-  } else {
-    GemmCall listed = call;
-    listed.m = call.list_rows;
-    const Gemm& other = find(session, listed);
-    std::copy(std::begin(other.choices), std::end(other.choices), gemm.choices);
-    gemm.count = other.count;
   }
   return gemm;
 }

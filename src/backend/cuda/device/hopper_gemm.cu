@@ -187,6 +187,8 @@ PFN_cuTensorMapEncodeTiled_v12000 encoder() {
     check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
                                            &result),
           "looking for the driver's maps of matrices");
+    VT_REQUIRE(result == cudaDriverEntryPointSuccess && function, ErrorKind::kDevice,
+               "the driver makes no maps of matrices (cuTensorMapEncodeTiled): a newer one does");
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
   }();
   return found;
