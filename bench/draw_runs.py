@@ -83,7 +83,13 @@ def main():
     parser.add_argument("runs", nargs="+", metavar="NAME=RUN")
     parser.add_argument("--svg", required=True, help="write the picture here")
     options = parser.parse_args()
-    names, runs = zip(*((name, curve(path)) for name, path in (run.split("=", 1) for run in options.runs)))
+    unnamed = [run for run in options.runs if "=" not in run]
+    if unnamed:
+        parser.error(f"expected NAME=RUN, not {unnamed[0]}")
+    try:
+        names, runs = zip(*((name, curve(path)) for name, path in (run.split("=", 1) for run in options.runs)))
+    except (OSError, ValueError, KeyError) as fault:
+        parser.error(f"no metrics.jsonl of a run: {fault}")
     empty = [name for name, run in zip(names, runs) if not run]
     if empty:
         parser.error(f"no evaluation in {', '.join(empty)}")

@@ -158,7 +158,8 @@ void check_precision(const std::string& dtype, const std::string& device, const 
   const bool rounds = dtype == "fp8" || dtype == "tf32";  // which the reference backend knows how to
   if (!cuda && (dtype == "f16" || (rounds && backend != "ref")))
     throw Error(ErrorKind::kUsage, strf("--dtype %s needs --device cuda", dtype.c_str()),
-                "--dtype bf16 or int8 on the CPU; weights stored as f16 are read as they are");
+                rounds ? "--dtype bf16 or int8 on the CPU; --backend ref computes it anywhere, slowly"
+                       : "--dtype bf16 or int8 on the CPU; weights stored as f16 are read as they are");
 }
 
 void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine) {

@@ -23,6 +23,44 @@ OpPtr fused(std::vector<FusedOp::Member> members) {
   return std::make_shared<FusedOp>(std::move(members));
 }
 
+// A product with its bias, and what may follow them.
+OpCase bias_case(const char* name, const Shape& x, const Shape& w, const Shape& bias) {
+  return {name,
+          fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
+          {x, w, bias},
+          {false, true, true},
+          {kPlain, kPlain, kVector}};
+}
+OpCase gelu_case(const char* name, const Shape& x, const Shape& w, const Shape& bias,
+                 bool tanh_form = false) {
+  return {
+      name,
+      fused(
+          {{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<GeluOp>(tanh_form), {~1}}}),
+      {x, w, bias},
+      {false, true, true},
+      {kPlain, kPlain, kVector}};
+}
+OpCase add_case(const char* name, const Shape& x, const Shape& w, const Shape& bias, const Shape& stream,
+                Role of_stream) {
+  return {name,
+          fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
+          {x, w, bias, stream},
+          {false, true, true, false},
+          {kPlain, kPlain, kVector, of_stream}};
+}
+OpCase scale_add_case(const char* name, const Shape& x, const Shape& w, const Shape& vector,
+                      const Shape& stream) {
+  return {name,
+          fused({{make_op<LinearOp>(), {0, 1}},
+                 {make_op<BiasOp>(), {~0, 2}},
+                 {make_op<ScaleOp>(), {~1, 3}},
+                 {make_op<AddOp>(), {4, ~2}}}),
+          {x, w, vector, vector, stream},
+          {false, true, true, true, false},
+          {kPlain, kPlain, kVector, kVector, kPlain}};
+}
+
 void add_product_chains(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
   const Shape x = {b, n, d}, hidden = {b, n, f};
@@ -35,25 +73,9 @@ void add_product_chains(std::vector<OpCase>& cases) {
                    {x, {d}, {d}, {f, d}, {f}},
                    {false, true, true, true, true},
                    {kPlain, kVector, kVector, kPlain, kVector}});
-  cases.push_back({"fused_linear_bias",
-                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
-                   {x, {f, d}, {f}},
-                   {false, true, true},
-                   {kPlain, kPlain, kVector}});
-  cases.push_back({"fused_linear_bias_scale_add",
-                   fused({{make_op<LinearOp>(), {0, 1}},
-                          {make_op<BiasOp>(), {~0, 2}},
-                          {make_op<ScaleOp>(), {~1, 3}},
-                          {make_op<AddOp>(), {4, ~2}}}),
-                   {hidden, {d, f}, {d}, {d}, x},
-                   {false, true, true, true, false},
-                   {kPlain, kPlain, kVector, kVector, kPlain}});
-  cases.push_back(
-      {"fused_linear_bias_add_to_wide_stream",
-       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
-       {hidden, {d, f}, {d}, x},
-       {false, true, true, false},
-       {kPlain, kPlain, kVector, kSum}});
+  cases.push_back(bias_case("fused_linear_bias", x, {f, d}, {f}));
+  cases.push_back(scale_add_case("fused_linear_bias_scale_add", hidden, {d, f}, {d}, x));
+  cases.push_back(add_case("fused_linear_bias_add_to_wide_stream", hidden, {d, f}, {d}, x, kSum));
   cases.push_back({"fused_linear_add",
                    fused({{make_op<LinearOp>(), {0, 1}}, {make_op<AddOp>(), {~0, 2}}}),
                    {x, {f, d}, hidden},
@@ -116,33 +138,11 @@ void add_deep_products(std::vector<OpCase>& cases) {
   const Shape x = {b, n, d}, hidden = {b, n, f};
   cases.push_back({"linear_deep", make_op<LinearOp>(), {x, {f, d}}, {false, true}});
   cases.push_back({"linear_dx_deep", make_op<LinearDxOp>(), {hidden, {f, d}}, {false, true}});
-  cases.push_back({"fused_linear_bias_deep",
-                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
-                   {x, {f, d}, {f}},
-                   {false, true, true},
-                   {kPlain, kPlain, kVector}});
-  cases.push_back(
-      {"fused_linear_bias_add_deep",
-       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
-       {hidden, {d, f}, {d}, x},
-       {false, true, true, false},
-       {kPlain, kPlain, kVector, kSum}});
-  cases.push_back({"fused_linear_bias_scale_add_deep",
-                   fused({{make_op<LinearOp>(), {0, 1}},
-                          {make_op<BiasOp>(), {~0, 2}},
-                          {make_op<ScaleOp>(), {~1, 3}},
-                          {make_op<AddOp>(), {4, ~2}}}),
-                   {hidden, {d, f}, {d}, {d}, x},
-                   {false, true, true, true, false},
-                   {kPlain, kPlain, kVector, kVector, kPlain}});
-  for (const bool tanh_form : {false, true})
-    cases.push_back({tanh_form ? "fused_linear_bias_gelu_tanh_deep" : "fused_linear_bias_gelu_deep",
-                     fused({{make_op<LinearOp>(), {0, 1}},
-                            {make_op<BiasOp>(), {~0, 2}},
-                            {make_op<GeluOp>(tanh_form), {~1}}}),
-                     {x, {f, d}, {f}},
-                     {false, true, true},
-                     {kPlain, kPlain, kVector}});
+  cases.push_back(bias_case("fused_linear_bias_deep", x, {f, d}, {f}));
+  cases.push_back(add_case("fused_linear_bias_add_deep", hidden, {d, f}, {d}, x, kSum));
+  cases.push_back(scale_add_case("fused_linear_bias_scale_add_deep", hidden, {d, f}, {d}, x));
+  cases.push_back(gelu_case("fused_linear_bias_gelu_deep", x, {f, d}, {f}));
+  cases.push_back(gelu_case("fused_linear_bias_gelu_tanh_deep", x, {f, d}, {f}, true));
   cases.push_back({"fused_linear_dx_gelu_grad_deep",
                    fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(false), {2, ~0}}}),
                    {x, {d, f}, hidden},
@@ -154,24 +154,9 @@ void add_large_products(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 37), narrow('D', 24), wide('F', 400);
   const Shape x = {b, n, narrow}, hidden = {b, n, wide};
   cases.push_back({"linear_dx_wide", make_op<LinearDxOp>(), {x, {narrow, wide}}, {false, true}});
-  cases.push_back(
-      {"fused_linear_bias_gelu_wide",
-       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<GeluOp>(false), {~1}}}),
-       {x, {wide, narrow}, {wide}},
-       {false, true, true},
-       {kPlain, kPlain, kVector}});
-  cases.push_back(
-      {"fused_linear_bias_add_wide",
-       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
-       {x, {wide, narrow}, {wide}, hidden},
-       {false, true, true, false},
-       {kPlain, kPlain, kVector, kPlain}});
-  cases.push_back(
-      {"fused_linear_bias_add_long",
-       fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
-       {hidden, {narrow, wide}, {narrow}, x},
-       {false, true, true, false},
-       {kPlain, kPlain, kVector, kPlain}});
+  cases.push_back(gelu_case("fused_linear_bias_gelu_wide", x, {wide, narrow}, {wide}));
+  cases.push_back(add_case("fused_linear_bias_add_wide", x, {wide, narrow}, {wide}, hidden, kPlain));
+  cases.push_back(add_case("fused_linear_bias_add_long", hidden, {narrow, wide}, {narrow}, x, kPlain));
 }
 
 }  // namespace
