@@ -32,7 +32,14 @@ class Device : public MemorySource {
   virtual void download(void* host, const void* source, size_t bytes) = 0;
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
   virtual void clear(void* target, size_t bytes) = 0;
-  virtual void finish() = 0;  // waits for everything enqueued
+  virtual void finish() = 0;  // waits for everything enqueued, aside too
+
+  // A lane for what later work needs: an upload aside waits for none of the work, so that both run at once.
+  // take() is a copy(), enqueued like one, that waits for the uploads aside so far; those to come wait for
+  // it, so the landing place may be filled again at once. The host's bytes stay as they are until work behind
+  // take(), or finish(), is done. Not while recording. A device without such a lane does all in order.
+  virtual void upload_aside(void* landing, const void* host, size_t bytes) { upload(landing, host, bytes); }
+  virtual void take(void* target, const void* landing, size_t bytes) { copy(target, landing, bytes); }
 
   // Memory of a device that has its own; 0: unknown.
   virtual size_t free_bytes() const { return 0; }

@@ -146,8 +146,16 @@ const Batch& Loader::next() {
     failed_ = std::current_exception();
     throw;
   }
-  show(next_ - 1);
+  shown_ = shown(next_ - 1);
   return shown_;
+}
+
+std::optional<Batch> Loader::peek() {
+  if (failed_ || (source_.batches() >= 0 && next_ >= source_.batches())) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const Slot& slot = slot_of(next_);
+  if (slot.chunks_left > 0 || slot.error) return std::nullopt;
+  return shown(next_);
 }
 
 void Loader::take_bad(Slot& slot) {
@@ -168,21 +176,21 @@ void Loader::take_bad(Slot& slot) {
   }
 }
 
-void Loader::show(int64_t batch) {
+Batch Loader::shown(int64_t batch) {
   const BatchParts& parts = slot_of(batch).parts;
   const int64_t accumulation = source_.batches() < 0 ? settings_.accumulation : 1;
   const int64_t step = batch / accumulation;
-  shown_ = {.index = batch,
-            .step = step,
-            .micro = batch % accumulation,
-            .epoch = step / source_.steps_per_epoch(),
-            .pictures = parts.pictures,
-            .pixels = parts.pixels,
-            .recipes = parts.recipes,
-            .targets = parts.targets,
-            .weights = parts.weights,
-            .labels = parts.labels,
-            .samples = parts.samples};
+  return {.index = batch,
+          .step = step,
+          .micro = batch % accumulation,
+          .epoch = step / source_.steps_per_epoch(),
+          .pictures = parts.pictures,
+          .pixels = parts.pixels,
+          .recipes = parts.recipes,
+          .targets = parts.targets,
+          .weights = parts.weights,
+          .labels = parts.labels,
+          .samples = parts.samples};
 }
 
 void Loader::seek(int64_t step) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -52,6 +53,10 @@ class Loader {
   // every call after. Past the end of an evaluation it is an internal error.
   const Batch& next();
 
+  // The micro-batch that next() will give, if it is made already. Takes and tells nothing: of what is wrong
+  // with it next() speaks, and its spans stay valid as long as those of next().
+  std::optional<Batch> peek();
+
   // The next micro-batch will be the first of this step.
   void seek(int64_t step);
 
@@ -85,7 +90,7 @@ class Loader {
   Slot& slot_of(int64_t batch) { return slots_[static_cast<size_t>(batch % std::ssize(slots_))]; }
   void release_held();
   void take_bad(Slot& slot);
-  void show(int64_t batch);
+  Batch shown(int64_t batch);
 
   const LoaderSettings settings_;
   SampleSource source_;

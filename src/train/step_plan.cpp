@@ -116,6 +116,17 @@ Program record_eval(const StepConfig& config, bool average, const FuseOptions& f
   return schedule(fuse(precision(program, config.precision).program, fusing));
 }
 
+// What a micro-batch brings of pictures, where inputs have places of their own.
+size_t picture_bytes(const ExecutionPlan& micro) {
+  size_t bytes = 0;
+  for (size_t id = 0; id < micro.program.values.size(); ++id) {
+    const Value& value = micro.program.values[id];
+    if (micro.memory.values[id].staged && (value.name == "pixels" || value.name == "pictures"))
+      bytes += value.desc.bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
@@ -168,6 +179,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   if (!step.copies.empty())
     plan.refresh = planned(group_updates(record_refresh(step.fused, step.copies), grouped));
   plan.micro = planned(std::move(step.fused));
+  plan.landing_bytes = picture_bytes(plan.micro);
   plan.eval = planned(record_eval(config, false, fusing));
   if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, fusing));
   return plan;
@@ -192,7 +204,7 @@ size_t StepPlan::picture_staging_bytes() const {
 }
 
 size_t StepPlan::staging_bytes() const {
-  return picture_staging_bytes() + update.memory.staging_bytes +
+  return picture_staging_bytes() + landing_bytes + update.memory.staging_bytes +
          (refresh ? refresh->memory.staging_bytes : 0);
 }
 

@@ -26,6 +26,9 @@ struct StepPlan {
   ExecutionPlan micro, update, eval;
   std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
+  // Where the pictures of the next micro-batch arrive while this one computes; 0: they are read in place, or
+  // kept on the device.
+  size_t landing_bytes = 0;
 
   // The programs take turns in one transient arena.
   size_t transient_bytes() const;

@@ -28,6 +28,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       store_(plan.layout, rank),
       arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
       staging_(plan.picture_staging_bytes(), Category::kStaging, rank.memory()),
+      landing_(plan.landing_bytes, Category::kStaging, rank.memory()),
       micro_(plan.micro, store_, rank, &arena_, &staging_),
       update_(plan.update, store_, rank, &arena_),
       eval_(plan.eval, store_, rank, &arena_, &staging_),
@@ -35,7 +36,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       refresh_(make_executor(plan.refresh, store_, rank, &arena_)) {}
 
 size_t TrainStep::allocated_bytes() const {
-  return store_.bytes() + arena_.bytes() + staging_.bytes() + update_.staging_bytes() +
+  return store_.bytes() + arena_.bytes() + staging_.bytes() + landing_.bytes() + update_.staging_bytes() +
          (refresh_ ? refresh_->staging_bytes() : 0);
 }
 
@@ -81,7 +82,10 @@ void TrainStep::fill_bytes(const char* input, std::span<const std::byte> bytes) 
 // Kernels trust recipes.
 void TrainStep::fill_pictures(const MicroBatch& batch) {
   const PictureForm form = plan_.config.pictures;
-  if (form == PictureForm::kFloats) return fill("pictures", batch.pictures);
+  if (form == PictureForm::kFloats) {
+    if (!take_ahead("pictures", batch)) fill("pictures", batch.pictures);
+    return;
+  }
   const auto batch_rows = static_cast<int32_t>(plan_.config.micro_batch);
   const int64_t rows = form == PictureForm::kStored ? plan_.config.stored_pictures : batch_rows;
   for (const PictureRecipe& r : batch.recipes)
@@ -89,7 +93,28 @@ void TrainStep::fill_pictures(const MicroBatch& batch) {
                  (r.mix == PictureMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
              "a recipe for row %d of %lld, mixed with %d", r.source, static_cast<long long>(rows), r.partner);
   fill_bytes("recipes", std::as_bytes(batch.recipes));
-  if (form == PictureForm::kPixels) fill_bytes("pixels", std::as_bytes(batch.pixels));
+  if (form == PictureForm::kPixels && !take_ahead("pixels", batch))
+    fill_bytes("pixels", std::as_bytes(batch.pixels));
+}
+
+void TrainStep::send_ahead(int64_t index, std::span<const std::byte> pictures) {
+  if (landing_.bytes() == 0) return;
+  VT_CHECK(pictures.size() == landing_.bytes(), "%zu bytes where %zu land", pictures.size(),
+           landing_.bytes());
+  rank_.hardware->upload_aside(landing_.data(), pictures.data(), pictures.size());
+  ahead_ = index;
+}
+
+bool TrainStep::take_ahead(const char* input, const MicroBatch& batch) {
+  if (batch.index < 0 || batch.index != ahead_) return false;
+  rank_.hardware->take(micro_.input(input).data(), landing_.data(), landing_.bytes());
+  ahead_ = -1;
+  return true;
+}
+
+void TrainStep::forget_ahead() {
+  if (ahead_ >= 0) rank_.hardware->finish();
+  ahead_ = -1;
 }
 
 void TrainStep::run_micro(const MicroBatch& batch) {

@@ -11,12 +11,13 @@
 namespace vitrail {
 
 // One micro-batch as the step takes it; row-major, `teacher` only when distilling. Pictures, or pixels and
-// recipes, as StepConfig::pictures says.
+// recipes, as StepConfig::pictures says. `index` tells micro-batches apart; -1: none.
 struct MicroBatch {
   std::span<const float> pictures, targets, weights, teacher;
   int64_t seed = 0, step = 0, position = 0;  // of the first sample within the step
   std::span<const uint8_t> pixels = {};
   std::span<const PictureRecipe> recipes = {};
+  int64_t index = -1;
 };
 
 class TrainStep {
@@ -30,7 +31,12 @@ class TrainStep {
 
   // Forward, backward, gradients added to their sums.
   void run_micro(const MicroBatch& batch);
-  // The same with the pictures, targets and weights that are there already, where the device keeps them.
+  // Starts to bring the pictures (or pixels) of a micro-batch to come while the device computes, where it
+  // can. They stay as they are until that micro-batch has run or forget_ahead(), which waits for them, was
+  // called.
+  void send_ahead(int64_t index, std::span<const std::byte> pictures);
+  void forget_ahead();
+  // run_micro() with the pictures, targets and weights that are there already, where the device keeps them.
   void run_micro_again(const MicroBatch& batch);
   bool keeps_inputs() const { return micro_.keeps_inputs(); }
   std::span<const float> losses() const;  // per picture, of the last micro-batch
@@ -53,14 +59,16 @@ class TrainStep {
   void fill(const char* input, std::span<const float> values);
   void fill_bytes(const char* input, std::span<const std::byte> bytes);
   void fill_pictures(const MicroBatch& batch);
+  bool take_ahead(const char* input, const MicroBatch& batch);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
 
   const StepPlan& plan_;
   RankContext& rank_;
   PersistentStore store_;
-  Buffer arena_, staging_;
+  Buffer arena_, staging_, landing_;
   Executor micro_, update_, eval_;
   std::unique_ptr<Executor> eval_average_, refresh_;
+  int64_t ahead_ = -1;                          // the micro-batch whose pictures land or have landed
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/transfer.h"
 #include "telemetry/rate_meter.h"
 #include "telemetry/run_log.h"
+#include "train/micro_feed.h"
 #include "train/picture_data.h"
 #include "train/run_keeper.h"
 #include "train/run_report.h"
@@ -117,7 +118,7 @@ class Trainer::Run {
 
   void train() {
     RateMeter meter;
-    loader_->seek(progress_.step);
+    feed_->seek(progress_.step);
     if (progress_.step > 0 && progress_.eval_due) conclude_step();
     lose_patience();
     while (!done() && !(progress_.step > first_step_ && must_stop())) {
@@ -156,7 +157,9 @@ class Trainer::Run {
     first_step_ = progress_.step;
     skipped_ = counter(kSkippedUpdates);
     if (resumed) event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
-    loader_ = make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain));
+    feed_ =
+        std::make_unique<MicroFeed>(make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain)),
+                                    *step_, teacher_.get(), cfg());
     if (setup_.data.val) eval_loader_ = make_eval_loader(*setup_.data.val, loader_settings(Purpose::kEval));
   }
 
@@ -198,8 +201,8 @@ class Trainer::Run {
   TrainStatus one_step(RateMeter& meter) {
     const auto start = Clock::now();
     double loss = 0;
-    loader_->wait_seconds();
-    for (int64_t m = 0; m < cfg().accumulation; ++m) loss += one_micro(loader_->next(), m);
+    feed_->wait_seconds();
+    for (int64_t m = 0; m < cfg().accumulation; ++m) loss += feed_->run(progress_.step, m);
     const double lr = rate_at(progress_.step);
     const StepValues values = step_->run_update(lr);
     ++progress_.step;
@@ -211,7 +214,7 @@ class Trainer::Run {
     status.images_per_second = meter.images_per_second();
     status.eta_s = meter.eta_seconds(setup_.total_steps - progress_.step);
     status.interval_s = seconds_since(start);
-    status.data_wait_s = loader_->wait_seconds();
+    status.data_wait_s = feed_->wait_seconds();
     unlogged_s_ += status.interval_s, unlogged_wait_s_ += status.data_wait_s;
     status.memory_bytes = step_->allocated_bytes() + sum_of(beside(cfg().micro_batch));
     if (values.skip != 0) skipped_ = counter(kSkippedUpdates);
@@ -220,28 +223,6 @@ class Trainer::Run {
     status.time = unix_seconds();
     if (values.skip != 0) handle_skip(values);
     return status;
-  }
-
-  double one_micro(const Batch& batch, int64_t micro) {
-    weights_.resize(batch.weights.size());
-    for (size_t i = 0; i < weights_.size(); ++i)
-      weights_[i] = batch.weights[i] / static_cast<float>(cfg().batch);
-    MicroBatch step_batch{.pictures = batch.pictures,
-                          .targets = batch.targets,
-                          .weights = weights_,
-                          .teacher = {},
-                          .seed = cfg().seed,
-                          .step = progress_.step,
-                          .position = micro * cfg().micro_batch,
-                          .pixels = batch.pixels,
-                          .recipes = batch.recipes};
-    if (teacher_) step_batch.teacher = teacher_->targets(batch.pictures);
-    step_->run_micro(step_batch);
-    double loss = 0;
-    const std::span<const float> losses = step_->losses();
-    for (size_t i = 0; i < losses.size(); ++i)
-      if (weights_[i] > 0) loss += static_cast<double>(losses[i]) * static_cast<double>(weights_[i]);
-    return loss;
   }
 
   template <size_t N>
@@ -295,7 +276,7 @@ class Trainer::Run {
         strf("%lld updates in a row had NaN or Inf: back to step %lld at %g times the learning rate",
              static_cast<long long>(in_a_row), static_cast<long long>(progress_.step), progress_.lr_factor));
     keeper_.save(progress_, *step_);
-    loader_->seek(progress_.step);
+    feed_->seek(progress_.step);
   }
 
   void log_step(TrainStatus status) {
@@ -440,14 +421,14 @@ class Trainer::Run {
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<Teacher> teacher_;
   std::unique_ptr<RunLog> log_;
-  std::unique_ptr<Loader> loader_, eval_loader_;
+  std::unique_ptr<MicroFeed> feed_;
+  std::unique_ptr<Loader> eval_loader_;
   Progress progress_;
   bool save_due_ = false;
   double unlogged_s_ = 0, unlogged_wait_s_ = 0;  // since the last line of the log
   Clock::time_point started_, last_save_;
   int64_t first_step_ = 0;  // of this process
   int64_t skipped_ = 0;     // updates, so far
-  std::vector<float> weights_;
   TrainOutcome outcome_;
 };
 

@@ -53,6 +53,33 @@ TEST(LoaderErrors, SkipsBadSamplesAndTellsOfEachOnce) {
   }
 }
 
+TEST(LoaderErrors, ASkippedSampleIsToldWhenItsBatchIsTaken) {
+  FakeDataset data(64, 5);
+  data.broken = {9};
+  LoaderSettings settings = small_settings();
+  settings.loader.on_error = OnError::kSkip;
+  settings.loader.max_bad_fraction = 1;
+  std::vector<std::string> told;
+  settings.on_bad = [&](const BadSample& bad) { told.push_back(bad.name); };
+  auto loader = make_eval_loader(data, settings);
+  take(*loader, 1);
+  while (!loader->peek()) std::this_thread::yield();
+  EXPECT_TRUE(told.empty());
+  take(*loader, 1);
+  EXPECT_EQ(told, std::vector<std::string>{"fake#9"});
+}
+
+TEST(LoaderErrors, AFailedBatchIsNotShownBeforehand) {
+  FakeDataset data(64, 5);
+  data.broken = {9};
+  auto loader = make_eval_loader(data, small_settings(1));
+  take(*loader, 1);
+  while (data.loads < 17) std::this_thread::yield();  // the one worker is at the third batch
+  EXPECT_FALSE(loader->peek());
+  EXPECT_EQ(test::error_of([&] { loader->next(); }).kind(), ErrorKind::kData);
+  EXPECT_FALSE(loader->peek());
+}
+
 TEST(LoaderErrors, TooManyBadSamplesFailAfterAll) {
   FakeDataset data(64, 5);
   data.broken = {3, 20, 37};

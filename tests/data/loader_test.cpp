@@ -80,6 +80,39 @@ TEST(Loader, SeekGoesOnExactly) {
   EXPECT_TRUE(take(*loader, 1)[0] == reference[10]);
 }
 
+Batch wait_for_peek(Loader& loader) {
+  for (;;) {
+    if (const std::optional<Batch> batch = loader.peek()) return *batch;
+    std::this_thread::yield();
+  }
+}
+
+TEST(Loader, PeeksWithoutTaking) {
+  const FakeDataset data(70, 5);
+  LoaderSettings settings = full_settings(2);
+  const auto reference = take(*make_train_loader(data, settings), 12);
+  settings.loader.prefetch = 1;
+  auto loader = make_train_loader(data, settings);
+  for (size_t i = 0; i < 8; ++i) {
+    const Batch ahead = wait_for_peek(*loader);
+    EXPECT_TRUE(test::copy_of(ahead) == reference[i]) << i;
+    EXPECT_TRUE(test::copy_of(wait_for_peek(*loader)) == reference[i]) << "again " << i;
+    const Batch& batch = loader->next();
+    EXPECT_EQ(batch.pictures.data(), ahead.pictures.data());
+    wait_for_peek(*loader);
+    EXPECT_TRUE(test::copy_of(batch) == reference[i]) << "still there " << i;
+  }
+  loader->seek(1);
+  EXPECT_TRUE(test::copy_of(wait_for_peek(*loader)) == reference[2]);
+  loader->seek(5);
+  EXPECT_TRUE(test::copy_of(wait_for_peek(*loader)) == reference[10]);
+  EXPECT_TRUE(take(*loader, 1)[0] == reference[10]);
+
+  auto evaluation = make_eval_loader(data, settings);
+  take(*evaluation, static_cast<int>(evaluation->batches()));
+  EXPECT_FALSE(evaluation->peek()) << "past the end";
+}
+
 // A step sees the same samples, varied and mixed alike, however it is cut into micro-batches and ranks.
 TEST(Loader, RanksAndAccumulationShareAStep) {
   const FakeDataset data(70, 5);

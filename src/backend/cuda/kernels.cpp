@@ -119,6 +119,12 @@ class CudaDevice : public Device {
   }
   void clear(void* target, size_t bytes) override { api_.clear(session_, target, bytes); }
   void finish() override { api_.finish(session_); }
+  void upload_aside(void* landing, const void* host, size_t bytes) override {
+    api_.upload_aside(session_, landing, host, bytes);
+  }
+  void take(void* target, const void* landing, size_t bytes) override {
+    api_.take(session_, target, landing, bytes);
+  }
   size_t free_bytes() const override { return api_.free_bytes(session_); }
   size_t usable_bytes() const override {
     const size_t free = free_bytes();

@@ -1,4 +1,4 @@
-// What the program and the CUDA plugin agree on: a device in use, its memory and its stream of work. Plain
+// What the program and the CUDA plugin agree on: a device in use, its memory and its streams of work. Plain
 // types only: no vendor header here, none of the program's ops in the plugin.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace vitrail::cuda {
 
-// One GPU's stream and library handles; the plugin alone knows what is in it. Kernels are enqueued on it.
+// One GPU's streams and library handles; the plugin alone knows what is in it. Kernels are enqueued on it.
 struct Session;
 
 // Device memory as a kernel gets it.
@@ -45,6 +45,8 @@ struct SessionApi {
   void (*copy)(Session&, void* target, const void* source, size_t bytes);
   void (*clear)(Session&, void* target, size_t bytes);
   void (*finish)(Session&);
+  void (*upload_aside)(Session&, void* landing, const void* host, size_t bytes);
+  void (*take)(Session&, void* target, const void* landing, size_t bytes);
   size_t (*free_bytes)(Session&);
   size_t (*foreign_bytes)(Session&);    // taken by the context and the libraries as the session opened
   size_t (*free_on_card)(int ordinal);  // without a session; 0: unknown

@@ -21,10 +21,14 @@ void check(cublasStatus_t status, const char* what) {
 
 Session::~Session() {
   cudaSetDevice(ordinal);
-  if (stream) cudaStreamSynchronize(stream);
+  for (cudaStream_t lane : {aside, stream})
+    if (lane) cudaStreamSynchronize(lane);
   for (cudaEvent_t event : marks) cudaEventDestroy(event);
+  for (cudaEvent_t event : {landed, taken})
+    if (event) cudaEventDestroy(event);
   if (blas) cublasLtDestroy(blas);
-  if (stream) cudaStreamDestroy(stream);
+  for (cudaStream_t lane : {aside, stream})
+    if (lane) cudaStreamDestroy(lane);
   cudaGetLastError();  // nobody is left to hear of it
 }
 
@@ -90,7 +94,10 @@ Session* open(int ordinal) {
   use(*session);
   require_kernels(ordinal);
   session->processors = facts(ordinal).processors;
-  check(cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking), "making a stream");
+  for (cudaStream_t* lane : {&session->stream, &session->aside})
+    check(cudaStreamCreateWithFlags(lane, cudaStreamNonBlocking), "making a stream");
+  for (cudaEvent_t* event : {&session->landed, &session->taken})
+    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
   check(cublasLtCreate(&session->blas), "starting cuBLASLt");
   start_libraries(*session);
   note_foreign(*session, free_before);
@@ -113,9 +120,15 @@ std::byte* allocate(Session& session, size_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
-void release(Session& session, std::byte* data) {
+// What is given back may still be read or written.
+void await_lanes(Session& session) {
   cudaSetDevice(session.ordinal);
   cudaStreamSynchronize(session.stream);
+  cudaStreamSynchronize(session.aside);
+}
+
+void release(Session& session, std::byte* data) {
+  await_lanes(session);
   cudaFree(data);
 }
 
@@ -132,7 +145,7 @@ std::byte* allocate_host(Session& session, size_t bytes) {
 }
 
 void release_host(Session& session, std::byte* data) {
-  cudaSetDevice(session.ordinal);
+  await_lanes(session);
   cudaFreeHost(data);
 }
 
@@ -143,20 +156,39 @@ void upload(Session& session, void* target, const void* host, size_t bytes) {
 
 void finish(Session& session) {
   use(session);
-  check(cudaStreamSynchronize(session.stream), "waiting for the card");
+  for (cudaStream_t lane : {session.aside, session.stream})
+    check(cudaStreamSynchronize(lane), "waiting for the card");
+}
+
+void upload_aside(Session& session, void* landing, const void* host, size_t bytes) {
+  use(session);
+  check(cudaMemcpyAsync(landing, host, bytes, cudaMemcpyHostToDevice, session.aside), "copying to the card");
 }
 
 void download(Session& session, void* host, const void* source, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
         "copying from the card");
-  finish(session);
+  check(cudaStreamSynchronize(session.stream), "waiting for the card");
 }
 
 void copy(Session& session, void* target, const void* source, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, session.stream),
         "copying on the card");
+}
+
+// An event names the work enqueued before its record: it may be recorded again while an older wait stands.
+void wait_behind(cudaStream_t behind, cudaStream_t ahead, cudaEvent_t event) {
+  check(cudaEventRecord(event, ahead), "recording an event");
+  check(cudaStreamWaitEvent(behind, event, 0), "waiting for an event");
+}
+
+void take(Session& session, void* target, const void* landing, size_t bytes) {
+  use(session);
+  wait_behind(session.stream, session.aside, session.landed);
+  copy(session, target, landing, bytes);
+  wait_behind(session.aside, session.stream, session.taken);
 }
 
 void clear(Session& session, void* target, size_t bytes) {
@@ -237,6 +269,8 @@ SessionApi session_api() {
           .copy = copy,
           .clear = clear,
           .finish = finish,
+          .upload_aside = upload_aside,
+          .take = take,
           .free_bytes = free_bytes,
           .foreign_bytes = foreign_bytes,
           .free_on_card = free_on_card,

@@ -23,8 +23,10 @@ struct Session {
 
   int ordinal = 0;
   int processors = 0;
-  size_t foreign_bytes = 0;  // see foreign.cuh
-  cudaStream_t stream = nullptr;
+  size_t foreign_bytes = 0;       // see foreign.cuh
+  cudaStream_t stream = nullptr;  // of the work
+  cudaStream_t aside = nullptr;   // of uploads beside it
+  cudaEvent_t landed = nullptr, taken = nullptr;
   cublasLtHandle_t blas = nullptr;
   std::vector<cudaEvent_t> marks;
   std::shared_ptr<GemmCache> gemms;

@@ -1,0 +1,40 @@
+// From the loader into the step, one micro-batch after the other: the pictures of the next one travel to the
+// device while it computes this one. Used by the trainer; decides nothing.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "data/loader.h"
+#include "train/train_config.h"
+
+namespace vitrail {
+
+class Teacher;
+class TrainStep;
+
+class MicroFeed {
+ public:
+  // `teacher`: null for none. All must outlive it.
+  MicroFeed(std::unique_ptr<Loader> loader, TrainStep& step, Teacher* teacher, const RunConfig& config)
+      : loader_(std::move(loader)), step_(step), teacher_(teacher), config_(config) {}
+
+  // Forward and backward of the next micro-batch, number `micro` of the update `step`; what it adds to that
+  // update's loss.
+  double run(int64_t step, int64_t micro);
+  // The next micro-batch will be the first of this update.
+  void seek(int64_t step);
+  double wait_seconds() { return loader_->wait_seconds(); }
+
+ private:
+  void send_ahead();
+
+  std::unique_ptr<Loader> loader_;
+  TrainStep& step_;
+  Teacher* teacher_;
+  const RunConfig& config_;
+  std::vector<float> weights_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,107 @@
+// Uploads beside the work of a GPU: what was taken is what was sent, however far the two lanes drift apart.
+#include <algorithm>
+#include <vector>
+
+#include "backend/device.h"
+#include "cuda_test.h"
+#include "tensor/buffer.h"
+
+namespace vitrail {
+namespace {
+
+class CudaLanes : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (!IsSkipped()) device_ = open_device(cuda_device());
+  }
+
+  Buffer on_card(size_t bytes) { return Buffer(bytes, Category::kTransient, device_.get()); }
+  // As many parts of page-locked memory, each filled with its number.
+  Buffer numbered(size_t parts, size_t bytes) {
+    Buffer host(parts * bytes, Category::kStaging, device_->host_memory());
+    for (size_t i = 0; i < parts; ++i)
+      std::fill_n(host.data() + i * bytes, bytes, static_cast<std::byte>(i + 1));
+    return host;
+  }
+  void expect_numbered(const Buffer& found, size_t parts, size_t bytes) {
+    std::vector<std::byte> host(parts * bytes);
+    device_->download(host.data(), found.data(), host.size());
+    for (size_t i = 0; i < parts; ++i)
+      EXPECT_EQ(
+          std::count(host.begin() + static_cast<ptrdiff_t>(i * bytes),
+                     host.begin() + static_cast<ptrdiff_t>((i + 1) * bytes), static_cast<std::byte>(i + 1)),
+          static_cast<ptrdiff_t>(bytes))
+          << "round " << i << " of parts of " << bytes;
+  }
+
+  // Some hundred microseconds of work.
+  void keep_busy(const Buffer& from, const Buffer& to) {
+    for (int i = 0; i < 8; ++i) device_->copy(to.data(), from.data(), from.bytes());
+  }
+
+  static constexpr size_t kRounds = 100, kBusy = size_t{64} << 20;
+  std::unique_ptr<Device> device_;
+};
+
+// The host runs ahead of both lanes: nothing but their own order keeps a part in the landing place until it
+// was taken, and work from reading a part that has not landed.
+TEST_F(CudaLanes, EveryPartIsTakenOnce) {
+  for (size_t bytes : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
+    const Buffer host = numbered(kRounds, bytes), landing = on_card(bytes), target = on_card(bytes);
+    const Buffer results = on_card(kRounds * bytes), busy = on_card(kBusy), other = on_card(kBusy);
+    for (size_t i = 0; i < kRounds; ++i) {
+      if (i % 3 == 0) keep_busy(busy, other);  // the uploads overtake the work, or wait for it
+      device_->upload_aside(landing.data(), host.data() + i * bytes, bytes);
+      if (i % 5 == 0) keep_busy(other, busy);
+      device_->take(target.data(), landing.data(), bytes);
+      device_->copy(results.data() + i * bytes, target.data(), bytes);
+    }
+    expect_numbered(results, kRounds, bytes);
+  }
+}
+
+// As a step does it: the next part is sent while a recording that reads the present one is repeated.
+TEST_F(CudaLanes, RecordingsReadWhatWasTaken) {
+  constexpr size_t kBytes = size_t{3} << 20, kParts = 50;
+  const Buffer host = numbered(kParts, kBytes), landing = on_card(kBytes), target = on_card(kBytes);
+  const Buffer result = on_card(kBytes), results = on_card(kParts * kBytes);
+  const Buffer busy = on_card(kBusy), other = on_card(kBusy);
+  const auto work = [&] {
+    keep_busy(busy, other);
+    device_->copy(result.data(), target.data(), kBytes);
+  };
+  work();
+  const std::unique_ptr<Recording> recording = record(*device_, work);
+  device_->upload_aside(landing.data(), host.data(), kBytes);
+  for (size_t i = 0; i < kParts; ++i) {
+    device_->take(target.data(), landing.data(), kBytes);
+    recording->replay();
+    if (i + 1 < kParts) device_->upload_aside(landing.data(), host.data() + (i + 1) * kBytes, kBytes);
+    device_->copy(results.data() + i * kBytes, result.data(), kBytes);
+  }
+  expect_numbered(results, kParts, kBytes);
+}
+
+// The host's bytes may change once either has returned.
+TEST_F(CudaLanes, FinishAndTheWorkBehindATakeWaitForUploads) {
+  constexpr size_t kBytes = size_t{64} << 20, kParts = 10;
+  const Buffer host(kBytes, Category::kStaging, device_->host_memory());
+  const Buffer landing = on_card(kBytes), results = on_card(kParts * kBytes);
+  for (size_t i = 0; i < kParts; ++i) {
+    std::fill_n(host.data(), kBytes, static_cast<std::byte>(i + 1));
+    device_->upload_aside(landing.data(), host.data(), kBytes);
+    if (i % 2 == 0) {
+      device_->finish();
+      std::fill_n(host.data(), kBytes, std::byte{0xff});
+    }
+    device_->take(results.data() + i * kBytes, landing.data(), kBytes);
+    std::byte last;
+    device_->download(&last, results.data() + (i + 1) * kBytes - 1, 1);
+    EXPECT_EQ(last, static_cast<std::byte>(i + 1));
+  }
+  expect_numbered(results, kParts, kBytes);
+}
+
+}  // namespace
+}  // namespace vitrail

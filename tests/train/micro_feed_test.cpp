@@ -1,0 +1,173 @@
+// Micro-batches whose pictures are sent ahead of their turn: the run is that of a step which reads them in
+// place, whether the loader is ahead or behind, and the place where they land is planned.
+#include "train/micro_feed.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "cuda_test.h"
+#include "runtime/transfer.h"
+#include "train/helpers/late_device.h"
+#include "train/helpers/planned_memory.h"
+#include "train/picture_data.h"
+
+namespace vitrail::testing {
+namespace {
+
+TrainConfig feed_config(OnDevice form) {
+  TrainConfig config = tiny_config(10);
+  config.augment.crop = CropKind::kPad;
+  config.augment.hflip = 0.5;
+  config.augment.mixup = 0.8;
+  config.augment.mix_group = 4;
+  config.train.micro_batch = 4;
+  config.train.eval_batch = 4;
+  config.loader.on_device = form;
+  return config;
+}
+
+// A run's steps on the reference backend, planned as for a card or not.
+class FedStep {
+ public:
+  FedStep(const TrainConfig& config, DeviceKind kind)
+      : setup_(set_up(config)),
+        plan_(plan_step(setup_.step, ref_backend(), {.kind = kind})),
+        rank_(DeviceInfo()),
+        step_(plan_, rank_) {
+    rank_.hardware = std::make_unique<LateDevice>();
+    step_.start(setup_.model->fill);
+    bring_pictures(setup_, step_);
+    auto loader = make_train_loader(*setup_.data.train, setup_.loader_settings(Purpose::kTrain));
+    loader_ = loader.get();
+    feed_ = std::make_unique<MicroFeed>(std::move(loader), step_, nullptr, setup_.config.train);
+  }
+
+  // Working takes as long as loading the next batch.
+  void keep_loader_ahead() {
+    lane().while_it_works = [this] {
+      while (!loader_->peek()) std::this_thread::yield();
+    };
+  }
+  void run(int64_t first, int64_t steps) {
+    for (int64_t step = first; step < first + steps; ++step) {
+      for (int64_t m = 0; m < setup_.config.train.accumulation; ++m) losses_.push_back(feed_->run(step, m));
+      step_.run_update(0.003);
+    }
+  }
+  void evaluate() {
+    const std::vector<float> pictures(4 * 3 * 8 * 8, 0.5f);
+    for (float logit : step_.evaluate(pictures, 4, false)) losses_.push_back(static_cast<double>(logit));
+  }
+  // Steps 0 to 3, an evaluation, back to 2 and on to 4, away to 20 and on.
+  void wander() {
+    run(0, 4);
+    evaluate();
+    for (int64_t step : {2, 20}) {
+      feed_->seek(step);
+      EXPECT_TRUE(lane().pending.empty()) << "the loader writes where an upload reads";
+      run(step, 3);
+    }
+  }
+
+  LateDevice& lane() { return dynamic_cast<LateDevice&>(*rank_.hardware); }
+  const StepPlan& plan() const { return plan_; }
+  const TrainStep& step() const { return step_; }
+  const std::vector<double>& losses() const { return losses_; }
+  Tensors state() {
+    Tensors tensors;
+    for (const PersistentValue& value : step_.store().layout().values()) {
+      std::vector<std::byte>& bytes = tensors[value.name];
+      bytes.resize(value.desc.bytes());
+      read_bytes(rank_, step_.store().view(value), bytes);
+    }
+    return tensors;
+  }
+
+ private:
+  RunSetup setup_;
+  StepPlan plan_;
+  RankContext rank_;
+  TrainStep step_;
+  Loader* loader_ = nullptr;
+  std::unique_ptr<MicroFeed> feed_;
+  std::vector<double> losses_;
+};
+
+TEST(MicroFeed, SendingAheadChangesNoBit) {
+  for (OnDevice form : {OnDevice::kOff, OnDevice::kPictures, OnDevice::kDataset}) {
+    SCOPED_TRACE(enum_name(form));
+    FedStep in_place(feed_config(form), DeviceKind::kCpu);
+    in_place.wander();
+    EXPECT_EQ(in_place.lane().taken, 0);
+    for (bool loader_ahead : {true, false}) {
+      FedStep ahead(feed_config(form), DeviceKind::kCuda);
+      if (loader_ahead) ahead.keep_loader_ahead();
+      ahead.wander();
+      EXPECT_EQ(ahead.losses(), in_place.losses());
+      EXPECT_EQ(differing(ahead.state(), in_place.state()), std::vector<std::string>());
+      // 20 micro-batches, three of them the first after a start or a seek.
+      if (loader_ahead) {
+        EXPECT_EQ(ahead.lane().taken, form == OnDevice::kDataset ? 0 : 17);
+      }
+    }
+  }
+}
+
+TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {
+  const size_t pixels = 4 * 3 * 8 * 8;
+  for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16})
+    for (const auto& [form, bytes] : {std::pair{OnDevice::kOff, pixels * sizeof(float)},
+                                      {OnDevice::kPictures, pixels},
+                                      {OnDevice::kDataset, size_t{0}}}) {
+      SCOPED_TRACE(strf("%s in %s", enum_name(form), enum_name(dtype)));
+      TrainConfig config = feed_config(form);
+      config.train.dtype = dtype;
+      FedStep on_card(config, DeviceKind::kCuda), here(config, DeviceKind::kCpu);
+      EXPECT_EQ(here.plan().landing_bytes, 0u);
+      EXPECT_EQ(on_card.plan().landing_bytes, bytes);
+      EXPECT_EQ(on_card.step().allocated_bytes(), on_card.plan().peak_bytes());
+      StepPlan without = on_card.plan();
+      without.landing_bytes = 0;
+      EXPECT_EQ(on_card.plan().peak_bytes() - without.peak_bytes(), bytes);
+      EXPECT_EQ(sum(on_card.plan().by_category()), on_card.plan().lower_bound_bytes());
+    }
+}
+
+// Forms reach a device in different ways and at different moments; going back loses and repeats no batch.
+void expect_same_way_back(const RunOptions& options) {
+  const WorkFolder work;
+  for (OnDevice form : {OnDevice::kDataset, OnDevice::kPictures, OnDevice::kOff}) {
+    SCOPED_TRACE(enum_name(form));
+    TrainConfig config = feed_config(form);
+    config.train.steps = 140;
+    config.train.eval_every = config.train.save_every = 10;
+    config.train.skip_limit = 3;
+    config.optim.name = "sgd";
+    config.optim.momentum = 0;
+    config.optim.lr = 0.01;
+    config.optim.weight_decay = 300;  // doubles the weights until they are no numbers; half of it fades them
+    config.optim.clip_norm = 1;
+    config.schedule.kind = ScheduleKind::kConstant;
+    Ran ran;
+    train_error(ran, config, work / enum_name(form), options);  // whether it helps does not matter here
+    EXPECT_GE(ran.events_of("rollback"), 1);
+    EXPECT_GT(ran.steps.size(), 20u);
+    EXPECT_EQ(metrics_of(work / enum_name(form)), metrics_of(work / "dataset"));
+    EXPECT_EQ(differing(state_of(work / enum_name(form)), state_of(work / "dataset")),
+              std::vector<std::string>());
+  }
+}
+
+TEST(MicroFeed, ARunThatGoesBackIsTheSameInEveryForm) {
+  expect_same_way_back({});
+}
+
+using CudaMicroFeed = CudaTest;
+
+TEST_F(CudaMicroFeed, ARunThatGoesBackIsTheSameInEveryForm) {
+  expect_same_way_back({.cuda = true});
+}
+
+}  // namespace
+}  // namespace vitrail::testing
