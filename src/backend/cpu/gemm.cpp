@@ -32,10 +32,17 @@ int64_t query_block(int threads, int64_t heads, int64_t queries) {
   return best;
 }
 
+// Threads take tasks in turn, so a thread's next one is about `task`: its first panel, unless that is at hand.
+const float* next_panel(const Tiling& tiling, int64_t task, const Place& now, const LinearArgs& args) {
+  if (task >= tiling.tasks()) return nullptr;
+  const Place next(tiling, task, args.m, args.n);
+  return next.col_begin == now.col_begin ? nullptr : args.packed + next.col_begin * args.k;
+}
+
 }  // namespace
 
 void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed) {
-  const int64_t rows = kPanelsPerTask * lane.isa.nr;
+  const int64_t rows = panels_per_task(lane.isa.nr) * lane.isa.nr;
   spread(lane, lane.parallel.rows, ceil_div(n, rows), [&](int64_t task, int) {
     const int64_t first = task * rows;
     lane.isa.pack_weights(w + first * k, std::min(rows, n - first), k, packed + first * k);
@@ -64,7 +71,7 @@ void parallel_linear(const CpuLane& lane, const LinearArgs& args) {
     const Place p(tiling, task, args.m, args.n);
     lane.isa.gemm_tile({a.data + p.row * a.stride, a.stride, args.packed, args.c + p.row * args.ldc, args.ldc,
                         p.rows, args.n, args.k, p.col_begin, p.col_end, at_row(args.epilogue, p.row),
-                        scratch.of(worker)});
+                        scratch.of(worker), next_panel(tiling, task + lane.pool.threads(), p, args)});
   });
 }
 

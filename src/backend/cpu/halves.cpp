@@ -26,7 +26,7 @@ int64_t packed_bytes(const IsaKernels& isa, int64_t n, int64_t k) {
 }
 
 int64_t pack_columns(const IsaKernels& isa) {
-  return kPanelsPerTask * isa.bf16.cols;
+  return panels_per_task(isa.bf16.cols) * isa.bf16.cols;
 }
 
 }  // namespace

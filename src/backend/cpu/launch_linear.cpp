@@ -15,8 +15,8 @@ std::string exact_misfit(const NodeView& node) {
 }
 
 // By level; those above avx512 have its f32 kernels.
-constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels-avx512", "panels-avx512",
-                                          "panels-avx512"};
+constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels64-avx512",
+                                          "panels64-avx512", "panels64-avx512"};
 
 }  // namespace
 

@@ -16,9 +16,9 @@ const ReducedKernels& reduced_of(const IsaKernels& isa, Arithmetic arithmetic) {
 }
 
 // How weights lie, by level.
-constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf16-avx512", "bf16-vnni",
+constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf16x64-avx512", "bf16-vnni",
                                               "bf16-amx"};
-constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8-avx512", "int8-vnni",
+constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
                                               "int8-amx"};
 std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
   return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];

@@ -43,7 +43,7 @@ void prepare(const CpuLane& lane, const ReducedKernels& kernels, const LinearArg
 
 void parallel_reduced_pack(const CpuLane& lane, const ReducedKernels& kernels, const float* w, int64_t n,
                            int64_t k, std::byte* packed) {
-  const int64_t columns = kPanelsPerTask * kernels.cols;
+  const int64_t columns = panels_per_task(kernels.cols) * kernels.cols;
   spread(lane, lane.parallel.rows, ceil_div(n, columns), [&](int64_t task, int) {
     const int64_t first = task * columns;
     kernels.pack(w, n, first, std::min(columns, n - first), k, packed);

@@ -45,7 +45,10 @@ class Scratch {
   ScratchNeed need_;
 };
 
-inline constexpr int64_t kPanelsPerTask = 4;
+// Of a small task: four, or some 128 columns where panels are wide.
+inline int64_t panels_per_task(int64_t columns) {
+  return std::clamp<int64_t>(128 / columns, 1, 4);
+}
 
 // Blocks of rows x columns of a product: what one task computes. No result depends on them.
 struct Tiling {
@@ -56,7 +59,7 @@ struct Tiling {
   Tiling(int64_t row_step, int64_t col_step, int64_t m, int64_t n) {
     const int64_t target = m > 400 ? 96 : 48;
     const int64_t wanted = std::max<int64_t>(1, (m + target / 2) / target);
-    cut(m, n, round_up(ceil_div(m, wanted), row_step), kPanelsPerTask * col_step);
+    cut(m, n, round_up(ceil_div(m, wanted), row_step), panels_per_task(col_step) * col_step);
   }
   Tiling(const IsaKernels& isa, int64_t m, int64_t n) : Tiling(isa.mr, isa.nr, m, n) {}
 

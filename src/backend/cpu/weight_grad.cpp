@@ -28,7 +28,8 @@ struct Parts {
 struct WeightTiles {
   int64_t rows, cols, down, across;
 
-  WeightTiles(const IsaKernels& isa, int64_t n, int64_t k) : rows(round_up(96, isa.mr)), cols(4 * isa.nr) {
+  WeightTiles(const IsaKernels& isa, int64_t n, int64_t k)
+      : rows(round_up(96, isa.mr)), cols(panels_per_task(isa.nr) * isa.nr) {
     across = ceil_div(k, cols);
     while (ceil_div(n, rows) * across < kEnoughTasks && rows > 2 * isa.mr) rows = round_up(rows / 2, isa.mr);
     down = ceil_div(n, rows);

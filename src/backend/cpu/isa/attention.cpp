@@ -13,7 +13,7 @@ namespace {
 // Turns a row of scores into exp(scale * (score - maximum)) and keeps the running maximum and sum;
 // sums gathered under an older maximum are scaled down to the new one.
 void soften_row(float* scores, int64_t keys, float scale, bool first, float& top, float& total, float* sums,
-                int64_t out_cols) {
+                int64_t head_size) {
   const float here = max_score(scores, keys), best = first || here > top ? here : top;
   Vec sum{};
   soften_scores(scores, keys, scale, best, [&](Vec e, int64_t) { sum = sum + e; });
@@ -25,21 +25,21 @@ void soften_row(float* scores, int64_t keys, float scale, bool first, float& top
   const Vec shrink = exp(set1((top - best) * scale));
   top = best;
   total = total * shrink[0] + gathered;
-  for (int64_t e = 0; e < out_cols; e += kLanes) store(sums + e, load(sums + e) * shrink);
+  for (int64_t e = 0; e < head_size; e += kLanes) store(sums + e, load(sums + e) * shrink);
 }
 
 void attend_block(const AttentionTile& t, const AttentionPlan& p, int64_t query, int64_t rows, int64_t keys,
                   bool first) {
   for (int64_t j = 0; j < keys; j += kNr) {
-    multiply_panel(t.q + query * t.q_stride, t.q_stride, rows, p.keys + j * t.head_size, t.head_size, false,
-                   p.scores + j, p.key_cols);
+    multiply_panel(t.q + query * t.q_stride, t.q_stride, rows, p.keys + j * t.head_size, keys - j,
+                   t.head_size, false, p.scores + j, p.key_cols);
   }
   for (int64_t r = 0; r < rows; ++r) {
     soften_row(p.scores + r * p.key_cols, keys, t.scale, first, p.top[query + r], p.total[query + r],
-               p.sums + (query + r) * p.out_cols, p.out_cols);
+               p.sums + (query + r) * p.out_cols, t.head_size);
   }
   for (int64_t e = 0; e < t.head_size; e += kNr) {
-    multiply_panel(p.scores, p.key_cols, rows, p.values + e * keys, keys, !first,
+    multiply_panel(p.scores, p.key_cols, rows, p.values + e * keys, t.head_size - e, keys, !first,
                    p.sums + query * p.out_cols + e, p.out_cols);
   }
 }

@@ -39,21 +39,23 @@ inline void store_rows(const float* from, int64_t from_stride, int64_t rows, int
 void block_grad(const AttentionGradTile& t, const AttentionGradPlan& p, int64_t query, int64_t rows) {
   const float *q = t.q + query * t.q_stride, *dout = t.dout + query * t.dout_stride;
   for (int64_t j = 0; j < t.keys; j += kNr) {
-    multiply_panel(q, t.q_stride, rows, p.keys + j * t.head_size, t.head_size, false, p.weights + j,
-                   p.key_cols);
-    multiply_panel(dout, t.dout_stride, rows, p.values + j * t.head_size, t.head_size, false, p.dscores + j,
-                   p.key_cols);
+    multiply_panel(q, t.q_stride, rows, p.keys + j * t.head_size, t.keys - j, t.head_size, false,
+                   p.weights + j, p.key_cols);
+    multiply_panel(dout, t.dout_stride, rows, p.values + j * t.head_size, t.keys - j, t.head_size, false,
+                   p.dscores + j, p.key_cols);
   }
   for (int64_t r = 0; r < rows; ++r)
     soften_row_grad(p.weights + r * p.key_cols, p.dscores + r * p.key_cols, t.keys, t.scale);
   pack_matrix(q, t.q_stride, rows, t.head_size, rows, p.q_rows);
   pack_matrix(dout, t.dout_stride, rows, t.head_size, rows, p.dout_rows);
   for (int64_t e = 0; e < t.head_size; e += kNr) {
-    multiply_panel(p.dscores, p.key_cols, rows, p.key_rows + e * t.keys, t.keys, false, p.dq + e, p.out_cols);
-    multiply_panel_transposed(p.weights, p.key_cols, t.keys, p.dout_rows + e * rows, rows, query > 0,
+    const int64_t cols = t.head_size - e;
+    multiply_panel(p.dscores, p.key_cols, rows, p.key_rows + e * t.keys, cols, t.keys, false, p.dq + e,
+                   p.out_cols);
+    multiply_panel_transposed(p.weights, p.key_cols, t.keys, p.dout_rows + e * rows, cols, rows, query > 0,
                               p.dv + e, p.out_cols);
-    multiply_panel_transposed(p.dscores, p.key_cols, t.keys, p.q_rows + e * rows, rows, query > 0, p.dk + e,
-                              p.out_cols);
+    multiply_panel_transposed(p.dscores, p.key_cols, t.keys, p.q_rows + e * rows, cols, rows, query > 0,
+                              p.dk + e, p.out_cols);
   }
   store_rows(p.dq, p.out_cols, rows, t.head_size, t.scale, t.dq + query * t.q_stride, t.q_stride);
 }

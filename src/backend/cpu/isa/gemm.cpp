@@ -1,7 +1,7 @@
 // Products with packed weights, one tile of rows x columns at a time.
 //
 // Order of the loops: K in blocks of at most kBlockK, then panels of kNr columns, then blocks of kMr rows.
-// A panel's K block (24 KB, AVX-512 32 KB) stays in L1 while all rows of the tile pass it, the tile's
+// A panel's K block (24 KB, AVX-512 48 KB) stays in L1 while all rows of the tile pass it, the tile's
 // rows x kBlockK of A stay in L2, and each weight is fetched from memory once per tile, during the panel
 // before it. Partial sums wait in scratch rather than in C, since C may be the residual; the last K block
 // finishes its sums in registers. Sums per K block, added at the end of each, also lose less to rounding
@@ -41,24 +41,13 @@ void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, co
                   const GemmTile& t, int64_t row, int64_t column, Ahead ahead) {
   const Epilogue& e = t.epilogue;
   const Vec one = set1(1.0f);
-  micro<R, false>(
-      a, lda, panel, k, ahead, [&](int r, Vec low, Vec high) __attribute__((always_inline)) {
-        if (waiting) {
-          low = load(waiting + r * kNr) + low;
-          high = load(waiting + r * kNr + kLanes) + high;
-        }
-        low = apply<kAct>(low + (e.bias ? load(e.bias + column) : Vec{})) *
-              (e.scale ? load(e.scale + column) : one);
-        high = apply<kAct>(high + (e.bias ? load(e.bias + column + kLanes) : Vec{})) *
-               (e.scale ? load(e.scale + column + kLanes) : one);
-        if (e.residual) {
-          const float* residual = e.residual + (row + r) * e.residual_stride + column;
-          low = low + load(residual);
-          high = high + load(residual + kLanes);
-        }
-        float* c = t.c + (row + r) * t.ldc + column;
-        store(c, low);
-        store(c + kLanes, high);
+  micro<R, kWide, false>(
+      a, lda, panel, k, ahead, [&](int r, int w, Vec sum) __attribute__((always_inline)) {
+        const int64_t at = column + w * kLanes;
+        if (waiting) sum = load(waiting + r * kNr + w * kLanes) + sum;
+        sum = apply<kAct>(sum + (e.bias ? load(e.bias + at) : Vec{})) * (e.scale ? load(e.scale + at) : one);
+        if (e.residual) sum = sum + load(e.residual + (row + r) * e.residual_stride + at);
+        store(t.c + (row + r) * t.ldc + at, sum);
       });
 }
 
@@ -93,8 +82,8 @@ void run_block(const GemmTile& t, const PanelBlock& b) {
   const bool last = b.begin + b.depth == t.k;
   if (last && b.column + kNr <= t.col_end)
     return with_activation(t.epilogue.act, [&]<Activation kAct>() { finish_panel<kAct>(t, b); });
-  multiply_panel(t.a + b.begin, t.lda, t.rows, t.packed + b.column * t.k + b.begin * kNr, b.depth,
-                 b.begin > 0, b.waiting, kNr, b.following);
+  multiply_panel(t.a + b.begin, t.lda, t.rows, t.packed + b.column * t.k + b.begin * kNr,
+                 t.col_end - b.column, b.depth, b.begin > 0, b.waiting, kNr, b.following);
   if (last) finish_columns(t, b.waiting, kNr, b.column, t.col_end);
 }
 
@@ -115,11 +104,11 @@ void gemm_tile(const GemmTile& t) {
     const int64_t depth = min64(block_k, t.k - begin);
     for (int64_t column = t.col_begin; column < t.col_end; column += kNr) {
       const bool more_columns = column + kNr < t.col_end, more_blocks = begin + depth < t.k;
-      const float* following = t.packed + (more_columns  ? (column + kNr) * t.k + begin * kNr
-                                           : more_blocks ? t.col_begin * t.k + (begin + depth) * kNr
-                                                         : 0);
+      const float* following = more_columns  ? t.packed + (column + kNr) * t.k + begin * kNr
+                               : more_blocks ? t.packed + t.col_begin * t.k + (begin + depth) * kNr
+                                             : t.next;
       float* waiting = blocks > 1 ? t.scratch + (column - t.col_begin) * t.rows : t.scratch;
-      run_block(t, {column, begin, depth, waiting, more_columns || more_blocks ? following : nullptr});
+      run_block(t, {column, begin, depth, waiting, following});
     }
   }
 }

@@ -7,23 +7,30 @@
 namespace vitrail::VT_ISA {
 namespace {
 
-template <int R, bool kAdd, bool kTransposed>
+template <int R, int W, bool kAdd, bool kTransposed>
 void micro_store(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
                  Ahead ahead) {
-  micro<R, kTransposed>(
-      a, lda, panel, k, ahead, [&](int r, Vec low, Vec high) __attribute__((always_inline)) {
-        float* row = out + r * ldo;
-        store(row, kAdd ? load(row) + low : low);
-        store(row + kLanes, kAdd ? load(row + kLanes) + high : high);
-      });
+  micro<R, W, kTransposed>(a, lda, panel, k, ahead,
+                           [&](int r, int w, Vec sum) __attribute__((always_inline)) {
+                             float* at = out + r * ldo + w * kLanes;
+                             store(at, kAdd ? load(at) + sum : sum);
+                           });
 }
 
-template <int R, bool kTransposed>
-MicroFn micro_up_to(int64_t rows, bool add) {
+template <bool kTransposed, int W, int R = kMr>
+MicroFn micro_of_rows(int64_t rows, bool add) {
   if constexpr (R > 1) {
-    if (rows < R) return micro_up_to<R - 1, kTransposed>(rows, add);
+    if (rows < R) return micro_of_rows<kTransposed, W, R - 1>(rows, add);
   }
-  return add ? micro_store<R, true, kTransposed> : micro_store<R, false, kTransposed>;
+  return add ? micro_store<R, W, true, kTransposed> : micro_store<R, W, false, kTransposed>;
+}
+
+template <bool kTransposed, int W = kWide>
+MicroFn micro_of(int64_t rows, int64_t cols, bool add) {
+  if constexpr (W > 1) {
+    if (cols <= (W - 1) * kLanes) return micro_of<kTransposed, W - 1>(rows, cols, add);
+  }
+  return micro_of_rows<kTransposed, W>(rows, add);
 }
 
 // a0 b0 a1 b1 ..., of the lower or the upper halves.
@@ -61,15 +68,15 @@ void pack_lanes(const float* w, int64_t ldw, int64_t rows, int64_t k, float* pac
 
 }  // namespace
 
-MicroFn micro_for(int64_t rows, bool add, bool transposed) {
-  return transposed ? micro_up_to<kMr, true>(rows, add) : micro_up_to<kMr, false>(rows, add);
+MicroFn micro_for(int64_t rows, int64_t cols, bool add, bool transposed) {
+  return transposed ? micro_of<true>(rows, cols, add) : micro_of<false>(rows, cols, add);
 }
 
 void pack_rows(const float* w, int64_t ldw, int64_t n, int64_t k, float* packed) {
   for (int64_t j = 0; j < n; j += kNr) {
-    for (int64_t half = 0; half < kNr; half += kLanes) {
-      const int64_t rows = n - j - half;
-      pack_lanes(w + (j + half) * ldw, ldw, rows < 0 ? 0 : rows, k, packed + j * k + half);
+    for (int64_t lanes = 0; lanes < kNr; lanes += kLanes) {
+      const int64_t rows = n - j - lanes;
+      pack_lanes(w + (j + lanes) * ldw, ldw, rows < 0 ? 0 : rows, k, packed + j * k + lanes);
     }
   }
 }

@@ -40,7 +40,7 @@ void tile(const ReducedTile& t) {
     for (int64_t column = t.col_begin; column < t.col_end; column += kNr) {
       float* sums = t.scratch + kWidened + (column - t.col_begin) * t.rows;
       widen(Half::kBF16, weight + column * t.k + begin * kNr, depth * kNr, t.scratch);
-      multiply_panel(a + begin, t.row_bytes / 4, t.rows, t.scratch, depth, begin > 0, sums, kNr);
+      multiply_panel(a + begin, t.row_bytes / 4, t.rows, t.scratch, kNr, depth, begin > 0, sums, kNr);
       if (begin + depth < t.k) continue;
       finished.col_begin = column, finished.col_end = min64(column + kNr, t.col_end);
       finish_tile(finished, sums, kNr);

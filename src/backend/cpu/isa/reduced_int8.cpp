@@ -51,30 +51,30 @@ void widen_block(const std::byte* bytes, int64_t count, int16_t* out) {
 template <int R>
 void micro_pairs(const std::byte* a, int64_t row_stride, const int16_t* panel, int64_t pairs, bool add,
                  int32_t* sums) {
-  IntVec low[R], high[R];
+  IntVec sum[R][kWide];
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-    low[r] = add ? load_ints(sums + r * kNr) : IntVec{};
-    high[r] = add ? load_ints(sums + r * kNr + kLanes) : IntVec{};
-  }
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int w = 0; w < kWide; ++w) sum[r][w] = add ? load_ints(sums + r * kNr + w * kLanes) : IntVec{};
   const auto* b = reinterpret_cast<const int32_t*>(panel);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < pairs; ++p, b += kNr) {
-    const IntVec b0 = load_ints(b), b1 = load_ints(b + kLanes);
+    IntVec columns[kWide];
+#pragma GCC unroll 4
+    for (int w = 0; w < kWide; ++w) columns[w] = load_ints(b + w * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       int32_t pair;
       __builtin_memcpy(&pair, a + r * row_stride + p * 4, 4);
       const IntVec x = pair - IntVec{};
-      low[r] += multiply_pairs(x, b0);
-      high[r] += multiply_pairs(x, b1);
+#pragma GCC unroll 4
+      for (int w = 0; w < kWide; ++w) sum[r][w] += multiply_pairs(x, columns[w]);
     }
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-    store_ints(sums + r * kNr, low[r]);
-    store_ints(sums + r * kNr + kLanes, high[r]);
-  }
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int w = 0; w < kWide; ++w) store_ints(sums + r * kNr + w * kLanes, sum[r][w]);
 }
 
 using MicroPairs = void (*)(const std::byte*, int64_t, const int16_t*, int64_t, bool, int32_t*);

@@ -73,9 +73,9 @@ void row_product_tile(const RowProductTile& t) {
         const float* strip = t.strips + row * t.depth + first * kMr;
         float* c = t.c + row * t.ldc + column;
         if (cols >= kNr) {
-          micro_for(rows, add, true)(strip, kMr, panel, depth, c, t.ldc, {});
+          micro_for(rows, kNr, add, true)(strip, kMr, panel, depth, c, t.ldc, {});
         } else {
-          micro_for(rows, false, true)(strip, kMr, panel, depth, sums, kNr, {});
+          micro_for(rows, cols, false, true)(strip, kMr, panel, depth, sums, kNr, {});
           add_part(sums, rows, cols, add, c, t.ldc);
         }
       }

@@ -17,9 +17,11 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-// Two vectors wide; as many rows as leave registers for two of B and one of A (16 registers, or 32).
-inline constexpr int kMr = kLanes == 16 ? 12 : 6;
-inline constexpr int kNr = 2 * kLanes;
+// Six rows by two vectors, or four where there are 32 registers: as many sums as leave some for a row of B and a
+// value of A. The wider a panel is, the fewer loads a multiply-add needs.
+inline constexpr int kMr = 6;
+inline constexpr int kWide = kLanes == 16 ? 4 : 2;
+inline constexpr int kNr = kWide * kLanes;
 
 inline constexpr int64_t min64(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -31,7 +33,7 @@ inline constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
-inline constexpr int64_t kBlockK = kLanes == 16 ? 256 : 384;  // of f32 products: 32 or 24 KB of a panel
+inline constexpr int64_t kBlockK = kLanes == 16 ? 192 : 384;  // of f32 products: 48 or 24 KB of a panel
 namespace bf16 {
 inline constexpr int64_t kBlockK = 256;
 inline constexpr int64_t kWidened = kBlockK * kNr;  // floats

@@ -32,6 +32,7 @@ struct GemmTile {
   int64_t col_begin = 0, col_end = 0;  // col_begin a multiple of nr
   Epilogue epilogue;                   // residual at row 0, column 0
   float* scratch = nullptr;            // gemm_scratch_elems(rows, col_end - col_begin, k), 64-byte aligned
+  const float* next = nullptr;         // a panel this thread will probably want after the tile: fetched ahead
 };
 
 // c[rows, cols] (+)= a[depth, rows]^T b[depth, cols], of a matrix packed by pack_strips and one by
