@@ -105,8 +105,8 @@ def measure(sides, missing, case, options, say):
     rounds = run_rounds(sides, missing, options, say)
     ours = sides.get(OURS) if OURS in rounds else None
     peak = statistics.median(ours.peak_gflops) if ours else None
-    rows = [row_of(name, found, rounds, peak, ours.flops if ours else None, case["batch"])
-            for name, found in rounds.items()]
+    flops = {name: ours and (ours.flops if name == OURS else ours.model_flops) for name in rounds}
+    rows = [row_of(name, found, rounds, peak, flops[name], case["batch"]) for name, found in rounds.items()]
     for row in rows:
         side = sides[row["peer"]]
         row.update(version=side.version, note=side.note, ready_s=side.ready_s, peak_rss_bytes=side.close(),

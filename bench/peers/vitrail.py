@@ -34,6 +34,7 @@ class VitrailSide:
         self.first = self.call(*(["--seconds", "0", "--logits"] if case["work"] == "infer" else FIRST_STEP))
         self.ready_s = time.perf_counter() - start
         self.note, self.flops = self.first.get("device", ""), self.first["gflops"] * self.first["ms_median"] * 1e6
+        self.model_flops = 1e9 * self.first["model_gflop"]  # what the others compute
         self.starts_by_rule = case["work"] == "infer" or self.first.get("weights") == "rule"
         if not self.starts_by_rule:
             self.note += ", fresh weights of its own"

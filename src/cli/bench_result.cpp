@@ -42,6 +42,7 @@ ordered_json as_json(const BenchResult& r) {
        {"ms_min", r.seconds.min * 1e3},
        {"ms_max", r.seconds.max * 1e3},
        {"gflops", r.gflops()},
+       {"model_gflop", 1e-9 * r.model_flops},
        {"peak_gflops", r.peak_gflops > 0 ? ordered_json(r.peak_gflops) : ordered_json()},
        {"peak_fraction", r.peak_gflops > 0 ? ordered_json(r.gflops() / r.peak_gflops) : ordered_json()},
        {"memory_peak", r.peak_bytes}});

@@ -20,6 +20,7 @@ struct BenchResult {
   size_t peak_bytes = 0;     // in arenas
   size_t foreign_bytes = 0;  // on a GPU: of its driver and libraries, beside the arenas
   double flops = 0;          // of a run
+  double model_flops = 0;    // of the model's products for all tokens: what others compute
   double peak_gflops = 0;    // 0: not known
   Spread seconds;            // of a run
 

@@ -154,8 +154,15 @@ class VitRecorder {
     return b_.add(std::make_shared<BiasOp>(), {x, table}, "pos_embed");
   }
 
+  // Whether the class token is all that is read of the last block: then no other token needs its answers there,
+  // a twelfth of a model of twelve blocks but for their keys and values.
+  bool class_token_alone() const { return c_.pool == Pool::kCls && !c_.distilled && !options_.layers; }
+
   ValueId block(ValueId x, int64_t index) {
-    x = residual(x, attend(norm(x, "norm1"), index), index, "ls1", "attn.residual");
+    const bool alone = index == c_.depth - 1 && class_token_alone();
+    const ValueId answers = attend(norm(x, "norm1"), index, alone ? Asking::kFirst : Asking::kAll);
+    if (alone) x = b_.add(std::make_shared<SelectTokenOp>(0), {x}, "attn.class");
+    x = residual(x, answers, index, "ls1", "attn.residual");
     return residual(x, mlp(norm(x, "norm2")), index, "ls2", "mlp.residual");
   }
 
@@ -175,7 +182,7 @@ class VitRecorder {
     return options_.attention && (options_.attention_block < 0 || options_.attention_block == block);
   }
 
-  ValueId attend(ValueId x, int64_t block) {
+  ValueId attend(ValueId x, int64_t block, Asking asking) {
     const Builder::Scope scope(b_, "attn");
     ValueId qkv = linear(x, "qkv", c_.qkv_bias);
     if (c_.qk_norm)
@@ -186,7 +193,8 @@ class VitRecorder {
     if (wants_attention(block))
       b_.output(block_name(block) + ".attention",
                 b_.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
-    return dropout(linear(b_.add(std::make_shared<AttentionOp>(), {qkv}, "softmax"), "proj"), "drop");
+    const ValueId heads = b_.add(std::make_shared<AttentionOp>(asking), {qkv}, "softmax");
+    return dropout(linear(heads, "proj"), "drop");
   }
 
   ValueId mlp(ValueId x) {
@@ -215,7 +223,7 @@ class VitRecorder {
   ValueId pool(ValueId x) {
     switch (c_.pool) {
       case Pool::kCls:
-        return select(x, 0);
+        return class_token_alone() ? x : select(x, 0);
       case Pool::kMean:
         return b_.add(std::make_shared<MeanTokensOp>(c_.prefix_tokens()), {x}, "mean");
       case Pool::kMap:

@@ -16,14 +16,38 @@ void expect_packed(const Op& op, const Shape& shape, int64_t parts) {
   VT_CHECK(shape.rank() == 5 && shape.local('T') == parts, "%s: expected %lld packed parts, found %s",
            std::string(op.kind()).c_str(), static_cast<long long>(parts), to_string(shape).c_str());
 }
+
+std::string asking_text(Asking asking) {
+  return asking == Asking::kFirst ? "asking=first" : "";
+}
+
+Asking asking_of(const Op& op) {
+  if (const auto* forward = dynamic_cast<const AttentionOp*>(&op)) return forward->asking();
+  if (const auto* grad = dynamic_cast<const AttentionGradOp*>(&op)) return grad->asking();
+  return Asking::kAll;
+}
+
+double scores_of(const Op& op, DescSpan forward_ins) {
+  const AttentionGeometry g = attention_geometry(op, forward_ins);
+  return static_cast<double>(g.batch * g.heads * g.queries) * static_cast<double>(g.keys);
+}
 }  // namespace
+
+std::string AttentionOp::attributes() const {
+  return asking_text(asking_);
+}
+std::string AttentionGradOp::attributes() const {
+  return asking_text(asking_);
+}
 
 std::vector<TensorDesc> AttentionOp::infer(DescSpan ins) const {
   if (ins.size() == 1) {
     const Shape& qkv = ins[0].shape;
     expect_packed(*this, qkv, 3);
+    if (asking_ == Asking::kFirst) return {{ins[0].dtype, {qkv[0], qkv[3], qkv[4]}}};
     return {{ins[0].dtype, {qkv[0], qkv[1], qkv[3], qkv[4]}}};
   }
+  VT_CHECK(asking_ == Asking::kAll, "attention: only packed tokens may leave asking to the first");
   expect_inputs(*this, ins, 2);
   const Shape &q = ins[0].shape, &kv = ins[1].shape;
   expect_packed(*this, kv, 2);
@@ -32,12 +56,12 @@ std::vector<TensorDesc> AttentionOp::infer(DescSpan ins) const {
   return {{ins[0].dtype, {kv[0], q[0], q[1], q[2]}}};
 }
 
-AttentionGeometry attention_geometry(DescSpan ins) {
+AttentionGeometry attention_geometry(const Op& op, DescSpan ins) {
   const Shape& last = ins.back().shape;
   const int64_t rows = last[1].local, parts = last[2].local, heads = last[3].local, size = last[4].local;
   AttentionGeometry g{.batch = last[0].local,
                       .heads = heads,
-                      .queries = rows,
+                      .queries = asking_of(op) == Asking::kFirst ? 1 : rows,
                       .keys = rows,
                       .head_size = size,
                       .q = packed_part(parts, 0, rows, heads, size),
@@ -53,9 +77,7 @@ AttentionGeometry attention_geometry(DescSpan ins) {
 }
 
 double AttentionOp::flops(DescSpan ins, DescSpan) const {
-  const AttentionGeometry g = attention_geometry(ins);
-  const double scores = static_cast<double>(g.batch * g.heads * g.queries) * static_cast<double>(g.keys);
-  return scores * (4.0 * static_cast<double>(g.head_size) + 5.0);
+  return scores_of(*this, ins) * (4.0 * static_cast<double>(ins.back().shape.local('E')) + 5.0);
 }
 
 std::vector<TensorDesc> AttentionProbsOp::infer(DescSpan ins) const {
@@ -71,7 +93,7 @@ double AttentionProbsOp::flops(DescSpan ins, DescSpan outs) const {
 
 void AttentionOp::grad(GradRecorder& r) const {
   const bool probe = r.desc(r.out()).shape.has('S');
-  const auto op = std::make_shared<AttentionGradOp>();
+  const auto op = std::make_shared<AttentionGradOp>(asking_);
   const auto grads =
       probe ? r.add_all(op, {r.in(0), r.in(1), r.dout()}, "dx") : r.add_all(op, {r.in(0), r.dout()}, "dx");
   for (size_t i = 0; i < grads.size(); ++i)
@@ -81,16 +103,15 @@ void AttentionOp::grad(GradRecorder& r) const {
 std::vector<TensorDesc> AttentionGradOp::infer(DescSpan ins) const {
   VT_CHECK(ins.size() >= 2, "attention_grad: expected 2 or 3 inputs, found %zu", ins.size());
   const DescSpan forward = ins.first(ins.size() - 1);
-  const TensorDesc out = AttentionOp().infer(forward)[0];
+  const TensorDesc out = AttentionOp(asking_).infer(forward)[0];
   expect_same(*this, {out.dtype, out.shape}, {out.dtype, ins.back().shape});
   if (forward.size() == 1) return {ins[0]};
   return {{accumulator_dtype(ins[0].dtype), ins[0].shape}, ins[1]};
 }
 
 double AttentionGradOp::flops(DescSpan ins, DescSpan) const {
-  const AttentionGeometry g = attention_geometry(ins.first(ins.size() - 1));
-  const double scores = static_cast<double>(g.batch * g.heads * g.queries) * static_cast<double>(g.keys);
-  return scores * (10.0 * static_cast<double>(g.head_size) + 10.0);
+  const double size = static_cast<double>(ins.back().shape.local('E'));
+  return scores_of(*this, ins.first(ins.size() - 1)) * (10.0 * size + 10.0);
 }
 
 }  // namespace vitrail

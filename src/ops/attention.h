@@ -1,19 +1,30 @@
 // Softmax attention per head: softmax(q k^T / sqrt(E)) v. Either packed, qkv [B N T3 H E], or a query that
 // all pictures share, q [S H E] and kv [B M T2 H E] (attention pooling). Output [B N H E] ([B S H E] for a
-// probe). AttentionProbsOp gives the weights themselves, [B H N M], for packed qkv: what `explain` looks at.
+// probe). Of packed tokens the first may be the only one that asks: output [B H E]. AttentionProbsOp gives the
+// weights themselves, [B H N M], for packed qkv: what `explain` looks at.
 #pragma once
 
 #include "graph/op.h"
 
 namespace vitrail {
 
+enum class Asking { kAll, kFirst };  // which of the packed tokens are queries
+
 class AttentionOp : public Op {
  public:
+  explicit AttentionOp(Asking asking = Asking::kAll) : asking_(asking) {}
+
   std::string_view kind() const override { return "attention"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NMSTE"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  Asking asking() const { return asking_; }
+
+ private:
+  Asking asking_;
 };
 
 class AttentionProbsOp : public Op {
@@ -33,16 +44,25 @@ struct AttentionGeometry {
   int64_t batch, heads, queries, keys, head_size;
   AttentionStrides q, k, v, out;  // q in input 0; k and v in the last input
 };
-AttentionGeometry attention_geometry(DescSpan ins);
+// Of one of the three ops and the inputs of the forward one.
+AttentionGeometry attention_geometry(const Op& op, DescSpan forward_ins);
 
-// Inputs as the forward op's, then dout; outputs dqkv, or dq and dkv of a probe (dq summed over the
-// pictures). The weights are computed again.
+// Inputs as the forward op's, then dout; outputs dqkv (dq zero for tokens that did not ask), or dq and dkv of a
+// probe (dq summed over the pictures). The weights are computed again.
 class AttentionGradOp : public Op {
  public:
+  explicit AttentionGradOp(Asking asking = Asking::kAll) : asking_(asking) {}
+
   std::string_view kind() const override { return "attention_grad"; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NMSTE"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  Asking asking() const { return asking_; }
+
+ private:
+  Asking asking_;
 };
 
 }  // namespace vitrail

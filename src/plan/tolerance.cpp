@@ -38,7 +38,7 @@ int64_t reduction_length(const Op& op, DescSpan ins) {
   if (is({"attention", "attention_probs"}))
     return std::max(ins.back().shape[1].local, ins.back().shape.local('E'));
   if (is({"attention_grad"})) {  // the gradient of a probe also sums over pictures
-    const AttentionGeometry g = attention_geometry(ins.first(ins.size() - 1));
+    const AttentionGeometry g = attention_geometry(op, ins.first(ins.size() - 1));
     return std::max(g.keys * (ins.size() == 3 ? g.batch : 1), g.head_size);
   }
   if (is({"layernorm"})) return ins[1].elems();

@@ -47,7 +47,8 @@ int64_t hopper_nodes(const ExecutionPlan& plan) {
 }
 
 TEST(CudaHopperEngine, TakesTheFirstProductOfEachMlpOrAllOfABlock) {
-  EXPECT_EQ(hopper_nodes(planned(many(nullptr))), tiny().depth);
+  // In the last block the class token is alone: too few rows to run unasked.
+  EXPECT_EQ(hopper_nodes(planned(many(nullptr))), tiny().depth - 1);
   EXPECT_GE(hopper_nodes(planned(many(table_for_all()))), 4 * tiny().depth);
   EngineOptions one = many(nullptr);
   one.batch = 1;
@@ -83,7 +84,7 @@ TEST(CudaHopperEngine, PicturesTogetherGiveWhatEachGivesAloneAndReplayed) {
   const std::vector<float> pictures = golden::pictures(tiny(), kPictures), wanted = one_at_a_time(pictures);
   for (const auto& table : {std::shared_ptr<const KernelTable>(), table_for_all()}) {
     Engine engine(tiny(), many(table));
-    ASSERT_GE(hopper_nodes(engine.plan()), table ? 4 * tiny().depth : tiny().depth);
+    ASSERT_GE(hopper_nodes(engine.plan()), table ? 4 * tiny().depth : tiny().depth - 1);
     engine.run(pictures, kPictures);
     const std::vector<float> found = engine.output("logits");
     ASSERT_EQ(found.size(), wanted.size());

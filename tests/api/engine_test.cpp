@@ -34,6 +34,20 @@ TEST(Engine, APictureGetsTheSameAnswerAloneAndInABatch) {
   }
 }
 
+// Of the last block a classifier computes the class token alone; asked for the layers, all tokens.
+TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
+  for (bool layer_scale : {false, true})
+    for (int threads : {1, 3}) {
+      VitConfig config = tiny();
+      config.layer_scale = layer_scale;
+      Engine alone(config, {.threads = threads, .batch = 2});
+      Engine whole(config, {.threads = threads, .batch = 2, .layers = true});
+      for (Engine* engine : {&alone, &whole}) engine->run(golden::pictures(config, 2), 2);
+      EXPECT_EQ(alone.output("logits"), whole.output("logits"));
+      EXPECT_LT(alone.plan().program.cost().flops, whole.plan().program.cost().flops);
+    }
+}
+
 TEST(Engine, AShorterBatchIsPaddedAndOnlyItsRowsComeBack) {
   const std::vector<float> two = golden::pictures(tiny(), 2);
   Engine engine(tiny(), {.batch = 4}), exact(tiny(), {.batch = 2});

@@ -71,6 +71,10 @@ std::vector<OpCase> product_cases() {
        std::make_shared<AttentionGradOp>(),
        {kQkv, f32({{'B', 2}, {'N', 21}, {'H', 3}, {'E', 24}})},
        24},
+      {"attention_first_grad",
+       std::make_shared<AttentionGradOp>(Asking::kFirst),
+       {kQkv, f32({{'B', 2}, {'H', 3}, {'E', 24}})},
+       24},
   };
 }
 

@@ -28,7 +28,8 @@ TEST(CudaAttention, ChoosesByTypeLengthAndHeadSize) {
     int compute;
     const char* kernel;
   } rows[] = {
-      {DType::kBF16, 1, 16, 90, "short_heads"},
+      {DType::kBF16, 1, 16, 90, "one_query"},
+      {DType::kBF16, 2, 16, 90, "short_heads"},
       {DType::kBF16, 197, 64, 90, "short_heads"},
       {DType::kF16, 272, 64, 90, "short_heads"},
       {DType::kF16, 273, 64, 90, "long_heads"},
@@ -52,9 +53,63 @@ TEST(CudaAttention, TakesAQueryThatAllPicturesShare) {
     return TensorDesc{dtype, {{'S', rows}, {'H', 3}, {'E', 64}}};
   };
   const TensorDesc kv = packed(DType::kBF16, 196, 2, 64);
-  EXPECT_EQ(chosen(AttentionOp(), {query(DType::kBF16, 1), kv}, 90), "short_heads");
+  EXPECT_EQ(chosen(AttentionOp(), {query(DType::kBF16, 1), kv}, 90), "one_query");
+  EXPECT_EQ(chosen(AttentionOp(), {query(DType::kBF16, 2), kv}, 90), "short_heads");
   EXPECT_EQ(chosen(AttentionOp(), {query(DType::kBF16, 200), kv}, 90), "long_heads");
-  EXPECT_EQ(chosen(AttentionOp(), {query(DType::kF32, 1), kv}, 90), "plain_heads");
+  EXPECT_EQ(chosen(AttentionOp(), {query(DType::kF32, 2), kv}, 90), "plain_heads");
+  EXPECT_EQ(chosen(AttentionOp(), {query(DType::kF32, 1), kv}, 90), "one_query");
+  for (int64_t rows : {1, 2}) {
+    const TensorDesc q = query(DType::kBF16, rows), dout = AttentionOp().infer(std::vector{q, kv})[0];
+    EXPECT_EQ(chosen(AttentionGradOp(), {q, kv, dout}, 90), "heads") << rows;
+  }
+}
+
+TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
+  const AttentionOp first(Asking::kFirst);
+  const AttentionGradOp grad(Asking::kFirst);
+  const struct {
+    DType dtype;
+    int64_t tokens, size;
+    const char* kernel;
+  } rows[] = {
+      {DType::kBF16, 197, 64, "one_query"},
+      {DType::kF32, 197, 64, "one_query"},
+      {DType::kF16, 50, 18, "one_query"},
+      {DType::kBF16, 5000, 192, "one_query"},
+      {DType::kF32, 1, 7, "one_query"},
+      {DType::kBF16, 197, 200, ""},
+      {DType::kF64, 5, 16, ""},
+  };
+  for (const auto& row : rows)
+    for (int compute : {80, 90}) {
+      const TensorDesc qkv = packed(row.dtype, row.tokens, 3, row.size);
+      const TensorDesc dout = first.infer(std::vector{qkv})[0];
+      EXPECT_EQ(chosen(first, {qkv}, compute), row.kernel) << row.tokens << " " << row.size;
+      EXPECT_EQ(chosen(grad, {qkv, dout}, compute), row.kernel) << row.tokens << " " << row.size;
+    }
+  const TensorDesc qkv = packed(DType::kBF16, 197, 3, 64);
+  EXPECT_EQ(chosen(AttentionGradOp(), {qkv, AttentionOp().infer(std::vector{qkv})[0]}, 90), "heads");
+}
+
+// The kernel that has no rows for tokens that do not ask must not be tried where they have some.
+TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
+  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  const AttentionGradOp grad(Asking::kFirst);
+  for (int64_t tokens : {197, 5000}) {
+    const TensorDesc qkv = packed(DType::kBF16, tokens, 3, 64);
+    const std::vector<TensorDesc> ins = {qkv, AttentionOp(Asking::kFirst).infer(std::vector{qkv})[0]};
+    const std::vector<TensorDesc> outs = grad.infer(ins);
+    for (const OpKernels& row : cuda::attention_kernels())
+      for (const Kernel& kernel : row.kernels)
+        if (row.op == "attention_grad") {
+          const bool takes = kernel.declines({grad, ins, outs}, device).empty();
+          EXPECT_EQ(takes, kernel.name == std::string("one_query")) << kernel.name;
+          if (takes) {  // scores lie in shared memory while there are few
+            EXPECT_EQ(kernel.scratch_bytes({grad, ins, outs}, device),
+                      tokens == 197 ? 0u : 2u * 3 * 5000 * 8);
+          }
+        }
+  }
 }
 
 TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
@@ -64,7 +119,7 @@ TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
   const std::vector<TensorDesc> ins = {qkv, AttentionOp().infer(std::vector{qkv})[0]}, outs = grad.infer(ins);
   for (const OpKernels& row : cuda::attention_kernels())
     for (const Kernel& kernel : row.kernels)
-      if (row.op == "attention_grad")
+      if (row.op == "attention_grad" && kernel.name == std::string("heads"))
         EXPECT_GE(kernel.scratch_bytes({grad, ins, outs}, device), 2u * 3 * 197 * 2 * sizeof(float));
       else
         EXPECT_EQ(kernel.scratch_bytes({grad, ins, outs}, device), 0u);

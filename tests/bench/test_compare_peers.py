@@ -34,7 +34,7 @@ PROGRAM = """\
     batch = int(args[args.index("--batch") + 1])
     ms = 10.0 * batch
     print(json.dumps({"ms_median": ms, "ms_min": ms - 1, "ms_p90": ms + 1, "ms_max": ms + 2, "runs": 4, "gflops": 50.0,
-                      "peak_gflops": 100.0, "device": "made up", "logits": [0.0, 2.0, 1.0], "loss": 1.5}))
+                      "model_gflop": 0.5, "peak_gflops": 100.0, "device": "made up", "logits": [0.0, 2.0, 1.0], "loss": 1.5}))
     """
 
 # Peers of another process: each run sleeps, the second gives other logits, the third cannot start, the fourth dies.

@@ -27,7 +27,7 @@ TEST(GpuPlan, InferenceGoesByTheRoofline) {
   };
   const auto half = plan("bf16"), full = plan("f32");
   EXPECT_EQ(half["device"], "cuda (NVIDIA H200)");
-  const double flops = 2 * 256 * half["macs"].get<double>();
+  const double flops = 2 * 256 * half["macs"].get<double>() * 11 / 12;  // of the last block the class token alone
   for (const auto& [answer, tflops] : {std::pair{half, 766.0}, {full, 67.0}}) {
     EXPECT_GT(answer["run_s"].get<double>(), flops / (tflops * 1e12));
     EXPECT_LT(answer["run_s"].get<double>(), 1.5 * flops / (tflops * 1e12));
@@ -46,7 +46,8 @@ TEST(GpuPlan, TrainingCountsTheCardsMemoryAlone) {
           .json();
   EXPECT_EQ(plan["device"], "cuda (NVIDIA H200)");
   EXPECT_FALSE(plan["memory"].contains("batches being loaded"));
-  EXPECT_GT(plan["memory"]["staging"].get<double>(), 64 * 3 * 224 * 224 * 4.0);
+  // An evaluation's floats, and 8-bit pixels that land while a micro-batch computes.
+  EXPECT_GT(plan["memory"]["staging"].get<double>(), 64 * 3 * 224 * 224 * (4 + 1.0));
   EXPECT_TRUE(plan["fits"].get<bool>());
   EXPECT_GT(plan["largest_micro_batch"].get<int>(), 1000);
   EXPECT_DOUBLE_EQ(plan["peak_gflops"].get<double>(), read_device_file(kH200).tflops.at("bf16") * 1e3);

@@ -211,8 +211,8 @@ TEST(Device, PlansForAProcessorThatIsNotHere) {
   const auto plan = run_in_process("plan", base + std::vector<std::string>{"--batch", "8"}).json();
   EXPECT_EQ(plan["device"], "cpu (avx512, 4 threads)");
   EXPECT_EQ(plan["memory_available"], 1 << 30);
-  // 8 pictures at 200 GFLOP/s: the products alone, and not much more.
-  const double least = 2 * 8 * plan["macs"].get<double>() / 200e9;
+  // 8 pictures at 200 GFLOP/s: the products alone, of the last block the class token's, and not much more.
+  const double least = 2 * 8 * plan["macs"].get<double>() * 11 / 12 / 200e9;
   EXPECT_GT(plan["run_s"].get<double>(), least);
   EXPECT_LT(plan["run_s"].get<double>(), 2 * least);
   const auto train =

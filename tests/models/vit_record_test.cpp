@@ -26,9 +26,9 @@ TEST_P(ZooRecord, UsesExactlyTheParametersOfTheTable) {
   EXPECT_EQ(parameters_of(record_vit(config)), table);
 }
 
-// FLOPs of the products alone, from the recorded ops.
-double product_flops(const VitConfig& config) {
-  const Program program = record_vit(config);
+// FLOPs of the products alone, from the recorded ops; of all tokens, or of those a classifier needs.
+double product_flops(const VitConfig& config, bool all_tokens = true) {
+  const Program program = record_vit(config, {.layers = all_tokens});
   double flops = 0;
   for (const Node& node : program.nodes) {
     const std::string_view kind = node.op->kind();
@@ -59,6 +59,20 @@ std::string test_name(const testing::TestParamInfo<ZooEntry>& test) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooRecord, testing::ValuesIn(zoo()), test_name);
+
+TEST(VitRecord, TheLastBlockAnswersTheClassTokenAlone) {
+  VitConfig config = find_architecture("vit_tiny_patch16_224").config;
+  const auto others = static_cast<double>(config.tokens() - 1);
+  const double width = static_cast<double>(config.width), tokens = others + 1;
+  // Of every other token: its weights and their sum of values, proj, fc1 and fc2.
+  const double spared = 2 * others * (2 * tokens * width + 9 * width * width);
+  EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config) - spared);
+  config.distilled = true;
+  EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config)) << "two tokens are read";
+  config.distilled = false;
+  config.pool = Pool::kMean;
+  EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config));
+}
 
 TEST(VitRecord, OutputsAreThoseAskedFor) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;

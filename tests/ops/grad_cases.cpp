@@ -89,6 +89,13 @@ std::vector<GradFamily> product_families() {
        [](int64_t n) -> OpCase {
          return {"", op<AttentionOp>(), {{batch(n), tokens(n), {'T', 3}, heads(n), head_size(n)}}, {true}};
        }},
+      {"attention_first",
+       [](int64_t n) -> OpCase {
+         return {"",
+                 std::make_shared<AttentionOp>(Asking::kFirst),
+                 {{batch(n), tokens(n), {'T', 3}, heads(n), head_size(n)}},
+                 {true}};
+       }},
       {"attention_probe",
        [](int64_t n) -> OpCase {
          return {"",

@@ -28,12 +28,14 @@ void add_attention(std::vector<OpCase>& cases) {
     int64_t tokens, head;
   } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
                {290, 64}, {577, 64}, {65, 80},  {40, 128}};
-  for (const auto& [tokens, head] : sizes)
-    cases.push_back(
-        {strf("attention_%lld_tokens_of_%lld", static_cast<long long>(tokens), static_cast<long long>(head)),
-         make_op<AttentionOp>(),
-         {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
-         {false}});
+  for (const auto& [tokens, head] : sizes) {
+    for (Asking asking : {Asking::kAll, Asking::kFirst})
+      cases.push_back({strf("attention%s_%lld_tokens_of_%lld", asking == Asking::kFirst ? "_first" : "",
+                            static_cast<long long>(tokens), static_cast<long long>(head)),
+                       make_op<AttentionOp>(asking),
+                       {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
+                       {false}});
+  }
 }
 
 void add_products(std::vector<OpCase>& cases) {
@@ -46,6 +48,11 @@ void add_products(std::vector<OpCase>& cases) {
     cases.push_back({"attention" + suffix, make_op<AttentionOp>(), {{b, n, t, h, e}}, {false}});
     cases.push_back(
         {"attention_odd_head" + suffix, make_op<AttentionOp>(), {{b, n, t, h, {'E', 18}}}, {false}});
+    for (const Dim size : {e, Dim('E', 18)})
+      cases.push_back({(size == e ? "attention_first" : "attention_first_odd_head") + suffix,
+                       make_op<AttentionOp>(Asking::kFirst),
+                       {{b, n, t, h, size}},
+                       {false}});
     cases.push_back({"attention_probe" + suffix,
                      make_op<AttentionOp>(),
                      {{{'S', 1}, h, e}, {b, n, {'T', 2}, h, e}},

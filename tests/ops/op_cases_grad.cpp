@@ -40,6 +40,11 @@ void add_product_grads(std::vector<OpCase>& cases) {
                      make_op<AttentionGradOp>(),
                      {{b, n, t, h, odd}, {b, n, h, odd}},
                      {false, false}});
+    for (const Dim size : {e, odd})
+      cases.push_back({(size == e ? "attention_first_grad" : "attention_first_grad_odd_head") + suffix,
+                       make_op<AttentionGradOp>(Asking::kFirst),
+                       {{b, n, t, h, size}, {b, h, size}},
+                       {false, false}});
     cases.push_back({"attention_grad_probe" + suffix,
                      make_op<AttentionGradOp>(),
                      {{s, h, e}, {b, n, {'T', 2}, h, e}, {b, s, h, e}},
@@ -68,6 +73,11 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                           static_cast<long long>(head)),
                      make_op<AttentionGradOp>(),
                      {{b, n, {'T', 3}, h, e}, {b, n, h, e}},
+                     {false, false}});
+    cases.push_back({strf("attention_first_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
+                          static_cast<long long>(head)),
+                     make_op<AttentionGradOp>(Asking::kFirst),
+                     {{b, n, {'T', 3}, h, e}, {b, h, e}},
                      {false, false}});
   }
 }

@@ -19,12 +19,12 @@ std::string line_of(const Program& program, const std::string& name) {
 TEST(JoinRowSums, NormsAndGelusMakeTheGradientsOfTheBiasesBeforeThem) {
   const Program apart = join_residuals(record_step(tiny_vit(1))), joined = join_row_sums(apart);
   EXPECT_EQ(line_of(joined, "blocks.0.mlp.gelu.dx"),
-            "%63 f32[B1 N5 F16] %64 f32[F16] = gelu_grad{erf sums}(%28, %60)");
+            "%62 f32[B1 F16] %63 f32[F16] = gelu_grad{erf sums}(%29, %59)");
   EXPECT_EQ(line_of(joined, "blocks.0.norm2.dx"),
-            "%72 f32[B1 N5 D8] %70 f32[D8] %71 f32[D8] %75 f32[D8] = layernorm_grad{eps=1e-06 residual "
-            "sums}(%21, blocks.0.norm2.weight, %66, %53)");
+            "%71 f32[B1 D8] %69 f32[D8] %70 f32[D8] %75 f32[D8] = layernorm_grad{eps=1e-06 residual "
+            "sums}(%22, blocks.0.norm2.weight, %65, %52)");
   EXPECT_EQ(line_of(joined, "blocks.0.mlp.fc1.bias.db"), "");
-  EXPECT_EQ(line_of(joined, "grad/blocks.0.mlp.fc1.bias"), "accumulate(grad/blocks.0.mlp.fc1.bias, %64)");
+  EXPECT_EQ(line_of(joined, "grad/blocks.0.mlp.fc1.bias"), "accumulate(grad/blocks.0.mlp.fc1.bias, %63)");
   // The biases of head, qkv and patches, whose gradients other ops make, and the positions, of other rows.
   EXPECT_EQ(count_kinds(joined).at("sum_rows"), 4);
   EXPECT_EQ(count_kinds(apart).at("sum_rows"), 7);

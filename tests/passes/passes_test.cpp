@@ -32,16 +32,16 @@ TEST(Fuse, JoinsProductsWithTheirNeighbours) {
       "%15 f32[B1 N5 T3 H2 E4] = layernorm+linear+bias{eps=1e-06}(%8, blocks.0.norm1.weight, "
       "blocks.0.norm1.bias, "
       "blocks.0.attn.qkv.weight, blocks.0.attn.qkv.bias)  # blocks.0.attn.qkv\n"
-      "%16 f32[B1 N5 H2 E4] = attention(%15)  # blocks.0.attn.softmax\n"
-      "%21 f32[B1 N5 D8] = linear+bias+add(%16, blocks.0.attn.proj.weight, blocks.0.attn.proj.bias, %8)  # "
+      "%16 f32[B1 H2 E4] = attention{asking=first}(%15)  # blocks.0.attn.softmax\n"
+      "%21 f32[B1 D8] = select_token{index=0}(%8)  # blocks.0.attn.class\n"
+      "%22 f32[B1 D8] = linear+bias+add(%16, blocks.0.attn.proj.weight, blocks.0.attn.proj.bias, %21)  # "
       "blocks.0.attn.proj\n"
-      "%29 f32[B1 N5 F16] = layernorm+linear+bias+gelu{eps=1e-06 erf}(%21, blocks.0.norm2.weight, "
+      "%30 f32[B1 F16] = layernorm+linear+bias+gelu{eps=1e-06 erf}(%22, blocks.0.norm2.weight, "
       "blocks.0.norm2.bias, blocks.0.mlp.fc1.weight, blocks.0.mlp.fc1.bias)  # blocks.0.mlp.fc1\n"
-      "%34 f32[B1 N5 D8] = linear+bias+add(%29, blocks.0.mlp.fc2.weight, blocks.0.mlp.fc2.bias, %21)  # "
+      "%35 f32[B1 D8] = linear+bias+add(%30, blocks.0.mlp.fc2.weight, blocks.0.mlp.fc2.bias, %22)  # "
       "blocks.0.mlp.fc2\n"
-      "%37 f32[B1 N5 D8] = layernorm{eps=1e-06}(%34, norm.weight, norm.bias)  # norm\n"
-      "%38 f32[B1 D8] = select_token{index=0}(%37)  # class\n"
-      "%42 f32[B1 K3] = linear+bias(%38, head.weight, head.bias)  # head\n"
+      "%42 f32[B1 K3] = layernorm+linear+bias{eps=1e-06}(%35, norm.weight, norm.bias, head.weight, "
+      "head.bias)  # head\n"
       "output logits = %42\n");
 }
 
@@ -71,8 +71,9 @@ TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {
   EXPECT_EQ(
       kinds(fuse(record_vit(config))),
       (std::vector<std::string>{"patch_embed+bias", "concat_tokens", "bias", "layernorm+linear", "qk_norm",
-                                "attention", "linear+bias+scale+add", "layernorm+linear+bias+gelu",
-                                "linear+bias+scale+add", "layernorm", "select_token", "linear+bias"}));
+                                "attention", "select_token", "linear+bias+scale+add",
+                                "layernorm+linear+bias+gelu", "linear+bias+scale+add",
+                                "layernorm+linear+bias"}));
 }
 
 TEST(Fuse, LeavesNormsApartWhenAsked) {

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "backend/cpu/grads.h"
 #include "backend/cpu/tiles.h"
 
@@ -20,6 +22,9 @@ void parallel_attention_grad(const CpuLane& lane, const AttentionGradArgs& args)
                                   f.v_strides.token, f.out_strides.token, args.dq + at(f.q_strides),
                                   args.dk + at(f.k_strides), args.dv + at(f.v_strides), f.queries, f.keys,
                                   f.head_size, f.scale, scratch.of(worker)});
+    for (int64_t silent = f.queries; silent < f.keys; ++silent)  // tokens that did not ask
+      std::memset(args.dq + at(f.q_strides) + silent * f.q_strides.token, 0,
+                  static_cast<size_t>(f.head_size) * sizeof(float));
   });
 }
 

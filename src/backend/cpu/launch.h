@@ -46,7 +46,7 @@ void run_library_linear(const KernelArgs& args, const GemmLibrary& library);
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention(const KernelArgs& args);
 
-AttentionArgs attention_args(std::span<const TensorView> ins);  // all but the output
+AttentionArgs attention_args(const Op& op, std::span<const TensorView> ins);  // all but the output
 
 size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention_probs(const KernelArgs& args);

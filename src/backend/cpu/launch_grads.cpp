@@ -71,12 +71,13 @@ std::string declines_attention_grad(const NodeView& node, const DeviceInfo& devi
 }
 
 size_t attention_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const AttentionGeometry g = attention_geometry(node.ins.first(1));
+  const AttentionGeometry g = attention_geometry(node.op, node.ins.first(1));
   return attention_grad_scratch(isa_of(device), g.queries, g.keys, g.head_size).total(device.threads);
 }
 
 void run_attention_grad(const KernelArgs& args) {
-  AttentionGradArgs grad{.forward = attention_args(args.ins.first(1)), .dout = args.ins[1].as<float>()};
+  AttentionGradArgs grad{.forward = attention_args(args.op, args.ins.first(1)),
+                         .dout = args.ins[1].as<float>()};
   const AttentionArgs& f = grad.forward;
   const float* qkv = args.ins[0].as<float>();
   float* dqkv = args.outs[0].as<float>();

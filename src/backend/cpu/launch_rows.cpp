@@ -13,14 +13,14 @@
 namespace vitrail::cpu {
 
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const AttentionGeometry g = attention_geometry(node.ins);
+  const AttentionGeometry g = attention_geometry(node.op, node.ins);
   return attention_scratch(isa_of(device), g.queries, g.keys, g.head_size).total(device.threads);
 }
 
-AttentionArgs attention_args(std::span<const TensorView> ins) {
+AttentionArgs attention_args(const Op& op, std::span<const TensorView> ins) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : ins) descs.push_back(view.desc());
-  const AttentionGeometry g = attention_geometry(descs);
+  const AttentionGeometry g = attention_geometry(op, descs);
   const auto strides = [](const AttentionStrides& s) { return AttentionView{s.batch, s.row, s.head}; };
   const float *q = ins[0].as<float>(), *kv = ins.back().as<float>();
   return {.q = q + g.q.base,
@@ -39,18 +39,18 @@ AttentionArgs attention_args(std::span<const TensorView> ins) {
 }
 
 void run_attention(const KernelArgs& args) {
-  AttentionArgs attention = attention_args(args.ins);
+  AttentionArgs attention = attention_args(args.op, args.ins);
   attention.out = args.outs[0].as<float>();
   parallel_attention(lane_of(args), attention);
 }
 
 size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
-  const AttentionGeometry g = attention_geometry(node.ins);
+  const AttentionGeometry g = attention_geometry(node.op, node.ins);
   return attention_probs_scratch(isa_of(device), g.queries, g.keys, g.head_size).total(device.threads);
 }
 
 void run_attention_probs(const KernelArgs& args) {
-  AttentionArgs attention = attention_args(args.ins);
+  AttentionArgs attention = attention_args(args.op, args.ins);
   attention.out = args.outs[0].as<float>();
   parallel_attention_probs(lane_of(args), attention);
 }

@@ -19,10 +19,10 @@ float score_scale(int64_t head_size) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)));
 }
 
-AttentionGeometry geometry_of(std::span<const TensorView> forward_ins) {
+AttentionGeometry geometry_of(const Op& op, std::span<const TensorView> forward_ins) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : forward_ins) descs.push_back(view.desc());
-  return attention_geometry(descs);
+  return attention_geometry(op, descs);
 }
 
 AttentionCall forward_call(const KernelArgs& args, const AttentionGeometry& g, const AttentionStrides& out) {
@@ -40,35 +40,36 @@ AttentionCall forward_call(const KernelArgs& args, const AttentionGeometry& g, c
 
 template <auto kFunction>
 void run_forward(const KernelArgs& args) {
-  const AttentionGeometry g = geometry_of(args.ins);
+  const AttentionGeometry g = geometry_of(args.op, args.ins);
   if (g.batch > 0) (api().attention.*kFunction)(session(args), forward_call(args, g, g.out));
 }
 
 void run_weights(const KernelArgs& args) {
-  const AttentionGeometry g = geometry_of(args.ins);
+  const AttentionGeometry g = geometry_of(args.op, args.ins);
   const AttentionStrides rows = {0, g.heads * g.queries * g.keys, g.keys, g.queries * g.keys};
   AttentionCall call = forward_call(args, g, rows);
   if (g.batch > 0) api().attention.weights(session(args), call);
 }
 
+template <auto kFunction>
 void run_backward(const KernelArgs& args) {
   const auto forward = args.ins.first(args.ins.size() - 1);
-  const AttentionGeometry g = geometry_of(forward);
+  const AttentionGeometry g = geometry_of(args.op, forward);
   if (g.batch == 0) return;
-  api().attention.backward(session(args), {.batch = g.batch,
-                                           .heads = g.heads,
-                                           .queries = g.queries,
-                                           .keys = g.keys,
-                                           .head_size = g.head_size,
-                                           .scale = score_scale(g.head_size),
-                                           .q = head_rows(forward[0], g.q),
-                                           .k = head_rows(forward.back(), g.k),
-                                           .v = head_rows(forward.back(), g.v),
-                                           .dout = head_rows(args.ins.back(), g.out),
-                                           .dq = head_rows(args.outs[0], g.q),
-                                           .dk = head_rows(args.outs.back(), g.k),
-                                           .dv = head_rows(args.outs.back(), g.v),
-                                           .scratch = args.scratch.data()});
+  (api().attention.*kFunction)(session(args), {.batch = g.batch,
+                                               .heads = g.heads,
+                                               .queries = g.queries,
+                                               .keys = g.keys,
+                                               .head_size = g.head_size,
+                                               .scale = score_scale(g.head_size),
+                                               .q = head_rows(forward[0], g.q),
+                                               .k = head_rows(forward.back(), g.k),
+                                               .v = head_rows(forward.back(), g.v),
+                                               .dout = head_rows(args.ins.back(), g.out),
+                                               .dq = head_rows(args.outs[0], g.q),
+                                               .dk = head_rows(args.outs.back(), g.k),
+                                               .dv = head_rows(args.outs.back(), g.v),
+                                               .scratch = args.scratch.data()});
 }
 
 std::string declines_plain(const NodeView& node, const DeviceInfo& device) {
@@ -78,6 +79,32 @@ std::string declines_plain(const NodeView& node, const DeviceInfo& device) {
     return strf("heads of %lld elements; it takes up to %lld", static_cast<long long>(size),
                 static_cast<long long>(kPlainHeadSize));
   return {};
+}
+
+std::string unless_one_query(const AttentionGeometry& g) {
+  return g.queries == 1 ? "" : strf("%lld queries; it takes one", static_cast<long long>(g.queries));
+}
+
+std::string declines_one(const NodeView& node, const DeviceInfo& device) {
+  const std::string reason = unless_one_query(attention_geometry(node.op, node.ins));
+  return reason.empty() ? declines_plain(node, device) : reason;
+}
+
+AttentionGeometry grad_geometry(const NodeView& node) {
+  return attention_geometry(node.op, node.ins.first(node.ins.size() - 1));
+}
+
+std::string declines_one_grad(const NodeView& node, const DeviceInfo& device) {
+  if (node.ins.size() == 3) return "takes a picture's own query, not one that all share";
+  const std::string reason = unless_one_query(grad_geometry(node));
+  return reason.empty() ? declines_plain(node, device) : reason;
+}
+
+std::string declines_grad(const NodeView& node, const DeviceInfo& device) {
+  const AttentionGeometry g = grad_geometry(node);
+  if (node.ins.size() == 2 && g.queries != g.keys)
+    return "writes gradients of tokens that ask, and of no others";
+  return declines_plain(node, device);
 }
 
 // What the tensor cores need of the operands.
@@ -98,7 +125,7 @@ std::string declines_short(const NodeView& node, const DeviceInfo&) {
   // A head's keys and values lie in a block's shared memory, of which every card has at least 99 KiB.
   static_assert(kShortKeys * 2 * kShortHeadSize * 2 <= 99 * 1024);
   if (std::string reason = declines_unless_halves(node, kShortHeadSize); !reason.empty()) return reason;
-  const AttentionGeometry g = attention_geometry(node.ins);
+  const AttentionGeometry g = attention_geometry(node.op, node.ins);
   if (g.keys > kShortKeys || g.queries > g.keys)
     return strf("%lld queries and %lld keys; it takes up to %lld keys and no more queries than keys",
                 static_cast<long long>(g.queries), static_cast<long long>(g.keys),
@@ -111,19 +138,28 @@ std::string declines_long(const NodeView& node, const DeviceInfo&) {
 }
 
 size_t backward_scratch(const NodeView& node, const DeviceInfo&) {
-  const AttentionGeometry g = attention_geometry(node.ins.first(node.ins.size() - 1));
+  const AttentionGeometry g = grad_geometry(node);
   return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, node.ins.size() == 3);
+}
+
+size_t one_grad_scratch(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = grad_geometry(node);
+  return one_query_scratch_bytes(g.batch, g.heads, g.keys);
 }
 
 }  // namespace
 
 std::vector<OpKernels> attention_kernels() {
   return {{"attention",
-           {cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short),
+           {cuda_kernel("one_query", run_forward<&AttentionApi::one_forward>, declines_one),
+            cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short),
             cuda_kernel("long_heads", run_forward<&AttentionApi::long_forward>, declines_long),
             cuda_kernel("plain_heads", run_forward<&AttentionApi::plain_forward>, declines_plain)}},
           {"attention_probs", {cuda_kernel("plain_weights", run_weights, declines_plain)}},
-          {"attention_grad", {cuda_kernel("heads", run_backward, declines_plain, backward_scratch)}}};
+          {"attention_grad",
+           {cuda_kernel("one_query", run_backward<&AttentionApi::one_backward>, declines_one_grad,
+                        one_grad_scratch),
+            cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch)}}};
 }
 
 }  // namespace vitrail::cuda

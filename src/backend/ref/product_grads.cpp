@@ -95,7 +95,7 @@ struct HeadGrads {
 void attention_grad(const KernelArgs& args) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : args.ins.first(args.ins.size() - 1)) descs.push_back(view.desc());
-  const AttentionGeometry g = attention_geometry(descs);
+  const AttentionGeometry g = attention_geometry(args.op, descs);
   const size_t last = args.outs.size() - 1;
   HeadGrads grads{g,
                   args.ins[0].as<double>(),

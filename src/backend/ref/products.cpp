@@ -56,7 +56,7 @@ void softmax_weights(const AttentionGeometry& g, const double* q, const double* 
 void attention(const KernelArgs& args) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : args.ins) descs.push_back(view.desc());
-  const AttentionGeometry g = attention_geometry(descs);
+  const AttentionGeometry g = attention_geometry(args.op, descs);
   const double *q = args.ins[0].as<double>(), *kv = args.ins.back().as<double>();
   double* out = args.outs[0].as<double>();
   args.lane.pool.run(g.batch * g.heads, [&](int64_t task, int) {
@@ -77,7 +77,7 @@ void attention(const KernelArgs& args) {
 
 void attention_probs(const KernelArgs& args) {
   const TensorDesc desc = args.ins[0].desc();
-  const AttentionGeometry g = attention_geometry({&desc, 1});
+  const AttentionGeometry g = attention_geometry(args.op, {&desc, 1});
   const double* qkv = args.ins[0].as<double>();
   double* out = args.outs[0].as<double>();
   args.lane.pool.run(g.batch * g.heads, [&](int64_t task, int) {

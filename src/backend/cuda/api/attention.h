@@ -27,21 +27,24 @@ struct AttentionGradCall {
   float scale = 1;
   HeadRows q, k, v, dout;
   HeadRows dq, dk, dv;
-  void* scratch = nullptr;  // attention_grad_scratch_bytes of api/attention_scratch.h
+  void* scratch = nullptr;  // as api/attention_scratch.h says
 };
 
 // The most keys, and the longest rows, that short_forward keeps in one block's registers and shared memory.
 inline constexpr int64_t kShortKeys = 272, kShortHeadSize = 64;
-// The longest rows of long_forward and of the plain kernels.
+// The longest rows of long_forward, and of the plain kernels and those for one query.
 inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
 
 // short_forward and long_forward take operands of one 16-bit type whose starts, strides and rows are
-// multiples of 16 bytes; the plain ones any mixture.
+// multiples of 16 bytes; the others any mixture. one_forward and one_backward are for one query a head, the
+// latter for a picture's own, whose dq has a row for each of its keys: zeros but for the first.
 struct AttentionApi {
+  void (*one_forward)(Session&, const AttentionCall&);
   void (*short_forward)(Session&, const AttentionCall&);
   void (*long_forward)(Session&, const AttentionCall&);
   void (*plain_forward)(Session&, const AttentionCall&);
   void (*weights)(Session&, const AttentionCall&);
+  void (*one_backward)(Session&, const AttentionGradCall&);
   void (*backward)(Session&, const AttentionGradCall&);
 };
 

@@ -16,4 +16,11 @@ inline size_t attention_grad_scratch_bytes(int64_t batch, int64_t heads, int64_t
   return static_cast<size_t>(rows * (2 + (shared_queries ? head_size : 0))) * sizeof(float);
 }
 
+// Where one query asks, a score and its weight's gradient are kept of every key of every head: by the block
+// that takes the head up to kOneKeys keys, which fits into any card's shared memory, in scratch beyond.
+inline constexpr int64_t kOneKeys = 4096, kOneKeyBytes = 2 * sizeof(float);
+inline size_t one_query_scratch_bytes(int64_t batch, int64_t heads, int64_t keys) {
+  return keys <= kOneKeys ? 0 : static_cast<size_t>(batch * heads * keys * kOneKeyBytes);
+}
+
 }  // namespace vitrail::cuda

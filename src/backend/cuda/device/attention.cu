@@ -6,10 +6,12 @@
 namespace vitrail::cuda {
 
 AttentionApi attention_api() {
-  return {.short_forward = attention_short,
+  return {.one_forward = attention_one,
+          .short_forward = attention_short,
           .long_forward = attention_long,
           .plain_forward = attention_plain,
           .weights = attention_weights,
+          .one_backward = attention_one_backward,
           .backward = attention_backward};
 }
 

@@ -31,5 +31,7 @@ struct SharedRoom {
 void attention_backward(Session& session, const AttentionGradCall& call);
 // The same for any types and sizes, without tensor cores.
 void attention_backward_plain(Session& session, const AttentionGradCall& call);
+// The same where the first token alone asks.
+void attention_one_backward(Session& session, const AttentionGradCall& call);
 
 }  // namespace vitrail::cuda
