@@ -25,12 +25,12 @@ ordered_json rows_json(const std::vector<ProfileRow>& rows) {
                     {"kind", row.kind},
                     {"kernel", row.kernel},
                     {"nodes", row.nodes},
-                    {"layers", row.layers},
+                    {"layers", row.layers()},
                     {"ms", row.seconds * 1e3},
                     {"flops", row.flops},
                     {"bytes", row.bytes},
                     {"declined", row.declined}});
-    if (row.layers > 0) list.back()["ms_per_layer"] = row.seconds * 1e3 / static_cast<double>(row.layers);
+    if (row.layers() > 0) list.back()["ms_per_layer"] = 1e3 * row.seconds_per_layer();
   }
   return list;
 }

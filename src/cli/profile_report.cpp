@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "telemetry/format.h"
+#include "telemetry/spread.h"
 #include "telemetry/table.h"
 
 namespace vitrail::cli {
@@ -93,13 +94,19 @@ std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vecto
     const Cost cost = node.op->cost(plan.program.descs(node.ins), plan.program.descs(node.outs));
     ++row->nodes;
     const std::string block = block_of(node.name);
-    if (!block.empty() && block != std::exchange(last_block[name], block)) ++row->layers;
+    if (!block.empty() && block != std::exchange(last_block[name], block)) row->layer_seconds.push_back(0);
     add_new(plan.choices[i].declined, row->declined);
     row->flops += cost.flops;
     row->bytes += cost.bytes;
-    if (times[i].runs > 0) row->seconds += times[i].seconds / static_cast<double>(times[i].runs);
+    const double seconds = times[i].runs > 0 ? times[i].seconds / static_cast<double>(times[i].runs) : 0;
+    row->seconds += seconds;
+    if (!block.empty()) row->layer_seconds.back() += seconds;
   }
   return rows;
+}
+
+double ProfileRow::seconds_per_layer() const {
+  return spread_of(layer_seconds).median;
 }
 
 std::vector<std::string> declined_lines(const ExecutionPlan& plan) {
@@ -144,7 +151,7 @@ std::string share_text(double part, double whole) {
 }
 
 std::string layer_text(const ProfileRow& row) {
-  return row.layers > 0 ? format_seconds(row.seconds / static_cast<double>(row.layers)) : "";
+  return row.layers() > 0 ? format_seconds(row.seconds_per_layer()) : "";
 }
 
 // A GPU's figures are in thousands.

@@ -12,10 +12,15 @@ namespace vitrail::cli {
 struct ProfileRow {
   std::string name, kind, kernel;
   int64_t nodes = 0;
-  int64_t layers = 0;  // blocks of the network the nodes lie in; 0 for what comes before and after them
   double seconds = 0;  // of one run
   double flops = 0, bytes = 0;
   std::vector<std::string> declined = {};  // "kernel: why" of faster kernels that would not run its nodes
+  // Of each block of the network that has such nodes; empty for what comes before and after them.
+  std::vector<double> layer_seconds = {};
+
+  int64_t layers() const { return static_cast<int64_t>(layer_seconds.size()); }
+  // The median: the last block may have less to do than the others.
+  double seconds_per_layer() const;
 };
 
 enum class ProfileBy { kPart, kOperation, kNode };

@@ -191,7 +191,12 @@ TEST(Trace, ProfileWritesItForBothDevices) {
 
 TEST(Profile, TwoDevicesStandSideBySide) {
   const auto row = [](const char* name, double seconds) {
-    return ProfileRow{.name = name, .kind = "", .kernel = "", .layers = 2, .seconds = seconds, .flops = 1e9};
+    return ProfileRow{.name = name,
+                      .kind = "",
+                      .kernel = "",
+                      .seconds = seconds,
+                      .flops = 1e9,
+                      .layer_seconds = {seconds / 2, seconds / 2}};
   };
   const std::string text = beside_table({"cuda", {row("MLP", 1e-3), row("only here", 1e-3)}, {4000, 0}},
                                         {"cpu", {row("MLP", 0.02), row("only there", 0.02)}, {100, 0}});
