@@ -19,8 +19,8 @@ struct BenchResult {
   int64_t batch = 0;         // pictures a run
   size_t peak_bytes = 0;     // in arenas
   size_t foreign_bytes = 0;  // on a GPU: of its driver and libraries, beside the arenas
-  double flops = 0;          // of a run
-  double model_flops = 0;    // of the model's products for all tokens: what others compute
+  double flops = 0;          // of the products that run
+  double model_flops = 0;    // of the model's products, all tokens: what others compute
   double peak_gflops = 0;    // 0: not known
   Spread seconds;            // of a run
 

@@ -29,7 +29,7 @@ void run_bench(const Options& options, Console& console) {
   if (saved) saved->refuse_another(result);
   result.peak_bytes = engine.plan().memory.peak_bytes();
   result.foreign_bytes = engine.device().foreign_bytes();
-  result.flops = engine.plan().program.cost().flops;
+  result.flops = 2 * static_cast<double>(count_run_macs(choice.config) * result.batch);
   result.model_flops = 2 * static_cast<double>(count_macs(choice.config) * result.batch);
   console.detail(strf("%s, batch %lld, on %s", result.model.c_str(), static_cast<long long>(result.batch),
                       result.device.c_str()));

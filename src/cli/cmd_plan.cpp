@@ -112,10 +112,10 @@ std::string as_text(const VitConfig& config, const ExecutionPlan& plan, int64_t 
                      static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
                      static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
       {"parameters", format_integer(count_params(config))},
-      {"MACs", strf("%s a picture, %s in all (products of matrices)", format_si(macs).c_str(),
+      {"MACs", strf("%s a picture, %s in all (products of the model, all tokens)", format_si(macs).c_str(),
                     format_si(macs * pictures).c_str())},
-      {"FLOPs", strf("%s a picture, %s in all (every operation)", format_si(flops / pictures).c_str(),
-                     format_si(flops).c_str())},
+      {"FLOPs", strf("%s a picture, %s in all (every operation that runs)",
+                     format_si(flops / pictures).c_str(), format_si(flops).c_str())},
       {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
       {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
                              ": most bytes alive at once, whatever the layout"},

@@ -147,7 +147,7 @@ std::string as_text(const TrainPlan& plan, const Estimate& e) {
       {"batch", batch_text(setup.config.train)},
       {"training", strf("%s, %s", setup.config.optim.name.c_str(), enum_name(setup.config.train.dtype))},
       {"parameters", params_text(plan)},
-      {"MACs", format_si(static_cast<double>(count_macs(model))) + " a picture, forward"},
+      {"MACs", format_si(static_cast<double>(count_macs(model))) + " a picture, forward, all tokens"},
       {"FLOPs",
        strf("%s an update, %s a picture (forward, backward and update)",
             format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / pictures).c_str())},

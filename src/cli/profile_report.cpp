@@ -94,7 +94,8 @@ std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vecto
     const Cost cost = node.op->cost(plan.program.descs(node.ins), plan.program.descs(node.outs));
     ++row->nodes;
     const std::string block = block_of(node.name);
-    if (!block.empty() && block != std::exchange(last_block[name], block)) row->layer_seconds.push_back(0);
+    const bool another = block != std::exchange(last_block[name], block);
+    if (!block.empty() && (another || row->layer_seconds.empty())) row->layer_seconds.push_back(0);
     add_new(plan.choices[i].declined, row->declined);
     row->flops += cost.flops;
     row->bytes += cost.bytes;

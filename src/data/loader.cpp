@@ -30,6 +30,7 @@ Loader::Loader(const Dataset& dataset, LoaderSettings settings, Purpose purpose)
     : settings_(std::move(settings)),
       source_(dataset, settings_, purpose),
       slots_(static_cast<size_t>(slot_count(settings_))) {
+  VT_CHECK(slots_.size() >= 2, "%zu slots: the one in use and the next", slots_.size());
   for (Slot& slot : slots_) {
     slot.memory = Buffer(BatchParts::bytes(settings_), Category::kStaging, settings_.memory);
     slot.parts = BatchParts::over(slot.memory.data(), settings_);

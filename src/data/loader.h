@@ -54,7 +54,7 @@ class Loader {
   const Batch& next();
 
   // The micro-batch that next() will give, if it is made already. Takes and tells nothing: of what is wrong
-  // with it next() speaks, and its spans stay valid as long as those of next().
+  // with it next() speaks. Its spans stay valid until the call of next() after the one that gives it.
   std::optional<Batch> peek();
 
   // The next micro-batch will be the first of this step.

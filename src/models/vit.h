@@ -13,7 +13,9 @@ struct VitRecordOptions {
   int64_t batch = 1;
   DType dtype = DType::kF32;
   bool features = false;  // also output "features", the pooled vector before the head
-  bool layers = false;  // also output "embed", "blocks.i" and "tokens" (after the last norm, before pooling)
+  // Also output "embed", "blocks.i" and "tokens" (after the last norm, before pooling). Without it the last
+  // block may hold the class token alone.
+  bool layers = false;
   bool attention = false;        // also output "blocks.i.attention", the softmax weights [B H N M]
   int64_t attention_block = -1;  // of this block alone; -1: of every block
   bool probabilities = false;    // also output "probs", the softmax of the logits

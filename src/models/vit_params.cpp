@@ -114,4 +114,15 @@ int64_t count_macs(const VitConfig& c) {
   return embed + c.depth * block + map + pre_logits + head;
 }
 
+bool reads_class_token_alone(const VitConfig& c) {
+  return c.pool == Pool::kCls && !c.distilled;
+}
+
+int64_t count_run_macs(const VitConfig& c) {
+  if (!reads_class_token_alone(c)) return count_macs(c);
+  const int64_t tokens = c.tokens(), d = c.width;
+  const int64_t answers = 2 * tokens * d + d * d + 2 * d * c.mlp;  // of one token: attention, proj and MLP
+  return count_macs(c) - (tokens - 1) * answers;
+}
+
 }  // namespace vitrail

@@ -33,6 +33,7 @@ double MicroFeed::run(int64_t step, int64_t micro) {
 // Nothing waits for a batch that is not made yet: it is sent when its turn comes. The loader keeps the batch
 // until the one after it is asked for, and by then this one's losses were read: it has landed.
 void MicroFeed::send_ahead() {
+  if (!step_.takes_ahead()) return;
   if (const std::optional<Batch> next = loader_->peek())
     step_.send_ahead(next->index,
                      next->pixels.empty() ? std::as_bytes(next->pictures) : std::as_bytes(next->pixels));

@@ -35,6 +35,7 @@ class TrainStep {
   // can. They stay as they are until that micro-batch has run or forget_ahead(), which waits for them, was
   // called.
   void send_ahead(int64_t index, std::span<const std::byte> pictures);
+  bool takes_ahead() const { return landing_.bytes() > 0; }
   void forget_ahead();
   // run_micro() with the pictures, targets and weights that are there already, where the device keeps them.
   void run_micro_again(const MicroBatch& batch);

@@ -36,12 +36,19 @@ TEST(Engine, APictureGetsTheSameAnswerAloneAndInABatch) {
 
 // Of the last block a classifier computes the class token alone; asked for the layers, all tokens.
 TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
-  for (bool layer_scale : {false, true})
-    for (int threads : {1, 3}) {
+  void (*const changes[])(VitConfig&) = {
+      [](VitConfig&) {},
+      [](VitConfig& c) { c.layer_scale = c.qk_norm = true; },
+      [](VitConfig& c) { c.norm_place = NormPlace::kAfterPool; },
+      [](VitConfig& c) { c.registers = 2, c.pos_for_prefix = false; },
+      [](VitConfig& c) { c.pre_logits = true; },
+  };
+  for (const auto change : changes)
+    for (const Arithmetic arithmetic : {Arithmetic::kExact, Arithmetic::kBF16, Arithmetic::kInt8}) {
       VitConfig config = tiny();
-      config.layer_scale = layer_scale;
-      Engine alone(config, {.threads = threads, .batch = 2});
-      Engine whole(config, {.threads = threads, .batch = 2, .layers = true});
+      change(config);
+      Engine alone(config, {.threads = 3, .batch = 2, .arithmetic = arithmetic});
+      Engine whole(config, {.threads = 1, .batch = 2, .arithmetic = arithmetic, .layers = true});
       for (Engine* engine : {&alone, &whole}) engine->run(golden::pictures(config, 2), 2);
       EXPECT_EQ(alone.output("logits"), whole.output("logits"));
       EXPECT_LT(alone.plan().program.cost().flops, whole.plan().program.cost().flops);

@@ -34,7 +34,7 @@ PROGRAM = """\
     batch = int(args[args.index("--batch") + 1])
     ms = 10.0 * batch
     print(json.dumps({"ms_median": ms, "ms_min": ms - 1, "ms_p90": ms + 1, "ms_max": ms + 2, "runs": 4, "gflops": 50.0,
-                      "model_gflop": 0.5, "peak_gflops": 100.0, "device": "made up", "logits": [0.0, 2.0, 1.0], "loss": 1.5}))
+                      "model_gflop": 0.6, "peak_gflops": 100.0, "device": "made up", "logits": [0.0, 2.0, 1.0], "loss": 1.5}))
     """
 
 # Peers of another process: each run sleeps, the second gives other logits, the third cannot start, the fourth dies.
@@ -223,6 +223,7 @@ class WholeRun(unittest.TestCase):
         self.assertEqual((ours["ms"]["median"], ours["ms"]["count"], ours["img_per_s"]), (20, 12, 100))
         self.assertAlmostEqual(ours["peak_share"], 0.5)
         self.assertGreaterEqual(near["ms"]["min"], 2.0)
+        self.assertAlmostEqual(near["peak_share"], 1e3 * 0.6 / near["ms"]["median"] / 100)  # of the whole model
         self.assertEqual(len(near["rounds"]), 3)
         self.assertAlmostEqual(near["vitrail_speedup"]["ratio"], near["ms"]["median"] / 20)
         self.assertGreater(near["peak_rss_bytes"], 2**20)

@@ -27,7 +27,8 @@ TEST(GpuPlan, InferenceGoesByTheRoofline) {
   };
   const auto half = plan("bf16"), full = plan("f32");
   EXPECT_EQ(half["device"], "cuda (NVIDIA H200)");
-  const double flops = 2 * 256 * half["macs"].get<double>() * 11 / 12;  // of the last block the class token alone
+  const double flops =
+      2 * 256 * half["macs"].get<double>() * 11 / 12;  // of the last block the class token alone
   for (const auto& [answer, tflops] : {std::pair{half, 766.0}, {full, 67.0}}) {
     EXPECT_GT(answer["run_s"].get<double>(), flops / (tflops * 1e12));
     EXPECT_LT(answer["run_s"].get<double>(), 1.5 * flops / (tflops * 1e12));

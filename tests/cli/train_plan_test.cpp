@@ -74,9 +74,11 @@ TEST(TrainPlan, RowsAddUpAndTheFiguresAreThere) {
   EXPECT_LE(answer["memory_lower_bound"], answer["memory"]["peak"]);
   EXPECT_EQ(answer["steps"], 8);
   EXPECT_TRUE(answer["fits"].get<bool>());
-  // Forward and backward are three forwards at least, over 16 pictures; of the last block the class token alone.
-  EXPECT_GT(answer["flops"].get<double>(), 16 * 6 * answer["macs"].get<double>() / 2);
-  EXPECT_LT(answer["flops"].get<double>(), 16 * 6 * answer["macs"].get<double>());
+  // Forward and backward are three forwards at least, over 16 pictures; of the last block the class token
+  // alone.
+  const double spared = 4 * (2 * 5 * 16 + 16 * 16 + 2 * 16 * 32);  // multiply-adds of the four patches there
+  EXPECT_GT(answer["flops"].get<double>(), 16 * 6 * (answer["macs"].get<double>() - spared));
+  EXPECT_LT(answer["flops"].get<double>(), 1.3 * 16 * 6 * answer["macs"].get<double>());
   for (const char* key : {"params", "largest_micro_batch", "peak_gflops", "update_s", "total_s"})
     EXPECT_GT(answer[key].get<double>(), 0) << key;
   const std::string text = run_in_process("plan", tiny_run(), false).out;

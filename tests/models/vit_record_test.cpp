@@ -41,8 +41,10 @@ double product_flops(const VitConfig& config, bool all_tokens = true) {
 }
 
 TEST_P(ZooRecord, ProductsAreTwiceTheMacs) {
-  const double flops = product_flops(GetParam().config);
-  EXPECT_NEAR(flops / 2, static_cast<double>(count_macs(GetParam().config)), 1e-9 * flops);
+  const VitConfig& config = GetParam().config;
+  const double flops = product_flops(config), run = product_flops(config, false);
+  EXPECT_NEAR(flops / 2, static_cast<double>(count_macs(config)), 1e-9 * flops);
+  EXPECT_NEAR(run / 2, static_cast<double>(count_run_macs(config)), 1e-9 * run);
 }
 
 TEST(VitRecord, MacsCountPoolingByAttentionOverThePatchesOnly) {

@@ -68,12 +68,11 @@ TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {
   VitConfig config = tiny();
   config.layer_scale = config.qk_norm = true;
   config.qkv_bias = false;
-  EXPECT_EQ(
-      kinds(fuse(record_vit(config))),
-      (std::vector<std::string>{"patch_embed+bias", "concat_tokens", "bias", "layernorm+linear", "qk_norm",
-                                "attention", "select_token", "linear+bias+scale+add",
-                                "layernorm+linear+bias+gelu", "linear+bias+scale+add",
-                                "layernorm+linear+bias"}));
+  EXPECT_EQ(kinds(fuse(record_vit(config))),
+            (std::vector<std::string>{"patch_embed+bias", "concat_tokens", "bias", "layernorm+linear",
+                                      "qk_norm", "attention", "select_token", "linear+bias+scale+add",
+                                      "layernorm+linear+bias+gelu", "linear+bias+scale+add",
+                                      "layernorm+linear+bias"}));
 }
 
 TEST(Fuse, LeavesNormsApartWhenAsked) {

@@ -94,7 +94,7 @@ TEST(Numerics, HalfTheLearningRateHelps) {
   config.optim.weight_decay = 300;
   config.optim.clip_norm = 1;
   config.schedule.kind = ScheduleKind::kConstant;
-  config.train.save_every = 12;
+  config.train.save_every = 12;  // the last before the overflow still fades at half the rate
   config.train.skip_limit = 3;
   config.train.eval_every = 10;
   config.train.log_every = 10;

@@ -32,7 +32,8 @@ int64_t query_block(int threads, int64_t heads, int64_t queries) {
   return best;
 }
 
-// Threads take tasks in turn, so a thread's next one is about `task`: its first panel, unless that is at hand.
+// Threads take tasks in turn, so a thread's next one is about `task`: its first panel, unless that is at
+// hand.
 const float* next_panel(const Tiling& tiling, int64_t task, const Place& now, const LinearArgs& args) {
   if (task >= tiling.tasks()) return nullptr;
   const Place next(tiling, task, args.m, args.n);

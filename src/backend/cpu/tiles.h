@@ -70,13 +70,14 @@ struct Tiling {
     return std::min(round_up(m, row_step), kMostRows / row_step * row_step);
   }
   static int64_t most_cols(int64_t col_step, int64_t n) {
-    return std::min(round_up(n, col_step), kMostPanels * col_step);
+    return std::min(round_up(n, col_step), most_panels(col_step) * col_step);
   }
 
   int64_t tasks() const { return row_blocks * col_blocks; }
 
  private:
-  static constexpr int64_t kMostRows = 108, kMostPanels = 8;
+  static constexpr int64_t kMostRows = 108;
+  static int64_t most_panels(int64_t col_step) { return std::min<int64_t>(8, 256 / col_step); }
 
   void cut(int64_t m, int64_t n, int64_t tile_rows, int64_t tile_cols) {
     rows = tile_rows, cols = tile_cols;

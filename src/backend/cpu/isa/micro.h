@@ -1,5 +1,6 @@
 // The micro-kernel every product is made of: R rows of A times W vectors of columns, one packed panel or what
-// there is of it, all sums held in registers; and the packing of panels. Used by the products and attention of the same level.
+// there is of it, all sums held in registers; and the packing of panels. Used by the products and attention
+// of the same level.
 #pragma once
 
 #include "backend/cpu/isa/vec.h"
@@ -17,17 +18,17 @@ inline __attribute__((always_inline)) void add_product(Vec& sum, Vec x, Vec b) {
 #endif
 }
 
-// What a call fetches into cache meanwhile for those after it: `lines` cache lines every `steps` steps of k, a
-// power of two from 4 on. The weights of a large model come from memory, which the processor's own prefetching
-// does not hide.
+// What a call fetches into cache meanwhile for those after it: `lines` cache lines every `steps` steps of k,
+// a power of two from 4 on. The weights of a large model come from memory, which the processor's own
+// prefetching does not hide.
 struct Ahead {
   const float* from = nullptr;
   int64_t lines = 0, steps = 4;
 };
 inline constexpr int kLineFloats = 16;
 
-// a[R, k] * panel[k, first W vectors of kNr], handed on as done(r, w, sum). A is read in place, one broadcast a
-// value: with its rows in L2 that is enough for some 90 % of the FMA peak, and no copy of A is made. A may
+// a[R, k] * panel[k, first W vectors of kNr], handed on as done(r, w, sum). A is read in place, one broadcast
+// a value: with its rows in L2 that is enough for some 90 % of the FMA peak, and no copy of A is made. A may
 // also lie transposed, a[k, R].
 template <int R, int W, bool kTransposed, typename Done>
 inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, const float* panel, int64_t k,
@@ -63,15 +64,16 @@ inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, co
     for (int w = 0; w < W; ++w) done(r, w, sums[r][w]);
 }
 
-// out[R, kNr] (+)= a[R, k] * panel[k, kNr]; of a panel that is not full only the vectors with columns in them.
+// out[R, kNr] (+)= a[R, k] * panel[k, kNr]; of a panel that is not full only the vectors with columns in
+// them.
 using MicroFn = void (*)(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
                          Ahead ahead);
 
 // The micro-kernel for `rows` <= kMr rows and `cols` columns, kNr or the rest.
 MicroFn micro_for(int64_t rows, int64_t cols, bool add, bool transposed);
 
-// How the calls for the rows of a tile share the fetching of what follows, evenly: on a machine whose memory is
-// busy, a burst of it would keep the rows of A waiting.
+// How the calls for the rows of a tile share the fetching of what follows, evenly: on a machine whose memory
+// is busy, a burst of it would keep the rows of A waiting.
 class AheadSlices {
  public:
   AheadSlices(const float* from, int64_t rows, int64_t k) : from_(from) {

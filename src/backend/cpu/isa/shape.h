@@ -17,8 +17,8 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-// Six rows by two vectors, or four where there are 32 registers: as many sums as leave some for a row of B and a
-// value of A. The wider a panel is, the fewer loads a multiply-add needs.
+// Six rows by two vectors, or four where there are 32 registers: as many sums as leave some for a row of B
+// and a value of A. The wider a panel is, the fewer loads a multiply-add needs.
 inline constexpr int kMr = 6;
 inline constexpr int kWide = kLanes == 16 ? 4 : 2;
 inline constexpr int kNr = kWide * kLanes;
@@ -35,11 +35,11 @@ inline constexpr int64_t round_up(int64_t a, int64_t b) {
 
 inline constexpr int64_t kBlockK = kLanes == 16 ? 192 : 384;  // of f32 products: 48 or 24 KB of a panel
 namespace bf16 {
-inline constexpr int64_t kBlockK = 256;
+inline constexpr int64_t kBlockK = kLanes == 16 ? 128 : 256;
 inline constexpr int64_t kWidened = kBlockK * kNr;  // floats
 }  // namespace bf16
 namespace int8 {
-inline constexpr int64_t kBlockK = 512;
+inline constexpr int64_t kBlockK = kLanes == 16 ? 256 : 512;
 inline constexpr int64_t kWidenedBytes = kBlockK * kNr * 2;
 // Of a packed weight; its scales follow.
 inline constexpr int64_t weight_bytes(int64_t n, int64_t k) {
