@@ -28,8 +28,9 @@ constexpr size_t kLargeFrom = 2 * kLargePage;
 void* allocate(size_t bytes) {
   if (bytes < kLargeFrom) return std::aligned_alloc(Buffer::kAlignment, round_up(bytes, Buffer::kAlignment));
   const size_t whole = round_up(bytes, Buffer::kAlignment);
-  void* data = std::aligned_alloc(kLargePage, whole);
-  if (data) madvise(data, whole / kLargePage * kLargePage, MADV_HUGEPAGE);
+  void* data = nullptr;  // aligned_alloc would want whole large pages
+  if (posix_memalign(&data, kLargePage, whole) != 0) return nullptr;
+  madvise(data, whole / kLargePage * kLargePage, MADV_HUGEPAGE);
   return data;
 }
 }  // namespace

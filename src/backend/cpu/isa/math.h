@@ -28,7 +28,7 @@ inline Vec exp(Vec x) {
   constexpr float kTaylor[] = {1.0f,          1.0f,           0.499999935f,  0.166665207f,
                                0.0416683876f, 0.00836871178f, 0.00138146087f};
   const Vec p = polynomial(r, kTaylor);
-  return p * reinterpret_cast<Vec>((reinterpret_cast<IntVec>(shifted) << 23) + 0x3f800000);
+  return p * reinterpret_cast<Vec>((reinterpret_cast<BitVec>(shifted) << 23) + 0x3f800000u);
 }
 
 // 2^y within 2 ulp for y <= 127; arguments below -126 give 2^-126. NaN stays NaN.
@@ -38,7 +38,7 @@ inline Vec exp2(Vec y) {
   constexpr float kMinimax[] = {1.0f,          0.693147004f,   0.240222424f,
                                 0.0555073358f, 0.00967151299f, 0.00132647273f};
   const Vec p = polynomial(y - (shifted - magic), kMinimax);
-  return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(p) + (reinterpret_cast<IntVec>(shifted) << 23));
+  return reinterpret_cast<Vec>(reinterpret_cast<BitVec>(p) + (reinterpret_cast<BitVec>(shifted) << 23));
 }
 
 // erfc(t / sqrt 2) / 2 for 0 <= t <= 8 as a power of two, the exponent a polynomial fitted so that the

@@ -19,6 +19,7 @@ namespace vitrail::VT_ISA {
 
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef int32_t IntVec __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t BitVec __attribute__((vector_size(kLanes * 4)));
 typedef float UnalignedVec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
 inline Vec load(const float* p) {
