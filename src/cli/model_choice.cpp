@@ -128,7 +128,9 @@ void read_parallel(const std::string& list, EngineOptions& engine) {
 
 ModelChoice choose_architecture(const Options& options) {
   ModelChoice choice;
-  choice.config = find_architecture(options.text("model")).config;
+  const std::string& model = options.text("model");
+  if (model.find('/') != model.npos) find_model(model, model_places());  // says what a path lacks
+  choice.config = find_architecture(model).config;
   choice.name = choice.config.arch;
   if (options.given("image"))
     std::tie(choice.config.image_height, choice.config.image_width) = parse_image_size(options.text("image"));

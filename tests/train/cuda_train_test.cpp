@@ -2,7 +2,6 @@
 // that was planned.
 #include "cuda_test.h"
 #include "models/zoo.h"
-#include "runtime/transfer.h"
 #include "train/helpers/answers.h"
 #include "train/helpers/planned_memory.h"
 #include "train/helpers/seed_spread.h"
@@ -148,15 +147,7 @@ class StepRun {
     }
   }
   const std::vector<float>& losses() const { return losses_; }
-  Tensors state() {
-    Tensors tensors;
-    for (const PersistentValue& value : step_.store().layout().values()) {
-      std::vector<std::byte>& bytes = tensors[value.name];
-      bytes.resize(value.desc.bytes());
-      read_bytes(rank_, step_.store().view(value), bytes);
-    }
-    return tensors;
-  }
+  Tensors state() const { return state_of(step_); }
 
  private:
   RunSetup setup_;

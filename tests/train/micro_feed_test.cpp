@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "cuda_test.h"
-#include "runtime/transfer.h"
 #include "train/helpers/late_device.h"
 #include "train/helpers/planned_memory.h"
 #include "train/picture_data.h"
@@ -74,15 +73,7 @@ class FedStep {
   const StepPlan& plan() const { return plan_; }
   const TrainStep& step() const { return step_; }
   const std::vector<double>& losses() const { return losses_; }
-  Tensors state() {
-    Tensors tensors;
-    for (const PersistentValue& value : step_.store().layout().values()) {
-      std::vector<std::byte>& bytes = tensors[value.name];
-      bytes.resize(value.desc.bytes());
-      read_bytes(rank_, step_.store().view(value), bytes);
-    }
-    return tensors;
-  }
+  Tensors state() const { return state_of(step_); }
 
  private:
   RunSetup setup_;

@@ -16,8 +16,10 @@
 #include "backend/ref/kernels.h"
 #include "base/file.h"
 #include "io/checkpoint/checkpoint.h"
+#include "runtime/transfer.h"
 #include "telemetry/metrics_file.h"
 #include "telemetry/run_log.h"
+#include "train/train_step.h"
 #include "train/trainer.h"
 
 namespace vitrail::testing {
@@ -232,6 +234,17 @@ inline Tensors tensors_of(const TensorSource& source) {
 inline Tensors state_of(const std::string& folder) {
   const auto newest = CheckpointStore(folder).newest_good();
   return newest ? tensors_of(*newest->state) : Tensors();
+}
+
+// The same of a step in use.
+inline Tensors state_of(const TrainStep& step) {
+  Tensors tensors;
+  for (const PersistentValue& value : step.store().layout().values()) {
+    std::vector<std::byte>& bytes = tensors[value.name];
+    bytes.resize(value.desc.bytes());
+    read_bytes(step.store().rank(), step.store().view(value), bytes);
+  }
+  return tensors;
 }
 
 inline std::vector<float> floats_of(const Tensors& tensors, const std::string& name) {
