@@ -18,10 +18,11 @@ template <Activation kAct>
 void finish(const GemmTile& t, const float* sum, int64_t lds, int64_t column, int64_t end) {
   const Epilogue& e = t.epilogue;
   const int64_t cols = min64(kLanes, end - column);
-  const Vec bias = e.bias ? load_up_to(e.bias + column, cols) : Vec{};
-  const Vec scale = e.scale ? load_up_to(e.scale + column, cols) : set1(1.0f);
   for (int64_t r = 0; r < t.rows; ++r) {
-    Vec value = apply<kAct>(load_up_to(sum + r * lds, cols) + bias) * scale;
+    Vec value = load_up_to(sum + r * lds, cols);
+    if (e.bias) value = value + load_up_to(e.bias + column, cols);
+    value = apply<kAct>(value);
+    if (e.scale) value = value * load_up_to(e.scale + column, cols);
     if (e.residual) value = value + load_up_to(e.residual + r * e.residual_stride + column, cols);
     store_up_to(t.c + r * t.ldc + column, value, cols);
   }
@@ -38,21 +39,27 @@ void finish_columns(const GemmTile& t, const float* sums, int64_t lds, int64_t b
 // same operations in the same order as finish.
 template <int R, Activation kAct>
 void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, const float* waiting,
-                  const GemmTile& t, int64_t row, int64_t column, Ahead ahead) {
-  const Epilogue& e = t.epilogue;
-  const Vec one = set1(1.0f);
+                  const GemmTile& t, int64_t row, int64_t column, const Ahead& ahead) {
+  // Kept here, since for all the compiler knows a store to C may change them in t.
+  const auto at_column = [&](const float* vector) { return vector ? vector + column : nullptr; };
+  const float *const bias = at_column(t.epilogue.bias), *const scale = at_column(t.epilogue.scale);
+  const int64_t ldr = t.epilogue.residual_stride, ldc = t.ldc;
+  const float* const residual = t.epilogue.residual ? t.epilogue.residual + row * ldr + column : nullptr;
+  float* const c = t.c + row * ldc + column;
   micro<R, kWide, false>(
       a, lda, panel, k, ahead, [&](int r, int w, Vec sum) __attribute__((always_inline)) {
-        const int64_t at = column + w * kLanes;
-        if (waiting) sum = load(waiting + r * kNr + w * kLanes) + sum;
-        sum = apply<kAct>(sum + (e.bias ? load(e.bias + at) : Vec{})) * (e.scale ? load(e.scale + at) : one);
-        if (e.residual) sum = sum + load(e.residual + (row + r) * e.residual_stride + at);
-        store(t.c + (row + r) * t.ldc + at, sum);
+        const int64_t at = w * kLanes;
+        if (waiting) sum = load(waiting + r * kNr + at) + sum;
+        if (bias) sum = sum + load(bias + at);
+        sum = apply<kAct>(sum);
+        if (scale) sum = sum * load(scale + at);
+        if (residual) sum = sum + load(residual + r * ldr + at);
+        store(c + r * ldc + at, sum);
       });
 }
 
 using FinishFn = void (*)(const float*, int64_t, const float*, int64_t, const float*, const GemmTile&,
-                          int64_t, int64_t, Ahead);
+                          int64_t, int64_t, const Ahead&);
 template <Activation kAct, int R = kMr>
 FinishFn finish_for(int64_t rows) {
   if constexpr (R > 1) {

@@ -9,7 +9,7 @@ namespace {
 
 template <int R, int W, bool kAdd, bool kTransposed>
 void micro_store(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
-                 Ahead ahead) {
+                 const Ahead& ahead) {
   micro<R, W, kTransposed>(
       a, lda, panel, k, ahead, [&](int r, int w, Vec sum) __attribute__((always_inline)) {
         float* at = out + r * ldo + w * kLanes;

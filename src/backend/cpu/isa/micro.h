@@ -20,7 +20,8 @@ inline __attribute__((always_inline)) void add_product(Vec& sum, Vec x, Vec b) {
 
 // What a call fetches into cache meanwhile for those after it: `lines` cache lines every `steps` steps of k,
 // a power of two from 4 on. The weights of a large model come from memory, which the processor's own
-// prefetching does not hide.
+// prefetching does not hide. Passed by reference: a copy on the stack is written by halves and read whole,
+// which holds a call back until all sums of the one before it are stored.
 struct Ahead {
   const float* from = nullptr;
   int64_t lines = 0, steps = 4;
@@ -32,7 +33,8 @@ inline constexpr int kLineFloats = 16;
 // also lie transposed, a[k, R].
 template <int R, int W, bool kTransposed, typename Done>
 inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, const float* panel, int64_t k,
-                                                 Ahead ahead, const Done& done) {
+                                                 const Ahead& ahead, const Done& done) {
+  const float* fetched = ahead.from;
   Vec sums[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -52,8 +54,7 @@ inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, co
   int64_t p = 0;
   for (; p + 4 <= k; p += 4, panel += 4 * kNr) {
     if ((p & (ahead.steps - 1)) == 0)
-      for (int64_t i = 0; i < ahead.lines; ++i, ahead.from += kLineFloats)
-        __builtin_prefetch(ahead.from, 0, 2);
+      for (int64_t i = 0; i < ahead.lines; ++i, fetched += kLineFloats) __builtin_prefetch(fetched, 0, 2);
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) step(p + u, panel + u * kNr);
   }
@@ -67,7 +68,7 @@ inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, co
 // out[R, kNr] (+)= a[R, k] * panel[k, kNr]; of a panel that is not full only the vectors with columns in
 // them.
 using MicroFn = void (*)(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
-                         Ahead ahead);
+                         const Ahead& ahead);
 
 // The micro-kernel for `rows` <= kMr rows and `cols` columns, kNr or the rest.
 MicroFn micro_for(int64_t rows, int64_t cols, bool add, bool transposed);
@@ -80,15 +81,20 @@ class AheadSlices {
     if (!from) return;
     const int64_t all = ceil_div(rows, kMr);
     calls_ = min64(4, all);
-    lines_ = ceil_div(ceil_div(4, calls_) * kNr, kLineFloats);
-    for (; 4 <= calls_ && 2 * calls_ <= all; calls_ *= 2) steps_ *= 2;
-    length_ = ceil_div(k, steps_) * lines_ * kLineFloats;
+    slice_.lines = ceil_div(ceil_div(4, calls_) * kNr, kLineFloats);
+    for (; 4 <= calls_ && 2 * calls_ <= all; calls_ *= 2) slice_.steps *= 2;
+    length_ = ceil_div(k, slice_.steps) * slice_.lines * kLineFloats;
   }
-  Ahead next() { return {from_ + length_ * (at_++ % calls_), lines_, steps_}; }
+  const Ahead& next() {
+    slice_.from = from_ + length_ * at_;
+    if (++at_ == calls_) at_ = 0;
+    return slice_;
+  }
 
  private:
   const float* from_;
-  int64_t lines_ = 0, steps_ = 4, length_ = 0, calls_ = 1, at_ = 0;
+  Ahead slice_;
+  int64_t length_ = 0, calls_ = 1, at_ = 0;
 };
 
 template <bool kTransposed>
