@@ -5,7 +5,8 @@
 #   tools/gpu_test.sh FOLDER [TEST-FILTER]       gtest's filter, *Cuda* otherwise
 #   SANITIZER=memcheck tools/gpu_test.sh FOLDER  under compute-sanitizer (memcheck, racecheck, ...); races that
 #                                                it sees within the libraries' own kernels are counted apart
-#   SHARDS=8 tools/gpu_test.sh FOLDER            each program as so many processes at once
+#   SHARDS=8 tools/gpu_test.sh FOLDER            each program as so many processes at once, but for test_cli,
+#                                                whose tests want to know what is free on the card
 set -uo pipefail
 folder=${1:?"usage: tools/gpu_test.sh FOLDER [TEST-FILTER]"}
 filter=${2:-*Cuda*}
@@ -22,6 +23,7 @@ count() {
 # Runs a program's tests, SHARDS processes at once; the worst exit status, all they said in $log.
 run_shards() {
   local shards=${SHARDS:-1} pids=() worst=0 shard
+  if [ "$(basename "$1")" = test_cli ]; then shards=1; fi
   for ((shard = 0; shard < shards; ++shard)); do
     GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
       "${runner[@]}" "$1" --gtest_filter="$filter" >"$log.$shard" 2>&1 &

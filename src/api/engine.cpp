@@ -61,7 +61,9 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
             .program;
   program = reduce_products(std::move(program), options.arithmetic);
   if (options.fuse)
-    program = fuse(program, {.norms = backend.joins_norms(), .chains = backend.joins_chains()});
+    program = fuse(program, {.norms = backend.joins_norms(),
+                             .chains = backend.joins_chains(),
+                             .first_attention = backend.joins_first_attention()});
   return plan_execution(schedule(program), backend, device);
 }
 

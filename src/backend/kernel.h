@@ -96,6 +96,8 @@ class Backend {
   }
   // And which the product, bias and gelu before them; null: none.
   virtual ProductRule joins_chains() const { return nullptr; }
+  // Whether the attention of a first token that asks alone takes in the product it reads.
+  virtual bool joins_first_attention() const { return false; }
   // Whether sums over rows come from the kernels that make the rows, and small nodes in groups.
   virtual bool wants_few_passes() const { return false; }
 };

@@ -30,6 +30,9 @@ void take_member(Product& p, const FusedOp::Member& member) {
     p.scale = other_source(member);
   } else if (kind == "add" && started && p.residual < 0) {
     p.residual = other_source(member);
+  } else if (kind == "attention" && started && !p.gelu && p.scale < 0 && p.residual < 0) {
+    p.attention = static_cast<const AttentionOp*>(member.op.get());
+    p.misfit = "an attention follows the product";
   } else {
     p.misfit = "no place for " + std::string(kind) + " around a product";
   }

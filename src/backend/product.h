@@ -1,9 +1,10 @@
 // A product and what may stand around it, read from an op: linear, patch_embed, or a fused node of layernorm,
-// product, bias, gelu, scale and residual in that order. Used by the launches of products of every backend;
-// knows no device.
+// product, bias, gelu, scale and residual in that order, or of layernorm, product, bias and attention. Used
+// by the launches of products of every backend; knows no device.
 #pragma once
 
 #include "backend/kernel.h"
+#include "ops/attention.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
@@ -16,6 +17,7 @@ struct Product {
   Arithmetic arithmetic = Arithmetic::kExact;
   const LayernormOp* norm = nullptr;
   const GeluOp* gelu = nullptr;
+  const AttentionOp* attention = nullptr;  // what ends the node: no product of the usual form, so a misfit
   int x = -1, weight = -1, gamma = -1, beta = -1, bias = -1, scale = -1, residual = -1;
   std::string misfit;  // why the node is not a product of this form
 };

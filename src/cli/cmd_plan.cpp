@@ -60,7 +60,9 @@ std::string dump(const VitConfig& config, const EngineOptions& options, const st
   program = reduce_products(std::move(program), options.arithmetic);
   const Backend& backend = find_backend(options.backend);
   if (options.fuse)
-    program = fuse(program, {.norms = backend.joins_norms(), .chains = backend.joins_chains()});
+    program = fuse(program, {.norms = backend.joins_norms(),
+                             .chains = backend.joins_chains(),
+                             .first_attention = backend.joins_first_attention()});
   return to_string(after == "fuse" ? program : schedule(program));
 }
 

@@ -80,6 +80,15 @@ double AttentionOp::flops(DescSpan ins, DescSpan) const {
   return scores_of(*this, ins) * (4.0 * static_cast<double>(ins.back().shape.local('E')) + 5.0);
 }
 
+double first_attention_flops(const TensorDesc& qkv, const TensorDesc& weight) {
+  const double pictures = static_cast<double>(qkv.shape[0].local),
+               tokens = static_cast<double>(qkv.shape[1].local),
+               heads = static_cast<double>(qkv.shape[3].local);
+  const double outputs = 3.0 * heads * static_cast<double>(qkv.shape[4].local);
+  const double width = static_cast<double>(weight.elems()) / outputs;
+  return pictures * (2.0 * outputs * width + heads * tokens * (4.0 * width + 5.0));
+}
+
 std::vector<TensorDesc> AttentionProbsOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
   const Shape& qkv = ins[0].shape;

@@ -47,6 +47,11 @@ struct AttentionGeometry {
 // Of one of the three ops and the inputs of the forward one.
 AttentionGeometry attention_geometry(const Op& op, DescSpan forward_ins);
 
+// What it takes to answer a first token that asks alone from the tokens themselves, x [B N D]: the product
+// with the weight [T H E D] that makes queries, keys and values is then made for one token instead of all,
+// since q . (W x) = (W^T q) . x and the weighted sum of values W x is W times that of the x.
+double first_attention_flops(const TensorDesc& qkv, const TensorDesc& weight);
+
 // Inputs as the forward op's, then dout; outputs dqkv (dq zero for tokens that did not ask), or dq and dkv of
 // a probe (dq summed over the pictures). The weights are computed again.
 class AttentionGradOp : public Op {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/attention.h"
 #include "ops/expect.h"
 
 namespace vitrail {
@@ -47,9 +48,16 @@ std::vector<int> FusedOp::updates() const {
 
 double FusedOp::flops(DescSpan ins, DescSpan) const {
   const std::vector<TensorDesc> outs = member_outputs(ins);
+  // An attention that takes the product before it in is that of one token: see fuse.
+  const bool one_token = members_.back().op->kind() == "attention";
   double total = 0;
-  for (size_t i = 0; i < members_.size(); ++i)
-    total += members_[i].op->flops(member_inputs(i, ins, outs), outputs_of(i, outs));
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const std::vector<TensorDesc> own = member_inputs(i, ins, outs);
+    if (one_token && members_[i].op->kind() == "linear")
+      total += first_attention_flops(outs[i], own[1]);
+    else if (!one_token || members_[i].op->kind() == "layernorm")
+      total += members_[i].op->flops(own, outputs_of(i, outs));
+  }
   return total;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/attention.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 
@@ -98,11 +99,24 @@ class Fuser {
       group.members.push_back(next);
       stage = place + 1;
     }
+    if (const int attention = only_reader(group.members.back()); takes_product(attention, group, chained))
+      group.members.push_back(attention);
     if (group.members.size() < 2) return;
     if (chained < 0) groups_.emplace_back();
     const size_t at = chained < 0 ? groups_.size() - 1 : static_cast<size_t>(chained);
     for (int member : group.members) group_of_[member] = static_cast<int>(at);
     groups_[at] = std::move(group);
+  }
+
+  // An attention of one token takes in the product it reads, with its layernorm and bias.
+  bool takes_product(int attention, const Group& group, int chained) const {
+    if (!options_.first_attention || attention < 0 || chained >= 0) return false;
+    const auto* op = dynamic_cast<const AttentionOp*>(program_.nodes[attention].op.get());
+    if (!op || op->asking() != Asking::kFirst) return false;
+    const Node& last = program_.nodes[group.members.back()];
+    const bool plain = last.op->kind() == "linear" || last.op->kind() == "bias";
+    return plain && arithmetic_of(*program_.nodes[group.product].op) == Arithmetic::kExact &&
+           program_.values[last.outs[0]].desc.dtype == DType::kF32;
   }
 
   // The group of a product of the same kind that ends in the gelu which `product` alone reads; -1: none.

@@ -172,6 +172,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   };
   const FuseOptions fusing{.norms = backend.joins_norms(),
                            .chains = backend.joins_chains(),
+                           .first_attention = backend.joins_first_attention(),
                            .few_passes = backend.wants_few_passes()};
   RecordedStep step = record_micro(config, fusing);
   const auto grouped = [&](std::string_view kind) { return backend.find(ManyOp::kind_of(kind)) != nullptr; };

@@ -2,6 +2,7 @@
 #include "op_cases.h"
 #include "ops/accumulate.h"
 #include "ops/add.h"
+#include "ops/attention.h"
 #include "ops/bias.h"
 #include "ops/cast.h"
 #include "ops/concat_tokens.h"
@@ -92,6 +93,33 @@ void add_product_chains(std::vector<OpCase>& cases) {
                    {kPlain, kVector}});
 }
 
+// The attention of a first token with the product it reads: few heads and more than a vector holds, heads of
+// odd sizes and as wide as the whole, with and without norm and bias.
+void add_first_attentions(std::vector<OpCase>& cases) {
+  const struct {
+    int64_t tokens, heads, head, width;
+  } sizes[] = {{5, 3, 16, 48}, {197, 3, 18, 54}, {65, 20, 4, 80}, {50, 1, 40, 60}};
+  for (const auto& [tokens, heads, head, width] : sizes) {
+    const Dim d('D', width), t('T', 3), h('H', heads), e('E', head);
+    const Shape x = {{'B', 2}, {'N', tokens}, d}, weight = {t, h, e, d};
+    const std::string suffix =
+        strf("_%lld_heads_of_%lld", static_cast<long long>(heads), static_cast<long long>(head));
+    const OpPtr attention = make_op<AttentionOp>(Asking::kFirst);
+    cases.push_back({"fused_norm_linear_bias_attention" + suffix,
+                     fused({{make_op<LayernormOp>(1e-6), {0, 1, 2}},
+                            {make_op<LinearOp>(), {~0, 3}},
+                            {make_op<BiasOp>(), {~1, 4}},
+                            {attention, {~2}}}),
+                     {x, {d}, {d}, weight, {t, h, e}},
+                     {false, true, true, true, true},
+                     {kPlain, kVector, kVector, kPlain, kVector}});
+    cases.push_back({"fused_linear_attention" + suffix,
+                     fused({{make_op<LinearOp>(), {0, 1}}, {attention, {~0}}}),
+                     {x, weight},
+                     {false, true}});
+  }
+}
+
 // The gradient of a product and of the gelu before it.
 void add_gelu_gradients(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
@@ -163,6 +191,7 @@ void add_large_products(std::vector<OpCase>& cases) {
 
 void add_fused_cases(std::vector<OpCase>& cases) {
   add_product_chains(cases);
+  add_first_attentions(cases);
   add_gelu_gradients(cases);
   add_sums(cases);
   add_deep_products(cases);

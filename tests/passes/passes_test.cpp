@@ -5,11 +5,13 @@
 #include "graph/builder.h"
 #include "ops/bias.h"
 #include "ops/fused.h"
+#include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/tanh.h"
 #include "passes/fuse.h"
 #include "passes/precision.h"
 #include "passes/recompute.h"
+#include "passes/reduce_products.h"
 #include "passes/schedule.h"
 #include "tiny_training.h"
 
@@ -62,6 +64,43 @@ std::vector<std::string> kinds(const Program& program) {
   std::vector<std::string> result;
   for (const Node& node : program.nodes) result.emplace_back(node.op->kind());
   return result;
+}
+
+size_t count(const Program& program, const std::string& kind) {
+  const std::vector<std::string> all = kinds(program);
+  return static_cast<size_t>(std::count(all.begin(), all.end(), kind));
+}
+
+TEST(Fuse, TheAttentionOfOneTokenTakesItsProductInWhenAsked) {
+  const FuseOptions options{.first_attention = true};
+  const Program plain = record_vit(tiny_vit(2)), fused = fuse(plain, options);
+  EXPECT_EQ(count(fused, "layernorm+linear+bias+attention"), 1u) << to_string(fused);
+  EXPECT_EQ(count(fused, "attention"), 1u) << "all tokens ask in the first block";
+  EXPECT_LT(fused.cost().flops, plain.cost().flops);
+  EXPECT_NO_THROW(fused.validate());
+
+  VitConfig normed = tiny_vit(1);
+  normed.qk_norm = true;
+  EXPECT_EQ(count(fuse(record_vit(normed), options), "attention"), 1u) << "keys are not linear in the tokens";
+  const Program rounded = reduce_products(record_vit(tiny_vit(1)), Arithmetic::kInt8);
+  EXPECT_EQ(count(fuse(rounded, options), "attention"), 1u) << "its product is one of rounded rows";
+  const Program seen = record_vit(tiny_vit(1), {.attention = true});
+  EXPECT_EQ(count(fuse(seen, options), "attention"), 1u) << "the weights are asked for";
+}
+
+// Of two blocks of width d the second: 2 n 3d d for all tokens becomes 2 3d d for one, and scores and sums
+// over tokens as wide as d instead of a head.
+TEST(Fuse, TheWorkOfOneTokenIsCounted) {
+  const Program fused = fuse(record_vit(tiny_vit(1)), {.first_attention = true});
+  for (const Node& node : fused.nodes) {
+    if (node.op->kind() != "layernorm+linear+bias+attention") continue;
+    const double tokens = 5, width = 8, heads = 2;
+    std::vector<TensorDesc> ins;
+    for (ValueId id : node.ins) ins.push_back(fused.values[id].desc);
+    const double norm = LayernormOp(1e-6).flops({ins.data(), 3}, {&ins[0], 1});
+    EXPECT_DOUBLE_EQ(node.op->flops(ins, node.op->infer(ins)),
+                     norm + 2 * 3 * width * width + heads * tokens * (4 * width + 5));
+  }
 }
 
 TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {

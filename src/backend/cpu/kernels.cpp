@@ -101,6 +101,8 @@ std::vector<OpKernels> forward_kernels() {
       {"fused",
        {kPackedLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear, kHalfLinear,
         kSum, kHalfLinearDw,
+        kernel("one query by the tokens", cpu::run_first_attention, cpu::declines_first_attention,
+               cpu::first_attention_scratch_bytes),
         kernel("gemm with gelu slope", cpu::run_linear_dx, cpu::declines_gelu_dx,
                cpu::linear_dx_scratch_bytes)}},
       {"linear",
@@ -207,6 +209,7 @@ class CpuBackend : public Backend {
     if (arithmetic != Arithmetic::kFp8 && arithmetic != Arithmetic::kTF32) return {};
     return strf("%s is for NVIDIA cards: a processor has none", enum_name(arithmetic));
   }
+  bool joins_first_attention() const override { return true; }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cpu::product_key(node, device);
   }

@@ -46,6 +46,11 @@ void run_library_linear(const KernelArgs& args, const GemmLibrary& library);
 size_t attention_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_attention(const KernelArgs& args);
 
+// The attention of a first token with the product it reads: a fused node that ends in one.
+std::string declines_first_attention(const NodeView& node, const DeviceInfo& device);
+size_t first_attention_scratch_bytes(const NodeView& node, const DeviceInfo& device);
+void run_first_attention(const KernelArgs& args);
+
 AttentionArgs attention_args(const Op& op, std::span<const TensorView> ins);  // all but the output
 
 size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device);

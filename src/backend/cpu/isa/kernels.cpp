@@ -22,6 +22,7 @@ const IsaKernels& kernels() {
       .pack_strips = pack_strips,
       .pack_panels = pack_panels,
       .row_product_tile = row_product_tile,
+      .panel_product = panel_product,
       .attention_scratch_elems = attention_scratch_elems,
       .attention_tile = attention_tile,
       .attention_grad_scratch_elems = attention_grad_scratch_elems,

@@ -16,6 +16,7 @@ void finish_tile(const GemmTile& tile, const float* sums, int64_t lds);
 void pack_strips(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
 void pack_panels(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
 void row_product_tile(const RowProductTile& tile);
+void panel_product(const PanelProduct& product);
 
 int64_t attention_scratch_elems(int64_t queries, int64_t keys, int64_t head_size);
 void attention_tile(const AttentionTile& tile);

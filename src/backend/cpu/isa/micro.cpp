@@ -81,6 +81,11 @@ void pack_rows(const float* w, int64_t ldw, int64_t n, int64_t k, float* packed)
   }
 }
 
+void panel_product(const PanelProduct& p) {
+  const auto multiply = p.transposed ? multiply_rows<true> : multiply_rows<false>;
+  multiply(p.a, p.lda, p.rows, p.panel, p.cols, p.k, false, p.out, kNr, nullptr);
+}
+
 void pack_matrix(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t depth, float* packed) {
   for (int64_t column = 0; column < round_up(n, kNr); column += kLanes) {
     const int64_t count = min64(kLanes, n - column);

@@ -46,6 +46,17 @@ struct RowProductTile {
   bool add = false;
 };
 
+// out[rows, cols] = a[rows, k] * panel, or a[k, rows]^T * panel: products of few columns, with a matrix as it
+// lies. panel[k, nr], out with row stride nr; the vectors that hold the columns are written whole.
+struct PanelProduct {
+  const float* a = nullptr;
+  int64_t lda = 0, rows = 0;
+  const float* panel = nullptr;
+  int64_t cols = 0, k = 0;
+  bool transposed = false;
+  float* out = nullptr;
+};
+
 // out = softmax(scale * q k^T) v for some query rows of one head.
 struct AttentionTile {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
@@ -190,6 +201,7 @@ struct IsaKernels {
   void (*pack_strips)(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
   void (*pack_panels)(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
   void (*row_product_tile)(const RowProductTile&);
+  void (*panel_product)(const PanelProduct&);
 
   int64_t (*attention_scratch_elems)(int64_t queries, int64_t keys, int64_t head_size);
   void (*attention_tile)(const AttentionTile&);

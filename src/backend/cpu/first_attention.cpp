@@ -1,0 +1,164 @@
+// The attention of a first token that asks alone, from the tokens themselves: q . (W x) = (W^T q) . x, and
+// the weighted sum of the values W x is W times that of the x. So no token but the first is multiplied by a
+// weight. All heads of a group stand side by side in the vectors of one panel, and every step is a product
+// with it.
+#include "backend/cpu/first_attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/tiles.h"
+
+namespace vitrail {
+namespace {
+
+using namespace cpu_tiles;
+
+constexpr int64_t kChunk = 48;  // rows of a task
+
+// A group's heads fill the first vector of a panel. Of every group of a picture, in this order: the queries
+// as a matrix with a block of rows and a column a head, W^T q, scores and then weights, and the weighted sum
+// of the tokens.
+struct Layout {
+  int64_t lanes, nr, groups, token, queries, asked, weights, sums, row, picture, normed;
+
+  Layout(const IsaKernels& isa, const FirstAttentionArgs& a, bool norm)
+      : lanes(isa.lanes), nr(isa.nr), groups(ceil_div(a.heads, lanes)) {
+    int64_t next = 0;
+    const auto take = [&](int64_t floats) {
+      next += round_up(floats, 16);
+      return next - round_up(floats, 16);
+    };
+    token = take(a.width * nr), queries = take(a.heads * a.head_size * nr);
+    asked = take(groups * a.width * nr), weights = take(groups * a.tokens * nr);
+    sums = take(groups * a.width * nr), row = take(a.heads * a.tokens);
+    picture = next;
+    normed = norm ? round_up(a.batch * a.tokens * a.width, 16) : 0;
+  }
+};
+
+class FirstAttention {
+ public:
+  FirstAttention(const CpuLane& lane, const FirstAttentionArgs& args)
+      : lane_(lane),
+        a_(args),
+        at_(lane.isa, args, args.norm.gamma != nullptr),
+        scratch_(lane, first_attention_scratch(lane.isa, args, args.norm.gamma != nullptr)),
+        x_(args.x) {}
+
+  void run() {
+    if (a_.norm.gamma) norm();
+    spread(lane_, lane_.parallel.rows, a_.batch, [&](int64_t b, int) { place_token(b); });
+    over_head_rows(
+        [&](int64_t b, int64_t, int64_t row, int64_t rows, float* out) { ask(b, row, rows, out); });
+    over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
+      const int64_t first = g * at_.lanes * a_.head_size;
+      product({a_.weight + (width() + first) * a_.width + row, a_.width, rows,
+               part(b, at_.queries) + first * at_.nr, heads_of(g), heads_of(g) * a_.head_size, true,
+               part(b, at_.asked) + (g * a_.width + row) * at_.nr});
+    });
+    over_groups(a_.tokens, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
+      product({tokens(b) + row * a_.width, a_.width, rows, part(b, at_.asked) + g * a_.width * at_.nr,
+               heads_of(g), a_.width, false, weights(b, g) + row * at_.nr});
+    });
+    spread(lane_, lane_.parallel.softmax, a_.batch * at_.groups,
+           [&](int64_t task, int) { soften(task / at_.groups, task % at_.groups); });
+    over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
+      product({tokens(b) + row, a_.width, rows, weights(b, g), heads_of(g), a_.tokens, true,
+               part(b, at_.sums) + (g * a_.width + row) * at_.nr});
+    });
+    over_head_rows(
+        [&](int64_t b, int64_t g, int64_t row, int64_t rows, float* out) { answer(b, g, row, rows, out); });
+  }
+
+ private:
+  int64_t width() const { return a_.heads * a_.head_size; }
+  int64_t heads_of(int64_t group) const { return std::min(at_.lanes, a_.heads - group * at_.lanes); }
+  float* part(int64_t b, int64_t where) const {
+    return scratch_.shared() + at_.normed + b * at_.picture + where;
+  }
+  float* weights(int64_t b, int64_t g) const { return part(b, at_.weights) + g * a_.tokens * at_.nr; }
+  const float* tokens(int64_t b) const { return x_ + b * a_.tokens * a_.width; }
+  void product(const PanelProduct& p) const { lane_.isa.panel_product(p); }
+
+  void norm() {
+    parallel_layernorm(lane_, {a_.x, a_.width, scratch_.shared(), a_.width, a_.batch * a_.tokens, a_.width,
+                               a_.norm.gamma, a_.norm.beta, a_.norm.eps});
+    x_ = scratch_.shared();
+  }
+
+  // body(picture, group, row, rows) over chunks of `rows` rows for every group.
+  template <typename Body>
+  void over_groups(int64_t rows, const Body& body) const {
+    const int64_t chunks = ceil_div(rows, kChunk);
+    spread(lane_, lane_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int) {
+      const int64_t row = task % chunks * kChunk;
+      body(task / chunks / at_.groups, task / chunks % at_.groups, row, std::min(kChunk, rows - row));
+    });
+  }
+  // body(picture, group, row, rows, room for a product) over chunks of the groups' own rows of a weight.
+  template <typename Body>
+  void over_head_rows(const Body& body) const {
+    const int64_t group_rows = at_.lanes * a_.head_size, chunks = ceil_div(group_rows, kChunk);
+    spread(lane_, lane_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int worker) {
+      const int64_t g = task / chunks % at_.groups, row = g * group_rows + task % chunks * kChunk;
+      const int64_t end = std::min(g * group_rows + heads_of(g) * a_.head_size, row + kChunk);
+      if (row < end) body(task / chunks / at_.groups, g, row, end - row, scratch_.of(worker));
+    });
+  }
+
+  void place_token(int64_t b) const {
+    float* panel = part(b, at_.token);
+    std::memset(panel, 0, static_cast<size_t>(a_.width * at_.nr) * sizeof(float));
+    for (int64_t i = 0; i < a_.width; ++i) panel[i * at_.nr] = tokens(b)[i];
+  }
+
+  // The queries, scaled, each in the column of its head. The keys' bias adds the same to all scores of a
+  // head.
+  void ask(int64_t b, int64_t row, int64_t rows, float* out) const {
+    product({a_.weight + row * a_.width, a_.width, rows, part(b, at_.token), 1, a_.width, false, out});
+    float* queries = part(b, at_.queries) + row * at_.nr;
+    std::memset(queries, 0, static_cast<size_t>(rows * at_.nr) * sizeof(float));
+    for (int64_t r = 0; r < rows; ++r) {
+      const float q = out[r * at_.nr] + (a_.bias ? a_.bias[row + r] : 0.0f);
+      queries[r * at_.nr + (row + r) / a_.head_size % at_.lanes] = a_.scale * q;
+    }
+  }
+
+  void soften(int64_t b, int64_t g) const {
+    float* columns = weights(b, g);
+    for (int64_t h = 0; h < heads_of(g); ++h) {
+      float* row = part(b, at_.row) + (g * at_.lanes + h) * a_.tokens;
+      for (int64_t t = 0; t < a_.tokens; ++t) row[t] = columns[t * at_.nr + h];
+      lane_.isa.softmax_rows(row, 1, a_.tokens, row);
+      for (int64_t t = 0; t < a_.tokens; ++t) columns[t * at_.nr + h] = row[t];
+    }
+  }
+
+  void answer(int64_t b, int64_t g, int64_t row, int64_t rows, float* out) const {
+    product({a_.weight + (2 * width() + row) * a_.width, a_.width, rows,
+             part(b, at_.sums) + g * a_.width * at_.nr, heads_of(g), a_.width, false, out});
+    for (int64_t r = 0; r < rows; ++r)
+      a_.out[b * width() + row + r] = out[r * at_.nr + (row + r) / a_.head_size % at_.lanes] +
+                                      (a_.bias ? a_.bias[2 * width() + row + r] : 0.0f);
+  }
+
+  const CpuLane& lane_;
+  const FirstAttentionArgs& a_;
+  const Layout at_;
+  const Scratch scratch_;
+  const float* x_;
+};
+
+}  // namespace
+
+ScratchNeed first_attention_scratch(const IsaKernels& isa, const FirstAttentionArgs& sizes, bool norm) {
+  const Layout at(isa, sizes, norm);
+  return {padded_bytes(at.normed + sizes.batch * at.picture), padded_bytes(kChunk * isa.nr)};
+}
+
+void parallel_first_attention(const CpuLane& lane, const FirstAttentionArgs& args) {
+  FirstAttention(lane, args).run();
+}
+
+}  // namespace vitrail
