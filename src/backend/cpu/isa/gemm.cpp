@@ -1,11 +1,11 @@
 // Products with packed weights, one tile of rows x columns at a time.
 //
 // Order of the loops: K in blocks of at most kBlockK, then panels of kNr columns, then blocks of kMr rows.
-// A panel's K block (24 KB, AVX-512 48 KB) stays in L1, or L2, while all rows of the tile pass it, the tile's
-// rows x kBlockK of A stay in L2, and each weight is fetched from memory once per tile, during the panel
-// before it. Partial sums wait in scratch rather than in C, since C may be the residual; the last K block
-// finishes its sums in registers. Sums per K block, added at the end of each, also lose less to rounding
-// than one long chain.
+// A panel's K block (24 KB, AVX-512 32 KB) stays in L1 while all rows of the tile pass it, the tile's rows x
+// kBlockK of A stay in L2, and each weight is fetched from memory once per tile, during the panel before it.
+// Partial sums wait in scratch rather than in C, since C may be the residual; the last K block finishes its
+// sums in registers. Sums per K block, added at the end of each, also lose less to rounding than one long
+// chain.
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/math.h"
 #include "backend/cpu/isa/micro.h"
