@@ -60,10 +60,7 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
         precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
             .program;
   program = reduce_products(std::move(program), options.arithmetic);
-  if (options.fuse)
-    program = fuse(program, {.norms = backend.joins_norms(),
-                             .chains = backend.joins_chains(),
-                             .first_attention = backend.joins_first_attention()});
+  if (options.fuse) program = fuse(program, backend.fusing());
   return plan_execution(schedule(program), backend, device);
 }
 

@@ -11,6 +11,7 @@
 
 #include "backend/device_info.h"
 #include "base/thread_pool.h"
+#include "graph/fuse_options.h"
 #include "graph/op.h"
 
 namespace vitrail {
@@ -70,8 +71,6 @@ struct Choice {
 
 enum class Arithmetic;
 
-using ProductRule = bool (*)(const Op& product);
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -90,16 +89,8 @@ class Backend {
   const std::vector<Kernel>* find(std::string_view op_kind) const;
   // The list for a node; null: it has none.
   const std::vector<Kernel>* kernels_of(const NodeView& node) const;
-  // Which of its products take the layernorm before them in: what the fuse pass is asked for.
-  virtual ProductRule joins_norms() const {
-    return [](const Op&) { return true; };
-  }
-  // And which the product, bias and gelu before them; null: none.
-  virtual ProductRule joins_chains() const { return nullptr; }
-  // Whether the attention of a first token that asks alone takes in the product it reads.
-  virtual bool joins_first_attention() const { return false; }
-  // Whether sums over rows come from the kernels that make the rows, and small nodes in groups.
-  virtual bool wants_few_passes() const { return false; }
+  // What its kernels take in beside their own op: what the fuse pass is asked for.
+  virtual FuseOptions fusing() const { return {}; }
 };
 
 // Error(kUsage) where the backend lacks the arithmetic.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -5,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/model_choice.h"
 #include "cli/timing.h"
+#include "ops/fused.h"
 
 namespace vitrail::cli {
 
@@ -15,6 +17,11 @@ std::vector<float> first_logits(const Engine& engine) {
   std::vector<float> logits = engine.output(engine.has_output("logits") ? "logits" : "features");
   logits.resize(logits.size() / static_cast<size_t>(engine.batch()));
   return logits;
+}
+
+bool has_first_attention(const Program& program) {
+  return std::any_of(program.nodes.begin(), program.nodes.end(),
+                     [](const Node& node) { return is_first_attention(*node.op); });
 }
 
 void run_bench(const Options& options, Console& console) {
@@ -29,7 +36,8 @@ void run_bench(const Options& options, Console& console) {
   if (saved) saved->refuse_another(result);
   result.peak_bytes = engine.plan().memory.peak_bytes();
   result.foreign_bytes = engine.device().foreign_bytes();
-  result.flops = 2 * static_cast<double>(count_run_macs(choice.config) * result.batch);
+  const bool from_tokens = has_first_attention(engine.plan().program);
+  result.flops = 2 * static_cast<double>(count_run_macs(choice.config, from_tokens) * result.batch);
   result.model_flops = 2 * static_cast<double>(count_macs(choice.config) * result.batch);
   console.detail(strf("%s, batch %lld, on %s", result.model.c_str(), static_cast<long long>(result.batch),
                       result.device.c_str()));

@@ -59,10 +59,7 @@ std::string dump(const VitConfig& config, const EngineOptions& options, const st
             .program;
   program = reduce_products(std::move(program), options.arithmetic);
   const Backend& backend = find_backend(options.backend);
-  if (options.fuse)
-    program = fuse(program, {.norms = backend.joins_norms(),
-                             .chains = backend.joins_chains(),
-                             .first_attention = backend.joins_first_attention()});
+  if (options.fuse) program = fuse(program, backend.fusing());
   return to_string(after == "fuse" ? program : schedule(program));
 }
 

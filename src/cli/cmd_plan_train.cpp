@@ -182,8 +182,8 @@ void run_train_plan(const Options& options, Console& console) {
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
     const std::string& pass = options.text("dump-after");
-    const FuseOptions fusing{.norms = plan.step().micro.backend->joins_norms()};
-    const std::string text = to_string(program_after(record_micro(plan.setup().step, fusing), pass));
+    const RecordedStep step = record_micro(plan.setup().step, plan.step().micro.backend->fusing());
+    const std::string text = to_string(program_after(step, pass));
     console.print_json({{"after", pass}, {"program", text}});
     return console.print(text);
   }

@@ -118,11 +118,14 @@ bool reads_class_token_alone(const VitConfig& c) {
   return c.pool == Pool::kCls && !c.distilled;
 }
 
-int64_t count_run_macs(const VitConfig& c) {
+int64_t count_run_macs(const VitConfig& c, bool from_tokens) {
   if (!reads_class_token_alone(c)) return count_macs(c);
   const int64_t tokens = c.tokens(), d = c.width;
   const int64_t answers = 2 * tokens * d + d * d + 2 * d * c.mlp;  // of one token: attention, proj and MLP
-  return count_macs(c) - (tokens - 1) * answers;
+  const int64_t run = count_macs(c) - (tokens - 1) * answers;
+  if (!from_tokens) return run;
+  // q, k and v of one token, and scores and sums over tokens d wide for each head instead of all together.
+  return run - (tokens - 1) * 3 * d * d + (c.heads - 1) * 2 * tokens * d;
 }
 
 }  // namespace vitrail

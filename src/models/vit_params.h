@@ -32,9 +32,10 @@ std::vector<ParamSpec> vit_params(const VitConfig& config);
 int64_t count_params(const VitConfig& config);
 
 // Multiply-adds of the matrix products of one forward pass of one image, of all tokens; and of those that
-// run: what the last block would make of tokens nobody reads is left out.
+// run: what the last block would make of tokens nobody reads is left out, and with `from_tokens` also their
+// keys and values, where a fused attention answers the class token from the tokens themselves.
 int64_t count_macs(const VitConfig& config);
-int64_t count_run_macs(const VitConfig& config);
+int64_t count_run_macs(const VitConfig& config, bool from_tokens = false);
 
 // Whether of all tokens that leave the last block the class token alone is read.
 bool reads_class_token_alone(const VitConfig& config);

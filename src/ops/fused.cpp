@@ -48,8 +48,7 @@ std::vector<int> FusedOp::updates() const {
 
 double FusedOp::flops(DescSpan ins, DescSpan) const {
   const std::vector<TensorDesc> outs = member_outputs(ins);
-  // An attention that takes the product before it in is that of one token: see fuse.
-  const bool one_token = members_.back().op->kind() == "attention";
+  const bool one_token = is_first_attention(*this);
   double total = 0;
   for (size_t i = 0; i < members_.size(); ++i) {
     const std::vector<TensorDesc> own = member_inputs(i, ins, outs);
@@ -69,6 +68,13 @@ int FusedOp::in_place_input() const {
     for (int source : members_[i].sources)
       if (source == residual) return -1;
   return residual;
+}
+
+bool is_first_attention(const Op& op) {
+  const auto* fused = dynamic_cast<const FusedOp*>(&op);
+  if (!fused) return false;
+  const auto* last = dynamic_cast<const AttentionOp*>(fused->members().back().op.get());
+  return last && last->asking() == Asking::kFirst;
 }
 
 std::string FusedOp::attributes() const {

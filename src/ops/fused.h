@@ -40,4 +40,7 @@ class FusedOp : public Op {
   std::string kind_;
 };
 
+// The fused attention of a first token that asks alone, with the product it reads.
+bool is_first_attention(const Op& op);
+
 }  // namespace vitrail

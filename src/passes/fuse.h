@@ -4,18 +4,10 @@
 // keeps its members.
 #pragma once
 
+#include "graph/fuse_options.h"
 #include "graph/program.h"
 
 namespace vitrail {
-
-struct FuseOptions {
-  // Which products take the layernorm before them in; null: none.
-  bool (*norms)(const Op& product) = [](const Op&) { return true; };
-  // Which products take in the product, bias and gelu that make what they read; null: none.
-  bool (*chains)(const Op& product) = nullptr;
-  bool first_attention = false;  // whether the attention of one token takes in the product it reads (f32)
-  bool few_passes = false;  // what a device of few, large launches wants: see join_row_sums, group_updates
-};
 
 Program fuse(const Program& program, const FuseOptions& options = {});
 

@@ -170,10 +170,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  const FuseOptions fusing{.norms = backend.joins_norms(),
-                           .chains = backend.joins_chains(),
-                           .first_attention = backend.joins_first_attention(),
-                           .few_passes = backend.wants_few_passes()};
+  const FuseOptions fusing = backend.fusing();
   RecordedStep step = record_micro(config, fusing);
   const auto grouped = [&](std::string_view kind) { return backend.find(ManyOp::kind_of(kind)) != nullptr; };
   plan.update = planned(group_updates(record_update_program(config, step.copies), grouped));

@@ -50,9 +50,7 @@ Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t 
   require_alike(model_->card(), student);
   types.keep_masters = false;
   const Program program = precision(record_vit(model_->card().config, {.batch = batch}), types).program;
-  plan_ = plan_execution(schedule(fuse(program, {.norms = backend.joins_norms(),
-                                                 .first_attention = backend.joins_first_attention()})),
-                         backend, device);
+  plan_ = plan_execution(schedule(fuse(program, backend.fusing())), backend, device);
   targets_.resize(static_cast<size_t>(batch * classes_));
 }
 

@@ -6,6 +6,7 @@
 #include "models/vit.h"
 #include "models/vit_params.h"
 #include "models/zoo.h"
+#include "ops/attention.h"
 
 namespace vitrail {
 namespace {
@@ -45,6 +46,26 @@ TEST_P(ZooRecord, ProductsAreTwiceTheMacs) {
   const double flops = product_flops(config), run = product_flops(config, false);
   EXPECT_NEAR(flops / 2, static_cast<double>(count_macs(config)), 1e-9 * flops);
   EXPECT_NEAR(run / 2, static_cast<double>(count_run_macs(config)), 1e-9 * run);
+}
+
+// What a class token answered from the tokens themselves saves: the last block's product is of one token, and
+// its attention over tokens as wide as the model.
+TEST_P(ZooRecord, MacsFromTheTokensThemselves) {
+  const VitConfig& config = GetParam().config;
+  if (!reads_class_token_alone(config)) {
+    EXPECT_EQ(count_run_macs(config, true), count_run_macs(config));
+    return;
+  }
+  const double d = static_cast<double>(config.width), n = static_cast<double>(config.tokens()),
+               h = static_cast<double>(config.heads);
+  const TensorDesc qkv{
+      DType::kF32,
+      {{'B', 1}, {'N', config.tokens()}, {'T', 3}, {'H', config.heads}, {'E', config.head_size()}}};
+  const TensorDesc weight{DType::kF32, {qkv.shape[2], qkv.shape[3], qkv.shape[4], {'D', config.width}}};
+  const double before = n * 3 * d * d + 2 * n * d,
+               after = (first_attention_flops(qkv, weight) - 5 * h * n) / 2;
+  EXPECT_NEAR(static_cast<double>(count_run_macs(config) - count_run_macs(config, true)), before - after,
+              1e-9 * before);
 }
 
 TEST(VitRecord, MacsCountPoolingByAttentionOverThePatchesOnly) {

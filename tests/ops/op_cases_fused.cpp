@@ -98,7 +98,8 @@ void add_product_chains(std::vector<OpCase>& cases) {
 void add_first_attentions(std::vector<OpCase>& cases) {
   const struct {
     int64_t tokens, heads, head, width;
-  } sizes[] = {{5, 3, 16, 48}, {197, 3, 18, 54}, {65, 20, 4, 80}, {50, 1, 40, 60}};
+  } sizes[] = {{5, 3, 16, 48},  {197, 3, 18, 54}, {65, 20, 4, 80},
+               {50, 1, 40, 60}, {33, 17, 3, 70},  {1, 2, 8, 16}};
   for (const auto& [tokens, heads, head, width] : sizes) {
     const Dim d('D', width), t('T', 3), h('H', heads), e('E', head);
     const Shape x = {{'B', 2}, {'N', tokens}, d}, weight = {t, h, e, d};

@@ -84,23 +84,28 @@ TEST(Fuse, TheAttentionOfOneTokenTakesItsProductInWhenAsked) {
   EXPECT_EQ(count(fuse(record_vit(normed), options), "attention"), 1u) << "keys are not linear in the tokens";
   const Program rounded = reduce_products(record_vit(tiny_vit(1)), Arithmetic::kInt8);
   EXPECT_EQ(count(fuse(rounded, options), "attention"), 1u) << "its product is one of rounded rows";
+  const PrecisionOptions half{.compute = DType::kBF16, .residual = DType::kBF16, .keep_masters = false};
+  const Program halves = precision(record_vit(tiny_vit(1)), half).program;
+  EXPECT_EQ(count(fuse(halves, options), "attention"), 1u) << "its values are rounded to 16 bits";
+  const Program trained = fuse(record_step(tiny_vit(1)), options);
+  EXPECT_EQ(count(trained, "attention"), 1u) << "the gradient reads queries, keys and values";
   const Program seen = record_vit(tiny_vit(1), {.attention = true});
   EXPECT_EQ(count(fuse(seen, options), "attention"), 1u) << "the weights are asked for";
 }
 
-// Of two blocks of width d the second: 2 n 3d d for all tokens becomes 2 3d d for one, and scores and sums
-// over tokens as wide as d instead of a head.
+// Queries, keys and values of one token d wide, 2 3d d instead of 2 n 3d d; scores and sums over tokens as
+// wide as d instead of a head.
 TEST(Fuse, TheWorkOfOneTokenIsCounted) {
   const Program fused = fuse(record_vit(tiny_vit(1)), {.first_attention = true});
-  for (const Node& node : fused.nodes) {
-    if (node.op->kind() != "layernorm+linear+bias+attention") continue;
-    const double tokens = 5, width = 8, heads = 2;
-    std::vector<TensorDesc> ins;
-    for (ValueId id : node.ins) ins.push_back(fused.values[id].desc);
-    const double norm = LayernormOp(1e-6).flops({ins.data(), 3}, {&ins[0], 1});
-    EXPECT_DOUBLE_EQ(node.op->flops(ins, node.op->infer(ins)),
-                     norm + 2 * 3 * width * width + heads * tokens * (4 * width + 5));
-  }
+  const auto node = std::find_if(fused.nodes.begin(), fused.nodes.end(),
+                                 [](const Node& n) { return is_first_attention(*n.op); });
+  ASSERT_NE(node, fused.nodes.end());
+  const double tokens = 5, width = 8, heads = 2;
+  std::vector<TensorDesc> ins;
+  for (ValueId id : node->ins) ins.push_back(fused.values[id].desc);
+  const double norm = LayernormOp(1e-6).flops({ins.data(), 3}, {&ins[0], 1});
+  EXPECT_DOUBLE_EQ(node->op->flops(ins, node->op->infer(ins)),
+                   norm + 2 * 3 * width * width + heads * tokens * (4 * width + 5));
 }
 
 TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {
@@ -159,9 +164,10 @@ TEST(Fuse, NodesAndTheirClonesAreFusedAlike) {
       if (node.phase == Phase::kForward) result.emplace_back(node.op->kind());
     return result;
   };
+  const FuseOptions options{.first_attention = true};
   for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}}) {
-    const Program fused = fuse(recompute(plain, again));
-    EXPECT_EQ(forward(fused), forward(fuse(plain)));
+    const Program fused = fuse(recompute(plain, again), options);
+    EXPECT_EQ(forward(fused), forward(fuse(plain, options)));
     std::map<std::string, std::string_view> kind_of;
     for (const Node& node : fused.nodes) {
       const auto [known, fresh] = kind_of.try_emplace(node.name, node.op->kind());

@@ -65,10 +65,11 @@ inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& 
   Program program = precision(record_step(config, s.record, s.trained, s.arithmetic), s.types).program;
   program = recompute(program, s.again);
   const Backend& backend = find_backend(s.backend);
-  const bool few_passes = backend.wants_few_passes() && s.fused;
+  const FuseOptions fusing = backend.fusing();
+  const bool few_passes = fusing.few_passes && s.fused;
   if (s.joined) program = join_residuals(program);
   if (few_passes) program = join_row_sums(program);
-  if (s.fused) program = fuse(program, {.norms = backend.joins_norms(), .few_passes = few_passes});
+  if (s.fused) program = fuse(program, fusing);
   if (few_passes)
     program = group_updates(
         program, [](std::string_view kind) { return kind == "accumulate"; }, GroupAt::kLast);

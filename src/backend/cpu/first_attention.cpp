@@ -16,9 +16,9 @@ using namespace cpu_tiles;
 
 constexpr int64_t kChunk = 48;  // rows of a task
 
-// A group's heads fill the first vector of a panel. Of every group of a picture, in this order: the queries
-// as a matrix with a block of rows and a column a head, W^T q, scores and then weights, and the weighted sum
-// of the tokens.
+// A group's heads fill the first vector of a panel, which is nr wide; the rest of it is not read. Of every
+// group of a picture, in this order: the queries as a matrix with a block of rows and a column a head, W^T q,
+// scores and then weights, and the weighted sum of the tokens.
 struct Layout {
   int64_t lanes, nr, groups, token, queries, asked, weights, sums, row, picture, normed;
 
@@ -48,12 +48,12 @@ class FirstAttention {
 
   void run() {
     if (a_.norm.gamma) norm();
-    spread(lane_, lane_.parallel.rows, a_.batch, [&](int64_t b, int) { place_token(b); });
+    spread(lane_, lane_.parallel.heads, a_.batch, [&](int64_t b, int) { place_token(b); });
     over_head_rows(
         [&](int64_t b, int64_t, int64_t row, int64_t rows, float* out) { ask(b, row, rows, out); });
     over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
       const int64_t first = g * at_.lanes * a_.head_size;
-      product({a_.weight + (width() + first) * a_.width + row, a_.width, rows,
+      product({a_.weight + (outputs() + first) * a_.width + row, a_.width, rows,
                part(b, at_.queries) + first * at_.nr, heads_of(g), heads_of(g) * a_.head_size, true,
                part(b, at_.asked) + (g * a_.width + row) * at_.nr});
     });
@@ -72,7 +72,7 @@ class FirstAttention {
   }
 
  private:
-  int64_t width() const { return a_.heads * a_.head_size; }
+  int64_t outputs() const { return a_.heads * a_.head_size; }
   int64_t heads_of(int64_t group) const { return std::min(at_.lanes, a_.heads - group * at_.lanes); }
   float* part(int64_t b, int64_t where) const {
     return scratch_.shared() + at_.normed + b * at_.picture + where;
@@ -87,23 +87,26 @@ class FirstAttention {
     x_ = scratch_.shared();
   }
 
-  // body(picture, group, row, rows) over chunks of `rows` rows for every group.
+  // body(picture, group, row, rows, worker) over chunks of `rows` rows for every group, pictures after each
+  // other, so that rows of a weight serve all of them.
+  template <typename Body>
+  void over_chunks(int64_t rows, const Body& body) const {
+    const int64_t chunks = ceil_div(rows, kChunk);
+    spread(lane_, lane_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int worker) {
+      const int64_t row = task / a_.batch % chunks * kChunk;
+      body(task % a_.batch, task / a_.batch / chunks, row, std::min(kChunk, rows - row), worker);
+    });
+  }
   template <typename Body>
   void over_groups(int64_t rows, const Body& body) const {
-    const int64_t chunks = ceil_div(rows, kChunk);
-    spread(lane_, lane_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int) {
-      const int64_t row = task % chunks * kChunk;
-      body(task / chunks / at_.groups, task / chunks % at_.groups, row, std::min(kChunk, rows - row));
-    });
+    over_chunks(rows, [&](int64_t b, int64_t g, int64_t row, int64_t count, int) { body(b, g, row, count); });
   }
   // body(picture, group, row, rows, room for a product) over chunks of the groups' own rows of a weight.
   template <typename Body>
   void over_head_rows(const Body& body) const {
-    const int64_t group_rows = at_.lanes * a_.head_size, chunks = ceil_div(group_rows, kChunk);
-    spread(lane_, lane_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int worker) {
-      const int64_t g = task / chunks % at_.groups, row = g * group_rows + task % chunks * kChunk;
-      const int64_t end = std::min(g * group_rows + heads_of(g) * a_.head_size, row + kChunk);
-      if (row < end) body(task / chunks / at_.groups, g, row, end - row, scratch_.of(worker));
+    over_chunks(heads_of(0) * a_.head_size, [&](int64_t b, int64_t g, int64_t row, int64_t rows, int worker) {
+      const int64_t count = std::min(rows, heads_of(g) * a_.head_size - row);
+      if (count > 0) body(b, g, g * at_.lanes * a_.head_size + row, count, scratch_.of(worker));
     });
   }
 
@@ -114,7 +117,7 @@ class FirstAttention {
   }
 
   // The queries, scaled, each in the column of its head. The keys' bias adds the same to all scores of a
-  // head.
+  // head and is left out. A key's weight that is no number makes the answers of its whole group none.
   void ask(int64_t b, int64_t row, int64_t rows, float* out) const {
     product({a_.weight + row * a_.width, a_.width, rows, part(b, at_.token), 1, a_.width, false, out});
     float* queries = part(b, at_.queries) + row * at_.nr;
@@ -136,11 +139,11 @@ class FirstAttention {
   }
 
   void answer(int64_t b, int64_t g, int64_t row, int64_t rows, float* out) const {
-    product({a_.weight + (2 * width() + row) * a_.width, a_.width, rows,
+    product({a_.weight + (2 * outputs() + row) * a_.width, a_.width, rows,
              part(b, at_.sums) + g * a_.width * at_.nr, heads_of(g), a_.width, false, out});
     for (int64_t r = 0; r < rows; ++r)
-      a_.out[b * width() + row + r] = out[r * at_.nr + (row + r) / a_.head_size % at_.lanes] +
-                                      (a_.bias ? a_.bias[2 * width() + row + r] : 0.0f);
+      a_.out[b * outputs() + row + r] = out[r * at_.nr + (row + r) / a_.head_size % at_.lanes] +
+                                        (a_.bias ? a_.bias[2 * outputs() + row + r] : 0.0f);
   }
 
   const CpuLane& lane_;

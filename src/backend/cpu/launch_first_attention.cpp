@@ -5,6 +5,7 @@
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/product.h"
+#include "ops/fused.h"
 
 namespace vitrail::cpu {
 namespace {
@@ -13,28 +14,32 @@ namespace {
 FirstAttentionArgs sizes_of(const Product& p, DescSpan ins, const TensorDesc& out) {
   const int64_t batch = out.shape[0].local, heads = out.shape[1].local, size = out.shape[2].local;
   const int64_t width = ins[p.weight].elems() / (3 * heads * size);
-  FirstAttentionArgs args{.batch = batch,
-                          .tokens = ins[p.x].elems() / (batch * width),
-                          .width = width,
-                          .heads = heads,
-                          .head_size = size,
-                          .norm = {},
-                          .scale = 1.0f / std::sqrt(static_cast<float>(size))};
-  return args;
+  return {.batch = batch,
+          .tokens = ins[p.x].elems() / (batch * width),
+          .width = width,
+          .heads = heads,
+          .head_size = size,
+          .norm = {},
+          .scale = 1.0f / std::sqrt(static_cast<float>(size))};
 }
 
 }  // namespace
 
 std::string declines_first_attention(const NodeView& node, const DeviceInfo& device) {
   const Product p = parse_product(node.op);
-  if (!p.attention || p.attention->asking() != Asking::kFirst) return "no attention of one token";
+  if (!p.attention || !is_first_attention(node.op) || p.is_patch_embed) return "no attention of one token";
+  const FirstAttentionArgs sizes = sizes_of(p, node.ins, node.outs[0]);
+  if (p.bias >= 0 && node.ins[p.bias].elems() != 3 * sizes.heads * sizes.head_size)
+    return "the bias does not cover the product's outputs";
+  if (p.norm && node.ins[p.gamma].elems() != sizes.width)
+    return "the layernorm does not cover what the product contracts";
   if (p.arithmetic != Arithmetic::kExact) return strf("computes in f32, not %s", enum_name(p.arithmetic));
   return declines_unless_f32(node, device);
 }
 
 size_t first_attention_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
   const Product p = parse_product(node.op);
-  FirstAttentionArgs args = sizes_of(p, node.ins, node.outs[0]);
+  const FirstAttentionArgs args = sizes_of(p, node.ins, node.outs[0]);
   return first_attention_scratch(isa_of(device), args, p.norm != nullptr).total(device.threads);
 }
 

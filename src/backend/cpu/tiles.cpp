@@ -14,7 +14,8 @@ constexpr double kTail = 1;
 
 // A product in calls of the micro-kernel, and the tiles it is cut into.
 struct Cut {
-  int64_t row_step, vectors, calls, panels, k;
+  int64_t row_step, vectors;  // of a call, and of a panel
+  int64_t calls, panels, k;
   int64_t row_blocks = 1, col_blocks = 1;
 
   double steps() const {

@@ -34,12 +34,10 @@ bool is_fp8(const Op& product) {
 class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
-  ProductRule joins_norms() const override { return is_fp8; }
-  ProductRule joins_chains() const override { return is_fp8; }
+  FuseOptions fusing() const override { return {.norms = is_fp8, .chains = is_fp8, .few_passes = true}; }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);
   }
-  bool wants_few_passes() const override { return true; }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cuda::product_key(node, device);
   }

@@ -10,7 +10,7 @@
 namespace vitrail::VT_ISA {
 namespace {
 
-constexpr int64_t kBlockRows = kLanes == 16 ? 192 : 256;
+constexpr int64_t kBlockRows = kLanes == 16 ? 192 : 256;  // the fewer, the more often c is added to
 
 // kWidth floats from one row of x, and those kRows further down fetched for later: going down a few rows at
 // a time makes no stream that the processor would follow on its own.
