@@ -22,7 +22,7 @@ inline std::filesystem::path folder() {
 }
 
 struct Case {
-  std::string name, library;
+  std::string name;
   VitConfig config;
   VitConfig base;  // the size the position table was made for
   int64_t batch = 1;
@@ -37,7 +37,6 @@ inline Json read(const std::filesystem::path& path) {
 inline Case load(const std::filesystem::path& path) {
   Case c{.json = read(path)};
   c.name = c.json.at("name");
-  c.library = c.json.at("library");
   from_json(c.json.at("config"), path.string(), &c.config);
   c.base = c.config;
   if (c.json.contains("base")) {

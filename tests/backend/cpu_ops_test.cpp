@@ -128,7 +128,7 @@ void compare_everywhere(const OpCase& c) {
     const Result one = run(c, cpu_backend(), cpu_device(1, to_string(level)));
     EXPECT_NE(one.kernel, "ref");
     expect_close(one, want, c.length, 4);
-    for (int threads : {2, 3, 8})
+    for (int threads : {2, 3, 8, 16})
       EXPECT_EQ(one.values, run(c, cpu_backend(), cpu_device(threads, to_string(level))).values) << threads;
   }
 }

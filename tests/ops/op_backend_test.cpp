@@ -79,7 +79,7 @@ TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
       settings.threads = 1;
       const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
       expect_near(c, settings, found, wanted);
-      for (int threads : {2, 3, 8}) {
+      for (int threads : {2, 3, 8, 16}) {
         settings.threads = threads;
         EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << label(c, settings);
       }
