@@ -51,25 +51,28 @@ def open_all(peers, case, options, say):
     return sides, missing
 
 
-def turns(names, rounds):
-    """Who runs when: every round all of them, each round starting with the next one."""
-    for number in range(rounds):
-        at = number % len(names)
-        yield from names[at:] + names[:at]
+def order(names, number):
+    """Who runs when in a round: all of them, each round starting with the next one."""
+    at = number % max(1, len(names))
+    return names[at:] + names[:at]
 
 
-def run_rounds(sides, missing, options, say, rest=time.sleep):
-    """Name -> its rounds. A peer that fails on the way is missing from then on."""
+def run_rounds(sides, missing, options, say, rest=time.sleep, clock=time.monotonic):
+    """Name -> its rounds; none is begun after options.limit seconds but the first. A peer that fails on the way is
+    missing from then on."""
     rounds = {name: [] for name in sides}
-    for name in turns(list(sides), options.rounds) if sides else ():
-        if name in missing:
-            continue
-        rest(REST_SECONDS)
-        try:
-            rounds[name].append(sides[name].time(options.seconds))
-        except Unavailable as reason:
-            missing[name] = str(reason)
-            say(f"  {name}: none, {reason}")
+    start = clock()
+    for number in range(options.rounds):
+        if number > 0 and options.limit and clock() - start > options.limit:
+            say(f"  {number} of {options.rounds} rounds, then the time was over")
+            break
+        for name in order([name for name in sides if name not in missing], number):
+            rest(REST_SECONDS)
+            try:
+                rounds[name].append(sides[name].time(options.seconds))
+            except Unavailable as reason:
+                missing[name] = str(reason)
+                say(f"  {name}: none, {reason}")
     return {name: found for name, found in rounds.items() if name not in missing}
 
 

@@ -200,7 +200,7 @@ class WholeRun(unittest.TestCase):
                 "dtype": "f32", "clip": 0, "reference": None, "no_onnx": "", **changes}
 
     def options(self):
-        return types.SimpleNamespace(vitrail=str(self.program), vitrail_args=[], rounds=3, seconds=0.0)
+        return types.SimpleNamespace(vitrail=str(self.program), vitrail_args=[], rounds=3, seconds=0.0, limit=None)
 
     def run_case(self, peers, case):
         with mock.patch.object(compare, "prepare", lambda made, *_: made), \
@@ -254,7 +254,9 @@ class WholeRun(unittest.TestCase):
             self.assertEqual(compare.disagreeing(rows), wanted)
 
     def test_rounds_take_turns(self):
-        self.assertEqual(list(compare.turns(["a", "b", "c"], 2)), ["a", "b", "c", "b", "c", "a"])
+        self.assertEqual([compare.order(["a", "b", "c"], number) for number in range(2)],
+                         [["a", "b", "c"], ["b", "c", "a"]])
+        self.assertEqual(compare.order([], 1), [])
 
     def test_a_peer_that_fails_later_is_left_out(self):
         class Failing:
@@ -269,6 +271,19 @@ class WholeRun(unittest.TestCase):
         found = compare.run_rounds({"bad": Failing(), "good": Working()}, missing, self.options(), self.said.append,
                                    rest=lambda _: None)
         self.assertEqual((list(found), len(found["good"]), missing), (["good"], 3, {"bad": "out of memory"}))
+
+    def test_no_round_is_begun_after_the_limit(self):
+        class Working:
+            def time(self, _):
+                return stats.spread([1.0])
+
+        options = self.options()
+        for limit, rounds in ((0.5, 1), (1.5, 2), (9.0, 3)):
+            options.limit = limit
+            clock = iter(range(9))
+            found = compare.run_rounds({"one": Working()}, {}, options, self.said.append, rest=lambda _: None,
+                                       clock=lambda: next(clock))
+            self.assertEqual(len(found["one"]), rounds)
 
 
 if __name__ == "__main__":

@@ -3,66 +3,90 @@
 // of the same level.
 #pragma once
 
+#include "backend/cpu/isa/ordered.h"
 #include "backend/cpu/isa/vec.h"
 
 namespace vitrail::VT_ISA {
 
-// sum += x * b, in the register sum lies in: left to itself the compiler moves sums about and spills some.
-inline __attribute__((always_inline)) void add_product(Vec& sum, Vec x, Vec b) {
-#if defined(__AVX512F__)
-  asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(b));
-#elif defined(__AVX2__)
-  asm("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(b));
-#else
-  sum = fmadd(x, b, sum);
-#endif
-}
-
-// What a call fetches into cache meanwhile for those after it: `lines` cache lines every `steps` steps of k,
-// a power of two from 4 on. The weights of a large model come from memory, which the processor's own
+// What a call fetches into cache meanwhile for those after it: every kSteps steps of k so many `lines`, the
+// next ones `pace` floats further. The weights of a large model come from memory, which the processor's own
 // prefetching does not hide. Passed by reference: a copy on the stack is written by halves and read whole,
 // which holds a call back until all sums of the one before it are stored.
 struct Ahead {
   const float* from = nullptr;
-  int64_t lines = 0, steps = 4;
+  int64_t lines = 1, pace = 0;
 };
-inline constexpr int kLineFloats = 16;
+inline constexpr int kLineFloats = 16, kSteps = 4;
+
+// How many values of A are loaded before their turn: as many as there are registers left, at most three.
+constexpr int early_values(int rows, int vectors) {
+  const int left = kRegisters - (rows + 1) * vectors;
+  return left >= 4 && rows >= 3 ? 3 : left >= 2 ? 1 : 0;
+}
+
+template <int kValue>
+struct Constant {};
+
+// f(Constant<0>()), f(Constant<1>()), ...
+template <int... I, typename F>
+inline __attribute__((always_inline)) void for_each_of(std::integer_sequence<int, I...>, const F& f) {
+  (f(Constant<I>()), ...);
+}
+template <int kCount, typename F>
+inline __attribute__((always_inline)) void for_each(const F& f) {
+  for_each_of(std::make_integer_sequence<int, kCount>(), f);
+}
 
 // a[R, k] * panel[k, first W vectors of kNr], handed on as done(r, w, sum). A is read in place, one broadcast
 // a value: with its rows in L2 that is enough for some 90 % of the FMA peak, and no copy of A is made. A may
-// also lie transposed, a[k, R].
+// also lie transposed, a[k, R]. A vector of the panel is loaded as soon as the one before it has been used.
 template <int R, int W, bool kTransposed, typename Done>
 inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, const float* panel, int64_t k,
                                                  const Ahead& ahead, const Done& done) {
-  const float* fetched = ahead.from;
-  Vec sums[R][W];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
+  constexpr int kEarly = early_values(R, W), kValues = kEarly + 1;
+  const float *low = a, *high = a + 3 * lda;  // lines 0 to 2 and 3 to 5 of A
+  const int64_t next_step = kTransposed ? lda : 1;
+  const float* fetched = ahead.from ? ahead.from : panel;
+  Vec sums[R][W] = {}, b[W] = {}, x[kValues] = {};
+  const auto load_value = [&]<int kAt>(Constant<kAt>) __attribute__((always_inline)) {
+    constexpr int kStep = kAt / R, kRow = kAt % R, kLine = kTransposed ? kStep : kRow;
+    constexpr int kWithin = kTransposed ? kRow : kStep;
+    spread_now<kLine % 3, kWithin>(x[kAt % kValues], kLine < 3 ? low : high, lda);
+  };
+  const auto multiply = [&]<int kAt>(Constant<kAt>, const float* following) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) sums[r][w] = Vec{};
-  const auto step = [&](int64_t p, const float* row) __attribute__((always_inline)) {
-    Vec b[W];
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) b[w] = load(row + w * kLanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Vec x = set1(kTransposed ? a[p * lda + r] : a[r * lda + p]);
-#pragma GCC unroll 4
-      for (int w = 0; w < W; ++w) add_product(sums[r][w], x, b[w]);
+    for (int w = 0; w < W; ++w) {
+      add_product(sums[kAt % R][w], x[kAt % kValues], b[w]);
+      if (following) load_now(b[w], following + w * kLanes);
     }
   };
-  int64_t p = 0;
-  for (; p + 4 <= k; p += 4, panel += 4 * kNr) {
-    if ((p & (ahead.steps - 1)) == 0)
-      for (int64_t i = 0; i < ahead.lines; ++i, fetched += kLineFloats) __builtin_prefetch(fetched, 0, 2);
+  const auto load_row = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) step(p + u, panel + u * kNr);
+    for (int w = 0; w < W; ++w) load_now(b[w], panel + w * kLanes);
+  };
+  const auto move_on = [&](int steps) __attribute__((always_inline)) {
+    low += steps * next_step, high += steps * next_step, panel += steps * kNr, k -= steps;
+  };
+  load_row();
+  for_each<kEarly>(load_value);
+  for (; k > kSteps; move_on(kSteps)) {
+    __builtin_prefetch(fetched, 0, 2);
+    for (int64_t i = 1; i < ahead.lines; ++i) __builtin_prefetch(fetched + i * kLineFloats, 0, 2);
+    fetched += ahead.pace;
+    for_each<kSteps * R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
+      load_value(Constant<kAt + kEarly>());
+      multiply(at, kAt % R == R - 1 ? panel + (kAt / R + 1) * kNr : nullptr);
+    });
   }
-  for (; p < k; ++p, panel += kNr) step(p, panel);
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) done(r, w, sums[r][w]);
+  for (; k > 0; move_on(1)) {
+    load_row();
+    for_each<R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
+      load_value(at);
+      multiply(at, nullptr);
+    });
+  }
+  for_each<R * W>([&]<int kAt>(Constant<kAt>)
+                      __attribute__((always_inline)) { done(kAt / W, kAt % W, sums[kAt / W][kAt % W]); });
 }
 
 // out[R, kNr] (+)= a[R, k] * panel[k, kNr]; of a panel that is not full only the vectors with columns in
@@ -81,9 +105,10 @@ class AheadSlices {
     if (!from) return;
     const int64_t all = ceil_div(rows, kMr);
     calls_ = min64(4, all);
-    slice_.lines = ceil_div(ceil_div(4, calls_) * kNr, kLineFloats);
-    for (; 4 <= calls_ && 2 * calls_ <= all; calls_ *= 2) slice_.steps *= 2;
-    length_ = ceil_div(k, slice_.steps) * slice_.lines * kLineFloats;
+    slice_.pace = ceil_div(4, calls_) * kNr;  // of four rows of the panel
+    for (; 4 <= calls_ && 2 * calls_ <= all; calls_ *= 2) slice_.pace /= 2;
+    slice_.lines = ceil_div(slice_.pace, kLineFloats);
+    length_ = ceil_div(k, 4) * slice_.pace;
   }
   const Ahead& next() {
     slice_.from = from_ + length_ * at_;
