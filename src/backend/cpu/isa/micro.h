@@ -67,17 +67,24 @@ inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, co
   const auto move_on = [&](int steps) __attribute__((always_inline)) {
     low += steps * next_step, high += steps * next_step, panel += steps * kNr, k -= steps;
   };
+  // Four steps; those that follow, if any, find their first values loaded.
+  const auto four_steps = [&]<bool kMore>() __attribute__((always_inline)) {
+    for_each<kSteps * R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
+      constexpr bool kRowEnds = kAt % R == R - 1 && (kMore || kAt + 1 < kSteps * R);
+      if constexpr (kMore || kAt + kEarly < kSteps * R) load_value(Constant<kAt + kEarly>());
+      multiply(at, kRowEnds ? panel + (kAt / R + 1) * kNr : nullptr);
+    });
+    move_on(kSteps);
+  };
   load_row();
   for_each<kEarly>(load_value);
-  for (; k > kSteps; move_on(kSteps)) {
+  while (k > kSteps) {
     __builtin_prefetch(fetched, 0, 2);
     for (int64_t i = 1; i < ahead.lines; ++i) __builtin_prefetch(fetched + i * kLineFloats, 0, 2);
     fetched += ahead.pace;
-    for_each<kSteps * R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
-      load_value(Constant<kAt + kEarly>());
-      multiply(at, kAt % R == R - 1 ? panel + (kAt / R + 1) * kNr : nullptr);
-    });
+    four_steps.template operator()<true>();
   }
+  if (k == kSteps) four_steps.template operator()<false>();
   for (; k > 0; move_on(1)) {
     load_row();
     for_each<R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
