@@ -8,7 +8,7 @@
 // chain.
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/math.h"
-#include "backend/cpu/isa/micro.h"
+#include "backend/cpu/isa/micro_kernel.h"
 
 namespace vitrail::VT_ISA {
 namespace {
@@ -46,16 +46,15 @@ void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, co
   const int64_t ldr = t.epilogue.residual_stride, ldc = t.ldc;
   const float* const residual = t.epilogue.residual ? t.epilogue.residual + row * ldr + column : nullptr;
   float* const c = t.c + row * ldc + column;
-  micro<R, kWide, false>(
-      a, lda, panel, k, ahead, [&](int r, int w, Vec sum) __attribute__((always_inline)) {
-        const int64_t at = w * kLanes;
-        if (waiting) sum = load(waiting + r * kNr + at) + sum;
-        if (bias) sum = sum + load(bias + at);
-        sum = apply<kAct>(sum);
-        if (scale) sum = sum * load(scale + at);
-        if (residual) sum = sum + load(residual + r * ldr + at);
-        store(c + r * ldc + at, sum);
-      });
+  micro<R, kWide, false>(a, lda, panel, k, ahead, [&](int r, int w, Vec sum) VT_ALWAYS {
+    const int64_t at = w * kLanes;
+    if (waiting) sum = load(waiting + r * kNr + at) + sum;
+    if (bias) sum = sum + load(bias + at);
+    sum = apply<kAct>(sum);
+    if (scale) sum = sum * load(scale + at);
+    if (residual) sum = sum + load(residual + r * ldr + at);
+    store(c + r * ldc + at, sum);
+  });
 }
 
 using FinishFn = void (*)(const float*, int64_t, const float*, int64_t, const float*, const GemmTile&,

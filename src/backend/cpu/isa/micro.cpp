@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend/cpu/isa/kernels.h"
+#include "backend/cpu/isa/micro_kernel.h"
 
 namespace vitrail::VT_ISA {
 namespace {
@@ -10,11 +11,10 @@ namespace {
 template <int R, int W, bool kAdd, bool kTransposed>
 void micro_store(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
                  const Ahead& ahead) {
-  micro<R, W, kTransposed>(
-      a, lda, panel, k, ahead, [&](int r, int w, Vec sum) __attribute__((always_inline)) {
-        float* at = out + r * ldo + w * kLanes;
-        store(at, kAdd ? load(at) + sum : sum);
-      });
+  micro<R, W, kTransposed>(a, lda, panel, k, ahead, [&](int r, int w, Vec sum) VT_ALWAYS {
+    float* at = out + r * ldo + w * kLanes;
+    store(at, kAdd ? load(at) + sum : sum);
+  });
 }
 
 template <bool kTransposed, int W, int R = kMr>

@@ -1,9 +1,7 @@
-// The micro-kernel every product is made of: R rows of A times W vectors of columns, one packed panel or what
-// there is of it, all sums held in registers; and the packing of panels. Used by the products and attention
-// of the same level.
+// Products with one packed panel, or what there is of it, and the packing of panels: what all products and
+// attention of the same level are made of.
 #pragma once
 
-#include "backend/cpu/isa/ordered.h"
 #include "backend/cpu/isa/vec.h"
 
 namespace vitrail::VT_ISA {
@@ -17,84 +15,6 @@ struct Ahead {
   int64_t lines = 1, pace = 0;
 };
 inline constexpr int kLineFloats = 16, kSteps = 4;
-
-// How many values of A are loaded before their turn: as many as there are registers left, at most three.
-constexpr int early_values(int rows, int vectors) {
-  const int left = kRegisters - (rows + 1) * vectors;
-  return left >= 4 && rows >= 3 ? 3 : left >= 2 ? 1 : 0;
-}
-
-template <int kValue>
-struct Constant {};
-
-// f(Constant<0>()), f(Constant<1>()), ...
-template <int... I, typename F>
-inline __attribute__((always_inline)) void for_each_of(std::integer_sequence<int, I...>, const F& f) {
-  (f(Constant<I>()), ...);
-}
-template <int kCount, typename F>
-inline __attribute__((always_inline)) void for_each(const F& f) {
-  for_each_of(std::make_integer_sequence<int, kCount>(), f);
-}
-
-// a[R, k] * panel[k, first W vectors of kNr], handed on as done(r, w, sum). A is read in place, one broadcast
-// a value: with its rows in L2 that is enough for some 90 % of the FMA peak, and no copy of A is made. A may
-// also lie transposed, a[k, R]. A vector of the panel is loaded as soon as the one before it has been used.
-template <int R, int W, bool kTransposed, typename Done>
-inline __attribute__((always_inline)) void micro(const float* a, int64_t lda, const float* panel, int64_t k,
-                                                 const Ahead& ahead, const Done& done) {
-  constexpr int kEarly = early_values(R, W), kValues = kEarly + 1;
-  const float *low = a, *high = a + 3 * lda;  // lines 0 to 2 and 3 to 5 of A
-  const int64_t next_step = kTransposed ? lda : 1;
-  const float* fetched = ahead.from ? ahead.from : panel;
-  Vec sums[R][W] = {}, b[W] = {}, x[kValues] = {};
-  const auto load_value = [&]<int kAt>(Constant<kAt>) __attribute__((always_inline)) {
-    constexpr int kStep = kAt / R, kRow = kAt % R, kLine = kTransposed ? kStep : kRow;
-    constexpr int kWithin = kTransposed ? kRow : kStep;
-    spread_now<kLine % 3, kWithin>(x[kAt % kValues], kLine < 3 ? low : high, lda);
-  };
-  const auto multiply = [&]<int kAt>(Constant<kAt>, const float* following) __attribute__((always_inline)) {
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) {
-      add_product(sums[kAt % R][w], x[kAt % kValues], b[w]);
-      if (following) load_now(b[w], following + w * kLanes);
-    }
-  };
-  const auto load_row = [&]() __attribute__((always_inline)) {
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) load_now(b[w], panel + w * kLanes);
-  };
-  const auto move_on = [&](int steps) __attribute__((always_inline)) {
-    low += steps * next_step, high += steps * next_step, panel += steps * kNr, k -= steps;
-  };
-  // Four steps; those that follow, if any, find their first values loaded.
-  const auto four_steps = [&]<bool kMore>() __attribute__((always_inline)) {
-    for_each<kSteps * R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
-      constexpr bool kRowEnds = kAt % R == R - 1 && (kMore || kAt + 1 < kSteps * R);
-      if constexpr (kMore || kAt + kEarly < kSteps * R) load_value(Constant<kAt + kEarly>());
-      multiply(at, kRowEnds ? panel + (kAt / R + 1) * kNr : nullptr);
-    });
-    move_on(kSteps);
-  };
-  load_row();
-  for_each<kEarly>(load_value);
-  while (k > kSteps) {
-    __builtin_prefetch(fetched, 0, 2);
-    for (int64_t i = 1; i < ahead.lines; ++i) __builtin_prefetch(fetched + i * kLineFloats, 0, 2);
-    fetched += ahead.pace;
-    four_steps.template operator()<true>();
-  }
-  if (k == kSteps) four_steps.template operator()<false>();
-  for (; k > 0; move_on(1)) {
-    load_row();
-    for_each<R>([&]<int kAt>(Constant<kAt> at) __attribute__((always_inline)) {
-      load_value(at);
-      multiply(at, nullptr);
-    });
-  }
-  for_each<R * W>([&]<int kAt>(Constant<kAt>)
-                      __attribute__((always_inline)) { done(kAt / W, kAt % W, sums[kAt / W][kAt % W]); });
-}
 
 // out[R, kNr] (+)= a[R, k] * panel[k, kNr]; of a panel that is not full only the vectors with columns in
 // them.

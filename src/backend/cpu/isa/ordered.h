@@ -6,6 +6,10 @@
 
 #include "backend/cpu/isa/vec.h"
 
+// Inlined whatever it costs: a call would put all registers into memory.
+#define VT_ALWAYS __attribute__((always_inline))
+#define VT_INLINE inline VT_ALWAYS
+
 namespace vitrail::VT_ISA {
 
 #if defined(__AVX2__)
@@ -18,18 +22,18 @@ inline constexpr int kRegisters = 16;
 #endif
 
 // sum += x * b.
-inline __attribute__((always_inline)) void add_product(Vec& sum, Vec x, Vec b) {
+VT_INLINE void add_product(Vec& sum, Vec x, Vec b) {
   asm volatile("vfmadd231ps %2, %1, %0" : "+" VT_VECTOR(sum) : VT_VECTOR(x), VT_VECTOR(b));
 }
 
 // Both say that they read v, too, so that the new value takes the register of the old one.
-inline __attribute__((always_inline)) void load_now(Vec& v, const float* p) {
+VT_INLINE void load_now(Vec& v, const float* p) {
   asm volatile("vmovups %1, %0" : "+" VT_VECTOR(v) : "m"(*reinterpret_cast<const UnalignedVec*>(p)));
 }
 
 // v = p[kLines * stride + kAt] in all lanes, kLines < 3, without a register for each line.
 template <int kLines, int kAt>
-inline __attribute__((always_inline)) void spread_now(Vec& v, const float* p, int64_t stride) {
+VT_INLINE void spread_now(Vec& v, const float* p, int64_t stride) {
   const auto& reads = *reinterpret_cast<const float(*)[]>(p);
   if constexpr (kLines == 0)
     asm volatile("vbroadcastss %c2(%1), %0" : "+" VT_VECTOR(v) : "r"(p), "i"(kAt * 4), "m"(reads));
