@@ -121,15 +121,26 @@ float rounded_to_bf16(float x) {
   return x;
 }
 
-// The level's own last step on sums made here, so that only the sums are judged.
-void expect_bf16_sums(const IsaKernels& isa, const Problem& p, const Floats& got) {
+// What of `isa` is tested here: products by bf16, int8 and bf16 parts, where it has them.
+std::vector<const ReducedKernels*> all_products(const IsaKernels& isa) {
+  std::vector<const ReducedKernels*> all = {&isa.bf16, &isa.int8};
+  if (isa.split.tile) all.push_back(&isa.split);
+  return all;
+}
+
+float as_it_is(float x) {
+  return x;
+}
+
+// The level's own last step on sums of rounded values made here, so that only the sums are judged.
+void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float), const Floats& got) {
   const Case& c = p.c;
   for (int64_t i = 0; i < c.m; ++i) {
     for (int64_t j = 0; j < c.n; ++j) {
       double sum = 0, magnitude = 1;
       for (int64_t k = 0; k < c.k; ++k) {
-        const double term = static_cast<double>(rounded_to_bf16(p.a[i * c.k + k])) *
-                            static_cast<double>(rounded_to_bf16(p.w[j * c.k + k]));
+        const double term =
+            static_cast<double>(round(p.a[i * c.k + k])) * static_cast<double>(round(p.w[j * c.k + k]));
         sum += term;
         magnitude += std::abs(term);
       }
@@ -153,8 +164,35 @@ TEST(CpuDot, Bf16SumsMatchPlainLoops) {
     for (const Case& c : kCases) {
       SCOPED_TRACE(name_of(c));
       const Problem problem(c);
-      expect_bf16_sums(isa, problem, multiply(isa.bf16, problem));
+      expect_sums(isa, problem, rounded_to_bf16, multiply(isa.bf16, problem));
     }
+  });
+}
+
+// Three parts hold all of an f32, and what is left out of their products is less than its last bit.
+TEST(CpuDot, SumsByPartsAreThoseOfF32) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    if (!isa.split.tile) return;
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(name_of(c));
+      const Problem problem(c);
+      expect_sums(isa, problem, as_it_is, multiply(isa.split, problem));
+    }
+  });
+}
+
+// Numbers of 24 bits times powers of two come out as they are, whatever part a bit falls into.
+TEST(CpuDot, PartsLoseNoBit) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    if (!isa.split.tile) return;
+    Problem p({40, 32, 1});
+    for (size_t i = 0; i < p.a.size(); ++i)
+      p.a[i] = std::ldexp(1.0f + 0x1.fffffep-1f / static_cast<float>(i + 1), static_cast<int>(i) - 20);
+    for (size_t j = 0; j < p.w.size(); ++j)
+      p.w[j] = std::ldexp(j % 2 ? -1.0f : 1.0f, static_cast<int>(j) - 16);
+    const Floats got = multiply(isa.split, p);
+    for (int64_t i = 0; i < p.c.m; ++i)
+      for (int64_t j = 0; j < p.c.n; ++j) ASSERT_EQ(got[i * p.c.n + j], p.a[i] * p.w[j]) << i << " " << j;
   });
 }
 
@@ -193,7 +231,7 @@ TEST(CpuDot, Int8OfSmallIntegersIsExact) {
 TEST(CpuDot, TilesDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Problem problem({50, 136, 400, true, true, true, Activation::kGeluErf});
-    for (const ReducedKernels* kernels : {&isa.bf16, &isa.int8}) {
+    for (const ReducedKernels* kernels : all_products(isa)) {
       const Floats whole = multiply(*kernels, problem);
       for (int64_t rows : {1, 16, 33})
         for (int64_t cols : {32, 96})
@@ -212,7 +250,7 @@ TEST(CpuDot, SpecialRows) {
     std::fill_n(&value(5, 0), p.c.k, 0.0f);
     std::fill_n(&value(6, 0), p.c.k, 1e-42f);
     std::fill_n(&p.w[33 * p.c.k], p.c.k, 0.0f);
-    for (const ReducedKernels* kernels : {&isa.bf16, &isa.int8}) {
+    for (const ReducedKernels* kernels : all_products(isa)) {
       const Floats got = multiply(*kernels, p);
       for (int64_t j = 0; j < p.c.n; ++j) {
         EXPECT_TRUE(std::isnan(got[1 * p.c.n + j])) << j;
@@ -229,7 +267,7 @@ TEST(CpuDot, SpecialRows) {
 TEST(CpuDot, ThreadsDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Problem p({197, 160, 96, true, false, true, Activation::kGeluErf});
-    for (const ReducedKernels* kernels : {&isa.bf16, &isa.int8}) {
+    for (const ReducedKernels* kernels : all_products(isa)) {
       Floats first;
       for (int threads : {1, 2, 3, 8, 16}) {
         TestLane lane(threads, isa, reduced_linear_scratch(*kernels, p.c.m, p.c.n, p.c.k, false));

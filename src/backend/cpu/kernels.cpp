@@ -28,12 +28,17 @@ const Kernel kInt8Linear{.name = "int8 gemm",
                          .declines = cpu::declines_reduced<Arithmetic::kInt8>,
                          .scratch_bytes = cpu::reduced_scratch_bytes,
                          .run = cpu::run_reduced,
-                         .packing = cpu::reduced_packing};
+                         .packing = cpu::reduced_packing<Arithmetic::kInt8>};
 const Kernel kBF16Linear{.name = "bf16 gemm",
                          .declines = cpu::declines_reduced<Arithmetic::kBF16>,
                          .scratch_bytes = cpu::reduced_scratch_bytes,
                          .run = cpu::run_reduced,
-                         .packing = cpu::reduced_packing};
+                         .packing = cpu::reduced_packing<Arithmetic::kBF16>};
+const Kernel kSplitLinear{.name = "gemm by bf16 parts",
+                          .declines = cpu::declines_reduced<Arithmetic::kExact>,
+                          .scratch_bytes = cpu::reduced_scratch_bytes,
+                          .run = cpu::run_reduced,
+                          .packing = cpu::reduced_packing<Arithmetic::kExact>};
 const Kernel kPlainLinear{.name = "gemm that packs",
                           .declines = cpu::declines_plain_linear,
                           .scratch_bytes = cpu::plain_linear_scratch_bytes,
@@ -99,14 +104,15 @@ Kernel update_kernel(Run run, ScratchBytes scratch = no_scratch) {
 std::vector<OpKernels> forward_kernels() {
   return {
       {"fused",
-       {kPackedLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear, kHalfLinear,
-        kSum, kHalfLinearDw,
+       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear,
+        kHalfLinear, kSum, kHalfLinearDw,
         kernel("one query by the tokens", cpu::run_first_attention, cpu::declines_first_attention,
                cpu::first_attention_scratch_bytes),
         kernel("gemm with gelu slope", cpu::run_linear_dx, cpu::declines_gelu_dx,
                cpu::linear_dx_scratch_bytes)}},
       {"linear",
-       {kPackedLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear, kHalfLinear}},
+       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear,
+        kHalfLinear}},
       {"patch_embed", {kPackedLinear, kPlainLinear}},
       {"attention",
        {kernel("blocked online softmax", cpu::run_attention, declines_unless_f32,

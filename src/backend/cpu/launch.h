@@ -26,11 +26,13 @@ Packing weight_packing(const NodeView& node, const DeviceInfo& device);
 std::string declines_pack(const NodeView& node, const DeviceInfo& device);
 void run_pack(const KernelArgs& args);
 
-// A product in bf16 or int8 (LinearOp's arithmetic), with packed weights and the same neighbours.
+// A product in bf16 or int8 (LinearOp's arithmetic), or kExact: in f32 by bf16 parts, with packed weights and
+// the same neighbours.
 template <Arithmetic kIn>
 std::string declines_reduced(const NodeView& node, const DeviceInfo& device);
 size_t reduced_scratch_bytes(const NodeView& node, const DeviceInfo& device);
 void run_reduced(const KernelArgs& args);
+template <Arithmetic kIn>
 Packing reduced_packing(const NodeView& node, const DeviceInfo& device);
 std::string declines_reduced_pack(const NodeView& node, const DeviceInfo& device);
 void run_reduced_pack(const KernelArgs& args);

@@ -1,4 +1,7 @@
-// Products in bf16 and int8, alone or fused with their neighbours, with weights rounded and packed at load.
+// Products in bf16 and int8, and in f32 by parts in bf16, alone or fused with their neighbours, with weights
+// rounded or cut into parts and packed at load.
+#include <optional>
+
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/product.h"
@@ -12,6 +15,7 @@ namespace {
 constexpr int64_t kLongestInt8 = int64_t{0x7fffffff} / (127 * 127);
 
 const ReducedKernels& reduced_of(const IsaKernels& isa, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::kExact) return isa.split;
   return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
 }
 
@@ -20,8 +24,17 @@ constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf1
                                               "bf16-amx"};
 constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
                                               "int8-amx"};
+constexpr std::string_view kSplitPackings[] = {"none", "none", "none", "none", "split-amx"};
 std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::kExact) return kSplitPackings[device.isa];
   return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];
+}
+
+// The arithmetic a weight was packed for, if it was for this one's.
+std::optional<Arithmetic> packed_for(std::string_view packing, const DeviceInfo& device) {
+  for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8, Arithmetic::kExact})
+    if (packing == packing_name(device, arithmetic)) return arithmetic;
+  return std::nullopt;
 }
 
 MatmulExtents extents_of(const NodeView& node, const Product& p) {
@@ -33,6 +46,7 @@ std::string reduced_misfit(const NodeView& node, const DeviceInfo& device, Arith
   const Product p = parse_product(node.op);
   if (p.arithmetic != arithmetic)
     return strf("computes in %s, not %s", enum_name(arithmetic), enum_name(p.arithmetic));
+  if (p.is_patch_embed) return "takes rows, not pictures";
   if (!reduced_of(isa_of(device), arithmetic).tile) return "this instruction set has none";
   if (arithmetic == Arithmetic::kInt8 && extents_of(node, p).k > kLongestInt8)
     return "the sums could overflow 32 bits";
@@ -50,6 +64,7 @@ std::string declines_reduced(const NodeView& node, const DeviceInfo& device) {
 }
 template std::string declines_reduced<Arithmetic::kBF16>(const NodeView&, const DeviceInfo&);
 template std::string declines_reduced<Arithmetic::kInt8>(const NodeView&, const DeviceInfo&);
+template std::string declines_reduced<Arithmetic::kExact>(const NodeView&, const DeviceInfo&);
 
 size_t reduced_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
   const Product p = parse_product(node.op);
@@ -66,25 +81,28 @@ void run_reduced(const KernelArgs& args) {
                           static_cast<const std::byte*>(args.ins[p.weight].data()));
 }
 
+template <Arithmetic kIn>
 Packing reduced_packing(const NodeView& node, const DeviceInfo& device) {
+  if (!reduced_misfit(node, device, kIn).empty()) return {};
   const Product p = parse_product(node.op);
-  if (p.arithmetic == Arithmetic::kExact || !reduced_misfit(node, device, p.arithmetic).empty()) return {};
   const MatmulExtents e = extents_of(node, p);
-  const int64_t bytes = reduced_of(isa_of(device), p.arithmetic).packed_bytes(e.n, e.k);
-  return {p.weight, packing_name(device, p.arithmetic), e.n, static_cast<size_t>(bytes)};
+  const int64_t bytes = reduced_of(isa_of(device), kIn).packed_bytes(e.n, e.k);
+  return {p.weight, packing_name(device, kIn), e.n, static_cast<size_t>(bytes)};
 }
+template Packing reduced_packing<Arithmetic::kBF16>(const NodeView&, const DeviceInfo&);
+template Packing reduced_packing<Arithmetic::kInt8>(const NodeView&, const DeviceInfo&);
+template Packing reduced_packing<Arithmetic::kExact>(const NodeView&, const DeviceInfo&);
 
 std::string declines_reduced_pack(const NodeView& node, const DeviceInfo& device) {
-  for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8})
-    if (node.outs[0].packing == packing_name(device, arithmetic)) return {};
+  if (packed_for(node.outs[0].packing, device)) return {};
   return "not a packing of this instruction set";
 }
 
 void run_reduced_pack(const KernelArgs& args) {
   const TensorDesc& packed = args.outs[0].desc();
-  const bool int8 = packed.packing == packing_name(args.lane.device, Arithmetic::kInt8);
   const CpuLane lane = lane_of(args);
-  parallel_reduced_pack(lane, int8 ? lane.isa.int8 : lane.isa.bf16, args.ins[0].as<float>(),
+  const std::optional<Arithmetic> arithmetic = packed_for(packed.packing, args.lane.device);
+  parallel_reduced_pack(lane, reduced_of(lane.isa, arithmetic.value()), args.ins[0].as<float>(),
                         packed.packed_rows, args.ins[0].desc().elems() / packed.packed_rows,
                         static_cast<std::byte*>(args.outs[0].data()));
 }

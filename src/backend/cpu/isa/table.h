@@ -238,6 +238,7 @@ struct IsaKernels {
   void (*narrow)(Half to, const float* x, int64_t count, uint16_t* y);  // to nearest even
 
   ReducedKernels bf16, int8;
+  ReducedKernels split;  // f32 products by parts in bf16; null where a level has none
   HalfKernels halves;
 
   // The yardstick: independent multiply-adds on registers alone, spin_flops floating-point operations a

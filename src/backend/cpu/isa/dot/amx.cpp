@@ -71,12 +71,61 @@ void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, 
   if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
 }
 
+template <bool kTwo>
+inline void load_rows(const std::byte* a, int64_t stride) {
+  tile_load<kA0>(a, stride);
+  if constexpr (kTwo) tile_load<kA1>(a + kTileRows * stride, stride);
+}
+inline void load_columns(const std::byte* panel) {
+  tile_load<kB0>(panel, kTileRowBytes);
+  tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
+}
+template <bool kTwo>
+inline void dot_all() {
+  tile_dot_bf16<kC00, kA0, kB0>();
+  tile_dot_bf16<kC01, kA0, kB1>();
+  if constexpr (kTwo) {
+    tile_dot_bf16<kC10, kA1, kB0>();
+    tile_dot_bf16<kC11, kA1, kB1>();
+  }
+}
+
+// The same of values in three parts, high, middle and low: all products of parts but the three smallest,
+// which are less than the last bit of an f32 product. Ordered so that every load serves as many as can be.
+template <bool kTwo>
+void multiply_split_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
+                          float* sums) {
+  constexpr int64_t kMiddle = 1, kLow = 2;
+  begin_sums<kC00, kC01>(add, sums);
+  if constexpr (kTwo) begin_sums<kC10, kC11>(add, sums + kSumsBlock);
+  for (int64_t step = 0; step < steps; ++step) {
+    load_columns(panel);
+    load_rows<kTwo>(a + kLow * kStepBytes, stride), dot_all<kTwo>();
+    load_rows<kTwo>(a, stride), dot_all<kTwo>();
+    load_rows<kTwo>(a + kMiddle * kStepBytes, stride), dot_all<kTwo>();
+    load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
+    load_rows<kTwo>(a, stride), dot_all<kTwo>();
+    load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
+    a += Split::kParts * kStepBytes, panel += Split::kParts * kPanelStepBytes;
+  }
+  end_sums<kC00, kC01>(sums);
+  if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
+}
+
+template <typename Form, bool kTwo>
+constexpr auto block_of() {
+  if constexpr (Form::kParts == 1)
+    return multiply_block<Form, kTwo>;
+  else
+    return multiply_split_block<kTwo>;
+}
+
 // Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows.
 template <typename Form>
 void sum_rows_of(const ReducedTile& t, int64_t first, int64_t rows) {
   if (rows == 0) return;
   configure(min64(rows, kBlockRows));
-  const auto block = rows > kTileRows ? multiply_block<Form, true> : multiply_block<Form, false>;
+  const auto block = rows > kTileRows ? block_of<Form, true>() : block_of<Form, false>();
   sum_tile<Form>(
       t, first, rows,
       [&](const std::byte* a, int64_t count, const std::byte* panel, int64_t steps, bool add, float* sums) {
@@ -107,24 +156,23 @@ void half_tile(const HalfTile& t) {
   finish_halves(t);
 }
 
+template <typename Form>
+constexpr ReducedKernels products(decltype(pack_bf16) pack, decltype(prepare_bf16) prepare) {
+  return {.row_step = kRowStep,
+          .cols = kPanelCols,
+          .packed_bytes = packed_bytes<Form>,
+          .pack = pack,
+          .row_bytes = row_bytes<Form>,
+          .prepare_rows = prepare,
+          .tile_scratch_bytes = tile_scratch_bytes,
+          .tile = tile<Form>};
+}
+
 }  // namespace
 
-constinit const ReducedKernels kBf16Products = {.row_step = kRowStep,
-                                                .cols = kPanelCols,
-                                                .packed_bytes = packed_bytes<Bf16>,
-                                                .pack = pack_bf16,
-                                                .row_bytes = row_bytes<Bf16>,
-                                                .prepare_rows = prepare_bf16,
-                                                .tile_scratch_bytes = tile_scratch_bytes,
-                                                .tile = tile<Bf16>};
-constinit const ReducedKernels kInt8Products = {.row_step = kRowStep,
-                                                .cols = kPanelCols,
-                                                .packed_bytes = packed_bytes<Int8>,
-                                                .pack = pack_int8,
-                                                .row_bytes = row_bytes<Int8>,
-                                                .prepare_rows = prepare_int8,
-                                                .tile_scratch_bytes = tile_scratch_bytes,
-                                                .tile = tile<Int8>};
+constinit const ReducedKernels kBf16Products = products<Bf16>(pack_bf16, prepare_bf16);
+constinit const ReducedKernels kInt8Products = products<Int8>(pack_int8, prepare_int8);
+constinit const ReducedKernels kSplitProducts = products<Split>(pack_split, prepare_split);
 constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,
                                              .transpose = transpose_halves,

@@ -13,6 +13,7 @@ const IsaKernels& kernels() {
     own.name = VT_ISA_TEXT(VT_ISA);
     own.bf16 = kBf16Products;
     own.int8 = kInt8Products;
+    own.split = kSplitProducts;
     own.halves = kHalfProducts;
     return own;
   }();

@@ -7,7 +7,7 @@
 
 namespace vitrail::VT_ISA {
 
-extern const ReducedKernels kBf16Products, kInt8Products;
+extern const ReducedKernels kBf16Products, kInt8Products, kSplitProducts;
 extern const HalfKernels kHalfProducts;
 
 }  // namespace vitrail::VT_ISA

@@ -112,6 +112,7 @@ constinit const ReducedKernels kInt8Products = {.row_step = kBlockRows,
                                                 .prepare_rows = prepare_uint8,
                                                 .tile_scratch_bytes = tile_scratch_bytes,
                                                 .tile = tile<Int8>};
+constinit const ReducedKernels kSplitProducts = {};  // six products by vectors take longer than one in f32
 constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,
                                              .transpose = transpose_halves,

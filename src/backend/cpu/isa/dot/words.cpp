@@ -46,6 +46,33 @@ void round_bf16(const float* x, int64_t count, std::byte* out) {
   f32().narrow(Half::kBF16, x, count, reinterpret_cast<uint16_t*>(out));
 }
 
+// A float to the nearest bf16, ties to even, as the float whose lower half is zero.
+inline float to_bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+  bits = ((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded) & 0xffff0000u;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+inline uint16_t upper_half(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+// x = high + middle + low, each the nearest bf16 of what is left, the parts `apart` values from each other;
+// numbers too large for a bf16 become NaN.
+void split(const float* x, int64_t count, int64_t apart, uint16_t* parts) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float high = to_bf16(x[i]), rest = x[i] - high, middle = to_bf16(rest);
+    parts[i] = upper_half(high);
+    parts[apart + i] = upper_half(middle);
+    parts[2 * apart + i] = upper_half(to_bf16(rest - middle));
+  }
+}
+
 // Sixteen words, and sixteen of those as a square.
 typedef uint32_t WordVec __attribute__((vector_size(kStepBytes)));
 struct Square {
@@ -87,18 +114,21 @@ void zip_rows(const uint16_t* x, int64_t ldx, int64_t rows, int64_t columns, Squ
   }
 }
 
-// One half of a panel. reduce(column of the half, from, count, to) rounds values of one column; those from
-// `columns` on are zero.
+// One half of a panel. reduce(column of the half, from, count, to) rounds values of one column, each of its
+// parts kHalfBytes after the one before; those from `columns` on are zero.
+constexpr int64_t kHalfBytes = kHalfCols * kStepBytes;
 template <typename Form, typename Reduce>
 void pack_half(int64_t columns, int64_t k, std::byte* to, const Reduce& reduce) {
   constexpr int64_t kStepValues = kStepBytes / Form::kBytes;
-  for (int64_t from = 0; from < k; from += kStepValues, to += kPanelStepBytes) {
-    alignas(kStepBytes) std::byte rows[kHalfCols][kStepBytes] = {};
-    for (int64_t c = 0; c < columns; ++c) reduce(c, from, min64(kStepValues, k - from), rows[c]);
-    Square square;
-    std::memcpy(&square, rows, sizeof square);
-    transpose(square);
-    std::memcpy(to, &square, sizeof square);
+  for (int64_t from = 0; from < k; from += kStepValues) {
+    alignas(kStepBytes) std::byte rows[Form::kParts][kHalfCols][kStepBytes] = {};
+    for (int64_t c = 0; c < columns; ++c) reduce(c, from, min64(kStepValues, k - from), rows[0][c]);
+    for (int64_t part = 0; part < Form::kParts; ++part, to += kPanelStepBytes) {
+      Square square;
+      std::memcpy(&square, rows[part], sizeof square);
+      transpose(square);
+      std::memcpy(to, &square, sizeof square);
+    }
   }
 }
 
@@ -125,6 +155,22 @@ void prepare_bf16(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byt
   for (int64_t r = 0; r < rows; ++r, out += bytes) {
     round_bf16(x + r * ldx, k, out);
     fill_zero(out + k * Bf16::kBytes, out + bytes);
+  }
+}
+
+void prepare_split(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float*) {
+  constexpr int64_t kStepValues = kStepBytes / Split::kBytes;
+  auto* to = reinterpret_cast<uint16_t*>(out);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * ldx;
+    int64_t from = 0;
+    for (; from + kStepValues <= k; from += kStepValues, to += Split::kParts * kStepValues)
+      split(row + from, kStepValues, kStepValues, to);
+    if (from == k) continue;
+    float last[kStepValues] = {};
+    std::memcpy(last, row + from, static_cast<size_t>(k - from) * sizeof(float));
+    split(last, kStepValues, kStepValues, to);
+    to += Split::kParts * kStepValues;
   }
 }
 
@@ -158,6 +204,15 @@ void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t 
       int32_t sum = 0;
       for (int64_t i = 0; i < values; ++i) sum += static_cast<int8_t>(row[i]);
       offsets[column + c] += 128 * static_cast<uint32_t>(sum);
+    });
+  });
+}
+
+void pack_split(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed) {
+  for_halves<Split>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+    pack_half<Split>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
+      split(w + (column + c) * k + from, values, kHalfBytes / Split::kBytes,
+            reinterpret_cast<uint16_t*>(row));
     });
   });
 }
@@ -228,26 +283,6 @@ void finish_int8(const ReducedTile& t, bool offset) {
     finish_panel(t, column, sums);
   }
 }
-
-namespace {
-
-// A float to the nearest bf16, ties to even, as the float whose lower half is zero.
-inline float to_bf16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-  bits = ((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded) & 0xffff0000u;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-inline uint16_t upper_half(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return static_cast<uint16_t>(bits >> 16);
-}
-
-}  // namespace
 
 void finish_halves(const HalfTile& h) {
   const ReducedTile& t = h.product;

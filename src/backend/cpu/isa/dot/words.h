@@ -1,9 +1,10 @@
-// What the dot-product kernels share: rows of A and weights rounded to bf16 or int8 and laid out in 4-byte
-// words, the order of the loops over a tile, and the way from sums to C.
+// What the dot-product kernels share: rows of A and weights rounded to bf16 or int8, or cut into parts, and
+// laid out in 4-byte words, the order of the loops over a tile, and the way from sums to C.
 //
-// A row of A is its k values rounded, filled up with zeros to whole steps of 64 bytes. A weight goes by
-// panels of 32 columns; a panel is [step][half of 16 columns][word of the step][column]: 64 bytes hold the
-// same word of 16 columns, which is one row of a tile and one vector, and lie in the order they are read.
+// A row of A is its k values rounded, filled up with zeros to whole steps of 64 bytes; of several parts a
+// step of each in turn. A weight goes by panels of 32 columns; a panel is [step][part][half of 16 columns]
+// [word of the step][column]: 64 bytes hold the same word of 16 columns, which is one row of a tile and one
+// vector, and lie in the order they are read.
 // Before an int8 weight's panels stand its scales and 128 times its columns' sums, both [columns].
 #pragma once
 
@@ -21,17 +22,22 @@ inline constexpr int64_t kPanelStepBytes = kPanelCols * kStepBytes;
 // pass it.
 inline constexpr int64_t kBlockSteps = 12;
 
-// An arithmetic: bytes of a value, and of what stands before the panels for each column.
+// An arithmetic: bytes of a part of a value, its parts, and bytes that stand before the panels for each
+// column.
 struct Bf16 {
-  static constexpr int64_t kBytes = 2, kColumnBytes = 0;
+  static constexpr int64_t kBytes = 2, kParts = 1, kColumnBytes = 0;
 };
 struct Int8 {
-  static constexpr int64_t kBytes = 1, kColumnBytes = 8;
+  static constexpr int64_t kBytes = 1, kParts = 1, kColumnBytes = 8;
+};
+// An f32 as the sum of three bf16: all its 24 bits.
+struct Split {
+  static constexpr int64_t kBytes = 2, kParts = 3, kColumnBytes = 0;
 };
 
 template <typename Form>
 int64_t row_bytes(int64_t k) {
-  return round_up(k * Form::kBytes, kStepBytes);
+  return Form::kParts * round_up(k * Form::kBytes, kStepBytes);
 }
 template <typename Form>
 int64_t packed_bytes(int64_t n, int64_t k) {
@@ -46,8 +52,10 @@ int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
 
 void pack_bf16(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
 void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
+void pack_split(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
 void prepare_bf16(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
 void prepare_int8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
+void prepare_split(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
 // Values q + 128, unsigned.
 void prepare_uint8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale);
 
@@ -60,11 +68,13 @@ void transpose_halves(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols
 // `sums` [rows, kPanelCols] of each panel become (add: grow by) a * panel over those steps.
 template <typename Form, typename Multiply>
 void sum_tile(const ReducedTile& t, int64_t first, int64_t rows, const Multiply& multiply) {
-  const int64_t all = row_bytes<Form>(t.k) / kStepBytes, block = ceil_div(all, ceil_div(all, kBlockSteps));
+  constexpr int64_t kBytes = Form::kParts * kStepBytes, kPanelBytes = Form::kParts * kPanelStepBytes;
+  const int64_t all = row_bytes<Form>(t.k) / kBytes,
+                block = ceil_div(all, ceil_div(all, kBlockSteps / Form::kParts));
   for (int64_t step = 0; step < all; step += block) {
     for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
-      multiply(t.a + first * t.row_bytes + step * kStepBytes, rows,
-               panel_of<Form>(t.packed, t.n, t.k, column) + step * kPanelStepBytes, min64(block, all - step),
+      multiply(t.a + first * t.row_bytes + step * kBytes, rows,
+               panel_of<Form>(t.packed, t.n, t.k, column) + step * kPanelBytes, min64(block, all - step),
                step > 0, t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols);
     }
   }
