@@ -105,7 +105,7 @@ def parse_options():
     p.add_argument("--clip", type=float, default=0, help="norm gradients are clipped to in training; 0: not")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3.0, help="of each peer a round")
-    p.add_argument("--limit", type=float, help="seconds after which a case begins no further round")
+    p.add_argument("--limit", type=float, help="seconds of rounds after which a case begins no further one")
     p.add_argument("--peers", type=peer_list, default=list(NAMES), help="of " + ",".join(NAMES))
     p.add_argument("--first-answer", nargs="*", metavar="MODEL IMAGE",
                    help="also time Vitrail from its start to an answer (the bundled model and picture)")
@@ -118,6 +118,8 @@ def parse_options():
         p.error("--model takes timm names; a recipe goes with --train")
     if options.first_answer is not None and len(options.first_answer) not in (0, 2):
         p.error("--first-answer takes a model and an image, or nothing")
+    if options.limit is not None and options.limit <= 0:
+        p.error("--limit is more than 0")
     if options.rounds < 1 or options.threads < 1 or min(options.batch or [1]) < 1:
         p.error("--rounds, --threads and --batch are at least 1")
     return options

@@ -40,11 +40,13 @@ TEST(Backends, KernelNamesOfAnOpAreDistinct) {
   }
 }
 
-// How many kernels of linear's list stand before this one.
+// How many kernels of linear's list are asked before this one.
 size_t place_of(const char* name) {
-  const std::vector<Kernel>& list = *cpu_backend().find("linear");
   size_t place = 0;
-  while (place < list.size() && std::string_view(list[place].name) != name) ++place;
+  for (const Kernel& kernel : *cpu_backend().find("linear")) {
+    if (std::string_view(kernel.name) == name) break;
+    place += !kernel.on_request;
+  }
   return place;
 }
 
@@ -119,6 +121,37 @@ TEST(KernelTable, ReplacesFindsAndHashes) {
   EXPECT_EQ(*table.find(row(5, 1, {}).key), std::vector<std::string>{"c"});
   EXPECT_EQ(table.rows().size(), 2u);
   EXPECT_NE(table.hash(), before);
+}
+
+// The product by bf16 parts, on a processor that need not be here.
+TEST(Choice, PartsAreForTilesWhereATableNamesThem) {
+  const LinearOp op;
+  const std::vector<TensorDesc> plain = {{DType::kF32, {{'B', 6}, {'D', 8}}},
+                                         {DType::kF32, {{'F', 4}, {'D', 8}}}};
+  const std::vector<TensorDesc> outs = op.infer(plain);
+  for (const char* isa : {"amx", "avx512"}) {
+    DeviceInfo device = planned_cpu_device(2, isa, 1 << 30);
+    for (const Kernel* kernel : cpu_backend().candidates({op, plain, outs}, device))
+      EXPECT_STRNE(kernel->name, "gemm by bf16 parts") << "without a table";
+    KernelTable table;
+    KernelTable::Row wanted = row(6, 2, {"gemm by bf16 parts"});
+    wanted.key.isa = device.isa;
+    table.set(wanted);
+    device.kernels = std::make_shared<KernelTable>(table);
+    const Kernel* kernel = cpu_backend().candidates({op, plain, outs}, device).front();
+    ASSERT_STREQ(kernel->name, "gemm by bf16 parts");
+    const Packing packing = kernel->packing({op, plain, outs}, device);
+    if (isa == std::string("avx512")) {
+      EXPECT_LT(packing.input, 0);
+      continue;
+    }
+    EXPECT_EQ(packing.name, "split-amx");
+    EXPECT_EQ(packing.bytes, 3u * 2 * 32 * 32);  // parts, bytes of one, a panel's columns, a step's values
+    EXPECT_FALSE(kernel->declines({op, plain, outs}, device).empty()) << "a plain weight";
+    std::vector<TensorDesc> packed = plain;
+    packed[1].packing = packing.name;
+    EXPECT_EQ(kernel->declines({op, packed, outs}, device), "");
+  }
 }
 
 TEST(CpuDevice, PlansForProcessorsThatAreNotHere) {

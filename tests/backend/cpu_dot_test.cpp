@@ -181,18 +181,29 @@ TEST(CpuDot, SumsByPartsAreThoseOfF32) {
   });
 }
 
-// Numbers of 24 bits times powers of two come out as they are, whatever part a bit falls into.
+// Numbers of 24 bits times powers of two come out as they are, whatever part a bit falls into; and so does
+// what the middle parts make together.
 TEST(CpuDot, PartsLoseNoBit) {
   for_every_dot_level([](const IsaKernels& isa) {
     if (!isa.split.tile) return;
-    Problem p({40, 32, 1});
-    for (size_t i = 0; i < p.a.size(); ++i)
-      p.a[i] = std::ldexp(1.0f + 0x1.fffffep-1f / static_cast<float>(i + 1), static_cast<int>(i) - 20);
-    for (size_t j = 0; j < p.w.size(); ++j)
-      p.w[j] = std::ldexp(j % 2 ? -1.0f : 1.0f, static_cast<int>(j) - 16);
-    const Floats got = multiply(isa.split, p);
-    for (int64_t i = 0; i < p.c.m; ++i)
-      for (int64_t j = 0; j < p.c.n; ++j) ASSERT_EQ(got[i * p.c.n + j], p.a[i] * p.w[j]) << i << " " << j;
+    Floats whole = {0x1.ff0002p0f, 0x1.fefffep0f, -0x1.00fffep0f, 0x1.ffp0f};
+    for (int i = 0; i < 36; ++i)
+      whole.push_back(std::ldexp(1.0f + 0x1.fffffep-1f / static_cast<float>(i + 1), i - 20));
+    Floats powers(whole.size());
+    for (size_t i = 0; i < powers.size(); ++i)
+      powers[i] = std::ldexp(i % 2 ? -1.0f : 1.0f, static_cast<int>(i) - 16);
+    const Floats middles(whole.size(), 1 + 0x1p-10f);
+    const auto check = [&](const Floats& a, const Floats& w) {
+      const auto count = static_cast<int64_t>(whole.size());
+      Problem p({count, count, 1});
+      p.a = a, p.w = w;
+      const Floats got = multiply(isa.split, p);
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t j = 0; j < count; ++j) ASSERT_EQ(got[i * count + j], a[i] * w[j]) << i << " " << j;
+    };
+    check(whole, powers);
+    check(powers, whole);
+    check(middles, middles);
   });
 }
 

@@ -3,6 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <new>
+
 #include "backend/cpu_test_util.h"
 
 namespace vitrail {
@@ -11,9 +14,9 @@ namespace {
 using namespace testing;
 
 // Random values right before a page that may not be touched.
-class Guarded {
+class Fenced {
  public:
-  Guarded(int64_t count, uint32_t seed) {
+  Fenced(int64_t count, uint32_t seed) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     const size_t bytes = static_cast<size_t>(count) * sizeof(float), room = (bytes + page - 1) / page * page;
     size_ = room + page;
@@ -24,8 +27,8 @@ class Guarded {
     const Floats random = random_floats(count, seed);
     std::copy(random.begin(), random.end(), values_);
   }
-  ~Guarded() { munmap(start_, size_); }
-  Guarded(const Guarded&) = delete;
+  ~Fenced() { munmap(start_, size_); }
+  Fenced(const Fenced&) = delete;
   float* data() const { return values_; }
   float operator[](int64_t i) const { return values_[i]; }
 
@@ -38,7 +41,7 @@ class Guarded {
 void check(const IsaKernels& isa, int64_t rows, int64_t cols, int64_t k, bool transposed) {
   SCOPED_TRACE(::testing::Message() << rows << " rows, " << cols << " columns, k " << k << ", transposed "
                                     << transposed);
-  const Guarded a(rows * k, 1), panel(k * isa.nr, 2), out(rows * isa.nr, 3);
+  const Fenced a(rows * k, 1), panel(k * isa.nr, 2), out(rows * isa.nr, 3);
   const int64_t lda = transposed ? rows : k;
   isa.panel_product({a.data(), lda, rows, panel.data(), cols, k, transposed, out.data()});
   for (int64_t r = 0; r < rows; ++r) {

@@ -24,13 +24,14 @@ constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf1
                                               "bf16-amx"};
 constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
                                               "int8-amx"};
+// A name that no weight has where there is no such product; an empty one would be a plain weight's.
 constexpr std::string_view kSplitPackings[] = {"none", "none", "none", "none", "split-amx"};
 std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::kExact) return kSplitPackings[device.isa];
   return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];
 }
 
-// The arithmetic a weight was packed for, if it was for this one's.
+// The arithmetic a weight was packed for, if it was for this device's instruction set.
 std::optional<Arithmetic> packed_for(std::string_view packing, const DeviceInfo& device) {
   for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8, Arithmetic::kExact})
     if (packing == packing_name(device, arithmetic)) return arithmetic;

@@ -1,5 +1,6 @@
-// Products in bf16 or int8 spread over a thread pool, the same for every arithmetic and instruction set: rows
-// are prepared once, then tiles run on them. Used by launch_reduced.cpp; knows raw pointers, not ops.
+// Products in bf16, int8 or parts spread over a thread pool, the same for every arithmetic and instruction
+// set: rows are prepared once, then tiles run on them. Used by launch_reduced.cpp; knows raw pointers, not
+// ops.
 #pragma once
 
 #include "backend/cpu/gemm.h"

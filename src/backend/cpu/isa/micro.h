@@ -11,13 +11,13 @@ namespace vitrail::VT_ISA {
 // prefetching does not hide. Passed by reference: a copy on the stack is written by halves and read whole,
 // which holds a call back until all sums of the one before it are stored.
 struct Ahead {
-  const float* from = nullptr;
+  const float* from = nullptr;  // null: the panel itself, which is at hand
   int64_t lines = 1, pace = 0;
 };
 inline constexpr int kLineFloats = 16, kSteps = 4;
 
 // out[R, kNr] (+)= a[R, k] * panel[k, kNr]; of a panel that is not full only the vectors with columns in
-// them.
+// them. k is 1 at least.
 using MicroFn = void (*)(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
                          const Ahead& ahead);
 
@@ -32,10 +32,10 @@ class AheadSlices {
     if (!from) return;
     const int64_t all = ceil_div(rows, kMr);
     calls_ = min64(4, all);
-    slice_.pace = ceil_div(4, calls_) * kNr;  // of four rows of the panel
-    for (; 4 <= calls_ && 2 * calls_ <= all; calls_ *= 2) slice_.pace /= 2;
+    slice_.pace = ceil_div(kSteps, calls_) * kNr;  // of as many rows of the panel
+    for (; 4 <= calls_ && 2 * calls_ <= all && slice_.pace > 1; calls_ *= 2) slice_.pace /= 2;
     slice_.lines = ceil_div(slice_.pace, kLineFloats);
-    length_ = ceil_div(k, 4) * slice_.pace;
+    length_ = ceil_div(k, kSteps) * slice_.pace;
   }
   const Ahead& next() {
     slice_.from = from_ + length_ * at_;

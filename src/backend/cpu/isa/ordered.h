@@ -12,7 +12,8 @@
 
 namespace vitrail::VT_ISA {
 
-#if defined(__AVX2__)
+// Sanitizers see no memory that assembly reads: with them the compiler may choose the order.
+#if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #if defined(__AVX512F__)
 #define VT_VECTOR "v"
 inline constexpr int kRegisters = 32;
@@ -31,10 +32,15 @@ VT_INLINE void load_now(Vec& v, const float* p) {
   asm volatile("vmovups %1, %0" : "+" VT_VECTOR(v) : "m"(*reinterpret_cast<const UnalignedVec*>(p)));
 }
 
+// What spread_now may read, as far as the compiler is told.
+struct Reach {
+  float values[1 << 24];
+};
+
 // v = p[kLines * stride + kAt] in all lanes, kLines < 3, without a register for each line.
 template <int kLines, int kAt>
 VT_INLINE void spread_now(Vec& v, const float* p, int64_t stride) {
-  const auto& reads = *reinterpret_cast<const float(*)[]>(p);
+  const auto& reads = *reinterpret_cast<const Reach*>(p);
   if constexpr (kLines == 0)
     asm volatile("vbroadcastss %c2(%1), %0" : "+" VT_VECTOR(v) : "r"(p), "i"(kAt * 4), "m"(reads));
   else

@@ -132,7 +132,7 @@ struct SquareSums {
 // 16-bit floats as raw patterns.
 enum class Half { kF16, kBF16 };
 
-// A product in less than f32: rows of A and the weight are rounded to another form first.
+// A product in another form than f32: rows of A and the weight are rounded to it, or cut into parts, first.
 struct ReducedTile {
   const std::byte* a = nullptr;  // rows made by prepare_rows
   int64_t row_bytes = 0;

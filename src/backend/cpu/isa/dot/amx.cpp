@@ -91,7 +91,8 @@ inline void dot_all() {
 }
 
 // The same of values in three parts, high, middle and low: all products of parts but the three smallest,
-// which are less than the last bit of an f32 product. Ordered so that every load serves as many as can be.
+// which together are less than the last bit of an f32 product. The small ones first, so that they are not
+// lost, and such that every load serves as many as can be.
 template <bool kTwo>
 void multiply_split_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
                           float* sums) {
@@ -99,13 +100,13 @@ void multiply_split_block(const std::byte* a, int64_t stride, const std::byte* p
   begin_sums<kC00, kC01>(add, sums);
   if constexpr (kTwo) begin_sums<kC10, kC11>(add, sums + kSumsBlock);
   for (int64_t step = 0; step < steps; ++step) {
-    load_columns(panel);
+    load_rows<kTwo>(a, stride);
+    load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
+    load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
+    load_rows<kTwo>(a + kMiddle * kStepBytes, stride), dot_all<kTwo>();
+    load_columns(panel), dot_all<kTwo>();
     load_rows<kTwo>(a + kLow * kStepBytes, stride), dot_all<kTwo>();
     load_rows<kTwo>(a, stride), dot_all<kTwo>();
-    load_rows<kTwo>(a + kMiddle * kStepBytes, stride), dot_all<kTwo>();
-    load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
-    load_rows<kTwo>(a, stride), dot_all<kTwo>();
-    load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
     a += Split::kParts * kStepBytes, panel += Split::kParts * kPanelStepBytes;
   }
   end_sums<kC00, kC01>(sums);
