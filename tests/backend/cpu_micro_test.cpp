@@ -29,6 +29,7 @@ class Fenced {
   }
   ~Fenced() { munmap(start_, size_); }
   Fenced(const Fenced&) = delete;
+  Fenced& operator=(const Fenced&) = delete;
   float* data() const { return values_; }
   float operator[](int64_t i) const { return values_[i]; }
 
