@@ -83,6 +83,6 @@ void sum_tile(const ReducedTile& t, int64_t first, int64_t rows, const Multiply&
 // From the sums sum_tile left in scratch to C. `offset`: A's values were 128 too large.
 void finish_bf16(const ReducedTile& t);
 void finish_int8(const ReducedTile& t, bool offset);
-void finish_halves(const HalfTile& t);
+void finish_halves(const HalfTile& h);
 
 }  // namespace vitrail::VT_ISA
