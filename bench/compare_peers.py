@@ -105,7 +105,8 @@ def parse_options():
     p.add_argument("--clip", type=float, default=0, help="norm gradients are clipped to in training; 0: not")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3.0, help="of each peer a round")
-    p.add_argument("--limit", type=float, help="seconds of rounds after which a case begins no further one")
+    p.add_argument("--limit", type=float, metavar="SECONDS",
+                   help="seconds of rounds after which a case begins no further one")
     p.add_argument("--peers", type=peer_list, default=list(NAMES), help="of " + ",".join(NAMES))
     p.add_argument("--first-answer", nargs="*", metavar="MODEL IMAGE",
                    help="also time Vitrail from its start to an answer (the bundled model and picture)")

@@ -159,26 +159,25 @@ void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float),
   }
 }
 
-TEST(CpuDot, Bf16SumsMatchPlainLoops) {
-  for_every_dot_level([](const IsaKernels& isa) {
+// All cases by one of a level's products, where it has it.
+void expect_sums_of_all_cases(ReducedKernels IsaKernels::*products, float (*round)(float)) {
+  for_every_dot_level([&](const IsaKernels& isa) {
+    if (!(isa.*products).tile) return;
     for (const Case& c : kCases) {
       SCOPED_TRACE(name_of(c));
       const Problem problem(c);
-      expect_sums(isa, problem, rounded_to_bf16, multiply(isa.bf16, problem));
+      expect_sums(isa, problem, round, multiply(isa.*products, problem));
     }
   });
 }
 
+TEST(CpuDot, Bf16SumsMatchPlainLoops) {
+  expect_sums_of_all_cases(&IsaKernels::bf16, rounded_to_bf16);
+}
+
 // Three parts hold all of an f32, and what is left out of their products is less than its last bit.
 TEST(CpuDot, SumsByPartsAreThoseOfF32) {
-  for_every_dot_level([](const IsaKernels& isa) {
-    if (!isa.split.tile) return;
-    for (const Case& c : kCases) {
-      SCOPED_TRACE(name_of(c));
-      const Problem problem(c);
-      expect_sums(isa, problem, as_it_is, multiply(isa.split, problem));
-    }
-  });
+  expect_sums_of_all_cases(&IsaKernels::split, as_it_is);
 }
 
 // Numbers of 24 bits times powers of two come out as they are, whatever part a bit falls into; and so does

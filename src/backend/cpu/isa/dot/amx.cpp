@@ -49,28 +49,6 @@ inline void end_sums(float* sums) {
   tile_store<kRight>(sums + kTileRows, kSumsStride);
 }
 
-// sums (+)= a * panel for one block of rows; kTwo: it has more than 16.
-template <typename Form, bool kTwo>
-void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
-                    float* sums) {
-  begin_sums<kC00, kC01>(add, sums);
-  if constexpr (kTwo) begin_sums<kC10, kC11>(add, sums + kSumsBlock);
-  for (int64_t step = 0; step < steps; ++step, a += kStepBytes, panel += kPanelStepBytes) {
-    tile_load<kB0>(panel, kTileRowBytes);
-    tile_load<kA0>(a, stride);
-    dot<Form, kC00, kA0, kB0>();
-    tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
-    dot<Form, kC01, kA0, kB1>();
-    if constexpr (kTwo) {
-      tile_load<kA1>(a + kTileRows * stride, stride);
-      dot<Form, kC10, kA1, kB0>();
-      dot<Form, kC11, kA1, kB1>();
-    }
-  }
-  end_sums<kC00, kC01>(sums);
-  if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
-}
-
 template <bool kTwo>
 inline void load_rows(const std::byte* a, int64_t stride) {
   tile_load<kA0>(a, stride);
@@ -90,35 +68,51 @@ inline void dot_all() {
   }
 }
 
-// The same of values in three parts, high, middle and low: all products of parts but the three smallest,
+// One step of values in one part.
+template <typename Form, bool kTwo>
+inline void add_step(const std::byte* a, int64_t stride, const std::byte* panel) {
+  tile_load<kB0>(panel, kTileRowBytes);
+  tile_load<kA0>(a, stride);
+  dot<Form, kC00, kA0, kB0>();
+  tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
+  dot<Form, kC01, kA0, kB1>();
+  if constexpr (kTwo) {
+    tile_load<kA1>(a + kTileRows * stride, stride);
+    dot<Form, kC10, kA1, kB0>();
+    dot<Form, kC11, kA1, kB1>();
+  }
+}
+
+// One step of values in three parts, high, middle and low: all products of parts but the three smallest,
 // which together are less than the last bit of an f32 product. The small ones first, so that they are not
 // lost, and such that every load serves as many as can be.
 template <bool kTwo>
-void multiply_split_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
-                          float* sums) {
+inline void add_split_step(const std::byte* a, int64_t stride, const std::byte* panel) {
   constexpr int64_t kMiddle = 1, kLow = 2;
+  load_rows<kTwo>(a, stride);
+  load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
+  load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
+  load_rows<kTwo>(a + kMiddle * kStepBytes, stride), dot_all<kTwo>();
+  load_columns(panel), dot_all<kTwo>();
+  load_rows<kTwo>(a + kLow * kStepBytes, stride), dot_all<kTwo>();
+  load_rows<kTwo>(a, stride), dot_all<kTwo>();
+}
+
+// sums (+)= a * panel for one block of rows; kTwo: it has more than 16.
+template <typename Form, bool kTwo>
+void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
+                    float* sums) {
   begin_sums<kC00, kC01>(add, sums);
   if constexpr (kTwo) begin_sums<kC10, kC11>(add, sums + kSumsBlock);
   for (int64_t step = 0; step < steps; ++step) {
-    load_rows<kTwo>(a, stride);
-    load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
-    load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
-    load_rows<kTwo>(a + kMiddle * kStepBytes, stride), dot_all<kTwo>();
-    load_columns(panel), dot_all<kTwo>();
-    load_rows<kTwo>(a + kLow * kStepBytes, stride), dot_all<kTwo>();
-    load_rows<kTwo>(a, stride), dot_all<kTwo>();
-    a += Split::kParts * kStepBytes, panel += Split::kParts * kPanelStepBytes;
+    if constexpr (Form::kParts == 1)
+      add_step<Form, kTwo>(a, stride, panel);
+    else
+      add_split_step<kTwo>(a, stride, panel);
+    a += Form::kParts * kStepBytes, panel += Form::kParts * kPanelStepBytes;
   }
   end_sums<kC00, kC01>(sums);
   if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
-}
-
-template <typename Form, bool kTwo>
-constexpr auto block_of() {
-  if constexpr (Form::kParts == 1)
-    return multiply_block<Form, kTwo>;
-  else
-    return multiply_split_block<kTwo>;
 }
 
 // Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows.
@@ -126,7 +120,7 @@ template <typename Form>
 void sum_rows_of(const ReducedTile& t, int64_t first, int64_t rows) {
   if (rows == 0) return;
   configure(min64(rows, kBlockRows));
-  const auto block = rows > kTileRows ? block_of<Form, true>() : block_of<Form, false>();
+  const auto block = rows > kTileRows ? multiply_block<Form, true> : multiply_block<Form, false>;
   sum_tile<Form>(
       t, first, rows,
       [&](const std::byte* a, int64_t count, const std::byte* panel, int64_t steps, bool add, float* sums) {
