@@ -126,18 +126,18 @@ void parallel_half_weight_grad(const CpuLane& lane, const HalfWeightGradArgs& ar
     spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
       const Place p(tiling, task, args.n, args.k);
       float* to = c + p.row * args.k;
-      isa.bf16.tile({.a = reinterpret_cast<const std::byte*>(dy + p.row * parts.dy_stride),
-                     .row_bytes = parts.dy_stride * 2,
-                     .packed = panels,
-                     .c = to,
-                     .ldc = args.k,
-                     .rows = p.rows,
-                     .n = args.k,
-                     .k = depth,
-                     .col_begin = p.col_begin,
-                     .col_end = p.col_end,
-                     .epilogue = {.residual = first > 0 ? to : nullptr, .residual_stride = args.k},
-                     .scratch = scratch.of(worker)});
+      isa.halves.wide_tile({.a = reinterpret_cast<const std::byte*>(dy + p.row * parts.dy_stride),
+                            .row_bytes = parts.dy_stride * 2,
+                            .packed = panels,
+                            .c = to,
+                            .ldc = args.k,
+                            .rows = p.rows,
+                            .n = args.k,
+                            .k = depth,
+                            .col_begin = p.col_begin,
+                            .col_end = p.col_end,
+                            .epilogue = {.residual = first > 0 ? to : nullptr, .residual_stride = args.k},
+                            .scratch = scratch.of(worker)});
       if (!last || !args.add) return;
       for (int64_t r = p.row; r < p.row + p.rows; ++r) {
         float* dw = args.dw + r * args.k + p.col_begin;

@@ -11,11 +11,10 @@ namespace {
 using namespace cpu_tiles;
 
 // Rows one task prepares.
-int64_t prepared_rows(int64_t k) {
-  return std::max<int64_t>(1, kElemsPerTask / k);
+int64_t prepared_rows(const ReducedKernels& kernels, int64_t k) {
+  return std::max<int64_t>(1, kElemsPerTask / k / kernels.row_step) * kernels.row_step;
 }
 
-// Room for whole row steps: a kernel may read the last one beyond m.
 size_t rows_bytes(const ReducedKernels& kernels, int64_t m, int64_t k) {
   return static_cast<size_t>(round_up(round_up(m, kernels.row_step) * kernels.row_bytes(k), 64));
 }
@@ -24,7 +23,7 @@ size_t rows_bytes(const ReducedKernels& kernels, int64_t m, int64_t k) {
 // scratch.
 void prepare(const CpuLane& lane, const ReducedKernels& kernels, const LinearArgs& args,
              const Scratch& scratch, std::byte* out, float* scales) {
-  const int64_t block = prepared_rows(args.k), bytes = kernels.row_bytes(args.k);
+  const int64_t block = prepared_rows(kernels, args.k), bytes = kernels.row_bytes(args.k);
   spread(lane, lane.parallel.rows, ceil_div(args.m, block), [&](int64_t task, int worker) {
     const int64_t row = task * block, rows = std::min(block, args.m - row);
     const float* x = args.a + row * args.lda;
@@ -56,7 +55,7 @@ ScratchNeed reduced_linear_scratch(const ReducedKernels& kernels, int64_t m, int
                                                   Tiling::most_cols(kernels.cols, n), k);
   return {rows_bytes(kernels, m, k) + padded_bytes(m),
           std::max(static_cast<size_t>(round_up(tile, 64)),
-                   norm ? padded_bytes(std::min(m, prepared_rows(k)) * k) : 0)};
+                   norm ? padded_bytes(std::min(m, prepared_rows(kernels, k)) * k) : 0)};
 }
 
 void parallel_reduced_linear(const CpuLane& lane, const ReducedKernels& kernels, const LinearArgs& args,

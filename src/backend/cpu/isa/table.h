@@ -134,7 +134,7 @@ enum class Half { kF16, kBF16 };
 
 // A product in another form than f32: rows of A and the weight are rounded to it, or cut into parts, first.
 struct ReducedTile {
-  const std::byte* a = nullptr;  // rows made by prepare_rows
+  const std::byte* a = nullptr;  // rows made by prepare_rows, the first a multiple of row_step
   int64_t row_bytes = 0;
   const float* row_scale = nullptr;   // [rows], what a row's values were divided by; null: nothing (bf16)
   const std::byte* packed = nullptr;  // the whole weight, made by pack (its own scales inside)
@@ -148,11 +148,13 @@ struct ReducedTile {
 
 // The reduced products of one arithmetic; all null where a level has none.
 struct ReducedKernels {
-  int row_step = 0, cols = 0;  // rows are best a multiple of row_step, columns of a task one of cols
+  int row_step = 0, cols = 0;  // a tile begins at a row that is a multiple of row_step, and a column of cols
   int64_t (*packed_bytes)(int64_t n, int64_t k) = nullptr;
   // Columns [first, first + count) of w row-major [n, k], first a multiple of cols; packed: the whole weight.
   void (*pack)(const float* w, int64_t n, int64_t first, int64_t count, int64_t k,
                std::byte* packed) = nullptr;
+  // Row r of A, a multiple of row_step, is prepared r * row_bytes after the first; in between they may lie in
+  // any order, with room for whole row steps.
   int64_t (*row_bytes)(int64_t k) = nullptr;
   void (*prepare_rows)(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out,
                        float* row_scale) = nullptr;
@@ -180,6 +182,8 @@ struct HalfKernels {
                     int64_t ldy) = nullptr;
   // c = residual + bf16(bf16(sum) + bias)
   void (*tile)(const HalfTile&) = nullptr;
+  // c = epilogue(sum) in f32; a as HalfTile's.
+  void (*wide_tile)(const ReducedTile&) = nullptr;
 };
 
 struct IsaKernels {

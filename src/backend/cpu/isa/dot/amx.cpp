@@ -9,8 +9,6 @@ namespace vitrail::VT_ISA {
 namespace {
 
 constexpr int64_t kBlockRows = 2 * kTileRows;
-// Finer than a block: a tile of few rows takes little time, tasks of unequal size cost more.
-constexpr int kRowStep = 8;
 constexpr int64_t kSumsStride = kPanelCols * 4, kSumsBlock = kTileRows * kPanelCols;  // bytes; floats
 enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
 
@@ -50,9 +48,9 @@ inline void end_sums(float* sums) {
 }
 
 template <bool kTwo>
-inline void load_rows(const std::byte* a, int64_t stride) {
-  tile_load<kA0>(a, stride);
-  if constexpr (kTwo) tile_load<kA1>(a + kTileRows * stride, stride);
+inline void load_rows(const std::byte* a, const RowOrder& order) {
+  tile_load<kA0>(a, order.row);
+  if constexpr (kTwo) tile_load<kA1>(a + order.block, order.row);
 }
 inline void load_columns(const std::byte* panel) {
   tile_load<kB0>(panel, kTileRowBytes);
@@ -70,14 +68,14 @@ inline void dot_all() {
 
 // One step of values in one part.
 template <typename Form, bool kTwo>
-inline void add_step(const std::byte* a, int64_t stride, const std::byte* panel) {
+inline void add_step(const std::byte* a, const RowOrder& order, const std::byte* panel) {
   tile_load<kB0>(panel, kTileRowBytes);
-  tile_load<kA0>(a, stride);
+  tile_load<kA0>(a, order.row);
   dot<Form, kC00, kA0, kB0>();
   tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
   dot<Form, kC01, kA0, kB1>();
   if constexpr (kTwo) {
-    tile_load<kA1>(a + kTileRows * stride, stride);
+    tile_load<kA1>(a + order.block, order.row);
     dot<Form, kC10, kA1, kB0>();
     dot<Form, kC11, kA1, kB1>();
   }
@@ -87,73 +85,101 @@ inline void add_step(const std::byte* a, int64_t stride, const std::byte* panel)
 // which together are less than the last bit of an f32 product. The small ones first, so that they are not
 // lost, and such that every load serves as many as can be.
 template <bool kTwo>
-inline void add_split_step(const std::byte* a, int64_t stride, const std::byte* panel) {
+inline void add_split_step(const std::byte* a, const RowOrder& order, const std::byte* panel) {
   constexpr int64_t kMiddle = 1, kLow = 2;
-  load_rows<kTwo>(a, stride);
+  load_rows<kTwo>(a, order);
   load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
   load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
-  load_rows<kTwo>(a + kMiddle * kStepBytes, stride), dot_all<kTwo>();
+  load_rows<kTwo>(a + kMiddle * order.step, order), dot_all<kTwo>();
   load_columns(panel), dot_all<kTwo>();
-  load_rows<kTwo>(a + kLow * kStepBytes, stride), dot_all<kTwo>();
-  load_rows<kTwo>(a, stride), dot_all<kTwo>();
+  load_rows<kTwo>(a + kLow * order.step, order), dot_all<kTwo>();
+  load_rows<kTwo>(a, order), dot_all<kTwo>();
 }
+
+// Lines of what is read next, so many with each step.
+struct Ahead {
+  const std::byte* from;
+  int64_t lines;
+
+  void fetch() {
+    for (int64_t i = 0; i < lines; ++i, from += kStepBytes) __builtin_prefetch(from);
+  }
+};
 
 // sums (+)= a * panel for one block of rows; kTwo: it has more than 16.
 template <typename Form, bool kTwo>
-void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, int64_t steps, bool add,
-                    float* sums) {
-  begin_sums<kC00, kC01>(add, sums);
-  if constexpr (kTwo) begin_sums<kC10, kC11>(add, sums + kSumsBlock);
-  for (int64_t step = 0; step < steps; ++step) {
+void multiply_block(const PanelStep& p, const std::byte* a, const RowOrder& order, float* sums,
+                    Ahead& ahead) {
+  begin_sums<kC00, kC01>(p.add, sums);
+  if constexpr (kTwo) begin_sums<kC10, kC11>(p.add, sums + kSumsBlock);
+  const std::byte* panel = p.panel;
+  for (int64_t step = 0; step < p.steps; ++step) {
     if constexpr (Form::kParts == 1)
-      add_step<Form, kTwo>(a, stride, panel);
+      add_step<Form, kTwo>(a, order, panel);
     else
-      add_split_step<kTwo>(a, stride, panel);
-    a += Form::kParts * kStepBytes, panel += Form::kParts * kPanelStepBytes;
+      add_split_step<kTwo>(a, order, panel);
+    ahead.fetch();
+    a += Form::kParts * order.step, panel += Form::kParts * kPanelStepBytes;
   }
   end_sums<kC00, kC01>(sums);
   if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
 }
 
-// Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows.
-template <typename Form>
-void sum_rows_of(const ReducedTile& t, int64_t first, int64_t rows) {
+// Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows. finish(column, first, rows, sums)
+// for each panel.
+template <typename Form, typename Finish>
+void sum_rows_of(const ReducedTile& t, const RowOrder& order, int64_t first, int64_t rows,
+                 const Finish& finish) {
   if (rows == 0) return;
   configure(min64(rows, kBlockRows));
   const auto block = rows > kTileRows ? multiply_block<Form, true> : multiply_block<Form, false>;
-  sum_tile<Form>(
-      t, first, rows,
-      [&](const std::byte* a, int64_t count, const std::byte* panel, int64_t steps, bool add, float* sums) {
-        for (int64_t r = 0; r < count; r += kBlockRows)
-          block(a + r * t.row_bytes, t.row_bytes, panel, steps, add, sums + r * kPanelCols);
-      });
+  const int64_t lines = ceil_div(Form::kParts * kPanelStepBytes / kStepBytes, ceil_div(rows, kBlockRows));
+  const auto multiply = [&](const PanelStep& p) {
+    Ahead ahead{p.next, lines};
+    for (int64_t r = 0; r < rows; r += kBlockRows)
+      block(p, p.a + r / kTileRows * order.block, order, p.sums + r * kPanelCols, ahead);
+  };
+  sum_tile<Form>(t, order, first, multiply,
+                 [&](int64_t column, float* sums) { finish(column, first, rows, sums); });
 }
 
-template <typename Form>
-void sum(const ReducedTile& t) {
+template <typename Form, typename Finish>
+void sum(const ReducedTile& t, const RowOrder& order, const Finish& finish) {
   const int64_t whole = t.rows / kBlockRows * kBlockRows;
-  sum_rows_of<Form>(t, 0, whole);
-  sum_rows_of<Form>(t, whole, t.rows - whole);
+  sum_rows_of<Form>(t, order, 0, whole, finish);
+  sum_rows_of<Form>(t, order, whole, t.rows - whole, finish);
   tile_release();
 }
 
 template <typename Form>
+void tile_in_order(const ReducedTile& t, const RowOrder& order) {
+  sum<Form>(t, order, [&](int64_t column, int64_t first, int64_t rows, float* sums) {
+    if constexpr (Form::kBytes == 2)
+      finish_bf16(t, column, first, rows, sums);
+    else
+      finish_int8(t, column, first, rows, sums, false);
+  });
+}
+
+template <typename Form>
 void tile(const ReducedTile& t) {
-  sum<Form>(t);
-  if constexpr (Form::kBytes == 2)
-    finish_bf16(t);
-  else
-    finish_int8(t, false);
+  tile_in_order<Form>(t, by_tiles(t.row_bytes));
+}
+
+void wide_tile(const ReducedTile& t) {
+  tile_in_order<Bf16>(t, one_by_one(t.row_bytes));
 }
 
 void half_tile(const HalfTile& t) {
-  sum<Bf16>(t.product);
-  finish_halves(t);
+  sum<Bf16>(t.product, one_by_one(t.product.row_bytes),
+            [&](int64_t column, int64_t first, int64_t rows, float* sums) {
+              finish_halves(t, column, first, rows, sums);
+            });
 }
 
 template <typename Form>
 constexpr ReducedKernels products(decltype(pack_bf16) pack, decltype(prepare_bf16) prepare) {
-  return {.row_step = kRowStep,
+  return {.row_step = kTileRows,
           .cols = kPanelCols,
           .packed_bytes = packed_bytes<Form>,
           .pack = pack,
@@ -165,12 +191,17 @@ constexpr ReducedKernels products(decltype(pack_bf16) pack, decltype(prepare_bf1
 
 }  // namespace
 
+RowOrder prepared_order(int64_t row_bytes) {
+  return by_tiles(row_bytes);
+}
+
 constinit const ReducedKernels kBf16Products = products<Bf16>(pack_bf16, prepare_bf16);
 constinit const ReducedKernels kInt8Products = products<Int8>(pack_int8, prepare_int8);
 constinit const ReducedKernels kSplitProducts = products<Split>(pack_split, prepare_split);
 constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,
                                              .transpose = transpose_halves,
-                                             .tile = half_tile};
+                                             .tile = half_tile,
+                                             .wide_tile = wide_tile};
 
 }  // namespace vitrail::VT_ISA

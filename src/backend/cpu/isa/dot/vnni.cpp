@@ -66,35 +66,40 @@ BlockFn block_of(int64_t rows) {
   return multiply_block<Form, R>;
 }
 
-template <typename Form>
-void sum(const ReducedTile& t) {
+// finish(column, sums) for each panel.
+template <typename Form, typename Finish>
+void sum(const ReducedTile& t, const Finish& finish) {
   const BlockFn whole = block_of<Form, kBlockRows>(kBlockRows),
                 rest = block_of<Form, kBlockRows>(t.rows % kBlockRows);
-  sum_tile<Form>(
-      t, 0, t.rows,
-      [&](const std::byte* a, int64_t rows, const std::byte* panel, int64_t steps, bool add, float* sums) {
-        for (int64_t r = 0; r < rows; r += kBlockRows) {
-          const BlockFn block = rows - r < kBlockRows ? rest : whole;
-          block(a + r * t.row_bytes, t.row_bytes, panel, steps, add, sums + r * kPanelCols);
-        }
-      });
+  const auto multiply = [&](const PanelStep& p) {
+    for (int64_t r = 0; r < t.rows; r += kBlockRows) {
+      const BlockFn block = t.rows - r < kBlockRows ? rest : whole;
+      block(p.a + r * t.row_bytes, t.row_bytes, p.panel, p.steps, p.add, p.sums + r * kPanelCols);
+    }
+  };
+  sum_tile<Form>(t, one_by_one(t.row_bytes), 0, multiply, finish);
 }
 
 template <typename Form>
 void tile(const ReducedTile& t) {
-  sum<Form>(t);
-  if constexpr (Form::kBytes == 2)
-    finish_bf16(t);
-  else
-    finish_int8(t, true);
+  sum<Form>(t, [&](int64_t column, float* sums) {
+    if constexpr (Form::kBytes == 2)
+      finish_bf16(t, column, 0, t.rows, sums);
+    else
+      finish_int8(t, column, 0, t.rows, sums, true);
+  });
 }
 
 void half_tile(const HalfTile& t) {
-  sum<Bf16>(t.product);
-  finish_halves(t);
+  sum<Bf16>(t.product,
+            [&](int64_t column, float* sums) { finish_halves(t, column, 0, t.product.rows, sums); });
 }
 
 }  // namespace
+
+RowOrder prepared_order(int64_t row_bytes) {
+  return one_by_one(row_bytes);
+}
 
 constinit const ReducedKernels kBf16Products = {.row_step = kBlockRows,
                                                 .cols = kPanelCols,
@@ -116,6 +121,7 @@ constinit const ReducedKernels kSplitProducts = {};  // six products by vectors 
 constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,
                                              .transpose = transpose_halves,
-                                             .tile = half_tile};
+                                             .tile = half_tile,
+                                             .wide_tile = tile<Bf16>};
 
 }  // namespace vitrail::VT_ISA

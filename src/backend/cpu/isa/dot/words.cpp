@@ -15,10 +15,6 @@ const IsaKernels& f32() {
   return VT_F32_ISA::kernels();
 }
 
-void fill_zero(std::byte* from, const std::byte* end) {
-  std::memset(from, 0, static_cast<size_t>(end - from));
-}
-
 // x * inverse to nearest even as bytes, `flip` changing bits of each: the lowest byte of the sum with
 // 1.5 * 2^23 is the integer. Rounds as quantize does.
 void quantize_bytes(const float* x, int64_t count, float inverse, uint8_t flip, std::byte* q) {
@@ -28,17 +24,6 @@ void quantize_bytes(const float* x, int64_t count, float inverse, uint8_t flip, 
     uint32_t bits;
     std::memcpy(&bits, &shifted, sizeof bits);
     q[i] = static_cast<std::byte>(bits ^ flip);
-  }
-}
-
-void prepare_bytes(const float* x, int64_t ldx, int64_t rows, int64_t k, uint8_t flip, std::byte* out,
-                   float* row_scale) {
-  const int64_t bytes = row_bytes<Int8>(k);
-  for (int64_t r = 0; r < rows; ++r, out += bytes) {
-    const Int8Scale s = int8_scale(x + r * ldx, k);
-    row_scale[r] = s.scale;
-    quantize_bytes(x + r * ldx, k, s.inverse, flip, out);
-    fill_zero(out + k, out + bytes);
   }
 }
 
@@ -71,6 +56,39 @@ void split(const float* x, int64_t count, int64_t apart, uint16_t* parts) {
     parts[apart + i] = upper_half(middle);
     parts[2 * apart + i] = upper_half(to_bf16(rest - middle));
   }
+}
+
+// reduce(row, values, where they go) for each step of each row, the last one filled up with zeros.
+template <typename Form, typename Reduce>
+void prepare_steps(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out,
+                   const Reduce& reduce) {
+  constexpr int64_t kStepValues = kStepBytes / Form::kBytes;
+  const RowOrder order = prepared_order(row_bytes<Form>(k));
+  for (int64_t r = 0; r < rows; ++r, x += ldx) {
+    std::byte* to = out + r / kRowBlock * order.block + r % kRowBlock * order.row;
+    for (int64_t from = 0; from < k; from += kStepValues, to += Form::kParts * order.step) {
+      if (k - from >= kStepValues) {
+        reduce(r, x + from, to);
+        continue;
+      }
+      float last[kStepValues] = {};
+      std::memcpy(last, x + from, static_cast<size_t>(k - from) * sizeof(float));
+      reduce(r, last, to);
+    }
+  }
+}
+
+void prepare_bytes(const float* x, int64_t ldx, int64_t rows, int64_t k, uint8_t flip, std::byte* out,
+                   float* row_scale) {
+  float inverse = 0;
+  int64_t scaled = -1;
+  prepare_steps<Int8>(x, ldx, rows, k, out, [&](int64_t row, const float* values, std::byte* to) {
+    if (row != scaled) {
+      const Int8Scale s = int8_scale(x + row * ldx, k);
+      row_scale[row] = s.scale, inverse = s.inverse, scaled = row;
+    }
+    quantize_bytes(values, kStepBytes, inverse, flip, to);
+  });
 }
 
 // Sixteen words, and sixteen of those as a square.
@@ -151,27 +169,19 @@ int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t) {
 }
 
 void prepare_bf16(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float*) {
-  const int64_t bytes = row_bytes<Bf16>(k);
-  for (int64_t r = 0; r < rows; ++r, out += bytes) {
-    round_bf16(x + r * ldx, k, out);
-    fill_zero(out + k * Bf16::kBytes, out + bytes);
-  }
+  prepare_steps<Bf16>(x, ldx, rows, k, out, [](int64_t, const float* values, std::byte* to) {
+    constexpr int64_t kStepValues = kStepBytes / Bf16::kBytes;
+    uint16_t rounded[kStepValues];
+    for (int64_t i = 0; i < kStepValues; ++i) rounded[i] = upper_half(to_bf16(values[i]));
+    std::memcpy(to, rounded, sizeof rounded);
+  });
 }
 
 void prepare_split(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float*) {
-  constexpr int64_t kStepValues = kStepBytes / Split::kBytes;
-  auto* to = reinterpret_cast<uint16_t*>(out);
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* row = x + r * ldx;
-    int64_t from = 0;
-    for (; from + kStepValues <= k; from += kStepValues, to += Split::kParts * kStepValues)
-      split(row + from, kStepValues, kStepValues, to);
-    if (from == k) continue;
-    float last[kStepValues] = {};
-    std::memcpy(last, row + from, static_cast<size_t>(k - from) * sizeof(float));
-    split(last, kStepValues, kStepValues, to);
-    to += Split::kParts * kStepValues;
-  }
+  const int64_t apart = prepared_order(row_bytes<Split>(k)).step / Split::kBytes;
+  prepare_steps<Split>(x, ldx, rows, k, out, [apart](int64_t, const float* values, std::byte* to) {
+    split(values, kStepBytes / Split::kBytes, apart, reinterpret_cast<uint16_t*>(to));
+  });
 }
 
 void prepare_int8(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float* row_scale) {
@@ -252,57 +262,53 @@ void transpose_halves(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols
 
 namespace {
 
-// c = epilogue(sums) for the columns of one panel.
-void finish_panel(const ReducedTile& t, int64_t column, const float* sums) {
-  GemmTile tile{.c = t.c, .ldc = t.ldc, .rows = t.rows, .n = t.n, .k = t.k, .epilogue = t.epilogue};
-  tile.col_begin = column, tile.col_end = min64(column + kPanelCols, t.col_end);
-  f32().finish_tile(tile, sums, kPanelCols);
+// The part of the tile that belongs to some rows and one panel.
+GemmTile part_of(const ReducedTile& t, int64_t column, int64_t first, int64_t rows) {
+  GemmTile part{
+      .c = t.c + first * t.ldc, .ldc = t.ldc, .rows = rows, .n = t.n, .k = t.k, .epilogue = t.epilogue};
+  part.col_begin = column, part.col_end = min64(column + kPanelCols, t.col_end);
+  if (part.epilogue.residual) part.epilogue.residual += first * part.epilogue.residual_stride;
+  return part;
 }
 
 }  // namespace
 
-void finish_bf16(const ReducedTile& t) {
-  for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols)
-    finish_panel(t, column, t.scratch + (column - t.col_begin) * t.rows);
+void finish_bf16(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums) {
+  f32().finish_tile(part_of(t, column, first, rows), sums, kPanelCols);
 }
 
-void finish_int8(const ReducedTile& t, bool offset) {
-  const auto* scales = reinterpret_cast<const float*>(t.packed);
-  const auto* offsets = reinterpret_cast<const uint32_t*>(t.packed) + round_up(t.n, kPanelCols);
-  for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
-    float* sums = t.scratch + (column - t.col_begin) * t.rows;
-    for (int64_t r = 0; r < t.rows; ++r) {
-      uint32_t whole[kPanelCols];
-      std::memcpy(whole, sums + r * kPanelCols, sizeof whole);
-      if (offset)
-        for (int64_t c = 0; c < kPanelCols; ++c) whole[c] -= offsets[column + c];
-      for (int64_t c = 0; c < kPanelCols; ++c)
-        sums[r * kPanelCols + c] =
-            static_cast<float>(static_cast<int32_t>(whole[c])) * t.row_scale[r] * scales[column + c];
-    }
-    finish_panel(t, column, sums);
+void finish_int8(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums,
+                 bool offset) {
+  const auto* scales = reinterpret_cast<const float*>(t.packed) + column;
+  const auto* offsets = reinterpret_cast<const uint32_t*>(t.packed) + round_up(t.n, kPanelCols) + column;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = sums + r * kPanelCols;
+    uint32_t whole[kPanelCols];
+    std::memcpy(whole, row, sizeof whole);
+    if (offset)
+      for (int64_t c = 0; c < kPanelCols; ++c) whole[c] -= offsets[c];
+    for (int64_t c = 0; c < kPanelCols; ++c)
+      row[c] = static_cast<float>(static_cast<int32_t>(whole[c])) * t.row_scale[first + r] * scales[c];
   }
+  f32().finish_tile(part_of(t, column, first, rows), sums, kPanelCols);
 }
 
-void finish_halves(const HalfTile& h) {
-  const ReducedTile& t = h.product;
-  const Epilogue& e = t.epilogue;
-  for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
-    const int64_t cols = min64(kPanelCols, t.col_end - column);
-    float bias[kPanelCols] = {}, value[kPanelCols];
-    if (e.bias) std::memcpy(bias, e.bias + column, static_cast<size_t>(cols) * sizeof(float));
-    const float* sums = t.scratch + (column - t.col_begin) * t.rows;
-    for (int64_t r = 0; r < t.rows; ++r, sums += kPanelCols) {
-      for (int64_t c = 0; c < kPanelCols; ++c) value[c] = to_bf16(sums[c]);
-      if (e.bias)
-        for (int64_t c = 0; c < kPanelCols; ++c) value[c] = to_bf16(value[c] + bias[c]);
-      if (e.residual)
-        for (int64_t c = 0; c < cols; ++c) value[c] += e.residual[r * e.residual_stride + column + c];
-      if (h.out)
-        for (int64_t c = 0; c < cols; ++c) h.out[r * t.ldc + column + c] = upper_half(value[c]);
-      else
-        std::memcpy(t.c + r * t.ldc + column, value, static_cast<size_t>(cols) * sizeof(float));
-    }
+void finish_halves(const HalfTile& h, int64_t column, int64_t first, int64_t rows, const float* sums) {
+  const GemmTile part = part_of(h.product, column, first, rows);
+  const Epilogue& e = part.epilogue;
+  const int64_t cols = part.col_end - column;
+  float bias[kPanelCols] = {}, value[kPanelCols];
+  if (e.bias) std::memcpy(bias, e.bias + column, static_cast<size_t>(cols) * sizeof(float));
+  for (int64_t r = 0; r < rows; ++r, sums += kPanelCols) {
+    for (int64_t c = 0; c < kPanelCols; ++c) value[c] = to_bf16(sums[c]);
+    if (e.bias)
+      for (int64_t c = 0; c < kPanelCols; ++c) value[c] = to_bf16(value[c] + bias[c]);
+    if (e.residual)
+      for (int64_t c = 0; c < cols; ++c) value[c] += e.residual[r * e.residual_stride + column + c];
+    if (h.out)
+      for (int64_t c = 0; c < cols; ++c) h.out[(first + r) * part.ldc + column + c] = upper_half(value[c]);
+    else
+      std::memcpy(part.c + r * part.ldc + column, value, static_cast<size_t>(cols) * sizeof(float));
   }
 }
 

@@ -2,9 +2,10 @@
 // laid out in 4-byte words, the order of the loops over a tile, and the way from sums to C.
 //
 // A row of A is its k values rounded, filled up with zeros to whole steps of 64 bytes; of several parts a
-// step of each in turn. A weight goes by panels of 32 columns; a panel is [step][part][half of 16 columns]
-// [word of the step][column]: 64 bytes hold the same word of 16 columns, which is one row of a tile and one
-// vector, and lie in the order they are read.
+// step of each in turn. Rows lie one after the other, or by tiles: 16 rows' first steps, then their second
+// ones, so that what is read together lies together and never meets in few sets of a cache. A weight goes by
+// panels of 32 columns; a panel is [step][part][half of 16 columns] [word of the step][column]: 64 bytes hold
+// the same word of 16 columns, which is one row of a tile and one vector, and lie in the order they are read.
 // Before an int8 weight's panels stand its scales and 128 times its columns' sums, both [columns].
 #pragma once
 
@@ -50,6 +51,20 @@ const std::byte* panel_of(const std::byte* packed, int64_t n, int64_t k, int64_t
 }
 int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
 
+// Bytes from a row to the next within a block of 16, from a step to the next, and from a block to the next.
+inline constexpr int64_t kRowBlock = 16;
+struct RowOrder {
+  int64_t row, step, block;
+};
+inline RowOrder one_by_one(int64_t row_bytes) {
+  return {row_bytes, kStepBytes, kRowBlock * row_bytes};
+}
+inline RowOrder by_tiles(int64_t row_bytes) {
+  return {kStepBytes, kRowBlock * kStepBytes, kRowBlock * row_bytes};
+}
+// How this level's rows are prepared.
+RowOrder prepared_order(int64_t row_bytes);
+
 void pack_bf16(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
 void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
 void pack_split(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed);
@@ -64,25 +79,44 @@ void pack_half_matrix(const uint16_t* w, int64_t n, int64_t first, int64_t count
                       std::byte* packed);
 void transpose_halves(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols, uint16_t* y, int64_t ldy);
 
-// Calls multiply(a, rows, panel, steps, add, sums) for rows [first, first + rows) of the tile such that
-// `sums` [rows, kPanelCols] of each panel become (add: grow by) a * panel over those steps.
-template <typename Form, typename Multiply>
-void sum_tile(const ReducedTile& t, int64_t first, int64_t rows, const Multiply& multiply) {
-  constexpr int64_t kBytes = Form::kParts * kStepBytes, kPanelBytes = Form::kParts * kPanelStepBytes;
-  const int64_t all = row_bytes<Form>(t.k) / kBytes,
+// One visit to the sums of a panel: sums[rows, kPanelCols] become (add: grow by) a * panel over `steps`.
+struct PanelStep {
+  const std::byte *a, *panel;
+  int64_t steps;
+  bool add;
+  float* sums;
+  const std::byte* next;  // the panel's part of the next visit
+};
+
+// Calls multiply(PanelStep) for rows [first, first + rows) of the tile, first a multiple of kRowBlock, and
+// finish(column, sums) for each panel whose sums are whole.
+template <typename Form, typename Multiply, typename Finish>
+void sum_tile(const ReducedTile& t, const RowOrder& order, int64_t first, const Multiply& multiply,
+              const Finish& finish) {
+  constexpr int64_t kPanelBytes = Form::kParts * kPanelStepBytes;
+  const int64_t all = row_bytes<Form>(t.k) / (Form::kParts * kStepBytes),
                 block = ceil_div(all, ceil_div(all, kBlockSteps / Form::kParts));
+  const std::byte* a = t.a + first / kRowBlock * order.block;
+  const auto part = [&](int64_t step, int64_t column) {
+    return panel_of<Form>(t.packed, t.n, t.k, column) + step * kPanelBytes;
+  };
   for (int64_t step = 0; step < all; step += block) {
     for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
-      multiply(t.a + first * t.row_bytes + step * kBytes, rows,
-               panel_of<Form>(t.packed, t.n, t.k, column) + step * kPanelBytes, min64(block, all - step),
-               step > 0, t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols);
+      float* sums = t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols;
+      const bool wraps = column + kPanelCols >= t.col_end, last = step + block >= all;
+      const std::byte* next =
+          wraps ? part(last ? 0 : step + block, t.col_begin) : part(step, column + kPanelCols);
+      multiply({a + step * Form::kParts * order.step, part(step, column), min64(block, all - step), step > 0,
+                sums, next});
+      if (last) finish(column, sums);
     }
   }
 }
 
-// From the sums sum_tile left in scratch to C. `offset`: A's values were 128 too large.
-void finish_bf16(const ReducedTile& t);
-void finish_int8(const ReducedTile& t, bool offset);
-void finish_halves(const HalfTile& h);
+// From sums[rows, kPanelCols] of the panel at `column`, rows [first, first + rows) of the tile, to C.
+// `offset`: A's values were 128 too large.
+void finish_bf16(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums);
+void finish_int8(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums, bool offset);
+void finish_halves(const HalfTile& h, int64_t column, int64_t first, int64_t rows, const float* sums);
 
 }  // namespace vitrail::VT_ISA
