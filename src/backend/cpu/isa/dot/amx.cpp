@@ -10,6 +10,8 @@ namespace {
 
 constexpr int64_t kBlockRows = 2 * kTileRows;
 constexpr int64_t kSumsStride = kPanelCols * 4, kSumsBlock = kTileRows * kPanelCols;  // bytes; floats
+// A visit to the sums costs more than a panel's part that leaves L1.
+constexpr int64_t kVisitSteps = 24;
 enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
 
 // Tiles for blocks of up to 32 rows.
@@ -96,13 +98,17 @@ inline void add_split_step(const std::byte* a, const RowOrder& order, const std:
   load_rows<kTwo>(a, order), dot_all<kTwo>();
 }
 
-// Lines of what is read next, so many with each step.
+// Lines of C that the finished sums will go to, fetched a few rows with each step: without that the stores
+// wait for them.
 struct Ahead {
-  const std::byte* from;
-  int64_t lines;
+  const float* c;
+  int64_t ldc, rows, pace;
 
   void fetch() {
-    for (int64_t i = 0; i < lines; ++i, from += kStepBytes) __builtin_prefetch(from);
+    for (int64_t i = 0; i < pace && rows > 0; ++i, --rows, c += ldc) {
+      __builtin_prefetch(c, 1);
+      __builtin_prefetch(c + kTileRows, 1);
+    }
   }
 };
 
@@ -133,13 +139,12 @@ void sum_rows_of(const ReducedTile& t, const RowOrder& order, int64_t first, int
   if (rows == 0) return;
   configure(min64(rows, kBlockRows));
   const auto block = rows > kTileRows ? multiply_block<Form, true> : multiply_block<Form, false>;
-  const int64_t lines = ceil_div(Form::kParts * kPanelStepBytes / kStepBytes, ceil_div(rows, kBlockRows));
   const auto multiply = [&](const PanelStep& p) {
-    Ahead ahead{p.next, lines};
+    Ahead ahead{p.c, t.ldc, p.c ? rows : 0, ceil_div(kBlockRows, p.steps)};
     for (int64_t r = 0; r < rows; r += kBlockRows)
       block(p, p.a + r / kTileRows * order.block, order, p.sums + r * kPanelCols, ahead);
   };
-  sum_tile<Form>(t, order, first, multiply,
+  sum_tile<Form>(t, order, first, kVisitSteps, multiply,
                  [&](int64_t column, float* sums) { finish(column, first, rows, sums); });
 }
 

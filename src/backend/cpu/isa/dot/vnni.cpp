@@ -8,6 +8,8 @@ namespace vitrail::VT_ISA {
 namespace {
 
 constexpr int kBlockRows = 12;
+// A panel's part of them (24 KB) stays in L1 while all rows of the tile pass it.
+constexpr int64_t kVisitSteps = 12;
 
 inline FloatSums dot(FloatSums sums, const Words& a, const Words& b, Bf16) {
   return dot_bf16(sums, a, b);
@@ -77,7 +79,7 @@ void sum(const ReducedTile& t, const Finish& finish) {
       block(p.a + r * t.row_bytes, t.row_bytes, p.panel, p.steps, p.add, p.sums + r * kPanelCols);
     }
   };
-  sum_tile<Form>(t, one_by_one(t.row_bytes), 0, multiply, finish);
+  sum_tile<Form>(t, one_by_one(t.row_bytes), 0, kVisitSteps, multiply, finish);
 }
 
 template <typename Form>

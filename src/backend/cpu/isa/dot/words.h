@@ -19,10 +19,6 @@ inline constexpr int64_t kStepWords = kStepBytes / 4;
 inline constexpr int64_t kPanelCols = 32;
 inline constexpr int64_t kPanelStepBytes = kPanelCols * kStepBytes;
 
-// Steps between two visits to the sums: a panel's part of them (24 KB) stays in L1 while all rows of the tile
-// pass it.
-inline constexpr int64_t kBlockSteps = 12;
-
 // An arithmetic: bytes of a part of a value, its parts, and bytes that stand before the panels for each
 // column.
 struct Bf16 {
@@ -85,29 +81,25 @@ struct PanelStep {
   int64_t steps;
   bool add;
   float* sums;
-  const std::byte* next;  // the panel's part of the next visit
+  float* c;  // where the sums go after this visit, null: nowhere yet
 };
 
-// Calls multiply(PanelStep) for rows [first, first + rows) of the tile, first a multiple of kRowBlock, and
-// finish(column, sums) for each panel whose sums are whole.
+// Calls multiply(PanelStep) for rows of the tile from `first`, a multiple of kRowBlock, on, with about
+// `visit` 64-byte steps of all parts each time, and finish(column, sums) for each panel whose sums are whole.
 template <typename Form, typename Multiply, typename Finish>
-void sum_tile(const ReducedTile& t, const RowOrder& order, int64_t first, const Multiply& multiply,
-              const Finish& finish) {
-  constexpr int64_t kPanelBytes = Form::kParts * kPanelStepBytes;
+void sum_tile(const ReducedTile& t, const RowOrder& order, int64_t first, int64_t visit,
+              const Multiply& multiply, const Finish& finish) {
   const int64_t all = row_bytes<Form>(t.k) / (Form::kParts * kStepBytes),
-                block = ceil_div(all, ceil_div(all, kBlockSteps / Form::kParts));
+                block = ceil_div(all, ceil_div(all, visit / Form::kParts));
   const std::byte* a = t.a + first / kRowBlock * order.block;
-  const auto part = [&](int64_t step, int64_t column) {
-    return panel_of<Form>(t.packed, t.n, t.k, column) + step * kPanelBytes;
-  };
   for (int64_t step = 0; step < all; step += block) {
+    const bool last = step + block >= all;
     for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
+      const std::byte* panel =
+          panel_of<Form>(t.packed, t.n, t.k, column) + step * Form::kParts * kPanelStepBytes;
       float* sums = t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols;
-      const bool wraps = column + kPanelCols >= t.col_end, last = step + block >= all;
-      const std::byte* next =
-          wraps ? part(last ? 0 : step + block, t.col_begin) : part(step, column + kPanelCols);
-      multiply({a + step * Form::kParts * order.step, part(step, column), min64(block, all - step), step > 0,
-                sums, next});
+      float* c = last && t.c ? t.c + first * t.ldc + column : nullptr;
+      multiply({a + step * Form::kParts * order.step, panel, min64(block, all - step), step > 0, sums, c});
       if (last) finish(column, sums);
     }
   }
