@@ -2,6 +2,7 @@
 // the real ones where the processor has them. Layouts, tails and ranges against plain loops.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -253,9 +254,11 @@ TEST(CpuDot, TilesDoNotChangeResults) {
 // Rows that are not numbers stay so, and only they; rows and columns of zeros give zero.
 TEST(CpuDot, SpecialRows) {
   for_every_dot_level([](const IsaKernels& isa) {
-    Problem p({7, 40, 70});
+    Problem p({9, 40, 70});
     const auto value = [&](int64_t row, int64_t at) -> float& { return p.a[row * p.c.k + at]; };
     value(1, 69) = std::nanf("");
+    value(7, 3) = std::bit_cast<float>(0x7fffffffu);
+    value(8, 3) = std::bit_cast<float>(0xff800001u);
     value(3, 0) = std::numeric_limits<float>::infinity();
     std::fill_n(&value(5, 0), p.c.k, 0.0f);
     std::fill_n(&value(6, 0), p.c.k, 1e-42f);
@@ -263,7 +266,7 @@ TEST(CpuDot, SpecialRows) {
     for (const ReducedKernels* kernels : all_products(isa)) {
       const Floats got = multiply(*kernels, p);
       for (int64_t j = 0; j < p.c.n; ++j) {
-        EXPECT_TRUE(std::isnan(got[1 * p.c.n + j])) << j;
+        for (int64_t row : {1, 7, 8}) EXPECT_TRUE(std::isnan(got[row * p.c.n + j])) << row << " " << j;
         EXPECT_FALSE(std::isfinite(got[3 * p.c.n + j])) << j;
         for (int64_t row : {0, 2, 4}) EXPECT_TRUE(std::isfinite(got[row * p.c.n + j])) << row << " " << j;
         for (int64_t row : {5, 6}) EXPECT_NEAR(got[row * p.c.n + j], 0, 1e-38) << row << " " << j;

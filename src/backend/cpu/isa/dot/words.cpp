@@ -47,21 +47,20 @@ inline uint16_t upper_half(float x) {
   return static_cast<uint16_t>(bits >> 16);
 }
 
-// x's upper half alone, of x itself or of what half a bf16 step more makes of it: a bf16 within half a step,
-// ties away from zero. Of numbers only.
-inline float upper_part(float x, uint32_t more = 0) {
+// A bf16 within half a step of x, as the float whose lower half is zero; not for numbers too large for one.
+inline float near_bf16(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + more) & 0xffff0000u;
+  bits = (bits + 0x8000u) & 0xffff0000u;
   std::memcpy(&x, &bits, sizeof x);
   return x;
 }
 
-// x = high + middle + low, all bf16 and nothing lost: high is near x, which leaves 16 bits, and middle the
-// first 8 of them. The parts lie `apart` values from each other. Numbers too large for a bf16 become NaN.
+// x = high + middle + low, each a bf16 near what is left, the parts `apart` values from each other. Numbers
+// too large for a bf16 become NaN, and what is NaN stays so: of three parts one always is.
 void split(const float* x, int64_t count, int64_t apart, uint16_t* parts) {
   for (int64_t i = 0; i < count; ++i) {
-    const float high = upper_part(x[i], 0x8000u), rest = x[i] - high, middle = upper_part(rest);
+    const float high = near_bf16(x[i]), rest = x[i] - high, middle = near_bf16(rest);
     parts[i] = upper_half(high);
     parts[apart + i] = upper_half(middle);
     parts[2 * apart + i] = upper_half(rest - middle);
