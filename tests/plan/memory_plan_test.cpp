@@ -203,9 +203,10 @@ TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
     DType dtype;
     const char* kernel;
   } rows[] = {{DType::kBF16, "in f32"}, {DType::kF64, "ref"}};
+  const DeviceInfo no_bf16 = planned_cpu_device(1, "avx2");
   for (const auto& row : rows) {
     const ExecutionPlan slow =
-        plan_execution(record_vit(small(1, 32, 32), {.dtype = row.dtype}), cpu_backend(), cpu_device(1));
+        plan_execution(record_vit(small(1, 32, 32), {.dtype = row.dtype}), cpu_backend(), no_bf16);
     for (size_t i = 0; i < slow.program.nodes.size(); ++i) {
       if (slow.program.nodes[i].op->kind() != "linear") continue;
       EXPECT_STREQ(slow.choices[i].launches[0].kernel->name, row.kernel);
