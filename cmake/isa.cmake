@@ -24,7 +24,8 @@ endfunction()
 # Its table is made by code any processor can run.
 function(vt_dot_level level kind f32_level)
   vt_isa_objects(vt_isa_${level} ${level} DEFINITIONS VT_F32_ISA=${f32_level} FLAGS ${ARGN}
-    SOURCES ${isa_folder}/dot/words.cpp ${isa_folder}/dot/${kind}.cpp)
+    SOURCES ${isa_folder}/dot/words.cpp ${isa_folder}/dot/rows.cpp ${isa_folder}/dot/finish.cpp
+      ${isa_folder}/dot/${kind}.cpp)
   vt_isa_objects(vt_isa_${level}_table ${level} DEFINITIONS VT_F32_ISA=${f32_level}
     SOURCES ${isa_folder}/dot/kernels.cpp)
 endfunction()
@@ -37,7 +38,7 @@ vt_isa_level(avx2 8 -mavx2 -mfma)
 vt_isa_level(avx512 16 ${isa_avx512_flags})
 set(isa_vnni_flags ${isa_avx512_flags} -mavx512vnni -mavx512bf16)
 vt_dot_level(vnni vnni avx512 ${isa_vnni_flags})
-vt_dot_level(amx amx avx512 ${isa_vnni_flags} -mamx-tile -mamx-bf16 -mamx-int8)
+vt_dot_level(amx amx avx512 ${isa_vnni_flags} -mamx-tile -mamx-bf16 -mamx-int8 -mprfchw)
 vt_use_dot_level(vt_backend vnni)
 vt_use_dot_level(vt_backend amx)
 

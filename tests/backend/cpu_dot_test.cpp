@@ -64,6 +64,7 @@ const Case kCases[] = {
     {50, 192, 192, true, false, false, Activation::kGeluErf},
     {65, 31, 777, false, true},
     {13, 40, 1537, true, false, true},
+    {49, 40, 1537},
 };
 
 std::string name_of(const Case& c) {
@@ -89,29 +90,34 @@ struct Problem {
 };
 
 // A whole product by one call of each function, guards around all it may touch. `steps_apart` gives each tile
-// that many row steps, `cols_apart` that many columns; 0: all.
+// that many row steps, `cols_apart` that many columns; 0: all. Rows of A and of the result lie apart.
 Floats multiply(const ReducedKernels& kernels, const Problem& p, int64_t steps_apart = 0,
                 int64_t cols_apart = 0) {
   const Case& c = p.c;
+  const int64_t lda = c.k + 3, ldc = c.n + 5;
   const int64_t bytes = kernels.row_bytes(c.k), step = kernels.row_step,
                 rows = steps_apart ? steps_apart * step : c.m, cols = cols_apart ? cols_apart : c.n;
   Guarded packed(kernels.packed_bytes(c.n, c.k)), a((c.m + step - 1) / step * step * bytes),
-      scratch(kernels.tile_scratch_bytes(rows, cols, c.k)), out(c.m * c.n * 4);
+      scratch(kernels.tile_scratch_bytes(rows, cols, c.k)), out(((c.m - 1) * ldc + c.n) * 4);
   Floats row_scale(static_cast<size_t>(c.m), std::nanf(""));
   for (int64_t first = 0; first < c.n; first += kernels.cols)
     kernels.pack(p.w.data(), c.n, first, std::min<int64_t>(kernels.cols, c.n - first), c.k, packed.data());
-  kernels.prepare_rows(p.a.data(), c.k, c.m, c.k, a.data(), row_scale.data());
+  Floats spread(static_cast<size_t>(c.m * lda), std::nanf(""));
+  for (int64_t r = 0; r < c.m; ++r) std::copy_n(&p.a[r * c.k], c.k, &spread[r * lda]);
+  kernels.prepare_rows(spread.data(), lda, c.m, c.k, a.data(), row_scale.data());
   auto* result = reinterpret_cast<float*>(out.data());
   for (int64_t row = 0; row < c.m; row += rows) {
     Epilogue epilogue = p.epilogue();
     if (epilogue.residual) epilogue.residual += row * c.n;
     for (int64_t column = 0; column < c.n; column += cols)
-      kernels.tile({a.data() + row * bytes, bytes, row_scale.data() + row, packed.data(), result + row * c.n,
-                    c.n, std::min(rows, c.m - row), c.n, c.k, column, std::min(column + cols, c.n), epilogue,
+      kernels.tile({a.data() + row * bytes, bytes, row_scale.data() + row, packed.data(), result + row * ldc,
+                    ldc, std::min(rows, c.m - row), c.n, c.k, column, std::min(column + cols, c.n), epilogue,
                     reinterpret_cast<float*>(scratch.data())});
   }
   for (Guarded* each : {&packed, &a, &scratch, &out}) each->expect_intact();
-  return Floats(result, result + c.m * c.n);
+  Floats dense;
+  for (int64_t r = 0; r < c.m; ++r) dense.insert(dense.end(), result + r * ldc, result + r * ldc + c.n);
+  return dense;
 }
 
 float rounded_to_bf16(float x) {
@@ -276,31 +282,60 @@ TEST(CpuDot, SpecialRows) {
   });
 }
 
-// The driver that serves every level, on these kernels: threads change nothing.
+// The same of weights, by columns; what a bf16 cannot hold is not finite in parts of it.
+TEST(CpuDot, SpecialColumns) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    Problem p({20, 40, 70});
+    p.w[3 * p.c.k + 5] = std::bit_cast<float>(0x7fffffffu);
+    p.w[17 * p.c.k + 69] = std::bit_cast<float>(0xff800001u);
+    p.w[39 * p.c.k] = std::nanf("");
+    for (const ReducedKernels* kernels : all_products(isa)) {
+      const Floats got = multiply(*kernels, p);
+      for (int64_t i = 0; i < p.c.m; ++i)
+        for (int64_t j = 0; j < p.c.n; ++j)
+          EXPECT_EQ(std::isnan(got[i * p.c.n + j]), j == 3 || j == 17 || j == 39) << i << " " << j;
+    }
+    if (!isa.split.tile) return;
+    p = Problem({2, 3, 4});
+    p.a[1] = 3.4e38f, p.w[2 * p.c.k] = -3.4e38f;
+    const Floats got = multiply(isa.split, p);
+    for (int64_t at : {0, 1, 2, 5}) EXPECT_FALSE(std::isfinite(got[at])) << at;
+    for (int64_t at : {3, 4}) EXPECT_TRUE(std::isfinite(got[at])) << at;
+  });
+}
+
+// The driver that serves every level, on these kernels, with rows normalised first: threads change nothing,
+// and it is what its parts give.
 TEST(CpuDot, ThreadsDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
-    const Problem p({197, 160, 96, true, false, true, Activation::kGeluErf});
-    for (const ReducedKernels* kernels : all_products(isa)) {
-      Floats first;
-      for (int threads : {1, 2, 3, 8, 16}) {
-        TestLane lane(threads, isa, reduced_linear_scratch(*kernels, p.c.m, p.c.n, p.c.k, false));
-        std::vector<std::byte> packed(static_cast<size_t>(kernels->packed_bytes(p.c.n, p.c.k)));
-        parallel_reduced_pack(lane.lane(), *kernels, p.w.data(), p.c.n, p.c.k, packed.data());
-        Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
-        parallel_reduced_linear(lane.lane(), *kernels,
-                                {.a = p.a.data(),
-                                 .lda = p.c.k,
-                                 .packed = nullptr,
-                                 .c = out.data(),
-                                 .ldc = p.c.n,
-                                 .m = p.c.m,
-                                 .n = p.c.n,
-                                 .k = p.c.k,
-                                 .norm = {},
-                                 .epilogue = p.epilogue()},
-                                packed.data());
-        if (first.empty()) first = multiply(*kernels, p);
-        EXPECT_TRUE(same_bits(out, first)) << threads << " threads";
+    for (const Case& c :
+         {Case{197, 160, 96, true, false, true, Activation::kGeluErf}, {50, 40, 1600, true}}) {
+      SCOPED_TRACE(name_of(c));
+      const Problem p(c);
+      const Floats gamma = random_floats(c.k, 6), beta = random_floats(c.k, 7);
+      Problem normed = p;
+      isa.layernorm_rows({p.a.data(), c.k, normed.a.data(), c.k, c.m, c.k, gamma.data(), beta.data(), 1e-6f});
+      for (const ReducedKernels* kernels : all_products(isa)) {
+        const Floats want = multiply(*kernels, normed);
+        for (int threads : {1, 2, 3, 8, 16}) {
+          TestLane lane(threads, isa, reduced_linear_scratch(*kernels, c.m, c.n, c.k, true));
+          std::vector<std::byte> packed(static_cast<size_t>(kernels->packed_bytes(c.n, c.k)));
+          parallel_reduced_pack(lane.lane(), *kernels, p.w.data(), c.n, c.k, packed.data());
+          Floats out(static_cast<size_t>(c.m * c.n), std::nanf(""));
+          parallel_reduced_linear(lane.lane(), *kernels,
+                                  {.a = p.a.data(),
+                                   .lda = c.k,
+                                   .packed = nullptr,
+                                   .c = out.data(),
+                                   .ldc = c.n,
+                                   .m = c.m,
+                                   .n = c.n,
+                                   .k = c.k,
+                                   .norm = {gamma.data(), beta.data(), 1e-6f},
+                                   .epilogue = p.epilogue()},
+                                  packed.data());
+          EXPECT_TRUE(same_bits(out, want)) << threads << " threads";
+        }
       }
     }
   });

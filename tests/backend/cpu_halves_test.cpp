@@ -119,7 +119,7 @@ struct Grad {
 };
 
 // One row, rows in two chunks of which the last is odd, widths around tiles.
-const Case kGrads[] = {{1, 1, 1}, {31, 17, 33}, {64, 48, 40}, {197, 33, 130}, {2100, 20, 35}};
+const Case kGrads[] = {{1, 1, 1}, {31, 17, 33}, {64, 48, 40}, {197, 33, 130}, {2100, 50, 35}};
 
 TEST(CpuHalves, WeightGradMatchesPlainLoops) {
   for_every_dot_level([](const IsaKernels& isa) {

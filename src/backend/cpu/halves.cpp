@@ -14,7 +14,7 @@ constexpr int64_t kChunkRows = 2048;    // of x and dy packed at a time
 constexpr int64_t kTransposeRows = 64;  // rows of dy one task transposes
 
 Tiling half_tiling(const IsaKernels& isa, int64_t m, int64_t n) {
-  return Tiling(isa.bf16.row_step, isa.bf16.cols, m, n);
+  return Tiling(isa.halves.row_step, isa.bf16.cols, m, n);
 }
 
 size_t tile_bytes(const IsaKernels& isa, const Tiling& tiling, int64_t k) {

@@ -10,7 +10,7 @@ namespace {
 
 using namespace cpu_tiles;
 
-// Rows one task prepares.
+// Rows one task prepares: whole row steps, within which they may lie in any order.
 int64_t prepared_rows(const ReducedKernels& kernels, int64_t k) {
   return std::max<int64_t>(1, kElemsPerTask / k / kernels.row_step) * kernels.row_step;
 }

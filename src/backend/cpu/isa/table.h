@@ -154,7 +154,8 @@ struct ReducedKernels {
   void (*pack)(const float* w, int64_t n, int64_t first, int64_t count, int64_t k,
                std::byte* packed) = nullptr;
   // Row r of A, a multiple of row_step, is prepared r * row_bytes after the first; in between they may lie in
-  // any order, with room for whole row steps.
+  // any order, with room for whole row steps. A call of prepare_rows begins with such a row and ends before
+  // another, or with the last.
   int64_t (*row_bytes)(int64_t k) = nullptr;
   void (*prepare_rows)(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out,
                        float* row_scale) = nullptr;
@@ -172,6 +173,7 @@ struct HalfTile {
 
 // Products of bf16 tensors; all null where a level has none. Weights are packed as ReducedKernels' of bf16.
 struct HalfKernels {
+  int row_step = 0;  // rows of a tile are best a multiple
   // Columns [first, first + count) of a weight that lies as w[n, k], or as w[k, n]; first a multiple of cols.
   void (*pack_rows)(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
                     std::byte* packed) = nullptr;

@@ -10,8 +10,11 @@ namespace {
 
 constexpr int64_t kBlockRows = 2 * kTileRows;
 constexpr int64_t kSumsStride = kPanelCols * 4, kSumsBlock = kTileRows * kPanelCols;  // bytes; floats
-// A visit to the sums costs more than a panel's part that leaves L1.
-constexpr int64_t kVisitSteps = 24;
+// Of a visit to the sums, which costs more than a panel's part that leaves L1.
+constexpr int64_t kMostSteps = 24;
+// Rows that lie one by one may be cut finer than tiles: tasks of unequal size cost more than a tile of few.
+constexpr int kHalfRowStep = 8;
+static_assert(kTileRows == kRowBlock);
 enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
 
 // Tiles for blocks of up to 32 rows.
@@ -98,28 +101,41 @@ inline void add_split_step(const std::byte* a, const RowOrder& order, const std:
   load_rows<kTwo>(a, order), dot_all<kTwo>();
 }
 
-// Lines of C that the finished sums will go to, fetched a few rows with each step: without that the stores
-// wait for them.
+// Where a result lies: rows of values of so many bytes.
+struct Result {
+  const std::byte* first;
+  int64_t row_bytes, value_bytes;
+};
+Result result_of(const ReducedTile& t) {
+  return {reinterpret_cast<const std::byte*>(t.c), t.ldc * 4, 4};
+}
+Result result_of(const HalfTile& h) {
+  if (!h.out) return result_of(h.product);
+  return {reinterpret_cast<const std::byte*>(h.out), h.product.ldc * 2, 2};
+}
+
+// Lines of a result, fetched some rows with each step of the last visit: without that the stores wait for
+// them.
 struct Ahead {
-  const float* c;
-  int64_t ldc, rows, pace;
+  const std::byte* first = nullptr;
+  int64_t row_bytes = 0, bytes = 0, rows = 0;  // bytes of a row to fetch
+  int64_t pace = 0, row = 0;
 
   void fetch() {
-    for (int64_t i = 0; i < pace && rows > 0; ++i, --rows, c += ldc) {
-      __builtin_prefetch(c, 1);
-      __builtin_prefetch(c + kTileRows, 1);
-    }
+    for (const int64_t end = min64(row + pace, rows); row < end; ++row)
+      for (int64_t at = 0; at < bytes; at += kTileRowBytes)
+        __builtin_prefetch(first + row * row_bytes + at, 1);
   }
 };
 
 // sums (+)= a * panel for one block of rows; kTwo: it has more than 16.
 template <typename Form, bool kTwo>
-void multiply_block(const PanelStep& p, const std::byte* a, const RowOrder& order, float* sums,
+void multiply_block(const PanelVisit& v, const std::byte* a, const RowOrder& order, float* sums,
                     Ahead& ahead) {
-  begin_sums<kC00, kC01>(p.add, sums);
-  if constexpr (kTwo) begin_sums<kC10, kC11>(p.add, sums + kSumsBlock);
-  const std::byte* panel = p.panel;
-  for (int64_t step = 0; step < p.steps; ++step) {
+  begin_sums<kC00, kC01>(v.add, sums);
+  if constexpr (kTwo) begin_sums<kC10, kC11>(v.add, sums + kSumsBlock);
+  const std::byte* panel = v.panel;
+  for (int64_t step = 0; step < v.steps; ++step) {
     if constexpr (Form::kParts == 1)
       add_step<Form, kTwo>(a, order, panel);
     else
@@ -134,31 +150,35 @@ void multiply_block(const PanelStep& p, const std::byte* a, const RowOrder& orde
 // Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows. finish(column, first, rows, sums)
 // for each panel.
 template <typename Form, typename Finish>
-void sum_rows_of(const ReducedTile& t, const RowOrder& order, int64_t first, int64_t rows,
-                 const Finish& finish) {
+void sum_rows_of(const ReducedTile& t, const RowOrder& order, const Result& result, int64_t first,
+                 int64_t rows, const Finish& finish) {
   if (rows == 0) return;
   configure(min64(rows, kBlockRows));
   const auto block = rows > kTileRows ? multiply_block<Form, true> : multiply_block<Form, false>;
-  const auto multiply = [&](const PanelStep& p) {
-    Ahead ahead{p.c, t.ldc, p.c ? rows : 0, ceil_div(kBlockRows, p.steps)};
-    for (int64_t r = 0; r < rows; r += kBlockRows)
-      block(p, p.a + r / kTileRows * order.block, order, p.sums + r * kPanelCols, ahead);
-  };
-  sum_tile<Form>(t, order, first, kVisitSteps, multiply,
-                 [&](int64_t column, float* sums) { finish(column, first, rows, sums); });
+  for_visits<Form>(t, order, first, kMostSteps, [&](const PanelVisit& v) {
+    for (int64_t r = 0; r < rows; r += kBlockRows) {
+      const int64_t count = min64(kBlockRows, rows - r), cols = min64(kPanelCols, t.col_end - v.column);
+      Ahead ahead;
+      if (v.last)
+        ahead = {result.first + (first + r) * result.row_bytes + v.column * result.value_bytes,
+                 result.row_bytes, cols * result.value_bytes, count, ceil_div(count, v.steps)};
+      block(v, v.a + r / kTileRows * order.block, order, v.sums + r * kPanelCols, ahead);
+    }
+    if (v.last) finish(v.column, first, rows, v.sums);
+  });
 }
 
 template <typename Form, typename Finish>
-void sum(const ReducedTile& t, const RowOrder& order, const Finish& finish) {
+void sum(const ReducedTile& t, const RowOrder& order, const Result& result, const Finish& finish) {
   const int64_t whole = t.rows / kBlockRows * kBlockRows;
-  sum_rows_of<Form>(t, order, 0, whole, finish);
-  sum_rows_of<Form>(t, order, whole, t.rows - whole, finish);
+  sum_rows_of<Form>(t, order, result, 0, whole, finish);
+  sum_rows_of<Form>(t, order, result, whole, t.rows - whole, finish);
   tile_release();
 }
 
 template <typename Form>
 void tile_in_order(const ReducedTile& t, const RowOrder& order) {
-  sum<Form>(t, order, [&](int64_t column, int64_t first, int64_t rows, float* sums) {
+  sum<Form>(t, order, result_of(t), [&](int64_t column, int64_t first, int64_t rows, float* sums) {
     if constexpr (Form::kBytes == 2)
       finish_bf16(t, column, first, rows, sums);
     else
@@ -176,7 +196,7 @@ void wide_tile(const ReducedTile& t) {
 }
 
 void half_tile(const HalfTile& t) {
-  sum<Bf16>(t.product, one_by_one(t.product.row_bytes),
+  sum<Bf16>(t.product, one_by_one(t.product.row_bytes), result_of(t),
             [&](int64_t column, int64_t first, int64_t rows, float* sums) {
               finish_halves(t, column, first, rows, sums);
             });
@@ -203,7 +223,8 @@ RowOrder prepared_order(int64_t row_bytes) {
 constinit const ReducedKernels kBf16Products = products<Bf16>(pack_bf16, prepare_bf16);
 constinit const ReducedKernels kInt8Products = products<Int8>(pack_int8, prepare_int8);
 constinit const ReducedKernels kSplitProducts = products<Split>(pack_split, prepare_split);
-constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
+constinit const HalfKernels kHalfProducts = {.row_step = kHalfRowStep,
+                                             .pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,
                                              .transpose = transpose_halves,
                                              .tile = half_tile,

@@ -8,8 +8,8 @@ namespace vitrail::VT_ISA {
 namespace {
 
 constexpr int kBlockRows = 12;
-// A panel's part of them (24 KB) stays in L1 while all rows of the tile pass it.
-constexpr int64_t kVisitSteps = 12;
+// Of a visit to the sums: a panel's part of them (24 KB) stays in L1 while all rows of the tile pass it.
+constexpr int64_t kMostSteps = 12;
 
 inline FloatSums dot(FloatSums sums, const Words& a, const Words& b, Bf16) {
   return dot_bf16(sums, a, b);
@@ -73,13 +73,13 @@ template <typename Form, typename Finish>
 void sum(const ReducedTile& t, const Finish& finish) {
   const BlockFn whole = block_of<Form, kBlockRows>(kBlockRows),
                 rest = block_of<Form, kBlockRows>(t.rows % kBlockRows);
-  const auto multiply = [&](const PanelStep& p) {
+  for_visits<Form>(t, one_by_one(t.row_bytes), 0, kMostSteps, [&](const PanelVisit& v) {
     for (int64_t r = 0; r < t.rows; r += kBlockRows) {
       const BlockFn block = t.rows - r < kBlockRows ? rest : whole;
-      block(p.a + r * t.row_bytes, t.row_bytes, p.panel, p.steps, p.add, p.sums + r * kPanelCols);
+      block(v.a + r * t.row_bytes, t.row_bytes, v.panel, v.steps, v.add, v.sums + r * kPanelCols);
     }
-  };
-  sum_tile<Form>(t, one_by_one(t.row_bytes), 0, kVisitSteps, multiply, finish);
+    if (v.last) finish(v.column, v.sums);
+  });
 }
 
 template <typename Form>
@@ -120,7 +120,8 @@ constinit const ReducedKernels kInt8Products = {.row_step = kBlockRows,
                                                 .tile_scratch_bytes = tile_scratch_bytes,
                                                 .tile = tile<Int8>};
 constinit const ReducedKernels kSplitProducts = {};  // six products by vectors take longer than one in f32
-constinit const HalfKernels kHalfProducts = {.pack_rows = pack_half_rows,
+constinit const HalfKernels kHalfProducts = {.row_step = kBlockRows,
+                                             .pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,
                                              .transpose = transpose_halves,
                                              .tile = half_tile,

@@ -4,7 +4,7 @@
 // A row of A is its k values rounded, filled up with zeros to whole steps of 64 bytes; of several parts a
 // step of each in turn. Rows lie one after the other, or by tiles: 16 rows' first steps, then their second
 // ones, so that what is read together lies together and never meets in few sets of a cache. A weight goes by
-// panels of 32 columns; a panel is [step][part][half of 16 columns] [word of the step][column]: 64 bytes hold
+// panels of 32 columns; a panel is [step][part][half of 16 columns][word of the step][column]: 64 bytes hold
 // the same word of 16 columns, which is one row of a tile and one vector, and lie in the order they are read.
 // Before an int8 weight's panels stand its scales and 128 times its columns' sums, both [columns].
 #pragma once
@@ -76,31 +76,31 @@ void pack_half_matrix(const uint16_t* w, int64_t n, int64_t first, int64_t count
 void transpose_halves(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols, uint16_t* y, int64_t ldy);
 
 // One visit to the sums of a panel: sums[rows, kPanelCols] become (add: grow by) a * panel over `steps`.
-struct PanelStep {
+struct PanelVisit {
   const std::byte *a, *panel;
-  int64_t steps;
-  bool add;
+  int64_t steps, column;
+  bool add, last;  // last: the sums are whole then
   float* sums;
-  float* c;  // where the sums go after this visit, null: nowhere yet
 };
 
-// Calls multiply(PanelStep) for rows of the tile from `first`, a multiple of kRowBlock, on, with about
-// `visit` 64-byte steps of all parts each time, and finish(column, sums) for each panel whose sums are whole.
-template <typename Form, typename Multiply, typename Finish>
-void sum_tile(const ReducedTile& t, const RowOrder& order, int64_t first, int64_t visit,
-              const Multiply& multiply, const Finish& finish) {
+// visit(PanelVisit) for the rows of the tile from `first`, a multiple of kRowBlock, on, each of at most
+// `most_steps` steps of 64 bytes, all parts together.
+template <typename Form, typename Visit>
+void for_visits(const ReducedTile& t, const RowOrder& order, int64_t first, int64_t most_steps,
+                const Visit& visit) {
   const int64_t all = row_bytes<Form>(t.k) / (Form::kParts * kStepBytes),
-                block = ceil_div(all, ceil_div(all, visit / Form::kParts));
+                block = ceil_div(all, ceil_div(all, most_steps / Form::kParts));
   const std::byte* a = t.a + first / kRowBlock * order.block;
   for (int64_t step = 0; step < all; step += block) {
-    const bool last = step + block >= all;
     for (int64_t column = t.col_begin; column < t.col_end; column += kPanelCols) {
-      const std::byte* panel =
-          panel_of<Form>(t.packed, t.n, t.k, column) + step * Form::kParts * kPanelStepBytes;
-      float* sums = t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols;
-      float* c = last && t.c ? t.c + first * t.ldc + column : nullptr;
-      multiply({a + step * Form::kParts * order.step, panel, min64(block, all - step), step > 0, sums, c});
-      if (last) finish(column, sums);
+      const std::byte* panel = panel_of<Form>(t.packed, t.n, t.k, column);
+      visit({.a = a + step * Form::kParts * order.step,
+             .panel = panel + step * Form::kParts * kPanelStepBytes,
+             .steps = min64(block, all - step),
+             .column = column,
+             .add = step > 0,
+             .last = step + block >= all,
+             .sums = t.scratch + (column - t.col_begin) * t.rows + first * kPanelCols});
     }
   }
 }
