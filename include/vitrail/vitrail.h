@@ -35,6 +35,8 @@ class VITRAIL_API Model {
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
 
   // The most likely classes of a JPEG, PNG or WebP file, preprocessed as the model wants it.
   std::vector<Prediction> classify(const std::string& picture_path, int top_k = 5) const;

@@ -48,6 +48,9 @@ int open_for_reading(const std::string& path, int flags) {
 
 struct Descriptor {
   int fd;
+  explicit Descriptor(int opened) : fd(opened) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { ::close(fd); }
 };
 

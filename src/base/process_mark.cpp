@@ -1,11 +1,11 @@
 #include "base/process_mark.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include "base/error.h"
 #include "base/file.h"

@@ -19,6 +19,8 @@ class CurrentTask {
  public:
   CurrentTask(const ThreadPool* pool, int worker)
       : pool_(std::exchange(current_pool, pool)), worker_(std::exchange(current_worker, worker)) {}
+  CurrentTask(const CurrentTask&) = delete;
+  CurrentTask& operator=(const CurrentTask&) = delete;
   ~CurrentTask() {
     current_pool = pool_;
     current_worker = worker_;

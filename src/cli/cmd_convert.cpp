@@ -78,7 +78,7 @@ constexpr const char* kOtherFiles[] = {".pth", ".pt", ".bin", ".onnx", ".h5", ".
 
 // "" for a folder: an ending that is no weight file's belongs to its name ("vit-b.v2").
 std::string ending_of(const std::string& target) {
-  const std::string ending = std::filesystem::path(target).extension().string();
+  std::string ending = std::filesystem::path(target).extension().string();
   for (const char* other : kOtherFiles)
     if (ending == other)
       throw Error(ErrorKind::kUsage, strf("%s: %s files are not written", target.c_str(), other),

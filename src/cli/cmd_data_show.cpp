@@ -31,7 +31,7 @@ std::string tile_label(const Dataset& data, int64_t index, int64_t side) {
 Image tile_of(const Image& picture, int64_t side) {
   PreprocessConfig config;
   config.height = config.width = config.resize = side;
-  const Image crop = crop_for_display(picture, config);
+  Image crop = crop_for_display(picture, config);
   if (crop.channels == 3) return crop;
   Image rgb = Image::blank(side, side, 3);
   for (size_t i = 0; i < rgb.pixels.size(); ++i) rgb.pixels[i] = crop.pixels[i / 3];

@@ -26,7 +26,7 @@ std::string size_text(const ProductSize& s) {
 }
 
 std::string place_to_write(const Options& options, const TunedDevice& device) {
-  const std::string path = options.given("out") ? options.text("out") : default_kernels_path(device);
+  std::string path = options.given("out") ? options.text("out") : default_kernels_path(device);
   if (path.empty())
     throw Error(ErrorKind::kUsage, "there is no place for the table: neither XDG_CONFIG_HOME nor HOME is set",
                 "--out FILE names one");

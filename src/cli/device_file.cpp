@@ -28,7 +28,7 @@ struct Reader {
   const std::string& path;
 
   Json member(const char* name) const {
-    const Json value = object.is_object() ? object.value(name, Json()) : Json();
+    Json value = object.is_object() ? object.value(name, Json()) : Json();
     if (value.is_null()) refuse(path, strf("'%s' is missing", name));
     return value;
   }
@@ -50,7 +50,7 @@ struct Reader {
   }
   int threads(const char* name) const { return static_cast<int>(std::min<int64_t>(count(name), 1024)); }
   Json list(const char* name) const {
-    const Json value = member(name);
+    Json value = member(name);
     if (!value.is_array() || value.empty()) refuse(path, strf("'%s' is no list", name));
     return value;
   }

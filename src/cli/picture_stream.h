@@ -35,6 +35,8 @@ class PictureStream {
  public:
   // Starts decoding at once. `paths` outlives the stream.
   PictureStream(const std::vector<std::string>& paths, const StreamSettings& settings);
+  PictureStream(const PictureStream&) = delete;
+  PictureStream& operator=(const PictureStream&) = delete;
   ~PictureStream();
 
   bool done() const { return given_ == total_; }

@@ -18,6 +18,7 @@ struct PreparedModel {
   PreparedModel() = default;
   PreparedModel(const PreparedModel&) = delete;
   PreparedModel& operator=(const PreparedModel&) = delete;
+  ~PreparedModel() = default;
 };
 
 // `classes`: the data's, in order; `scores`: as the loss takes the logits.

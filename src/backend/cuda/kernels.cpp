@@ -56,6 +56,8 @@ std::mutex& turn() {
 class CudaRecording : public Recording {
  public:
   CudaRecording(cuda::Session& session, void* graph) : session_(session), graph_(graph) {}
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
   ~CudaRecording() override {
     const std::lock_guard lock(turn());
     cuda::api().session.drop(session_, graph_);
@@ -91,6 +93,8 @@ class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal)
       : api_(cuda::api().session), session_(open(ordinal)), host_memory_(session_) {}
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
   ~CudaDevice() override {
     const std::lock_guard lock(turn());
     api_.close(&session_);

@@ -80,17 +80,17 @@ class Chain {
     for (FusedOp::Member& member : rest)
       for (int& source : member.sources)
         if (source < 0) source = ~source < count ? static_cast<int>(node.ins.size()) : ~(~source - count);
-    first_op = std::make_shared<FusedOp>(std::vector<FusedOp::Member>(members.begin(), gelu + 1));
-    second_op = std::make_shared<FusedOp>(std::move(rest));
+    first_op_ = std::make_shared<FusedOp>(std::vector<FusedOp::Member>(members.begin(), gelu + 1));
+    second_op_ = std::make_shared<FusedOp>(std::move(rest));
     ins.assign(node.ins.begin(), node.ins.end());
-    hidden = first_op->infer(ins);
+    hidden = first_op_->infer(ins);
     ins.push_back(hidden[0]);
     outs.assign(node.outs.begin(), node.outs.end());
     plan();
   }
 
-  NodeView first_node() const { return {*first_op, DescSpan(ins).first(ins.size() - 1), hidden}; }
-  NodeView second_node() const { return {*second_op, ins, outs}; }
+  NodeView first_node() const { return {*first_op_, DescSpan(ins).first(ins.size() - 1), hidden}; }
+  NodeView second_node() const { return {*second_op_, ins, outs}; }
   // Each product's own, and between them what the first gives.
   size_t hidden_at() const { return first.scratch_bytes; }
   size_t second_at() const { return hidden_at() + round_up(hidden[0].bytes(), 256); }
@@ -110,7 +110,7 @@ class Chain {
       misfit = "more than a bias and a gelu between two products";
   }
 
-  OpPtr first_op, second_op;
+  OpPtr first_op_, second_op_;
 };
 
 std::string chain_misfit(const Chain& chain, const DeviceInfo& device) {

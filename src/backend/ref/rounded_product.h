@@ -15,6 +15,8 @@ class RoundedRows {
  public:
   RoundedRows(const double* rows, int64_t count, int64_t width, Arithmetic arithmetic);
   RoundedRows(const RoundedRows&) = delete;
+  RoundedRows& operator=(const RoundedRows&) = delete;
+  ~RoundedRows() = default;
 
   const double* values;
   const float* scales = nullptr;

@@ -59,8 +59,8 @@ void sincos_positions(const KernelArgs& args) {
     for (int64_t i = 0; i < quarter; ++i) {
       const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
       const double omega = std::pow(10000.0, -fraction);
-      const double x = static_cast<double>(n % op.columns()) * omega,
-                   y = static_cast<double>(n / op.columns()) * omega;
+      const int64_t column = n % op.columns(), row = n / op.columns();
+      const double x = static_cast<double>(column) * omega, y = static_cast<double>(row) * omega;
       const double parts[] = {std::sin(x), std::cos(x), std::sin(y), std::cos(y)};
       for (int64_t part = 0; part < 4; ++part) out[n * op.width() + part * quarter + i] = parts[part];
     }

@@ -7,8 +7,8 @@
 namespace vitrail::VT_ISA {
 namespace {
 
-constexpr int64_t kKeyBlock = 256;
-constexpr int64_t kQueryBlock = 24;  // with 256 scores each: 24 KB
+inline constexpr int64_t kKeyBlock = 256;
+inline constexpr int64_t kQueryBlock = 24;  // with 256 scores each: 24 KB
 
 struct AttentionPlan {
   int64_t key_block, key_cols, out_cols;  // the last two padded to panels
@@ -29,8 +29,8 @@ struct AttentionPlan {
   }
 };
 
-constexpr int64_t kBlockElems = 24576;  // scores of a block, and as many gradients: 192 KB, in L2
-constexpr int64_t kMinQueries = 24, kMaxQueries = 192;
+inline constexpr int64_t kBlockElems = 24576;  // scores of a block, and as many gradients: 192 KB, in L2
+inline constexpr int64_t kMinQueries = 24, kMaxQueries = 192;
 
 struct AttentionGradPlan {
   int64_t block, key_cols, out_cols;  // queries of a block; the other two padded to panels
