@@ -151,7 +151,7 @@ class Idx : public Dataset {
     const fs::path names = folder / "labels.txt";
     std::error_code ignored;
     classes_ = fs::exists(names, ignored) ? read_class_names(names.string())
-                                          : numbered_classes(static_cast<size_t>(highest + 1));
+                                          : numbered_classes(static_cast<size_t>(highest) + 1);
     VT_REQUIRE(highest < static_cast<int32_t>(classes_.size()), ErrorKind::kData,
                "%s has %zu names, but labels go up to %d", names.c_str(), classes_.size(), highest);
   }

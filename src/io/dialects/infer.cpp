@@ -168,11 +168,12 @@ Facts infer_facts(const Binding& binding, const TensorSource& source) {
              ll(extents.get('Q')));
   VT_REQUIRE(c.patch >= 1, ErrorKind::kData, "the patch embedding's kernel is empty");
   VT_REQUIRE(c.depth >= 1 && c.mlp >= 1, ErrorKind::kData, "the file holds no transformer block");
-  if (extents.get('H') > 0) {
-    c.heads = extents.get('H');
+  const int64_t heads = extents.get('H'), head_size = extents.get('E');  // qk-norm tells the latter
+  if (heads > 0) {
+    c.heads = heads;
     facts.known.insert("heads");
-  } else if (extents.get('E') > 0 && c.width % extents.get('E') == 0) {  // qk-norm tells the head size
-    c.heads = c.width / extents.get('E');
+  } else if (head_size > 0 && c.width % head_size == 0) {
+    c.heads = c.width / head_size;
     facts.known.insert("heads");
   } else {
     c.heads = c.width % 64 == 0 ? c.width / 64 : 1;
