@@ -1,7 +1,6 @@
 // Products by AMX tiles: four of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a row
 // and a column is summed in the same order wherever it falls, whole tiles or not.
-#include "backend/cpu/isa/dot/amx.h"
-
+#include "backend/cpu/isa/dot/amx_block.h"
 #include "backend/cpu/isa/dot/kernels.h"
 #include "backend/cpu/isa/dot/words.h"
 
@@ -9,97 +8,10 @@ namespace vitrail::VT_ISA {
 namespace {
 
 constexpr int64_t kBlockRows = 2 * kTileRows;
-constexpr int64_t kSumsStride = kPanelCols * 4, kSumsBlock = kTileRows * kPanelCols;  // bytes; floats
 // Of a visit to the sums, which costs more than a panel's part that leaves L1.
 constexpr int64_t kMostSteps = 24;
 // Rows that lie one by one may be cut finer than tiles: tasks of unequal size cost more than a tile of few.
 constexpr int kHalfRowStep = 8;
-static_assert(kTileRows == kRowBlock);
-enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
-
-// Tiles for blocks of up to 32 rows.
-void configure(int64_t rows) {
-  TileShapes shapes;
-  const int64_t top = min64(rows, kTileRows), bottom = rows - top;
-  shapes.set(kC00, top), shapes.set(kC01, top), shapes.set(kA0, top);
-  shapes.set(kC10, bottom), shapes.set(kC11, bottom), shapes.set(kA1, bottom);
-  shapes.set(kB0, kTileRows), shapes.set(kB1, kTileRows);
-  tile_configure(shapes);
-}
-
-template <typename Form, int kC, int kA, int kB>
-inline void dot() {
-  if constexpr (Form::kBytes == 2)
-    tile_dot_bf16<kC, kA, kB>();
-  else
-    tile_dot_int8<kC, kA, kB>();
-}
-
-template <int kLeft, int kRight>
-inline void begin_sums(bool add, const float* sums) {
-  if (add) {
-    tile_load<kLeft>(sums, kSumsStride);
-    tile_load<kRight>(sums + kTileRows, kSumsStride);
-  } else {
-    tile_zero<kLeft>();
-    tile_zero<kRight>();
-  }
-}
-
-template <int kLeft, int kRight>
-inline void end_sums(float* sums) {
-  tile_store<kLeft>(sums, kSumsStride);
-  tile_store<kRight>(sums + kTileRows, kSumsStride);
-}
-
-template <bool kTwo>
-inline void load_rows(const std::byte* a, const RowOrder& order) {
-  tile_load<kA0>(a, order.row);
-  if constexpr (kTwo) tile_load<kA1>(a + order.block, order.row);
-}
-inline void load_columns(const std::byte* panel) {
-  tile_load<kB0>(panel, kTileRowBytes);
-  tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
-}
-template <bool kTwo>
-inline void dot_all() {
-  tile_dot_bf16<kC00, kA0, kB0>();
-  tile_dot_bf16<kC01, kA0, kB1>();
-  if constexpr (kTwo) {
-    tile_dot_bf16<kC10, kA1, kB0>();
-    tile_dot_bf16<kC11, kA1, kB1>();
-  }
-}
-
-// One step of values in one part.
-template <typename Form, bool kTwo>
-inline void add_step(const std::byte* a, const RowOrder& order, const std::byte* panel) {
-  tile_load<kB0>(panel, kTileRowBytes);
-  tile_load<kA0>(a, order.row);
-  dot<Form, kC00, kA0, kB0>();
-  tile_load<kB1>(panel + kPanelStepBytes / 2, kTileRowBytes);
-  dot<Form, kC01, kA0, kB1>();
-  if constexpr (kTwo) {
-    tile_load<kA1>(a + order.block, order.row);
-    dot<Form, kC10, kA1, kB0>();
-    dot<Form, kC11, kA1, kB1>();
-  }
-}
-
-// One step of values in three parts, high, middle and low: all products of parts but the three smallest,
-// which together are less than the last bit of an f32 product. The small ones first, so that they are not
-// lost, and such that every load serves as many as can be.
-template <bool kTwo>
-inline void add_split_step(const std::byte* a, const RowOrder& order, const std::byte* panel) {
-  constexpr int64_t kMiddle = 1, kLow = 2;
-  load_rows<kTwo>(a, order);
-  load_columns(panel + kLow * kPanelStepBytes), dot_all<kTwo>();
-  load_columns(panel + kMiddle * kPanelStepBytes), dot_all<kTwo>();
-  load_rows<kTwo>(a + kMiddle * order.step, order), dot_all<kTwo>();
-  load_columns(panel), dot_all<kTwo>();
-  load_rows<kTwo>(a + kLow * order.step, order), dot_all<kTwo>();
-  load_rows<kTwo>(a, order), dot_all<kTwo>();
-}
 
 // Where a result lies: rows of values of so many bytes.
 struct Result {
@@ -132,19 +44,14 @@ struct Ahead {
 template <typename Form, bool kTwo>
 void multiply_block(const PanelVisit& v, const std::byte* a, const RowOrder& order, float* sums,
                     Ahead& ahead) {
-  begin_sums<kC00, kC01>(v.add, sums);
-  if constexpr (kTwo) begin_sums<kC10, kC11>(v.add, sums + kSumsBlock);
+  begin_sums<kTwo>(v.add, sums);
   const std::byte* panel = v.panel;
   for (int64_t step = 0; step < v.steps; ++step) {
-    if constexpr (Form::kParts == 1)
-      add_step<Form, kTwo>(a, order, panel);
-    else
-      add_split_step<kTwo>(a, order, panel);
+    add_step<Form, kTwo>(a, order, panel);
     ahead.fetch();
     a += Form::kParts * order.step, panel += Form::kParts * kPanelStepBytes;
   }
-  end_sums<kC00, kC01>(sums);
-  if constexpr (kTwo) end_sums<kC10, kC11>(sums + kSumsBlock);
+  end_sums<kTwo>(sums);
 }
 
 // Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows. finish(column, first, rows, sums)
@@ -179,10 +86,7 @@ void sum(const ReducedTile& t, const RowOrder& order, const Result& result, cons
 template <typename Form>
 void tile_in_order(const ReducedTile& t, const RowOrder& order) {
   sum<Form>(t, order, result_of(t), [&](int64_t column, int64_t first, int64_t rows, float* sums) {
-    if constexpr (Form::kBytes == 2)
-      finish_bf16(t, column, first, rows, sums);
-    else
-      finish_int8(t, column, first, rows, sums, false);
+    finish<Form>(t, column, first, rows, sums);
   });
 }
 
@@ -202,27 +106,16 @@ void half_tile(const HalfTile& t) {
             });
 }
 
-template <typename Form>
-constexpr ReducedKernels products(decltype(pack_bf16) pack, decltype(prepare_bf16) prepare) {
-  return {.row_step = kTileRows,
-          .cols = kPanelCols,
-          .packed_bytes = packed_bytes<Form>,
-          .pack = pack,
-          .row_bytes = row_bytes<Form>,
-          .prepare_rows = prepare,
-          .tile_scratch_bytes = tile_scratch_bytes,
-          .tile = tile<Form>};
-}
-
 }  // namespace
 
 RowOrder prepared_order(int64_t row_bytes) {
   return by_tiles(row_bytes);
 }
 
-constinit const ReducedKernels kBf16Products = products<Bf16>(pack_bf16, prepare_bf16);
-constinit const ReducedKernels kInt8Products = products<Int8>(pack_int8, prepare_int8);
-constinit const ReducedKernels kSplitProducts = products<Split>(pack_split, prepare_split);
+constinit const ReducedKernels kBf16Products = products<Bf16>(kTileRows, pack_bf16, prepare_bf16, tile<Bf16>);
+constinit const ReducedKernels kInt8Products = products<Int8>(kTileRows, pack_int8, prepare_int8, tile<Int8>);
+constinit const ReducedKernels kSplitProducts =
+    products<Split>(kTileRows, pack_split, prepare_split, tile<Split>);
 constinit const HalfKernels kHalfProducts = {.row_step = kHalfRowStep,
                                              .pack_rows = pack_half_rows,
                                              .pack_matrix = pack_half_matrix,

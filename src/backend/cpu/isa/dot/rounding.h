@@ -3,6 +3,7 @@
 // words.cpp and finish.cpp.
 #pragma once
 
+#include <bit>
 #include <cstring>
 
 #include "backend/cpu/isa/quantize.h"
@@ -16,38 +17,26 @@ inline void quantize_bytes(const float* x, int64_t count, float inverse, uint8_t
     std::memset(q, flip, static_cast<size_t>(count));
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const float shifted = x[i] * inverse + 0x1.8p23f;
-    uint32_t bits;
-    std::memcpy(&bits, &shifted, sizeof bits);
-    q[i] = static_cast<std::byte>(bits ^ flip);
-  }
+  for (int64_t i = 0; i < count; ++i)
+    q[i] = static_cast<std::byte>(std::bit_cast<uint32_t>(x[i] * inverse + 0x1.8p23f) ^ flip);
 }
 
 // A float to the nearest bf16, ties to even, as the float whose lower half is zero.
 inline float to_bf16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
+  const auto bits = std::bit_cast<uint32_t>(x);
   const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-  bits = ((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded) & 0xffff0000u;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
+  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return std::bit_cast<float>((is_nan ? bits | 0x400000u : rounded) & 0xffff0000u);
 }
 
 inline uint16_t upper_half(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return static_cast<uint16_t>(bits >> 16);
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
 }
 
 // A bf16 within half a step of x, as the float whose lower half is zero. Numbers too large become infinite,
 // what is NaN may become anything: see split.
 inline float near_bf16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x8000u) & 0xffff0000u;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x8000u) & 0xffff0000u);
 }
 
 inline void round_values(const float* x, int64_t count, uint16_t* out) {

@@ -84,12 +84,7 @@ void sum(const ReducedTile& t, const Finish& finish) {
 
 template <typename Form>
 void tile(const ReducedTile& t) {
-  sum<Form>(t, [&](int64_t column, float* sums) {
-    if constexpr (Form::kBytes == 2)
-      finish_bf16(t, column, 0, t.rows, sums);
-    else
-      finish_int8(t, column, 0, t.rows, sums, true);
-  });
+  sum<Form>(t, [&](int64_t column, float* sums) { finish<Form>(t, column, 0, t.rows, sums, true); });
 }
 
 void half_tile(const HalfTile& t) {
@@ -103,22 +98,10 @@ RowOrder prepared_order(int64_t row_bytes) {
   return one_by_one(row_bytes);
 }
 
-constinit const ReducedKernels kBf16Products = {.row_step = kBlockRows,
-                                                .cols = kPanelCols,
-                                                .packed_bytes = packed_bytes<Bf16>,
-                                                .pack = pack_bf16,
-                                                .row_bytes = row_bytes<Bf16>,
-                                                .prepare_rows = prepare_bf16,
-                                                .tile_scratch_bytes = tile_scratch_bytes,
-                                                .tile = tile<Bf16>};
-constinit const ReducedKernels kInt8Products = {.row_step = kBlockRows,
-                                                .cols = kPanelCols,
-                                                .packed_bytes = packed_bytes<Int8>,
-                                                .pack = pack_int8,
-                                                .row_bytes = row_bytes<Int8>,
-                                                .prepare_rows = prepare_uint8,
-                                                .tile_scratch_bytes = tile_scratch_bytes,
-                                                .tile = tile<Int8>};
+constinit const ReducedKernels kBf16Products =
+    products<Bf16>(kBlockRows, pack_bf16, prepare_bf16, tile<Bf16>);
+constinit const ReducedKernels kInt8Products =
+    products<Int8>(kBlockRows, pack_int8, prepare_uint8, tile<Int8>);
 constinit const ReducedKernels kSplitProducts = {};  // six products by vectors take longer than one in f32
 constinit const HalfKernels kHalfProducts = {.row_step = kBlockRows,
                                              .pack_rows = pack_half_rows,

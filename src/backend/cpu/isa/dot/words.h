@@ -110,5 +110,27 @@ void for_visits(const ReducedTile& t, const RowOrder& order, int64_t first, int6
 void finish_bf16(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums);
 void finish_int8(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums, bool offset);
 void finish_halves(const HalfTile& h, int64_t column, int64_t first, int64_t rows, const float* sums);
+template <typename Form>
+void finish(const ReducedTile& t, int64_t column, int64_t first, int64_t rows, float* sums,
+            bool offset = false) {
+  if constexpr (Form::kBytes == 2)
+    finish_bf16(t, column, first, rows, sums);
+  else
+    finish_int8(t, column, first, rows, sums, offset);
+}
+
+// The table of a level's products of one form.
+template <typename Form>
+constexpr ReducedKernels products(int row_step, decltype(pack_bf16) pack, decltype(prepare_bf16) prepare,
+                                  void (*tile)(const ReducedTile&)) {
+  return {.row_step = row_step,
+          .cols = kPanelCols,
+          .packed_bytes = packed_bytes<Form>,
+          .pack = pack,
+          .row_bytes = row_bytes<Form>,
+          .prepare_rows = prepare,
+          .tile_scratch_bytes = tile_scratch_bytes,
+          .tile = tile};
+}
 
 }  // namespace vitrail::VT_ISA
