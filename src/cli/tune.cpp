@@ -104,7 +104,9 @@ ProductSize parse_product(const std::string& text) {
     at = end + 1;
   }
   if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
-    throw Error(ErrorKind::kUsage, strf("--product expects MxNxK, not %s", quoted(text).c_str()),
+    throw Error(ErrorKind::kUsage,
+                strf("--product expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
+                     quoted(text).c_str()),
                 "--product 197x2304x768: rows x outputs x inputs");
   return {sizes[0], sizes[1], sizes[2]};
 }
