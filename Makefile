@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: deps build test gpu-test demo bench compare package format lint fuzz asan tsan clean help
+.PHONY: deps build test gpu-test demo bench compare package format lint fuzz asan tsan mutate clean help
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
@@ -12,6 +12,7 @@ CTEST := ctest --output-on-failure -j2
 BENCH_ARGS ?= -m deit_tiny_patch16_224
 COMPARE_ARGS ?= --model vit_tiny_patch16_224 vit_base_patch16_224 --batch 1
 FUZZ_RUNS ?= 100000
+MUTATE_ARGS ?=
 
 deps:
 	@tools/install_deps.sh build test
@@ -73,6 +74,10 @@ tsan: deps  ## the tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build --preset tsan
 	$(CTEST) --test-dir build/tsan
+
+mutate: deps  ## which of the faults in tools/mutate.d the tests notice: hours (MUTATE_ARGS="--only ops --jobs 8")
+	tools/mutate build
+	tools/mutate run --results build/mutate/results.jsonl $(MUTATE_ARGS)
 
 clean:  ## remove what was built
 	rm -rf build dist demo-out
