@@ -39,7 +39,7 @@ demo: build  ## train a small ViT on Fashion-MNIST, then classify photographs wi
 bench: build  ## throughput and latency of inference here (BENCH_ARGS="-m MODEL ...")
 	$(PROGRAM) bench infer $(BENCH_ARGS)
 
-compare: build  ## against torch, onnxruntime and OpenVINO (COMPARE_ARGS="--model ..."; PYTHON: one that has them)
+compare: build  ## against torch, onnxruntime (plain and optimized) and OpenVINO (COMPARE_ARGS="--model ..."; PYTHON: one that has them)
 	@python=$$(PYTHON="$(PYTHON)" tools/bench_python.sh); \
 	"$$python" bench/compare_peers.py --vitrail $(PROGRAM) $(COMPARE_ARGS)
 

@@ -1,158 +1,203 @@
 #!/usr/bin/env python3
-"""Vitrail against torch on a GPU, in one run: the same timm model with erf GELU, the same batch and type; rounds
-of each in turn, medians, ratios. Training is forward, backward and AdamW on a batch that stays on the card.
+"""Vitrail against torch on a GPU, like for like: the same timm model, images, batch and type of the residual stream;
+torch compiled in several modes, each in a process of its own, and the fastest of them counts. A round of each in turn,
+medians, ratios. Training is forward, backward and AdamW on a batch that stays on the GPU; in inference both sides have
+the same weights, and the logits are compared.
 
-    python bench/compare_gpu.py --vitrail build/release/vitrail train:vit_base_patch16_224:256
-    python bench/compare_gpu.py infer:vit_base_patch16_224:1 infer:vit_base_patch16_224:256 --json out.json
+    python bench/compare_gpu.py train:vit_base_patch16_224:256 infer:vit_base_patch16_224:1
+    python bench/compare_gpu.py train:vit_base_patch16_224:8:1024 --modes default,graphs --json out.json --svg out.svg
 
-A case is train|infer:MODEL:BATCH. torch trains under bf16 autocast (f32 residual stream) or, with --pure, all in
-bf16; --residual says what Vitrail's residual stream is.
+A case is train|infer:MODEL:BATCH[:IMAGE]. Training is compared with an f32 residual stream (torch: bf16 autocast over
+f32 weights) and with a bf16 one (torch: weights in bf16 too; Vitrail keeps f32 master weights); inference is in bf16.
+"At equal work" counts that Vitrail leaves out what nobody reads of the last block: it is the ratio of FLOP/s.
 """
 import argparse
-import datetime
-import gc
 import json
+import os
 import pathlib
-import statistics
+import shlex
 import subprocess
 import sys
+import time
 
+from peers import OURS, Peer, stats
 from peers.chart import chart
+from peers.compare import run_rounds
+from peers.report import aligned, checked_text, title
+from peers.sides import Unavailable, WorkerSide
+from peers.vitrail import VitrailSide
 
-COMPILE = {"train": None, "infer": "reduce-overhead"}  # inference with CUDA graphs
-
-
-def event_times(step, seconds):
-    """Milliseconds of single steps, by CUDA events."""
-    import torch
-    times, spent = [], 0.0
-    while spent < seconds * 1e3 or len(times) < 5:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        step()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-        spent += times[-1]
-    return times
+MODES = ("default", "graphs", "autotune")  # of peers.torch_gpu, which only a Python with torch can read
+STREAMS = {"train": ("f32", "bf16"), "infer": ("bf16",)}
+FP8 = OURS + " fp8"
+TORCH = Peer("torch", "peers.torch_gpu", ("torch", "timm"))
+COLUMNS = ("", "median", "min", "p90", "img/s", "GiB", "of torch's best", "equal work", "logits off by")
 
 
-def torch_training(model, batch, pure):
-    import timm
-    import torch
-    net = timm.create_model(model, num_classes=1000).cuda().train()
-    if pure:
-        net = net.bfloat16()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, fused=True)
-    compiled = torch.compile(net, mode=COMPILE["train"])
-    size = net.patch_embed.img_size
-    x = torch.randn(batch, 3, *size, device="cuda", dtype=torch.bfloat16 if pure else torch.float32)
-    y = torch.randint(0, 1000, (batch,), device="cuda")
-
-    def step():
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=not pure):
-            loss = torch.nn.functional.cross_entropy(compiled(x), y)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-    return step
+def parse_case(text):
+    parts = text.split(":")
+    if len(parts) not in (3, 4) or parts[0] not in STREAMS or not all(part.isdigit() for part in parts[2:]):
+        raise argparse.ArgumentTypeError(f"expected train|infer:MODEL:BATCH[:IMAGE], not {text}")
+    work, model, batch, *image = parts
+    return {"work": work, "model": model, "batch": int(batch), "image": int(image[0]) if image else None,
+            "classes": 1000, "config": None, "fields": None, "clip": 0, "device": "cuda",
+            "threads": len(os.sched_getaffinity(0))}
 
 
-def torch_inference(model, batch):
-    import timm
-    import torch
-    net = timm.create_model(model, num_classes=1000).cuda().bfloat16().eval()
-    compiled = torch.compile(net, mode=COMPILE["infer"])
-    x = torch.randn(batch, 3, *net.patch_embed.img_size, device="cuda", dtype=torch.bfloat16)
+class OursOnGpu(VitrailSide):
+    """Memory is its arenas; what its weights and stream are kept in stands beside the row."""
 
-    def step():
-        with torch.inference_mode():
-            compiled(x)
-    return step
+    def __init__(self, program, case):
+        super().__init__(program, case, ("--warmup", "5"))
+        masters = ", f32 master weights" if case["work"] == "train" else ""
+        self.note = f"{case['dtype']} products{masters}"
 
-
-def vitrail_run(options, work, model, batch):
-    command = [options.vitrail, "bench", work, "--device", "cuda", "--dtype", options.dtype, "-m", model, "--weights",
-               "rule", "--batch", str(batch), "--seconds", str(options.seconds), "--warmup", "5", "--json"]
-    if work == "train":
-        command += ["--classes", "1000", "--set", "optim.name=adamw", "--set", "optim.clip_norm=0"]
-        if options.residual != "f32":
-            command += ["--set", "train.low_residual=true"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    return json.loads(done.stdout)
+    def close(self):
+        return self.first["memory_peak"]
 
 
-def compare(options, case):
-    import torch
-    work, model, batch = case.split(":")
-    batch = int(batch)
-    torch._dynamo.reset()
-    gc.collect()  # what the case before held
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    step = torch_training(model, batch, options.pure) if work == "train" else torch_inference(model, batch)
-    for _ in range(8):
-        step()
-    torch.cuda.synchronize()
-    theirs, ours = [], []
-    for _ in range(options.rounds):
-        theirs.append(statistics.median(event_times(step, options.seconds)))
-        ours.append(vitrail_run(options, work, model, batch))
-    torch_ms = statistics.median(theirs)
-    own_ms = statistics.median(run["ms_median"] for run in ours)
-    return {"case": case, "torch_ms": torch_ms, "vitrail_ms": own_ms, "ratio": torch_ms / own_ms,
-            "torch_img_s": batch / torch_ms * 1e3, "vitrail_img_s": batch / own_ms * 1e3,
-            "torch_rounds": theirs, "vitrail_rounds": [run["ms_median"] for run in ours],
-            "torch_gib": torch.cuda.max_memory_allocated() / 2**30,
-            "vitrail_gib": ours[0]["memory_peak"] / 2**30, "residual": options.residual, "pure": options.pure}
+def openers(case, stream, options):
+    """Name -> a function that opens that side."""
+    settings = ["train.low_residual=true"] if stream == "bf16" else ["train.low_residual=false"]
+    dtypes = {OURS: "bf16", **({FP8: "fp8"} if options.fp8 and stream == "bf16" else {})}
+    ours = {name: lambda dtype=dtype: OursOnGpu(options.vitrail, {**case, "dtype": dtype, "settings": settings})
+            for name, dtype in dtypes.items()}
+    theirs = {f"torch {mode}": lambda mode=mode: WorkerSide(TORCH, {**case, "stream": stream, "mode": mode})
+              for mode in options.modes}
+    return {**ours, **theirs}
 
 
-def drawn(row, dtype):
-    """A row as peers.chart takes it."""
-    work, model, batch = row["case"].split(":")
-    peers = [{"peer": "vitrail", "ms": {"median": row["vitrail_ms"]}},
-             {"peer": "torch-compile", "ms": {"median": row["torch_ms"]}, "vitrail_speedup": {"ratio": row["ratio"]}}]
-    return {"work": work, "model": model, "batch": int(batch), "dtype": dtype, "image": None, "threads": None,
-            "rows": peers}
+def open_sides(case, stream, options, say):
+    sides, missing = {}, {}
+    for name, opened in openers(case, stream, options).items():
+        try:
+            sides[name] = opened()
+        except Unavailable as reason:
+            missing[name] = str(reason)
+            say(f"  {name}: none, {reason}")
+    return sides, missing
 
 
-def write_results(options, card, torch_version, rows):
+def is_torch(name):
+    return name.startswith("torch")
+
+
+def logit_checks(sides):
+    """Name -> how far its logits are from those of the first torch."""
+    logits = {name: side.logits() for name, side in sides.items()}
+    reference = next((found for name, found in logits.items() if is_torch(name)), None)
+    if reference is None:
+        return {}
+    return {name: {"logits": stats.logit_difference(reference, found)} for name, found in logits.items()}
+
+
+def compare(case, stream, options, say):
+    """One case with one residual stream. Every row of Vitrail is held against the fastest mode of torch."""
+    sides, missing = open_sides(case, stream, options, say)
+    checked = logit_checks(sides) if case["work"] == "infer" else {}
+    rounds = run_rounds(sides, missing, options, say)
+    best = stats.fastest({n: stats.combine(r)["median"] for n, r in rounds.items() if is_torch(n)}, OURS)
+    rows = []
+    for name, found in rounds.items():
+        side, times = sides[name], stats.combine(found)
+        row = {"peer": name, "ms": times, "rounds": found, "img_per_s": 1e3 * case["batch"] / times["median"],
+               "version": side.version, "note": side.note, "bytes": side.close(), **checked.get(name, {})}
+        if not is_torch(name):
+            row["command"] = [*side.command, "--seconds", str(options.seconds)]
+            row["work_share"] = side.work_share
+            if best:
+                row["speedup"] = stats.speedup(rounds[best], found, side.work_share)
+        rows.append(row)
+    kept = {key: case[key] for key in ("work", "model", "batch", "image")}
+    return {**kept, "stream": stream, "torch_best": best, "rows": rows, "missing": missing, "threads": None,
+            "dtype": "bf16" if case["work"] == "infer" else f"bf16 with {stream} residual stream"}
+
+
+def cells(row):
+    speed = row.get("speedup")
+    ratios = [f"{speed[key]:.2f}x" if speed else "" for key in ("ratio", "equal_work")]
+    return [row["peer"], *(f"{row['ms'][key]:.3f}" for key in ("median", "min", "p90")), f"{row['img_per_s']:.0f}",
+            f"{row['bytes'] / 2**30:.1f}", *ratios, checked_text(row), row["note"]]
+
+
+def table(result):
+    """The rows, and every command of Vitrail's that was run for them."""
+    lines = [title(result)]
+    if result["rows"]:
+        lines += ["  " + line for line in aligned([[*COLUMNS, ""], *map(cells, result["rows"])])]
+    lines += [f"  {name}: none, {reason}" for name, reason in result["missing"].items()]
+    lines += [f"  ran: {shlex.join(row['command'])}" for row in result["rows"] if "command" in row]
+    return "\n".join(lines)
+
+
+def drawn(result):
+    """As peers.chart takes it: ours and torch's fastest mode."""
+    speedups = {row["peer"]: row["speedup"] for row in result["rows"] if "speedup" in row}
+    rows = [dict(row, vitrail_speedup=speedups.get(OURS)) for row in result["rows"]
+            if not is_torch(row["peer"]) or row["peer"] == result["torch_best"]]
+    return {**result, "rows": rows}
+
+
+def write_results(options, about, results):
     """After every case, so that a run cut short loses nothing."""
     if options.json:
-        pathlib.Path(options.json).write_text(
-            json.dumps({"card": card, "torch": torch_version, "rows": rows}, indent=1) + "\n")
+        options.json.write_text(json.dumps({**about, "cases": results}, indent=1) + "\n")
     if options.svg:
-        caption = f"{card}, torch {torch_version}, {datetime.date.today()}, less is better"
-        pathlib.Path(options.svg).write_text(chart([drawn(row, options.dtype) for row in rows], caption))
+        caption = f"{about['gpu']}, torch {about['torch']} in its fastest mode, {about['date']}; shorter is faster"
+        options.svg.write_text(chart([drawn(result) for result in results], caption))
+
+
+def about_this_run():
+    """GPU and versions, asked of a process that ends: this one must not hold the GPU."""
+    probe = ("import json, timm, torch; print(json.dumps({'gpu': torch.cuda.get_device_name(), "
+             "'torch': torch.__version__, 'timm': timm.__version__}))")
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit("no GPU or no torch and timm here: " + (done.stderr.strip().splitlines() or ["without a word"])[-1])
+    return {**json.loads(done.stdout), "date": time.strftime("%Y-%m-%d"), "command": sys.argv}
+
+
+def chosen(known):
+    def parse(text):
+        unknown = [word for word in text.split(",") if word not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
+        return text.split(",")
+    return parse
+
+
+def parse_options():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("cases", nargs="+", type=parse_case, metavar="CASE")
+    p.add_argument("--vitrail", default=str(root / "build/release/vitrail"), help="the program")
+    p.add_argument("--modes", type=chosen(MODES), default=list(MODES), help="of torch: " + ",".join(MODES))
+    p.add_argument("--streams", type=chosen(STREAMS["train"]), default=list(STREAMS["train"]),
+                   help="of training: " + ",".join(STREAMS["train"]))
+    p.add_argument("--fp8", action="store_true", help="also Vitrail in fp8, beside torch's bf16: it has no fp8 here")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=2, help="of each side a round")
+    p.add_argument("--limit", type=float, metavar="SECONDS",
+                   help="seconds of rounds after which a case begins no further one")
+    p.add_argument("--json", type=pathlib.Path, help="write the results here")
+    p.add_argument("--svg", type=pathlib.Path, help="draw them here")
+    return p.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="+")
-    parser.add_argument("--vitrail", default="build/release/vitrail")
-    parser.add_argument("--dtype", default="bf16")
-    parser.add_argument("--residual", choices=("f32", "bf16"), default="bf16")
-    parser.add_argument("--pure", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--json", help="write the results here")
-    parser.add_argument("--svg", help="draw them here")
-    options = parser.parse_args()
-    import timm
-    import torch
-    torch.set_float32_matmul_precision("high")
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, timm {timm.__version__}", flush=True)
-    rows = []
+    options = parse_options()
+    about = about_this_run()
+    print(f"{about['gpu']}, torch {about['torch']}, timm {about['timm']}\n", flush=True)
+    results = []
     for case in options.cases:
-        rows.append(compare(options, case))
-        write_results(options, torch.cuda.get_device_name(), torch.__version__, rows)
-        r = rows[-1]
-        print(f"{case:36s} torch {r['torch_ms']:9.3f} ms {r['torch_img_s']:8.0f}/s {r['torch_gib']:5.1f} GiB  "
-              f"Vitrail {r['vitrail_ms']:9.3f} ms {r['vitrail_img_s']:8.0f}/s {r['vitrail_gib']:5.1f} GiB  "
-              f"{r['ratio']:.2f}x", flush=True)
+        for stream in STREAMS[case["work"]]:
+            if case["work"] == "train" and stream not in options.streams:
+                continue
+            results.append(compare(case, stream, options, lambda line: print(line, file=sys.stderr, flush=True)))
+            print(table(results[-1]) + "\n", flush=True)
+            write_results(options, about, results)
+    return 0 if all(result["torch_best"] and result["rows"] for result in results) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

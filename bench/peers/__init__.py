@@ -14,20 +14,24 @@ class Peer(NamedTuple):
     name: str
     module: str
     packages: tuple = ()  # what its Python must have
-    needs_onnx: bool = False
+    onnx: str = ""  # the exported file it reads, a key of timm_model.FORMS
     lacks: dict = {}  # a dtype, or "train" -> why it is left out
 
 
 NO_TRAINING = "an engine for inference"
+NO_BF16 = "its CPU provider has no bf16 kernels"
 
 PEERS = (
     Peer("vitrail", "peers.vitrail"),
     Peer("torch", "peers.torch_eager", ("torch", "timm")),
     Peer("torch-compile", "peers.torch_compiled", ("torch", "timm"),
          lacks={"int8": "its dynamic quantisation is for eager modules"}),
-    Peer("onnxruntime", "peers.onnx_runtime", ("onnxruntime",), needs_onnx=True,
-         lacks={"bf16": "its CPU provider has no bf16 kernels", "train": NO_TRAINING}),
-    Peer("openvino", "peers.open_vino", ("openvino",), needs_onnx=True,
+    Peer("onnxruntime", "peers.onnx_runtime", ("onnxruntime",), onnx="whole",
+         lacks={"bf16": NO_BF16, "train": NO_TRAINING}),
+    Peer("onnxruntime-optimized", "peers.onnx_optimized", ("onnxruntime", "onnx"), onnx="apart",
+         lacks={"bf16": NO_BF16, "int8": "quantised from the file as it is exported, see onnxruntime",
+                "train": NO_TRAINING}),
+    Peer("openvino", "peers.open_vino", ("openvino",), onnx="whole",
          lacks={"int8": "quantises through a tool of its own, with calibration pictures", "train": NO_TRAINING}),
 )
 NAMES = tuple(peer.name for peer in PEERS)

@@ -13,13 +13,13 @@ from peers.vitrail import VitrailSide
 REST_SECONDS = 0.3
 
 
-def prepare(case, folder, wants_onnx):
-    """The fp32 logits all are held against, and the ONNX file; both by torch, in a process that ends."""
+def prepare(case, folder, forms):
+    """The fp32 logits all are held against, and the ONNX files wanted; all by torch, in a process that ends."""
     missing = missing_package(("torch", "timm"))
     if missing:
         return {**case, "reference": None, "no_onnx": f"{missing} is not installed to export the model with"}
     done = subprocess.run([sys.executable, "-m", "peers.timm_model",
-                           json.dumps({**case, "wants_onnx": wants_onnx}), str(folder)],
+                           json.dumps({**case, "forms": forms}), str(folder)],
                           capture_output=True, text=True, env=environment(case["threads"]))
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["without a word"])[-1]
@@ -33,9 +33,11 @@ def open_side(peer, case, options):
         raise Unavailable(reason)
     if peer.name == OURS:
         return VitrailSide(options.vitrail, case, options.vitrail_args)
-    if peer.needs_onnx and case["no_onnx"]:
-        raise Unavailable(case["no_onnx"])
     sent = {key: value for key, value in case.items() if key != "reference"}
+    if peer.onnx:
+        if case["no_onnx"]:
+            raise Unavailable(case["no_onnx"])
+        sent["onnx"] = case["onnx"][peer.onnx]
     return WorkerSide(peer, sent)
 
 
@@ -94,11 +96,13 @@ def disagreeing(rows):
             or row.get("starts_by_rule") and not stats.near(abs(row["first_loss"] - losses[-1]), abs(losses[-1]))]
 
 
-def row_of(name, rounds, all_rounds, peak_gflops, flops, batch):
+def row_of(name, all_rounds, ours, peak_gflops, batch):
+    rounds = all_rounds[name]
     times = stats.combine(rounds)
     row = {"peer": name, "ms": times, "rounds": rounds, "img_per_s": 1e3 * batch / times["median"]}
-    if OURS in all_rounds:
-        row["vitrail_speedup"] = stats.speedup(rounds, all_rounds[OURS])
+    if ours:
+        flops = ours.flops if name == OURS else ours.model_flops
+        row["vitrail_speedup"] = stats.speedup(rounds, all_rounds[OURS], ours.work_share)
         row["peak_share"] = stats.peak_share(flops, times["median"], peak_gflops)
     return row
 
@@ -108,8 +112,7 @@ def measure(sides, missing, case, options, say):
     rounds = run_rounds(sides, missing, options, say)
     ours = sides.get(OURS) if OURS in rounds else None
     peak = statistics.median(ours.peak_gflops) if ours else None
-    flops = {name: ours and (ours.flops if name == OURS else ours.model_flops) for name in rounds}
-    rows = [row_of(name, found, rounds, peak, flops[name], case["batch"]) for name, found in rounds.items()]
+    rows = [row_of(name, rounds, ours, peak, case["batch"]) for name in rounds]
     for row in rows:
         side = sides[row["peer"]]
         row.update(version=side.version, note=side.note, ready_s=side.ready_s, peak_rss_bytes=side.close(),
@@ -120,9 +123,8 @@ def measure(sides, missing, case, options, say):
 
 def compare(peers, case, options, folder, say):
     """One case; what is missing is named, what disagrees is in `disagree`."""
-    wants_onnx = case["work"] == "infer" and any(p.needs_onnx and case["dtype"] not in p.lacks for p in peers)
     if case["work"] == "infer":
-        case = prepare(case, folder, wants_onnx)
+        case = prepare(case, folder, sorted({p.onnx for p in peers if p.onnx and case["dtype"] not in p.lacks}))
     sides, missing = open_all(peers, case, options, say)
     result = measure(sides, missing, case, options, say)
     kept = ("work", "model", "image", "batch", "threads", "dtype", "clip")

@@ -10,19 +10,22 @@ import onnxruntime
 from golden_rule import rule_input
 
 
-def quantised(path):
-    target = path.replace(".onnx", "-int8.onnx")
-    done = subprocess.run([sys.executable, "-m", "peers.onnx_runtime", path, target], capture_output=True, text=True)
+def converted(module, path, kind):
+    """The file that `module` makes of one in a process of its own, and the last line it said."""
+    target = path.replace(".onnx", f"-{kind}.onnx")
+    done = subprocess.run([sys.executable, "-m", module, path, target], capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError("quantize_dynamic failed: " + done.stderr.strip().splitlines()[-1])
-    return target
+        raise RuntimeError(f"{kind} failed: " + (done.stderr.strip().splitlines() or ["without a word"])[-1])
+    return target, (done.stdout.strip().splitlines() or [""])[-1]
+
+
+def quantised(path):
+    return converted("peers.onnx_runtime", path, "int8")[0]
 
 
 class Session:
-    def __init__(self, case):
-        self.version, self.note, path = onnxruntime.__version__, "", case["onnx"]
-        if case["dtype"] == "int8":
-            path, self.note = quantised(path), "quantize_dynamic, per channel"
+    def __init__(self, case, path, note=""):
+        self.version, self.note = onnxruntime.__version__, note
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = case["threads"]
         self.session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
@@ -36,7 +39,9 @@ class Session:
 
 
 def open(case):
-    return Session(case)
+    if case["dtype"] == "int8":
+        return Session(case, quantised(case["onnx"]), "quantize_dynamic, per channel")
+    return Session(case, case["onnx"])
 
 
 if __name__ == "__main__":

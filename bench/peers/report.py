@@ -1,16 +1,16 @@
 """A comparison as text: one table a case."""
 from peers import OURS
 
-COLUMNS = ("peer", "median", "min", "p90", "max", "img/s", "Vitrail is", "of peak", "peak RSS")
+COLUMNS = ("peer", "median", "min", "p90", "max", "img/s", "Vitrail is", "equal work", "of peak", "peak RSS")
 CHECKED = {"infer": "logits off by", "train": "first loss"}
 
 
 def title(result):
     words = {"infer": "inference", "train": "training step"}[result["work"]]
     size = f" at {result['image']}" if result["image"] else ""
-    pictures = "1 picture" if result["batch"] == 1 else f"{result['batch']} pictures"
+    images = "1 image" if result["batch"] == 1 else f"{result['batch']} images"
     where = f", {threads(result['threads'])}" if result["threads"] else ""
-    return f"{result['model']}{size}, {words}, {result['dtype']}, {pictures}{where}"
+    return f"{result['model']}{size}, {words}, {result['dtype']}, {images}{where}"
 
 
 def threads(count):
@@ -23,9 +23,9 @@ def time_text(ms):
 
 def cells(row):
     speed, share = row.get("vitrail_speedup"), row.get("peak_share")
-    ratio = f"{speed['ratio']:.2f}x" if speed and row["peer"] != OURS else ""
+    ratios = [f"{speed[key]:.2f}x" if speed and row["peer"] != OURS else "" for key in ("ratio", "equal_work")]
     return [row["peer"], *(time_text(row["ms"][key]) for key in ("median", "min", "p90", "max")),
-            f"{row['img_per_s']:.1f}", ratio, f"{100 * share:.1f} %" if share else "",
+            f"{row['img_per_s']:.1f}", *ratios, f"{100 * share:.1f} %" if share else "",
             f"{row['peak_rss_bytes'] / 2**20:.0f} MiB", checked_text(row), row["note"]]
 
 
@@ -53,7 +53,7 @@ def verdict(result):
         return ""
     s = row["vitrail_speedup"]
     return (f"Vitrail is {s['ratio']:.2f} times as fast as the fastest peer, {name} "
-            f"({s['min']:.2f} to {s['max']:.2f} by round)")
+            f"({s['min']:.2f} to {s['max']:.2f} by round), {s['equal_work']:.2f} times at equal work")
 
 
 def table(result):

@@ -27,10 +27,12 @@ def combine(rounds):
             "count": sum(r["count"] for r in rounds)}
 
 
-def speedup(theirs, ours):
-    """How many times faster ours is: of all rounds, and the least and the most of any one round."""
+def speedup(theirs, ours, share=1.0):
+    """How many times as fast ours is: of all rounds, and the least and the most of any one round. Where ours computes
+    only a share of the work that theirs does, `equal_work` is the ratio of work done in the same time."""
     by_round = [t["median"] / o["median"] for t, o in zip(theirs, ours, strict=True)]
-    return {"ratio": combine(theirs)["median"] / combine(ours)["median"], "min": min(by_round), "max": max(by_round)}
+    ratio = combine(theirs)["median"] / combine(ours)["median"]
+    return {"ratio": ratio, "min": min(by_round), "max": max(by_round), "equal_work": ratio * share}
 
 
 def fastest(medians, ours):

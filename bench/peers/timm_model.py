@@ -1,6 +1,6 @@
-"""The model of a case in timm, with rule weights, and its pictures; and the ONNX file other engines read.
+"""The model of a case in timm, with rule weights, and its pictures; and the ONNX files other engines read.
 
-    python -m peers.timm_model CASE FOLDER     writes FOLDER/model.onnx and prepared.json
+    python -m peers.timm_model CASE FOLDER     writes FOLDER/FORM.onnx of each form the case names, and prepared.json
 """
 import json
 import pathlib
@@ -30,8 +30,10 @@ def make_model(case):
     if case["fields"]:
         model = from_config(case["fields"], case["image"])
     else:
-        size = {"img_size": case["image"]} if case["image"] else {}
-        model = timm.create_model(case["model"], pretrained=False, **size)
+        more = {"img_size": case["image"]} if case["image"] else {}
+        if case.get("classes"):
+            more["num_classes"] = case["classes"]
+        model = timm.create_model(case["model"], pretrained=False, **more)
     with torch.no_grad():
         for name, value in model.state_dict().items():
             value.copy_(torch.from_numpy(rule_values(name, tuple(value.shape))))
@@ -53,6 +55,36 @@ def pictures(case, batch=None):
     return rule_input(batch or case["batch"], *picture_shape(case))
 
 
+def separate_products(model):
+    """Queries, keys and values each by a product of their own: the form in which onnxruntime's transformer optimizer
+    knows attention. timm's one product for all three it leaves as it is."""
+    import torch
+
+    class Attention(torch.nn.Module):
+        def __init__(self, joint):
+            super().__init__()
+            self.heads, self.proj = joint.num_heads, joint.proj
+            self.parts = torch.nn.ModuleList(torch.nn.Linear(joint.qkv.in_features, joint.qkv.out_features // 3)
+                                             for _ in range(3))
+            for part, weight, bias in zip(self.parts, joint.qkv.weight.chunk(3), joint.qkv.bias.chunk(3), strict=True):
+                part.weight.data, part.bias.data = weight.data.clone(), bias.data.clone()
+
+        def forward(self, x, **_):
+            batch, tokens, width = x.shape
+            size = width // self.heads
+            q, k, v = (part(x).view(batch, tokens, self.heads, size).permute(0, 2, 1, 3) for part in self.parts)
+            weights = (torch.matmul(q, k.transpose(-1, -2)) / size**0.5).softmax(-1)
+            return self.proj(torch.matmul(weights, v).permute(0, 2, 1, 3).reshape(batch, tokens, width))
+
+    for block in model.blocks:
+        block.attn = Attention(block.attn)
+    return model
+
+
+# The ONNX files there are: timm's model as it is, and in the form above.
+FORMS = {"whole": lambda model: model, "apart": separate_products}
+
+
 def export(model, x, path):
     """With fixed shapes, which leaves the engines most to work with."""
     import torch
@@ -68,12 +100,13 @@ def main():
     model = make_model(case).eval()
     with torch.inference_mode():
         logits = model(torch.from_numpy(pictures(case, 1)))[0].tolist()
-    made = {"reference": logits, "shape": picture_shape(case), "onnx": str(folder / "model.onnx"), "no_onnx": ""}
-    if case["wants_onnx"]:
-        try:
-            export(model, torch.from_numpy(pictures(case)), made["onnx"])
-        except Exception as error:  # of torch's version, or of a package it wants
-            made["no_onnx"] = f"torch could not export the model: {error}".splitlines()[0]
+    made = {"reference": logits, "shape": picture_shape(case), "no_onnx": "",
+            "onnx": {form: str(folder / f"{form}.onnx") for form in case["forms"]}}
+    try:
+        for form in (form for form in FORMS if form in case["forms"]):  # what changes the model comes last
+            export(FORMS[form](model), torch.from_numpy(pictures(case)), made["onnx"][form])
+    except Exception as error:  # of torch's version, or of a package it wants
+        made["no_onnx"] = f"torch could not export the model: {error}".splitlines()[0]
     (folder / "prepared.json").write_text(json.dumps(made))
 
 

@@ -12,14 +12,17 @@ FIRST_STEP = ["--steps", "1", "--warmup", "0"]
 
 def arguments(case):
     found = ["--config", case["config"]] if case["config"] else ["--model", case["model"]]
-    found += ["--weights", "rule", "--batch", str(case["batch"]), "--threads", str(case["threads"]),
-              "--dtype", case["dtype"], "--json"]
+    found += ["--weights", "rule", "--batch", str(case["batch"]), "--dtype", case["dtype"], "--json"]
+    found += ["--device", case["device"]] if case.get("device") else ["--threads", str(case["threads"])]
     if case["image"]:
         found += ["--image", str(case["image"])]
     if case["fields"]:  # then the recipe's data need not be opened
         found += ["--classes", str(case["fields"]["classes"])]
+    elif case["work"] == "train" and case.get("classes"):
+        found += ["--classes", str(case["classes"])]
     if case["work"] == "train":  # one update a batch, as the others do it, whatever a recipe says
-        for setting in (f"train.batch={case['batch']}", "optim.name=adamw", f"optim.clip_norm={case['clip']:g}"):
+        for setting in (f"train.batch={case['batch']}", "optim.name=adamw", f"optim.clip_norm={case['clip']:g}",
+                        *case.get("settings", ())):
             found += ["--set", setting]
     return found
 
@@ -35,6 +38,7 @@ class VitrailSide:
         self.ready_s = time.perf_counter() - start
         self.note, self.flops = self.first.get("device", ""), self.first["gflops"] * self.first["ms_median"] * 1e6
         self.model_flops = 1e9 * self.first["model_gflop"]  # what the others compute
+        self.work_share = self.flops / self.model_flops
         self.starts_by_rule = case["work"] == "infer" or self.first.get("weights") == "rule"
         if not self.starts_by_rule:
             self.note += ", fresh weights of its own"

@@ -52,7 +52,9 @@ PEER = """\
             raise ValueError("no such device\\nmore lines")
         if KIND == "dying":
             os._exit(3)
-        return Peer()
+        peer = Peer()
+        peer.note = case.get("onnx", "a note")
+        return peer
     """
 
 
@@ -65,7 +67,7 @@ def made_up_result(**changes):
              "peak_rss_bytes": 2**20, "vitrail_speedup": stats.speedup(rounds(10), rounds(10)),
              "logits": {"max_difference": 1e-6, "scale": 2, "same_argmax": True}},
             {"peer": "torch", "ms": stats.combine(rounds(15)), "img_per_s": 66.7, "peak_share": 1 / 3, "note": "<eager>",
-             "peak_rss_bytes": 3 * 2**20, "vitrail_speedup": stats.speedup(rounds(15), rounds(10)),
+             "peak_rss_bytes": 3 * 2**20, "vitrail_speedup": stats.speedup(rounds(15), rounds(10), share=0.9),
              "logits": {"max_difference": 0.25, "scale": 2, "same_argmax": False}}]
     return {"work": "infer", "model": "m", "image": None, "batch": 1, "threads": 2, "dtype": "f32", "rows": rows,
             "missing": {"openvino": "openvino is not installed"}, "peak_gflops": 100.0, "fastest_peer": "torch",
@@ -86,7 +88,8 @@ class Statistics(unittest.TestCase):
 
     def test_speedup_is_their_time_over_ours(self):
         found = stats.speedup(rounds(20, 30, 40), rounds(10, 20, 10))
-        self.assertEqual(found, {"ratio": 3.0, "min": 1.5, "max": 4.0})
+        self.assertEqual(found, {"ratio": 3.0, "min": 1.5, "max": 4.0, "equal_work": 3.0})
+        self.assertEqual(stats.speedup(rounds(20), rounds(10), share=0.75)["equal_work"], 1.5)
         with self.assertRaises(ValueError):
             stats.speedup(rounds(1, 2), rounds(1))
 
@@ -112,9 +115,10 @@ class Statistics(unittest.TestCase):
 class Shown(unittest.TestCase):
     def test_table(self):
         text = report.table(made_up_result())
-        for part in ("m, inference, f32, 1 picture, 2 threads", "50.0 %", "33.3 %", "1.50x", "3 MiB",
+        for part in ("m, inference, f32, 1 image, 2 threads", "50.0 %", "33.3 %", "1.50x", "1.35x", "3 MiB",
                      "2.5e-01, another class", "openvino: none, openvino is not installed", "peak 100.0 GFLOP/s",
-                     "Vitrail is 1.50 times as fast as the fastest peer, torch (1.50 to 1.50 by round)"):
+                     "Vitrail is 1.50 times as fast as the fastest peer, torch (1.50 to 1.50 by round), "
+                     "1.35 times at equal work"):
             self.assertIn(part, text)
         self.assertNotIn("1.00x", text)
         self.assertNotIn("RESULTS DIFFER", text)
@@ -130,7 +134,7 @@ class Shown(unittest.TestCase):
             row["first_loss"] = 6.91
             del row["logits"]
         text = report.table(result)
-        self.assertIn("m at 96, training step, f32, 8 pictures", text)
+        self.assertIn("m at 96, training step, f32, 8 images", text)
         self.assertIn("6.9100", text)
 
     def test_columns_line_up(self):
@@ -226,9 +230,24 @@ class WholeRun(unittest.TestCase):
         self.assertAlmostEqual(near["peak_share"], 1e3 * 0.6 / near["ms"]["median"] / 100)  # of the whole model
         self.assertEqual(len(near["rounds"]), 3)
         self.assertAlmostEqual(near["vitrail_speedup"]["ratio"], near["ms"]["median"] / 20)
+        self.assertAlmostEqual(near["vitrail_speedup"]["equal_work"], near["ms"]["median"] / 20 / 0.6)  # 1 GFLOP of 0.6
         self.assertGreater(near["peak_rss_bytes"], 2**20)
         json.dumps(result)
         report.table(result)
+
+    def test_every_peer_reads_the_file_of_its_form(self):
+        kinds = [self.peer("near", onnx="whole"), self.peer("far", onnx="apart"),
+                 self.peer("unable", onnx="third", lacks={"f32": "only in print"})]
+        case, wanted = self.case(onnx={"whole": "a.onnx", "apart": "b.onnx"}), []
+        with mock.patch.object(compare, "prepare", lambda made, _, forms: wanted.extend(forms) or made), \
+                mock.patch.object(compare, "REST_SECONDS", 0), mock.patch.dict(os.environ, PYTHONPATH=str(self.folder)):
+            result = compare.compare(kinds, case, self.options(), self.folder, self.said.append)
+        self.assertEqual(wanted, ["apart", "whole"])
+        self.assertEqual([row["note"] for row in result["rows"]], ["a.onnx", "b.onnx"])
+
+    def test_a_model_that_could_not_be_exported(self):
+        result = self.run_case([self.peer("near", onnx="apart")], self.case(no_onnx="no exporter"))
+        self.assertEqual((result["rows"], result["missing"]), ([], {"near": "no exporter"}))
 
     def test_without_vitrail(self):
         self.program.unlink()
