@@ -54,6 +54,35 @@ void delete_folder(const std::string& path) {
   if (error) fail("delete", path, error.value());
 }
 
+bool is_there(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+constexpr int kMostGone = 16;
+
+// ".tmp-gone-0-tmp-best-old" for ".tmp-best-old".
+std::string gone_name(const std::string& folder, int number) {
+  const std::string name = fs::path(folder).filename().string();
+  return strf("%s/.tmp-gone-%d-%s", parent_of(folder).c_str(), number,
+              name.c_str() + (name.starts_with('.') ? 1 : 0));
+}
+
+// Deletes a folder that is needed no longer, under another name: what is called `path` is always whole. What
+// cannot be deleted now (a file that a reader on NFS holds open) is left to the next call for the same name.
+void discard(const std::string& path) {
+  for (int number = 0; number < kMostGone; ++number) {
+    const std::string gone = gone_name(path, number);
+    if (::rename(path.c_str(), gone.c_str()) != 0) {
+      if (errno == EEXIST || errno == ENOTEMPTY) continue;
+      return;
+    }
+    std::error_code ignored;
+    fs::remove_all(gone, ignored);
+    return;
+  }
+}
+
 }  // namespace
 
 void sync_file(const std::string& path) {
@@ -79,18 +108,38 @@ void make_new_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) != 0) fail("create the folder", path, errno);
 }
 
+bool finish_replacing(const std::string& to, const std::string& aside) {
+  std::error_code ignored;
+  for (int number = 0; number < kMostGone; ++number)
+    if (const std::string gone = gone_name(aside, number); is_there(gone)) fs::remove_all(gone, ignored);
+  if (!is_there(aside)) return false;
+  if (is_there(to)) {
+    discard(aside);
+    return false;
+  }
+  rename_checked(aside, to);
+  sync_folder(parent_of(to));
+  return true;
+}
+
 void replace_folder(const std::string& from, const std::string& to, const std::string& aside) {
+  finish_replacing(to, aside);
   if (::rename(from.c_str(), to.c_str()) == 0) return sync_folder(parent_of(to));
   if (errno != EEXIST && errno != ENOTEMPTY) fail("put in place", to, errno);
-  std::string old = from;
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+  const bool swapped = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0;
+  if (!swapped) {
     if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) fail("put in place", to, errno);
-    old = aside;
-    rename_checked(to, old);
-    rename_checked(from, to);
+    rename_checked(to, aside);
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+      const int code = errno;
+      ::rename(aside.c_str(), to.c_str());
+      fail("put in place", to, code);
+    }
   }
   sync_folder(parent_of(to));
-  delete_folder(old);
+  if (!swapped) return discard(aside);
+  std::error_code ignored;
+  fs::remove_all(from, ignored);
 }
 
 void replace_link(const std::string& path, const std::string& target, const std::string& temporary) {

@@ -19,9 +19,13 @@ void make_folders(const std::string& path);
 void make_new_folder(const std::string& path);
 
 // Gives the finished folder `from` the name `to`, at once and durably; a folder that had the name is swapped
-// out and deleted. Where the file system cannot swap, it is first moved to the free name `aside`. All three
-// lie in the same parent.
+// out and deleted, later if it cannot be now. Where the file system cannot swap (NFS, Lustre, FUSE), it is
+// first moved to the name `aside`, and for a moment there is no `to`: see finish_replacing. All three lie in
+// the same parent. On failure `to` is what it was.
 void replace_folder(const std::string& from, const std::string& to, const std::string& aside);
+// Ends a replacement that died with its process: without `to`, what was moved to `aside` gets its name back
+// (true); otherwise it is deleted. replace_folder begins with it; whoever only reads `to` may call it, too.
+bool finish_replacing(const std::string& to, const std::string& aside);
 
 // Lets the symbolic link `path` point to `target`, at once and durably; `temporary` is a free name beside it.
 // Does nothing where links are not supported.

@@ -1,0 +1,19 @@
+// Death between any two steps on the disk, without a second program: this test program has its own rename,
+// renameat2, unlinkat and fsync, which pass everything on until they are told otherwise.
+#pragma once
+
+#include <functional>
+
+namespace vitrail::testing {
+
+// From now on no two folders can be exchanged at once, as on NFS, Lustre and FUSE.
+void refuse_exchange(bool refuse);
+
+// From now on files named .nfs* cannot be deleted: what is left on NFS of a file that somebody holds open.
+void hold_nfs_files(bool hold);
+
+// Runs `body` in a process of its own, which dies in place of its `call`-th such step, counted from 1. False:
+// it made fewer and ended by itself.
+bool dies_at(long call, const std::function<void()>& body);
+
+}  // namespace vitrail::testing
