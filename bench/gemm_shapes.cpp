@@ -1,4 +1,4 @@
-// GFLOP/s of the products of ViT-B, own kernels in f32, bf16 and int8 and OpenBLAS tiles, and of its
+// GFLOP/s of the products of ViT-B, own kernels in f32, bf16 and int8 and oneDNN tiles, and of its
 // attention, against the FMA peak measured in the same run: by the clock, and by processor time per core
 // (what a shared machine cannot disturb much). Medians over alternating rounds: gemm_shapes
 // [threads,threads,...] [rounds] [instruction set].
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/blas.h"
 #include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/library_linear.h"
 #include "backend/cpu/reduced.h"
 
 using namespace vitrail;
@@ -135,21 +135,21 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
                         .epilogue = {.bias = bias.data, .act = s.act}};
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n * s.k);
   ReducedProduct bf16(isa.bf16, s, lane, w.data), int8(isa.int8, s, lane, w.data);
-  Rates own, blas, peak;
+  Rates own, library, peak;
   for (int round = 0; round < rounds; ++round) {
     measure_peak(lane, peak);
     own.measure(gflop, [&] { parallel_linear(lane, args); });
     bf16.measure(gflop, lane, args);
     int8.measure(gflop, lane, args);
-    if (openblas().missing.empty())
-      blas.measure(gflop, [&] { parallel_library_linear(lane, openblas(), args, w.data); });
+    if (onednn().missing.empty())
+      library.measure(gflop, [&] { parallel_library_linear(lane, onednn(), args, w.data); });
   }
   std::printf("%-9s %4ldx%4ldx%4ld", s.name, static_cast<long>(s.m), static_cast<long>(s.n),
               static_cast<long>(s.k));
   print("own", own, peak);
   print(" bf16", bf16.rates, peak);
   print(" int8", int8.rates, peak);
-  print(" OpenBLAS", blas, peak);
+  print(" oneDNN", library, peak);
   print(" peak", peak, peak);
   std::printf("\n");
 }

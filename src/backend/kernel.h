@@ -66,7 +66,7 @@ struct OpKernels {
 
 struct Choice {
   const Kernel* kernel = nullptr;     // null: a fused node that runs member by member
-  std::vector<std::string> declined;  // "openblas: why", in list order
+  std::vector<std::string> declined;  // "onednn tiles: why", in list order
 };
 
 enum class Arithmetic;

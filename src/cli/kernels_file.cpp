@@ -7,9 +7,11 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/gemm_library.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/device_choice.h"
 #include "cli/machine.h"
 #include "cli/shipped.h"
@@ -22,13 +24,6 @@ using nlohmann::ordered_json;
 constexpr size_t kMaxTableBytes = 4 << 20;
 constexpr const char* kFormat = "vitrail kernels 1";
 
-struct LibraryRow {
-  const char *name, *kernel;
-  const GemmLibrary& (*open)();
-};
-constexpr LibraryRow kLibraries[] = {{"openblas", "openblas tiles", openblas},
-                                     {"onednn", "onednn tiles", onednn}};
-
 bool mentions(const KernelTable& table, const char* kernel) {
   for (const KernelTable::Row& row : table.rows())
     for (const std::string& name : row.kernels)
@@ -36,13 +31,12 @@ bool mentions(const KernelTable& table, const char* kernel) {
   return false;
 }
 
-// Versions of the libraries whose kernels the table names: only these are opened.
+// Versions of the libraries whose kernels the table names: oneDNN is opened only where it is named.
 Json versions_for(const KernelTable& table, const TunedDevice& device) {
   if (device.is_card()) return {{"cublaslt", device.cublas}};
   Json versions = Json::object();
-  for (const LibraryRow& library : kLibraries)
-    if (mentions(table, library.kernel))
-      versions[library.name] = library.open().missing.empty() ? library.open().version : "missing";
+  if (mentions(table, "onednn tiles"))
+    versions["onednn"] = onednn().missing.empty() ? onednn().version : "missing";
   return versions;
 }
 
@@ -90,6 +84,23 @@ std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& de
   return row;
 }
 
+bool has_cpu_kernel(const std::string& name) {
+  for (const OpKernels& row : cpu_backend().kernels())
+    for (const Kernel& kernel : row.kernels)
+      if (name == kernel.name) return true;
+  return false;
+}
+
+// A table of a version that had other kernels: what it ranked is not what would run.
+void refuse_unknown_kernels(const KernelTable& table, const TunedDevice& device) {
+  if (device.is_card()) return;
+  for (const KernelTable::Row& row : table.rows())
+    for (const std::string& name : row.kernels)
+      if (!has_cpu_kernel(name))
+        refuse(strf("it names the kernel %s, which this version of Vitrail does not have; tune anew",
+                    quoted(name).c_str()));
+}
+
 const char* kind_of(const TunedDevice& device) {
   return device.is_card() ? "card" : "processor";
 }
@@ -107,6 +118,7 @@ KernelTable table_from(const Json& json, const TunedDevice& device) {
   KernelTable table;
   for (const Json& json_row : field(json, "rows", &Json::is_array))
     if (auto row = row_from(json_row, device)) table.set(std::move(*row));
+  refuse_unknown_kernels(table, device);
   const Json made_with = field(json, "libraries", &Json::is_object), here = versions_for(table, device);
   if (made_with != here)
     refuse(strf("it was made with other versions of libraries, %s, here %s", made_with.dump().c_str(),

@@ -25,13 +25,6 @@ std::string version_png(void* symbol) {
   return reinterpret_cast<const char* (*)(const void*)>(symbol)(nullptr);
 }
 
-// "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the second word.
-std::string version_openblas(void* symbol) {
-  std::string text = version_text(symbol);
-  text.erase(0, text.find(' ') + 1);
-  return text.substr(0, text.find(' '));
-}
-
 std::string version_onednn(void* symbol) {
   struct Version {
     int major, minor, patch;
@@ -52,8 +45,6 @@ constexpr Row kRows[] = {
     {"libpng", "PNG pictures", "libpng16-16", true, "png_get_libpng_ver", version_png},
     {"libwebp", "WebP pictures", "libwebp7", true, "WebPGetDecoderVersion", version_hex},
     {"zlib", "npz files", "zlib1g", true, "zlibVersion", version_text},
-    {"OpenBLAS", "products with weights that are not packed; opened on demand", "libopenblas0-serial", false,
-     "openblas_get_config", version_openblas, "libopenblas.so.0"},
     {"oneDNN", "products where the tuned table prefers it; opened on demand", "libdnnl2", false,
      "dnnl_version", version_onednn, "libdnnl.so.2"},
 };

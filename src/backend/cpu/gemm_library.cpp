@@ -21,32 +21,6 @@ bool take(void* handle, const char* name, Function& function) {
   return function != nullptr;
 }
 
-namespace openblas_calls {
-// The C interface of BLAS; dimensions are 32-bit in the builds distributions ship.
-void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
-              const float* b, int ldb, float beta, float* c, int ldc);
-constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
-
-void product(int64_t rows, int64_t cols, int64_t k, const float* a, int64_t lda, const float* w, float* c) {
-  const auto n = static_cast<int>(cols), depth = static_cast<int>(k);
-  sgemm(kRowMajor, kNoTrans, kTrans, static_cast<int>(rows), n, depth, 1.0f, a, static_cast<int>(lda), w,
-        depth, 0.0f, c, n);
-}
-
-GemmLibrary open() {
-  void* handle = open_any({"libopenblas.so.0", "libopenblas.so"});
-  if (!handle) return {.missing = "OpenBLAS is not installed (libopenblas.so.0 was not found)"};
-  void (*set_threads)(int) = nullptr;
-  char* (*config)() = nullptr;
-  if (!take(handle, "cblas_sgemm", sgemm) || !take(handle, "openblas_set_num_threads", set_threads))
-    return {.missing = "libopenblas.so.0 lacks cblas_sgemm"};
-  set_threads(1);  // a tile is one thread's work, and a fixed split keeps results repeatable
-  return {.missing = {},
-          .version = take(handle, "openblas_get_config", config) ? config() : "OpenBLAS",
-          .sgemm = product};
-}
-}  // namespace openblas_calls
-
 namespace onednn_calls {
 int (*sgemm)(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
              int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
@@ -81,11 +55,6 @@ GemmLibrary open() {
 }  // namespace onednn_calls
 
 }  // namespace
-
-const GemmLibrary& openblas() {
-  static const GemmLibrary kLibrary = openblas_calls::open();
-  return kLibrary;
-}
 
 const GemmLibrary& onednn() {
   static const GemmLibrary kLibrary = onednn_calls::open();

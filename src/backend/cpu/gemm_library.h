@@ -1,6 +1,6 @@
-// Other people's matrix products, called on one thread at a time from our own pool: OpenBLAS and oneDNN. Each
-// is opened at first use: linked, it would cost every start of the program its threads and buffers. Used by
-// blas.h; no vendor header is needed.
+// oneDNN's matrix product, called on single tiles by the threads of our own pool. It is opened at first use:
+// linked, it would cost every start of the program its threads and buffers. Used by library_linear.h; no
+// vendor header is needed. A library belongs here only if several threads may call it at once.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,6 @@ struct GemmLibrary {
                 float* c) = nullptr;
 };
 
-const GemmLibrary& openblas();
 const GemmLibrary& onednn();
 
 }  // namespace vitrail

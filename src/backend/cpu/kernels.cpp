@@ -7,9 +7,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "backend/cpu/blas.h"
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/launch.h"
+#include "backend/cpu/library_linear.h"
 #include "backend/ref/kernels.h"
 #include "ops/layernorm.h"
 
@@ -44,17 +44,12 @@ const Kernel kPlainLinear{.name = "gemm that packs",
                           .declines = cpu::declines_plain_linear,
                           .scratch_bytes = cpu::plain_linear_scratch_bytes,
                           .run = cpu::run_plain_linear};
-template <const GemmLibrary& (*kLibrary)()>
-Kernel library_linear(const char* name) {
-  return {
-      .name = name,
-      .declines = [](const NodeView& node,
-                     const DeviceInfo& device) { return cpu::declines_library(node, device, kLibrary()); },
-      .scratch_bytes = cpu::library_scratch_bytes,
-      .run = [](const KernelArgs& args) { cpu::run_library_linear(args, kLibrary()); }};
-}
-const Kernel kOpenBlasLinear = library_linear<openblas>("openblas tiles");
-const Kernel kOneDnnLinear = library_linear<onednn>("onednn tiles");
+const Kernel kOneDnnLinear{
+    .name = "onednn tiles",
+    .declines = [](const NodeView& node,
+                   const DeviceInfo& device) { return cpu::declines_library(node, device, onednn()); },
+    .scratch_bytes = cpu::library_scratch_bytes,
+    .run = [](const KernelArgs& args) { cpu::run_library_linear(args, onednn()); }};
 const Kernel kHalfLinear{.name = "bf16 tiles",
                          .declines = cpu::declines_half_linear,
                          .scratch_bytes = cpu::half_linear_scratch_bytes,
@@ -105,15 +100,14 @@ Kernel update_kernel(Run run, ScratchBytes scratch = no_scratch) {
 std::vector<OpKernels> forward_kernels() {
   return {
       {"fused",
-       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear,
-        kHalfLinear, kSum, kHalfLinearDw,
+       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOneDnnLinear, kHalfLinear, kSum,
+        kHalfLinearDw,
         kernel("one query by the tokens", cpu::run_first_attention, cpu::declines_first_attention,
                cpu::first_attention_scratch_bytes),
         kernel("gemm with gelu slope", cpu::run_linear_dx, cpu::declines_gelu_dx,
                cpu::linear_dx_scratch_bytes)}},
       {"linear",
-       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOpenBlasLinear, kOneDnnLinear,
-        kHalfLinear}},
+       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOneDnnLinear, kHalfLinear}},
       {"patch_embed", {kPackedLinear, kPlainLinear}},
       {"attention",
        {kernel("blocked online softmax", cpu::run_attention, declines_unless_f32,

@@ -1,5 +1,5 @@
-// Products by a library on our own tiles, where the weight is not packed, and how tables know products.
-#include "backend/cpu/blas.h"
+// Products by oneDNN on our own tiles, where the weight is not packed, and how tables know products.
+#include "backend/cpu/library_linear.h"
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/product.h"

@@ -1,4 +1,4 @@
-#include "backend/cpu/blas.h"
+#include "backend/cpu/library_linear.h"
 
 #include "backend/cpu/tiles.h"
 
