@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/safetensors.h"
+#include "io/sealed_folder.h"
 
 namespace vitrail {
 
@@ -84,7 +85,8 @@ void write_adapters(const std::string& folder, const VitConfig& config, const Lo
       {{kAlpha, strf("%.17g", lora.alpha)}, {kRank, strf("%lld", static_cast<long long>(lora.rank))}});
 }
 
-Adapters::Adapters(const std::string& path, const VitConfig& config) : source_(open_safetensors(path)) {
+Adapters::Adapters(const std::string& path, const VitConfig& config)
+    : source_(open_safetensors(open_sealed(path))) {
   with_context(path, [&] {
     lora_ = config_of(*source_);
     require_all(*source_, lora_params(config, lora_));

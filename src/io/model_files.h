@@ -78,11 +78,13 @@ struct WriteOptions {
   DType storage = DType::kF32;  // f32, f16 or bf16
   bool overwrite = false;       // replace what is at the path; otherwise it must not exist
   bool folder = false;          // timm: a folder as timm publishes models, instead of one file
+  bool manifest = false;        // folders: seal_folder() at the end, unless more is to come
 };
 using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
 
-// Writes a model: a folder for hf (config.json, model.safetensors, preprocessor_config.json), one file with
-// numerics in its metadata for timm and torchvision, npz with a sidecar .json for google. Atomic.
+// Writes a model: a folder for hf (config.json, model.safetensors, preprocessor_config.json, manifest.json),
+// one file with numerics in its metadata for timm and torchvision, npz with a sidecar .json for google. What
+// is there is replaced as a whole or stays.
 void write_model(const std::string& path, const ModelCard& card, const WriteOptions& options,
                  const ParamReader& read);
 

@@ -5,6 +5,7 @@
 #include "io/model_files.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
+#include "io/sealed_folder.h"
 #include "io/torch_file.h"
 
 namespace vitrail {
@@ -37,7 +38,7 @@ std::unique_ptr<TensorSource> open_zip(std::shared_ptr<const ByteSource> bytes) 
 }
 
 std::unique_ptr<TensorSource> open_file(const std::string& path) {
-  auto bytes = std::make_shared<RandomAccessFile>(path);
+  std::shared_ptr<const ByteSource> bytes = open_sealed(path);
   char start[kMagicBytes] = {};
   const auto length = static_cast<size_t>(std::min<uint64_t>(bytes->size(), sizeof start));
   bytes->read_at(0, std::as_writable_bytes(std::span(start)).first(length));

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "io/safetensors.h"
+#include "io/sealed_folder.h"
 #include "io/tensor_limits.h"
 
 namespace vitrail {
@@ -27,7 +28,7 @@ class ShardedSafetensors : public TensorSource {
     path_ = index_path;
     format_ = "safetensors";
     const Json index =
-        parse_json(read_file(index_path, kMaxIndexBytes), index_path, {.max_bytes = kMaxIndexBytes});
+        parse_json(read_sealed(index_path, kMaxIndexBytes), index_path, {.max_bytes = kMaxIndexBytes});
     with_context(index_path, [&] { open(index); });
   }
 
@@ -69,7 +70,7 @@ class ShardedSafetensors : public TensorSource {
 
   void add_shard(const std::string& name, const std::unordered_set<std::string>& wanted) {
     const auto file = std::filesystem::path(path_).parent_path() / name;
-    auto shard = open_safetensors(file.string());
+    auto shard = open_safetensors(open_sealed(file.string()));
     size_t found = 0;
     for (size_t i = 0; i < shard->tensors().size(); ++i) {
       const TensorInfo& info = shard->tensors()[i];

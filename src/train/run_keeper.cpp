@@ -4,6 +4,7 @@
 
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/facts.h"
+#include "io/sealed_folder.h"
 #include "telemetry/run_log.h"
 
 namespace vitrail {
@@ -101,6 +102,7 @@ void RunKeeper::write_best(const TrainStep& step, bool average) {
   try {
     write_model_folder(fresh, setup_.model->card, step.store(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
+    seal_folder(fresh);
     replace_folder(fresh, place_.folder + "/best", place_.folder + "/.tmp-best-old");
   } catch (...) {
     std::filesystem::remove_all(fresh, ignored);

@@ -1,8 +1,8 @@
 #include <filesystem>
 
-#include "base/file.h"
 #include "io/adapters.h"
 #include "io/cards/card.h"
+#include "io/sealed_folder.h"
 
 namespace vitrail {
 
@@ -15,7 +15,7 @@ std::optional<Json> read_json(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
   return with_context(path.string(), [&] {
-    Json json = parse_json(read_file(path.string(), kMaxConfigBytes), path.filename().string());
+    Json json = parse_json(read_sealed(path.string(), kMaxConfigBytes), path.filename().string());
     VT_REQUIRE(json.is_object(), ErrorKind::kConfig, "expected a JSON object");
     return std::optional(std::move(json));
   });
@@ -39,6 +39,8 @@ CardFiles find_card_files(const std::string& path) {
           return {std::move(config), std::nullopt, sidecar.filename().string(), ""};
   if (!folder && !is_standard_name(at.filename().string())) return {};
   const fs::path home = folder ? at : at.parent_path();
+  require_present(home.empty() ? "." : home.string(),
+                  {"config.json", "preprocessor_config.json", kAdaptersFile});
   CardFiles files{read_json(home / "config.json"), std::nullopt, "config.json", ""};
   if (fs::exists(home / kAdaptersFile, error)) files.adapters = (home / kAdaptersFile).string();
   if (files.config) files.preprocessor = read_json(home / "preprocessor_config.json");

@@ -56,16 +56,10 @@ uint64_t count_member(const Json& object, const char* key) {
   return value;
 }
 
-bool is_plain_name(std::string_view name) {
-  const auto is_plain = [](unsigned char c) { return c > ' ' && c < 127 && c != '/' && c != '\\'; };
-  return !name.empty() && name.size() <= 255 && name[0] != '.' && name != kManifestName &&
-         std::all_of(name.begin(), name.end(), is_plain);
-}
-
 FileRecord parse_record(const Json& json) {
   FileRecord record;
   record.name = member(json, "name", &Json::is_string, "text").get<std::string>();
-  VT_REQUIRE(is_plain_name(record.name), ErrorKind::kData, "%s is not a plain file name",
+  VT_REQUIRE(is_plain_file_name(record.name), ErrorKind::kData, "%s is not a plain file name",
              quoted(record.name).c_str());
   record.bytes = count_member(json, "bytes");
   record.crc = parse_hex(member(json, "crc32c", &Json::is_string, "text").get_ref<const std::string&>());
@@ -121,6 +115,12 @@ void for_blocks(const ByteSource& file, Each&& each) {
 }
 
 }  // namespace
+
+bool is_plain_file_name(std::string_view name) {
+  const auto is_plain = [](unsigned char c) { return c > ' ' && c < 127 && c != '/' && c != '\\'; };
+  return !name.empty() && name.size() <= 255 && name[0] != '.' && name != kManifestName &&
+         std::all_of(name.begin(), name.end(), is_plain);
+}
 
 std::string manifest_text(const Manifest& manifest) {
   Json files = Json::array();

@@ -1,5 +1,6 @@
-// The manifest of a checkpoint: format version, step, facts, and size and checksums of every file. Written
-// last and protected by a checksum of its own. Used by the checkpoint store. Knows nothing of training.
+// The manifest of a checkpoint or a model folder: format version, step and facts of a checkpoint, and size
+// and checksums of every file. Written last and protected by a checksum of its own. Used by the checkpoint
+// store and by sealed_folder.h. Knows nothing of training.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct FileRecord {
 };
 
 struct Manifest {
-  int64_t step = 0;
+  int64_t step = 0;  // 0 and no facts: of a model that is no checkpoint
   Json facts = Json::object();
   std::vector<FileRecord> files;
 };
@@ -35,6 +36,9 @@ class NewerFormat : public Error {
  public:
   using Error::Error;
 };
+
+// Whether a manifest may list a file of this name; its own it may not.
+bool is_plain_file_name(std::string_view name);
 
 std::string manifest_text(const Manifest& manifest);
 

@@ -1,0 +1,187 @@
+#include "io/sealed_folder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+
+#include "base/crc32c.h"
+
+namespace vitrail {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kMaxManifest = size_t{64} << 20;
+constexpr const char* kCompanions[] = {"LICENSE", "README", "NOTICE", ".gitattributes"};
+
+constexpr const char* kAcceptEdits =
+    "take it from a good copy; an edit of your own is accepted by vitrail verify --manifest --update FOLDER";
+
+std::string folder_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+// One flipped bit leaves enough of the word: it stands in the manifest once more than there are files.
+bool is_ours(std::string_view text) {
+  return text.find("crc32c") != std::string_view::npos;
+}
+
+// A file whose blocks are compared with the manifest's checksums as they are first read.
+class SealedSource : public ByteSource {
+ public:
+  SealedSource(const std::string& path, FileRecord record) : file_(path), record_(std::move(record)) {
+    name_ = path;
+    size_ = file_.size();
+    if (size_ != record_.bytes)
+      throw Error(
+          ErrorKind::kData,
+          strf("%s has %llu bytes, its folder's %s says %llu: it is damaged, or was edited since it was "
+               "written",
+               path.c_str(), static_cast<unsigned long long>(size_), kManifestName,
+               static_cast<unsigned long long>(record_.bytes)),
+          kAcceptEdits);
+    good_ = std::make_unique<std::atomic<bool>[]>(record_.blocks.size());
+  }
+
+ private:
+  void read_checked(uint64_t offset, std::span<std::byte> target) const override {
+    while (!target.empty()) {
+      const uint64_t block = offset / kChecksumBlock, begin = block * kChecksumBlock;
+      const uint64_t end = std::min(begin + kChecksumBlock, size_);
+      const auto part = target.first(static_cast<size_t>(std::min<uint64_t>(target.size(), end - offset)));
+      read_part(block, begin, end - begin, offset, part);
+      offset += part.size();
+      target = target.subspan(part.size());
+    }
+  }
+
+  void read_part(uint64_t block, uint64_t begin, uint64_t bytes, uint64_t offset,
+                 std::span<std::byte> part) const {
+    const bool known = good_[block].load(std::memory_order_relaxed);
+    if (known || part.size() == bytes) {
+      file_.read_at(offset, part);
+      if (!known) check(block, part);
+      return;
+    }
+    const auto whole = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+    const std::span<std::byte> all(whole.get(), static_cast<size_t>(bytes));
+    file_.read_at(begin, all);
+    check(block, all);
+    std::memcpy(part.data(), all.data() + (offset - begin), part.size());
+  }
+
+  void check(uint64_t block, std::span<const std::byte> bytes) const {
+    if (crc32c(bytes) != record_.blocks[block])
+      throw Error(ErrorKind::kData,
+                  strf("%s does not match its folder's %s (bytes %llu to %llu): it is damaged, or was edited "
+                       "since it was written",
+                       name_.c_str(), kManifestName, static_cast<unsigned long long>(block * kChecksumBlock),
+                       static_cast<unsigned long long>(block * kChecksumBlock + bytes.size() - 1)),
+                  kAcceptEdits);
+    good_[block].store(true, std::memory_order_relaxed);
+  }
+
+  RandomAccessFile file_;
+  FileRecord record_;
+  std::unique_ptr<std::atomic<bool>[]> good_;  // by block: was compared
+};
+
+const FileRecord* find_record(const Manifest& manifest, const std::string& name) {
+  const auto at = std::find_if(manifest.files.begin(), manifest.files.end(),
+                               [&](const FileRecord& record) { return record.name == name; });
+  return at == manifest.files.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+bool is_companion(const std::string& name) {
+  return std::any_of(std::begin(kCompanions), std::end(kCompanions),
+                     [&](const char* start) { return name.starts_with(start); });
+}
+
+std::optional<Manifest> folder_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  const std::string text = read_file(path, kMaxManifest);
+  if (!is_ours(text)) return std::nullopt;
+  try {
+    return parse_manifest(text, path);
+  } catch (const NewerFormat&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(
+        error.kind(), strf("%s: %s", path.c_str(), error.message().c_str()),
+        "vitrail verify --manifest --update FOLDER writes it anew, for files that are known to be good");
+  }
+}
+
+void seal_folder(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  Manifest manifest;
+  try {
+    std::optional<Manifest> before = folder_manifest(folder);
+    std::error_code ignored;
+    VT_REQUIRE(before || !fs::exists(path, ignored), ErrorKind::kWrite,
+               "%s was not written by Vitrail and is left alone", path.c_str());
+    if (before) manifest = std::move(*before);
+  } catch (const NewerFormat&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;  // damaged, so nothing of it can be kept
+  }
+  manifest.files.clear();
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (const std::string name = entry.path().filename().string();
+        entry.is_regular_file() && is_plain_file_name(name) && !is_companion(name))
+      names.push_back(name);
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names)
+    manifest.files.push_back(record_of(RandomAccessFile(folder + "/" + name), name));
+  write_file(path, manifest_text(manifest));
+}
+
+std::shared_ptr<const ByteSource> open_sealed(const std::string& path) {
+  if (const std::optional<Manifest> manifest = folder_manifest(folder_of(path)))
+    if (const FileRecord* record = find_record(*manifest, fs::path(path).filename().string()))
+      return std::make_shared<SealedSource>(path, *record);
+  return std::make_shared<RandomAccessFile>(path);
+}
+
+std::string read_sealed(const std::string& path, size_t max_bytes) {
+  const std::shared_ptr<const ByteSource> file = open_sealed(path);
+  VT_REQUIRE(file->size() <= max_bytes, ErrorKind::kData, "%s is larger than the %zu bytes allowed here",
+             path.c_str(), max_bytes);
+  std::string text(static_cast<size_t>(file->size()), '\0');
+  file->read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+void require_present(const std::string& folder, const std::vector<std::string>& names) {
+  const std::optional<Manifest> manifest = folder_manifest(folder);
+  std::error_code ignored;
+  for (const std::string& name : names)
+    if (manifest && find_record(*manifest, name) && !fs::exists(fs::path(folder) / name, ignored))
+      throw Error(ErrorKind::kData,
+                  strf("%s lacks %s, which its %s lists", folder.c_str(), name.c_str(), kManifestName),
+                  kAcceptEdits);
+}
+
+std::vector<SealedFile> check_sealed(const std::string& folder, const Manifest& manifest) {
+  std::vector<SealedFile> files;
+  for (const FileRecord& record : manifest.files) {
+    SealedFile file{record.name, ""};
+    try {
+      require_intact(RandomAccessFile(folder + "/" + record.name), record);
+    } catch (const Error& error) {
+      file.problem = error.message();
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace vitrail

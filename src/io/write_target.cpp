@@ -1,0 +1,128 @@
+#include "io/write_target.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/process_mark.h"
+#include "base/text.h"
+#include "io/adapters.h"
+#include "io/checkpoint/durable.h"
+#include "io/sealed_folder.h"
+
+namespace vitrail {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_of_a_model(const std::string& name) {
+  const auto is = [&](const char* file) { return name == file; };
+  return is(kAdaptersFile) || is(kManifestName) || is_companion(name) ||
+         std::any_of(std::begin(kFolderFiles), std::end(kFolderFiles), is);
+}
+
+// Nothing but a model of ours may be replaced: other files would be lost with it.
+void refuse_foreign(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (const std::string name = entry.path().filename().string(); !is_of_a_model(name))
+      throw Error(ErrorKind::kWrite,
+                  strf("%s already exists and holds %s, which is no part of a model that could be replaced",
+                       folder.c_str(), quoted(name).c_str()),
+                  "another path, or take that file away; --force does not delete it");
+}
+
+// The folder itself where `path` is a link to it, without a slash at its end.
+fs::path real_path(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (!error) return real;
+  const fs::path absolute = fs::absolute(path, error).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+// ".NAME.WHAT" beside it.
+std::string beside(const fs::path& folder, const std::string& what) {
+  return (folder.parent_path() / ("." + folder.filename().string() + "." + what)).string();
+}
+
+std::string aside_of(const fs::path& folder) {
+  return beside(folder, "replaced");
+}
+
+// What processes that died left of their attempts.
+void remove_dead_attempts(const fs::path& folder) {
+  const std::string start = fs::path(beside(folder, "tmp-")).filename().string();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder.parent_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(start)) continue;
+    const auto mark = ProcessMark::parse(name.substr(start.size()));
+    if (mark && mark->surely_dead()) fs::remove_all(entry.path(), error);
+  }
+}
+
+}  // namespace
+
+void check_target(const std::string& path, bool overwrite, bool folder) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (!fs::exists(path, error) || (folder && is_folder && fs::is_empty(path, error))) return;
+  if (folder && is_folder) refuse_foreign(path);
+  VT_REQUIRE(folder == is_folder, ErrorKind::kWrite, "%s is a %s, and a %s is to be written there",
+             path.c_str(), is_folder ? "folder" : "file", folder ? "folder" : "file");
+  if (!overwrite) throw Error(ErrorKind::kWrite, path + " already exists", "--force replaces it");
+}
+
+MadePaths::~MadePaths() {
+  std::error_code ignored;
+  for (; !done_ && !paths_.empty(); paths_.pop_back()) fs::remove(paths_.back(), ignored);
+}
+
+void MadePaths::will_make(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) paths_.push_back(path);
+}
+
+void MadePaths::make_folders(const fs::path& path) {
+  fs::path below;
+  for (const fs::path& step : path) will_make(below /= step);
+  std::error_code error;
+  fs::create_directories(path, error);
+  VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", path.c_str(),
+             error.message().c_str());
+}
+
+FolderReplacement::FolderReplacement(const std::string& path)
+    : path_(real_path(path).string()), fresh_(beside(path_, "tmp-" + ProcessMark::current().text())) {
+  remove_dead_attempts(path_);
+  std::error_code ignored;
+  fs::remove_all(fresh_, ignored);
+  make_new_folder(fresh_);
+}
+
+FolderReplacement::~FolderReplacement() {
+  std::error_code ignored;
+  fs::remove_all(fresh_, ignored);
+}
+
+void FolderReplacement::commit() {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    const std::string name = entry.path().filename().string();
+    if (is_companion(name))
+      fs::copy(entry.path(), fs::path(fresh_) / name,
+               fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
+    VT_REQUIRE(!error, ErrorKind::kWrite, "cannot copy %s: %s", entry.path().c_str(),
+               error.message().c_str());
+  }
+  fs::permissions(fresh_, fs::status(path_, error).permissions(), error);
+  sync_folder(fresh_);
+  replace_folder(fresh_, path_, aside_of(path_));
+}
+
+void finish_folder_replacement(const std::string& path) {
+  const fs::path folder = real_path(path);
+  finish_replacing(folder.string(), aside_of(folder));
+}
+
+}  // namespace vitrail

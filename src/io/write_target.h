@@ -1,0 +1,53 @@
+// The place a model is written to: whether it may be, that a failed attempt leaves nothing, and that a folder
+// that is replaced is the old one or the new one at any moment. Used by write_model. Knows no format.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace vitrail {
+
+// What a model folder of ours holds beside adapters and its manifest, in the order of writing.
+constexpr const char* kFolderFiles[] = {"model.safetensors", "preprocessor_config.json", "config.json"};
+
+// Error(kWrite) when something is there that must not be replaced: anything unless `overwrite`, and always
+// what is no model of ours.
+void check_target(const std::string& path, bool overwrite, bool folder);
+
+// Takes away what a failed attempt has made, the deepest first; what was there before stays.
+class MadePaths {
+ public:
+  MadePaths() = default;
+  ~MadePaths();
+  MadePaths(const MadePaths&) = delete;
+  MadePaths& operator=(const MadePaths&) = delete;
+
+  void will_make(const std::filesystem::path& path);
+  void make_folders(const std::filesystem::path& path);
+  void keep() { done_ = true; }
+
+ private:
+  std::vector<std::filesystem::path> paths_;
+  bool done_ = false;
+};
+
+// A folder that takes the place of another: filled beside it, then put there at once, with the old one's
+// licence and readme. Without commit() nothing of it remains.
+class FolderReplacement {
+ public:
+  explicit FolderReplacement(const std::string& path);
+  ~FolderReplacement();
+  FolderReplacement(const FolderReplacement&) = delete;
+  FolderReplacement& operator=(const FolderReplacement&) = delete;
+
+  const std::string& fresh() const { return fresh_; }
+  void commit();
+
+ private:
+  std::string path_, fresh_;
+};
+// Puts back what a FolderReplacement had moved aside when its process died, if the folder is missing.
+void finish_folder_replacement(const std::string& path);
+
+}  // namespace vitrail

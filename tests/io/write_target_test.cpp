@@ -1,0 +1,113 @@
+// A model folder that is written over is the old model or the new one at any moment, never a mixture.
+#include "io/write_target.h"
+
+#include <set>
+
+#include "io/adapters.h"
+#include "io/dialect_files.h"
+#include "io/file_faults.h"
+#include "io/sealed_folder.h"
+
+namespace vitrail {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::dies_at;
+
+class WriteTarget : public DialectTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    DialectTest::SetUp();
+    testing::refuse_exchange(GetParam());
+  }
+  void TearDown() override {
+    testing::refuse_exchange(false);
+    DialectTest::TearDown();
+  }
+
+  // Weights, labels and preprocessing all follow from the name.
+  void write(const std::string& kind) const {
+    ModelCard card = tiny();
+    for (int i = 0; i < 5; ++i) card.labels.push_back(kind + std::to_string(i));
+    card.preprocess.resize = kind == "old" ? 36 : 48;
+    const float factor = kind == "old" ? 1 : 2;
+    write_model(at("m"), card, {.dialect = Dialect::kHf, .overwrite = true, .manifest = true},
+                [&](const ParamSpec& spec, std::span<float> values) {
+                  fill_by_rule(spec, values);
+                  for (float& value : values) value *= factor;
+                });
+  }
+  std::string found() const {
+    const auto model = open_model(at("m"));
+    std::string kind = model->card().labels.at(0).substr(0, 3);
+    if (model->card().preprocess.resize != (kind == "old" ? 36 : 48)) return "mixed";
+    for (const ParamSpec& spec : vit_params(model->card().config)) {
+      std::vector<float> expected(static_cast<size_t>(spec.shape.elems()));
+      fill_by_rule(spec, expected);
+      const std::vector<float> stored = values(*model, spec);
+      for (size_t i = 0; i < stored.size(); ++i)
+        if (stored[i] != expected[i] * (kind == "old" ? 1 : 2)) return "mixed";
+    }
+    return kind;
+  }
+  size_t entries() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(home_), fs::directory_iterator()));
+  }
+};
+
+TEST_P(WriteTarget, DeathAtAnyStepLeavesTheOldModelOrTheNewOne) {
+  write("old");
+  write_file(at("m/LICENSE"), "free");
+  std::set<std::string> seen;
+  long call = 1;
+  for (; dies_at(call, [&] { write("new"); }); ++call) {
+    SCOPED_TRACE(call);
+    finish_folder_replacement(at("m"));
+    const std::string now = found();
+    EXPECT_TRUE(now == "old" || now == "new") << now;
+    seen.insert(now);
+    EXPECT_EQ(read_file(at("m/LICENSE"), 10), "free");
+    write("old");
+    EXPECT_EQ(found(), "old");
+    EXPECT_EQ(entries(), 1u);
+  }
+  EXPECT_EQ(found(), "new");
+  EXPECT_GT(call, 8);
+  EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST_P(WriteTarget, AFailureLeavesTheOldModel) {
+  write("old");
+  ModelCard card = tiny();
+  const auto fails = [](const ParamSpec& spec, std::span<float> values) {
+    fill_by_rule(spec, values);
+    if (spec.name == "head.weight") throw Error(ErrorKind::kData, "unreadable");
+  };
+  EXPECT_THROW(write_model(at("m"), card, {.dialect = Dialect::kHf, .overwrite = true}, fails), Error);
+  EXPECT_EQ(found(), "old");
+  EXPECT_EQ(entries(), 1u);
+}
+
+// Adapters of the model before would be merged into the new one.
+TEST_P(WriteTarget, NothingOfTheOldModelIsLeft) {
+  write("old");
+  write_adapters(at("m"), tiny().config, {.rank = 2}, by_rule);
+  write("new");
+  EXPECT_FALSE(fs::exists(at("m/adapters.safetensors")));
+  EXPECT_EQ(found(), "new");
+}
+
+TEST_P(WriteTarget, ALinkToTheFolderStaysALink) {
+  write("old");
+  fs::rename(at("m"), at("real"));
+  fs::create_directory_symlink(at("real"), at("m"));
+  write("new");
+  EXPECT_TRUE(fs::is_symlink(at("m")));
+  EXPECT_EQ(found(), "new");
+}
+
+INSTANTIATE_TEST_SUITE_P(FileSystems, WriteTarget, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "WithoutExchange" : "WithExchange"; });
+
+}  // namespace
+}  // namespace vitrail
