@@ -44,6 +44,14 @@ struct Packing {
   size_t bytes = 0;
 };
 
+// What a kernel rounds to 16 bits on its way, beside its results: how exact it can be, which --check ref and
+// the op tests hold it to. Sums are f32 everywhere.
+struct Rounding {
+  bool product = false;  // the product of a fused node, before what follows it
+  bool members = false;  // the result of every member of a fused node
+  bool weights = false;  // attention's weights and the gradients of its scores
+};
+
 struct Kernel {
   const char* name;
   // Empty when it can run the node, else why not ("weights are not packed").
@@ -56,6 +64,7 @@ struct Kernel {
   // A variant of another in the list: runs only where a table names it, or where `unasked` says so.
   bool on_request = false;
   bool (*unasked)(const NodeView&, const DeviceInfo&) = nullptr;
+  Rounding (*rounding)(const NodeView&) = nullptr;  // null: its results alone
 };
 
 // One line of a backend's list: an op's kernels, fastest first.

@@ -97,4 +97,33 @@ ExecutionPlan plan_execution(Program program, const Backend& backend, const Devi
   return plan;
 }
 
+namespace {
+void add_rounding(const Kernel& kernel, const NodeView& node, Rounding& rounding) {
+  if (!kernel.rounding) return;
+  const Rounding own = kernel.rounding(node);
+  rounding.product |= own.product;
+  rounding.members |= own.members;
+  rounding.weights |= own.weights;
+}
+}  // namespace
+
+Rounding rounding_of(const ExecutionPlan& plan, size_t node_index) {
+  const Node& node = plan.program.nodes[node_index];
+  const NodeChoice& choice = plan.choices[node_index];
+  const std::vector<TensorDesc> ins = plan.program.descs(node.ins), outs = plan.program.descs(node.outs);
+  Rounding rounding{.members = choice.by_members};
+  if (!choice.by_members) {
+    add_rounding(*choice.launches[0].kernel, {*node.op, ins, outs}, rounding);
+    return rounding;
+  }
+  const auto& fused = dynamic_cast<const FusedOp&>(*node.op);
+  const std::vector<TensorDesc> made = fused.member_outputs(ins);
+  for (size_t m = 0; m < fused.members().size(); ++m) {
+    const std::vector<TensorDesc> member_ins = fused.member_inputs(m, ins, made);
+    add_rounding(*choice.launches[m].kernel,
+                 {*fused.members()[m].op, member_ins, FusedOp::outputs_of(m, made)}, rounding);
+  }
+  return rounding;
+}
+
 }  // namespace vitrail

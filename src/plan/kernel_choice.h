@@ -39,6 +39,10 @@ struct ExecutionPlan {
   std::vector<NodeChoice> choices;
   MemoryPlan memory;
 };
+// What the kernels chosen for a node round beside its results; a node that runs member by member rounds every
+// member's.
+Rounding rounding_of(const ExecutionPlan& plan, size_t node);
+
 struct PlanOptions {
   // Store weights as kernels like them; training updates them in place and leaves them plain.
   bool pack = true;

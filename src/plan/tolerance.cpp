@@ -56,7 +56,6 @@ int64_t reduction_length(const Op& op, DescSpan ins) {
   return 1;
 }
 
-namespace {
 double roundoff(DType dtype) {
   constexpr std::pair<DType, double> kRows[] = {
       {DType::kF64, 0x1p-53}, {DType::kF32, 0x1p-24}, {DType::kF16, 0x1p-11}, {DType::kBF16, 0x1p-8}};
@@ -64,7 +63,6 @@ double roundoff(DType dtype) {
     if (known == dtype) return value;
   throw Error(ErrorKind::kInternal, strf("no tolerance for %s", to_string(dtype)));
 }
-}  // namespace
 
 // Rounding errors of a sum of n terms grow like sqrt(n) times the unit roundoff; 8 leaves room for the
 // cancellation a layernorm or softmax before the sum brings.
@@ -91,18 +89,12 @@ bool sums_as_f16(const Op& op) {
   return arithmetic == Arithmetic::kFp8 || arithmetic == Arithmetic::kTF32;
 }
 
-DType coarser(DType a, DType b) {
-  return roundoff(a) > roundoff(b) ? a : b;
-}
 }  // namespace
 
-Tolerance tolerance_of(const Op& op, DescSpan ins, DType result) {
-  DType coarsest = sums_as_f16(op) ? coarser(result, DType::kF16) : result;
-  const auto* fused = dynamic_cast<const FusedOp*>(&op);
-  if (fused)
-    for (const TensorDesc& out : fused->member_outputs(ins)) coarsest = coarser(coarsest, out.dtype);
-  Tolerance tolerance = tolerance_of(coarsest, reduction_length(op, ins));
+Tolerance tolerance_of(const Op& op, DescSpan ins) {
+  Tolerance tolerance = tolerance_of(sums_as_f16(op) ? DType::kF16 : DType::kF32, reduction_length(op, ins));
   constexpr double kStep = 0x1p-8;  // half a step of int8 beside the largest value of a row, and of bf16
+  const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (fused && rounds_what_it_made(*fused)) tolerance.relative += 2 * kStep;
   return tolerance;
 }

@@ -1,5 +1,5 @@
-// How far a kernel's result may lie from the reference: one table, by dtype and reduction length. Used by
-// --check ref and by every op test; never widened per test.
+// Errors of sums by dtype and reduction length, one table: what f32 leaves of an op's result whose roundings
+// runtime/check/noise.h does not follow one by one, and what products of rounded factors may differ by.
 #pragma once
 
 #include "graph/op.h"
@@ -11,13 +11,15 @@ struct Tolerance {
   double absolute = 0;
 };
 
+// Half a unit in the last place of 1.
+double roundoff(DType dtype);
+
 // Terms summed into one output element: the contracted extent of products, the row length of norms.
 int64_t reduction_length(const Op& op, DescSpan ins);
 
 Tolerance tolerance_of(DType dtype, int64_t reduction_length);
 
-// Of one result of a node. The members of a fused node may round what they hand on to a coarser type than the
-// result's.
-Tolerance tolerance_of(const Op& op, DescSpan ins, DType result);
+// Of a node before its result is rounded: the sums of a product of rounded factors may be coarser than f32.
+Tolerance tolerance_of(const Op& op, DescSpan ins);
 
 }  // namespace vitrail

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "ops/fused.h"
-#include "runtime/check_node.h"
+#include "runtime/check/check_node.h"
 
 namespace vitrail {
 
@@ -129,7 +129,7 @@ void Executor::run() {
 void Executor::run_checked(const PersistentStore& plain_store) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Node& node = plan_.program.nodes[i];
-    NodeCheck check(node, plan_.program, rank_);
+    NodeCheck check(node, plan_.program, rounding_of(plan_, i), rank_);
     for (ValueId id : node.ins)
       plan_.memory.values[id].persistent
           ? check.add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
@@ -138,8 +138,10 @@ void Executor::run_checked(const PersistentStore& plain_store) {
       const auto alone = rank_.hardware->alone();
       run_node(i);
     }
-    for (size_t o = 0; o < node.outs.size(); ++o) check.compare_output(o, view(node.outs[o]));
-    for (int input : node.op->updates()) check.compare_updated(input, view(node.ins[input]));
+    std::vector<TensorView> results;
+    for (ValueId id : node.outs) results.push_back(view(id));
+    for (int input : node.op->updates()) results.push_back(view(node.ins[input]));
+    check.compare(results);
   }
 }
 

@@ -158,10 +158,21 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
   return inputs;
 }
 
+namespace {
+ExecutionPlan plan_op(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings) {
+  return plan_execution(one_node(c, shapes, settings), find_backend(settings.backend),
+                        device_for(c, shapes, settings));
+}
+}  // namespace
+
+Rounding op_rounding(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings) {
+  const ExecutionPlan plan = plan_op(c, shapes, settings);
+  return rounding_of(plan, plan.program.nodes.size() - 1);
+}
+
 std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
                            const std::vector<Values>& inputs, const RunSettings& settings) {
-  const ExecutionPlan plan = plan_execution(one_node(c, shapes, settings), find_backend(settings.backend),
-                                            device_for(c, shapes, settings));
+  const ExecutionPlan plan = plan_op(c, shapes, settings);
   if (*settings.kernel != 0) {
     EXPECT_STREQ(plan.choices.back().launches[0].kernel->name, settings.kernel) << c.name;
   }

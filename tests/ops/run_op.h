@@ -4,12 +4,10 @@
 #include <vector>
 
 #include "op_cases.h"
+#include "runtime/check/noise.h"
 #include "runtime/executor.h"
 
 namespace vitrail {
-
-// Values of one input or result, in double, row-major.
-using Values = std::vector<double>;
 
 struct RunSettings {
   const char* backend = "ref";
@@ -37,5 +35,8 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings);
 // them. An input that the op may overwrite is a value computed before it, so that it does.
 std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
                            const std::vector<Values>& inputs, const RunSettings& settings);
+
+// What the kernels that would run it declare to round.
+Rounding op_rounding(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings);
 
 }  // namespace vitrail

@@ -53,7 +53,8 @@ const Kernel kOneDnnLinear{
 const Kernel kHalfLinear{.name = "bf16 tiles",
                          .declines = cpu::declines_half_linear,
                          .scratch_bytes = cpu::half_linear_scratch_bytes,
-                         .run = cpu::run_half_linear};
+                         .run = cpu::run_half_linear,
+                         .rounding = [](const NodeView&) { return Rounding{.members = true}; }};
 const Kernel kHalfLinearDw{.name = "bf16 tiles by chunks",
                            .declines = cpu::declines_half_linear_dw,
                            .scratch_bytes = cpu::half_linear_dw_scratch_bytes,

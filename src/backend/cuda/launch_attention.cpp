@@ -147,19 +147,30 @@ size_t one_grad_scratch(const NodeView& node, const DeviceInfo&) {
   return one_query_scratch_bytes(g.batch, g.heads, g.keys);
 }
 
+// On tensor cores weights and gradients of scores are operands, of the type the others have.
+Kernel on_tensor_cores(Kernel kernel) {
+  kernel.rounding = [](const NodeView& node) {
+    return Rounding{.weights = declines_unless_halves(node, kLongHeadSize).empty()};
+  };
+  return kernel;
+}
+
 }  // namespace
 
 std::vector<OpKernels> attention_kernels() {
-  return {{"attention",
-           {cuda_kernel("one_query", run_forward<&AttentionApi::one_forward>, declines_one),
-            cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short),
-            cuda_kernel("long_heads", run_forward<&AttentionApi::long_forward>, declines_long),
-            cuda_kernel("plain_heads", run_forward<&AttentionApi::plain_forward>, declines_plain)}},
-          {"attention_probs", {cuda_kernel("plain_weights", run_weights, declines_plain)}},
-          {"attention_grad",
-           {cuda_kernel("one_query", run_backward<&AttentionApi::one_backward>, declines_one_grad,
-                        one_grad_scratch),
-            cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch)}}};
+  return {
+      {"attention",
+       {cuda_kernel("one_query", run_forward<&AttentionApi::one_forward>, declines_one),
+        on_tensor_cores(
+            cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short)),
+        on_tensor_cores(cuda_kernel("long_heads", run_forward<&AttentionApi::long_forward>, declines_long)),
+        cuda_kernel("plain_heads", run_forward<&AttentionApi::plain_forward>, declines_plain)}},
+      {"attention_probs", {cuda_kernel("plain_weights", run_weights, declines_plain)}},
+      {"attention_grad",
+       {cuda_kernel("one_query", run_backward<&AttentionApi::one_backward>, declines_one_grad,
+                    one_grad_scratch),
+        on_tensor_cores(
+            cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch))}}};
 }
 
 }  // namespace vitrail::cuda

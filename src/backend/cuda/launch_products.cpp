@@ -130,7 +130,10 @@ void run_product(const KernelArgs& args) {
 
 template <Multiplier by, int algorithm = 0>
 Kernel product_kernel(const char* name) {
-  return cuda_kernel(name, run_product<by, algorithm>, declines_product<by>, product_scratch_bytes<by>);
+  Kernel kernel =
+      cuda_kernel(name, run_product<by, algorithm>, declines_product<by>, product_scratch_bytes<by>);
+  kernel.rounding = [](const NodeView& node) { return Rounding{.product = plan_product(node, by).finished}; };
+  return kernel;
 }
 
 // By its place in cuBLASLt's list; the first is what runs where no table names another.

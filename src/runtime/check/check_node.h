@@ -1,0 +1,41 @@
+// Repeats one node on the reference backend, in double, from copies of its inputs and compares. Used by
+// --check ref.
+#pragma once
+
+#include <vector>
+
+#include "graph/program.h"
+#include "runtime/check/noise.h"
+#include "runtime/rank_context.h"
+#include "tensor/buffer.h"
+
+namespace vitrail {
+
+class NodeCheck {
+ public:
+  // `rounding`: of the kernels that run the node.
+  NodeCheck(const Node& node, const Program& program, Rounding rounding, RankContext& rank);
+
+  // In the order of the node's inputs. Those the node may write over are copied.
+  void add_input(const TensorView& view);
+  void add_persistent(const TensorView& plain, RankContext& owner);  // of `plain`'s memory
+
+  // The node's results after it ran: its outputs, then the inputs it updates. Throws Error(kCheck) naming
+  // node, shapes, model line and the worst difference.
+  void compare(const std::vector<TensorView>& found);
+
+ private:
+  TensorView copy(const TensorView& view, RankContext& owner);  // in the host's memory
+  TensorView widened(const TensorView& view);                   // floats in double
+  std::vector<TensorView> run_reference(const Op& op, std::vector<TensorView> ins);
+  void expect_near(const Known& wanted, const TensorView& found);
+
+  const Node& node_;
+  const Program& program_;
+  const Rounding rounding_;
+  RankContext& rank_;
+  std::vector<TensorView> ins_;
+  std::vector<Buffer> copies_;
+};
+
+}  // namespace vitrail

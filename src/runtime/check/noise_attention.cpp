@@ -1,0 +1,198 @@
+// Noise of attention and its gradient. Every weight is off by its score's error and, where the kernel
+// declares it, by one rounding to 16 bits; so is every gradient of a score. What that leaves of the results
+// is a sum of many such errors.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/attention.h"
+#include "runtime/check/noise_rules.h"
+
+namespace vitrail::noise {
+
+namespace {
+
+int64_t row_at(const AttentionStrides& s, int64_t b, int64_t i, int64_t h) {
+  return s.base + b * s.batch + i * s.row + h * s.head;
+}
+
+// A query's weights and the mean squares of their errors.
+class Row {
+ public:
+  Row(const Args& args, const AttentionGeometry& geometry)
+      : g(geometry),
+        q(args.query.ins[0]),
+        kv(args.query.ins[g.q.batch == 0 ? 1 : 0]),
+        scale(1 / std::sqrt(static_cast<double>(g.head_size))),
+        weights(static_cast<size_t>(g.keys)),
+        errors(weights.size()) {
+    if (!args.query.rounding.weights) return;
+    const DType type = narrow_type(args.query.descs);
+    unit = rounding_of(type, 1), least = rounding_of(type, 0);
+  }
+
+  void find(int64_t b, int64_t h, int64_t i) {
+    query = row_at(g.q, b, i, h);
+    double top = -INFINITY, total = 0;
+    for (int64_t j = 0; j < g.keys; ++j) {
+      find_score(j, row_at(g.k, b, j, h));
+      top = std::max(top, weights[j]);
+    }
+    for (double& weight : weights) total += weight = std::exp(weight - top);
+    for (size_t j = 0; j < weights.size(); ++j) {
+      weights[j] /= total;
+      errors[j] = square(weights[j]) * (errors[j] + square(kFunction) + square(unit) / 3) + narrow(1 / total);
+    }
+  }
+  // The mean square of a 16-bit rounding's least step, of values that were divided by `total` afterwards.
+  double narrow(double inverse_total) const { return square(least * inverse_total) / 3; }
+
+  const AttentionGeometry g;
+  const Known &q, &kv;
+  const double scale;
+  Values weights, errors;
+  double unit = 0, least = 0;
+  int64_t query = 0;
+
+ private:
+  // The score of key j, and of its error the mean square.
+  void find_score(int64_t j, int64_t key) {
+    double dot = 0, squares = 0, factors = 0;
+    for (int64_t e = 0; e < g.head_size; ++e) {
+      const double x = q.values[query + e], y = kv.values[key + e];
+      dot += x * y;
+      squares += dot * dot;
+      factors += q.noise.mean_square(query + e) * y * y + kv.noise.mean_square(key + e) * x * x;
+    }
+    weights[j] = dot * scale;
+    errors[j] = square(scale) * (squares * square(kSum) / 3 + factors) + square(kF32 * weights[j]);
+  }
+};
+
+AttentionGeometry geometry_of(const Args& args, size_t forward_ins) {
+  std::vector<TensorDesc> descs;
+  for (const Known& in : args.query.ins.first(forward_ins)) descs.push_back({DType::kF64, in.shape});
+  return attention_geometry(args.query.op, descs);
+}
+
+// Sums that grow term by term, and what their roundings and their terms' errors leave of themselves.
+struct Sums {
+  explicit Sums(size_t elems) : sums(elems), squares(elems), errors(elems) {}
+  void add(size_t at, double term, double error) {
+    sums[at] += term;
+    squares[at] += sums[at] * sums[at];
+    errors[at] += error;
+  }
+  double variance(size_t at) const { return squares[at] * square(kSum) / 3 + errors[at]; }
+  Values sums, squares, errors;
+};
+
+// Of all three gradients of one node.
+class Gradients {
+ public:
+  explicit Gradients(const Args& args)
+      : g(geometry_of(args, args.query.ins.size() - 1)),
+        dout(args.query.ins.back()),
+        dq(static_cast<size_t>(args.query.ins[0].shape.elems())),
+        dkv(static_cast<size_t>(args.query.ins[args.query.ins.size() - 2].shape.elems())) {
+    args.query.pool.run(g.heads, [&](int64_t h, int) {
+      Row row(args, g);
+      for (int64_t b = 0; b < g.batch; ++b)
+        for (int64_t i = 0; i < g.queries; ++i) add_query(row, b, h, i);
+    });
+  }
+
+  const AttentionGeometry g;
+  const Known& dout;
+  Sums dq, dkv;
+
+ private:
+  void add_query(Row& row, int64_t b, int64_t h, int64_t i) {
+    row.find(b, h, i);
+    const int64_t dy = row_at(g.out, b, i, h);
+    Values slopes(static_cast<size_t>(g.keys)), slope_errors(slopes.size());
+    double mean = 0, mean_error = 0;
+    for (int64_t j = 0; j < g.keys; ++j) {
+      const int64_t value = row_at(g.v, b, j, h);
+      double squares = 0;
+      for (int64_t e = 0; e < g.head_size; ++e) {
+        const double d = dout.values[dy + e];
+        slopes[j] += d * row.kv.values[value + e];
+        squares += slopes[j] * slopes[j];
+        dkv.add(value + e, row.weights[j] * d, row.errors[j] * d * d);
+      }
+      slope_errors[j] = squares * square(kSum) / 3;
+      mean += row.weights[j] * slopes[j];
+      mean_error += row.errors[j] * square(slopes[j]);
+    }
+    add_scores(row, b, h, {slopes, slope_errors, mean, mean_error});
+  }
+
+  struct Slopes {
+    const Values &values, &errors;
+    double mean, mean_error;
+  };
+  void add_scores(const Row& row, int64_t b, int64_t h, const Slopes& slopes) {
+    Values drift(static_cast<size_t>(g.head_size));  // dq's share of an error of the mean
+    const double step = row.narrow(*std::max_element(row.weights.begin(), row.weights.end()));
+    for (int64_t j = 0; j < g.keys; ++j) {
+      const double weight = row.weights[j], slope = slopes.values[j] - slopes.mean;
+      const double dscore = weight * slope * row.scale;
+      const double error =
+          square(row.scale) * (row.errors[j] * square(slope) + square(weight) * slopes.errors[j] + step) +
+          square(dscore) * (square(row.unit) / 3 + square(kFunction));
+      const double shared = square(row.scale * weight) * slopes.mean_error;
+      const int64_t key = row_at(g.k, b, j, h);
+      for (int64_t e = 0; e < g.head_size; ++e) {
+        const double k = row.kv.values[key + e], q = row.q.values[row.query + e];
+        dq.add(row.query + e, dscore * k, error * k * k);
+        dkv.add(key + e, dscore * q, (error + shared) * q * q);
+        drift[e] += row.scale * weight * k;
+      }
+    }
+    for (int64_t e = 0; e < g.head_size; ++e)
+      dq.errors[row.query + e] += slopes.mean_error * square(drift[e]);
+  }
+};
+
+}  // namespace
+
+Noise of_attention(const Args& args) {
+  const AttentionGeometry g = geometry_of(args, args.query.ins.size());
+  Noise noise = silence(args.out.values.size());
+  args.query.pool.run(g.batch * g.heads, [&](int64_t task, int) {
+    const int64_t b = task / g.heads, h = task % g.heads;
+    Row row(args, g);
+    for (int64_t i = 0; i < g.queries; ++i) {
+      row.find(b, h, i);
+      for (int64_t e = 0; e < g.head_size; ++e) {
+        const int64_t at = row_at(g.out, b, i, h) + e;
+        Sums sum(1);
+        for (int64_t j = 0; j < g.keys; ++j) {
+          const int64_t value = row_at(g.v, b, j, h) + e;
+          const double v = row.kv.values[value];
+          sum.add(0, row.weights[j] * v,
+                  row.errors[j] * (v * v + square(args.out.values[at])) +
+                      square(row.weights[j]) * row.kv.noise.mean_square(value));
+        }
+        noise.bound[at] = kFunction * std::abs(args.out.values[at]);
+        noise.variance[at] = sum.variance(0);
+      }
+    }
+  });
+  return noise;
+}
+
+// Packed: one result with dq, dk and dv; of a probe dq is a result of its own.
+Noise of_attention_grad(const Args& args) {
+  const Gradients found(args);
+  const bool packed = args.query.ins.size() == 2;
+  Noise noise = silence(args.out.values.size());
+  for (size_t i = 0; i < noise.variance.size(); ++i) {
+    noise.bound[i] = kFunction * std::abs(args.out.values[i]);
+    if (packed || args.result == 0) noise.variance[i] += found.dq.variance(i);
+    if (packed || args.result == 1) noise.variance[i] += found.dkv.variance(i);
+  }
+  return noise;
+}
+
+}  // namespace vitrail::noise

@@ -1,0 +1,107 @@
+// Noise of what works on single elements or rows.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "plan/tolerance.h"
+#include "runtime/check/noise_rules.h"
+
+namespace vitrail::noise {
+
+namespace {
+
+double gelu(double x, bool tanh_form) {
+  if (!tanh_form) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+double deviation(const Known& known, size_t i) {
+  return known.noise.exact() ? 0 : std::sqrt(known.noise.variance[i]);
+}
+double bound(const Known& known, size_t i) {
+  return known.noise.exact() ? 0 : known.noise.bound[i];
+}
+
+// A result that is the sum over all rows of result 0: a kernel may sum what it has rounded already.
+Noise of_row_sums(const Args& args) {
+  Noise noise = of_any(args);
+  const Values& rows = args.results[0].values;
+  const size_t width = noise.variance.size();
+  for (size_t i = 0; i < rows.size(); ++i)
+    noise.variance[i % width] += square(rounding_of(args.types[0], rows[i])) / 3;
+  return noise;
+}
+
+}  // namespace
+
+Noise of_gelu(const Args& args) {
+  const bool tanh_form = static_cast<const GeluOp&>(args.query.op).tanh_form();
+  const Known& x = args.query.ins[0];
+  Noise noise = silence(x.values.size());
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    const double at = x.values[i], step = bound(x, i), deviated = deviation(x, i);
+    const auto moved = [&](double by) { return std::abs(gelu(at + by, tanh_form) - args.out.values[i]); };
+    noise.bound[i] = std::max(moved(step), moved(-step)) + kFunction * std::abs(at);
+    noise.variance[i] = square(std::max(moved(deviated), moved(-deviated)));
+  }
+  return noise;
+}
+
+// dx = dy slope(x): linear in dy. The slope is less than 1.13.
+Noise of_gelu_grad(const Args& args) {
+  if (args.result > 0) return of_row_sums(args);
+  const Known &x = args.query.ins[0], &dy = args.query.ins[1];
+  Noise noise = silence(x.values.size());
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    const double slope = dy.values[i] == 0 ? 1.13 : std::abs(args.out.values[i] / dy.values[i]);
+    const double function = kFunction * std::abs(dy.values[i]) * std::max(1.0, std::abs(x.values[i]));
+    noise.bound[i] = slope * bound(dy, i) + function;
+    noise.variance[i] = square(slope * deviation(dy, i));
+  }
+  return noise;
+}
+
+Noise of_layernorm_grad(const Args& args) {
+  const bool sums = static_cast<const LayernormGradOp&>(args.query.op).row_sums();
+  return sums && args.result + 1 == args.results.size() ? of_row_sums(args) : of_any(args);
+}
+
+Noise of_sum(const Args& args) {
+  Noise noise = silence(args.out.values.size());
+  for (const Known& in : args.query.ins)
+    for (size_t i = 0; !in.noise.exact() && i < noise.bound.size(); ++i) {
+      noise.bound[i] += in.noise.bound[i % in.values.size()];
+      noise.variance[i] += in.noise.variance[i % in.values.size()];
+    }
+  for (size_t i = 0; i < noise.bound.size(); ++i) noise.bound[i] += kF32 * std::abs(args.out.values[i]);
+  return noise;
+}
+
+Noise of_scale(const Args& args) {
+  const Known &x = args.query.ins[0], &scale = args.query.ins[1];
+  Noise noise = silence(args.out.values.size());
+  for (size_t i = 0; i < noise.bound.size(); ++i) {
+    const double by = std::abs(scale.values[i % scale.values.size()]);
+    noise.bound[i] = by * bound(x, i) + kF32 * std::abs(args.out.values[i]);
+    noise.variance[i] = square(by * deviation(x, i));
+  }
+  return noise;
+}
+
+Noise of_any(const Args& args) {
+  double largest = 0;
+  for (double value : args.out.values)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  const bool exact = std::all_of(args.query.ins.begin(), args.query.ins.end(),
+                                 [](const Known& in) { return in.noise.exact(); });
+  const DType type = !exact                                   ? narrow_type(args.query.descs)
+                     : args.types[args.result] == DType::kF64 ? DType::kF64
+                                                              : DType::kF32;
+  const Tolerance tolerance = tolerance_of(type, reduction_length(args.query.op, args.query.descs));
+  Noise noise = silence(args.out.values.size());
+  std::fill(noise.bound.begin(), noise.bound.end(), tolerance.relative * largest + tolerance.absolute);
+  return noise;
+}
+
+}  // namespace vitrail::noise

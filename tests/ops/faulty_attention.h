@@ -1,0 +1,25 @@
+// Attention and its gradient in double with a fault put in: what a wrong kernel would compute.
+#pragma once
+
+#include "ops/attention.h"
+#include "runtime/check/noise.h"
+
+namespace vitrail {
+
+enum class AttentionFault {
+  kNone,
+  kScoresTooLarge,  // by 5 %
+  kLastKeyLeftOut,  // of every query's weights
+  kNoMeanInDq,      // of the gradients of a row's weights
+  kNoMeanInDk,
+  kNoDq,
+  kNoDk,
+};
+
+// Inputs and results as AttentionOp and AttentionGradOp have them.
+Values faulty_attention(AttentionFault fault, const std::vector<Shape>& shapes,
+                        const std::vector<Values>& ins);
+std::vector<Values> faulty_attention_grad(AttentionFault fault, const std::vector<Shape>& shapes,
+                                          const std::vector<Values>& ins);
+
+}  // namespace vitrail

@@ -1,0 +1,170 @@
+// What wrong kernels would compute is refused in 16 bits at every length, and right results are not: the
+// judgement of the op tests and of --check ref has teeth.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "faulty_attention.h"
+#include "judge_op.h"
+#include "ops/bias.h"
+#include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/linear.h"
+
+namespace vitrail {
+namespace {
+
+// As a kernel would store them.
+Values rounded(const Values& values, DType type) {
+  std::vector<std::byte> bytes(values.size() * size_of(type));
+  Values result(values.size());
+  convert_floats(values.data(), DType::kF64, bytes.data(), type, values.size());
+  convert_floats(bytes.data(), type, result.data(), DType::kF64, result.size());
+  return result;
+}
+
+// The least exact that a kernel may be.
+constexpr Rounding kCoarsest{.product = true, .members = true, .weights = true};
+
+// A case with the results that are right and what kernels may leave in them.
+struct Judged {
+  Judged(const OpCase& of, const RunSettings& settings) : Judged(of, settings, make_inputs(of, settings)) {}
+  Judged(const OpCase& of, const RunSettings& settings, std::vector<Values> given)
+      : c(of), inputs(std::move(given)) {
+    for (const TensorDesc& out : c.op->infer(input_descs(c, c.ins, settings))) types.push_back(out.dtype);
+    for (int updated : c.op->updates()) types.push_back(input_descs(c, c.ins, settings)[updated].dtype);
+    known = with_noise(c, settings, kCoarsest, inputs, run_op(c, c.ins, inputs, {}), types);
+  }
+  // The share of what is allowed that these take.
+  double share(const std::vector<Values>& results) const {
+    double worst = 0;
+    for (size_t r = 0; r < results.size(); ++r)
+      worst = std::max(worst, judge(known[r], rounded(results[r], types[r])).share);
+    return worst;
+  }
+
+  OpCase c;
+  std::vector<Values> inputs;
+  std::vector<DType> types;
+  std::vector<Known> known;
+};
+
+struct Length {
+  int64_t terms;
+  DType type;
+};
+void PrintTo(const Length& length, std::ostream* os) {
+  *os << length.terms << to_string(length.type);
+}
+
+class WrongKernels : public testing::TestWithParam<Length> {
+ protected:
+  const int64_t terms_ = GetParam().terms;
+  const RunSettings settings_{.dtype = GetParam().type};
+};
+
+// So many keys, and so many queries: packed, or of the longest apart, since the reference is slow.
+std::vector<std::vector<Shape>> tokens_of(int64_t tokens) {
+  const Dim b('B', 1), h('H', 2), e('E', tokens > 197 ? 16 : 64), few('S', 12);
+  if (tokens <= 1024) return {{{b, {'N', tokens}, {'T', 3}, h, e}}};
+  return {{{few, h, e}, {b, {'M', tokens}, {'T', 2}, h, e}},
+          {{{'S', tokens}, h, e}, {b, {'M', few.local}, {'T', 2}, h, e}}};
+}
+
+TEST_P(WrongKernels, OfAttention) {
+  for (const std::vector<Shape>& shapes : tokens_of(terms_)) {
+    const OpCase c{"wrong_attention", make_op<AttentionOp>(), shapes, std::vector<bool>(shapes.size())};
+    const Judged judged(c, settings_);
+    const auto share = [&](AttentionFault fault) {
+      return judged.share({faulty_attention(fault, shapes, judged.inputs)});
+    };
+    EXPECT_LE(share(AttentionFault::kNone), 0.5);
+    for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut})
+      EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
+  }
+}
+
+TEST_P(WrongKernels, OfAttentionsGradient) {
+  for (std::vector<Shape> shapes : tokens_of(terms_)) {
+    const Shape &q = shapes[0], &kv = shapes.back();
+    shapes.push_back(shapes.size() == 1 ? Shape({q[0], q[1], q[3], q[4]}) : Shape({kv[0], q[0], q[1], q[2]}));
+    const OpCase c{"wrong_attention_grad", make_op<AttentionGradOp>(), shapes,
+                   std::vector<bool>(shapes.size())};
+    const Judged judged(c, settings_);
+    const auto share = [&](AttentionFault fault) {
+      return judged.share(faulty_attention_grad(fault, shapes, judged.inputs));
+    };
+    EXPECT_LE(share(AttentionFault::kNone), 0.51);
+    for (AttentionFault fault :
+         {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut, AttentionFault::kNoMeanInDq,
+          AttentionFault::kNoMeanInDk, AttentionFault::kNoDq, AttentionFault::kNoDk})
+      EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
+  }
+}
+
+OpPtr chain(OpPtr last) {
+  std::vector<FusedOp::Member> members = {{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}};
+  if (last) members.push_back({std::move(last), {~1}});
+  return std::make_shared<FusedOp>(std::move(members));
+}
+
+OpCase product_case(int64_t terms, OpPtr op) {
+  const Dim d('D', terms), f('F', 64);
+  return {"wrong_product", std::move(op), {{{'B', 1}, {'N', 48}, d}, {f, d}, {f}}, {false, false, false}};
+}
+
+TEST_P(WrongKernels, OfAProductWithoutItsBias) {
+  const Judged judged(product_case(terms_, chain(nullptr)), settings_);
+  std::vector<Values> without = judged.inputs;
+  without[2].assign(without[2].size(), 0);
+  EXPECT_LE(judged.share({judged.known[0].values}), 0.51);
+  EXPECT_GT(judged.share({run_op(judged.c, judged.c.ins, without, {})[0].values}), 1);
+}
+
+// What goes into the gelu is about 1.5 in size: values of [-4, -2.3], where its forms differ, are among it.
+TEST_P(WrongKernels, OfAGelu) {
+  const OpCase c = product_case(terms_, chain(make_op<GeluOp>(false)));
+  std::vector<Values> inputs = make_inputs(c, settings_);
+  const double size = 4.5 / std::sqrt(static_cast<double>(terms_));
+  for (double& x : inputs[0]) x *= size;
+  inputs[0] = rounded(inputs[0], settings_.dtype);
+  const Judged judged(c, settings_, inputs);
+  EXPECT_LE(judged.share({judged.known[0].values}), 0.51);
+  const OpCase tanh = product_case(terms_, chain(make_op<GeluOp>(true)));
+  EXPECT_GT(judged.share({run_op(tanh, c.ins, inputs, {})[0].values}), 1);
+  Values sigmoid = run_op(product_case(terms_, chain(nullptr)), c.ins, inputs, {})[0].values;
+  for (double& x : sigmoid) x /= 1 + std::exp(-1.702 * x);
+  EXPECT_GT(judged.share({sigmoid}), 1);
+}
+
+const Length kLengths[] = {{64, DType::kF16},   {64, DType::kBF16},   {197, DType::kF16},
+                           {197, DType::kBF16}, {577, DType::kF16},   {577, DType::kBF16},
+                           {1024, DType::kF16}, {1024, DType::kBF16}, {4096, DType::kF16},
+                           {4096, DType::kBF16}};
+INSTANTIATE_TEST_SUITE_P(Lengths, WrongKernels, testing::ValuesIn(kLengths),
+                         [](const auto& test) { return testing::PrintToString(test.param); });
+
+// Of every op: what is a tenth too large, or half as large, is wrong. Where queries and keys are rounded to
+// bf16 before scores as large as these cases', a tenth may be their roundings.
+class WrongSizes : public testing::TestWithParam<OpCase> {};
+
+TEST_P(WrongSizes, AreRefused) {
+  for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const Judged judged(GetParam(), {.dtype = type});
+    const double larger = type == DType::kBF16 && is_first_attention(*GetParam().op) ? 2 : 1.1;
+    for (size_t r = 0; r < judged.known.size(); ++r)
+      for (double size : {larger, 0.5}) {
+        Values values = judged.known[r].values;
+        for (double& value : values) value *= size;
+        if (!is_float(judged.types[r]) || values == judged.known[r].values) continue;  // nothing but zeros
+        EXPECT_GT(judge(judged.known[r], rounded(values, judged.types[r])).share, 1)
+            << to_string(type) << ", result " << r << " times " << size;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, WrongSizes, testing::ValuesIn(op_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace vitrail
