@@ -47,9 +47,12 @@ struct Packing {
 // What a kernel rounds to 16 bits on its way, beside its results: how exact it can be, which --check ref and
 // the op tests hold it to. Sums are f32 everywhere.
 struct Rounding {
-  bool product = false;  // the product of a fused node, before what follows it
-  bool members = false;  // the result of every member of a fused node
-  bool weights = false;  // attention's weights and the gradients of its scores
+  bool product = false;   // the product of a fused node, before what follows it
+  bool members = false;   // the result of every member of a fused node
+  bool weights = false;   // attention's weights and the gradients of its scores
+  bool residual = false;  // the sum of product and residual, before the bias between them is added
+  bool bias = false;      // a bias of f32, before it is added
+  bool gelu = false;      // none, but a library's gelu of less than f32's accuracy
 };
 
 struct Kernel {

@@ -104,6 +104,9 @@ void add_rounding(const Kernel& kernel, const NodeView& node, Rounding& rounding
   rounding.product |= own.product;
   rounding.members |= own.members;
   rounding.weights |= own.weights;
+  rounding.residual |= own.residual;
+  rounding.bias |= own.bias;
+  rounding.gelu |= own.gelu;
 }
 }  // namespace
 

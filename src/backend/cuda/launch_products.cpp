@@ -128,11 +128,21 @@ void run_product(const KernelArgs& args) {
   ProductRun(args, by, algorithm).run();
 }
 
+template <Multiplier by>
+Rounding rounding_of_product(const NodeView& node) {
+  const ProductPlan plan = plan_product(node, by);
+  const bool library = by == Multiplier::kLibrary && !plan.finished;
+  return {.product = plan.finished,
+          .residual = library && plan.residual >= 0,
+          .bias = plan.casts_bias,
+          .gelu = library && plan.act != Activation::kNone};
+}
+
 template <Multiplier by, int algorithm = 0>
 Kernel product_kernel(const char* name) {
   Kernel kernel =
       cuda_kernel(name, run_product<by, algorithm>, declines_product<by>, product_scratch_bytes<by>);
-  kernel.rounding = [](const NodeView& node) { return Rounding{.product = plan_product(node, by).finished}; };
+  kernel.rounding = rounding_of_product<by>;
   return kernel;
 }
 

@@ -106,6 +106,15 @@ bool is_product(const Op& op) {
   return op.kind() == "linear" || op.kind() == "linear_dx" || op.kind() == "patch_embed";
 }
 
+// What is left of a result when all that stands between product and residual is taken off, rounded.
+void round_residual(const std::vector<Known>& made, const Args& args, Noise& noise) {
+  const DType type = narrow_type(args.query.descs);
+  for (size_t i = 0; i < noise.bound.size(); ++i) {
+    const double between = made.back().values[i] - made.front().values[i];
+    noise.bound[i] += rounding_of(type, args.out.values[i] - between);
+  }
+}
+
 Noise of_node(const Args& args);
 
 // Member after member; what the kernel declares is rounded between them.
@@ -117,10 +126,14 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
     const FusedOp::Member& member = fused.members()[m];
     std::vector<Known> ins;
     for (int source : member.sources) ins.push_back(source >= 0 ? query.ins[source] : made[~source]);
+    if (query.rounding.bias && member.op->kind() == "bias") round_to(narrow_type(query.descs), ins[1]);
     const std::vector<TensorDesc> descs = fused.member_inputs(m, query.descs, outs);
     const NoiseQuery own{*member.op, descs, ins, query.rounding, query.pool};
-    if (m + 1 == fused.members().size())
-      return of_node({own, args.results, args.types, args.result, args.out});
+    if (m + 1 == fused.members().size()) {
+      Noise noise = of_node({own, args.results, args.types, args.result, args.out});
+      if (query.rounding.residual && made.size() > 1) round_residual(made, args, noise);
+      return noise;
+    }
     made.push_back(run_member(*member.op, ins, query.pool));
     made.back().noise = of_node({own, {&made.back(), 1}, {&outs[m].dtype, 1}, 0, made.back()});
     const Rounding& rounding = query.rounding;
