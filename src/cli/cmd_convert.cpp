@@ -8,6 +8,7 @@
 #include "cli/model_card.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
+#include "io/cards/library_view.h"
 #include "io/model_files.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
@@ -73,7 +74,8 @@ struct Ending {
 constexpr Ending kEndings[] = {{Dialect::kGoogle, ".npz"},
                                {Dialect::kTimm, ".safetensors"},
                                {Dialect::kTorchvision, ".safetensors"},
-                               {Dialect::kHf, ""}};
+                               {Dialect::kHf, ""},
+                               {Dialect::kTimm, ""}};
 constexpr const char* kOtherFiles[] = {".pth", ".pt", ".bin", ".onnx", ".h5", ".msgpack"};
 
 // "" for a folder: an ending that is no weight file's belongs to its name ("vit-b.v2").
@@ -82,26 +84,27 @@ std::string ending_of(const std::string& target) {
   for (const char* other : kOtherFiles)
     if (ending == other)
       throw Error(ErrorKind::kUsage, strf("%s: %s files are not written", target.c_str(), other),
-                  "OUT as .safetensors (timm, torchvision), as .npz (google), or as a folder (hf)");
+                  "OUT as .safetensors (timm, torchvision), as .npz (google), or as a folder (hf, timm)");
   for (const Ending& row : kEndings)
     if (ending == row.text) return ending;
   return "";
 }
 
 // The dialect OUT's ending stands for, or the one asked for when the ending allows it.
-Dialect choose_dialect(const std::string& asked, const std::string& target) {
+const Ending& choose_dialect(const std::string& asked, const std::string& target) {
   const std::string ending = ending_of(target);
+  const Ending* first = nullptr;  // of the dialect asked for
   for (const Ending& row : kEndings) {
-    if (asked.empty() ? ending != row.text : asked != enum_name(row.dialect)) continue;
-    if (ending == row.text) return row.dialect;
-    const std::string wanted = *row.text ? strf("a file named *%s", row.text) : "a folder";
-    throw Error(
-        ErrorKind::kUsage,
-        strf("--to %s writes %s, but OUT is %s", asked.c_str(), wanted.c_str(), target.c_str()),
-        *row.text ? strf("name it %s%s", std::filesystem::path(target).replace_extension().c_str(), row.text)
-                  : strf("OUT without %s, or leave out --to", ending.c_str()));
+    if (!asked.empty() && asked != enum_name(row.dialect)) continue;
+    if (ending == row.text) return row;
+    if (!first) first = &row;
   }
-  throw Error(ErrorKind::kInternal, "a dialect has no ending");
+  const std::string wanted = *first->text ? strf("a file named *%s", first->text) : "a folder";
+  throw Error(ErrorKind::kUsage,
+              strf("--to %s writes %s, but OUT is %s", asked.c_str(), wanted.c_str(), target.c_str()),
+              *first->text ? strf("name it %s%s", std::filesystem::path(target).replace_extension().c_str(),
+                                  first->text)
+                           : strf("OUT without %s, or leave out --to", ending.c_str()));
 }
 
 void refuse_itself(const std::string& source, const std::string& target) {
@@ -118,15 +121,42 @@ std::string verdict(const Comparison& c, DType storage) {
                         to_string(storage));
 }
 
-// What readers of the new file should know.
-std::vector<std::string> remarks(const WriteOptions& write) {
-  if (write.dialect == Dialect::kGoogle && write.storage == DType::kBF16)
-    return {"numpy has no bf16: it reads the arrays as raw two-byte values (|V2), to be viewed as bfloat16"};
-  return {};
+constexpr const char* kNoBf16 = "numpy has no bf16, and neither timm nor vit_jax reads an npz that holds it";
+
+// As the source is stored, or as asked for; an npz is then f32 in place of bf16.
+DType chosen_storage(const std::string& asked, Dialect dialect, const OpenedModel& source,
+                     std::vector<std::string>* notes) {
+  const bool same = asked == "same";
+  const DType storage = same ? usual_storage(source.source()) : parse_dtype(asked).value_or(DType::kF32);
+  if (dialect != Dialect::kGoogle || storage != DType::kBF16) return storage;
+  if (!same) throw Error(ErrorKind::kUsage, kNoBf16, "--dtype f32 keeps every number of it; f16 takes half");
+  notes->push_back(strf("stored as f32: %s", kNoBf16));
+  return DType::kF32;
+}
+
+struct Findings {
+  std::vector<std::string> changed;   // as Vitrail reads the new model
+  std::vector<std::string> not_kept;  // as the library of its dialect does
+  std::vector<std::string> notes;
+};
+
+// What the library of the dialect will make of the new files.
+void look_as_library(const ModelCard& card, const WriteOptions& write, Findings* findings) {
+  const LibraryView view = library_view(card, write);
+  findings->not_kept = not_kept(card, view);
+  if (!view.preprocess)
+    findings->notes.push_back(
+        strf("the file tells %s nothing but the weights: preprocessing%s must be given there",
+             view.library.c_str(), card.labels.empty() ? "" : " and labels"));
+}
+
+void refuse_unloadable(const ModelCard& card, const WriteOptions& write) {
+  if (const std::string why = library_refuses(card, write); !why.empty())
+    throw Error(ErrorKind::kUsage, why, "--to torchvision or --to google, which have that layer");
 }
 
 void report(const OpenedModel& before, const OpenedModel& after, const Comparison& c, DType storage,
-            const std::vector<std::string>& lost, const std::vector<std::string>& notes, Console& console) {
+            const Findings& found, Console& console) {
   const ModelCard& card = after.card();
   console.print_json({{"in", before.card().path},
                       {"out", card.path},
@@ -136,9 +166,10 @@ void report(const OpenedModel& before, const OpenedModel& after, const Compariso
                       {"params", c.elems},
                       {"tensors", c.params},
                       {"max_difference", c.max_difference},
-                      {"kept", lost.empty()},
-                      {"changed", lost},
-                      {"notes", notes},
+                      {"kept", found.changed.empty() && found.not_kept.empty()},
+                      {"changed", found.changed},
+                      {"not_kept", found.not_kept},
+                      {"notes", found.notes},
                       {"model", card_json(card)}});
   std::vector<std::pair<std::string, std::string>> pairs = {
       {"from", before.card().path + " (" + enum_name(before.card().dialect) + ")"},
@@ -149,26 +180,33 @@ void report(const OpenedModel& before, const OpenedModel& after, const Compariso
       {"labels", card.labels.empty() ? "none" : std::to_string(card.labels.size())},
       {"reopened",
        strf("%s parameters compared: %s", format_integer(c.elems).c_str(), verdict(c, storage).c_str())}};
-  for (size_t i = 0; i < lost.size(); ++i) pairs.emplace_back(i == 0 ? "changed" : "", lost[i]);
-  for (const std::string& note : notes) pairs.emplace_back("note", note);
+  const auto add = [&](const char* title, const std::vector<std::string>& lines) {
+    for (size_t i = 0; i < lines.size(); ++i) pairs.emplace_back(i == 0 ? title : "", lines[i]);
+  };
+  add("changed", found.changed);
+  add("not kept", found.not_kept);
+  add("note", found.notes);
   console.print(format_pairs(pairs));
 }
 
 void run_convert(const Options& options, Console& console) {
   const std::string source = find_model(options.positional(0), model_places());
   const std::string& target = options.positional(1);
-  const Dialect dialect = choose_dialect(options.text("to"), target);
+  const Ending& ending = choose_dialect(options.text("to"), target);
   refuse_itself(source, target);
   const OpenOptions open{.arch = options.text("arch")};
   const std::unique_ptr<OpenedModel> before = open_model(source, open);
   for (const std::string& note : before->card().notes) console.detail(note);
   for (const std::string& line : before->card().warnings) console.say("warning: " + line);
 
-  WriteOptions write;
-  write.overwrite = options.flag("force");
-  write.dialect = dialect;
-  write.storage = options.text("dtype") == "same" ? usual_storage(before->source())
-                                                  : parse_dtype(options.text("dtype")).value_or(DType::kF32);
+  Findings found;
+  const WriteOptions write{
+      .dialect = ending.dialect,
+      .storage = chosen_storage(options.text("dtype"), ending.dialect, *before, &found.notes),
+      .overwrite = options.flag("force"),
+      .folder = !*ending.text,
+      .manifest = true};
+  refuse_unloadable(before->card(), write);
   {
     Progress progress(console, "convert", "parameters",
                       static_cast<int64_t>(vit_params(before->card().config).size()));
@@ -179,8 +217,11 @@ void run_convert(const Options& options, Console& console) {
   }
   const std::unique_ptr<OpenedModel> after = open_model(target);
   const Comparison comparison = compare(*before, *after, write.storage, console);
-  const std::vector<std::string> lost = card_differences(before->card(), after->card());
-  report(*before, *after, comparison, write.storage, lost, remarks(write), console);
+  found.changed = card_differences(before->card(), after->card());
+  look_as_library(before->card(), write, &found);
+  report(*before, *after, comparison, write.storage, found, console);
+  if (!found.not_kept.empty())
+    console.say("warning: Vitrail reads the new model as it was; another library will not: see \"not kept\"");
   if (comparison.beyond > 0)
     throw Error(
         ErrorKind::kCheck,
@@ -197,6 +238,7 @@ Command convert_command() {
        .examples = {{"convert vit.npz vit_folder", "a google checkpoint becomes a Hugging Face folder"},
                     {"convert deit_tiny_patch16_224 deit.safetensors --dtype f16",
                      "one file under timm's names, half the size"},
+                    {"convert vit.npz vit_timm --to timm", "a folder as timm publishes models"},
                     {"convert model.pth out.safetensors --arch deit_tiny_patch16_224",
                      "a bare file that could be several architectures needs the name"}},
        .options =
@@ -214,8 +256,9 @@ Command convert_command() {
              .metavar = "NAME"},
             {.name = "force", .help = "replace OUT if it exists", .kind = ValueKind::kFlag, .letter = 'f'}},
        .positionals = {{"IN", "a model: folder, file or bundled name", 1, 1},
-                       {"OUT", "a folder for hf, *.safetensors for timm and torchvision, *.npz for google", 1,
-                        1}}},
+                       {"OUT",
+                        "a folder for hf and timm, *.safetensors for timm and torchvision, *.npz for google",
+                        1, 1}}},
       run_convert};
 }
 

@@ -6,6 +6,7 @@
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/model_path.h"
+#include "cli/verify_manifest.h"
 #include "data/decode.h"
 #include "data/preprocess.h"
 #include "models/rule_weights.h"
@@ -98,6 +99,16 @@ std::string layer_table(const std::vector<LayerDifference>& layers, double toler
 }
 
 void run_verify(const Options& options, Console& console) {
+  if (options.flag("manifest")) {
+    if (options.positionals().size() > 1)
+      throw Error(ErrorKind::kUsage, "verify --manifest takes one folder", "leave out B or --manifest");
+    return verify_manifest(options, console);
+  }
+  if (options.positionals().size() < 2 || options.flag("update"))
+    throw Error(
+        ErrorKind::kUsage,
+        options.flag("update") ? "--update goes with --manifest" : "verify compares two models: B is missing",
+        "verify A B, or verify --manifest FOLDER");
   const double tolerance = options.number("tolerance");
   const Trace a = trace(options, 0, nullptr, console);
   const Trace b = trace(options, 1, options.flag("same-input") ? &a.layers[0].second : nullptr, console);
@@ -138,6 +149,12 @@ Command verify_command() {
        .help = "a picture to run; a fixed pattern unless given",
        .metavar = "FILE",
        .letter = 'i'},
+      {.name = "manifest",
+       .help = "hold the files of one model folder or checkpoint against its manifest.json instead",
+       .kind = ValueKind::kFlag},
+      {.name = "update",
+       .help = "with --manifest: accept the files as they are (edited by hand), and write manifest.json anew",
+       .kind = ValueKind::kFlag},
       {.name = "same-input", .help = "B sees the picture as A prepared it", .kind = ValueKind::kFlag},
       {.name = "tolerance",
        .help = "what counts as a difference, relative to a layer's largest value",
@@ -147,13 +164,15 @@ Command verify_command() {
        .least = 0}};
   return {
       {.name = "verify",
-       .summary = "runs two models on one picture and names the first layer that differs",
+       .summary = "runs two models on one picture and names the first layer that differs; checks a manifest",
        .examples = {{"verify vit.npz vit_folder", "a conversion against its source"},
                     {"verify a.safetensors b.safetensors --picture cat.jpg",
                      "on a picture, each with its own preprocessing"},
-                    {"verify a b --tolerance 1e-2", "models stored in f16 or bf16"}},
+                    {"verify a b --tolerance 1e-2", "models stored in f16 or bf16"},
+                    {"verify --manifest runs/pets", "whether any bit of the files has changed"}},
        .options = own + shared,
-       .positionals = {{"A", "a model: folder, file or bundled name", 1, 1}, {"B", "the other one", 1, 1}}},
+       .positionals = {{"A", "a model: folder, file or bundled name", 1, 1},
+                       {"B", "the other one; not with --manifest", 0, 1}}},
       run_verify};
 }
 

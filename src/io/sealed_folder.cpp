@@ -104,7 +104,7 @@ bool is_companion(const std::string& name) {
 std::optional<Manifest> folder_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) > kMaxManifest) return std::nullopt;
   const std::string text = read_file(path, kMaxManifest);
   if (!is_ours(text)) return std::nullopt;
   try {

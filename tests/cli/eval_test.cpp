@@ -5,6 +5,7 @@
 
 #include "data/encode.h"
 #include "io/model_files.h"
+#include "io/sealed_folder.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -39,6 +40,7 @@ class Eval : public testing::Test {
       config["label2id"][names[i]] = i;
     }
     write_file(path, config.dump());
+    seal_folder(best());
   }
 
   // The best model again, with a head that gives every class this logit.
@@ -198,6 +200,8 @@ TEST_F(Eval, NumbersThatAreNoneAreRefused) {
   std::string weights = read_file(path, 1 << 20);
   weights.replace(weights.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));
   write_file(path, weights);
+  EXPECT_EQ(error_of("eval", {"-m", run()}).kind(), ErrorKind::kData) << "changed since it was written";
+  seal_folder(best());
   EXPECT_EQ(error_of("eval", {"-m", run()}).kind(), ErrorKind::kNumerics);
 }
 

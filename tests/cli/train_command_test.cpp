@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "io/model_files.h"
+#include "io/sealed_folder.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -125,8 +127,11 @@ TEST(TrainCommand, AdaptersKeptApartBelongToTheModel) {
   EXPECT_NEAR(loss(), measured["loss"].get<double>(), 1e-5);
   const std::string card = run_in_process("inspect", {run + "/best"}).out;
   EXPECT_NE(card.find("adapters of rank 2 merged"), std::string::npos) << card;
-  for (const char* place : {"best", "checkpoints/latest"})
-    EXPECT_TRUE(fs::remove(run + "/" + place + "/adapters.safetensors")) << place;
+  for (const std::string place : {"/best", "/checkpoints/latest"}) {
+    EXPECT_TRUE(fs::remove(run + place + "/adapters.safetensors")) << place;
+    EXPECT_THROW(open_model(run + place), Error) << "the manifest lists them";
+    seal_folder(run + place);
+  }
   EXPECT_GT(std::abs(loss() - measured["loss"].get<double>()), 1e-4) << "the weights hold the adapters";
 }
 

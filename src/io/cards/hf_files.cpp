@@ -94,8 +94,8 @@ Json hf_preprocessor_json(const PreprocessConfig& p) {
   json["crop_size"] = crop;
   if (stretches)
     json["size"] = {{"height", sides.height}, {"width", sides.width}};
-  else
-    json["size"] = {{"shortest_edge", std::min(sides.height, sides.width)}};
+  else  // of a crop that is not square the longer side: below it transformers would fill up with black
+    json["size"] = {{"shortest_edge", std::max(sides.height, sides.width)}};
   return json;
 }
 

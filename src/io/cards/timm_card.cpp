@@ -167,6 +167,7 @@ Claims timm_claims(const Json& config) {
   VT_REQUIRE(arch, ErrorKind::kData, "config.json has pretrained_cfg but no architecture");
   const std::string name = json_string(*arch, kFile, "architecture");
   Claims claims = named_claims(name);
+  claims.model.erase("pre_logits");  // timm's configs do not say; the tensors do
   if (cfg) read_pretrained_cfg(*cfg, &claims);
   if (const Json* classes = json_find(config, "num_classes"))
     claims.model["classes"] = json_int(*classes, kFile, "num_classes");

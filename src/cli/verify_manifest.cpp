@@ -1,0 +1,75 @@
+#include "cli/verify_manifest.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/model_path.h"
+#include "io/sealed_folder.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+namespace {
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+// The model folder that is meant, as for -m; the folder itself where it is a checkpoint without a model.
+std::string folder_to_verify(const std::string& given) {
+  std::error_code ignored;
+  const std::string path =
+      fs::exists(fs::path(given) / kManifestName, ignored) ? given : find_model(given, model_places());
+  if (!fs::is_directory(path, ignored))
+    throw Error(ErrorKind::kUsage, path + " is not a folder", "a manifest lies in a model's folder");
+  return path;
+}
+
+Manifest require_manifest(const std::string& folder) {
+  if (std::optional<Manifest> manifest = folder_manifest(folder)) return std::move(*manifest);
+  throw Error(ErrorKind::kData, strf("%s has no %s", folder.c_str(), kManifestName),
+              "--update writes one, for files that are known to be good");
+}
+
+// What lies in any other folder is not ours to list.
+void require_model(const std::string& folder) {
+  std::error_code ignored;
+  for (const char* name :
+       {kManifestName, "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"})
+    if (fs::exists(fs::path(folder) / name, ignored)) return;
+  throw Error(ErrorKind::kUsage, folder + " holds no model", "name the folder that holds its weights");
+}
+
+std::string status_table(const Manifest& manifest, const std::vector<SealedFile>& files) {
+  Table table({{"file"}, {"bytes", Align::kRight}, {""}});
+  for (size_t i = 0; i < files.size(); ++i)
+    table.row({files[i].name, format_integer(static_cast<int64_t>(manifest.files[i].bytes)),
+               files[i].problem.empty() ? "as it was written" : files[i].problem});
+  return table.text();
+}
+}  // namespace
+
+void verify_manifest(const Options& options, Console& console) {
+  const std::string folder = folder_to_verify(options.positional(0));
+  if (options.flag("update")) {
+    require_model(folder);
+    seal_folder(folder);
+    console.say(strf("%s/%s is written anew", folder.c_str(), kManifestName));
+  }
+  const Manifest manifest = require_manifest(folder);
+  const std::vector<SealedFile> files = check_sealed(folder, manifest);
+  const SealedFile* bad = nullptr;
+  ordered_json json = {{"folder", folder}, {"same", true}, {"files", ordered_json::array()}};
+  for (const SealedFile& file : files) {
+    if (!bad && !file.problem.empty()) bad = &file;
+    json["files"].push_back({{"name", file.name}, {"same", file.problem.empty()}, {"problem", file.problem}});
+  }
+  json["same"] = bad == nullptr;
+  console.print_json(json);
+  console.print(status_table(manifest, files));
+  if (bad)
+    throw Error(ErrorKind::kData, bad->problem,
+                "take it from a good copy; --update accepts the files as they are now");
+}
+
+}  // namespace vitrail::cli
