@@ -43,9 +43,9 @@ std::vector<std::pair<std::string, size_t>> memory_rows(const MemoryPlan& memory
 }
 
 int64_t largest_batch_within(const VitConfig& config, EngineOptions options, const PlanTarget& target) {
-  return largest_batch(1, [&](int64_t batch) {
+  return largest_batch(1, target.available_bytes, [&](int64_t batch) {
     options.batch = batch;
-    return plan_inference(config, options, target.device).memory.peak_bytes() <= target.available_bytes;
+    return plan_inference(config, options, target.device).memory.peak_bytes();
   });
 }
 

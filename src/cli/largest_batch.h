@@ -1,4 +1,5 @@
-// The largest batch that still fits, by asking a few times. Used by plan, for inference and for training.
+// The largest batch that still fits, by asking a few times: each answer plans a whole program. Used by plan,
+// for inference and for training.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +9,37 @@ namespace vitrail::cli {
 
 inline constexpr int64_t kLargestBatch = 65536;
 
-// A multiple of `unit`; 0 when not even one unit fits. Exact to 1/64: asking is what takes time. `fits` must
-// hold for every batch below one that fits.
-template <typename Fits>
-int64_t largest_batch(int64_t unit, const Fits& fits) {
-  int64_t good = 0, bad = 1;  // in units
-  while (bad <= kLargestBatch / unit && fits(bad * unit)) good = bad, bad *= 2;
-  if (bad > kLargestBatch / unit) return good * unit;
-  while (bad - good > std::max<int64_t>(1, good / 64)) {
-    const int64_t middle = good + (bad - good) / 2;
-    (fits(middle * unit) ? good : bad) = middle;
+// A multiple of `unit` whose need(batch), which must not fall as the batch grows, stays within `bytes`; 0
+// when not even one unit does. Exact to 1/64. Memory is a constant and a part per picture but for a little,
+// so a line through two answers tells nearly where the end is.
+template <typename Need>
+int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {
+  struct Answer {
+    int64_t units;
+    double bytes;
+  };
+  const auto ask = [&](int64_t units) { return Answer{units, static_cast<double>(need(units * unit))}; };
+  const auto room = static_cast<double>(bytes);
+  const int64_t most = std::max<int64_t>(1, kLargestBatch / unit);
+  Answer good = ask(1);
+  if (good.bytes > room) return 0;
+  if (most == 1) return unit;
+  Answer bad = ask(std::min<int64_t>(16, most));
+  while (bad.bytes <= room && bad.units < most) {
+    // Beyond the end by the line, by as much as the answer may be off.
+    const double slope = (bad.bytes - good.bytes) / static_cast<double>(bad.units - good.units);
+    const double end = slope > 0 ? static_cast<double>(bad.units) + (room - bad.bytes) / slope : 1e9;
+    good = bad;
+    bad = ask(static_cast<int64_t>(std::min(end * (1 + 1.0 / 128) + 1, static_cast<double>(most))));
   }
-  return good * unit;
+  if (bad.bytes <= room) return bad.units * unit;
+  for (bool halve = false; bad.units - good.units > std::max<int64_t>(1, good.units / 64); halve = !halve) {
+    const double share = halve ? 0.5 : (room - good.bytes) / (bad.bytes - good.bytes);
+    const auto step = static_cast<int64_t>(share * static_cast<double>(bad.units - good.units));
+    const Answer middle = ask(good.units + std::clamp<int64_t>(step, 1, bad.units - good.units - 1));
+    (middle.bytes <= room ? good : bad) = middle;
+  }
+  return good.units * unit;
 }
 
 }  // namespace vitrail::cli

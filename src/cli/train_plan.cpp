@@ -191,8 +191,9 @@ std::vector<TrainPlan::Level> TrainPlan::recompute_levels() const {
   std::vector<Level> levels;
   for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = setup_.step;
+    const bool own = level == config.recompute.level;
     config.recompute.level = level;
-    const StepPlan step = plan(config);
+    const StepPlan step = own ? step_ : plan(config);
     levels.push_back(
         {level, step.peak_bytes() + other_bytes(), flops_of(step, setup_.config.train.accumulation)});
   }
@@ -213,8 +214,8 @@ size_t TrainPlan::peak_at(int64_t micro_batch) const {
 
 int64_t TrainPlan::largest_micro_batch(size_t bytes) const {
   const AugmentConfig& augment = setup_.config.augment;
-  return largest_batch(augment.mixes() ? augment.mix_group : 1,
-                       [&](int64_t micro_batch) { return peak_at(micro_batch) <= bytes; });
+  return largest_batch(augment.mixes() ? augment.mix_group : 1, bytes,
+                       [&](int64_t micro_batch) { return peak_at(micro_batch); });
 }
 
 }  // namespace vitrail::cli

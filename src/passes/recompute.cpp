@@ -22,12 +22,14 @@ int64_t segment_of(const std::string& name, const RecomputeOptions& options) {
 class Recomputer {
  public:
   Recomputer(const Program& program, const RecomputeOptions& options)
-      : source_(program), options_(options), maker_(program.values.size(), -1) {
+      : source_(program), maker_(program.values.size(), -1), leaves_(program.values.size(), false) {
     for (size_t i = 0; i < program.nodes.size(); ++i) {
       const Node& node = program.nodes[i];
       segment_.push_back(node.phase == Phase::kForward ? segment_of(node.name, options) : -1);
+      members_[segment_.back()].push_back(i);
       for (ValueId out : node.outs) maker_[out] = static_cast<int>(i);
     }
+    find_leaving();
     result_.values = program.values;
     result_.outputs = program.outputs;
   }
@@ -44,19 +46,15 @@ class Recomputer {
   }
 
  private:
-  bool recomputed(ValueId id) const { return maker_[id] >= 0 && segment_[maker_[id]] >= 0 && !leaves(id); }
+  bool recomputed(ValueId id) const { return maker_[id] >= 0 && segment_[maker_[id]] >= 0 && !leaves_[id]; }
 
-  // Whether another segment, or what lies outside all of them, reads the value going forward: it is kept.
-  bool leaves(ValueId id) const {
-    if (source_.is_output(id)) return true;
-    const int64_t own = segment_[maker_[id]];
-    for (size_t i = 0; i < source_.nodes.size(); ++i) {
-      const Node& node = source_.nodes[i];
-      if (node.phase != Phase::kForward || segment_[i] == own) continue;
-      for (ValueId in : node.ins)
-        if (in == id) return true;
-    }
-    return false;
+  // Values that another segment, or what lies outside all of them, reads going forward: they are kept.
+  void find_leaving() {
+    for (const Output& out : source_.outputs) leaves_[out.value] = true;
+    for (size_t i = 0; i < source_.nodes.size(); ++i)
+      if (source_.nodes[i].phase == Phase::kForward)
+        for (ValueId in : source_.nodes[i].ins)
+          if (maker_[in] >= 0 && segment_[maker_[in]] != segment_[i]) leaves_[in] = true;
   }
 
   // The value as the backward half sees it, cloned with its segment at the first request.
@@ -68,8 +66,8 @@ class Recomputer {
   }
 
   void clone_segment(int64_t segment) {
-    for (size_t i = 0; i < source_.nodes.size(); ++i) {
-      if (segment_[i] != segment || !is_needed(i)) continue;
+    for (const size_t i : members_.at(segment)) {
+      if (!is_needed(i)) continue;
       Node copy = source_.nodes[i];
       copy.phase = Phase::kBackward;
       for (ValueId& in : copy.ins)
@@ -97,17 +95,18 @@ class Recomputer {
     needed_.assign(source_.nodes.size(), false);
     for (size_t i = source_.nodes.size(); i-- > 0;) {
       if (segment_[i] < 0) continue;
-      for (ValueId out : source_.nodes[i].outs) needed_[i] = needed_[i] || (wanted[out] && !leaves(out));
+      for (ValueId out : source_.nodes[i].outs) needed_[i] = needed_[i] || (wanted[out] && !leaves_[out]);
       if (!needed_[i]) continue;
       for (ValueId in : source_.nodes[i].ins)
-        if (maker_[in] >= 0 && segment_[maker_[in]] == segment_[i] && !leaves(in)) wanted[in] = true;
+        if (maker_[in] >= 0 && segment_[maker_[in]] == segment_[i] && !leaves_[in]) wanted[in] = true;
     }
   }
 
   const Program& source_;
-  RecomputeOptions options_;
   std::vector<int> maker_;
-  std::vector<int64_t> segment_;
+  std::vector<bool> leaves_;
+  std::vector<int64_t> segment_;                    // by node
+  std::map<int64_t, std::vector<size_t>> members_;  // nodes by segment
   std::vector<bool> needed_;
   std::set<int64_t> done_;
   std::map<ValueId, ValueId> clone_;

@@ -20,6 +20,12 @@ struct Block {
   Category category = Category::kTransient;
 };
 
+// Bytes that are given away for some nodes.
+struct Taken {
+  size_t begin, end;
+  int first, last;
+};
+
 class Planner {
  public:
   Planner(const Program& program, const std::vector<size_t>& scratch,
@@ -102,20 +108,19 @@ class Planner {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return blocks_[a].bytes > blocks_[b].bytes; });
-    std::vector<int> placed;
+    std::vector<Taken> taken;  // by their beginnings
     for (int index : order) {
       Block& block = blocks_[index];
       if (block.bytes == 0) continue;
-      std::vector<std::pair<size_t, size_t>> taken;
-      for (int other : placed)
-        if (blocks_[other].first <= block.last && block.first <= blocks_[other].last)
-          taken.emplace_back(blocks_[other].offset, blocks_[other].offset + blocks_[other].bytes);
-      std::sort(taken.begin(), taken.end());
-      for (const auto& [begin, end] : taken) {
-        if (block.offset + block.bytes <= begin) break;
-        block.offset = std::max(block.offset, end);
+      for (const Taken& other : taken) {
+        if (other.first > block.last || block.first > other.last) continue;
+        if (block.offset + block.bytes <= other.begin) break;
+        block.offset = std::max(block.offset, other.end);
       }
-      placed.push_back(index);
+      const Taken own{block.offset, block.offset + block.bytes, block.first, block.last};
+      taken.insert(std::upper_bound(taken.begin(), taken.end(), own,
+                                    [](const Taken& a, const Taken& b) { return a.begin < b.begin; }),
+                   own);
     }
   }
 
@@ -156,12 +161,16 @@ class Planner {
   void measure(MemoryPlan& plan) const {
     for (const Block& block : blocks_)
       plan.transient_bytes = std::max(plan.transient_bytes, block.offset + block.bytes);
-    const int end = static_cast<int>(program_.nodes.size());
-    for (int moment = 0; moment <= end; ++moment) {
-      std::array<size_t, kCategoryCount> alive{};
-      for (const Block& block : blocks_)
-        if (block.first <= moment && moment <= block.last)
-          alive[static_cast<size_t>(block.category)] += block.bytes;
+    // What comes alive at each moment and what is no longer alive there.
+    const size_t moments = program_.nodes.size() + 1;
+    std::vector<std::array<size_t, kCategoryCount>> begins(moments), ends(moments + 1);
+    for (const Block& block : blocks_) {
+      begins[static_cast<size_t>(block.first)][static_cast<size_t>(block.category)] += block.bytes;
+      ends[static_cast<size_t>(block.last) + 1][static_cast<size_t>(block.category)] += block.bytes;
+    }
+    std::array<size_t, kCategoryCount> alive{};
+    for (size_t moment = 0; moment < moments; ++moment) {
+      for (size_t c = 0; c < kCategoryCount; ++c) alive[c] += begins[moment][c] - ends[moment][c];
       const size_t total = std::accumulate(alive.begin(), alive.end(), size_t{0});
       if (total <= plan.lower_bound_bytes) continue;
       plan.lower_bound_bytes = total;
