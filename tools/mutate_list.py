@@ -87,12 +87,14 @@ def parse(name, text):
     return layer
 
 
-def load(folder):
-    """All layers of a folder of lists, their faults numbered from 1."""
+def load(folder, numbers=None):
+    """All layers of a folder of lists, their faults numbered from 1. A fault has the number that `numbers` knows by
+    its name; new ones are added there."""
+    numbers = {} if numbers is None else numbers
     layers = [parse(path.stem, path.read_text()) for path in sorted(folder.glob("*.txt"))]
     faults = [fault for layer in layers for fault in layer.faults]
-    for number, fault in enumerate(faults, 1):
-        fault.number = number
+    for fault in faults:
+        fault.number = numbers.setdefault(fault.name, max(numbers.values(), default=0) + 1)
     names = [fault.name for fault in faults]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries every fault of a build by tools/mutate: needs Python alone, so a packed folder can be taken to a faster host.
   mutate_run.py run FOLDER [--jobs N] [--results FILE] [--only PATTERN...] [--again]
-  mutate_run.py table FOLDER [--results FILE] [--survivors]
+  mutate_run.py table FOLDER [--results FILE]
 FOLDER holds faults.json, the test programs under bin/ and the files they read; or pack.tar.xz with all that, which is
 unpacked beside it. First every program runs without a fault: tests that fail then are told and left out. A fault is
 caught when a test fails, the program dies or hangs. Results are appended to FILE, a line each; what stands there is
@@ -36,8 +36,11 @@ class Trials:
 
     def run(self, program, test_filter, fault=0, seconds=None, reached=None, fail_fast=True):
         """(what failed or None, all that failed, seconds) of one program."""
-        environment = {**os.environ, "VT_FAULT": str(fault), "VT_FAULT_REACHED": str(reached or "")}
-        command = [str(self.folder / "bin" / program), f"--gtest_filter={test_filter}"]
+        programs = self.folder / "bin"  # and the libraries that came with them
+        libraries = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(programs)]))
+        environment = {**os.environ, "VT_FAULT": str(fault), "VT_FAULT_REACHED": str(reached or ""),
+                       "LD_LIBRARY_PATH": libraries}
+        command = [str(programs / program), f"--gtest_filter={test_filter}"]
         if fail_fast:
             command.append("--gtest_fail_fast")
         start = time.monotonic()
@@ -154,16 +157,28 @@ def run(args):
     record = Recorder(path, len(left))
     with ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(lambda fault: trials.try_fault(fault, record), left))
-    return show(trials.faults, path, True)
+    return show(trials.faults, path)
 
 
-def show(faults, path, survivors_only):
+def print_tables(faults, results):
+    """Markdown: how many of each layer, then every fault."""
+    rows = [(fault, results.get(fault["name"], {"result": "not tried", "by": ""})) for fault in faults]
+    print("| layer | faults | caught | survived | not reached | not tried |\n|---|---|---|---|---|---|")
+    for layer in dict.fromkeys(fault["layer"] for fault in faults):
+        found = [row["result"] for fault, row in rows if fault["layer"] == layer]
+        counts = " | ".join(str(found.count(one)) for one in ("caught", "survived", "not reached", "not tried"))
+        print(f"| {layer} | {len(found)} | {counts} |")
+    print("\n| layer | fault | result | by |\n|---|---|---|---|")
+    for fault, row in rows:
+        print(f"| {fault['layer']} | {fault['name']} | {row['result']} | {row['by'].replace(': ', ' ', 1)} |")
+    print()
+
+
+def show(faults, path, tables=False):
+    """What came of all faults so far; 1 when one got through."""
     results = read_results(path)[0]
-    if not survivors_only:
-        print("| layer | fault | result | caught by |\n|---|---|---|---|")
-        for fault in faults:
-            row = results.get(fault["name"], {"result": "not tried", "by": ""})
-            print(f"| {fault['layer']} | {fault['name']} | {row['result']} | {row['by']} |")
+    if tables:
+        print_tables(faults, results)
     tried = [fault for fault in faults if fault["name"] in results]
     missed = [fault for fault in tried if results[fault["name"]]["result"] != "caught"]
     for fault in missed:
@@ -187,11 +202,10 @@ def main():
     table = commands.add_parser("table", help="what came of it")
     table.add_argument("folder")
     table.add_argument("--results", default="mutate.jsonl")
-    table.add_argument("--survivors", action="store_true")
     args = parser.parse_args()
     if args.command == "run":
         return run(args)
-    return show(Trials(unpacked(args.folder)).faults, Path(args.results), args.survivors)
+    return show(Trials(unpacked(args.folder)).faults, Path(args.results), tables=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,23 @@ TEST(Schedule, LengthsBelowOneAreSharesOfTheRun) {
     EXPECT_EQ(lr_at(share, 1, step, 200), lr_at(steps, 1, step, 200)) << step;
 }
 
+TEST(Schedule, SharesAreRoundedToTheNearestUpdate) {
+  const ScheduleConfig share{.kind = ScheduleKind::kLinear, .warmup = 0.1};
+  for (const auto& [total, updates] : {std::pair<int64_t, double>{204, 20}, {206, 21}})
+    for (int64_t step : {5, 20, 21, 100})
+      EXPECT_EQ(lr_at(share, 1, step, total),
+                lr_at({.kind = ScheduleKind::kLinear, .warmup = updates}, 1, step, total))
+          << step << " of " << total;
+}
+
+TEST(Schedule, StepsDoNotFallBelowTheFloor) {
+  const ScheduleConfig config{.kind = ScheduleKind::kStep, .min_lr = 0.05, .every = 10};
+  EXPECT_DOUBLE_EQ(lr_at(config, 1, 9, 100), 1);
+  EXPECT_DOUBLE_EQ(lr_at(config, 1, 10, 100), 0.1);
+  EXPECT_DOUBLE_EQ(lr_at(config, 1, 20, 100), 0.05);
+  EXPECT_DOUBLE_EQ(lr_at(config, 1, 99, 100), 0.05);
+}
+
 TEST(Schedule, IsFiniteAndNotNegativeAtTheEdges) {
   for (size_t kind = 0; kind < std::size(EnumNames<ScheduleKind>::names); ++kind)
     for (int64_t total : {1, 2, 3, 10})

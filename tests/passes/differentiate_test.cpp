@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ops/add.h"
@@ -137,6 +138,19 @@ TEST(Differentiate, SumsTheGradientsOfASharedParameterAndOfAValueReadTwice) {
   const auto kinds = count_kinds(program);
   EXPECT_EQ(kinds.at("accumulate"), 2) << "once for each reader of w";
   EXPECT_EQ(kinds.at("add"), 3) << "the two of the program and the one that joins y's gradients";
+}
+
+TEST(Differentiate, SumsAreInFullWhateverTheParametersType) {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kBF16, {{'B', 2}, {'D', 4}}});
+  const ValueId w = b.parameter("w", {DType::kBF16, {{'F', 6}, {'D', 4}}});
+  b.output("loss", b.add(std::make_shared<LinearOp>(), {x, w}, "loss"));
+  const ValueId seed = b.input("seed", {DType::kBF16, {{'B', 2}, {'F', 6}}});
+  const Program program = differentiate(b.finish(), {.seed = seed});
+  const auto sum = std::find_if(program.values.begin(), program.values.end(),
+                                [](const Value& value) { return value.name == gradient_name("w"); });
+  ASSERT_NE(sum, program.values.end());
+  EXPECT_EQ(sum->desc.dtype, DType::kF32);
 }
 
 TEST(Differentiate, RefusesALossThatNothingTrainedReaches) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/add.h"
+#include "ops/layernorm.h"
+#include "ops/tanh.h"
 #include "passes/fuse.h"
 #include "passes/recompute.h"
 #include "tiny_training.h"
@@ -63,6 +66,35 @@ TEST(JoinResiduals, LeavesAGradientThatIsReadTwice) {
   const Program joined = join_residuals(program);
   EXPECT_EQ(program.nodes.size() - joined.nodes.size(), 1u);
   EXPECT_NE(stream_of(joined).find("layernorm_grad{eps=1e-06}(%22"), std::string::npos);
+}
+
+// x and gradient of a norm, the norm's gradient, and an add of it with tanh(x), which is made after it or
+// before.
+Program norm_grad_and_add(Phase phase, bool tanh_first) {
+  Builder b;
+  b.set_phase(phase);
+  const TensorDesc rows{DType::kF32, {{'B', 2}, {'D', 4}}};
+  const ValueId x = b.input("x", rows), dy = b.input("dy", rows);
+  const ValueId gamma = b.parameter("gamma", {DType::kF32, {{'D', 4}}});
+  const auto tanh = [&] { return b.add(std::make_shared<TanhOp>(), {x}, "tanh"); };
+  ValueId beside = tanh_first ? tanh() : -1;
+  const ValueId dx = b.add(std::make_shared<LayernormGradOp>(1e-3, false), {x, gamma, dy}, "norm.dx");
+  if (!tanh_first) beside = tanh();
+  b.output("sum", b.add(std::make_shared<AddOp>(), {dx, beside}, "sum"));
+  return b.finish();
+}
+
+TEST(JoinResiduals, OnlyWhatIsThereInTime) {
+  const Program late = norm_grad_and_add(Phase::kBackward, false);
+  EXPECT_EQ(to_string(join_residuals(late)), to_string(late));
+  const Program in_time = join_residuals(norm_grad_and_add(Phase::kBackward, true));
+  ASSERT_EQ(in_time.nodes.size(), 2u);
+  EXPECT_EQ(in_time.nodes[1].op->attributes(), "eps=0.001 residual") << "with the norm's own eps";
+}
+
+TEST(JoinResiduals, OnlyGoingBack) {
+  const Program forward = norm_grad_and_add(Phase::kForward, true);
+  EXPECT_EQ(to_string(join_residuals(forward)), to_string(forward));
 }
 
 }  // namespace

@@ -30,6 +30,13 @@ TEST(JoinRowSums, NormsAndGelusMakeTheGradientsOfTheBiasesBeforeThem) {
   EXPECT_EQ(count_kinds(apart).at("sum_rows"), 7);
 }
 
+TEST(JoinRowSums, TheGeluKeepsItsForm) {
+  VitConfig config = tiny_vit(1);
+  config.gelu = GeluKind::kTanh;
+  EXPECT_EQ(line_of(join_row_sums(record_step(config)), "blocks.0.mlp.gelu.dx"),
+            "%62 f32[B1 F16] %63 f32[F16] = gelu_grad{tanh sums}(%29, %59)");
+}
+
 TEST(JoinRowSums, JoinsOnce) {
   const Program joined = join_row_sums(record_step(tiny_vit(2)));
   EXPECT_EQ(to_string(join_row_sums(joined)), to_string(joined));

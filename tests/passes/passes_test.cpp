@@ -5,6 +5,7 @@
 #include "graph/builder.h"
 #include "ops/bias.h"
 #include "ops/fused.h"
+#include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/tanh.h"
@@ -144,6 +145,18 @@ TEST(Fuse, LeavesABiasThatDoesNotCoverTheOutputsApart) {
   const ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {h, e, d}})}, "q");
   b.output("y", b.add(std::make_shared<BiasOp>(), {y, b.parameter("per_head", {DType::kF32, {e}})}, "bias"));
   EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear", "bias"}));
+}
+
+// A kernel adds the bias before the gelu and after nothing else.
+TEST(Fuse, MembersComeInOneOrderOnly) {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 4}}});
+  const ValueId w = b.parameter("w", {DType::kF32, {{'F', 6}, {'D', 4}}});
+  const ValueId bias = b.parameter("bias", {DType::kF32, {{'F', 6}}});
+  const ValueId y = b.add(std::make_shared<LinearOp>(), {x, w}, "y");
+  const ValueId gelu = b.add(std::make_shared<GeluOp>(false), {y}, "gelu");
+  b.output("out", b.add(std::make_shared<BiasOp>(), {gelu, bias}, "late bias"));
+  EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear+gelu", "bias"}));
 }
 
 TEST(Fuse, MembersKeepTheNamesOfTheirNodes) {

@@ -77,6 +77,14 @@ TEST(Recompute, LeavesTheForwardHalfAsItIs) {
   EXPECT_EQ(count_kinds(program)["attention_grad"], count_kinds(plain)["attention_grad"]);
 }
 
+TEST(Recompute, OfTheMlpNothingElseIsComputedAgain) {
+  auto plain = count_kinds(recomputed(2, {})),
+       program = count_kinds(recomputed(2, {.level = Recompute::kMlp}));
+  EXPECT_EQ(program["gelu"], 2 * plain["gelu"]);
+  EXPECT_EQ(program["attention"], plain["attention"]);
+  EXPECT_EQ(program["layernorm"], plain["layernorm"]);
+}
+
 TEST(Recompute, WorksOnLoweredProgramsAndOnFrozenParts) {
   const auto head_only = [](const std::string& name) { return name.starts_with("head."); };
   const Program probe = record_step(tiny_vit(2), {}, head_only);

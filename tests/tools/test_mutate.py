@@ -112,9 +112,8 @@ class Runs(unittest.TestCase):
         layer = {"programs": ["test_toy", "test_far"], "filter": "*-Slow*"}
         (self.folder / "faults.json").write_text(json.dumps({"faults": faults, "layers": {"toy": layer}}))
 
-    def run_it(self, *options, environment=None):
-        arguments = ["mutate_run.py", "run", str(self.folder), "--jobs", "2", "--results",
-                     str(self.folder / "results"), *options]
+    def run_it(self, *options, environment=None, command="run"):
+        arguments = ["mutate_run.py", command, str(self.folder), "--results", str(self.folder / "results"), *options]
         said = io.StringIO()
         with mock.patch.object(sys, "argv", arguments), mock.patch.object(mutate_run, "LEAST_SECONDS", 1), \
                 mock.patch.dict(os.environ, environment or {}), contextlib.redirect_stdout(said):
@@ -148,6 +147,13 @@ class Runs(unittest.TestCase):
         self.run_it("--only", "f1", "f4", "--again")
         tried = [line.split()[0] for line in self.calls()[before:]]
         self.assertEqual(tried, ["4", "4"])
+
+    def test_tables(self):
+        self.run_it("--only", "f1", "f4", "f6")
+        said = self.run_it(command="table")[1]
+        self.assertIn("| toy | 6 | 1 | 1 | 1 | 3 |\n", said)
+        self.assertIn("| toy | f1 | caught | test_toy Toy.Sum |\n", said)
+        self.assertIn("| toy | f2 | not tried |  |\n", said)
 
     def test_all_caught(self):
         self.assertEqual(self.run_it("--only", "f1", "f2")[0], 0)
