@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tries every fault of a build by tools/mutate: needs Python alone, so a packed folder can be taken to a faster host.
-  mutate_run.py run FOLDER [--jobs N] [--results FILE] [--only PATTERN...] [--again]
+  mutate_run.py run FOLDER [--jobs N] [--results FILE] [--only PATTERN...] [--nearest N] [--minutes N] [--again]
   mutate_run.py table FOLDER [--results FILE]
 FOLDER holds faults.json, the test programs under bin/ and the files they read; or pack.tar.xz with all that, which is
 unpacked beside it. First every program runs without a fault: tests that fail then are told and left out. A fault is
@@ -33,6 +33,12 @@ class Trials:
         facts = json.loads((self.folder / "faults.json").read_text())
         self.layers, self.faults = facts["layers"], facts["faults"]
         self.durations, self.broken = {}, {}
+        programs = sorted({program for layer in self.layers.values() for program in layer["programs"]})
+        missing = [program for program in programs if not (self.folder / "bin" / program).exists()]
+        if missing:
+            print(f"not built, so faults may survive that they would catch: {', '.join(missing)}", flush=True)
+        for layer in self.layers.values():
+            layer["programs"] = [program for program in layer["programs"] if program not in missing]
 
     def run(self, program, test_filter, fault=0, seconds=None, reached=None, fail_fast=True):
         """(what failed or None, all that failed, seconds) of one program."""
@@ -144,6 +150,8 @@ def unpacked(folder):
 
 def run(args):
     trials = Trials(unpacked(args.folder))
+    for layer in trials.layers.values():
+        layer["programs"] = layer["programs"][:args.nearest]
     path = Path(args.results).resolve()
     faults, baseline = read_results(path)
     chosen = [fault for fault in trials.faults
@@ -154,9 +162,9 @@ def run(args):
     needed = sorted({(program, layer["filter"]) for fault in left
                      for layer in [trials.layers[fault["layer"]]] for program in layer["programs"]})
     run_baseline(trials, needed, baseline, path, args.jobs)
-    record = Recorder(path, len(left))
+    record, end = Recorder(path, len(left)), time.monotonic() + 60 * args.minutes
     with ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(lambda fault: trials.try_fault(fault, record), left))
+        list(pool.map(lambda fault: time.monotonic() < end and trials.try_fault(fault, record), left))
     return show(trials.faults, path)
 
 
@@ -198,6 +206,8 @@ def main():
     runs.add_argument("--jobs", type=int, default=os.cpu_count())
     runs.add_argument("--results", default="mutate.jsonl")
     runs.add_argument("--only", nargs="+", help="names of faults or layers, * allowed")
+    runs.add_argument("--nearest", type=int, help="only so many of a layer's programs, the nearest")
+    runs.add_argument("--minutes", type=float, default=float("inf"), help="begin no trial later than that")
     runs.add_argument("--again", action="store_true", help="try survivors once more")
     table = commands.add_parser("table", help="what came of it")
     table.add_argument("folder")

@@ -155,6 +155,12 @@ class Runs(unittest.TestCase):
         self.assertIn("| toy | f1 | caught | test_toy Toy.Sum |\n", said)
         self.assertIn("| toy | f2 | not tried |  |\n", said)
 
+    def test_nearest_programs_and_no_time(self):
+        self.run_it("--only", "f4", "--nearest", "1")
+        self.assertEqual([line.split()[0] for line in self.calls()], ["0", "4"])
+        said = self.run_it("--only", "f1", "--minutes", "0")[1]
+        self.assertIn("0 of 1 faults caught (0 %), 5 not tried", said)
+
     def test_all_caught(self):
         self.assertEqual(self.run_it("--only", "f1", "f2")[0], 0)
 
