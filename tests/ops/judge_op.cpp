@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <type_traits>
 
 namespace vitrail {
 
@@ -19,15 +19,22 @@ std::vector<Known> with_noise(const OpCase& c, const RunSettings& settings, cons
   return results;
 }
 
-Verdict judge_results(const OpCase& c, const RunSettings& settings, const std::vector<Values>& inputs,
-                      const std::vector<Result>& found, const std::vector<Result>& wanted) {
+const std::vector<Known>& OpJudge::known(const RunSettings& settings, const std::vector<Result>& found) {
   std::vector<DType> types;
   for (const Result& result : found) types.push_back(result.desc.dtype);
-  const Rounding rounding = op_rounding(c, c.ins, settings);
-  const std::vector<Known> known = with_noise(c, settings, rounding, inputs, wanted, types);
+  const Rounding rounding = op_rounding(case_, case_.ins, settings);
+  static_assert(std::has_unique_object_representations_v<Rounding>);  // flags and nothing between them
+  const std::string flags(reinterpret_cast<const char*>(&rounding), sizeof rounding);
+  const auto [at, fresh] = known_.try_emplace({flags, types});
+  if (fresh) at->second = with_noise(case_, settings, rounding, inputs_, wanted_, types);
+  return at->second;
+}
+
+Verdict OpJudge::verdict(const RunSettings& settings, const std::vector<Result>& found) {
+  const std::vector<Known>& allowed = known(settings, found);
   Verdict worst;
-  for (size_t r = 0; r < known.size(); ++r) {
-    Verdict verdict = judge(known[r], found[r].values);
+  for (size_t r = 0; r < allowed.size(); ++r) {
+    Verdict verdict = judge(allowed[r], found[r].values);
     verdict.where = strf("result %zu: ", r) + verdict.where;
     if (verdict.share > worst.share) worst = verdict;
   }

@@ -2,13 +2,31 @@
 // largest share of that which any of them took.
 #pragma once
 
+#include <map>
+#include <utility>
+
 #include "run_op.h"
 
 namespace vitrail {
 
-// The results `wanted` are the reference's in double.
-Verdict judge_results(const OpCase& c, const RunSettings& settings, const std::vector<Values>& inputs,
-                      const std::vector<Result>& found, const std::vector<Result>& wanted);
+// Of a case's runs on the same inputs in the same types. What roundings allow takes longer to compute than
+// most runs: it is kept for the next kernels that round alike.
+class OpJudge {
+ public:
+  // The results `wanted` are the reference's in double.
+  OpJudge(const OpCase& c, const std::vector<Values>& inputs, const std::vector<Result>& wanted)
+      : case_(c), inputs_(inputs), wanted_(wanted) {}
+
+  Verdict verdict(const RunSettings& settings, const std::vector<Result>& found);
+
+ private:
+  const std::vector<Known>& known(const RunSettings& settings, const std::vector<Result>& found);
+
+  const OpCase& case_;
+  const std::vector<Values>& inputs_;
+  const std::vector<Result>& wanted_;
+  std::map<std::pair<std::string, std::vector<DType>>, std::vector<Known>> known_;  // by roundings and types
+};
 
 // What is wanted with the noise that kernels of such roundings may leave in results of these types.
 std::vector<Known> with_noise(const OpCase& c, const RunSettings& settings, const Rounding& rounding,

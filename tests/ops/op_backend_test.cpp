@@ -35,9 +35,9 @@ std::string label(const OpCase& c, const RunSettings& s) {
 }
 
 // Against the reference in double, by the roundings that the kernels which ran declare.
-void expect_near(const OpCase& c, const RunSettings& settings, const std::vector<Values>& inputs,
-                 const std::vector<Result>& found, const std::vector<Result>& wanted) {
-  const Verdict verdict = judge_results(c, settings, inputs, found, wanted);
+void expect_near(const OpCase& c, OpJudge& judge, const RunSettings& settings,
+                 const std::vector<Result>& found) {
+  const Verdict verdict = judge.verdict(settings, found);
   EXPECT_LE(verdict.share, 1) << label(c, settings) << ": " << verdict.where;
   Margins::note(settings, verdict.share, c.name);
 }
@@ -49,7 +49,9 @@ TEST_P(OpTest, ReferenceInEveryDtype) {
   for (const Mode& mode : kModes) {
     const RunSettings settings = reference(mode);
     const std::vector<Values> inputs = make_inputs(c, settings);
-    expect_near(c, settings, inputs, run_op(c, c.ins, inputs, settings), run_op(c, c.ins, inputs, {}));
+    const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+    OpJudge judge(c, inputs, wanted);
+    expect_near(c, judge, settings, run_op(c, c.ins, inputs, settings));
   }
 }
 
@@ -59,12 +61,13 @@ TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
     RunSettings settings = reference(mode);
     const std::vector<Values> inputs = make_inputs(c, settings);
     const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+    OpJudge judge(c, inputs, wanted);
     settings.backend = "cpu";
     for (IsaLevel level : available_isa_levels()) {
       settings.isa = to_string(level);
       settings.threads = 1;
       const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
-      expect_near(c, settings, inputs, found, wanted);
+      expect_near(c, judge, settings, found);
       for (int threads : {2, 3, 8, 16}) {
         settings.threads = threads;
         EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << label(c, settings);
@@ -80,9 +83,10 @@ TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
     RunSettings settings = reference(mode);
     const std::vector<Values> inputs = make_inputs(c, settings);
     const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+    OpJudge judge(c, inputs, wanted);
     settings.backend = "cuda";
     const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
-    expect_near(c, settings, inputs, found, wanted);
+    expect_near(c, judge, settings, found);
     settings.runs = 3;
     EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << "replayed: " << label(c, settings);
   }
@@ -136,10 +140,11 @@ std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows) {
 void expect_right(const OpCase& c, RunSettings settings) {
   const std::vector<Values> inputs = make_inputs(c, settings);
   const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+  OpJudge judge(c, inputs, wanted);
   settings.backend = "cuda";
   settings.kernel = "hopper";
   const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
-  expect_near(c, settings, inputs, found, wanted);
+  expect_near(c, judge, settings, found);
   settings.runs = 3;
   EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << "replayed: " << label(c, settings);
 }

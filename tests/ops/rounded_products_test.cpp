@@ -197,7 +197,7 @@ TEST_P(RoundedCuda, CudaAgreesWithTheReferenceAndReplays) {
     const std::vector<Result> wanted = run_op(c, c.ins, inputs, settings);
     settings.backend = "cuda";
     const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
-    const Verdict verdict = judge_results(c, settings, inputs, found, wanted);
+    const Verdict verdict = OpJudge(c, inputs, wanted).verdict(settings, found);
     EXPECT_LE(verdict.share, 1) << to_string(mode.dtype) << ": " << verdict.where;
     Margins::note(settings, verdict.share, c.name);
     // Far closer than fp8 is to the exact result; what a member rounds to 16 bits may fall to another code.
