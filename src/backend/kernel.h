@@ -50,7 +50,7 @@ struct Rounding {
   bool product = false;   // the product of a fused node, before what follows it
   bool members = false;   // the result of every member of a fused node
   bool weights = false;   // attention's weights and the gradients of its scores
-  bool residual = false;  // the sum of product and residual, before the bias between them is added
+  bool residual = false;  // a product with its bias or its residual, before the other is added
   bool bias = false;      // a bias of f32, before it is added
   bool gelu = false;      // none, but a library's gelu of less than f32's accuracy
 };

@@ -106,12 +106,14 @@ bool is_product(const Op& op) {
   return op.kind() == "linear" || op.kind() == "linear_dx" || op.kind() == "patch_embed";
 }
 
-// What is left of a result when all that stands between product and residual is taken off, rounded.
+// A library adds bias and residual in an order of its own: the largest of what may be rounded on the way.
 void round_residual(const std::vector<Known>& made, const Args& args, Noise& noise) {
   const DType type = narrow_type(args.query.descs);
   for (size_t i = 0; i < noise.bound.size(); ++i) {
-    const double between = made.back().values[i] - made.front().values[i];
-    noise.bound[i] += rounding_of(type, args.out.values[i] - between);
+    const double product = made.front().values[i], with_bias = made.back().values[i];
+    const double with_residual = args.out.values[i] - (with_bias - product);
+    const double largest = std::max({std::abs(product), std::abs(with_bias), std::abs(with_residual)});
+    noise.bound[i] += rounding_of(type, largest);
   }
 }
 
