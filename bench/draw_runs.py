@@ -41,7 +41,7 @@ def axes(place, last, low, high):
         x, y = place(0, percent)
         parts += [f'<line x1="{x}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>',
                   f'<text x="{x - 6}" y="{y + 4:.1f}" text-anchor="end">{percent} %</text>']
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">seconds of training</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">seconds of training steps</text>')
     return parts
 
 
