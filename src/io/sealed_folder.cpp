@@ -160,6 +160,22 @@ std::string read_sealed(const std::string& path, size_t max_bytes) {
   return text;
 }
 
+Json weights_mark(const std::string& path) {
+  const RandomAccessFile file(path);
+  std::vector<std::byte> end(static_cast<size_t>(std::min(file.size(), kChecksumBlock)));
+  file.read_at(file.size() - end.size(), end);
+  return {{"bytes", file.size()}, {"end_crc32c", strf("%08x", crc32c(end))}};
+}
+
+void require_own_weights(const Json& sidecar, const std::string& sidecar_name, const std::string& path) {
+  const auto mark = sidecar.find(kWeightsMark);
+  if (mark == sidecar.end() || *mark == weights_mark(path)) return;
+  throw Error(ErrorKind::kData,
+              strf("%s was written for other weights than %s now holds", sidecar_name.c_str(), path.c_str()),
+              "convert the model again; or, if the weights were exchanged on purpose, remove "
+              "\"vitrail_weights\" from the JSON");
+}
+
 void require_present(const std::string& folder, const std::vector<std::string>& names) {
   const std::optional<Manifest> manifest = folder_manifest(folder);
   std::error_code ignored;

@@ -27,6 +27,13 @@ std::shared_ptr<const ByteSource> open_sealed(const std::string& path);
 // All of it.
 std::string read_sealed(const std::string& path, size_t max_bytes);
 
+// What tells a weight file from another of the same form without reading all of it: its size and a checksum
+// of its end, where a zip keeps the checksums of its members. Kept in the JSON beside a single file.
+inline constexpr const char* kWeightsMark = "vitrail_weights";
+Json weights_mark(const std::string& path);
+// Error(kData) when the JSON carries the mark of another file than `path`.
+void require_own_weights(const Json& sidecar, const std::string& sidecar_name, const std::string& path);
+
 // Error(kData) naming the first of `names` that the folder's manifest lists and the folder lacks.
 void require_present(const std::string& folder, const std::vector<std::string>& names);
 

@@ -104,7 +104,9 @@ void write_google(const std::string& path, const ModelCard& card, const std::vec
   MadePaths made;
   for (const std::string& file : {path, path + ".json"}) made.will_make(file);
   write_npz(path, tensors);
-  write_file(path + ".json", sidecar(card).dump(2) + "\n");
+  Json beside = sidecar(card);
+  beside[kWeightsMark] = weights_mark(path);
+  write_file(path + ".json", beside.dump(2) + "\n");
   made.keep();
 }
 

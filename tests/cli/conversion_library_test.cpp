@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "in_process.h"
+#include "io/cards/library_view.h"
 #include "io/model_files.h"
 #include "models/rule_weights.h"
 
@@ -134,6 +135,17 @@ TEST_F(LibraryConversion, AFolderAsTimmPublishesModels) {
   EXPECT_EQ(config["pretrained_cfg"]["label_names"].size(), 5u);
   EXPECT_TRUE(std::filesystem::exists(at("timm/manifest.json")));
   EXPECT_EQ(open_model(at("timm"))->card().dialect, Dialect::kTimm);
+}
+
+// timm computes the side before the crop from a share of it.
+TEST_F(LibraryConversion, TimmFindsEverySideBeforeTheCropAgain) {
+  ModelCard card = small_card();
+  for (int64_t side = 32; side < 132; ++side) {
+    card.preprocess.resize = side;
+    const LibraryView view = library_view(card, {.dialect = Dialect::kTimm, .folder = true});
+    EXPECT_EQ(resize_sides(*view.preprocess).height, side);
+    EXPECT_TRUE(not_kept(card, view).empty()) << not_kept(card, view)[0];
+  }
 }
 
 class VerifyManifest : public LibraryConversion {

@@ -26,19 +26,19 @@ class WriteTarget : public DialectTest, public ::testing::WithParamInterface<boo
   }
 
   // Weights, labels and preprocessing all follow from the name.
-  void write(const std::string& kind) const {
+  void write(const std::string& kind, Dialect dialect = Dialect::kHf, const std::string& name = "m") const {
     ModelCard card = tiny();
     for (int i = 0; i < 5; ++i) card.labels.push_back(kind + std::to_string(i));
     card.preprocess.resize = kind == "old" ? 36 : 48;
     const float factor = kind == "old" ? 1 : 2;
-    write_model(at("m"), card, {.dialect = Dialect::kHf, .overwrite = true, .manifest = true},
+    write_model(at(name), card, {.dialect = dialect, .overwrite = true, .manifest = true},
                 [&](const ParamSpec& spec, std::span<float> values) {
                   fill_by_rule(spec, values);
                   for (float& value : values) value *= factor;
                 });
   }
-  std::string found() const {
-    const auto model = open_model(at("m"));
+  std::string found(const std::string& name = "m") const {
+    const auto model = open_model(at(name));
     std::string kind = model->card().labels.at(0).substr(0, 3);
     if (model->card().preprocess.resize != (kind == "old" ? 36 : 48)) return "mixed";
     for (const ParamSpec& spec : vit_params(model->card().config)) {
@@ -74,6 +74,29 @@ TEST_P(WriteTarget, DeathAtAnyStepLeavesTheOldModelOrTheNewOne) {
   EXPECT_EQ(found(), "new");
   EXPECT_GT(call, 8);
   EXPECT_EQ(seen.size(), 2u);
+}
+
+// Two files cannot be replaced at once: weights beside the old JSON are refused, never taken for a pair.
+TEST_P(WriteTarget, DeathBetweenAnNpzAndItsJsonIsNoticed) {
+  const auto now = [&]() -> std::string {
+    try {
+      return found("m.npz");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_SAYS(error.what(), "other weights");
+      return "refused";
+    }
+  };
+  write("old", Dialect::kGoogle, "m.npz");
+  std::set<std::string> seen;
+  for (long call = 1; dies_at(call, [&] { write("new", Dialect::kGoogle, "m.npz"); }); ++call) {
+    seen.insert(now());
+    write("old", Dialect::kGoogle, "m.npz");
+    EXPECT_EQ(now(), "old");
+  }
+  EXPECT_EQ(now(), "new");
+  EXPECT_FALSE(seen.contains("mixed"));
+  EXPECT_TRUE(seen.contains("old") && seen.contains("refused"));
 }
 
 TEST_P(WriteTarget, AFailureLeavesTheOldModel) {

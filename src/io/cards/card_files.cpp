@@ -35,8 +35,10 @@ CardFiles find_card_files(const std::string& path) {
   if (!folder)
     for (const fs::path& sidecar : {fs::path(path + ".json"), fs::path(at).replace_extension(".json")})
       if (sidecar != at)
-        if (auto config = read_json(sidecar))
+        if (auto config = read_json(sidecar)) {
+          require_own_weights(*config, sidecar.filename().string(), path);
           return {std::move(config), std::nullopt, sidecar.filename().string(), ""};
+        }
   if (!folder && !is_standard_name(at.filename().string())) return {};
   const fs::path home = folder ? at : at.parent_path();
   require_present(home.empty() ? "." : home.string(),

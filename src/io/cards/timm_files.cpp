@@ -1,5 +1,7 @@
 #include "io/cards/timm_files.h"
 
+#include <cmath>
+
 namespace vitrail {
 
 namespace {
@@ -30,14 +32,21 @@ Json model_args(const VitConfig& c) {
   return args;
 }
 
+// The share from which timm computes the side before the crop again, rounded down.
+double crop_pct(const PreprocessConfig& p) {
+  if (p.mode == ResizeMode::kStretch) return 1;
+  if (p.crop_pct > 0) return p.crop_pct;
+  const int64_t side = resize_sides(p).height;
+  double share = static_cast<double>(p.height) / static_cast<double>(side);
+  while (side_before_crop(p.height, share) < side) share = std::nextafter(share, 0.0);
+  return share;
+}
+
 Json pretrained_cfg(const ModelCard& card) {
   const PreprocessConfig& p = card.preprocess;
-  const ResizeSides sides = resize_sides(p);
   Json cfg = {{"input_size", {card.config.channels, p.height, p.width}},
               {"interpolation", enum_name(p.interpolation)},
-              {"crop_pct", p.mode == ResizeMode::kStretch
-                               ? 1.0
-                               : static_cast<double>(p.height) / static_cast<double>(sides.height)},
+              {"crop_pct", crop_pct(p)},
               {"crop_mode", p.mode == ResizeMode::kShorterSide ? "center" : "squash"},
               {"mean", p.mean},
               {"std", p.std},
