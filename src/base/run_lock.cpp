@@ -81,7 +81,7 @@ bool still_named(int fd, const std::string& path) {
 
 }  // namespace
 
-RunLock::RunLock(const std::string& folder) : path_(folder + "/run.lock") {
+RunLock::RunLock(const std::string& folder) : path_(folder + "/" + kFileName) {
   // The file may be taken away by its owner between our opening and locking it: look again.
   for (int attempt = 0; attempt < 100; ++attempt)
     if (try_take()) return;
@@ -108,6 +108,7 @@ bool RunLock::try_take() {
     // Where a file system cannot lock, creating the file is the lock, and only a dead owner loses it.
     if (!locked && !created && (!owner || !owner->mark.surely_dead())) refuse(path_, owner, false);
     write_owner(fd_, path_);
+    certain_ = locked;
     if (owner) note_ = strf("took over %s, abandoned by %s", path_.c_str(), describe(*owner).c_str());
   } catch (...) {
     ::close(std::exchange(fd_, -1));

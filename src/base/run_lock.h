@@ -8,6 +8,8 @@ namespace vitrail {
 
 class RunLock {
  public:
+  static constexpr const char* kFileName = "run.lock";
+
   // Error(kWrite) naming process and host when another run holds the folder, or when it cannot be written.
   explicit RunLock(const std::string& folder);
   ~RunLock();
@@ -17,11 +19,16 @@ class RunLock {
   // Says whose abandoned lock was taken over; empty otherwise.
   const std::string& note() const { return note_; }
 
+  // Whether the system itself keeps others out, on this host and on every other. Where a file system cannot
+  // lock, the file alone says who has the folder, and somebody may have deleted it.
+  bool certain() const { return certain_; }
+
  private:
   bool try_take();
 
   std::string path_, note_;
   int fd_ = -1;
+  bool certain_ = false;
 };
 
 }  // namespace vitrail

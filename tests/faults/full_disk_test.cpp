@@ -77,6 +77,32 @@ TEST(FullDisk, FillingUpDuringTheSave) {
   }
 }
 
+// Room for three and a half: the oldest of three goes before the fourth comes.
+TEST(FullDisk, TheOldestMakesRoomForTheNext) {
+  const WorkFolder work;
+  const SmallDisk disk(work / "disk", static_cast<size_t>(3.6 * 2.5 * kBytes));
+  if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
+  CheckpointStore store(disk.path(), {.keep_last = 3});
+  for (int64_t step = 1; step <= 6; ++step) {
+    EXPECT_EQ(why_not_saved(store, small_content(step, kBytes)), "") << step;
+    EXPECT_EQ(store.newest_good()->step, step);
+  }
+  EXPECT_EQ(store.steps().size(), 3u);
+}
+
+TEST(FullDisk, TwoGoodOnesStayUnlessItIsTheLast) {
+  const WorkFolder work;
+  const SmallDisk disk(work / "disk", static_cast<size_t>(2.6 * 2.5 * kBytes));
+  if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
+  CheckpointStore store(disk.path(), {.keep_last = 3});
+  for (int64_t step = 1; step <= 2; ++step) ASSERT_EQ(why_not_saved(store, small_content(step, kBytes)), "");
+  EXPECT_NE(why_not_saved(store, small_content(3, kBytes)), "");
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 2}));
+  store.save(small_content(3, kBytes), 1);
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{2, 3}));
+  EXPECT_TRUE(holds_its_step(store.open(3), kBytes));
+}
+
 TEST(FullDisk, AReadOnlyPlaceIsFoundAtTheStart) {
   const WorkFolder work;
   const SmallDisk disk(work / "disk", 6 * kBytes);

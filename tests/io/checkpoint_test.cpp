@@ -170,6 +170,38 @@ TEST(Checkpoint, LeftoversOfTheDeadGoAndOthersStay) {
   EXPECT_EQ(names_in(store.folder()), stay);
 }
 
+// A job that moves from host to host dies on each of them.
+TEST(Checkpoint, TheSoleUserRemovesTheLeftoversOfOtherHosts) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string());
+  store.prepare();
+  const std::vector<std::string> stay = {".tmp-step-00000002-" + ProcessMark::current().text(), "notes"};
+  const std::vector<std::string> go = {".tmp-step-00000001-" + ProcessMark{"elsewhere", 7, 1}.text(),
+                                       ".tmp-gone-3-" + ProcessMark{"elsewhere", 8, 1}.text(), ".tmp-mine"};
+  for (const auto& names : {stay, go})
+    for (const std::string& name : names) fs::create_directories(store.folder() + "/" + name + "/inner");
+  EXPECT_EQ(store.prepare(true).size(), go.size());
+  EXPECT_EQ(names_in(store.folder()), stay);
+}
+
+// Where folders cannot be swapped, a death between two renames leaves the old one under another name.
+TEST(Checkpoint, OneThatMadeWayForNothingComesBack) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string());
+  store.save(small_content(0));
+  fs::rename(store.folder_of(0), store.folder() + "/.tmp-old-step-00000000");
+  EXPECT_FALSE(store.newest_good());
+  store.prepare(true);
+  EXPECT_TRUE(holds_its_step(store.newest_good().value()));
+}
+
+TEST(Checkpoint, TheFirstStepIsNoMilestone) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string(), {.keep_last = 2, .keep_every = 4});
+  for (int64_t step = 0; step <= 6; ++step) store.save(small_content(step));
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{4, 5, 6}));
+}
+
 TEST(Checkpoint, OpeningNamesWhatIsMissing) {
   const TempFolder run;
   CheckpointStore store(run.path().string());

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/process_mark.h"
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/manifest.h"
+#include "io/checkpoint/unfinished.h"
 #include "io/safetensors.h"
 
 namespace vitrail {
@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 // Number and count of the shards of the state: one now, one a rank when ranks write their own.
 constexpr const char* kStateFile = "state-00000-of-00001.safetensors";
-constexpr std::string_view kUnfinished = ".tmp-";
+// Before the name of a checkpoint that makes way for another of the same step.
+constexpr std::string_view kAside = ".tmp-old-";
 constexpr size_t kMaxManifest = size_t{64} << 20;
 
 std::string step_name(int64_t step) {
@@ -49,20 +50,19 @@ std::string at(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
 
-// Unfinished work, gone when the scope ends; a folder that was given its name is no longer there.
+// A new folder for unfinished work, gone when the scope ends; one that was given its name is no longer there.
 class Unfinished {
  public:
-  explicit Unfinished(std::string path) : path_(std::move(path)) { remove(); }
-  ~Unfinished() { remove(); }
+  explicit Unfinished(std::string path) : path_(std::move(path)) { make_new_folder(path_); }
+  ~Unfinished() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
   const std::string& path() const { return path_; }
 
  private:
-  void remove() const {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
   std::string path_;
 };
 
@@ -109,7 +109,7 @@ Manifest verify(const std::string& folder, int64_t step) {
 }  // namespace
 
 void validate(const CheckpointPolicy& policy) {
-  VT_REQUIRE(policy.keep_last >= 2, ErrorKind::kConfig,
+  VT_REQUIRE(policy.keep_last >= kLeastGood, ErrorKind::kConfig,
              "checkpoint.keep_last is %lld, expected at least 2: one may turn out damaged",
              static_cast<long long>(policy.keep_last));
   VT_REQUIRE(policy.keep_every >= 0, ErrorKind::kConfig, "checkpoint.keep_every is %lld, expected 0 or more",
@@ -125,56 +125,63 @@ std::string CheckpointStore::folder_of(int64_t step) const {
   return at(folder_, step_name(step));
 }
 
-// Carries the mark of this process, so that another can tell when nobody will finish it.
 std::string CheckpointStore::unfinished(const std::string& name) const {
-  return at(folder_, std::string(kUnfinished) + name + "-" + ProcessMark::current().text());
+  return at(folder_, unfinished_name(name));
 }
 
-std::vector<std::string> CheckpointStore::prepare() {
+std::vector<std::string> CheckpointStore::prepare(bool sole) {
   make_folders(folder_);
-  std::vector<std::string> removed;
-  for (const std::string& name : names_in(folder_)) {
-    if (!name.starts_with(kUnfinished)) continue;
-    // ".tmp-step-N-MARK": the mark follows the name's last word, and a host may hold no '-'.
-    size_t cut = name.size();
-    for (int words = 0; words < 3 && cut != name.npos && cut > 0; ++words) cut = name.rfind('-', cut - 1);
-    const auto mark = cut == name.npos ? std::nullopt : ProcessMark::parse(name.substr(cut + 1));
-    if (!mark || !mark->surely_dead()) continue;
-    std::error_code error;
-    fs::remove_all(at(folder_, name), error);
-    if (!error) removed.push_back(name);
-  }
+  for (const std::string& name : names_in(folder_))
+    if (name.starts_with(kAside))
+      finish_replacing(at(folder_, name.substr(kAside.size())), at(folder_, name));
+  std::vector<std::string> removed = remove_unfinished(folder_, sole);
   const Unfinished probe(unfinished("probe"));
-  make_new_folder(probe.path());
   write_file(at(probe.path(), "probe"), "x");
   return removed;
 }
 
 void CheckpointStore::write_folder(const CheckpointContent& content) {
-  const std::string name = step_name(content.step);
-  const Unfinished folder(unfinished(name)), aside(unfinished("old-" + name));
-  make_new_folder(folder.path());
+  const Unfinished folder(unfinished(step_name(content.step)));
   write_files(content, folder.path());
   judged_.erase(content.step);
-  replace_folder(folder.path(), folder_of(content.step), aside.path());
+  const std::string aside = at(folder_, std::string(kAside) + step_name(content.step));
+  replace_folder(folder.path(), folder_of(content.step), aside);
   judged_[content.step] = true;
 }
 
-void CheckpointStore::save(const CheckpointContent& content) {
+void CheckpointStore::save(const CheckpointContent& content, int64_t least_good) {
   VT_CHECK(content.step >= 0 && content.facts.is_object());
   uint64_t bytes = content.model_bytes;
   for (const TensorToWrite& tensor : content.state) bytes += tensor.info.bytes;
   try {
     make_folders(folder_);
-    require_space(folder_, bytes + bytes / 5);
-    write_folder(content);
+    make_room(bytes + bytes / 5, least_good);
+    const std::vector<int64_t> older = removable(least_good);
+    try {
+      write_folder(content);
+    } catch (const Error&) {
+      // A quota is no lack of free bytes: without older checkpoints it may fit after all.
+      if (older.empty()) throw;
+      for (const int64_t step : older) remove(step);
+      write_folder(content);
+    }
     replace_link(at(folder_, "latest"), step_name(content.step), unfinished("latest"));
-    prune(content.step);
+    for (const int64_t step : removable(policy_.keep_last))
+      if (step != content.step) remove(step);
   } catch (const Error& error) {
     // What cannot be read back was not written.
     if (error.kind() != ErrorKind::kData) throw;
     throw Error(ErrorKind::kWrite, error.what());
   }
+}
+
+void CheckpointStore::make_room(uint64_t bytes, int64_t least_good) {
+  if (!has_space(folder_, bytes))
+    for (const int64_t step : removable(least_good)) {
+      remove(step);
+      if (has_space(folder_, bytes)) return;
+    }
+  require_space(folder_, bytes);
 }
 
 std::vector<int64_t> CheckpointStore::steps() const {
@@ -221,18 +228,26 @@ bool CheckpointStore::is_good(int64_t step) {
   return judged_[step];
 }
 
-void CheckpointStore::prune(int64_t newest) {
+// Checkpoints that may go while as many good ones stay, ascending.
+std::vector<int64_t> CheckpointStore::removable(int64_t good_ones) {
+  const auto is_milestone = [&](int64_t step) {
+    return policy_.keep_every > 0 && step > 0 && step % policy_.keep_every == 0;
+  };
   int64_t good = 0;
-  std::vector<int64_t> known = steps();
+  std::vector<int64_t> known = steps(), older;
   for (; !known.empty(); known.pop_back()) {
     const int64_t step = known.back();
-    if (good < policy_.keep_last) {
+    if (good < good_ones)
       good += is_good(step);
-    } else if (step != newest && (policy_.keep_every == 0 || step % policy_.keep_every != 0)) {
-      remove_folder(folder_of(step), unfinished(step_name(step)));
-      judged_.erase(step);
-    }
+    else if (!is_milestone(step))
+      older.insert(older.begin(), step);
   }
+  return older;
+}
+
+void CheckpointStore::remove(int64_t step) {
+  remove_folder(folder_of(step));
+  judged_.erase(step);
 }
 
 }  // namespace vitrail

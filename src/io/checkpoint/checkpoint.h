@@ -15,6 +15,9 @@
 
 namespace vitrail {
 
+// One may turn out damaged.
+constexpr int64_t kLeastGood = 2;
+
 struct CheckpointPolicy {
   int64_t keep_last = 3;
   int64_t keep_every = 0;
@@ -22,7 +25,8 @@ struct CheckpointPolicy {
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
     v("keep_last", c.keep_last, "how many of the newest good checkpoints to keep, at least 2");
-    v("keep_every", c.keep_every, "also keep every checkpoint whose step is a multiple of this; 0: none");
+    v("keep_every", c.keep_every,
+      "also keep every checkpoint whose step is a multiple of this (but not step 0); 0: none");
   }
 };
 void validate(const CheckpointPolicy& policy);
@@ -49,12 +53,19 @@ class CheckpointStore {
   explicit CheckpointStore(std::string run_folder, CheckpointPolicy policy = {});
 
   // Once, by the holder of the run's lock, before the first save: makes the folder, shows that it can be
-  // written, and removes what dead processes of this host left unfinished. Returns what it removed.
-  std::vector<std::string> prepare();
+  // written, puts back what a death had left moved aside, and removes what dead processes of this host left
+  // unfinished; `sole`: nobody else can be at work here, so that all that is unfinished goes. Returns what it
+  // removed.
+  std::vector<std::string> prepare(bool sole = false);
 
-  // Durable on return. Error(kWrite) otherwise: nothing unfinished remains and earlier checkpoints are as
-  // they were. Older checkpoints are removed by the policy, never below two good ones.
-  void save(const CheckpointContent& content);
+  // Durable on return. Error(kWrite) otherwise: nothing unfinished remains and the newest checkpoints are as
+  // they were. Older ones are removed by the policy; where there is no room for one more, the oldest go
+  // first, but `least_good` good ones stay.
+  void save(const CheckpointContent& content, int64_t least_good = kLeastGood);
+
+  // Removes checkpoints, the oldest first, until so many bytes are free; as many good ones stay as said.
+  // Error(kWrite) when that is not enough.
+  void make_room(uint64_t bytes, int64_t least_good = kLeastGood);
 
   // The newest checkpoint whose every byte is as it was written. Each newer one adds a complaint with the
   // file and what is wrong with it. A checkpoint of a later version of Vitrail is an Error, not passed over.
@@ -71,7 +82,8 @@ class CheckpointStore {
   std::string unfinished(const std::string& name) const;
   void write_folder(const CheckpointContent& content);
   bool is_good(int64_t step);
-  void prune(int64_t newest);
+  std::vector<int64_t> removable(int64_t good_ones);
+  void remove(int64_t step);
 
   std::string folder_;
   CheckpointPolicy policy_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "io/checkpoint/unfinished.h"
 
 namespace vitrail {
 
@@ -48,12 +49,6 @@ void rename_checked(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail("put in place", to, errno);
 }
 
-void delete_folder(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (error) fail("delete", path, error.value());
-}
-
 bool is_there(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
@@ -68,19 +63,11 @@ std::string gone_name(const std::string& folder, int number) {
               name.c_str() + (name.starts_with('.') ? 1 : 0));
 }
 
-// Deletes a folder that is needed no longer, under another name: what is called `path` is always whole. What
-// cannot be deleted now (a file that a reader on NFS holds open) is left to the next call for the same name.
-void discard(const std::string& path) {
-  for (int number = 0; number < kMostGone; ++number) {
-    const std::string gone = gone_name(path, number);
-    if (::rename(path.c_str(), gone.c_str()) != 0) {
-      if (errno == EEXIST || errno == ENOTEMPTY) continue;
-      return;
-    }
-    std::error_code ignored;
-    fs::remove_all(gone, ignored);
-    return;
-  }
+uint64_t free_bytes(const std::string& folder) {
+  struct statvfs room {};
+  if (::statvfs(folder.c_str(), &room) != 0) fail("ask for free space in", folder, errno);
+  if (room.f_blocks == 0) return UINT64_MAX;  // the file system does not say
+  return static_cast<uint64_t>(room.f_bavail) * room.f_frsize;
 }
 
 }  // namespace
@@ -156,26 +143,42 @@ void replace_link(const std::string& path, const std::string& target, const std:
   sync_folder(parent_of(path));
 }
 
-void remove_folder(const std::string& path, const std::string& temporary) {
-  rename_checked(path, temporary);
+void remove_folder(const std::string& path) {
+  const std::string hidden = parent_of(path) + "/" + unfinished_name("gone");
+  rename_checked(path, hidden);
   try {
     sync_folder(parent_of(path));  // or the folder might come back without its files
   } catch (const Error&) {
-    ::rename(temporary.c_str(), path.c_str());
+    ::rename(hidden.c_str(), path.c_str());
     throw;
   }
-  delete_folder(temporary);
+  std::error_code stays;
+  fs::remove_all(hidden, stays);
+}
+
+void discard(const std::string& path) {
+  for (int number = 0; number < kMostGone; ++number) {
+    const std::string gone = gone_name(path, number);
+    if (::rename(path.c_str(), gone.c_str()) != 0) {
+      if (errno == EEXIST || errno == ENOTEMPTY) continue;
+      return;
+    }
+    std::error_code ignored;
+    fs::remove_all(gone, ignored);
+    return;
+  }
+}
+
+bool has_space(const std::string& folder, uint64_t bytes) {
+  return free_bytes(folder) >= bytes;
 }
 
 void require_space(const std::string& folder, uint64_t bytes) {
-  struct statvfs room {};
-  if (::statvfs(folder.c_str(), &room) != 0) fail("ask for free space in", folder, errno);
-  if (room.f_blocks == 0) return;  // the file system does not say
-  const uint64_t free_bytes = static_cast<uint64_t>(room.f_bavail) * room.f_frsize;
-  if (free_bytes >= bytes) return;
+  const uint64_t room = free_bytes(folder);
+  if (room >= bytes) return;
   throw Error(ErrorKind::kWrite,
               strf("not enough space in %s: %llu bytes needed, %llu free", folder.c_str(),
-                   static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free_bytes)),
+                   static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(room)),
               "free some space, keep fewer checkpoints, or choose another place with --out");
 }
 

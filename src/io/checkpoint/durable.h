@@ -31,9 +31,16 @@ bool finish_replacing(const std::string& to, const std::string& aside);
 // Does nothing where links are not supported.
 void replace_link(const std::string& path, const std::string& target, const std::string& temporary);
 
-// Deletes a folder that others may look at: under the name `temporary` (in the same parent) while it shrinks.
-void remove_folder(const std::string& path, const std::string& temporary);
+// Takes a folder that others may look at out of sight, durably, and deletes it.
+void remove_folder(const std::string& path);
 
+// Deletes a folder that is needed no longer, if it is there, under another name: what is called `path` is
+// always whole. What cannot be deleted now (a file that a reader on NFS holds open) is left to the next call
+// for the same name. Never fails.
+void discard(const std::string& path);
+
+// Whether so many bytes are free there; true where the file system does not say.
+bool has_space(const std::string& folder, uint64_t bytes);
 // Error(kWrite) with path, needed and free bytes when less than `bytes` are free there.
 void require_space(const std::string& folder, uint64_t bytes);
 
