@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/json_text.h"
 #include "io/cache_file.h"
 #include "io/config_json.h"
 #include "io/source_identity.h"
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 // place.
 std::string layout_text(const ModelCard& card, const ExecutionPlan& plan) {
   std::string text = strf("vitrail %s, %s, instruction set %d\n%s\n", VITRAIL_VERSION, plan.backend->name(),
-                          plan.device.isa, to_json(card.config).dump().c_str());
+                          plan.device.isa, json_text(to_json(card.config)).c_str());
   for (const PersistentValue& value : plan.memory.persistent->values())
     text += strf("%s %s %zu at %zu\n", value.name.c_str(), to_string(value.desc).c_str(), value.desc.bytes(),
                  value.offset);

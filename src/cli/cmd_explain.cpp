@@ -1,11 +1,11 @@
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "api/classify.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "cli/attention_maps.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
@@ -194,8 +194,7 @@ class Explainer {
     console_.print("  " + maps_text(maps.size()) + ": " + shown(files.back()) + "\n");
     console_.print_json(json);
     json["settings"] = settings();
-    write_file((folder / "explain.json").string(),
-               json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    write_file((folder / "explain.json").string(), json_text(json, 2) + "\n");
   }
 
   Console& console_;

@@ -1,9 +1,9 @@
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "api/classify.h"
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "cli/cache_places.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
@@ -95,17 +95,15 @@ class Predictor {
     const bool asked = options_.flag("timing");
     const double rate = times_.total > 0 ? static_cast<double>(paths_.size()) / times_.total : 0;
     if (asked && console_.json())
-      return console_.say(ordered_json{
-          {"images", paths_.size()},
-          {"batch", engine_->batch()},
-          {"threads", engine_->plan().device.threads},
-          {"img_per_s", rate},
-          {"seconds", times_.total},
-          {"start_seconds", times_.start},
-          {"compute_seconds", times_.compute},
-          {"wait_seconds", times_.wait},
-          {"decode_seconds",
-           times_.decode}}.dump());
+      return console_.say(json_text(ordered_json{{"images", paths_.size()},
+                                                 {"batch", engine_->batch()},
+                                                 {"threads", engine_->plan().device.threads},
+                                                 {"img_per_s", rate},
+                                                 {"seconds", times_.total},
+                                                 {"start_seconds", times_.start},
+                                                 {"compute_seconds", times_.compute},
+                                                 {"wait_seconds", times_.wait},
+                                                 {"decode_seconds", times_.decode}}));
     const std::string text = strf(
         "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for pictures "
         "%s; decoding beside it %s of processor time",

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
@@ -95,7 +95,7 @@ void write_trace(const std::vector<const Measured*>& sides, const std::string& p
     for (ordered_json& event : trace_events(sides[i]->engine.plan(), sides[i]->engine.executor().times(),
                                             sides[i]->device(), static_cast<int>(i) + 1))
       events.push_back(std::move(event));
-  write_file(path, events.dump() + "\n");
+  write_file(path, json_text(events) + "\n");
   console.say("written to " + path + ": open it in chrome://tracing or ui.perfetto.dev");
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace vitrail::cli {
@@ -16,7 +17,7 @@ std::string scalar_text(const Json& value, const std::string& key) {
   VT_REQUIRE(value.is_primitive(), ErrorKind::kConfig,
              "the array %s holds an object or an array; only plain values are understood",
              quoted(key).c_str());
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 Setting setting_of(const std::string& key, const Json& value, const std::string& place) {

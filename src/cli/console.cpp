@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace vitrail::cli {
 
@@ -58,7 +58,7 @@ void Console::print(std::string_view text) {
 void Console::print_json(const nlohmann::ordered_json& value) {
   if (!settings_.json) return;
   // Names and labels come from files: what is not UTF-8 is replaced, not refused.
-  write(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write(json_text(value) + "\n");
 }
 
 void Console::write(std::string_view bytes) {

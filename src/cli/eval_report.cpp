@@ -1,8 +1,8 @@
 #include "cli/eval_report.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/model_card.h"
 #include "cli/shown.h"
 #include "telemetry/format.h"
@@ -183,7 +183,7 @@ std::string eval_page(const EvalSubject& s) {
   report.machine = {{"device", s.device}, {"time", format_seconds(s.result.seconds)}};
   const ordered_json config = {
       {"model", shown(s.model)}, {"data", shown(s.data)}, {"part", s.part}, {"card", card_json(s.card)}};
-  report.config = config.dump(2);
+  report.config = json_text(config, 2);
   report.generator = std::string("Vitrail ") + VITRAIL_VERSION;
   return render_report(report);
 }

@@ -1,8 +1,7 @@
 #include "cli/model_card.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
@@ -42,7 +41,7 @@ std::string channel_text(const std::vector<double>& values) {
 
 void append_differences(const ordered_json& a, const ordered_json& b, std::vector<std::string>& out) {
   for (const auto& [name, value] : a.items())
-    if (b.at(name) != value) out.push_back(name + ": " + value.dump() + " and " + b.at(name).dump());
+    if (b.at(name) != value) out.push_back(name + ": " + json_text(value) + " and " + json_text(b.at(name)));
 }
 }  // namespace
 

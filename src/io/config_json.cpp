@@ -1,6 +1,7 @@
 #include "io/config_json.h"
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace vitrail {
@@ -46,7 +47,7 @@ struct Names {
 }  // namespace
 
 void wrong_type(const std::string& origin, const std::string& key, const Json& value, const char* expected) {
-  std::string text = value.dump();
+  std::string text = json_text(value);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   throw Error(ErrorKind::kConfig,
               strf("%s: %s is %s; expected %s", origin.c_str(), key.c_str(), text.c_str(), expected));

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "io/cards/claims.h"
 #include "io/cards/hf_files.h"
 #include "io/cards/timm_files.h"
@@ -76,11 +77,11 @@ Json sidecar(const ModelCard& card) {
 void fill_folder(const fs::path& home, const ModelCard& card, const std::vector<TensorToWrite>& tensors,
                  const WriteOptions& options) {
   write_safetensors((home / kFolderFiles[0]).string(), tensors, {{"format", "pt"}});
-  write_file((home / kFolderFiles[1]).string(), hf_preprocessor_json(card.preprocess).dump(2) + "\n");
+  write_file((home / kFolderFiles[1]).string(), json_text(hf_preprocessor_json(card.preprocess), 2) + "\n");
   Json config =
       options.dialect == Dialect::kHf ? hf_config_json(card, options.storage) : timm_config_json(card);
   config["vitrail"] = vitrail_block(card);
-  write_file((home / kFolderFiles[2]).string(), config.dump(2) + "\n");
+  write_file((home / kFolderFiles[2]).string(), json_text(config, 2) + "\n");
   if (options.manifest) seal_folder(home.string());
 }
 
@@ -106,7 +107,7 @@ void write_google(const std::string& path, const ModelCard& card, const std::vec
   write_npz(path, tensors);
   Json beside = sidecar(card);
   beside[kWeightsMark] = weights_mark(path);
-  write_file(path + ".json", beside.dump(2) + "\n");
+  write_file(path + ".json", json_text(beside, 2) + "\n");
   made.keep();
 }
 
@@ -134,7 +135,7 @@ void write_model(const std::string& path, const ModelCard& card, const WriteOpti
       return write_google(path, card, tensors);
     case Dialect::kTimm:
     case Dialect::kTorchvision:
-      return write_safetensors(path, tensors, {{"format", "pt"}, {"vitrail", sidecar(card).dump()}});
+      return write_safetensors(path, tensors, {{"format", "pt"}, {"vitrail", json_text(sidecar(card))}});
   }
 }
 

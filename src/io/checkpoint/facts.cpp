@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/json_text.h"
+
 namespace vitrail {
 
 std::vector<FactDifference> compare_facts(const Json& saved, const Json& now) {
@@ -25,9 +27,7 @@ std::vector<FactDifference> compare_facts(const Json& saved, const Json& now) {
 }
 
 std::string to_string(const FactDifference& difference) {
-  const auto shown = [](const Json& value) {
-    return value.is_null() ? "nothing" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
+  const auto shown = [](const Json& value) { return value.is_null() ? "nothing" : json_text(value); };
   return difference.key + ": the checkpoint has " + shown(difference.saved) + ", this run has " +
          shown(difference.now);
 }

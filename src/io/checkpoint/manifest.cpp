@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace vitrail {
@@ -136,7 +137,7 @@ std::string manifest_text(const Manifest& manifest) {
                      {"step", static_cast<uint64_t>(manifest.step)},
                      {"facts", manifest.facts},
                      {"files", std::move(files)}};
-  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json_text(json, 1);
   text.erase(text.size() - 2);  // "\n}", which the seal closes
   return text + seal(text);
 }

@@ -1,0 +1,16 @@
+// JSON as text for files and for people, whatever its strings hold. Used by all who write JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace vitrail {
+
+// The text of a value, Json or nlohmann::ordered_json. Bytes that are not UTF-8 (names of files may hold any)
+// become U+FFFD instead of an exception.
+template <typename AnyJson>
+std::string json_text(const AnyJson& value, int indent = -1) {
+  return value.dump(indent, ' ', false, AnyJson::error_handler_t::replace);
+}
+
+}  // namespace vitrail
