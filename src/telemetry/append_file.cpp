@@ -45,14 +45,21 @@ bool AppendFile::append(std::string_view bytes) {
   return true;
 }
 
+void AppendFile::sync() {
+  // Pipes and some file systems cannot be flushed.
+  if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) tell(write_error("flush", path_, errno));
+}
+
+void AppendFile::tell(Error error) {
+  if (!std::exchange(told_, true) && trouble_) trouble_(error);
+}
+
 // `length`: what the file had before the piece, -1 when it cannot be cut back.
 bool AppendFile::give_up(long long length, int code) {
-  const bool cut = length < 0 || ::ftruncate(fd_, static_cast<off_t>(length)) == 0;
-  if (!std::exchange(told_, true) && trouble_) {
-    Error error = write_error("write", path_, code);
-    if (!cut) error.at("a part of the last piece stays in the file");
-    trouble_(error);
-  }
+  Error error = write_error("write", path_, code);
+  if (length >= 0 && ::ftruncate(fd_, static_cast<off_t>(length)) != 0)
+    error.at("a part of the last piece stays in the file");
+  tell(std::move(error));
   return false;
 }
 

@@ -24,10 +24,13 @@ class AppendFile {
 
   // All of `bytes` or nothing; false when it was nothing. A later piece is tried again.
   bool append(std::string_view bytes);
+  // Brings what was appended to the disk, so that a loss of power does not take it. A failure is told.
+  void sync();
   const std::string& path() const { return path_; }
 
  private:
   bool give_up(long long length, int code);
+  void tell(Error error);
 
   std::string path_;
   WriteTrouble trouble_;

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <filesystem>
 #include <type_traits>
 
 #include "base/bytes.h"
@@ -67,19 +70,39 @@ uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
 
+constexpr std::string_view kNameStart = "events.out.tfevents.";
+constexpr double kLastSortable = 1e10;  // seconds, in the year 2286; later ones take more digits
+
+// The latest start that a file of the folder bears in its name; 0 without one.
+double newest_start(const std::string& folder) {
+  double newest = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    double start = 0;
+    if (!name.starts_with(kNameStart)) continue;
+    std::from_chars(name.data() + kNameStart.size(), name.data() + name.size(), start,
+                    std::chars_format::fixed);
+    if (start < kLastSortable) newest = std::max(newest, start);
+  }
+  return newest;
+}
+
 // Sorted by name, files of later starts come later, as TensorBoard reads them.
-std::string file_name(double wall_time) {
+std::string file_name(const std::string& folder, double wall_time) {
   static std::atomic<unsigned> counter{0};
+  constexpr double kTick = 1e-6;
   char host[256] = "localhost";
   ::gethostname(host, sizeof host - 1);
-  return strf("events.out.tfevents.%017.6f.%s.%ld.%u", wall_time, host, static_cast<long>(::getpid()),
-              counter++);
+  return strf("%s%017.6f.%s.%ld.%u", kNameStart.data(), std::max(wall_time, newest_start(folder) + kTick),
+              host, static_cast<long>(::getpid()), counter++);
 }
 }  // namespace
 
 EventWriter::EventWriter(const std::string& folder, double wall_time, std::optional<int64_t> first_step,
                          WriteTrouble trouble)
-    : file_(folder + "/" + file_name(wall_time), std::move(trouble)) {
+    : file_(folder + "/" + file_name(folder, wall_time), std::move(trouble)) {
   record(Message().fixed(kWallTime, wall_time).text(kFileVersion, "brain.Event:2").bytes());
   if (first_step) {
     const Message start = Message().varint(1, kSessionStart);
@@ -130,6 +153,11 @@ void EventWriter::record(const std::string& bytes) {
 void EventWriter::flush() {
   if (!pending_.empty()) file_.append(pending_);
   pending_.clear();
+}
+
+void EventWriter::sync() {
+  flush();
+  file_.sync();
 }
 
 }  // namespace vitrail

@@ -20,7 +20,8 @@ struct EncodedPng {
 
 class EventWriter {
  public:
-  // A new file in `folder`, which must exist. `first_step`: a resumed run's next step; TensorBoard then
+  // A new file in `folder`, which must exist; its name sorts behind those of the files that are there, also
+  // when the clock was set back. `first_step`: a resumed run's next step; TensorBoard then
   // forgets what earlier files of the folder say about it and later ones.
   EventWriter(const std::string& folder, double wall_time, std::optional<int64_t> first_step = {},
               WriteTrouble trouble = {});
@@ -33,6 +34,8 @@ class EventWriter {
   void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time);
   // Hands to the system what was collected; also done when much has gathered, and by the destructor.
   void flush();
+  // flush(), and on to the disk.
+  void sync();
   const std::string& path() const { return file_.path(); }
 
  private:

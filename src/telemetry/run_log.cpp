@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace vitrail {
 
@@ -26,7 +27,7 @@ std::string summary_row(const Json& line) {
 }
 
 std::string dumped(const ordered_json& line) {
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(line) + "\n";
 }
 
 // Names of the curves; one evaluation may be of the model's weights, the next of their average.
@@ -142,6 +143,12 @@ void RunLog::finish_epoch(int64_t epoch, int64_t step, double lr) {
 
 void RunLog::event(const RunEvent& event) {
   write(to_json(event));
+}
+
+void RunLog::sync() {
+  metrics_->sync();
+  summary_->sync();
+  if (events_) events_->sync();
 }
 
 void RunLog::text(const std::string& tag, const std::string& markdown, int64_t step) {

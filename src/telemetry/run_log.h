@@ -32,6 +32,8 @@ class RunLog {
   // A row of summary.csv: the mean of the epoch's logged losses and its last evaluation.
   void finish_epoch(int64_t epoch, int64_t step, double lr);
   void event(const RunEvent& event);
+  // Before a checkpoint is saved: then no loss of power takes lines that the checkpoint stands on.
+  void sync();
   // For TensorBoard alone.
   void text(const std::string& tag, const std::string& markdown, int64_t step);
   void image(const std::string& tag, const EncodedPng& picture, int64_t step);

@@ -121,6 +121,18 @@ TEST(EventFile, EveryStartHasAFileOfItsOwnAndLaterOnesSortLater) {
   EXPECT_LT(second, third);
 }
 
+TEST(EventFile, LaterStartsSortLaterWhateverTheClockSays) {
+  const RunFolder folder;
+  const std::string before_1970 = EventWriter(folder.path(), -5.0).path();
+  EXPECT_NE(before_1970.find("/events.out.tfevents.0"), std::string::npos) << before_1970;
+  const std::string first = EventWriter(folder.path(), 1700000000.5).path();
+  const std::string set_back = EventWriter(folder.path(), 1600000000.0).path();
+  const std::string again = EventWriter(folder.path(), 1600000000.0).path();
+  EXPECT_LT(before_1970, first);
+  EXPECT_LT(first, set_back);
+  EXPECT_LT(set_back, again);
+}
+
 TEST(EventFile, SurvivesManyRecordsAndAMissingFolderIsRefused) {
   const RunFolder folder;
   std::string path;
