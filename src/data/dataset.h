@@ -49,6 +49,10 @@ class Dataset {
   // Of names, labels and classes: changes when samples come, go or change their class.
   uint64_t fingerprint() const;
 
+  // Of what 64 pictures, spread evenly, hold: their files where they are stored as files, otherwise their
+  // pixels. Changes when all pictures are others under the same names.
+  uint64_t contents_fingerprint() const;
+
  protected:
   int64_t size_ = 0;
   std::vector<std::string> classes_;

@@ -74,6 +74,16 @@ constexpr Format kFormats[] = {
                              : strf("did you mean %s:?", near.c_str()));
 }
 
+// Class names go into JSON, which has no place for other text.
+void require_text(const std::string& spec, const std::vector<std::string>& classes) {
+  for (const std::string& name : classes)
+    if (!is_valid_utf8(name))
+      throw Error(
+          ErrorKind::kData,
+          strf("%s: the class name %s is not UTF-8", formats::printable(spec).c_str(), quoted(name).c_str()),
+          "rename that folder or label; convmv -f latin1 -t utf8 -r --notest DIR does it for folders");
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_part_if_any(const std::string& spec, Part part) {
@@ -86,6 +96,7 @@ std::unique_ptr<Dataset> open_part_if_any(const std::string& spec, Part part) {
                format.name, format.place);
     auto dataset = format.open(place, part);
     VT_REQUIRE(!dataset || dataset->size() > 0, ErrorKind::kData, "%s holds no samples", spec.c_str());
+    if (dataset) require_text(spec, dataset->classes());
     return dataset;
   }
   refuse_spec(spec, name);
