@@ -1,5 +1,7 @@
 #include "ops/sincos_positions.h"
 
+#include <cmath>
+
 #include "graph/grad.h"
 #include "ops/expect.h"
 
@@ -14,6 +16,22 @@ std::vector<TensorDesc> SincosPositionsOp::infer(DescSpan ins) const {
 
 std::string SincosPositionsOp::attributes() const {
   return strf("grid=%lldx%lld", static_cast<long long>(rows_), static_cast<long long>(columns_));
+}
+
+std::vector<double> SincosPositionsOp::table() const {
+  const int64_t quarter = width_ / 4;
+  std::vector<double> values(static_cast<size_t>(rows_ * columns_ * width_));
+  for (int64_t n = 0; n < rows_ * columns_; ++n)
+    for (int64_t i = 0; i < quarter; ++i) {
+      const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
+      const double omega = std::pow(10000.0, -fraction);
+      const double x = static_cast<double>(n % columns_) * omega,
+                   y = static_cast<double>(n / columns_) * omega;
+      const double parts[] = {std::sin(x), std::cos(x), std::sin(y), std::cos(y)};
+      for (int64_t part = 0; part < 4; ++part)
+        values[static_cast<size_t>(n * width_ + part * quarter + i)] = parts[part];
+    }
+  return values;
 }
 
 void SincosPositionsOp::grad(GradRecorder&) const {}  // it has no inputs

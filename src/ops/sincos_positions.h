@@ -21,6 +21,9 @@ class SincosPositionsOp : public Op {
   int64_t columns() const { return columns_; }
   int64_t width() const { return width_; }
 
+  // The values, row-major.
+  std::vector<double> table() const;
+
  private:
   int64_t rows_, columns_, width_;
   DType dtype_;

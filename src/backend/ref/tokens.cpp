@@ -1,6 +1,6 @@
 // Reference loops of the ops that move tokens and parameters about.
 #include <algorithm>
-#include <cmath>
+#include <vector>
 
 #include "backend/ref/loops.h"
 #include "ops/concat_tokens.h"
@@ -52,18 +52,8 @@ void mean_tokens(const KernelArgs& args) {
 }
 
 void sincos_positions(const KernelArgs& args) {
-  const auto& op = static_cast<const SincosPositionsOp&>(args.op);
-  const int64_t quarter = op.width() / 4;
-  double* out = args.outs[0].as<double>();
-  for (int64_t n = 0; n < op.rows() * op.columns(); ++n)
-    for (int64_t i = 0; i < quarter; ++i) {
-      const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
-      const double omega = std::pow(10000.0, -fraction);
-      const int64_t column = n % op.columns(), row = n / op.columns();
-      const double x = static_cast<double>(column) * omega, y = static_cast<double>(row) * omega;
-      const double parts[] = {std::sin(x), std::cos(x), std::sin(y), std::cos(y)};
-      for (int64_t part = 0; part < 4; ++part) out[n * op.width() + part * quarter + i] = parts[part];
-    }
+  const std::vector<double> table = static_cast<const SincosPositionsOp&>(args.op).table();
+  std::copy(table.begin(), table.end(), args.outs[0].as<double>());
 }
 
 void select_token_grad(const KernelArgs& args) {
