@@ -1,33 +1,56 @@
 #include "cli/stop.h"
 
+#include <ctime>
+#include <iterator>
+
 #include "base/error.h"
 
 namespace vitrail::cli {
 
 namespace {
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
-volatile std::sig_atomic_t signalled = 0;
 
-void remember(int) {
-  signalled = 1;
-  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+volatile std::sig_atomic_t signalled = 0;  // stays: a command may take several turns
+timespec first_signal{};                   // written by the first signal alone
+
+// Long enough that nobody's second Ctrl-C is the echo of the first.
+constexpr double kPatienceSeconds = 1;
+
+double seconds_between(const timespec& from, const timespec& to) {
+  return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) / 1e9;
 }
+
+// Calls nothing but what a signal handler may.
+void remember(int signal) {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  if (signalled == 0) {
+    first_signal = now;
+    signalled = 1;
+  } else if (signal == SIGINT && seconds_between(first_signal, now) >= kPatienceSeconds) {
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGINT, &usual, nullptr);
+    ::raise(SIGINT);  // delivered when this handler returns
+  }
+}
+
 }  // namespace
 
 StopWatch::StopWatch() {
-  signalled = 0;
   struct sigaction action {};
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    ::sigaction(kSignals[i], nullptr, &before_[i]);
+  for (const int signal : kStopSignals) sigaddset(&action.sa_mask, signal);  // one at a time
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    ::sigaction(kStopSignals[i], nullptr, &before_[i]);
     // What the caller told us to ignore (nohup, background jobs) stays ignored.
-    if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+    if (before_[i].sa_handler != SIG_IGN) ::sigaction(kStopSignals[i], &action, nullptr);
   }
 }
 
 StopWatch::~StopWatch() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  if (signalled) return;
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) ::sigaction(kStopSignals[i], &before_[i], nullptr);
 }
 
 bool StopWatch::wanted() const {
