@@ -59,12 +59,13 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const StopWatch& s
 }
 
 void run(const Options& options, Console& console) {
+  const auto started = std::chrono::steady_clock::now();
+  const StopWatch stop;
   TrainConfig config = read_train_config(options);
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
-                         std::string("Vitrail ") + VITRAIL_VERSION};
+                         std::string("Vitrail ") + VITRAIL_VERSION, started};
   const DeviceChoice device = chosen_device(options);
-  const StopWatch stop;
   TrainDisplay display(console);
   // Resolved here already, so that a mistake in the config makes no folder.
   Trainer trainer(resolved(config), place, *device.backend, device.info, hooks_for(display, console, stop));
@@ -94,7 +95,7 @@ Command train_command() {
                    {"train --config configs/demo-fashion.json --resume", "go on after an interruption"}},
       .options = {
           {.name = "out",
-           .help = "the run's folder; runs/NAME of the config otherwise",
+           .help = "the run's folder, missing, empty or this run's own; runs/NAME of the config otherwise",
            .metavar = "DIR",
            .letter = 'o'},
           {.name = "resume",
@@ -103,7 +104,7 @@ Command train_command() {
            .choices = {"newest", "strict"},
            .implied = "newest"},
           {.name = "max-time",
-           .help = "stop with a checkpoint after this long (55m, 2h), exit code 75",
+           .help = "stop with a checkpoint so long after the start (55m, 2h), exit code 75",
            .metavar = "TIME"},
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",

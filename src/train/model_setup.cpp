@@ -1,6 +1,9 @@
 #include "train/model_setup.h"
 
+#include "io/cards/claims.h"
+#include "io/dialects/express.h"
 #include "models/zoo.h"
+#include "train/train_state.h"
 
 namespace vitrail {
 
@@ -83,6 +86,26 @@ void make_fresh(const ModelSettings& settings, PreparedModel& model) {
   pre.std.assign(channels, 0.5);
 }
 
+// The settings as the model's own files would have them: one number for all channels, a share for a side.
+void complete(const ModelSettings& settings, const VitConfig& config, PreprocessConfig& pre) {
+  const auto channels = static_cast<size_t>(config.channels);
+  for (std::vector<double>* values : {&pre.mean, &pre.std})
+    if (values->size() == 1) values->assign(channels, values->front());
+  const auto given = [&](const char* name) { return settings.preprocess_given.contains(name); };
+  if (given("resize") && !given("crop_pct")) pre.crop_pct = 0;
+  if (given("crop_pct") && !given("resize") && pre.crop_pct > 0)
+    pre.resize = side_before_crop(std::min(pre.height, pre.width), pre.crop_pct);
+}
+
+// All that saving the model will ask of it, before anything is learnt.
+void require_storable(const ModelCard& card) {
+  validate(card.config);
+  validate(card.preprocess, card.config);
+  const VitConfig stored = stored_config(card.config);
+  validate(stored);
+  refuse_inexpressible(folder_dialect(stored), stored);
+}
+
 void fit_head(PreparedModel& model, const std::vector<std::string>& classes) {
   ModelCard& card = model.card;
   const auto count = static_cast<int64_t>(classes.size());
@@ -112,7 +135,8 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
   apply_given(settings, model->card.preprocess);
   fit_head(*model, classes);
   model->card.scores = scores;
-  validate(model->card.config);
+  complete(settings, model->card.config, model->card.preprocess);
+  require_storable(model->card);
   model->card.path.clear();
   model->fill = [self = model.get(), style = settings.style, seed](
                     const std::string& name, const Shape& shape, std::span<float> target) {

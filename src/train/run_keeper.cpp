@@ -4,6 +4,7 @@
 
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/facts.h"
+#include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
 #include "telemetry/run_log.h"
 
@@ -11,11 +12,27 @@ namespace vitrail {
 
 namespace {
 
+constexpr const char *kBest = "best", *kLast = "last";
+constexpr std::string_view kVal = "val.";
+
 // A difference between a checkpoint's facts and this run's that is told rather than refused.
 bool may_change(const std::string& key) {
   constexpr std::string_view kConfig = "config.";
-  if (key.starts_with("machine.")) return true;
+  if (key.starts_with("machine.") || key.starts_with(kVal)) return true;
   return key.starts_with(kConfig) && change_of(key.substr(kConfig.size())) == Change::kTold;
+}
+
+// Facts that checkpoints of earlier versions do not hold.
+bool is_unknown(const FactDifference& difference) {
+  return difference.saved.is_null() &&
+         (difference.key == "data.contents" || difference.key.starts_with(kVal));
+}
+
+Json identity_of(const Dataset& data) {
+  const auto hex = [](uint64_t number) { return strf("%016llx", static_cast<unsigned long long>(number)); };
+  return {{"fingerprint", hex(data.fingerprint())},
+          {"contents", hex(data.contents_fingerprint())},
+          {"size", data.size()}};
 }
 
 }  // namespace
@@ -24,6 +41,8 @@ RunKeeper::RunKeeper(const TrainPlace& place, const RunSetup& setup, Json machin
     : place_(place),
       setup_(setup),
       machine_(std::move(machine)),
+      train_data_(identity_of(*setup.data.train)),
+      val_data_(setup.data.val ? identity_of(*setup.data.val) : Json::object()),
       tell_(std::move(tell)),
       checkpoints_(place.folder, setup.config.checkpoint) {}
 
@@ -33,18 +52,18 @@ void RunKeeper::refuse_foreign_run() const {
               "--resume goes on with it; --out names another folder");
 }
 
-void RunKeeper::prepare() {
-  for (const std::string& text : checkpoints_.prepare()) tell_(text);
+void RunKeeper::prepare(bool sole) {
+  for (const char* name : {kBest, kLast})
+    if (finish_replacing(path_of(name), aside_of(name))) tell_(std::string("put back ") + name + "/");
+  for (const std::string& name : checkpoints_.prepare(sole)) tell_("removed checkpoints/" + name);
 }
 
 Json RunKeeper::facts(const Progress& progress) const {
-  const Dataset& data = *setup_.data.train;
   return {{"progress", to_json(progress)},
           {"config", result_identity(setup_.config)},
           {"machine", machine_},
-          {"data",
-           {{"fingerprint", strf("%016llx", static_cast<unsigned long long>(data.fingerprint()))},
-            {"size", data.size()}}}};
+          {"data", train_data_},
+          {"val", val_data_}};
 }
 
 std::optional<Progress> RunKeeper::restore_newest(TrainStep& step) {
@@ -57,19 +76,28 @@ std::optional<Progress> RunKeeper::restore_newest(TrainStep& step) {
                       : "no other is left; to begin again, remove " + checkpoints_.folder() +
                             " or name another folder");
   if (!found) return std::nullopt;
-  require_same_run(found->facts);
+  const bool same_val = require_same_run(found->facts);
   restore_state(*found->state, step.store());
   step.refresh();
   saved_step_ = found->step;
-  return progress_from(found->facts);
+  Progress progress = progress_from(found->facts);
+  if (!same_val) {
+    tell_("other validation data: the results so far do not count for best/ any more");
+    progress.best = -1, progress.best_step = progress.evals_since_best = 0;
+  }
+  return progress;
 }
 
-void RunKeeper::require_same_run(const Json& saved) const {
+// Whether results of the validation data can be compared, too.
+bool RunKeeper::require_same_run(const Json& saved) const {
   Json now = facts({}), before = saved;
   now.erase("progress");
   before.erase("progress");
   std::string refused;
+  bool same_val = true;
   for (const FactDifference& difference : compare_facts(before, now)) {
+    if (is_unknown(difference)) continue;
+    same_val = same_val && !difference.key.starts_with(kVal);
     if (may_change(difference.key))
       tell_("changed since the checkpoint: " + to_string(difference));
     else
@@ -78,36 +106,51 @@ void RunKeeper::require_same_run(const Json& saved) const {
   if (!refused.empty())
     throw Error(ErrorKind::kConfig, "the checkpoint was made by another run:" + refused,
                 "resume with the config the run was started with, or train into another folder");
+  return same_val;
 }
 
-void RunKeeper::save(const Progress& progress, const TrainStep& step) {
+uint64_t RunKeeper::model_bytes() const {
+  return static_cast<uint64_t>(count_params(setup_.model->card.config)) * size_of(DType::kF32);
+}
+
+void RunKeeper::save(const Progress& progress, const TrainStep& step, int64_t least_good) {
   CheckpointContent content;
   content.step = progress.step;
   content.facts = facts(progress);
   content.state = state_tensors(step.store());
-  const ModelCard& card = setup_.model->card;
-  content.model_bytes = static_cast<uint64_t>(count_params(card.config)) * size_of(DType::kF32);
+  content.model_bytes = model_bytes();
   content.write_model = [&](const std::string& folder) {
-    write_model_folder(folder, card, step.store(), setup_.config.lora, false,
+    write_model_folder(folder, setup_.model->card, step.store(), setup_.config.lora, false,
                        setup_.config.train.save_adapters);
   };
-  checkpoints_.save(content);
+  checkpoints_.save(content, least_good);
   saved_step_ = progress.step;
+  discard(path_of(kLast));
 }
 
-void RunKeeper::write_best(const TrainStep& step, bool average) {
-  const std::string fresh = place_.folder + "/.tmp-best";
-  std::error_code ignored;
-  std::filesystem::remove_all(fresh, ignored);
+// A model folder of that name appears whole, in the place of the one before.
+void RunKeeper::put_model(const std::string& name, const TrainStep& step, bool average) {
+  const std::string fresh = path_of(unfinished_name(name));
   try {
     write_model_folder(fresh, setup_.model->card, step.store(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
     seal_folder(fresh);
-    replace_folder(fresh, place_.folder + "/best", place_.folder + "/.tmp-best-old");
+    replace_folder(fresh, path_of(name), aside_of(name));
   } catch (...) {
+    std::error_code ignored;
     std::filesystem::remove_all(fresh, ignored);
     throw;
   }
+}
+
+void RunKeeper::write_best(const TrainStep& step, bool average) {
+  checkpoints_.make_room(model_bytes());
+  put_model(kBest, step, average);
+}
+
+std::string RunKeeper::write_last(const TrainStep& step, bool average) {
+  put_model(kLast, step, average);
+  return path_of(kLast);
 }
 
 }  // namespace vitrail

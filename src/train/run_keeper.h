@@ -1,5 +1,5 @@
 // What a run keeps on disk besides its log: checkpoints, and the best model as a folder. Saves, finds what to
-// resume from, and refuses to mix two runs. Used by the trainer, which decides when.
+// resume from, and refuses to mix two runs. The saver decides when, the trainer what to resume.
 #pragma once
 
 #include "train/run_setup.h"
@@ -17,27 +17,35 @@ class RunKeeper {
 
   // Error(kUsage) when a fresh run would share its folder with another one's checkpoints.
   void refuse_foreign_run() const;
-  // Once, before anything is saved.
-  void prepare();
+  // Once, before anything is saved: puts back what a death had left moved aside, and removes unfinished
+  // checkpoints. `sole`: nobody else can be at work in the folder.
+  void prepare(bool sole);
 
   // The newest good checkpoint into the step; nothing when there is none to resume from. Error(kData) when
   // there are checkpoints and none is good, Error(kConfig) when they belong to another run.
   std::optional<Progress> restore_newest(TrainStep& step);
 
-  // Error(kWrite) when it cannot be written; earlier checkpoints are then as they were.
-  void save(const Progress& progress, const TrainStep& step);
+  // Error(kWrite) when it cannot be written; the newest `least_good` checkpoints are then as they were.
+  void save(const Progress& progress, const TrainStep& step, int64_t least_good = kLeastGood);
   // Replaces best/.
   void write_best(const TrainStep& step, bool average);
+  // The model alone, for when there is no way to save a run's last checkpoint; the next save removes it.
+  // Returns its folder.
+  std::string write_last(const TrainStep& step, bool average);
 
   int64_t saved_step() const { return saved_step_; }
 
  private:
   Json facts(const Progress& progress) const;
-  void require_same_run(const Json& saved) const;
+  bool require_same_run(const Json& saved) const;
+  uint64_t model_bytes() const;
+  std::string path_of(const std::string& name) const { return place_.folder + "/" + name; }
+  std::string aside_of(const std::string& name) const { return path_of(".tmp-" + name + "-old"); }
+  void put_model(const std::string& name, const TrainStep& step, bool average);
 
   TrainPlace place_;
   const RunSetup& setup_;
-  Json machine_;
+  Json machine_, train_data_, val_data_;
   Tell tell_;
   CheckpointStore checkpoints_;
   int64_t saved_step_ = -1;

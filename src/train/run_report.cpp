@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "data/encode.h"
 #include "data/resize.h"
 #include "telemetry/format.h"
@@ -84,7 +85,7 @@ void write_run_report(const RunReportContent& c) {
   report.memory = memory_rows(c);
   report.machine = {{"device", c.plan.micro.device.name},
                     {"threads", std::to_string(c.plan.micro.device.threads)}};
-  report.config = to_json(c.setup.config).dump(2);
+  report.config = json_text(to_json(c.setup.config), 2);
   report.generator = c.place.generator;
   write_file(c.place.folder + "/report.html", render_report(report));
 }

@@ -91,7 +91,8 @@ struct RunConfig {
     v("log_every", c.log_every, "updates between lines of metrics.jsonl");
     v("save_every", c.save_every, "updates between checkpoints; 0: by time alone");
     v("save_minutes", c.save_minutes, "minutes between checkpoints; 0: by updates alone");
-    v("max_minutes", c.max_minutes, "stop with a checkpoint after this long (exit code 75); 0: no limit");
+    v("max_minutes", c.max_minutes,
+      "stop with a checkpoint so long after the start (exit code 75); 0: no limit");
     v("patience", c.patience, "evaluations without a better result after which the run ends; 0: never");
     v("skip_limit", c.skip_limit, "updates in a row with NaN or Inf before going back to a checkpoint");
     v("rollbacks", c.rollbacks,

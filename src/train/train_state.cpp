@@ -2,6 +2,7 @@
 
 #include "io/adapters.h"
 #include "io/config_json.h"
+#include "models/fixed_positions.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {
@@ -32,6 +33,17 @@ std::vector<float> floats_of(const PersistentStore& store, const std::string& na
   std::vector<float> values(static_cast<size_t>(view.desc().elems()));
   read_floats(store.rank(), view, values);
   return values;
+}
+
+// Positions that are no parameter of the step are still one of the stored model.
+ParamReader with_positions(const VitConfig& config, ParamReader read) {
+  if (config.pos == PosKind::kLearned) return read;
+  return [read = std::move(read), table = fixed_positions(config)](const ParamSpec& spec,
+                                                                   std::span<float> target) {
+    if (spec.name != "pos_embed") return read(spec, target);
+    VT_CHECK(table.size() == target.size());
+    std::copy(table.begin(), table.end(), target.begin());
+  };
 }
 
 }  // namespace
@@ -109,12 +121,18 @@ ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, b
 
 void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
                         const LoraConfig& lora, bool average, bool adapters_apart) {
+  ModelCard stored = card;
+  stored.config = stored_config(card.config);
   write_model(
-      folder, card,
-      {.dialect = folder_dialect(card.config), .storage = DType::kF32, .overwrite = true, .folder = true},
-      model_reader(store, lora, average, adapters_apart));
+      folder, stored,
+      {.dialect = folder_dialect(stored.config), .storage = DType::kF32, .overwrite = true, .folder = true},
+      with_positions(card.config, model_reader(store, lora, average, adapters_apart)));
   if (lora.rank == 0 || !adapters_apart) return;
-  write_adapters(folder, card.config, lora, model_reader(store, lora, average, true));
+  write_adapters(folder, stored.config, lora, model_reader(store, lora, average, true));
+}
+
+VitConfig stored_config(const VitConfig& config) {
+  return with_learned_positions(config);
 }
 
 }  // namespace vitrail

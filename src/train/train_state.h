@@ -42,6 +42,9 @@ void restore_state(const TensorSource& source, const PersistentStore& store);
 // The weights as a published model has them: the average when `average`, adapters merged in unless `apart`.
 ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, bool average, bool apart);
 
+// What a model folder of this config says of itself: fixed positions are stored as a learned table.
+VitConfig stored_config(const VitConfig& config);
+
 // A model folder; adapters kept apart go into adapters.safetensors there.
 void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
                         const LoraConfig& lora, bool average, bool adapters_apart);

@@ -6,15 +6,17 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/run_lock.h"
-#include "io/checkpoint/durable.h"
+#include "base/json_text.h"
 #include "runtime/transfer.h"
 #include "telemetry/rate_meter.h"
 #include "telemetry/run_log.h"
 #include "train/micro_feed.h"
 #include "train/picture_data.h"
+#include "train/run_evaluation.h"
+#include "train/run_folder.h"
 #include "train/run_keeper.h"
 #include "train/run_report.h"
+#include "train/run_saver.h"
 #include "train/run_setup.h"
 #include "train/teacher.h"
 
@@ -40,24 +42,6 @@ Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceI
   return facts;
 }
 
-// The run's folder. One that was made for a run which then could not start goes away again.
-class RunFolder {
- public:
-  explicit RunFolder(const std::string& path) : path_(path), made_(!std::filesystem::exists(path)) {
-    make_folders(path);
-  }
-  ~RunFolder() {
-    std::error_code ignored;  // a folder that holds something stays
-    if (made_) std::filesystem::remove(path_, ignored);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-
- private:
-  std::string path_;
-  bool made_;
-};
-
 }  // namespace
 
 class Trainer::Run {
@@ -67,7 +51,6 @@ class Trainer::Run {
       : place_(place),
         hooks_(std::move(hooks)),
         folder_(place.folder),
-        lock_(place.folder),
         setup_(set_up(config, device)),
         plan_(plan_step(setup_.step, backend, device)),
         rank_(device, static_cast<uint64_t>(setup_.config.train.seed)),
@@ -84,19 +67,18 @@ class Trainer::Run {
     step_ = std::make_unique<TrainStep>(plan_, rank_);
     bring_pictures(setup_, *step_);
     if (teacher_) teacher_->start(rank_);
-    if (!lock_.note().empty()) note(lock_.note());
+    if (!folder_.note().empty()) note(folder_.note());
     for (const std::string& text : setup_.notes) note(text);
     begin();
   }
 
   TrainOutcome run() {
-    started_ = last_save_ = Clock::now();
     try {
       train();
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kStopped) return stopped(why_stopped());
       // What was learned so far is kept when the data, not the learning, went wrong.
-      if (error.kind() == ErrorKind::kData && keeper_.saved_step() != progress_.step) save_or_go_on();
+      if (error.kind() == ErrorKind::kData) saver_->save(progress_);
       throw;
     }
     return done() ? finished() : stopped(why_stopped());
@@ -121,7 +103,7 @@ class Trainer::Run {
     feed_->seek(progress_.step);
     if (progress_.step > 0 && progress_.eval_due) conclude_step();
     lose_patience();
-    while (!done() && !(progress_.step > first_step_ && must_stop())) {
+    while (!done() && !stop_asked() && !(progress_.step > first_step_ && out_of_time())) {
       const TrainStatus status = one_step(meter);
       if (hooks_.step) hooks_.step(status);
       const auto paused = Clock::now();
@@ -131,9 +113,9 @@ class Trainer::Run {
   }
 
   bool out_of_time() const {
-    return cfg().max_minutes > 0 && seconds_since(started_) >= cfg().max_minutes * 60;
+    return cfg().max_minutes > 0 && seconds_since(place_.started) >= cfg().max_minutes * 60;
   }
-  bool must_stop() const { return out_of_time() || (hooks_.stop && hooks_.stop()); }
+  bool stop_asked() const { return hooks_.stop && hooks_.stop(); }
   const char* why_stopped() const {
     return out_of_time() ? "the time limit was reached" : "stopped on request";
   }
@@ -147,20 +129,28 @@ class Trainer::Run {
     if (hooks_.event) hooks_.event(happened);
   }
 
-  // Fresh weights or those of a checkpoint, the log, the loaders, the saved config.
+  // Fresh weights or those of a checkpoint, the log, the saved config, the first checkpoint, the loaders.
   void begin() {
-    keeper_.prepare();
+    keeper_.prepare(folder_.is_ours_alone());
+    for (const std::string& name : folder_.tidy()) note("removed " + name);
     const bool resumed = place_.resume != ResumeMode::kFresh && resume();
     if (!resumed) step_->start(setup_.model->fill);
     open_log();
-    write_file(place_.folder + "/config.json", to_json(setup_.config).dump(2) + "\n");
+    write_file(place_.folder + "/config.json", json_text(to_json(setup_.config), 2) + "\n");
+    saver_ = std::make_unique<RunSaver>(
+        keeper_, *step_, cfg(), averaged(),
+        RunSaver::Calls{.event = [this](const char* what, const std::string& text) { event(what, text); },
+                        .before_save = [this] { log_->sync(); }});
+    if (!resumed) saver_->save_first(progress_);
     first_step_ = progress_.step;
     skipped_ = counter(kSkippedUpdates);
     if (resumed) event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
     feed_ =
         std::make_unique<MicroFeed>(make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain)),
                                     *step_, teacher_.get(), cfg());
-    if (setup_.data.val) eval_loader_ = make_eval_loader(*setup_.data.val, loader_settings(Purpose::kEval));
+    if (setup_.data.val)
+      evaluation_ = std::make_unique<RunEvaluation>(setup_, *step_, loader_settings(Purpose::kEval),
+                                                    [this] { return stop_asked() || out_of_time(); });
   }
 
   LoaderSettings loader_settings(Purpose purpose) {
@@ -191,7 +181,7 @@ class Trainer::Run {
 
   void open_log() {
     RunLogOptions options;
-    if (place_.resume != ResumeMode::kFresh || progress_.step > 0) options.resume_step = progress_.step;
+    if (place_.resume != ResumeMode::kFresh || log_) options.resume_step = progress_.step;
     options.tensorboard = cfg().tensorboard;
     options.trouble = [this](const Error& error) { note(error.message()); };
     log_.reset();
@@ -269,13 +259,12 @@ class Trainer::Run {
     progress_.best_step = from.best_step;
     forget_skips_in_a_row();
     skipped_ = counter(kSkippedUpdates);
-    save_due_ = false;
     open_log();
     event(
         "rollback",
         strf("%lld updates in a row had NaN or Inf: back to step %lld at %g times the learning rate",
              static_cast<long long>(in_a_row), static_cast<long long>(progress_.step), progress_.lr_factor));
-    keeper_.save(progress_, *step_);
+    saver_->save_anew(progress_);
     feed_->seek(progress_.step);
   }
 
@@ -292,13 +281,9 @@ class Trainer::Run {
   void after_step(const TrainStatus& status) {
     if (progress_.step % cfg().log_every == 0 || last_step()) log_step(status);
     const bool due = cfg().eval_every > 0 ? progress_.step % cfg().eval_every == 0 : epoch_ends();
-    progress_.eval_due = eval_loader_ && (due || last_step());
+    progress_.eval_due = evaluation_ && (due || last_step());
     conclude_step();
-    const bool by_steps = cfg().save_every > 0 && progress_.step % cfg().save_every == 0;
-    const bool by_time = cfg().save_minutes > 0 && seconds_since(last_save_) >= cfg().save_minutes * 60;
-    save_due_ = save_due_ || by_steps || by_time;
-    // Among skipped updates there is nothing worth going back to: the save waits for a good one.
-    if (save_due_ && counter(kSkippedInARow) == 0) save_or_go_on();
+    saver_->save_if_due(progress_, [this] { return counter(kSkippedInARow) == 0; });
   }
 
   double rate_at(int64_t step) const {
@@ -314,22 +299,9 @@ class Trainer::Run {
       log_->finish_epoch(epoch_of(progress_.step - 1), progress_.step, rate_at(progress_.step - 1));
   }
 
-  EvalResult evaluate_weights(bool average) {
-    const EvalOptions options{
-        .loss = loss_kind(cfg().loss), .progress = {}, .stop = [this] { return must_stop(); }};
-    return evaluate(
-        *setup_.data.val, *eval_loader_,
-        [&](std::span<const float> pictures, int64_t count) {
-          return step_->evaluate(pictures, count, average);
-        },
-        options);
-  }
-
   // Logged when all of it is done: an evaluation cut short leaves no line behind.
   void evaluate_now() {
-    std::vector<EvalResult> results;
-    results.push_back(evaluate_weights(false));
-    if (averaged()) results.push_back(evaluate_weights(true));
+    std::vector<EvalResult> results = evaluation_->all();
     for (size_t i = 0; i < results.size(); ++i) {
       const bool counts = i + 1 == results.size();  // the average decides where there is one
       EvalStatus status =
@@ -344,7 +316,7 @@ class Trainer::Run {
 
   void judge(const EvalResult& result, bool better) {
     progress_.evals_since_best = better ? 0 : progress_.evals_since_best + 1;
-    if (better && write_best()) {
+    if (better && saver_->write_best()) {
       progress_.best = result.top1();
       progress_.best_step = progress_.step;
     }
@@ -356,32 +328,8 @@ class Trainer::Run {
       outcome_.reason = strf("no better result in %lld evaluations", static_cast<long long>(cfg().patience));
   }
 
-  // A result counts as the best when its model is safe.
-  bool write_best() {
-    try {
-      keeper_.write_best(*step_, averaged());
-      return true;
-    } catch (const Error& error) {
-      event("write_failed", "best/ was not written: " + error.message());
-      return false;
-    }
-  }
-
-  // A checkpoint that cannot be written is told and the run goes on: the disk may have room again later.
-  void save_or_go_on() {
-    last_save_ = Clock::now();
-    save_due_ = false;
-    if (keeper_.saved_step() == progress_.step) return;
-    try {
-      keeper_.save(progress_, *step_);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kWrite) throw;
-      event("write_failed", "checkpoint not written: " + error.message());
-    }
-  }
-
   TrainOutcome stopped(const std::string& why) {
-    if (keeper_.saved_step() != progress_.step || progress_.eval_due) keeper_.save(progress_, *step_);
+    if (keeper_.saved_step() != progress_.step || progress_.eval_due) saver_->save_last(progress_);
     event("stopped", why);
     outcome_.reason = why;
     return close(false);
@@ -389,9 +337,9 @@ class Trainer::Run {
 
   TrainOutcome finished() {
     if (outcome_.reason.empty()) outcome_.reason = "all steps done";
+    if (keeper_.saved_step() != progress_.step) saver_->save_last(progress_);
     // A run that had ended before: its evaluation is in the log, but the report wants it whole.
-    if (eval_loader_ && !outcome_.last_eval) outcome_.last_eval = evaluate_weights(averaged());
-    if (keeper_.saved_step() != progress_.step) keeper_.save(progress_, *step_);
+    if (evaluation_ && !outcome_.last_eval) outcome_.last_eval = evaluation_->counting();
     event("finished", outcome_.reason);
     return close(true);
   }
@@ -413,7 +361,6 @@ class Trainer::Run {
   TrainPlace place_;
   TrainHooks hooks_;
   RunFolder folder_;
-  RunLock lock_;
   RunSetup setup_;
   StepPlan plan_;
   RankContext rank_;
@@ -422,13 +369,12 @@ class Trainer::Run {
   std::unique_ptr<Teacher> teacher_;
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<MicroFeed> feed_;
-  std::unique_ptr<Loader> eval_loader_;
+  std::unique_ptr<RunSaver> saver_;
+  std::unique_ptr<RunEvaluation> evaluation_;
   Progress progress_;
-  bool save_due_ = false;
   double unlogged_s_ = 0, unlogged_wait_s_ = 0;  // since the last line of the log
-  Clock::time_point started_, last_save_;
-  int64_t first_step_ = 0;  // of this process
-  int64_t skipped_ = 0;     // updates, so far
+  int64_t first_step_ = 0;                       // of this process
+  int64_t skipped_ = 0;                          // updates, so far
   TrainOutcome outcome_;
 };
 

@@ -3,6 +3,7 @@
 // the caller.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,7 +21,7 @@ struct TrainHooks {
   std::function<void(const EvalStatus&)> eval;
   std::function<void(const RunEvent&)> event;
   std::function<void(const std::string&)> note;  // what was decided while setting up
-  std::function<bool()> stop;                    // asked after every update; true saves and ends
+  std::function<bool()> stop;                    // asked before every update; true saves and ends
 };
 
 enum class ResumeMode {
@@ -33,6 +34,8 @@ struct TrainPlace {
   std::string folder;
   ResumeMode resume = ResumeMode::kFresh;
   std::string generator;  // "Vitrail 0.2.0", for the report
+  // What train.max_minutes counts from: opening the data takes time too.
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
 struct TrainOutcome {

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -103,6 +104,80 @@ class Training(Contract):
                            f"train.steps={last['step'] + 2}")
             steps = [line["step"] for line in map(json.loads, more.stdout.splitlines()) if line["kind"] == "train"]
             self.assertEqual(steps, [last["step"] + 1, last["step"] + 2])
+
+    def start(self, config, out, *more, **settings):
+        """A run that has begun: its process, with the first line it said read."""
+        process = subprocess.Popen([PROGRAM, "train", "--config", config, "--out", out, "--json", *more],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.assertTrue(process.stdout.readline(), "it said nothing")
+        return process
+
+    def test_batch_systems_send_several_signals(self):
+        config = self.config(train={"epochs": 100000})
+        pairs = [("USR1", "TERM"), ("TERM", "TERM"), ("HUP", "HUP"), ("XCPU", "TERM"), ("INT", "TERM"), ("INT", "INT")]
+        for index, (first, second) in enumerate(pairs):
+            process = self.start(config, self.tmp / str(index))
+            process.send_signal(getattr(signal, "SIG" + first))
+            time.sleep(0.01)
+            process.send_signal(getattr(signal, "SIG" + second))
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 75, f"{first} {second}: {err}")
+
+    def test_only_a_late_second_interrupt_ends_at_once(self):
+        slow = self.config(train={"batch": 4000000, "micro_batch": 8, "steps": 10})  # an update takes minutes
+        out = self.tmp / "slow"
+        process = subprocess.Popen([PROGRAM, "train", "--config", slow, "--out", out], stderr=subprocess.DEVNULL)
+        while not (out / "checkpoints/step-00000000").exists():
+            self.assertIsNone(process.poll(), "it ended by itself")
+            time.sleep(0.01)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+            process.send_signal(number)
+            time.sleep(0.05)
+        time.sleep(1)
+        self.assertIsNone(process.poll(), "it must wait for its update")
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        self.assertIsNone(process.poll(), "SIGTERM never ends it at once")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(10), -signal.SIGINT)
+
+    def test_what_was_ignored_stays_ignored(self):
+        process = self.start(self.config(train={"epochs": 100000}), self.tmp / "run",
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        self.assertIsNone(process.poll(), "nohup")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75)
+
+    def pictures(self, *classes):
+        folder = os.path.join(os.fsencode(self.tmp), b"pictures-\xe9")
+        for name in classes:
+            os.makedirs(os.path.join(folder, name))
+            for number in range(6):
+                shutil.copy(CAT, os.path.join(folder, name, b"%d.png" % number))
+        return folder
+
+    def test_names_that_are_not_utf8(self):
+        config = self.config(train={"epochs": 1, "batch": 4})
+        command = [PROGRAM, "train", "--config", config, "--set"]
+        folder = self.pictures(b"chat", b"chien")
+        done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "run"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        json.loads((self.tmp / "run/config.json").read_text())
+        os.rename(self.tmp / "run", os.path.join(os.fsencode(self.tmp), b"run-\xe9"))
+        done = subprocess.run([PROGRAM, "eval", "-m", os.path.join(os.fsencode(self.tmp), b"run-\xe9"), "--data",
+                               b"folder:" + folder, "--report", self.tmp / "page.html"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("html", (self.tmp / "page.html").read_text())
+        os.rename(os.path.join(folder, b"chat"), os.path.join(folder, b"b\xeate"))
+        done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "two"], capture_output=True)
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertIn(rb"b\xeate", done.stderr)
+        self.assertFalse((self.tmp / "two").exists())
 
     def test_train_has_a_time_limit(self):
         done = vitrail("train", "--config", self.config(train={"epochs": 100000}), "--out", self.tmp / "run", "--max-time",

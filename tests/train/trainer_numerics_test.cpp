@@ -73,7 +73,7 @@ TEST(Numerics, SkippedUpdatesAreCountedAndLeaveTheWeights) {
   EXPECT_EQ(differing(early, late), std::vector<std::string>());
 }
 
-TEST(Numerics, WithoutACheckpointThereIsNoWayBack) {
+TEST(Numerics, WithoutALaterCheckpointItGoesBackToTheBeginning) {
   const WorkFolder work;
   TrainConfig config = tiny_config(40);
   config.optim.lr = 1e30;
@@ -81,7 +81,9 @@ TEST(Numerics, WithoutACheckpointThereIsNoWayBack) {
   Ran ran;
   const Error error = train_error(ran, config, work / "run");
   EXPECT_EQ(error.kind(), ErrorKind::kNumerics);
-  EXPECT_NE(error.message().find("no checkpoint"), std::string::npos) << error.what();
+  EXPECT_NE(error.message().find("going back did not help"), std::string::npos) << error.what();
+  EXPECT_EQ(ran.events_of("rollback"), 2);
+  EXPECT_TRUE(ran.told("rollback", "step 0 at 0.25 times"));
 }
 
 // Decay of three times the weights doubles them every update, with changing sign; half of it makes them fade.

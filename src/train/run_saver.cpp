@@ -1,0 +1,71 @@
+#include "train/run_saver.h"
+
+#include <utility>
+
+namespace vitrail {
+
+RunSaver::RunSaver(RunKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
+                   Calls calls)
+    : keeper_(keeper), step_(step), config_(config), average_(average), calls_(std::move(calls)) {}
+
+void RunSaver::write(const Progress& progress, int64_t least_good) {
+  last_save_ = Clock::now();
+  due_ = false;
+  calls_.before_save();
+  keeper_.save(progress, step_, least_good);
+}
+
+// Whatever goes wrong, what was learnt is still in memory and the next save may succeed.
+bool RunSaver::attempt(const char* what, const std::function<void()>& write) {
+  try {
+    write();
+    return true;
+  } catch (const Error& error) {
+    calls_.event("write_failed", std::string(what) + " not written: " + error.message());
+  } catch (const std::exception& error) {
+    calls_.event("write_failed", std::string(what) + " not written: " + error.what());
+  }
+  return false;
+}
+
+void RunSaver::save_first(const Progress& progress) {
+  write(progress);
+}
+
+void RunSaver::save_if_due(const Progress& progress, const std::function<bool()>& update_was_made) {
+  const std::chrono::duration<double> since = Clock::now() - last_save_;
+  const bool by_steps = config_.save_every > 0 && progress.step % config_.save_every == 0;
+  const bool by_time = config_.save_minutes > 0 && since.count() >= config_.save_minutes * 60;
+  due_ = due_ || by_steps || by_time;
+  if (due_ && update_was_made()) save(progress);
+}
+
+void RunSaver::save(const Progress& progress) {
+  due_ = false;
+  last_save_ = Clock::now();
+  if (keeper_.saved_step() != progress.step) save_anew(progress);
+}
+
+void RunSaver::save_anew(const Progress& progress) {
+  attempt("checkpoint", [&] { write(progress); });
+}
+
+void RunSaver::save_last(const Progress& progress) {
+  if (attempt("last checkpoint", [&] { write(progress); })) return;
+  try {
+    // Once more, in the place of all older ones but one.
+    write(progress, 1);
+  } catch (const std::exception& error) {
+    std::string kept;
+    attempt("model", [&] { kept = keeper_.write_last(step_, average_); });
+    if (kept.empty()) throw;
+    throw Error(ErrorKind::kWrite, strf("the last checkpoint was not written: %s", error.what()),
+                strf("the model alone is in %s; --resume goes on from the checkpoint before", kept.c_str()));
+  }
+}
+
+bool RunSaver::write_best() {
+  return attempt("best/", [&] { keeper_.write_best(step_, average_); });
+}
+
+}  // namespace vitrail

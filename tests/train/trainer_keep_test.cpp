@@ -1,0 +1,168 @@
+// What a run keeps when saving goes wrong, and what it says when its data is not what it was.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "data/encode.h"
+#include "faults/small_disk.h"
+#include "io/model_files.h"
+#include "train/helpers/tiny_run.h"
+#include "train/run_keeper.h"
+#include "train/run_saver.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Steps = std::vector<int64_t>;
+
+// A run's keeper and its step, without the run.
+struct Kept {
+  explicit Kept(const std::string& folder)
+      : setup(set_up(tiny_config(4))),
+        plan(plan_step(setup.step, cpu_backend(), cpu_device(1))),
+        rank(cpu_device(1), 0),
+        step(plan, rank),
+        keeper({folder, ResumeMode::kFresh, ""}, setup, Json::object(), [](const std::string&) {}) {
+    step.start(setup.model->fill);
+    keeper.prepare(true);
+  }
+  RunSetup setup;
+  StepPlan plan;
+  RankContext rank;
+  TrainStep step;
+  RunKeeper keeper;
+};
+
+TEST(Keep, WhateverFailsInASaveIsToldAndTheRunGoesOn) {
+  const WorkFolder work;
+  fs::create_directories(work / "run");
+  Kept run(work / "run");
+  std::vector<std::string> told;
+  bool broken = false;
+  RunSaver saver(run.keeper, run.step, run.setup.config.train, false,
+                 {.event = [&](const char* what,
+                               const std::string& text) { told.push_back(std::string(what) + ": " + text); },
+                  .before_save =
+                      [&] {
+                        if (broken) throw std::runtime_error("no JSON");  // of no kind of ours
+                      }});
+  saver.save_first({});
+  broken = true;
+  saver.save({.step = 1});
+  EXPECT_EQ(told, std::vector<std::string>{"write_failed: checkpoint not written: no JSON"});
+  EXPECT_EQ(run.keeper.saved_step(), 0);
+  broken = false;
+  saver.save({.step = 2});
+  EXPECT_EQ(CheckpointStore(work / "run").steps(), (Steps{0, 2}));
+}
+
+TEST(Keep, TheLastCheckpointIsTriedAgainAndThenTheModelAlone) {
+  const WorkFolder work;
+  fs::create_directories(work / "run");
+  Kept run(work / "run");
+  int failures = 1;
+  RunSaver saver(run.keeper, run.step, run.setup.config.train, false,
+                 {.event = [](const char*, const std::string&) {},
+                  .before_save =
+                      [&] {
+                        if (failures-- > 0) throw Error(ErrorKind::kWrite, "no room");
+                      }});
+  saver.save_last({.step = 3});
+  EXPECT_EQ(run.keeper.saved_step(), 3);
+  failures = 2;
+  try {
+    saver.save_last({.step = 4});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+    EXPECT_NE(error.hint().find(work / "run/last"), std::string::npos) << error.hint();
+  }
+  EXPECT_EQ(open_model(work / "run/last")->card().config.width, 16);
+  saver.save_last({.step = 4});
+  EXPECT_FALSE(fs::exists(work / "run/last")) << "the checkpoint holds it";
+}
+
+// The disk holds the model, but no checkpoint, when the run ends.
+TEST(Keep, AFullDiskAtTheEndLeavesTheModel) {
+  const WorkFolder work;
+  const SmallDisk disk(work / "disk", 4 << 20);
+  if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
+  TrainConfig config = tiny_config(3);
+  Ran ran;
+  const Error error = train_error(ran, config, work / "disk/run", {.step = [&](const TrainStatus& status) {
+                                    if (status.step != 2) return;
+                                    const size_t room = fs::space(work / "disk").available;
+                                    std::ofstream(work / "disk/filler") << std::string(room - 90'000, 'x');
+                                  }});
+  EXPECT_EQ(error.kind(), ErrorKind::kWrite) << error.what();
+  EXPECT_NE(error.hint().find("disk/run/last"), std::string::npos) << error.what();
+  EXPECT_EQ(open_model(work / "disk/run/last")->card().config.width, 16);
+  fs::remove(work / "disk/filler");
+  EXPECT_TRUE(train(config, work / "disk/run", {.resume = ResumeMode::kNewest}).outcome.finished);
+  EXPECT_FALSE(fs::exists(work / "disk/run/last"));
+}
+
+void write_pictures(const std::string& folder, uint8_t shade) {
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 6; ++i) {
+      Image image = Image::blank(8, 8, 3);
+      std::fill(image.pixels.begin(), image.pixels.end(),
+                static_cast<uint8_t>(shade + i + (*name == 'b' ? 100 : 0)));
+      fs::create_directories(folder + "/" + name);
+      write_png(folder + "/" + name + "/" + std::to_string(i) + ".png", image);
+    }
+}
+
+class KeptData : public ::testing::Test {
+ protected:
+  KeptData() {
+    write_pictures(work_ / "data/train", 10);
+    write_pictures(work_ / "data/val", 20);
+    config_.data.train = "folder:" + (work_ / "data");
+    config_.train.eval_every = 1;
+  }
+  WorkFolder work_;
+  TrainConfig config_ = tiny_config(2);
+};
+
+TEST_F(KeptData, OtherPixelsUnderTheSameNamesAreAnotherRun) {
+  train(config_, work_ / "run");
+  config_.train.steps = 4;
+  write_pictures(work_ / "data/train", 100);
+  Ran ran;
+  const Error error = train_error(ran, config_, work_ / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig) << error.what();
+  EXPECT_NE(error.message().find("data.contents"), std::string::npos) << error.message();
+  write_pictures(work_ / "data/train", 10);
+  EXPECT_TRUE(train(config_, work_ / "run", {.resume = ResumeMode::kNewest}).outcome.finished);
+}
+
+TEST_F(KeptData, OtherValidationDataIsSaidAndItsResultsCountAnew) {
+  const Ran first = train(config_, work_ / "run");
+  ASSERT_GT(first.outcome.best, 0);
+  config_.train.steps = 3;
+  // Every picture in the other class: nothing is as good as before.
+  fs::rename(work_ / "data/val/a", work_ / "data/val/c");
+  fs::rename(work_ / "data/val/b", work_ / "data/val/a");
+  fs::rename(work_ / "data/val/c", work_ / "data/val/b");
+  const Ran second = train(config_, work_ / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(second.noted("val.contents")) << "the pictures of a class are others";
+  EXPECT_TRUE(second.noted("other validation data"));
+  ASSERT_EQ(second.evals.size(), 1u);
+  EXPECT_TRUE(second.evals[0].best) << "the first result on other data is the best on them";
+}
+
+TEST_F(KeptData, TheSameDataElsewhereIsTheSameRun) {
+  train(config_, work_ / "run");
+  fs::rename(work_ / "data", work_ / "moved");
+  config_.data.train = "folder:" + (work_ / "moved");
+  config_.train.steps = 3;
+  const Ran ran = train(config_, work_ / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_FALSE(ran.noted("other validation data"));
+}
+
+}  // namespace
+}  // namespace vitrail::testing
