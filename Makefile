@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: deps build test gpu-test demo bench compare package format lint fuzz asan tsan mutate clean help
+.PHONY: deps build test test-long gpu-test demo bench compare package format lint fuzz asan tsan mutate clean help
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
@@ -26,6 +26,11 @@ test: deps  ## build everything and run the tests
 	cmake --preset release
 	cmake --build --preset release
 	$(CTEST) --test-dir build/release
+
+test-long: deps  ## the tests with their long variants: every file operation disturbed, hundreds of kills
+	cmake --preset release
+	cmake --build --preset release
+	VITRAIL_TEST_LONG=1 $(CTEST) --test-dir build/release
 
 gpu-test: deps  ## build everything and run the tests that need a GPU, on a host that has one
 	cmake --preset release

@@ -2,9 +2,10 @@
 // by class, and at a chosen one kills the program or lets the call fail. Can also write down every call.
 //
 // FAULT_ROOT    watched folder                   FAULT_CLASS   open write fsync close rename mkdir symlink
-// FAULT_AT      which call of the class, from 1                unlink, or any
+// FAULT_AT      which call of the class, from 1                unlink, or any; or read, which any leaves out
 // FAULT_COUNT   file for the count of calls      FAULT_ACTION  kill, torn (half a write, then kill), short
 // FAULT_LOG     file for the calls themselves                  (half a write), or an errno as a number
+// FAULT_NO_SWAP set: folders cannot be swapped, as on NFS
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -95,15 +96,17 @@ void note(const std::string& line, const void* data = nullptr, size_t size = 0) 
 // Whether this call is the chosen one. Kills here when that is the action.
 bool chosen(const char* cls) {
   State& s = state();
-  if (s.cls != "any" && s.cls != cls) return false;
+  const bool any = s.cls == "any" && std::strcmp(cls, "read") != 0;
+  if (!any && s.cls != cls) return false;
   if (++s.count != s.at) return false;
   if (s.action == "kill") ::raise(SIGKILL);
   return true;
 }
 
-// The chosen call fails with the number in the action; torn and short are for writes alone.
+// The chosen call fails with the number in the action; torn and short are for plain writes alone.
 bool fails(const char* cls) {
   if (!chosen(cls)) return false;
+  if (state().action == "torn") ::raise(SIGKILL);
   errno = std::atoi(state().action.c_str());
   return errno != 0;
 }
@@ -201,8 +204,48 @@ ssize_t write(int fd, const void* data, size_t size) {
   return put;
 }
 
+ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+  static auto* real = next<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  const Watched* file = watched_fd(fd);
+  if (!file) return real(fd, data, size, offset);
+  if (fails("write")) return -1;
+  const ssize_t put = real(fd, data, size, offset);
+  if (put > 0)
+    note("write\t" + file->path + "\t" + std::to_string(offset) + "\t" + std::to_string(put), data,
+         static_cast<size_t>(put));
+  return put;
+}
+
+ssize_t pread(int fd, void* data, size_t size, off_t offset) {
+  static auto* real = next<ssize_t(int, void*, size_t, off_t)>("pread");
+  return watched_fd(fd) && fails("read") ? -1 : real(fd, data, size, offset);
+}
+
+ssize_t read(int fd, void* data, size_t size) {
+  static auto* real = next<ssize_t(int, void*, size_t)>("read");
+  return watched_fd(fd) && fails("read") ? -1 : real(fd, data, size);
+}
+
+int ftruncate(int fd, off_t size) {
+  static auto* real = next<int(int, off_t)>("ftruncate");
+  const Watched* file = watched_fd(fd);
+  return file ? on_path("write", file->path, "truncate\t" + file->path + "\t" + std::to_string(size),
+                        [&] { return real(fd, size); })
+              : real(fd, size);
+}
+
+ssize_t pwrite64(int fd, const void* data, size_t size, off_t offset) __attribute__((alias("pwrite")));
+ssize_t pread64(int fd, void* data, size_t size, off_t offset) __attribute__((alias("pread")));
+int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));
+
 int fsync(int fd) {
   static auto* real = next<int(int)>("fsync");
+  const Watched* file = watched_fd(fd);
+  return file ? on_path("fsync", file->path, "sync\t" + file->path, [&] { return real(fd); }) : real(fd);
+}
+
+int fdatasync(int fd) {
+  static auto* real = next<int(int)>("fdatasync");
   const Watched* file = watched_fd(fd);
   return file ? on_path("fsync", file->path, "sync\t" + file->path, [&] { return real(fd); }) : real(fd);
 }
@@ -227,6 +270,10 @@ int rename(const char* from, const char* to) {
 
 int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
   static auto* real = next<int(int, const char*, int, const char*, unsigned)>("renameat2");
+  if (is_watched(to) && *setting("FAULT_NO_SWAP")) {
+    errno = EINVAL;
+    return -1;
+  }
   return on_path("rename", to, std::string("exchange\t") + from + "\t" + to,
                  [&] { return real(from_folder, from, to_folder, to, flags); });
 }

@@ -4,11 +4,13 @@
 kill_train.py VITRAIL CONFIG [--kills N] [--signals N] [--set KEY=VALUE]... [--threads 1,2] [--seed S]
 
 An undisturbed run comes first. Then `--kills` times a run is ended by SIGKILL and resumed, and `--signals` times it
-is asked to stop by SIGTERM, SIGINT, SIGUSR1 or two SIGINTs (exit code 75, resumable). Whenever a disturbed run
-reaches its end, its last checkpoint and its best model must equal the undisturbed ones byte for byte, its log but for
-the clock, and a new run begins. After each death every checkpoint outside of unfinished folders must be complete.
-VITRAIL_TEST_LONG in the environment raises the counts to those of a long campaign, at least 200 and 40. Prints one JSON
-object; 0 when all held."""
+is asked to stop by one signal or by two of SIGTERM, SIGUSR1, SIGHUP, SIGXCPU and SIGINT, 1 to 100 ms apart: exit code
+75, resumable; only before the program has set its handlers may a signal end it. The folder is kept whatever happened:
+a run that died before its first checkpoint begins anew there. Whenever a disturbed run reaches its end, its last
+checkpoint and its best model must equal the undisturbed ones byte for byte, its log but for the clock, and a new run
+begins. After each death every checkpoint outside of unfinished folders must be complete. VITRAIL_TEST_LONG in the
+environment raises the counts to those of a long campaign, at least 200 and 100. Prints one JSON object; 0 when all
+held."""
 import argparse
 import json
 import os
@@ -25,16 +27,23 @@ from pathlib import Path
 
 STOPPED = 75
 STEP = re.compile(r"step-\d{8,}$")
-WISHES = {"SIGTERM": [signal.SIGTERM], "SIGINT": [signal.SIGINT], "SIGUSR1": [signal.SIGUSR1],
-          "two SIGINT": [signal.SIGINT, signal.SIGINT]}
-
+STOPS = [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU, signal.SIGINT]
 
 CLOCK = ["time", "img_per_s", "interval_s", "data_wait_s", "seconds", "memory_bytes"]  # and the threads
-LONG = {"kills": 200, "signals": 40}
+LONG = {"kills": 200, "signals": 100}
 
 
 class Broken(Exception):
     pass
+
+
+def catches(pid, number):
+    """Whether the process has a handler for the signal."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1)
 
 
 def checkpoints(run):
@@ -100,11 +109,19 @@ def log(run):
     return [{k: v for k, v in line.items() if k not in CLOCK} for line in lines if line["kind"] != "event"]
 
 
+def has_finished(run):
+    """Whether the run had said all it had to say: only the process was not gone yet."""
+    path = run / "metrics.jsonl"
+    last = path.read_text().splitlines()[-1:] if path.exists() else []
+    return bool(last) and json.loads(last[0]).get("what") == "finished" and (run / "report.html").exists()
+
+
 class Campaign:
     def __init__(self, args, work):
         self.args, self.work = args, work
         self.random = random.Random(args.seed)
-        self.counts = {"finished": 0, "resumed": 0, "early": 0, "deaths": {}}
+        self.turn = 0
+        self.counts = {"finished": 0, "resumed": 0, "begun": 0, "early": 0, "deaths": {}}
 
     def start(self, run, resume, output):
         command = [self.args.vitrail, "train", "--config", self.args.config, "--out", str(run), "--quiet"]
@@ -117,18 +134,18 @@ class Campaign:
 
     def live(self, run, signals, delay):
         """One life of a run, ended after `delay` seconds; its exit code."""
-        resume = bool(checkpoints(run))
-        if not resume:
-            shutil.rmtree(run, ignore_errors=True)
-        self.counts["resumed"] += resume
+        resume = run.exists()
+        self.counts["resumed" if checkpoints(run) else "begun"] += 1
+        self.caught = False
         with open(self.work / "output.txt", "w+b") as output:
             process = self.start(run, resume, output)
             try:
                 code = process.wait(delay)
             except subprocess.TimeoutExpired:
+                self.caught = all(catches(process.pid, number) for number in signals)
                 for number in signals:
                     process.send_signal(number)
-                    time.sleep(0.02)
+                    time.sleep(self.random.uniform(0.001, 0.1) if len(signals) > 1 else 0)
                 try:
                     code = process.wait(self.args.deadline)
                 except subprocess.TimeoutExpired:
@@ -149,26 +166,32 @@ class Campaign:
         check_complete(self.work / "undisturbed")
         return time.monotonic() - began
 
-    def judge(self, kind, signals, code):
+    def judge(self, run, kind, signals, code):
         """Whether the run is at its end, by the exit code after these signals."""
-        if code == 0:
-            return True
         died = code in [-number for number in signals]
-        if signals != [signal.SIGKILL] and died and len(signals) == 1:
+        if code == 0 or (died and signals != [signal.SIGKILL] and has_finished(run)):
+            return True
+        if died and signals != [signal.SIGKILL] and not self.caught:
             self.counts["early"] += 1  # before the program had set its handlers
-        elif not died and not (code == STOPPED and signals != [signal.SIGKILL]):
+        elif code != (-signal.SIGKILL if signals == [signal.SIGKILL] else STOPPED):
             raise Broken(f"exit code {code} after {kind}:\n{self.said}")
         self.counts["deaths"][kind] = self.counts["deaths"].get(kind, 0) + 1
         return False
 
-    def disturb(self, kinds, count, window):
+    def stops(self):
+        """Signals that ask a run to stop, in turn each alone and a pair."""
+        alone = STOPS[self.turn % len(STOPS)]
+        self.turn += 1
+        return [alone] if self.turn % 2 else [alone, self.random.choice(STOPS)]
+
+    def disturb(self, signals_of, count, window):
         run = self.work / "disturbed"
         shutil.rmtree(run, ignore_errors=True)
         newest, idle, done = None, 0, 0
         while done < count:
-            kind = kinds[done % len(kinds)]
-            signals = WISHES.get(kind, [signal.SIGKILL])
-            finished = self.judge(kind, signals, self.live(run, signals, self.random.uniform(0, window)))
+            signals = signals_of()
+            kind = " ".join(number.name for number in signals)
+            finished = self.judge(run, kind, signals, self.live(run, signals, self.random.uniform(0, window)))
             check_complete(run)
             if finished:
                 self.finish(run)
@@ -213,8 +236,8 @@ def main():
         try:
             seconds = campaign.undisturbed()
             window = args.window or seconds
-            campaign.disturb(["SIGKILL"], args.kills, window)
-            campaign.disturb(list(WISHES), args.signals, window)
+            campaign.disturb(lambda: [signal.SIGKILL], args.kills, window)
+            campaign.disturb(campaign.stops, args.signals, window)
             fault = None
         except Broken as broken:
             fault = str(broken)
