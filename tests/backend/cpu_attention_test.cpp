@@ -105,6 +105,21 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuAttention, ::testing::ValuesIn(kCases), [](c
   return std::to_string(c.queries) + "x" + std::to_string(c.keys) + "x" + std::to_string(c.head_size);
 });
 
+// Scores of a later block of keys so far above the earlier ones that only a maximum renewed there keeps their
+// exponentials finite.
+TEST(CpuAttentionBlocks, LaterKeysMayScoreFarHigher) {
+  Problem p({1, 1, 9, 600, 16});
+  std::fill(p.q.begin(), p.q.end(), 1.0f);
+  std::fill(p.k.begin(), p.k.end(), 0.0f);
+  std::fill(p.k.end() - 50 * 16, p.k.end(), 40.0f);
+  for (IsaLevel level : available_isa_levels()) {
+    const Floats found = attend(p, isa_kernels(level), 1);
+    const std::vector<double> want = p.expected_row(0, 0, 0);
+    for (size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(found[i], want[i % 16], sum_tolerance(DType::kF32, 50, 1)) << isa_kernels(level).name;
+  }
+}
+
 // The layout a qkv projection leaves behind: one buffer [B, N, 3, H, E].
 TEST(CpuAttentionLayout, ReadsPackedQkvInPlace) {
   const int64_t batch = 2, heads = 3, tokens = 37, size = 24, width = heads * size;

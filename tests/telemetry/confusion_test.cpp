@@ -11,6 +11,13 @@
 namespace vitrail {
 namespace {
 
+TEST(TopCounts, TheFirstFiveRanksAreTheTopFive) {
+  TopCounts counts;
+  for (int64_t rank = 0; rank < 8; ++rank) counts.add(rank);
+  EXPECT_DOUBLE_EQ(counts.top1_share(), 1.0 / 8);
+  EXPECT_DOUBLE_EQ(counts.top5_share(), 5.0 / 8);
+}
+
 TEST(RankOf, CountsWhatIsHigher) {
   struct Row {
     std::vector<float> scores;
