@@ -77,7 +77,7 @@ class Trials:
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             mark = Path(scratch, "reached")
-            for program in layer["programs"]:
+            for program in sorted(layer["programs"], key=lambda one: self.durations[one, layer["filter"]]):
                 test_filter = self.filter_of(fault["layer"], program)
                 limit = max(LEAST_SECONDS, PATIENCE * self.durations[program, layer["filter"]])
                 by, failed, _ = self.run(program, test_filter, fault["number"], limit, mark)

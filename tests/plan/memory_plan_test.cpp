@@ -7,6 +7,10 @@
 #include <numeric>
 
 #include "backend/cpu/kernels.h"
+#include "graph/builder.h"
+#include "ops/add.h"
+#include "ops/cast.h"
+#include "ops/tanh.h"
 #include "passes/fuse.h"
 #include "passes/precision.h"
 #include "passes/recompute.h"
@@ -189,6 +193,43 @@ TEST(MemoryPlan, OutputsKeepTheirBytesToTheEnd) {
   const ExecutionPlan plan = plan_of(small(2, 32, 32), 1, true, "cpu");
   const Placement& logits = plan.memory.values[plan.program.output("logits")];
   EXPECT_EQ(logits.last, static_cast<int>(plan.program.nodes.size()));
+}
+
+// tanh(x), cast to another type where asked, added to itself or to `other`.
+struct SmallSum {
+  Builder b;
+  ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 64}}});
+  ValueId hidden = b.add(std::make_shared<TanhOp>(), {x}, "tanh");
+
+  MemoryPlan planned(ValueId left, ValueId right, bool staged = false) {
+    b.output("sum", b.add(std::make_shared<AddOp>(), {left, right}, "sum"));
+    program = b.finish();
+    return plan_memory(program, std::vector<size_t>(program.nodes.size(), 0), nullptr, staged);
+  }
+  Program program;
+};
+
+TEST(MemoryPlan, AValueReadTwiceIsNotOverwritten) {
+  SmallSum sum;
+  const MemoryPlan memory = sum.planned(sum.hidden, sum.hidden);
+  EXPECT_NE(memory.values[sum.program.output("sum")].offset, memory.values[sum.hidden].offset);
+}
+
+TEST(MemoryPlan, AResultOfAnotherSizeHasAPlaceOfItsOwn) {
+  SmallSum sum;
+  const ValueId low = sum.b.add(std::make_shared<CastOp>(DType::kBF16), {sum.hidden}, "low");
+  const MemoryPlan memory = sum.planned(low, sum.x);
+  const ValueId out = sum.program.output("sum");
+  ASSERT_GT(memory.values[out].bytes, memory.values[low].bytes);
+  EXPECT_NE(memory.values[out].offset, memory.values[low].offset);
+}
+
+TEST(MemoryPlan, StagedInputsAreCountedOnceAndApart) {
+  SmallSum sum;
+  const MemoryPlan memory = sum.planned(sum.hidden, sum.x, true);
+  EXPECT_EQ(memory.staging_bytes, 2u * 64 * 4);
+  EXPECT_EQ(memory.by_category[static_cast<size_t>(Category::kStaging)], memory.staging_bytes);
+  EXPECT_TRUE(memory.values[sum.x].staged);
 }
 
 TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
