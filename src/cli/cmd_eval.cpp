@@ -4,11 +4,10 @@
 #include "base/file.h"
 #include "cli/cache_places.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
+#include "cli/eval_data.h"
 #include "cli/eval_report.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
-#include "cli/model_path.h"
 #include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
@@ -22,37 +21,6 @@ namespace vitrail::cli {
 namespace {
 constexpr size_t kClassRows = 40;
 constexpr int64_t kChunk = 2;  // pictures a decoding thread takes at a time
-
-struct EvalData {
-  std::unique_ptr<Dataset> set;
-  std::string name, part;
-};
-
-// The validation data of a run, split off as it was for training.
-EvalData open_run_data(const std::string& folder) {
-  const std::vector<std::string> arguments = {"--config", folder + "/config.json"};
-  const Options run = parse_options(
-      train_command().spec, arguments, [](const std::string&) -> const char* { return nullptr; },
-      read_config_file);
-  DataConfig config;
-  DataConfig::fields(config, AssignFields{"data", run});
-  DataSplits splits = open_data(config);
-  VT_REQUIRE(splits.val, ErrorKind::kUsage, "%s had no validation data: --data names some", folder.c_str());
-  return {std::move(splits.val), config.val.empty() ? config.train : config.val, "val"};
-}
-
-EvalData open_eval_data(const Options& options) {
-  const std::string &name = options.text("data"), &part = options.text("part");
-  if (name.empty() && is_run_folder(options.text("model"))) return open_run_data(options.text("model"));
-  if (name.empty())
-    throw Error(ErrorKind::kUsage, "--data is missing: which pictures?",
-                "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
-  if (part == "train") return {open_dataset(name, Part::kTrain), name, "train"};
-  if (part == "all") return {open_dataset(name, Part::kAll), name, "all"};
-  if (part == "val") return {open_dataset(name, Part::kVal), name, "val"};
-  if (auto val = open_part_if_any(name, Part::kVal)) return {std::move(val), name, "val"};
-  return {open_dataset(name, Part::kAll), name, "all"};
-}
 
 std::vector<std::string> sorted(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -159,7 +127,7 @@ std::unique_ptr<Engine> engine_against(const Options& options, const OpenedModel
 void run_eval(const Options& options, Console& console) {
   std::optional<AtomicFile> page;  // before the work: a report that cannot be written is known at once
   if (options.given("report")) page.emplace(options.text("report"));
-  EvalData data = open_eval_data(options);
+  EvalData data = open_eval_data(options, console);
   const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
   const ModelCard& card = model->card();
   for (const std::string& line : card.warnings) console.say("warning: " + line);
@@ -180,7 +148,8 @@ void run_eval(const Options& options, Console& console) {
                             options.text("against"),
                             card,
                             *data.set,
-                            result};
+                            result,
+                            data.seen};
   console.print_json(eval_json(subject));
   console.print(eval_text(subject, options.flag("classes") ? data.set->classes().size() : kClassRows));
   console.flush();
@@ -195,7 +164,9 @@ void run_eval(const Options& options, Console& console) {
 Command eval_command() {
   std::vector<OptionSpec> own = {
       {.name = "data",
-       .help = "FORMAT:PLACE, as folder:DIR or cifar10:DIR; a run's folder as model needs none",
+       .help =
+           "FORMAT:PLACE, as folder:DIR or cifar10:DIR; a run's folder as model needs none, and of its own "
+           "training data takes the validation part",
        .metavar = "DATA"},
       {.name = "part",
        .help = "which part of the data; the validation part, or all where there is none, otherwise",

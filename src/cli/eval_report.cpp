@@ -84,6 +84,7 @@ Pairs figures(const EvalSubject& s) {
     pairs.emplace_back("difference", strf("%+.2f points in %s", 100 * a.difference, s.dtype.c_str()));
     pairs.emplace_back("same answer", format_percent(a.agreement));
   }
+  if (s.seen && s.seen->found > 0) add("seen in training", s.seen->share());
   return pairs;
 }
 
@@ -142,6 +143,7 @@ ordered_json eval_json(const EvalSubject& s) {
                {"seconds", s.result.seconds},
                {"img_per_s", static_cast<double>(s.result.count) / s.result.seconds}});
   json["dtype"] = s.dtype;
+  if (s.seen) json["seen_in_training"] = s.seen->share();
   if (s.result.against) {
     const Against a = against_of(s);
     json["against"] = {{"dtype", s.against},

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "data/overlap.h"
 #include "io/model_files.h"
 #include "train/evaluate.h"
 
@@ -16,6 +17,7 @@ struct EvalSubject {
   const ModelCard& card;
   const Dataset& dataset;  // classes numbered as the model's
   const EvalResult& result;
+  std::optional<Overlap> seen{};  // in training; nothing: not known
 };
 
 nlohmann::ordered_json eval_json(const EvalSubject& subject);

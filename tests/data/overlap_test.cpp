@@ -1,0 +1,43 @@
+#include "data/overlap.h"
+
+#include "data/datasets/view.h"
+#include "data/fake_dataset.h"
+
+namespace vitrail {
+namespace {
+
+std::shared_ptr<test::FakeDataset> images(int64_t count) {
+  return std::make_shared<test::FakeDataset>(count, 3);
+}
+
+TEST(Overlap, CountsEveryImageOfASmallSet) {
+  const auto all = images(60);
+  const auto some = take_samples(all, {0, 7, 59});
+  EXPECT_EQ(overlap_with(*some, *all).found, 3);
+  EXPECT_EQ(overlap_with(*some, *all).share(), 1);
+  const Overlap found = overlap_with(*all, *some);
+  EXPECT_EQ(found.looked_at, 60);
+  EXPECT_EQ(found.found, 3);
+  EXPECT_DOUBLE_EQ(found.share(), 0.05);
+}
+
+TEST(Overlap, LooksAtALargeSetEvenly) {
+  const auto all = images(500);
+  std::vector<int64_t> first, last;
+  for (int64_t i = 0; i < 250; ++i) first.push_back(i), last.push_back(250 + i);
+  for (const auto& part : {first, last}) {
+    const Overlap found = overlap_with(*all, *take_samples(all, part), 100);
+    EXPECT_EQ(found.looked_at, 100);
+    EXPECT_EQ(found.found, 50);
+  }
+}
+
+TEST(Overlap, ImagesThatCannotBeReadAreNotFound) {
+  const auto all = images(10), same = images(10);
+  same->broken = {2, 5};
+  EXPECT_EQ(overlap_with(*all, *same).found, 8);
+  EXPECT_EQ(overlap_with(*same, *all).found, 8);
+}
+
+}  // namespace
+}  // namespace vitrail
