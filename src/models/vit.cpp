@@ -171,7 +171,7 @@ class VitRecorder {
     if (c_.layer_scale)
       branch = b_.add(std::make_shared<ScaleOp>(), {branch, param(scale + ".gamma")}, scale);
     const double depth_share =
-        c_.depth > 1 ? static_cast<double>(index) / static_cast<double>(c_.depth - 1) : 1.0;
+        c_.depth > 1 ? static_cast<double>(index) / static_cast<double>(c_.depth - 1) : 0.0;
     branch = drop(branch, options_.drop_path * depth_share, DropUnit::kSample, name + ".drop_path");
     return b_.add(std::make_shared<AddOp>(), {x, branch}, name);
   }

@@ -17,12 +17,12 @@ double normal(uint64_t key, uint64_t index) {
          std::cos(2 * M_PI * uniform01(key, 2 * index + 1));
 }
 
-// A normal of this deviation after cutting at two deviations, as Flax's lecun_normal draws it.
-double cut_normal(uint64_t key, uint64_t index, double deviation) {
-  constexpr double kShrunk = 0.87962566103423978;  // of a unit normal cut at +-2
+// A unit normal cut at +-2, and what that leaves of its deviation.
+constexpr double kCutDeviation = 0.87962566103423978;
+double cut_normal(uint64_t key, uint64_t index) {
   for (uint64_t attempt = 0;; ++attempt) {
     const double value = normal(counter_hash(key, attempt), index);
-    if (std::abs(value) <= 2) return value * deviation / kShrunk;
+    if (std::abs(value) <= 2) return value;
   }
 }
 
@@ -38,10 +38,18 @@ struct Draw {
   void gauss(double deviation) const {
     each([&](size_t i) { return deviation * normal(key, i); });
   }
+  // timm's trunc_normal_tf_: the scale is that of the normal before it is cut.
+  void cut_gauss(double scale) const {
+    each([&](size_t i) { return scale * cut_normal(key, i); });
+  }
   void uniform(double bound) const {
     each([&](size_t i) { return bound * (2 * uniform01(key, i) - 1); });
   }
 };
+
+double root_of(int64_t count) {
+  return std::sqrt(static_cast<double>(count));
+}
 
 // Inputs of a matrix: what is left after its outputs ([D C P Q], [T H E D], [D H E], [F D]).
 int64_t inputs_of(const ParamSpec& spec) {
@@ -50,35 +58,54 @@ int64_t inputs_of(const ParamSpec& spec) {
   return heads_out ? spec.shape.dims().back().local : spec.shape.elems() / spec.shape[0].local;
 }
 
-void init_patches(const ParamSpec& spec, InitStyle style, const Draw& draw) {
+// Flax's default of a layer.
+void lecun_normal(const ParamSpec& spec, const Draw& draw) {
+  draw.cut_gauss(1 / root_of(inputs_of(spec)) / kCutDeviation);
+}
+
+// timm leaves torch's default of a convolution: weights and bias alike by the number of inputs.
+void init_patches(const VitConfig& config, const ParamSpec& spec, InitStyle style, const Draw& draw) {
+  if (style == InitStyle::kTimm)
+    return draw.uniform(1 / root_of(config.channels * config.patch * config.patch));
   if (spec.name.ends_with(".bias")) return draw.constant(0);
-  const double root = 1.0 / std::sqrt(static_cast<double>(inputs_of(spec)));
-  if (style == InitStyle::kTimm) return draw.uniform(root);  // torch's default of a convolution
-  draw.each([&](size_t i) { return cut_normal(draw.key, i, root); });
+  lecun_normal(spec, draw);
 }
 
 void init_matrix(const ParamSpec& spec, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kTimm) return draw.gauss(0.02);
   if (spec.name.starts_with("head")) return draw.constant(0);
+  if (spec.name.starts_with("pre_logits")) return lecun_normal(spec, draw);
   const int64_t inputs = inputs_of(spec);
   int64_t outputs = spec.shape.elems() / inputs;
   if (spec.shape.has('T')) outputs /= spec.shape.local('T');  // q, k and v each on its own
   draw.uniform(std::sqrt(6.0 / static_cast<double>(inputs + outputs)));
 }
 
+// The class token starts near zero; DeiT's own token as positions do.
+void init_token(const std::string& name, InitStyle style, const Draw& draw) {
+  if (style == InitStyle::kJax) return draw.constant(0);
+  draw.gauss(name == "dist_token" ? 0.02 : 1e-6);
+}
+
+// The probe of attention pooling: big_vision's Xavier counts one input a value.
+void init_latent(int64_t width, InitStyle style, const Draw& draw) {
+  if (style == InitStyle::kJax) return draw.uniform(std::sqrt(6.0 / static_cast<double>(1 + width)));
+  draw.cut_gauss(1 / root_of(width));
+}
+
 }  // namespace
 
-void init_param(const ParamSpec& spec, InitStyle style, uint64_t seed, std::span<float> target) {
+void init_param(const VitConfig& config, const ParamSpec& spec, InitStyle style, uint64_t seed,
+                std::span<float> target) {
   const Draw draw{target, counter_hash(name_key(spec.name), seed)};
   const std::string& name = spec.name;
   const auto ends = [&](const char* text) { return name.ends_with(text); };
   if (ends("lora_b.weight")) return draw.constant(0);
-  if (ends("lora_a.weight"))
-    return draw.uniform(1.0 / std::sqrt(static_cast<double>(spec.shape.elems() / spec.shape[0].local)));
-  if (name.starts_with("patch_embed.")) return init_patches(spec, style, draw);
-  if (name == "pos_embed" || ends(".latent")) return draw.gauss(0.02);
-  if (name == "cls_token" || name == "dist_token" || name == "reg_token")
-    return style == InitStyle::kTimm ? draw.gauss(1e-6) : draw.constant(0);
+  if (ends("lora_a.weight")) return draw.uniform(1 / root_of(inputs_of(spec)));
+  if (name.starts_with("patch_embed.")) return init_patches(config, spec, style, draw);
+  if (name == "pos_embed") return draw.gauss(0.02);
+  if (ends("attn_pool.latent")) return init_latent(config.width, style, draw);
+  if (ends("_token")) return init_token(name, style, draw);
   if (ends(".gamma")) return draw.constant(1e-5f);
   if (spec.name.find("norm") != std::string::npos) return draw.constant(ends(".weight") ? 1.0f : 0.0f);
   if (ends(".weight")) return init_matrix(spec, style, draw);

@@ -9,14 +9,15 @@
 
 namespace vitrail {
 
-// timm: matrices N(0, 0.02), patch embedding as torch's convolution. jax: Xavier-uniform matrices, LeCun
-// patch embedding, MLP biases N(0, 1e-6), zero head.
+// timm: matrices N(0, 0.02), patch embedding as torch's convolution. jax: Xavier-uniform matrices (q, k and v
+// each on its own), LeCun patch embedding, MLP biases N(0, 1e-6), zero head.
 enum class InitStyle { kTimm, kJax };
 template <>
 struct EnumNames<InitStyle> {
   static constexpr const char* names[] = {"timm", "jax"};
 };
 
-void init_param(const ParamSpec& spec, InitStyle style, uint64_t seed, std::span<float> target);
+void init_param(const VitConfig& config, const ParamSpec& spec, InitStyle style, uint64_t seed,
+                std::span<float> target);
 
 }  // namespace vitrail

@@ -142,7 +142,8 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
                     const std::string& name, const Shape& shape, std::span<float> target) {
     const bool adapter = name.find(".lora_") != std::string::npos;
     const bool head = self->new_head && (name.starts_with("head.") || name.starts_with("head_dist."));
-    if (!self->opened || adapter || head) return init_param({name, shape}, style, seed, target);
+    if (!self->opened || adapter || head)
+      return init_param(self->card.config, {name, shape}, style, seed, target);
     self->opened->read_param({name, shape}, target);
   };
   return model;
