@@ -83,6 +83,11 @@ void describe(RunSetup& setup) {
     setup.notes.push_back(strf("an update of %lld pictures sees some of the %lld several times",
                                static_cast<long long>(setup.config.train.batch),
                                static_cast<long long>(setup.data.train->size())));
+  if (setup.config.augment.hflip > 0 && setup.config.data.train.starts_with("idx:"))
+    setup.notes.push_back(
+        strf("augment.hflip is %g: right for things, wrong for digits and letters, which want "
+             "augment.hflip=0",
+             setup.config.augment.hflip));
   int64_t trained = 0;
   for (const TrainedParam& param : setup.step.trained) trained += param.desc.elems();
   const int64_t all = count_params(model.card.config);

@@ -1,6 +1,8 @@
 // Vitrail against timm, Hugging Face, torchvision and a google forward: same weights by rule, same pictures.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "api/engine.h"
 #include "backend/cpu/cpu_isa.h"
 #include "cuda_test.h"
@@ -15,6 +17,8 @@ constexpr double kLogitTolerance = 1e-4;
 constexpr double kReferenceTolerance = 1e-8;
 // The same where positions are resized: the resized table is stored in f32.
 constexpr double kResizedTolerance = 1e-6;
+// A second or two: ViT-Ti at 224 and up to 288. Base and large models wait for make test-long.
+constexpr int64_t kMacsInPlainLoops = 2'500'000'000;
 // Share of the logits' spread by which the first choice in 16 bits may fall short of the best.
 constexpr double kCloseCall = 0.02;
 
@@ -29,7 +33,9 @@ class Golden : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(Golden, ReferenceInDoubleAgreesWithTheLibrary) {
   const golden::Case c = golden::load(GetParam());
-  if (count_macs(c.config) > 200'000'000) GTEST_SKIP() << "too slow for plain loops";
+  const bool is_long = std::getenv("VITRAIL_TEST_LONG") != nullptr;
+  if (count_macs(c.config) > kMacsInPlainLoops && !is_long)
+    GTEST_SKIP() << "half a minute in plain loops: VITRAIL_TEST_LONG runs it";
   EXPECT_LT(golden::largest_difference(run(c, {.backend = "ref", .dtype = DType::kF64}), c.logits),
             c.json.contains("base") ? kResizedTolerance : kReferenceTolerance);
 }

@@ -87,8 +87,7 @@ TEST(Numerics, WithoutALaterCheckpointItGoesBackToTheBeginning) {
 }
 
 // Decay of three times the weights doubles them every update, with changing sign; half of it makes them fade.
-TEST(Numerics, HalfTheLearningRateHelps) {
-  const WorkFolder work;
+TrainConfig doubling_config() {
   TrainConfig config = tiny_config(140);
   config.optim.name = "sgd";
   config.optim.momentum = 0;
@@ -100,7 +99,12 @@ TEST(Numerics, HalfTheLearningRateHelps) {
   config.train.skip_limit = 3;
   config.train.eval_every = 10;
   config.train.log_every = 10;
-  const Ran ran = train(config, work / "run");
+  return config;
+}
+
+TEST(Numerics, HalfTheLearningRateHelps) {
+  const WorkFolder work;
+  const Ran ran = train(doubling_config(), work / "run");
   EXPECT_TRUE(ran.outcome.finished);
   EXPECT_EQ(ran.events_of("rollback"), 1);
   EXPECT_EQ(ran.steps.back().lr, 0.005);
@@ -113,6 +117,47 @@ TEST(Numerics, HalfTheLearningRateHelps) {
     if (kind != "event") ++lines[{kind, line["step"].get<int64_t>()}];
   });
   for (const auto& [line, count] : lines) EXPECT_EQ(count, 1) << line.first << " at " << line.second;
+}
+
+// Gone back, then stopped, then resumed: the rate stays halved and the run ends as the one that was not
+// stopped.
+TEST(Numerics, AResumedRunKeepsTheRateItWentBackTo) {
+  const WorkFolder work;
+  const TrainConfig config = doubling_config();
+  train(config, work / "whole");
+  for (const int64_t later : {0, 2}) {
+    SCOPED_TRACE(later);
+    const std::string folder = work / std::to_string(later);
+    Ran first;
+    const auto gone_back = [&] {
+      return first.events_of("rollback") == 1 && first.steps.back().lr == 0.005 &&
+             std::count_if(first.steps.begin(), first.steps.end(),
+                           [](const TrainStatus& s) { return s.lr == 0.005; }) > later;
+    };
+    train_into(first, config, folder, {.stop = gone_back});
+    ASSERT_FALSE(first.outcome.finished);
+    ASSERT_EQ(first.events_of("rollback"), 1);
+    const Ran second = train(config, folder, {.resume = ResumeMode::kNewest});
+    EXPECT_TRUE(second.outcome.finished);
+    EXPECT_EQ(second.events_of("rollback"), 0);
+    for (const TrainStatus& status : second.steps) ASSERT_EQ(status.lr, 0.005) << status.step;
+    EXPECT_EQ(differing(state_of(folder), state_of(work / "whole")), std::vector<std::string>());
+    EXPECT_EQ(metrics_of(folder), metrics_of(work / "whole"));
+  }
+}
+
+// How often it went back is remembered too: what is left of two is one.
+TEST(Numerics, AResumedRunRemembersHowOftenItWentBack) {
+  const WorkFolder work;
+  const TrainConfig config = exploding_config(40, work / "run");
+  Ran first, second;
+  train_into(first, config, work / "run",
+             {.resume = ResumeMode::kNewest, .stop = [&] { return first.events_of("rollback") == 1; }});
+  ASSERT_FALSE(first.outcome.finished);
+  const Error error = train_error(second, config, work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_EQ(error.kind(), ErrorKind::kNumerics) << error.what();
+  EXPECT_EQ(second.events_of("rollback"), 1);
+  EXPECT_TRUE(second.told("rollback", "at 0.25 times")) << "the first halving is lost";
 }
 
 TEST(Numerics, ALossScaleThatIsTooLargeIsFound) {

@@ -88,6 +88,33 @@ TEST(Wiring, TheScheduleIsFollowed) {
     EXPECT_EQ(ran.steps[i].lr, lr_at(config.schedule, config.optim.lr, static_cast<int64_t>(i), 12)) << i;
 }
 
+// MNIST's format: ten images of 8 x 8 and their labels, for training and for tests.
+TEST(Wiring, FlipsOfDigitsAreMentioned) {
+  const WorkFolder work;
+  std::filesystem::create_directory(work / "digits");
+  const auto number = [](uint32_t n) {
+    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
+                       static_cast<char>(n)};
+  };
+  std::string images = number(0x803) + number(10) + number(8) + number(8),
+              labels = number(0x801) + number(10);
+  for (int i = 0; i < 10; ++i) {
+    images += std::string(64, static_cast<char>(20 * i));
+    labels += static_cast<char>(i % 2);
+  }
+  for (const char* part : {"train", "t10k"}) {
+    write_file(work / "digits/" + part + "-images-idx3-ubyte", images);
+    write_file(work / "digits/" + part + "-labels-idx1-ubyte", labels);
+  }
+  TrainConfig config = tiny_config(1);
+  config.data.train = "idx:" + (work / "digits");
+  EXPECT_FALSE(train(config, work / "still").noted("augment.hflip"));
+  config.augment.hflip = 0.5;
+  EXPECT_TRUE(train(config, work / "flipped").noted("augment.hflip=0"));
+  config.data.train = "synthetic:3x8x8x4x40";
+  EXPECT_FALSE(train(config, work / "things").noted("augment.hflip"));
+}
+
 // Reddish, bluish, both or neither.
 std::string labelled_folder(const WorkFolder& work) {
   std::string sheet = "filename,red,blue\n";

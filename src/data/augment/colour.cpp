@@ -124,19 +124,23 @@ void make_grey(Image& image) {
   for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = luma.pixels[i / 3];
 }
 
-void colour_jitter(Image& image, const std::vector<double>& strengths, Draw& draw) {
-  int order[] = {0, 1, 2, 3};
-  for (int i = 3; i > 0; --i) std::swap(order[i], order[draw.integer(0, i)]);
-  double factor[4] = {1, 1, 1, 0};
+JitterDraw draw_jitter(const std::vector<double>& strengths, Draw& draw) {
+  JitterDraw drawn;
+  for (size_t i = 3; i > 0; --i)
+    std::swap(drawn.order[i], drawn.order[static_cast<size_t>(draw.integer(0, static_cast<int64_t>(i)))]);
   for (size_t i = 0; i < strengths.size(); ++i)
-    factor[i] = i == 3 ? draw.uniform(-strengths[i], strengths[i])
-                       : draw.uniform(std::max(0.0, 1 - strengths[i]), 1 + strengths[i]);
-  for (int adjustment : order) {
-    if (static_cast<size_t>(adjustment) >= strengths.size()) continue;
-    if (strengths[static_cast<size_t>(adjustment)] == 0) continue;
-    constexpr void (*kAdjust[])(Image&, double) = {adjust_brightness, adjust_contrast, adjust_saturation,
-                                                   adjust_hue};
-    kAdjust[adjustment](image, factor[adjustment]);
+    drawn.factor[i] = i == 3 ? draw.uniform(-strengths[i], strengths[i])
+                             : draw.uniform(std::max(0.0, 1 - strengths[i]), 1 + strengths[i]);
+  return drawn;
+}
+
+void colour_jitter(Image& image, const std::vector<double>& strengths, Draw& draw) {
+  constexpr void (*kAdjust[])(Image&, double) = {adjust_brightness, adjust_contrast, adjust_saturation,
+                                                 adjust_hue};
+  const JitterDraw drawn = draw_jitter(strengths, draw);
+  for (int adjustment : drawn.order) {
+    const auto at = static_cast<size_t>(adjustment);
+    if (at < strengths.size() && strengths[at] != 0) kAdjust[at](image, drawn.factor[at]);
   }
 }
 

@@ -3,6 +3,7 @@
 // saturation nor hue. Used by colour jitter and the policies.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "data/augment/draw.h"
@@ -23,6 +24,11 @@ void make_grey(Image& image);
 
 // torchvision's ColorJitter: factors from [max(0, 1 - strength), 1 + strength], in random order. `strengths`:
 // brightness, contrast, saturation and perhaps hue (from [-strength, strength]).
+struct JitterDraw {
+  std::array<int, 4> order = {0, 1, 2, 3};  // of brightness, contrast, saturation, hue
+  std::array<double, 4> factor = {1, 1, 1, 0};
+};
+JitterDraw draw_jitter(const std::vector<double>& strengths, Draw& draw);
 void colour_jitter(Image& image, const std::vector<double>& strengths, Draw& draw);
 
 }  // namespace vitrail

@@ -112,15 +112,15 @@ double drawn_level(const Policy& policy, double level, Draw& draw) {
   return std::clamp(level, 0.0, policy.magnitude_most);
 }
 
-void apply_step(const Policy& policy, const PolicyStep& step, const PolicyLook& look, Draw& draw,
-                Image& image) {
+void draw_step(const Policy& policy, const PolicyStep& step, const PolicyLook& look, Size picture, Draw& draw,
+               std::vector<PolicyDraw>& drawn) {
   if (!draw.chance(step.probability)) return;
   const double level = drawn_level(policy, step.level, draw);
-  const double argument = op_argument(step.op, policy.scale, level, {image.height, image.width}, draw);
-  Sampling sampling = look.sampling;
+  const double argument = op_argument(step.op, policy.scale, level, picture, draw);
+  Interpolation interpolation = look.sampling.interpolation;
   if (look.random_interpolation)
-    sampling.interpolation = draw.chance(0.5) ? Interpolation::kBilinear : Interpolation::kBicubic;
-  apply_op(step.op, argument, sampling, image);
+    interpolation = draw.chance(0.5) ? Interpolation::kBilinear : Interpolation::kBicubic;
+  drawn.push_back({step.op, argument, interpolation});
 }
 
 }  // namespace
@@ -135,19 +135,26 @@ Policy parse_policy(std::string_view text) {
   return policy;
 }
 
-void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image) {
+std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size picture, Draw& draw) {
+  std::vector<PolicyDraw> drawn;
   if (policy.kind == Policy::Kind::kRand) {
     for (int64_t i = 0; i < policy.layers; ++i) {
       const PolicyOp op = policy.ops[static_cast<size_t>(draw.integer(0, std::ssize(policy.ops) - 1))];
-      apply_step(policy, {op, policy.probability, policy.magnitude}, look, draw, image);
+      draw_step(policy, {op, policy.probability, policy.magnitude}, look, picture, draw, drawn);
     }
   } else if (policy.kind == Policy::Kind::kTable) {
     const PolicyTable& table = *policy.table;
     const auto count = static_cast<int64_t>(table.entries.size() / table.steps);
     const auto chosen = static_cast<size_t>(draw.integer(0, count - 1));
     for (const PolicyStep& step : table.entries.subspan(chosen * table.steps, table.steps))
-      apply_step(policy, step, look, draw, image);
+      draw_step(policy, step, look, picture, draw, drawn);
   }
+  return drawn;
+}
+
+void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image) {
+  for (const PolicyDraw& one : draw_policy(policy, look, {image.height, image.width}, draw))
+    apply_op(one.op, one.argument, {one.interpolation, look.sampling.fill}, image);
 }
 
 }  // namespace vitrail

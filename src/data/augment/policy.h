@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "data/augment/policy_ops.h"
 
@@ -44,6 +45,16 @@ struct PolicyLook {
   bool random_interpolation = true;  // bilinear or bicubic, drawn for every operation
   Sampling sampling;                 // the interpolation otherwise, and the colour outside
 };
+
+// One operation as it was drawn.
+struct PolicyDraw {
+  PolicyOp op;
+  double argument;
+  Interpolation interpolation;
+};
+
+// What happens to a picture of this size, in order; operations that are left out by chance do not appear.
+std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size picture, Draw& draw);
 
 void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image);
 

@@ -38,6 +38,19 @@ std::unique_ptr<Dataset> open_named_val(const DataConfig& config, DataSplits& sp
   return val;
 }
 
+// The split is by name alone, so a small class may have nothing in it.
+void note_missing_classes(DataSplits& splits) {
+  const std::vector<int64_t> trained = class_counts(*splits.train), held_out = class_counts(*splits.val);
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < trained.size(); ++i)
+    if (trained[i] > 0 && held_out[i] == 0) missing.push_back(quoted(splits.train->classes()[i]));
+  if (missing.empty()) return;
+  splits.notes.push_back(
+      strf("validation: %zu of %zu classes have no sample in it, as %s; a folder with train and "
+           "val parts decides itself",
+           missing.size(), trained.size(), missing.front().c_str()));
+}
+
 void split_off_val(const DataConfig& config, DataSplits& splits) {
   if (config.val_fraction == 0) {
     splits.notes.emplace_back("validation: none; the data has no such part and data.val_fraction is 0");
@@ -53,6 +66,7 @@ void split_off_val(const DataConfig& config, DataSplits& splits) {
                               100 * config.val_fraction, config.train.c_str(), split.split_off.size()));
   splits.train = take_samples(whole, std::move(split.kept));
   splits.val = take_samples(whole, std::move(split.split_off));
+  note_missing_classes(splits);
 }
 
 void check_val(const DataSplits& splits) {

@@ -158,6 +158,7 @@ struct RunOptions {
   bool ref = false;                                // the reference backend
   int64_t stop_after = 0;                          // a step; 0: never
   std::function<void(const TrainStatus&)> step{};  // called after every update
+  std::function<bool()> stop{};                    // asked between updates
 };
 
 // Fills `ran` as the run goes, so that it is there even when the run throws.
@@ -172,6 +173,7 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
   hooks.event = [&](const RunEvent& event) { ran.events.push_back(event); };
   hooks.note = [&](const std::string& note) { ran.notes.push_back(note); };
   hooks.stop = [&] {
+    if (options.stop && options.stop()) return true;
     return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
   };
   Trainer trainer(config, {folder, options.resume, "test"},

@@ -1,0 +1,376 @@
+// Every setting of augmentation and loading does something: changing it changes what a run is shown, as often
+// as it says; those that must not change anything do not.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "data/augment/augmenter.h"
+#include "data/augment/blur.h"
+#include "data/augment/colour.h"
+#include "data/augment/geometry.h"
+#include "data/loader_helpers.h"
+
+namespace vitrail {
+namespace {
+
+using test::Copy;
+using test::FakeDataset;
+using test::take;
+
+// Settings under which every one of them matters.
+LoaderSettings lively() {
+  LoaderSettings s = test::small_settings();
+  s.augment.crop = CropKind::kResized;
+  s.augment.vflip = 0.5;
+  s.augment.policy = "rand-m9-mstd0.5-inc1";
+  s.augment.colour_jitter = {0.3};
+  s.augment.colour_jitter_prob = 0.9;
+  s.augment.grayscale = 0.2;
+  s.augment.blur = 0.5;
+  s.augment.erase = 0.7;
+  s.augment.erase_count = 2;
+  s.augment.mixup = 0.8;
+  s.augment.cutmix = 1;
+  s.augment.mix_prob = 0.9;
+  s.augment.mix_group = 4;
+  return s;
+}
+
+std::vector<Copy> shown(const LoaderSettings& settings) {
+  FakeDataset data(40, 5);
+  for (int64_t i = 0; i < 20; ++i) data.set_labels(i, {0});  // uneven, so that balancing shows
+  return take(*make_train_loader(data, settings), 10);
+}
+
+using Change = std::function<void(LoaderSettings&)>;
+struct Row {
+  Change prepare, change;
+};
+
+void nothing(LoaderSettings&) {}
+void pads(LoaderSettings& s) {
+  s.augment.crop = CropKind::kPad;
+}
+
+const std::map<std::string, Row>& augment_rows() {
+  static const std::map<std::string, Row> rows = {
+      {"crop", {nothing, [](auto& s) { s.augment.crop = CropKind::kNone; }}},
+      {"crop_scale",
+       {nothing,
+        [](auto& s) {
+          s.augment.crop_scale = {0.5, 1};
+        }}},
+      {"crop_ratio",
+       {nothing,
+        [](auto& s) {
+          s.augment.crop_ratio = {0.9, 1.1};
+        }}},
+      {"pad", {pads, [](auto& s) { s.augment.pad = 2; }}},
+      {"pad_mode", {pads, [](auto& s) { s.augment.pad_mode = PadMode::kReflect; }}},
+      {"interpolation", {nothing, [](auto& s) { s.augment.interpolation = AugmentInterpolation::kNearest; }}},
+      {"hflip", {nothing, [](auto& s) { s.augment.hflip = 0; }}},
+      {"vflip", {nothing, [](auto& s) { s.augment.vflip = 0; }}},
+      {"policy", {nothing, [](auto& s) { s.augment.policy = "v0"; }}},
+      {"colour_jitter",
+       {nothing,
+        [](auto& s) {
+          s.augment.colour_jitter = {0.4, 0.3, 0.3, 0.1};
+        }}},
+      {"colour_jitter_prob", {nothing, [](auto& s) { s.augment.colour_jitter_prob = 0.2; }}},
+      {"grayscale", {nothing, [](auto& s) { s.augment.grayscale = 0.6; }}},
+      {"blur", {nothing, [](auto& s) { s.augment.blur = 0.1; }}},
+      {"blur_sigma",
+       {nothing,
+        [](auto& s) {
+          s.augment.blur_sigma = {1, 3};
+        }}},
+      {"erase", {nothing, [](auto& s) { s.augment.erase = 0.2; }}},
+      {"erase_mode", {nothing, [](auto& s) { s.augment.erase_mode = EraseMode::kRand; }}},
+      {"erase_count", {nothing, [](auto& s) { s.augment.erase_count = 4; }}},
+      {"erase_area",
+       {nothing,
+        [](auto& s) {
+          s.augment.erase_area = {0.2, 0.5};
+        }}},
+      {"mixup", {nothing, [](auto& s) { s.augment.mixup = 0.1; }}},
+      {"cutmix", {nothing, [](auto& s) { s.augment.cutmix = 0.1; }}},
+      {"mix_prob", {nothing, [](auto& s) { s.augment.mix_prob = 0.4; }}},
+      {"mix_switch", {nothing, [](auto& s) { s.augment.mix_switch = 0.1; }}},
+      {"mix_group", {nothing, [](auto& s) { s.augment.mix_group = 8; }}},
+      {"repeats", {nothing, [](auto& s) { s.augment.repeats = 3; }}},
+  };
+  return rows;
+}
+
+TEST(AugmentSettings, EveryOneChangesWhatIsShown) {
+  const AugmentConfig listed;
+  AugmentConfig::fields(listed, [](const char* name, const auto&, const char*) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(augment_rows().contains(name)) << "a setting without a row here";
+    const Row& row = augment_rows().at(name);
+    LoaderSettings settings = lively();
+    row.prepare(settings);
+    const std::vector<Copy> before = shown(settings);
+    EXPECT_TRUE(shown(settings) == before) << "the test itself is not repeatable";
+    row.change(settings);
+    EXPECT_FALSE(shown(settings) == before);
+  });
+}
+
+TEST(LoaderSettings, EveryOneDoesWhatItSays) {
+  const std::map<std::string, Change> changing = {
+      {"balanced", [](auto& s) { s.loader.balanced = true; }},
+      {"class_weights", [](auto& s) { s.loader.class_weights = true; }}};
+  const std::map<std::string, Change> neutral = {
+      {"workers", [](auto& s) { s.loader.workers = 3; }},
+      {"prefetch", [](auto& s) { s.loader.prefetch = 1; }},
+      {"on_device", [](auto& s) { s.loader.on_device = OnDevice::kPictures; }}};  // the trainer's to obey
+  const std::set<std::string> elsewhere = {"on_error", "max_bad_fraction"};       // LoaderErrors
+  const std::vector<Copy> before = shown(lively());
+  const LoaderConfig listed;
+  LoaderConfig::fields(listed, [&](const char* name, const auto&, const char*) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(changing.contains(name) + neutral.contains(name) + elsewhere.contains(name), 1)
+        << "a setting without a row here";
+    if (elsewhere.contains(name)) return;
+    LoaderSettings settings = lively();
+    (changing.contains(name) ? changing : neutral).at(name)(settings);
+    EXPECT_EQ(shown(settings) == before, neutral.contains(name));
+  });
+}
+
+TEST(LoaderSettings, SeedAndSmoothingChangeWhatIsShown) {
+  const std::vector<Copy> before = shown(lively());
+  LoaderSettings settings = lively();
+  settings.seed = 12;
+  EXPECT_NE(shown(settings)[0].samples, before[0].samples);
+  settings = lively();
+  settings.smoothing = 0.1;
+  EXPECT_EQ(shown(settings)[0].pictures, before[0].pictures);
+  EXPECT_NE(shown(settings)[0].targets, before[0].targets);
+}
+
+PreprocessConfig of_side(int64_t side) {
+  PreprocessConfig config;
+  config.height = config.width = config.resize = side;
+  return config;
+}
+
+AugmentConfig plain() {
+  AugmentConfig config;
+  config.hflip = 0;
+  return config;
+}
+
+constexpr int64_t kPictures = 4000;
+
+// Of many pictures, the share that comes out as the expected one; five deviations either way.
+void expect_share(const AugmentConfig& config, double wanted, const Image& image, const Image& expected) {
+  const Augmenter augmenter(config, of_side(image.height), image.channels, 3);
+  int64_t found = 0;
+  for (int64_t position = 0; position < kPictures; ++position) {
+    const Image varied = augmenter.vary(image, 1, position);
+    const bool is_expected = varied.pixels == expected.pixels;
+    ASSERT_TRUE(is_expected || varied.pixels == image.pixels) << position;
+    found += is_expected;
+  }
+  EXPECT_NEAR(static_cast<double>(found) / kPictures, wanted,
+              5 * std::sqrt(wanted * (1 - wanted) / static_cast<double>(kPictures)));
+}
+
+TEST(Augmenter, WhatHasAProbabilityHappensThatOften) {
+  const Image image = test::scene(8, 8, 3, 2);
+  const struct {
+    const char* name;
+    double probability;
+    std::function<void(AugmentConfig&)> set;
+    std::function<void(Image&)> done;
+  } rows[] = {
+      {"hflip", 0.3, [](auto& c) { c.hflip = 0.3; }, flip_horizontal},
+      {"vflip", 0.8, [](auto& c) { c.vflip = 0.8; }, flip_vertical},
+      {"grayscale", 0.25, [](auto& c) { c.grayscale = 0.25; }, make_grey},
+      {"blur", 0.6,
+       [](auto& c) {
+         c.blur = 0.6, c.blur_sigma = {1.5, 1.5};
+       },
+       [](Image& i) { gaussian_blur(i, 1.5); }},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    AugmentConfig config = plain();
+    row.set(config);
+    Image expected = image;
+    row.done(expected);
+    ASSERT_NE(expected.pixels, image.pixels);
+    expect_share(config, row.probability, image, expected);
+  }
+}
+
+TEST(Augmenter, JitterHappensAsOftenAsAsked) {
+  const Image image = test::scene(8, 8, 3, 2);
+  AugmentConfig config = plain();
+  config.colour_jitter = {0.5, 0.5, 0.5, 0.2};
+  config.colour_jitter_prob = 0.4;
+  const Augmenter augmenter(config, of_side(8), 3, 3);
+  int64_t changed = 0;
+  for (int64_t position = 0; position < kPictures; ++position)
+    changed += augmenter.vary(image, 1, position).pixels != image.pixels;
+  EXPECT_NEAR(static_cast<double>(changed) / kPictures, 0.4, 5 * std::sqrt(0.24 / kPictures));
+}
+
+// A single strength is brightness, contrast and saturation alike, and no hue.
+TEST(Augmenter, OneStrengthIsThree) {
+  const Image image = test::scene(8, 8, 3, 2);
+  AugmentConfig one = plain(), three = plain();
+  one.colour_jitter = {0.4};
+  three.colour_jitter = {0.4, 0.4, 0.4};
+  const Augmenter first(one, of_side(8), 3, 3), second(three, of_side(8), 3, 3);
+  for (int64_t position = 0; position < 20; ++position)
+    EXPECT_EQ(first.vary(image, 1, position).pixels, second.vary(image, 1, position).pixels);
+}
+
+// The peak of a blurred point falls with the deviation: its distribution is that of uniformly spread
+// deviations.
+TEST(Augmenter, BlursOverTheRangeAsked) {
+  Image point = Image::blank(25, 25, 1);
+  point.row(12)[12] = 255;
+  AugmentConfig config = plain();
+  config.blur = 1;
+  config.blur_sigma = {0.5, 2.5};
+  PreprocessConfig preprocess = of_side(25);
+  preprocess.mean = preprocess.std = {0.5};
+  const Augmenter augmenter(config, preprocess, 1, 3);
+  std::vector<int> peaks, wanted;
+  for (int64_t i = 0; i < 1000; ++i) {
+    peaks.push_back(augmenter.vary(point, 0, i).row(12)[12]);
+    Image blurred = point;
+    gaussian_blur(blurred, 0.5 + 2 * (static_cast<double>(i) + 0.5) / 1000);
+    wanted.push_back(blurred.row(12)[12]);
+  }
+  std::sort(peaks.begin(), peaks.end());
+  std::sort(wanted.begin(), wanted.end());
+  for (const size_t at : {50u, 250u, 500u, 750u, 950u})  // a share of 0.08 is five deviations
+    EXPECT_TRUE(peaks[at] >= wanted[at > 80 ? at - 80 : 0] &&
+                peaks[at] <= wanted[std::min<size_t>(at + 80, 999)])
+        << at << ": " << peaks[at] << " for " << wanted[at];
+}
+
+// In this order: what comes later sees what came before.
+TEST(Augmenter, FlipsThenJittersThenGreysThenBlurs) {
+  const Image image = test::scene(8, 8, 3, 2);
+  AugmentConfig config = plain();
+  config.hflip = config.vflip = config.grayscale = config.blur = 1;
+  config.colour_jitter = {0.5, 0, 0};
+  config.blur_sigma = {1, 1};
+  const Augmenter augmenter(config, of_side(8), 3, 3);
+  AugmentConfig jitter_only = plain();
+  jitter_only.colour_jitter = config.colour_jitter;
+  const Augmenter jitter(jitter_only, of_side(8), 3, 3);
+  for (int64_t position = 0; position < 20; ++position) {
+    Image expected = image;
+    flip_horizontal(expected);
+    flip_vertical(expected);
+    expected = jitter.vary(expected, 0, position);
+    make_grey(expected);
+    gaussian_blur(expected, 1);
+    EXPECT_EQ(augmenter.vary(image, 0, position).pixels, expected.pixels);
+  }
+}
+
+// What turned pictures leave open is the mean colour.
+TEST(Augmenter, PoliciesFillWithTheMeanColour) {
+  Image white = Image::blank(8, 8, 3);
+  std::fill(white.pixels.begin(), white.pixels.end(), uint8_t{255});
+  PreprocessConfig preprocess = of_side(8);
+  preprocess.mean = {0.485, 0.456, 0.406};
+  preprocess.std = {0.2, 0.2, 0.2};
+  AugmentConfig config = plain();
+  config.policy = "rand-m10-p1-n1";
+  config.interpolation = AugmentInterpolation::kNearest;
+  const Augmenter augmenter(config, preprocess, 3, 3);
+  const uint8_t fill[] = {124, 116, 104};
+  int64_t filled = 0;
+  for (int64_t position = 0; position < 400; ++position) {
+    const Image varied = augmenter.vary(white, 0, position);
+    for (int64_t i = 0; i < 64; ++i) filled += std::equal(fill, fill + 3, varied.pixels.begin() + 3 * i);
+  }
+  EXPECT_GT(filled, 1000);
+}
+
+// The same windows, resampled one way or the other.
+TEST(Augmenter, RandomInterpolationIsEitherOfTwoEquallyOften) {
+  const Image image = test::scene(20, 26, 3, 2);
+  AugmentConfig config = plain();
+  config.crop = CropKind::kResized;
+  const auto by = [&](AugmentInterpolation interpolation, int64_t position) {
+    config.interpolation = interpolation;
+    return Augmenter(config, of_side(8), 3, 3).vary(image, 0, position).pixels;
+  };
+  int64_t bilinear = 0;
+  for (int64_t position = 0; position < 400; ++position) {
+    const auto drawn = by(AugmentInterpolation::kRandom, position);
+    const bool first = drawn == by(AugmentInterpolation::kBilinear, position);
+    ASSERT_TRUE(first || drawn == by(AugmentInterpolation::kBicubic, position)) << position;
+    bilinear += first;
+  }
+  EXPECT_NEAR(static_cast<double>(bilinear), 200, 50);
+}
+
+// `model` is what preprocessing says.
+TEST(Augmenter, InterpolationOfTheModel) {
+  const Image image = test::scene(20, 26, 3, 2);
+  AugmentConfig config = plain();
+  config.crop = CropKind::kResized;
+  PreprocessConfig preprocess = of_side(8);
+  preprocess.interpolation = Interpolation::kBilinear;
+  const Augmenter of_model(config, preprocess, 3, 3);
+  config.interpolation = AugmentInterpolation::kBilinear;
+  const Augmenter bilinear(config, of_side(8), 3, 3);
+  config.interpolation = AugmentInterpolation::kBicubic;
+  const Augmenter bicubic(config, of_side(8), 3, 3);
+  EXPECT_EQ(of_model.vary(image, 0, 1).pixels, bilinear.vary(image, 0, 1).pixels);
+  EXPECT_NE(of_model.vary(image, 0, 1).pixels, bicubic.vary(image, 0, 1).pixels);
+}
+
+// A picture is made to cover the model's size, its other side rounded down, and cropped anywhere.
+TEST(Augmenter, PadCoversTheTarget) {
+  for (const auto& [height, width] : {std::pair{12, 20}, {20, 12}}) {
+    const Image image = test::scene(height, width, 3, 2);
+    AugmentConfig config = plain();
+    config.crop = CropKind::kPad;
+    config.pad = 0;
+    config.interpolation = AugmentInterpolation::kBilinear;
+    const Augmenter augmenter(config, of_side(8), 3, 3);
+    const bool wide = width > height;  // 8 * 20 / 12 = 13.3
+    const Image covering = resize(image, wide ? Size{8, 13} : Size{13, 8}, Interpolation::kBilinear);
+    std::set<int64_t> places;
+    for (int64_t position = 0; position < 200; ++position) {
+      const Image varied = augmenter.vary(image, 0, position);
+      int64_t found = -1;
+      for (int64_t at = 0; at <= 5; ++at)
+        if (varied.pixels == crop_window(covering, {wide ? 0 : at, wide ? at : 0, 8, 8}).pixels) found = at;
+      ASSERT_GE(found, 0) << position;
+      places.insert(found);
+    }
+    EXPECT_EQ(places.size(), 6u);
+  }
+}
+
+TEST(Augmenter, OnlyMovesWhereNothingTouchesPixels) {
+  const auto moves = [](const std::function<void(AugmentConfig&)>& set) {
+    AugmentConfig config;
+    set(config);
+    return Augmenter(config, of_side(8), 3, 3).only_moves();
+  };
+  EXPECT_TRUE(moves([](auto&) {}));
+  EXPECT_TRUE(moves([](auto& c) { c.crop = CropKind::kPad, c.vflip = 0.5, c.erase = 0.5; }));
+  EXPECT_FALSE(moves([](auto& c) { c.crop = CropKind::kResized; }));
+  EXPECT_FALSE(moves([](auto& c) { c.policy = "3a"; }));
+  EXPECT_FALSE(moves([](auto& c) { c.colour_jitter = {0.1}; }));
+  EXPECT_FALSE(moves([](auto& c) { c.grayscale = 0.1; }));
+  EXPECT_FALSE(moves([](auto& c) { c.blur = 0.1; }));
+}
+
+}  // namespace
+}  // namespace vitrail

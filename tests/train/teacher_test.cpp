@@ -1,0 +1,125 @@
+// What a teacher teaches: softmax(logits / T), or its first choice; and what the loss makes of it.
+#include "train/teacher.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "case_run.h"
+#include "train/helpers/answers.h"
+
+namespace vitrail::testing {
+namespace {
+
+constexpr int64_t kBatch = 6;
+constexpr size_t kClasses = 4;
+
+// A teacher of four classes that is sure of itself, and pictures to ask it about.
+class TeacherTargets : public ::testing::Test {
+ protected:
+  TeacherTargets() {
+    TrainConfig config = tiny_config(20);
+    config.optim.lr = 0.01;
+    train(config, work_ / "teacher");
+    pictures_.resize(kBatch * 3 * 8 * 8);
+    for (size_t i = 0; i < pictures_.size(); ++i) pictures_[i] = counter_uniform(name_key("pictures"), i);
+  }
+
+  std::string folder() const { return work_ / "teacher/best"; }
+
+  std::vector<double> logits() const {
+    const std::unique_ptr<OpenedModel> model = open_model(folder());
+    RankContext rank(cpu_device(1));
+    const ExecutionPlan plan =
+        plan_execution(record_vit(model->card().config, {.batch = kBatch}), ref_backend(), rank.device);
+    PersistentStore store(plan, rank);
+    store.load(plan, [&](const std::string& name, const Shape& shape, std::span<float> target) {
+      model->read_param({name, shape}, target);
+    });
+    Executor executor(plan, store, rank);
+    write_floats(rank, executor.input("pictures"), pictures_);
+    executor.run();
+    std::vector<double> values(kBatch * kClasses);
+    read_doubles(rank, executor.output("logits"), values);
+    return values;
+  }
+
+  std::vector<float> targets(DistillKind kind, double temperature) {
+    const RunSetup setup = set_up(tiny_config(1));
+    RankContext rank(cpu_device(1));
+    Teacher teacher({kind, folder(), 0.5, temperature}, setup.model->card, kBatch, {}, cpu_backend(),
+                    rank.device);
+    teacher.start(rank);
+    const std::span<const float> found = teacher.targets(pictures_);
+    return {found.begin(), found.end()};
+  }
+
+  WorkFolder work_;
+  std::vector<float> pictures_;
+};
+
+TEST_F(TeacherTargets, SoftOnesAreTheSoftmaxAtItsTemperature) {
+  const std::vector<double> logits = this->logits();
+  for (const double temperature : {0.5, 1.0, 3.0, 20.0}) {
+    SCOPED_TRACE(temperature);
+    const std::vector<float> found = targets(DistillKind::kSoft, temperature);
+    ASSERT_EQ(found.size(), logits.size());
+    for (size_t row = 0; row < found.size(); row += kClasses) {
+      double sum = 0;
+      for (size_t k = 0; k < kClasses; ++k) sum += std::exp(logits[row + k] / temperature);
+      for (size_t k = 0; k < kClasses; ++k)
+        EXPECT_NEAR(found[row + k], std::exp(logits[row + k] / temperature) / sum, 1e-5);
+    }
+  }
+}
+
+TEST_F(TeacherTargets, HardOnesAreTheFirstChoice) {
+  const std::vector<double> logits = this->logits();
+  for (const double temperature : {1.0, 3.0}) {
+    const std::vector<float> found = targets(DistillKind::kHard, temperature);
+    for (size_t row = 0; row < found.size(); row += kClasses) {
+      const auto first = logits.begin() + static_cast<std::ptrdiff_t>(row);
+      const auto best = static_cast<size_t>(std::max_element(first, first + kClasses) - first);
+      for (size_t k = 0; k < kClasses; ++k) EXPECT_EQ(found[row + k], k == best ? 1.0f : 0.0f);
+    }
+  }
+}
+
+golden::StepCase distilled_case(DistillKind kind, double alpha, double temperature) {
+  golden::StepCase c = golden::load_step_case("adamw_soft_teacher", DType::kF64);
+  c.config.distill = {kind, "", alpha, temperature};
+  return c;
+}
+
+double first_loss(const golden::StepCase& c) {
+  return golden::CaseRun(c, ref_backend()).gradients(0);
+}
+
+// (1 - alpha) of the labels' loss and alpha of the teacher's; a hard teacher has no temperature.
+TEST(Distillation, ALossOfTwoPartsByTheirWeights) {
+  const double labels = first_loss(distilled_case(DistillKind::kNone, 0.5, 1));
+  for (const DistillKind kind : {DistillKind::kSoft, DistillKind::kHard}) {
+    SCOPED_TRACE(enum_name(kind));
+    EXPECT_NEAR(first_loss(distilled_case(kind, 0, 2)), labels, 1e-12);
+    const double teacher = first_loss(distilled_case(kind, 1, 2));
+    EXPECT_GT(std::abs(teacher - labels), 1e-3);
+    EXPECT_NEAR(first_loss(distilled_case(kind, 0.3, 2)), 0.7 * labels + 0.3 * teacher, 1e-12);
+    const double other = first_loss(distilled_case(kind, 1, 5));
+    if (kind == DistillKind::kHard) {
+      EXPECT_EQ(other, teacher);
+    } else {
+      EXPECT_GT(std::abs(other - teacher), 1e-3);
+    }
+  }
+}
+
+// Taught by the labels themselves, a hard teacher's part is the labels' loss.
+TEST(Distillation, AHardTeacherIsAnotherLabel) {
+  golden::StepCase c = distilled_case(DistillKind::kHard, 1, 2);
+  golden::CaseRun run(c, ref_backend());
+  run.data().teacher = run.data().targets;
+  EXPECT_NEAR(run.gradients(0), first_loss(distilled_case(DistillKind::kNone, 0.5, 1)), 1e-12);
+}
+
+}  // namespace
+}  // namespace vitrail::testing
