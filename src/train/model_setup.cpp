@@ -80,7 +80,8 @@ void make_fresh(const ModelSettings& settings, PreparedModel& model) {
   if (pre.height == config.image_height && pre.width == config.image_width && !settings.arch.empty()) return;
   pre.height = config.image_height;
   pre.width = config.image_width;
-  pre.resize = 0;
+  pre.resize = pre.resize_longer = 0;
+  pre.crop_pct = 0;
   const auto channels = static_cast<size_t>(config.channels);
   pre.mean.assign(channels, 0.5);
   pre.std.assign(channels, 0.5);

@@ -109,8 +109,8 @@ class Training(Contract):
         """A run that has begun: its process, with the first line it said read."""
         process = subprocess.Popen([PROGRAM, "train", "--config", config, "--out", out, "--json", *more],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stderr.close)
+        for clean_up in (process.stdout.close, process.stderr.close, process.wait, process.kill):
+            self.addCleanup(clean_up)
         self.assertTrue(process.stdout.readline(), "it said nothing")
         return process
 
@@ -129,6 +129,8 @@ class Training(Contract):
         slow = self.config(train={"batch": 4000000, "micro_batch": 8, "steps": 10})  # an update takes minutes
         out = self.tmp / "slow"
         process = subprocess.Popen([PROGRAM, "train", "--config", slow, "--out", out], stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
         while not (out / "checkpoints/step-00000000").exists():
             self.assertIsNone(process.poll(), "it ended by itself")
             time.sleep(0.01)

@@ -146,6 +146,16 @@ TEST(Start, PreprocessingMayBeSaidInShort) {
   EXPECT_EQ(saved.resize, 16);
 }
 
+TEST(Start, AnArchitectureAtAnotherSizeCanBeSaved) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(1);
+  config.model.arch = "vit_tiny_patch16_224";
+  EXPECT_TRUE(train(config, work / "run").outcome.finished);
+  const PreprocessConfig saved = open_model(work / "run/best")->card().preprocess;
+  EXPECT_EQ(saved.height, 8);
+  EXPECT_EQ(saved.crop_pct, 0) << "the architecture's own belongs to its own size";
+}
+
 TEST(Start, FixedPositionsAreStoredAsATable) {
   const WorkFolder work;
   TrainConfig config = tiny_config(3);
