@@ -45,7 +45,9 @@ std::map<std::string, ParamSpec> all_specs() {
 }
 
 TEST(RuleWeights, KeysAndHashesAreThoseOfPython) {
-  for (const auto& row : golden_rule().at("hashes")) {
+  const auto golden = golden_rule();
+  ASSERT_FALSE(golden.at("hashes").empty());
+  for (const auto& row : golden.at("hashes")) {
     const uint64_t key = name_key(row.at("name").get<std::string>());
     EXPECT_EQ(key, std::stoull(row.at("key").get<std::string>(), nullptr, 16)) << row.at("name");
     EXPECT_EQ(counter_hash(key, row.at("index").get<uint64_t>()),
