@@ -68,7 +68,7 @@ class AdaptersTest : public DialectTest {
 };
 
 TEST_F(AdaptersTest, AreMergedIntoTheWeightsHandedOut) {
-  const LoraConfig attention{.rank = 2}, mlp{.rank = 5, .alpha = 0.1, .attention = false, .mlp = true};
+  const LoraConfig attention{.rank = 2}, mlp{.rank = 5, .alpha = 10.0 / 7, .attention = false, .mlp = true};
   int count = 0;
   for (const LoraConfig& lora : {attention, mlp, kBoth})
     for (const Dialect dialect : {Dialect::kHf, Dialect::kTimm}) {

@@ -122,6 +122,16 @@ TEST_F(DialectRead, MissingAndMisshapenTensorsAreNamed) {
   EXPECT_SAYS(refusal(at("misshapen")), "blocks.1.norm1.weight");
 }
 
+TEST_F(DialectRead, AProductInPartsNeedsThemAll) {
+  std::filesystem::copy(kModels + "hf_single", at("keyless"));
+  const auto source = std::shared_ptr(open_tensors(kModels + "hf_single/model.safetensors"));
+  const auto without_keys = [](const std::string& n) {
+    return n.ends_with("layer.0.attention.attention.key.weight") ? "" : n;
+  };
+  write_safetensors(at("keyless/model.safetensors"), renamed(source, without_keys), source->metadata());
+  EXPECT_SAYS(refusal(at("keyless")), "a part of blocks.0.attn.qkv.weight");
+}
+
 TEST_F(DialectRead, TorchvisionAndGoogleFilesKnowTheirPictures) {
   ModelCard card;
   const auto zeros = [](const ParamSpec&, std::span<float>) {};

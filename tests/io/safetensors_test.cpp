@@ -49,6 +49,22 @@ TEST(Safetensors, RoundTripKeepsEverythingAndAligns) {
   EXPECT_EQ(header % 8, 0u);
 }
 
+TEST(Safetensors, PartsAreThePartsOfTheWhole) {
+  const auto source = open_safetensors(sample("all_types.safetensors"));
+  size_t parts = 0;
+  for (size_t i = 0; i < source->tensors().size(); ++i) {
+    std::vector<std::byte> whole(source->tensors()[i].bytes);
+    source->read(i, whole);
+    for (size_t offset = 0; offset < whole.size(); offset += 3, ++parts) {
+      std::vector<std::byte> part(std::min<size_t>(5, whole.size() - offset));
+      source->read_part(i, offset, part);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(offset)))
+          << source->tensors()[i].name << " from " << offset;
+    }
+  }
+  EXPECT_GT(parts, 20u);
+}
+
 TEST(Safetensors, NothingToWriteIsAFileToo) {
   const TempFolder folder;
   write_safetensors(folder / "none", {});
