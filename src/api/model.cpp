@@ -4,6 +4,7 @@
 #include "api/engine.h"
 #include "data/decode.h"
 #include "data/preprocess.h"
+#include "io/cards/imagenet_names.h"
 #include "vitrail/vitrail.h"
 
 namespace vitrail {
@@ -26,6 +27,7 @@ struct Model::Parts {
   }
 
   ModelCard card;
+  std::vector<std::string> labels = display_labels(card);
   Engine engine;
   std::mutex mutex;
 };
@@ -81,7 +83,7 @@ int64_t Model::image_width() const {
   return parts_->card.config.image_width;
 }
 const std::vector<std::string>& Model::labels() const {
-  return parts_->card.labels;
+  return parts_->labels;
 }
 
 }  // namespace vitrail

@@ -18,6 +18,7 @@
 #include "cli/top_classes.h"
 #include "data/encode.h"
 #include "data/preprocess.h"
+#include "io/cards/imagenet_names.h"
 
 namespace vitrail::cli {
 
@@ -75,7 +76,8 @@ struct NamedMap {
 
 class Explainer {
  public:
-  Explainer(const Options& options, Console& console) : console_(console), method_(options.text("method")) {
+  Explainer(const Options& options, Console& console)
+      : console_(console), method_(options.text("method")), upright_(options.flag("exif")) {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
     layer_ = options.given("layer") ? options.integer("layer") : card_.config.depth - 1;
@@ -94,11 +96,12 @@ class Explainer {
   }
 
   const Engine& engine() const { return *engine_; }
+  size_t not_turned() const { return not_turned_; }
 
   void explain(const std::string& path, const fs::path& folder) {
     std::string note;
-    const Image picture = load_picture(path, note);
-    if (!note.empty()) console_.detail(note);
+    const Image picture = load_picture(path, upright_, note);
+    if (!note.empty()) console_.detail(note), ++not_turned_;
     std::vector<float> input(engine_->picture_elems());
     preprocess(picture, card_.preprocess, input);
     engine_->run(input, 1);
@@ -183,7 +186,8 @@ class Explainer {
     if (one_block()) json["layer"] = layer_;
     console_.print(console_.bold(shown(path)) + "\n");
     if (card_.config.classes > 0) {
-      const std::vector<TopClass> top = top_classes(class_scores(*engine_, card_.scores), card_.labels, 3);
+      const std::vector<TopClass> top =
+          top_classes(class_scores(*engine_, card_.scores), display_labels(card_), 3);
       json["top"] = top_classes_json(top);
       console_.print(top_classes_text(top, 2));
     }
@@ -199,6 +203,8 @@ class Explainer {
 
   Console& console_;
   std::string method_;
+  bool upright_;
+  size_t not_turned_ = 0;
   ModelCard card_;
   int64_t layer_ = 0;
   std::unique_ptr<Engine> engine_;
@@ -222,6 +228,7 @@ void run_explain(const Options& options, Console& console) {
     progress.advance(1);
   }
   progress.finish();
+  say_not_turned(explainer.not_turned(), console);
   failed.throw_if_any();
   say_checked(options, explainer.engine(), console);
 }
@@ -245,7 +252,8 @@ Command explain_command() {
        .help = "block whose heads are shown, from 0; the last one unless given",
        .kind = ValueKind::kInteger,
        .metavar = "N",
-       .least = 0}};
+       .least = 0},
+      exif_option()};
   return {{.name = "explain",
            .summary = "where the model looks: attention per head, their mean, rollout, as overlays",
            .examples = {{"explain cat.jpg --out cat", "a sheet and one PNG a map in the folder cat"},

@@ -14,6 +14,7 @@
 #include "cli/shown.h"
 #include "cli/stop.h"
 #include "cli/top_classes.h"
+#include "io/cards/imagenet_names.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
@@ -21,7 +22,7 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 
-std::string embedding_text(std::span<const float> values) {
+std::string numbers_text(std::span<const float> values) {
   std::string text;
   for (const float value : values)
     text += strf("%s%.7g", text.empty() ? "" : " ", static_cast<double>(value));
@@ -48,22 +49,26 @@ class Predictor {
         console_(console),
         paths_(std::move(paths)),
         embed_(options.flag("embed")),
+        numbers_(embed_ || options.flag("logits")),
         top_k_(options.integer("top-k")),
         failed_(console, paths_.size()) {
+    VT_REQUIRE(!embed_ || !options.flag("logits"), ErrorKind::kUsage,
+               "--embed gives features and --logits what the head makes of them: one or the other");
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
+    labels_ = display_labels(card_);
     if (card_.config.classes == 0 && !embed_)
       throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
     console.detail("pictures: " + preprocess_text(card_.preprocess));
     EngineOptions engine = read_engine_options(options);
     engine.batch = batch_for(options, std::ssize(paths_));
     engine.features = embed_;
-    engine.probabilities = !embed_ && card_.scores == ScoreKind::kSoftmax;
+    engine.probabilities = !numbers_ && card_.scores == ScoreKind::kSoftmax;
     engine.cache_folders = cache_places(options, card_.path);
     // Before the engine: the first pictures are decoded while the parameters are read.
     const StreamSettings pictures{card_.preprocess, card_.config.channels, engine.batch,
-                                  cpu_device(engine.threads, engine.isa).threads};
+                                  cpu_device(engine.threads, engine.isa).threads, options.flag("exif")};
     stream_ = std::make_unique<PictureStream>(paths_, pictures);
     engine_ = std::make_unique<Engine>(*model, engine);
     if (!engine_->cache_note().empty()) console.detail(engine_->cache_note());
@@ -86,6 +91,7 @@ class Predictor {
     times_.wait = stream_->wait_seconds();
     times_.decode = stream_->decode_seconds();
     say_times();
+    say_not_turned(not_turned_, console_);
     failed_.throw_if_any();
     say_checked(options_, *engine_, console_);
   }
@@ -118,12 +124,13 @@ class Predictor {
     engine_->run(batch.pixels, static_cast<int64_t>(batch.count));
     times_.compute += seconds_since(start);
     raw_ = engine_->output(embed_ ? "features" : "logits");
-    rows_ = embed_ ? raw_ : class_scores(*engine_, card_.scores);
+    rows_ = numbers_ ? raw_ : class_scores(*engine_, card_.scores);
   }
 
   // In the order given, pictures that failed among the others.
   void show(const PictureBatch& batch) {
     for (const std::string& note : batch.notes) console_.detail(note);
+    not_turned_ += batch.notes.size();
     if (batch.readable() > 0) compute(batch);
     const size_t width = rows_.size() / batch.count;
     auto failure = batch.failures.begin();
@@ -148,11 +155,12 @@ class Predictor {
   }
 
   void show_one(const std::string& path, std::span<const float> row) {
-    if (embed_) {
-      console_.print_json({{"image", path}, {"embedding", std::vector<float>(row.begin(), row.end())}});
-      return console_.print(shown(path) + "\t" + embedding_text(row) + "\n");
+    if (numbers_) {
+      console_.print_json(
+          {{"image", path}, {embed_ ? "embedding" : "logits", std::vector<float>(row.begin(), row.end())}});
+      return console_.print(shown(path) + "\t" + numbers_text(row) + "\n");
     }
-    const std::vector<TopClass> top = top_classes(row, card_.labels, top_k_);
+    const std::vector<TopClass> top = top_classes(row, labels_, top_k_);
     console_.print_json({{"image", path}, {"top", top_classes_json(top)}});
     console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
@@ -160,14 +168,15 @@ class Predictor {
   const Options& options_;
   Console& console_;
   std::vector<std::string> paths_;
-  bool embed_;
+  bool embed_, numbers_;  // features; features or logits, all of them
   int64_t top_k_;
   FailedPictures failed_;
   ModelCard card_;
+  std::vector<std::string> labels_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PictureStream> stream_;
   std::vector<float> raw_, rows_;  // of the batch being shown
-  size_t done_ = 0;
+  size_t done_ = 0, not_turned_ = 0;
   PredictTimes times_;
 };
 
@@ -189,6 +198,10 @@ Command predict_command() {
       {.name = "embed",
        .help = "the pooled features before the head instead of classes",
        .kind = ValueKind::kFlag},
+      {.name = "logits",
+       .help = "the head's output for every class instead of probabilities",
+       .kind = ValueKind::kFlag},
+      exif_option(),
       {.name = "timing",
        .help = "say at the end where the time went; with --json as JSON, on stderr",
        .kind = ValueKind::kFlag},
@@ -207,6 +220,7 @@ Command predict_command() {
                         {"predict photos/ --dtype int8",
                          "smaller weights in memory; eval --against f32 tells what it costs"},
                         {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
+                        {"predict --logits --json cat.jpg", "what the head gives, class by class"},
                         {"predict @list.txt", "paths from a file, one a line"},
                         {"predict - < list.txt", "paths from stdin"}},
            .options = model_options() + own + engine_options(8),

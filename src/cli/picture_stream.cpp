@@ -9,7 +9,8 @@ namespace vitrail::cli {
 // A list of paths as a dataset without labels.
 class PictureStream::List : public Dataset {
  public:
-  explicit List(const std::vector<std::string>& paths) : paths_(paths), notes_(paths.size()) {
+  List(const std::vector<std::string>& paths, bool upright)
+      : paths_(paths), upright_(upright), notes_(paths.size()) {
     size_ = std::ssize(paths);
     multi_label_ = true;
   }
@@ -18,19 +19,20 @@ class PictureStream::List : public Dataset {
   std::span<const int32_t> labels(int64_t) const override { return {}; }
   Image load(int64_t index, int64_t) const override {
     const auto at = static_cast<size_t>(index);
-    return load_picture(paths_[at], notes_[at]);
+    return load_picture(paths_[at], upright_, notes_[at]);
   }
 
   const std::string& note(size_t index) const { return notes_[index]; }
 
  private:
   const std::vector<std::string>& paths_;
+  bool upright_;
   // Each is written by the one worker that reads its picture, before the batch is given out.
   mutable std::vector<std::string> notes_;
 };
 
 PictureStream::PictureStream(const std::vector<std::string>& paths, const StreamSettings& settings)
-    : list_(std::make_unique<List>(paths)), total_(paths.size()) {
+    : list_(std::make_unique<List>(paths, settings.upright)), total_(paths.size()) {
   LoaderSettings loader;
   loader.preprocess = settings.preprocess;
   loader.channels = settings.channels;

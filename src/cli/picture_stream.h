@@ -28,7 +28,8 @@ struct PictureBatch {
 struct StreamSettings {
   PreprocessConfig preprocess;
   int64_t channels = 3, batch = 1;
-  int64_t threads = 1;  // that decode
+  int64_t threads = 1;   // that decode
+  bool upright = false;  // turned as EXIF says
 };
 
 class PictureStream {

@@ -10,6 +10,7 @@
 #include "cli/run.h"
 #include "cli/shown.h"
 #include "data/decode.h"
+#include "data/orientation.h"
 
 namespace vitrail::cli {
 
@@ -19,15 +20,29 @@ namespace {
 constexpr size_t kMaxListBytes = 64 << 20;
 constexpr const char* kEndings = "jpg, jpeg, png, webp";
 
+// Links to folders are followed, as datasets follow those to class folders, but not back into a folder that
+// is being listed.
+void add_below(const fs::path& folder, std::vector<fs::path>& above, std::vector<std::string>& found) {
+  std::error_code error;
+  const fs::path itself = fs::canonical(folder, error);
+  if (error || std::find(above.begin(), above.end(), itself) != above.end()) return;
+  above.push_back(itself);
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    std::error_code unknown;
+    if (it->is_directory(unknown))
+      add_below(it->path(), above, found);
+    else if (is_picture_name(it->path().string()) && it->is_regular_file(unknown))
+      found.push_back(it->path().string());
+  }
+  above.pop_back();
+}
+
 void add_path(const std::string& path, std::vector<std::string>& paths) {
   std::vector<std::string> found;
+  std::vector<fs::path> above;
   std::error_code error;
-  if (fs::is_directory(path, error)) {
-    fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error);
-    for (; !error && it != fs::recursive_directory_iterator(); it.increment(error))
-      if (is_picture_name(it->path().string()) && it->is_regular_file(error))
-        found.push_back(it->path().string());
-  }
+  if (fs::is_directory(path, error)) add_below(path, above, found);
   if (found.empty()) found.push_back(path);
   std::sort(found.begin(), found.end());
   paths.insert(paths.end(), found.begin(), found.end());
@@ -84,7 +99,7 @@ std::vector<std::string> given_pictures(const Options& options) {
   return list_pictures(arguments, from_stdin ? read_file("/dev/stdin", kMaxListBytes) : "");
 }
 
-Image load_picture(const std::string& path, std::string& note) {
+Image load_picture(const std::string& path, bool upright, std::string& note) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     throw Error(ErrorKind::kData, strf("there is no picture %s", quoted(path).c_str()), "check the path");
@@ -93,15 +108,31 @@ Image load_picture(const std::string& path, std::string& note) {
   DecodeReport report;
   try {
     Image image = load_image(path, {}, &report);
+    if (upright) return turned_upright(std::move(image), report.exif_orientation);
     if (report.exif_orientation > 1)
-      note =
-          strf("%s: EXIF orientation %d ignored, as timm does", shown(path).c_str(), report.exif_orientation);
+      note = strf("%s: EXIF orientation %d not applied", shown(path).c_str(), report.exif_orientation);
     return image;
   } catch (const Error& error) {
     if (is_picture_name(path) || !begins_as_text(path)) throw;
     Error better(error.kind(), error.message(), "if it lists pictures, one path a line: @" + shown(path));
     throw better.at(shown(path));
   }
+}
+
+OptionSpec exif_option() {
+  return {.name = "exif",
+          .help =
+              "turn images as their EXIF orientation says, as transformers' pipelines do; timm and "
+              "torchvision do not",
+          .kind = ValueKind::kFlag};
+}
+
+void say_not_turned(size_t count, Console& console) {
+  if (count > 0)
+    console.say(
+        strf("%zu image%s an EXIF orientation that was not applied, as timm does; --exif applies it, as "
+             "transformers' pipelines do",
+             count, count == 1 ? " has" : "s have"));
 }
 
 void require_finite(std::span<const float> values, const char* what) {

@@ -71,6 +71,10 @@ bool json_bool(const Json& value, const std::string& origin, const std::string& 
   return value.get<bool>();
 }
 
+std::string json_label(const Json& value, const std::string& origin, const std::string& key) {
+  return value.is_number() ? value.dump() : json_string(value, origin, key);
+}
+
 std::string json_string(const Json& value, const std::string& origin, const std::string& key) {
   if (!value.is_string()) wrong_type(origin, key, value, "a string");
   return value.get<std::string>();

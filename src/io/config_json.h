@@ -22,6 +22,8 @@ namespace vitrail {
 int64_t json_int(const Json& value, const std::string& origin, const std::string& key);
 double json_number(const Json& value, const std::string& origin, const std::string& key);
 bool json_bool(const Json& value, const std::string& origin, const std::string& key);
+// A class's name; some configs give numbers for names.
+std::string json_label(const Json& value, const std::string& origin, const std::string& key);
 std::string json_string(const Json& value, const std::string& origin, const std::string& key);
 std::vector<double> json_numbers(const Json& value, const std::string& origin, const std::string& key);
 

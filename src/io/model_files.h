@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,11 +38,18 @@ struct ModelCard {
   std::vector<std::string> labels;  // one per class, or empty
   ScoreKind scores = ScoreKind::kSoftmax;
   Dialect dialect = Dialect::kTimm;
+  // What timm would resize images by if the crop were square; nothing where that is not known.
+  std::optional<Interpolation> square_interpolation;
   std::string path;  // as the user gave it
   // Where each decision came from, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
   std::vector<std::string> notes;
   // Defaults that were taken because no file says otherwise: those of the notes users should see unasked.
   std::vector<std::string> warnings;
+};
+
+struct ImageSize {
+  int64_t height = 0, width = 0;
+  bool operator==(const ImageSize&) const = default;
 };
 
 struct OpenOptions {

@@ -2,6 +2,7 @@
 #include "io/adapters.h"
 #include "io/cards/card.h"
 #include "io/dialects/layout.h"
+#include "io/dialects/refusals.h"
 #include "io/model_files.h"
 #include "io/patch_resize.h"
 #include "io/pos_resize.h"
@@ -19,14 +20,7 @@ PosGrid grid_of(const VitConfig& config) {
 class DialectModel : public OpenedModel {
  public:
   DialectModel(const std::string& path, const OpenOptions& options) {
-    source_ = open_tensors(path);
-    binding_ = bind_tensors(*source_);
-    const CardFiles files = find_card_files(path);
-    card_ = make_card(files, *source_, binding_, options);
-    card_.path = path;
-    check_complete(card_.config, binding_, *source_);
-    stored_ = card_.config;
-    if (!files.adapters.empty()) open_adapters(files.adapters);
+    as_the_files_fault([&] { open(path, options); });
     set_sizes(options);
   }
 
@@ -42,6 +36,32 @@ class DialectModel : public OpenedModel {
   }
 
  private:
+  // A model's config is data like its tensors: what is wrong in either ends alike.
+  template <typename Body>
+  static void as_the_files_fault(Body&& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+      Error same(ErrorKind::kData, error.message(), error.hint());
+      for (const std::string& place : error.context()) same.at(place);
+      throw same;
+    }
+  }
+
+  void open(const std::string& path, const OpenOptions& options) {
+    source_ = open_tensors(path);
+    const CardFiles files = find_card_files(path);
+    if (files.config) refuse_other_families(*files.config);
+    file_claims(files);  // a config that is not understood says why better than the tensors do
+    binding_ = bind_tensors(*source_);
+    card_ = make_card(files, *source_, binding_, options, &run_image_);
+    card_.path = path;
+    check_complete(card_.config, binding_, *source_);
+    stored_ = card_.config;
+    if (!files.adapters.empty()) open_adapters(files.adapters);
+  }
+
   void open_adapters(const std::string& path) {
     adapters_.emplace(path, stored_);
     card_.notes.push_back(strf("adapters of rank %lld merged", static_cast<long long>(adapters_->rank())));
@@ -49,12 +69,13 @@ class DialectModel : public OpenedModel {
 
   void set_sizes(const OpenOptions& options) {
     VitConfig& c = card_.config;
+    if (run_image_) c.image_height = run_image_->height, c.image_width = run_image_->width;
     if (options.image_height > 0) c.image_height = options.image_height;
     if (options.image_width > 0) c.image_width = options.image_width;
     if (options.patch > 0) c.patch = options.patch;
     if (c == stored_) return;
     validate(c);
-    card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width);
+    card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width, card_.square_interpolation);
     note_sizes(c);
   }
 
@@ -92,6 +113,7 @@ class DialectModel : public OpenedModel {
 
   void read_stored(const ParamSpec& spec, std::span<float> target) const {
     const auto at = binding_.pieces.find(spec.name);
+    if (binding_.zeros.contains(spec.name)) return std::fill(target.begin(), target.end(), 0.0f);
     VT_CHECK(at != binding_.pieces.end(), "the model has no parameter %s", spec.name.c_str());
     for (const Piece& piece : at->second)
       with_context(source_->tensors()[piece.tensor].name, [&] { read_piece(piece, spec, target); });
@@ -128,6 +150,8 @@ class DialectModel : public OpenedModel {
 
   Binding binding_;
   std::optional<Adapters> adapters_;
+  std::optional<ImageSize>
+      run_image_;     // the size the model runs at by its config, unless it is that of `stored_`
   VitConfig stored_;  // as the file has it; the card's config may have another image or patch size
 };
 

@@ -83,6 +83,9 @@ Axis make_axis(PosResize rule, int64_t in, int64_t out) {
       case PosResize::kTorchvision:
         axis.push_back(bicubic_at(corner_aligned(i, in, out), in));
         break;
+      case PosResize::kFlexivit:
+        axis.push_back(bilinear_at(half_pixel(i, in, out), in));
+        break;
       case PosResize::kJax:
         axis.push_back(bilinear_at(corner_aligned(i, in, out), in));
         break;

@@ -46,6 +46,15 @@ void StridedView::require_within(uint64_t elements) const {
   VT_REQUIRE(last < elements, ErrorKind::kData, "the offset lies past the end of the storage");
 }
 
+uint64_t StridedView::reach() const {
+  uint64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return 0;
+    last += static_cast<uint64_t>(shape[i] - 1) * static_cast<uint64_t>(strides[i]);
+  }
+  return last + 1;
+}
+
 void gather(const StridedView& view, size_t element_bytes, std::span<const std::byte> source,
             std::span<std::byte> target) {
   if (target.empty()) return;

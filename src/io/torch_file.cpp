@@ -1,5 +1,9 @@
 #include "io/torch_file.h"
 
+#include <algorithm>
+#include <mutex>
+#include <unordered_set>
+
 #include "base/bytes.h"
 #include "io/tensor_limits.h"
 
@@ -9,6 +13,9 @@ namespace {
 
 constexpr std::string_view kPickleName = "/data.pkl";
 constexpr uint64_t kMaxSmallEntry = 64;
+// Tied weights and parameters cut from one flat tensor read each storage about once; blocks that share all
+// their weights, as often as there are blocks.
+constexpr uint64_t kMaxReadsOfStorages = 64;
 
 // "NAME" of the entry NAME/data.pkl, nothing when there is none.
 std::optional<std::string> root_folder(const ZipReader& zip) {
@@ -32,16 +39,60 @@ class TorchFile : public TensorSource {
     const TorchTensor& tensor = state_.tensors.at(index);
     VT_CHECK(target.size() == tensors_[index].bytes);
     if (target.empty()) return;
-    const uint64_t storage_bytes = zip_->entries()[storages_[index]].size;
-    if (storage_bytes == target.size() && tensor.view.is_row_major())
+    const ZipEntry& storage = zip_->entries()[storages_[index]];
+    if (storage.size == target.size() && tensor.view.is_row_major())
       return zip_->read(storages_[index], {}, target);
-    // A view: the whole storage is read, since its CRC covers all of it.
-    std::vector<std::byte> storage(static_cast<size_t>(storage_bytes));
-    zip_->read(storages_[index], {}, storage);
-    gather(tensor.view, size_of(tensor.dtype), storage, target);
+    const auto [first, count] = bytes_touched(tensor, storage);
+    std::vector<std::byte> bytes(static_cast<size_t>(count));
+    if (storage.deflated) {
+      zip_->read(storages_[index], {}, bytes);
+    } else {
+      check_once(storages_[index]);
+      zip_->read_stored(storages_[index], first, bytes);
+    }
+    StridedView view = tensor.view;
+    view.offset -= first / size_of(tensor.dtype);
+    gather(view, size_of(tensor.dtype), bytes, target);
   }
 
  private:
+  struct Range {
+    uint64_t first = 0, count = 0;
+  };
+  // What reading a view takes from its storage: from its first element to its last, or all that is deflated.
+  static Range bytes_touched(const TorchTensor& tensor, const ZipEntry& storage) {
+    if (storage.deflated) return {0, storage.size};
+    const uint64_t element = size_of(tensor.dtype);
+    return {tensor.view.offset * element, tensor.view.reach() * element};
+  }
+
+  // A CRC covers a whole storage: it is checked with the first view of it, not with each.
+  void check_once(size_t entry) const {
+    const std::lock_guard lock(checking_);
+    if (checked_.contains(entry)) return;
+    zip_->stream(entry)->skip(zip_->entries()[entry].size);
+    checked_.insert(entry);
+  }
+
+  // A small file may describe any number of views of one storage; what reading all of them takes is bounded.
+  void require_bounded() const {
+    std::unordered_set<size_t> seen;
+    uint64_t stored = 0, read = 0;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const ZipEntry& storage = zip_->entries()[storages_[i]];
+      if (seen.insert(storages_[i]).second) stored += storage.size;
+      if (tensors_[i].bytes == 0) continue;
+      read += std::max<uint64_t>(tensors_[i].bytes, bytes_touched(state_.tensors[i], storage).count);
+    }
+    if (read / kMaxReadsOfStorages <= stored) return;
+    throw Error(
+        ErrorKind::kData,
+        strf("its tensors are views that together read more than %llu times the %llu bytes of their "
+             "storages",
+             static_cast<unsigned long long>(kMaxReadsOfStorages), static_cast<unsigned long long>(stored)),
+        "in Python, save clones of the tensors: {k: v.clone() for k, v in state_dict.items()}");
+  }
+
   void open() {
     const auto folder = root_folder(*zip_);
     VT_REQUIRE(folder, ErrorKind::kData, "no entry NAME/data.pkl: not a file of torch.save");
@@ -53,8 +104,10 @@ class TorchFile : public TensorSource {
     const size_t pickle = *zip_->find(folder_ + std::string(kPickleName));
     state_ = read_torch_pickle(read_entry(pickle, PickleLimits{}.max_bytes));
     metadata_["state_dict"] = state_.key;
+    if (!state_.passed_over.empty()) metadata_["state_dicts_passed_over"] = state_.passed_over;
     for (const TorchTensor& tensor : state_.tensors)
       with_context("tensor " + quoted(tensor.name), [&] { add(tensor); });
+    require_bounded();
   }
 
   void add(const TorchTensor& tensor) {
@@ -93,6 +146,8 @@ class TorchFile : public TensorSource {
   std::string folder_;
   TorchStateDict state_;
   std::vector<size_t> storages_;  // zip entry of each tensor
+  mutable std::mutex checking_;
+  mutable std::unordered_set<size_t> checked_;  // storages whose CRC is right
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ struct TorchTensor {
 };
 
 struct TorchStateDict {
-  std::string key;  // of the outer dict ("model"), empty when the tensors lie at the top
+  std::string key;  // of the outer dict ("model", "ema.state_dict"), empty when the tensors lie at the top
+  std::string passed_over;  // keys of the state dicts beside it ("state_dict, teacher")
   std::vector<TorchTensor> tensors;
 };
 

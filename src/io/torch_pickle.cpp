@@ -1,3 +1,4 @@
+#include <optional>
 #include <unordered_set>
 
 #include "io/tensor_limits.h"
@@ -48,9 +49,15 @@ constexpr NameRow kNames[] = {
     {"_codecs.encode", Meaning::kInert},
 };
 
-// Where a state dict may lie, best first: trained weights before averaged ones.
-constexpr std::string_view kOuterKeys[] = {"model", "state_dict", "model_state_dict", "model_ema",
-                                           "state_dict_ema"};
+// Where a state dict may lie, best first. The first four are timm's loader's order, which takes averaged
+// weights before the raw ones; the others are what other training programs write.
+constexpr std::string_view kOuterKeys[] = {
+    "state_dict_ema",   "model_ema", "state_dict",     "model",     "model_state_dict",
+    "model_state",      "net",       "network",        "module",    "weights",
+    "params",           "ema",       "ema_state_dict", "ema_model", "ema_model_state_dict",
+    "state_dict_model", "teacher",   "target_encoder", "student",   "encoder",
+    "backbone",         "base_model"};
+constexpr int kMaxNesting = 3;  // {"ema": {"state_dict": {...}}} is one less
 
 const NameRow* row_of(std::string_view name) {
   for (const NameRow& row : kNames)
@@ -65,17 +72,51 @@ class StateDictReader {
   TorchStateDict read() const {
     const PickleNode& root = graph_[graph_.root];
     VT_REQUIRE(is_dict(root), ErrorKind::kData, "expected a dict of tensors at the top of the pickle");
-    for (const std::string_view key : kOuterKeys) {
-      const PickleNode* inner = member(root, key);
-      if (inner && is_dict(*inner) && has_tensor(*inner)) return {std::string(key), tensors_of(*inner)};
-    }
-    VT_REQUIRE(
-        has_tensor(root), ErrorKind::kData,
-        "no tensors at the top, nor under model, state_dict, model_state_dict, model_ema or state_dict_ema");
-    return {"", tensors_of(root)};
+    const std::optional<Place> place = find_state_dict(root, kMaxNesting);
+    if (!place)
+      throw Error(ErrorKind::kData, "no dict of tensors in it, neither at the top nor under a key",
+                  "in Python, torch.save(model.state_dict(), FILE)");
+    return {place->key, place->passed_over, tensors_of(*place->dict)};
   }
 
  private:
+  struct Place {
+    const PickleNode* dict;
+    std::string key, passed_over;
+  };
+
+  // Known keys first, then the tensors at this level, then whatever other key alone holds some.
+  std::optional<Place> find_state_dict(const PickleNode& dict, int levels) const {
+    std::vector<Place> found;
+    for (const std::string_view key : kOuterKeys)
+      if (const PickleNode* inner = member(dict, key)) look_into(*inner, std::string(key), levels, &found);
+    if (found.empty() && has_tensor(dict)) return Place{&dict, "", ""};
+    if (found.empty()) {
+      for (size_t i = 0; i + 1 < dict.items.size(); i += 2)
+        if (const PickleNode& name = graph_[dict.items[i]]; name.kind == PickleKind::kString)
+          look_into(graph_[dict.items[i + 1]], name.text, levels, &found);
+      if (found.size() > 1)
+        throw Error(ErrorKind::kData, "several dicts of tensors: " + keys_after(found, 0),
+                    "in Python, save the one meant: torch.save(checkpoint[KEY], FILE)");
+    }
+    if (found.empty()) return std::nullopt;
+    found[0].passed_over = keys_after(found, 1);
+    return found[0];
+  }
+
+  void look_into(const PickleNode& value, const std::string& key, int levels,
+                 std::vector<Place>* found) const {
+    if (levels <= 1 || !is_dict(value) || !looked_into_.insert(&value).second) return;
+    if (auto inner = find_state_dict(value, levels - 1))
+      found->push_back({inner->dict, key + (inner->key.empty() ? "" : "." + inner->key), inner->passed_over});
+  }
+
+  static std::string keys_after(const std::vector<Place>& places, size_t first) {
+    std::string keys;
+    for (size_t i = first; i < places.size(); ++i) keys += (keys.empty() ? "" : ", ") + places[i].key;
+    return keys;
+  }
+
   bool is_call_of(const PickleNode& node, Meaning meaning) const {
     return node.kind == PickleKind::kCall && row_of(graph_[node.callee].text)->meaning == meaning;
   }
@@ -173,6 +214,7 @@ class StateDictReader {
   }
 
   const PickleGraph& graph_;
+  mutable std::unordered_set<const PickleNode*> looked_into_;  // a dict may lie under many keys
 };
 
 }  // namespace

@@ -141,6 +141,13 @@ void ZipReader::read(size_t index, std::span<std::byte> head, std::span<std::byt
   stream.read(body);
 }
 
+void ZipReader::read_stored(size_t index, uint64_t offset, std::span<std::byte> target) const {
+  const ZipEntry& entry = entries_.at(index);
+  VT_CHECK(!entry.deflated && offset <= entry.size && target.size() <= entry.size - offset);
+  with_context("zip entry " + quoted(entry.name),
+               [&] { bytes_->read_at(entry.data_offset + offset, target); });
+}
+
 std::unique_ptr<ZipStream> ZipReader::stream(size_t index) const {
   return std::make_unique<ZipStream>(*bytes_, entries_.at(index));
 }

@@ -68,6 +68,9 @@ class ZipReader {
   // A whole entry, its first head.size() bytes apart from the rest; together they have the entry's size.
   void read(size_t index, std::span<std::byte> head, std::span<std::byte> body) const;
 
+  // Bytes of a stored entry from `offset` on, without the CRC check: only a reading of the whole has one.
+  void read_stored(size_t index, uint64_t offset, std::span<std::byte> target) const;
+
   std::unique_ptr<ZipStream> stream(size_t index) const;
 
  private:

@@ -207,7 +207,7 @@ class VitRecorder {
   // Multihead attention pooling: a learned probe asks all patches, then an MLP with a residual.
   ValueId map_pool(ValueId x) {
     const Builder::Scope scope(b_, "attn_pool");
-    if (c_.prefix_tokens() > 0)
+    if (c_.prefix_tokens() > 0 && !c_.pool_prefix)
       x = b_.add(std::make_shared<DropTokensOp>(c_.prefix_tokens()), {x}, "patches");
     const ValueId q = linear(param("latent"), "q");
     const ValueId kv = linear(x, "kv");
@@ -225,7 +225,7 @@ class VitRecorder {
       case Pool::kCls:
         return class_token_alone() ? x : select(x, 0);
       case Pool::kMean:
-        return b_.add(std::make_shared<MeanTokensOp>(c_.prefix_tokens()), {x}, "mean");
+        return b_.add(std::make_shared<MeanTokensOp>(c_.pool_prefix ? 0 : c_.prefix_tokens()), {x}, "mean");
       case Pool::kMap:
         return map_pool(x);
     }

@@ -53,10 +53,9 @@ void validate(const VitConfig& c) {
              "a distilled model needs the class token and pool cls");
   VT_REQUIRE(!c.distilled || (!c.pre_logits && c.norm_place == NormPlace::kBeforePool), ErrorKind::kConfig,
              "a distilled model has no pre_logits, and its norm stands before pooling");
-  VT_REQUIRE(c.registers == 0 || !c.pos_for_prefix, ErrorKind::kConfig,
-             "register tokens need model.pos_for_prefix false: positions are added before they join");
-  VT_REQUIRE(c.pos != PosKind::kSinCos2d || !c.class_token || !c.pos_for_prefix, ErrorKind::kConfig,
-             "sincos2d positions have no row for the class token: model.pos_for_prefix must be false");
+  VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.pos_prefix_rows() == 0, ErrorKind::kConfig,
+             "sincos2d positions have no row for the class token or registers: set model.pos_for_prefix to "
+             "false");
   VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.width % 4 == 0, ErrorKind::kConfig,
              "sincos2d positions need a width divisible by 4, not %lld", n(c.width));
 }

@@ -13,8 +13,8 @@ namespace vitrail {
 enum class Pool { kCls, kMean, kMap };  // which tokens become the feature vector
 enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d };
-// The four published rules for resizing a position table (none of them equal).
-enum class PosResize { kTimm, kHf, kTorchvision, kJax };
+// The five published rules for resizing a position table (none of them equal).
+enum class PosResize { kTimm, kHf, kTorchvision, kJax, kFlexivit };
 // Where the last layernorm stands: on all tokens before pooling, or on the pooled vector (timm's fc_norm).
 enum class NormPlace { kBeforePool, kAfterPool };
 
@@ -32,7 +32,7 @@ struct EnumNames<PosKind> {
 };
 template <>
 struct EnumNames<PosResize> {
-  static constexpr const char* names[] = {"timm", "hf", "torchvision", "jax"};
+  static constexpr const char* names[] = {"timm", "hf", "torchvision", "jax", "flexivit"};
 };
 template <>
 struct EnumNames<NormPlace> {
@@ -53,10 +53,11 @@ struct VitConfig {
 
   Pool pool = Pool::kCls;
   NormPlace norm_place = NormPlace::kBeforePool;
+  bool pool_prefix = false;  // mean and map take the tokens before the patches too
   bool class_token = true;
   bool distilled = false;      // DeiT's second token and head; outputs are averaged
-  int64_t registers = 0;       // register tokens after the class token, without positions
-  bool pos_for_prefix = true;  // the position table has rows for class and distillation tokens
+  int64_t registers = 0;       // register tokens after the class token
+  bool pos_for_prefix = true;  // the position table has rows for the tokens before the patches too
   PosKind pos = PosKind::kLearned;
   bool qkv_bias = true;
   bool qk_norm = false;  // layernorm over each head of q and k
@@ -72,8 +73,8 @@ struct VitConfig {
   int64_t head_size() const { return width / heads; }
   // Tokens before the patches: class, distillation, registers.
   int64_t prefix_tokens() const { return (class_token ? 1 : 0) + (distilled ? 1 : 0) + registers; }
-  // Rows of the position table: the grid, plus class and distillation tokens unless they have none.
-  int64_t pos_prefix_rows() const { return pos_for_prefix ? (class_token ? 1 : 0) + (distilled ? 1 : 0) : 0; }
+  // Rows of the position table before those of the grid.
+  int64_t pos_prefix_rows() const { return pos_for_prefix ? prefix_tokens() : 0; }
   int64_t tokens() const { return prefix_tokens() + grid_height() * grid_width(); }
 
   bool operator==(const VitConfig&) const = default;
@@ -98,10 +99,11 @@ void visit_fields(Config& c, Visitor&& v) {
   v("classes", c.classes, "classes (K); 0 leaves out the head");
   v("pool", c.pool, "cls, mean or map");
   v("norm_place", c.norm_place, "before_pool or after_pool");
+  v("pool_prefix", c.pool_prefix, "mean and map pooling take the tokens before the patches too");
   v("class_token", c.class_token, "has a class token");
   v("distilled", c.distilled, "has DeiT's distillation token and head");
   v("registers", c.registers, "register tokens");
-  v("pos_for_prefix", c.pos_for_prefix, "the position table has rows for class and distillation tokens");
+  v("pos_for_prefix", c.pos_for_prefix, "the position table has rows for the tokens before the patches too");
   v("pos", c.pos, "learned or sincos2d");
   v("qkv_bias", c.qkv_bias, "q, k and v have biases");
   v("qk_norm", c.qk_norm, "layernorm on q and k per head");
@@ -109,7 +111,7 @@ void visit_fields(Config& c, Visitor&& v) {
   v("pre_logits", c.pre_logits, "linear and tanh before the head");
   v("norm_eps", c.norm_eps, "layernorm epsilon");
   v("gelu", c.gelu, "erf or tanh");
-  v("pos_resize", c.pos_resize, "timm, hf, torchvision or jax: how positions are resized");
+  v("pos_resize", c.pos_resize, "timm, hf, torchvision, jax or flexivit: how positions are resized");
 }
 
 }  // namespace vitrail

@@ -108,7 +108,8 @@ int64_t count_macs(const VitConfig& c) {
   const int64_t patches = c.grid_height() * c.grid_width(), tokens = c.tokens(), d = c.width;
   const int64_t embed = patches * c.patch * c.patch * c.channels * d;
   const int64_t block = 4 * tokens * d * d + 2 * tokens * tokens * d + 2 * tokens * d * c.mlp;
-  const int64_t map = c.pool == Pool::kMap ? 2 * (patches + 1) * d * d + 2 * patches * d + 2 * d * c.mlp : 0;
+  const int64_t pooled = c.pool_prefix ? tokens : patches;
+  const int64_t map = c.pool == Pool::kMap ? 2 * (pooled + 1) * d * d + 2 * pooled * d + 2 * d * c.mlp : 0;
   const int64_t pre_logits = c.pre_logits ? d * d : 0;
   const int64_t head = d * c.classes * (c.distilled ? 2 : 1);
   return embed + c.depth * block + map + pre_logits + head;

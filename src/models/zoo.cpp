@@ -30,6 +30,11 @@ constexpr Size kTiny = {192, 12, 3, 768};
 constexpr Size kWee = {256, 14, 4, 1280};
 constexpr Size kMu = {32, 1, 2, 128};
 constexpr Size kM = {512, 12, 8, 2048};
+constexpr Size kTest = {64, 6, 2, 192};
+constexpr Size kTest2 = {64, 8, 2, 192};
+constexpr Size kTest3 = {96, 9, 3, 192};
+constexpr Size kSo150m = {896, 18, 14, 2304};
+constexpr Size kSo150m2 = {832, 21, 13, 2176};
 constexpr Size kSo400m = {1152, 27, 16, 4304};
 constexpr Size kGiantOpt = {1536, 40, 16, 6144};
 constexpr Size kGiganticOpt = {1536, 48, 16, 8192};
@@ -51,10 +56,14 @@ enum Trait : unsigned {
   kTanh = 2048,
   kMap = 4096,
   kNoHead = 8192,
+  kRegPos = 16384,           // registers have positions
+  kMeanOfPatches = 32768,    // the class token is there and not asked
+  kPoolAll = 65536,          // registers are pooled too
+  kFlexi = 131072,           // positions resized by FlexiViT's rule
   kSigLip = kMap | kNoHead,  // image towers alone
   kSigLipGap = kGap | kNoHead
 };
-enum Norm { kHalf, kImageNet, kUnit };
+enum Norm { kHalf, kImageNet, kUnit, kClip };
 
 struct Row {
   const char* name;
@@ -115,6 +124,32 @@ constexpr Row kRows[] = {
     {"vit_tiny_patch16_224", kTiny, 16, 224, 0, 0.9, kHalf},
     {"vit_tiny_patch16_384", kTiny, 16, 384, 0, 1.0, kHalf},
     {"vit_wee_patch16_reg1_gap_256", kWee, 16, 256, kGap | kFcNorm | kLayerScale | kReg1, 0.95, kHalf},
+    {"vit_so150m_patch16_reg4_gap_256", kSo150m, 16, 256, kGap | kReg4 | kRegPos, 0.95, kHalf},
+    {"vit_so150m_patch16_reg4_gap_384", kSo150m, 16, 384, kGap | kReg4 | kRegPos, 1.0, kHalf},
+    {"vit_so150m_patch16_reg4_map_256", kSo150m, 16, 256, kMap | kReg4 | kRegPos, 0.9, kHalf},
+    {"vit_so150m2_patch16_reg1_gap_256", kSo150m2, 16, 256,
+     kGap | kFcNorm | kLayerScale | kNoQkvBias | kReg1 | kRegPos, 1.0, kHalf},
+    {"vit_so150m2_patch16_reg1_gap_384", kSo150m2, 16, 384,
+     kGap | kFcNorm | kLayerScale | kNoQkvBias | kReg1 | kRegPos, 1.0, kHalf},
+    {"vit_so150m2_patch16_reg1_gap_448", kSo150m2, 16, 448,
+     kGap | kFcNorm | kLayerScale | kNoQkvBias | kReg1 | kRegPos | kSquash, 1.0, kHalf},
+    {"vit_small_patch14_dinov2", kSmall, 14, 518, kLayerScale | kNoHead, 1.0, kImageNet},
+    {"vit_base_patch14_dinov2", kBase, 14, 518, kLayerScale | kNoHead, 1.0, kImageNet},
+    {"vit_large_patch14_dinov2", kLarge, 14, 518, kLayerScale | kNoHead, 1.0, kImageNet},
+    {"vit_small_patch14_reg4_dinov2", kSmall, 14, 518, kLayerScale | kReg4 | kNoHead, 1.0, kImageNet},
+    {"vit_base_patch14_reg4_dinov2", kBase, 14, 518, kLayerScale | kReg4 | kNoHead, 1.0, kImageNet},
+    {"vit_large_patch14_reg4_dinov2", kLarge, 14, 518, kLayerScale | kReg4 | kNoHead, 1.0, kImageNet},
+    {"vit_base_patch14_reg1_tipsv2", kBase, 14, 448, kLayerScale | kReg1 | kNoHead, 1.0, kUnit},
+    {"vit_large_patch14_reg1_tipsv2", kLarge, 14, 448, kLayerScale | kReg1 | kNoHead, 1.0, kUnit},
+    {"vit_so400m_patch14_reg1_tipsv2", kSo400m, 14, 448, kLayerScale | kReg1 | kNoHead, 1.0, kUnit},
+    {"flexivit_small", kSmall, 16, 240, kNoPosForClass | kFlexi, 0.95, kHalf},
+    {"flexivit_base", kBase, 16, 240, kNoPosForClass | kFlexi, 0.95, kHalf},
+    {"flexivit_large", kLarge, 16, 240, kNoPosForClass | kFlexi, 0.95, kHalf},
+    {"eva_large_patch14_196", kLarge, 14, 196, kMeanOfPatches | kFcNorm, 1.0, kClip},
+    {"eva_large_patch14_336", kLarge, 14, 336, kMeanOfPatches | kFcNorm | kSquash, 1.0, kClip},
+    {"test_vit", kTest, 16, 160, 0, 0.95, kHalf},
+    {"test_vit2", kTest2, 16, 160, kGap | kFcNorm | kLayerScale | kReg1 | kRegPos, 0.95, kHalf},
+    {"test_vit3", kTest3, 16, 160, kMap | kLayerScale | kReg1 | kRegPos | kPoolAll, 0.95, kHalf},
     {"deit_base_distilled_patch16_224", kBase, 16, 224, kDistilled, 0.9, kImageNet},
     {"deit_base_distilled_patch16_384", kBase, 16, 384, kDistilled, 1.0, kImageNet},
     {"deit_base_patch16_224", kBase, 16, 224, 0, 0.9, kImageNet},
@@ -183,15 +218,17 @@ VitConfig config_of(const Row& row) {
   c.mlp = row.size.mlp;
   c.distilled = has(kDistilled);
   c.class_token = !has(kGap) && !has(kMap);
-  c.pool = has(kGap) ? Pool::kMean : has(kMap) ? Pool::kMap : Pool::kCls;
+  c.pool = has(kGap) || has(kMeanOfPatches) ? Pool::kMean : has(kMap) ? Pool::kMap : Pool::kCls;
+  c.pool_prefix = has(kPoolAll);
   if (has(kNoHead)) c.classes = 0;
   c.norm_place = has(kFcNorm) ? NormPlace::kAfterPool : NormPlace::kBeforePool;
   c.layer_scale = has(kLayerScale);
   c.qkv_bias = !has(kNoQkvBias);
   c.registers = has(kReg1) ? 1 : has(kReg4) ? 4 : 0;
-  c.pos_for_prefix = !has(kNoPosForClass) && c.registers == 0;
+  c.pos_for_prefix = !has(kNoPosForClass) && (c.registers == 0 || has(kRegPos));
   if (has(kBigVision) || has(kTanh)) c.gelu = GeluKind::kTanh;
   if (has(kBigVision)) c.pos_resize = PosResize::kJax;
+  if (has(kFlexi)) c.pos_resize = PosResize::kFlexivit;
   return c;
 }
 
@@ -216,6 +253,9 @@ PreprocessConfig preprocess_of(const Row& row) {
   if (row.norm == kImageNet) {
     p.mean = {0.485, 0.456, 0.406};
     p.std = {0.229, 0.224, 0.225};
+  } else if (row.norm == kClip) {
+    p.mean = {0.48145466, 0.4578275, 0.40821073};
+    p.std = {0.26862954, 0.26130258, 0.27577711};
   } else if (row.norm == kUnit) {
     p.mean = {0, 0, 0};
     p.std = {1, 1, 1};
@@ -232,6 +272,13 @@ const std::vector<ZooEntry>& zoo() {
     return list;
   }();
   return entries;
+}
+
+bool is_architecture(std::string_view name) {
+  const std::string_view bare = name.substr(0, name.find('.'));
+  return std::any_of(zoo().begin(), zoo().end(), [&](const ZooEntry& e) { return e.config.arch == bare; }) ||
+         std::any_of(std::begin(kLeftOut), std::end(kLeftOut),
+                     [&](const LeftOut& r) { return r.name == bare; });
 }
 
 const ZooEntry& find_architecture(std::string_view name) {

@@ -1,12 +1,30 @@
 #include "io/cards/card.h"
 
+#include <cmath>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
 
 namespace vitrail {
 
 namespace {
+
+// A field and its value as people say them who know the published model and not this program's settings.
+std::string spoken(std::string_view field, const Json& value) {
+  if (field == "norm_place")
+    return value == "after_pool" ? "the last layernorm is after pooling"
+                                 : "the last layernorm is before pooling";
+  if (field == "pos_for_prefix")
+    return value == true ? "the class token has a position" : "the class token has none";
+  if (field == "pre_logits") return value == true ? "there is a layer before the head" : "there is none";
+  return std::string(field) + " is " + value.dump();
+}
+std::string spoken_value(std::string_view field, const Json& value) {
+  const std::string whole = spoken(field, value), plain = std::string(field) + " is ";
+  return whole.starts_with(plain) ? whole.substr(plain.size()) : whole;
+}
 
 // Compares the fields that both know and copies the others.
 struct Merge {
@@ -22,8 +40,8 @@ struct Merge {
     T value = field;
     json_assign(*at, origin, name, &value);
     VT_REQUIRE(!facts.known.contains(name) || value == field, ErrorKind::kData,
-               "%s says %s is %s, but the tensors say %s", origin.c_str(), name,
-               json_value(value).dump().c_str(), json_value(field).dump().c_str());
+               "%s says %s, but the tensors say %s", origin.c_str(), spoken(name, json_value(value)).c_str(),
+               spoken_value(name, json_value(field)).c_str());
     field = value;
     (*origins)[name] = origin;
   }
@@ -48,6 +66,8 @@ class CardMaker {
     hints_ = picture_hints(source, binding);
   }
 
+  std::optional<ImageSize> run_image() const { return run_image_; }
+
   ModelCard make(const CardFiles& files) {
     collect(files);
     settle_architecture();
@@ -70,13 +90,7 @@ class CardMaker {
       asked_ = architecture_claims(options_.arch, card_.dialect).model;
       apply(architecture_claims(options_.arch, card_.dialect));
     }
-    if (files.config) {
-      const Json& config = *files.config;
-      if (config.contains("architecture") || config.contains("pretrained_cfg"))
-        apply_said(timm_claims(config));
-      else if (config.contains("hidden_size") || config.contains("model_type"))
-        apply_said(hf_claims(config, files.preprocessor ? &*files.preprocessor : nullptr));
-    }
+    if (const auto claims = file_claims(files)) apply_said(*claims);
     if (const auto at = source_.metadata().find("vitrail"); at != source_.metadata().end())
       apply_said(vitrail_claims(parse_json(at->second, "metadata"), "metadata"));
     if (files.config && files.config->contains("vitrail"))
@@ -120,6 +134,8 @@ class CardMaker {
       card_.scores = *claims.scores;
       origins_["scores"] = claims.origin;
     }
+    if (claims.run_image) run_image_ = claims.run_image;
+    if (claims.square_interpolation) card_.square_interpolation = claims.square_interpolation;
     for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
   }
 
@@ -180,7 +196,7 @@ class CardMaker {
                   "the file says nothing about preprocessing, and no known architecture has its tensors (" +
                       what + ")",
                   "put a config.json with a \"vitrail\" block beside it");
-    throw Error(ErrorKind::kConfig,
+    throw Error(ErrorKind::kUsage,
                 "the file's tensors fit several architectures with different preprocessing: " + names,
                 "--arch NAME with the one of these it is; vitrail inspect --architectures describes them");
   }
@@ -192,12 +208,28 @@ class CardMaker {
     if (facts_.pos_rows == 0 && !origins_.contains("image_height"))
       warn(strf("the file holds no positions to tell the image size by: %lld is a guess",
                 static_cast<long long>(card_.config.image_height)));
+    if (card_.dialect == Dialect::kTimm) take_stored_positions();
     const bool claimed = card_.config.pos_for_prefix;
     const auto image = origins_.find("image_height"), rows = origins_.find("pos_for_prefix");
     settle_positions(facts_, image == origins_.end() ? "a guess" : image->second, &card_.config);
     VT_REQUIRE(rows == origins_.end() || claimed == card_.config.pos_for_prefix, ErrorKind::kData,
                "%s says the class token has %s position, but the file has %lld rows of positions",
                rows->second.c_str(), claimed ? "a" : "no", static_cast<long long>(facts_.pos_rows));
+  }
+
+  // timm resizes positions that are not those of the image its config gives, taking them for a square grid.
+  void take_stored_positions() {
+    VitConfig& c = card_.config;
+    const int64_t rows = facts_.pos_rows - c.pos_prefix_rows(), cells = c.grid_height() * c.grid_width();
+    const auto side =
+        static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(std::max<int64_t>(rows, 0)))));
+    const auto image = origins_.find("image_height");
+    if (facts_.pos_rows == 0 || rows == cells || side < 1 || side * side != rows || image == origins_.end() ||
+        image->second != "config.json")
+      return;
+    if (!run_image_) run_image_ = ImageSize{c.image_height, c.image_width};
+    c.image_height = c.image_width = side * c.patch;
+    card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width, card_.square_interpolation);
   }
 
   // A name stays only while the model is what the name says, apart from its head and image size.
@@ -207,7 +239,8 @@ class CardMaker {
     for (const ZooEntry& entry : zoo()) {
       const VitConfig& row = entry.config;
       if (row.arch == c.arch && row.width == c.width && row.depth == c.depth && row.heads == c.heads &&
-          row.mlp == c.mlp && row.patch == c.patch && row.registers == c.registers && row.pool == c.pool)
+          row.mlp == c.mlp && row.patch == c.patch && row.registers == c.registers && row.pool == c.pool &&
+          row.pool_prefix == c.pool_prefix)
         return;
     }
     c.arch.clear();
@@ -227,7 +260,17 @@ class CardMaker {
     card_.warnings.push_back(line);
   }
 
+  // Which of a training checkpoint's weights these are.
+  void tell_weights() {
+    const auto& metadata = source_.metadata();
+    const auto taken = metadata.find("state_dict"), others = metadata.find("state_dicts_passed_over");
+    if (others == metadata.end()) return;
+    warn(strf("the weights under %s are taken, as timm's loader does; the file has others under %s",
+              quoted(taken->second).c_str(), others->second.c_str()));
+  }
+
   void tell() {
+    tell_weights();
     const Json model = to_json(card_.config);
     for (const char* field :
          {"arch", "norm_eps", "gelu", "pos_resize", "heads", "image_height", "image_width"})
@@ -245,6 +288,7 @@ class CardMaker {
   const TensorSource& source_;
   const OpenOptions& options_;
   Facts facts_;
+  std::optional<ImageSize> run_image_;
   PictureHints hints_;
   ModelCard card_;
   std::map<std::string, std::string> origins_;  // who set a field, "preprocess" and "scores"
@@ -254,9 +298,21 @@ class CardMaker {
 
 }  // namespace
 
+std::optional<Claims> file_claims(const CardFiles& files) {
+  if (!files.config) return std::nullopt;
+  const Json& config = *files.config;
+  if (config.contains("architecture") || config.contains("pretrained_cfg")) return timm_claims(config);
+  if (config.contains("hidden_size") || config.contains("model_type"))
+    return hf_claims(config, files.preprocessor ? &*files.preprocessor : nullptr);
+  return std::nullopt;
+}
+
 ModelCard make_card(const CardFiles& files, const TensorSource& source, const Binding& binding,
-                    const OpenOptions& options) {
-  return CardMaker(source, binding, options).make(files);
+                    const OpenOptions& options, std::optional<ImageSize>* run_image) {
+  CardMaker maker(source, binding, options);
+  ModelCard card = maker.make(files);
+  *run_image = maker.run_image();
+  return card;
 }
 
 }  // namespace vitrail

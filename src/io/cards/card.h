@@ -18,8 +18,13 @@ struct CardFiles {
 // config.json, preprocessor_config.json and adapters of a folder, or what lies beside a single file.
 CardFiles find_card_files(const std::string& path);
 
-// The card of the model as the files have it, all but its path; validated and complete.
+// What the config beside the weights says, or nothing when there is none of a known kind. Throws what is
+// wrong in it.
+std::optional<Claims> file_claims(const CardFiles& files);
+
+// The card of the model as the files have it, all but its path; validated and complete. `run_image` is set
+// when the config runs the model at another size than that of its positions.
 ModelCard make_card(const CardFiles& files, const TensorSource& source, const Binding& binding,
-                    const OpenOptions& options);
+                    const OpenOptions& options, std::optional<ImageSize>* run_image);
 
 }  // namespace vitrail

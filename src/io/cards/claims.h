@@ -19,6 +19,10 @@ struct Claims {
   std::string pictures_warning;  // why `preprocess` is a default rather than said; empty when it is said
   std::vector<std::string> labels;
   std::optional<ScoreKind> scores;
+  // timm resizes the table when positions are another image's than the model's, or, where the model is made
+  // for any size, than those the images are prepared in.
+  std::optional<ImageSize> run_image;
+  std::optional<Interpolation> square_interpolation;  // see ModelCard
   std::vector<std::string> notes;
 };
 
@@ -55,10 +59,13 @@ std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig&
 // id2label as a list; empty when absent or when it holds only the names transformers makes up.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);
 
-constexpr double kLeastCropPct = 0.01;
+constexpr double kLeastCropPct = 0.01, kMostCropPct = 16;  // beyond 1 the crop is filled up with black
 
-// The same picture treatment for another input size: the same share of the picture is seen.
-PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width);
+// The same picture treatment for another input size: the same share of the picture is seen. timm resizes
+// bilinearly for crops that are not square, and for square ones by `square`, or as before where that is not
+// known.
+PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width,
+                         std::optional<Interpolation> square = std::nullopt);
 
 // Throws Error(kConfig) naming the rule broken.
 void validate(const PreprocessConfig& preprocess, const VitConfig& config);

@@ -41,7 +41,7 @@ Claims architecture_claims(const std::string& name, Dialect dialect) {
   const ZooEntry& entry = find_architecture(name);
   Claims claims{.origin = "architecture " + entry.config.arch, .model = to_json(entry.config)};
   claims.model.erase("classes");  // heads are exchanged more often than anything else
-  if (entry.config.class_token) claims.model.erase("pool");
+  if (entry.config.pool == Pool::kCls) claims.model.erase("pool");
   if (dialect != Dialect::kTimm)
     for (const char* field : {"norm_eps", "gelu", "pos_resize"}) claims.model.erase(field);
   claims.preprocess = entry.preprocess;
@@ -62,18 +62,22 @@ std::vector<std::string> read_labels(const Json& root, const std::string& origin
     const auto at = table->find(std::to_string(i));
     VT_REQUIRE(at != table->end(), ErrorKind::kConfig, "%s: id2label has %zu entries but none for class %zu",
                origin.c_str(), labels.size(), i);
-    labels[i] = json_string(*at, origin, "id2label");
+    labels[i] = json_label(*at, origin, "id2label");
     made_up = made_up && labels[i] == "LABEL_" + std::to_string(i);
   }
   if (made_up) labels.clear();
   return labels;
 }
 
-PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width) {
+PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width,
+                         std::optional<Interpolation> square) {
   const int64_t shorter = std::min(height, width), longer = std::max(height, width);
   if (p.crop_pct > 0 && p.resize > 0) {
     p.resize = side_before_crop(shorter, p.crop_pct);
     p.resize_longer = height == width ? 0 : side_before_crop(longer, p.crop_pct);
+    const bool even = p.resize_longer == 0 || p.resize_longer == p.resize;
+    if (p.mode == ResizeMode::kShorterSide && p.resampler == Resampler::kPillow)
+      p.interpolation = even ? square.value_or(p.interpolation) : Interpolation::kBilinear;
   } else {
     p.resize = p.resize * shorter / std::min(p.height, p.width);
     p.resize_longer = p.resize_longer * longer / std::max(p.height, p.width);
@@ -94,11 +98,9 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
   VT_REQUIRE(p.resize_longer >= 0 && p.resize_longer <= kMost, ErrorKind::kConfig,
              "preprocess: resize_longer is %lld; it must be between 0 and %lld", ll(p.resize_longer),
              ll(kMost));
-  VT_REQUIRE(p.resize == 0 || p.resize >= std::min(p.height, p.width), ErrorKind::kConfig,
-             "preprocess: resize to %lld is smaller than the crop of %lld x %lld", ll(p.resize), ll(p.height),
-             ll(p.width));
-  VT_REQUIRE(p.crop_pct == 0 || (p.crop_pct >= kLeastCropPct && p.crop_pct <= 1), ErrorKind::kConfig,
-             "preprocess: crop_pct is %g; it must be 0 or between %g and 1", p.crop_pct, kLeastCropPct);
+  VT_REQUIRE(p.crop_pct == 0 || (p.crop_pct >= kLeastCropPct && p.crop_pct <= kMostCropPct),
+             ErrorKind::kConfig, "preprocess: crop_pct is %g; it must be 0 or between %g and %g", p.crop_pct,
+             kLeastCropPct, kMostCropPct);
   VT_REQUIRE(p.crop_pct == 0 || p.resize == side_before_crop(std::min(p.height, p.width), p.crop_pct),
              ErrorKind::kConfig,
              "preprocess: resize %lld is not the crop's %lld / crop_pct %g, rounded down; say crop_pct 0",

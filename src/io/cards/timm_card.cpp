@@ -1,10 +1,11 @@
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "io/cards/claims.h"
 #include "io/config_json.h"
-#include "io/dialects/refusals.h"
+#include "models/zoo.h"
 
 namespace vitrail {
 
@@ -17,74 +18,116 @@ struct ArgRow {
   const char* field;
 };
 // Constructor arguments that set one field each.
-constexpr ArgRow kIntArgs[] = {
-    {"patch_size", "patch"},  {"embed_dim", "width"},     {"depth", "depth"},         {"num_heads", "heads"},
-    {"in_chans", "channels"}, {"num_classes", "classes"}, {"reg_tokens", "registers"}};
-constexpr ArgRow kBoolArgs[] = {
-    {"class_token", "class_token"}, {"qkv_bias", "qkv_bias"}, {"qk_norm", "qk_norm"}};
-// Arguments without effect on a trained model's output.
+constexpr ArgRow kIntArgs[] = {{"embed_dim", "width"},     {"depth", "depth"},
+                               {"num_heads", "heads"},     {"in_chans", "channels"},
+                               {"num_classes", "classes"}, {"reg_tokens", "registers"}};
+constexpr ArgRow kBoolArgs[] = {{"class_token", "class_token"},
+                                {"qkv_bias", "qkv_bias"},
+                                {"qk_norm", "qk_norm"},
+                                {"pool_include_prefix", "pool_prefix"}};
+constexpr ArgRow kPools[] = {{"token", "cls"}, {"avg", "mean"}, {"map", "map"}};
+constexpr ArgRow kActs[] = {{"gelu", "erf"}, {"gelu_tanh", "tanh"}};
+// Arguments without effect on a trained model's output, or told by its tensors.
 constexpr const char* kHarmless[] = {
-    "drop_rate",       "pos_drop_rate",  "patch_drop_rate", "proj_drop_rate",   "attn_drop_rate",
-    "drop_path_rate",  "weight_init",    "fix_init",        "dynamic_img_size", "dynamic_img_pad",
-    "strict_img_size", "pretrained",     "features_only",   "img_size",         "mlp_ratio",
-    "init_values",     "no_embed_class", "global_pool",     "fc_norm"};
+    "drop_rate",      "pos_drop_rate", "patch_drop_rate", "proj_drop_rate",   "attn_drop_rate",
+    "drop_path_rate", "weight_init",   "fix_init",        "dynamic_img_size", "strict_img_size",
+    "pretrained",     "features_only", "fc_norm",         "proj_bias",        "pretrained_strict"};
+// Arguments that are understood only when they say what they say by default.
+struct DefaultRow {
+  const char* key;
+  Json (*usual)();
+};
+constexpr DefaultRow kDefaults[] = {
+    {"pre_norm", [] { return Json(false); }},        {"final_norm", [] { return Json(true); }},
+    {"scale_attn_norm", [] { return Json(false); }}, {"scale_mlp_norm", [] { return Json(false); }},
+    {"dynamic_img_pad", [] { return Json(false); }}, {"use_naflex", [] { return Json(false); }},
+    {"pos_embed", [] { return Json("learn"); }},     {"norm_layer", [] { return Json("layernorm"); }}};
 
-void set_pool(const std::string& name, const Json* fc_norm, Claims* claims) {
-  static constexpr ArgRow kPools[] = {{"token", "cls"}, {"avg", "mean"}, {"map", "map"}};
-  for (const ArgRow& row : kPools) {
-    if (name != row.key) continue;
-    const bool changed = claims->model.value("pool", "cls") != row.field;
-    claims->model["pool"] = row.field;
-    const bool after = fc_norm ? json_bool(*fc_norm, kFile, "fc_norm") : name == "avg";
-    if (fc_norm || changed)
-      claims->model["norm_place"] = enum_name(after ? NormPlace::kAfterPool : NormPlace::kBeforePool);
-    return;
+// Python's truth: some configs say 1 for true.
+bool truth(const Json& value, const std::string& key) {
+  return value.is_number() ? json_number(value, kFile, key) != 0 : json_bool(value, kFile, key);
+}
+
+std::string named(const Json& value, const char* key, std::span<const ArgRow> rows) {
+  const std::string name = json_string(value, kFile, key);
+  std::string known;
+  for (const ArgRow& row : rows) {
+    if (name == row.key) return row.field;
+    known += (known.empty() ? "" : ", ") + std::string(row.key);
   }
   throw Error(ErrorKind::kData,
-              strf("config.json: global_pool is \"%s\"; token, avg and map are supported", name.c_str()));
+              strf("config.json: %s is %s; supported are %s", key, quoted(name).c_str(), known.c_str()));
 }
 
-bool is_one_of(const std::string& key, std::span<const char* const> names) {
-  return std::any_of(names.begin(), names.end(), [&](const char* name) { return key == name; });
-}
-
-void read_image(const Json& value, const char* key, Claims* claims) {
+// 224 or [224, 160].
+ImageSize read_sides(const Json& value, const char* key) {
   const bool pair = value.is_array() && value.size() == 2;
-  claims->model["image_height"] = json_int(pair ? value[0] : value, kFile, key);
-  claims->model["image_width"] = json_int(pair ? value[1] : value, kFile, key);
-  for (const char* field : {"image_height", "image_width"}) {
-    const int64_t side = claims->model[field];
+  const ImageSize sides{json_int(pair ? value[0] : value, kFile, key),
+                        json_int(pair ? value[1] : value, kFile, key)};
+  for (const int64_t side : {sides.height, sides.width})
     VT_REQUIRE(side > 0 && side < 1 << 20, ErrorKind::kConfig, "config.json: %s has a side of %lld", key,
                static_cast<long long>(side));
-  }
+  return sides;
 }
 
-void read_model_args(const Json& args, Claims* claims) {
-  if (!args.is_object()) wrong_type(kFile, "model_args", args, "an object");
-  for (const auto& [key, value] : args.items()) {
-    if (value.is_null()) continue;
-    bool known = is_one_of(key, kHarmless);
-    for (const ArgRow& row : kIntArgs)
-      if (key == row.key) claims->model[row.field] = json_int(value, kFile, key), known = true;
-    for (const ArgRow& row : kBoolArgs)
-      if (key == row.key) claims->model[row.field] = json_bool(value, kFile, key), known = true;
-    VT_REQUIRE(known, ErrorKind::kData,
-               "config.json: model_args.%s is not understood and may change the result", key.c_str());
-  }
-  if (const Json* size = json_find(args, "img_size")) read_image(*size, "model_args.img_size", claims);
+bool read_plain_arg(const std::string& key, const Json& value, Claims* claims) {
+  for (const ArgRow& row : kIntArgs)
+    if (key == row.key) return claims->model[row.field] = json_int(value, kFile, key), true;
+  for (const ArgRow& row : kBoolArgs)
+    if (key == row.key) return claims->model[row.field] = truth(value, key), true;
+  for (const DefaultRow& row : kDefaults)
+    if (key == row.key) return value == row.usual() || value == "";
+  return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);
+}
+
+void read_mlp(const Json& args, Claims* claims) {
   const int64_t width = claims->model.at("width");
   if (const Json* ratio = json_find(args, "mlp_ratio")) {
     const double mlp = static_cast<double>(width) * json_number(*ratio, kFile, "mlp_ratio");
     VT_REQUIRE(mlp >= 1 && mlp < 1e9, ErrorKind::kConfig, "config.json: mlp_ratio gives an MLP of %g", mlp);
     claims->model["mlp"] = static_cast<int64_t>(mlp);
   } else if (json_find(args, "embed_dim")) {
-    claims->model["mlp"] = width * 4;
+    claims->model.erase(
+        "mlp");  // a share of the width that the architecture alone knows; the tensors tell it
   }
-  if (json_find(args, "init_values")) claims->model["layer_scale"] = true;
-  if (const Json* value = json_find(args, "no_embed_class"))
-    claims->model["pos_for_prefix"] = !json_bool(*value, kFile, "no_embed_class");
-  if (const Json* value = json_find(args, "global_pool"))
-    set_pool(json_string(*value, kFile, "global_pool"), json_find(args, "fc_norm"), claims);
+}
+
+// Arguments that take more than a look at their own value.
+bool read_special_arg(const std::string& key, const Json& value, Claims* claims) {
+  if (key == "patch_size") {
+    const ImageSize sides = read_sides(value, "model_args.patch_size");
+    if (sides.height != sides.width) wrong_type(kFile, key, value, "square patches");
+    claims->model["patch"] = sides.height;
+  } else if (key == "img_size") {
+    const ImageSize sides = read_sides(value, "model_args.img_size");
+    claims->model["image_height"] = sides.height;
+    claims->model["image_width"] = sides.width;
+  } else if (key == "init_values") {
+    claims->model["layer_scale"] = truth(value, key);
+  } else if (key == "no_embed_class") {
+    claims->model["pos_for_prefix"] = !truth(value, key);
+  } else if (key == "global_pool") {
+    claims->model["pool"] = named(value, "global_pool", kPools);
+  } else if (key == "act_layer") {
+    claims->model["gelu"] = named(value, "act_layer", kActs);
+  } else {
+    return key == "mlp_ratio";
+  }
+  return true;
+}
+
+void read_model_args(const Json& args, Claims* claims) {
+  if (!args.is_object()) wrong_type(kFile, "model_args", args, "an object");
+  for (const auto& [key, value] : args.items()) {
+    if (value.is_null()) {  // as if it were not there, but for what the architecture says otherwise
+      if (key == "init_values") claims->model["layer_scale"] = false;
+      continue;
+    }
+    VT_REQUIRE(read_special_arg(key, value, claims) || read_plain_arg(key, value, claims), ErrorKind::kData,
+               "config.json: model_args.%s %s is not understood and may change the result", key.c_str(),
+               value.dump().c_str());
+  }
+  read_mlp(args, claims);
 }
 
 void read_crop(const Json& cfg, Claims* claims, PreprocessConfig* p) {
@@ -93,9 +136,10 @@ void read_crop(const Json& cfg, Claims* claims, PreprocessConfig* p) {
   VT_REQUIRE(name == "center" || name == "squash", ErrorKind::kData,
              "config.json: crop_mode is \"%s\"; center and squash are supported", name.c_str());
   const Json* pct = json_find(cfg, "crop_pct");
-  const double crop = pct ? json_number(*pct, kFile, "crop_pct") : 0.875;
-  VT_REQUIRE(crop >= kLeastCropPct && crop <= 1, ErrorKind::kConfig,
-             "config.json: crop_pct is %g; it must be between %g and 1", crop, kLeastCropPct);
+  const double said = pct ? json_number(*pct, kFile, "crop_pct") : 0;
+  const double crop = said != 0 ? said : 0.875;
+  VT_REQUIRE(crop >= kLeastCropPct && crop <= kMostCropPct, ErrorKind::kConfig,
+             "config.json: crop_pct is %g; it must be between %g and %g", crop, kLeastCropPct, kMostCropPct);
   if (name == "squash" && crop == 1) {
     p->mode = ResizeMode::kStretch;
     p->resize = p->resize_longer = 0;
@@ -130,17 +174,34 @@ void read_pretrained_cfg(const Json& cfg, Claims* claims) {
              static_cast<long long>(p.width));
   if (const Json* value = json_find(cfg, "interpolation"))
     json_assign(*value, kFile, "interpolation", &p.interpolation);
+  claims->square_interpolation = p.interpolation;
   read_crop(cfg, claims, &p);
   if (const Json* mean = json_find(cfg, "mean")) p.mean = json_numbers(*mean, kFile, "mean");
   if (const Json* std = json_find(cfg, "std")) p.std = json_numbers(*std, kFile, "std");
   claims->preprocess = p;
 }
 
-void read_label_names(const Json& object, Claims* claims) {
-  const Json* names = json_find(object, "label_names");
-  if (!names || !names->is_array()) return;
+// A list, or a dict by number that may leave numbers out.
+void read_label_names(const Json& object, const char* key, Claims* claims) {
+  const Json* names = json_find(object, key);
+  if (!names) return;
   claims->labels.clear();
-  for (const Json& name : *names) claims->labels.push_back(json_string(name, kFile, "label_names"));
+  if (names->is_array()) {
+    for (const Json& name : *names) claims->labels.push_back(json_label(name, kFile, key));
+    return;
+  }
+  if (!names->is_object()) wrong_type(kFile, key, *names, "a list of names or an object of them by number");
+  const int64_t classes = std::clamp<int64_t>(claims->model.value("classes", int64_t{0}), 0, 1 << 22);
+  for (int64_t i = 0; i < classes; ++i)
+    claims->labels.push_back(strf("class %lld", static_cast<long long>(i)));
+  for (const auto& [number, name] : names->items()) {
+    size_t at = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), at);
+    VT_REQUIRE(error == std::errc() && end == number.data() + number.size() && at < claims->labels.size(),
+               ErrorKind::kConfig, "config.json: %s has the key %s; expected numbers of the %lld classes",
+               key, quoted(number).c_str(), static_cast<long long>(classes));
+    claims->labels[at] = json_label(name, kFile, key);
+  }
 }
 
 // A name the zoo lacks is the file's fault here, not the user's; it may tell a family that is not supported.
@@ -149,11 +210,25 @@ Claims named_claims(const std::string& architecture) {
     Claims claims = architecture_claims(architecture, Dialect::kTimm);
     claims.origin = kFile;
     claims.pictures_origin.clear();
+    claims.model["pool"] = enum_name(find_architecture(architecture).config.pool);
+    claims.model.erase("norm_place");  // which fc_norm and the pooling decide together; the tensors tell it
     return claims;
   } catch (const Error& error) {
-    refuse_other_families(architecture);
     throw Error(ErrorKind::kData, "config.json: " + error.message(), error.hint());
   }
+}
+
+// The model's own size decides, unless it was made for images of any, as two of timm's architectures are.
+void fit_preprocess(const std::string& architecture, const Json* args, Claims* claims) {
+  const PreprocessConfig& p = *claims->preprocess;
+  const ImageSize model{claims->model.at("image_height"), claims->model.at("image_width")};
+  if (model == ImageSize{p.height, p.width}) return;
+  const Json* any = args ? json_find(*args, "dynamic_img_size") : nullptr;
+  if (any ? truth(*any, "dynamic_img_size") : architecture == "test_vit" || architecture == "test_vit2")
+    claims->run_image = {p.height, p.width};
+  else
+    claims->notes.push_back("preprocessing scaled to model_args.img_size");
+  claims->preprocess = at_size(p, model.height, model.width, claims->square_interpolation);
 }
 
 }  // namespace
@@ -169,22 +244,18 @@ Claims timm_claims(const Json& config) {
   Claims claims = named_claims(name);
   claims.model.erase("pre_logits");  // timm's configs do not say; the tensors do
   if (cfg) read_pretrained_cfg(*cfg, &claims);
-  if (const Json* classes = json_find(config, "num_classes"))
-    claims.model["classes"] = json_int(*classes, kFile, "num_classes");
-  if (const Json* pool = json_find(config, "global_pool"))
-    if (const std::string text = json_string(*pool, kFile, "global_pool"); !text.empty())
-      set_pool(text, nullptr, &claims);
-  if (const Json* args = json_find(config, "model_args")) {
-    read_model_args(*args, &claims);
-    const PreprocessConfig& p = *claims.preprocess;
-    const int64_t height = claims.model.at("image_height"), width = claims.model.at("image_width");
-    if (height != p.height || width != p.width) {
-      claims.preprocess = at_size(p, height, width);
-      claims.notes.push_back("preprocessing scaled to model_args.img_size");
-    }
-  }
-  if (cfg) read_label_names(*cfg, &claims);
-  read_label_names(config, &claims);
+  for (const Json* object : {cfg, &config})
+    if (const Json* classes = object ? json_find(*object, "num_classes") : nullptr)
+      claims.model["classes"] = json_int(*classes, kFile, "num_classes");
+  if (const Json* pool =
+          cfg ? json_find(*cfg, "global_pool") : nullptr)  // that of the whole is for information
+    claims.model["pool"] = named(*pool, "global_pool", kPools);
+  const Json* args = json_find(config, "model_args");
+  if (args) read_model_args(*args, &claims);
+  fit_preprocess(name.substr(0, name.find('.')), args, &claims);
+  if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", &claims);
+  read_label_names(config, "label_names", &claims);
+  if (claims.labels.empty()) claims.labels = read_labels(config, kFile);
   return claims;
 }
 

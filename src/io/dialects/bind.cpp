@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/dialects/find_dialect.h"
 #include "io/dialects/refusals.h"
 
 namespace vitrail {
@@ -12,13 +13,6 @@ namespace vitrail {
 namespace {
 
 constexpr int64_t kMaxBlocks = 1024;
-// Wrappers that training programs put before every name.
-constexpr std::string_view kWrappers[] = {"module.", "model.", "state_dict.", "_orig_mod.", "timm_model."};
-// What training checkpoints hold beside the model, outside the wrapper.
-constexpr IgnoredName kBesideTheModel[] = {
-    {"optimizer*", "optimizer state"},   {"model_ema*", "averaged weights"}, {"ema*", "averaged weights"},
-    {"lr_scheduler*", "training state"}, {"scaler*", "training state"},      {"amp*", "training state"},
-};
 
 struct Match {
   int64_t block = -1;
@@ -50,45 +44,9 @@ std::string expand(const char* source, const std::string& prefix) {
   return source[0] == '@' ? prefix + (source + 1) : source;
 }
 
-std::string_view strip_wrappers(std::string_view name, std::string_view* rest) {
-  std::string_view left = name;
-  for (bool again = true; again;) {
-    again = false;
-    for (std::string_view wrapper : kWrappers)
-      if (left.starts_with(wrapper)) {
-        left.remove_prefix(wrapper.size());
-        again = true;
-      }
-  }
-  *rest = left;
-  return name.substr(0, name.size() - left.size());
-}
-
-struct Found {
-  const DialectTable* table = nullptr;
-  std::string wrapper, prefix;
-};
-
-Found find_dialect(const TensorSource& source) {
-  for (const DialectTable* table : dialect_tables())
-    for (const TensorInfo& tensor : source.tensors()) {
-      std::string_view rest;
-      const std::string_view wrapper = strip_wrappers(tensor.name, &rest);
-      for (const char* prefix : table->prefixes)
-        if (rest == prefix + std::string(table->key)) return {table, std::string(wrapper), prefix};
-    }
-  std::string names;
-  for (size_t i = 0; i < std::min<size_t>(source.tensors().size(), 4); ++i)
-    names += (i ? ", " : "") + quoted(source.tensors()[i].name);
-  throw Error(ErrorKind::kData,
-              "the tensors are not named as timm, Hugging Face, torchvision or google name a ViT's (found " +
-                  (names.empty() ? "none" : names) + ")",
-              "vitrail inspect shows all of them");
-}
-
 class Binder {
  public:
-  Binder(const TensorSource& source, Found found) : source_(source), found_(std::move(found)) {
+  Binder(const TensorSource& source, FoundDialect found) : source_(source), found_(std::move(found)) {
     binding_.table = found_.table;
     binding_.prefix = found_.prefix;
     for (const NameRow& row : found_.table->rows) patterns_.push_back(expand(row.source, found_.prefix));
@@ -102,6 +60,7 @@ class Binder {
 
   Binding run() {
     for (size_t i = 0; i < source_.tensors().size(); ++i) bind(i);
+    bind_exchanged_head();
     if (!unexpected_.empty()) refuse_unexpected();
     return std::move(binding_);
   }
@@ -110,10 +69,13 @@ class Binder {
   void bind(size_t index) {
     std::string_view name = source_.tensors()[index].name;
     if (!name.starts_with(found_.wrapper)) {
-      if (!ignore(kBesideTheModel, "", name)) unexpected_.emplace_back(name);
+      if (!ignore(names_beside_the_model(), "", name)) unexpected_.emplace_back(name);
       return;
     }
     name.remove_prefix(found_.wrapper.size());
+    // transformers 5 saves the blocks of ViT-MSN, and nothing else of it, without the prefix.
+    const std::string prefixed = found_.prefix + std::string(name);
+    if (found_.table->dialect == Dialect::kHf && name.starts_with("encoder.layer.")) name = prefixed;
     for (size_t r = 0; r < patterns_.size(); ++r) {
       if (const auto found = match(patterns_[r], name)) return add(index, r, found->block);
       if (const auto at = patterns_[r].find(from_); !from_.empty() && at != std::string::npos) {
@@ -121,7 +83,54 @@ class Binder {
         if (stacked.replace(at, from_.size(), to_) == name) return add_stacked(index, r);
       }
     }
-    if (!ignore(found_.table->ignored, found_.prefix, name)) unexpected_.emplace_back(name);
+    if (is_of_head(name))
+      head_.push_back(index);
+    else if (!ignore(found_.table->ignored, found_.prefix, name))
+      unexpected_.emplace_back(name);
+  }
+
+  bool is_of_head(std::string_view name) const {
+    return std::any_of(found_.table->heads.begin(), found_.table->heads.end(), [&](std::string_view head) {
+      return name.starts_with(head) && name.substr(head.size()).starts_with('.');
+    });
+  }
+
+  // A head that was exchanged when the model was fine-tuned: one linear layer, whatever it is called within
+  // the head ("heads.1.weight" after a dropout).
+  void bind_exchanged_head() {
+    if (head_.empty()) return;
+    std::string layers, weight;
+    for (const size_t index : head_) {
+      const std::string& name = source_.tensors()[index].name;
+      if (!name.ends_with(".weight")) continue;
+      weight = name;
+      layers += (layers.empty() ? "" : ", ") + quoted(name);
+    }
+    const std::string bias = weight.substr(0, weight.size() - std::min(weight.size(), size_t{6})) + "bias";
+    for (const size_t index : head_) {
+      const TensorInfo& tensor = source_.tensors()[index];
+      const bool is_weight = tensor.name == weight && tensor.shape.size() == 2;
+      const std::string param = is_weight ? "head.weight" : "head.bias";
+      if ((!is_weight && tensor.name != bias) || binding_.has(param))
+        throw Error(
+            ErrorKind::kData,
+            strf("the head is not one linear layer: it has %s, and what is done between its layers is "
+                 "not in the file",
+                 layers.empty() ? quoted(tensor.name).c_str() : layers.c_str()),
+            "a model whose head is one nn.Linear, with or without a dropout before it");
+      add(index, row_for(param), -1);
+    }
+    binding_.notes.push_back(
+        strf("the head is %s alone: a dropout before it changes nothing, anything else is not in the file",
+             quoted(weight).c_str()));
+  }
+
+  size_t row_for(std::string_view param) const {
+    const auto rows = found_.table->rows;
+    const auto at =
+        std::find_if(rows.begin(), rows.end(), [&](const NameRow& row) { return row.param == param; });
+    VT_CHECK(at != rows.end(), "the dialect's table has no row for a head");
+    return static_cast<size_t>(at - rows.begin());
   }
 
   void add(size_t index, size_t r, int64_t block, int64_t slice = -1) {
@@ -169,9 +178,10 @@ class Binder {
   }
 
   const TensorSource& source_;
-  Found found_;
+  FoundDialect found_;
   std::string from_, to_;  // name parts of one block and of all blocks stacked
   std::vector<std::string> patterns_, unexpected_;
+  std::vector<size_t> head_;  // tensors within the head under names of their own
   Binding binding_;
 };
 
@@ -180,6 +190,45 @@ void drop_unused_pooler(Binding* binding) {
   if (binding->table->dialect != Dialect::kHf || !binding->has("head.weight")) return;
   if (binding->pieces.erase("pre_logits.fc.weight") + binding->pieces.erase("pre_logits.fc.bias") > 0)
     binding->notes.push_back("pooler.dense left out: the classifier does not use it");
+}
+
+// transformers' base model pools its first token, which without a class token is a patch like the others.
+void require_class_token(const Binding& binding) {
+  VT_REQUIRE(binding.table->dialect != Dialect::kHf || binding.has("cls_token") || binding.has("head.weight"),
+             ErrorKind::kData,
+             "the model has neither a class token nor a classifier: nothing stands for the image");
+}
+
+// Without a head of its own, the distillation token of transformers' DeiT is one more token that the class
+// token can look at: what a register with a position is.
+void take_unread_token_as_register(Binding* binding) {
+  if (binding->table->dialect != Dialect::kHf || binding->has("head_dist.weight")) return;
+  auto token = binding->pieces.extract("dist_token");
+  if (token.empty()) return;
+  token.key() = "reg_token";
+  binding->pieces.insert(std::move(token));
+  binding->notes.push_back("the distillation token has no head: it is one more token beside the others");
+}
+
+// Linear layers may be made without a bias, and are the same with one of zeros. Of the blocks' layers all
+// lack theirs, or the file lost some.
+void add_absent_biases(Binding* binding) {
+  constexpr const char* kOfBlocks[] = {"attn.proj.bias", "mlp.fc1.bias", "mlp.fc2.bias"};
+  const auto absent = [&](const std::string& bias) {
+    return !binding->has(bias) && binding->has(bias.substr(0, bias.size() - 4) + "weight");
+  };
+  for (const char* bias : {"patch_embed.proj.bias", "head.bias", "head_dist.bias"})
+    if (absent(bias)) binding->zeros.insert(bias);
+  std::set<std::string> of_blocks;
+  for (int64_t i = 0; i < binding->depth; ++i)
+    for (const char* bias : kOfBlocks)
+      if (const std::string name = strf("blocks.%lld.%s", static_cast<long long>(i), bias); absent(name))
+        of_blocks.insert(name);
+  if (of_blocks.size() == std::size(kOfBlocks) * static_cast<size_t>(binding->depth))
+    binding->zeros.merge(of_blocks);
+  if (!binding->zeros.empty())
+    binding->notes.push_back(
+        strf("%s and %zu more: no bias", binding->zeros.begin()->c_str(), binding->zeros.size() - 1));
 }
 
 }  // namespace
@@ -194,6 +243,9 @@ Binding bind_tensors(const TensorSource& source) {
   refuse_other_families(source);
   Binding binding = Binder(source, find_dialect(source)).run();
   drop_unused_pooler(&binding);
+  require_class_token(binding);
+  take_unread_token_as_register(&binding);
+  add_absent_biases(&binding);
   return binding;
 }
 

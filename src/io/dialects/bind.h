@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Binding {
   std::string prefix;                                // what '@' stands for in this file
   int64_t depth = 0;                                 // blocks seen
   std::map<std::string, std::vector<Piece>> pieces;  // by canonical name
+  std::set<std::string> zeros;                       // biases the model was made without
   std::vector<std::string> notes;
 
   bool has(const std::string& param) const { return pieces.contains(param); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "io/model_files.h"
 
@@ -32,6 +33,7 @@ struct DialectTable {
   const char* written_prefix[2];          // '@' when written in the first and second form
   std::span<const NameRow> rows;
   std::span<const IgnoredName> ignored;
+  std::span<const std::string_view> heads;  // modules that are exchanged in fine-tuning
   const char* stacked = nullptr;  // "from>to": name part of one block and of all blocks in one tensor
 };
 

@@ -109,7 +109,13 @@ constexpr NameRow kRows[] = {
 
 }  // namespace
 
-const DialectTable kGoogleTable = {
-    Dialect::kGoogle, "embedding/kernel", kPrefixes, {"", ""}, kRows, {}, "encoderblock_{i}>encoderblock"};
+const DialectTable kGoogleTable = {Dialect::kGoogle,
+                                   "embedding/kernel",
+                                   kPrefixes,
+                                   {"", ""},
+                                   kRows,
+                                   {},
+                                   {},
+                                   "encoderblock_{i}>encoderblock"};
 
 }  // namespace vitrail

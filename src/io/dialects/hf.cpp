@@ -4,7 +4,7 @@ namespace vitrail {
 
 namespace {
 
-constexpr const char* kPrefixes[] = {"vit.", "deit.", ""};
+constexpr const char* kPrefixes[] = {"vit.", "deit.", "ijepa.", ""};
 
 // Files keep the names of transformers 4; the names with q_proj and fc1 are those transformers 5 has in
 // memory, found in bare state dicts. The first form is ViT, the second DeiT with its teacher's head.
@@ -61,12 +61,16 @@ constexpr NameRow kRows[] = {
 // ViTModel's pooler is a linear and tanh on the class token. Classifiers do not use one they happen to hold.
 constexpr IgnoredName kIgnored[] = {
     {"@embeddings.position_ids", "a counting buffer"},
+    {"@embeddings.mask_token", "for masked pretraining"},
 };
+
+constexpr std::string_view kHeads[] = {"classifier"};
 
 }  // namespace
 
 const DialectTable kHfTable = {Dialect::kHf, "embeddings.patch_embeddings.projection.weight",
                                kPrefixes,    {"vit.", "deit."},
-                               kRows,        kIgnored};
+                               kRows,        kIgnored,
+                               kHeads};
 
 }  // namespace vitrail

@@ -75,6 +75,21 @@ std::optional<int64_t> square_side(int64_t cells) {
   return side * side == cells ? std::optional(side) : std::nullopt;
 }
 
+// Sizes beyond these are refused with the config; here they would overflow what is computed of them.
+void require_sane(const Facts& facts) {
+  constexpr int64_t kMostPatch = 1024, kMostRegisters = 1024, kMostPositions = (1 << 16) + kMostRegisters;
+  const struct {
+    const char* what;
+    int64_t value, least, most;
+  } sizes[] = {{"pixels on a side of a patch", facts.config.patch, 1, kMostPatch},
+               {"registers", facts.config.registers, 0, kMostRegisters},
+               {"positions", facts.pos_rows, 0, kMostPositions}};
+  for (const auto& size : sizes)
+    VT_REQUIRE(size.value >= size.least && size.value <= size.most, ErrorKind::kData,
+               "the tensors have %lld %s; between %lld and %lld are supported", ll(size.value), size.what,
+               ll(size.least), ll(size.most));
+}
+
 // A square grid is the guess until a config says otherwise.
 void guess_image(Facts* facts) {
   VitConfig& c = facts->config;
@@ -83,7 +98,7 @@ void guess_image(Facts* facts) {
     c.image_height = c.image_width = std::max<int64_t>(224 / c.patch, 1) * c.patch;
     return;
   }
-  const int64_t prefix = (c.class_token ? 1 : 0) + (c.distilled ? 1 : 0);
+  const int64_t prefix = c.prefix_tokens();
   for (int64_t rows : {prefix, int64_t{0}})
     if (const auto side = square_side(facts->pos_rows - rows)) {
       c.image_height = c.image_width = *side * c.patch;
@@ -109,9 +124,12 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
   c.layer_scale = b.has("blocks.0.ls1.gamma");
   c.pre_logits = b.has("pre_logits.fc.weight");
   c.norm_place = b.has("fc_norm.weight") ? NormPlace::kAfterPool : NormPlace::kBeforePool;
-  c.pool = b.has("attn_pool.latent") ? Pool::kMap : c.class_token ? Pool::kCls : Pool::kMean;
-  VT_REQUIRE(c.pos == PosKind::kLearned || b.table->dialect == Dialect::kGoogle, ErrorKind::kData,
-             "the file lacks the position embedding (pos_embed)");
+  // timm has fc_norm where it pools the mean, unless it is told otherwise.
+  const bool mean = !c.class_token || c.norm_place == NormPlace::kAfterPool;
+  c.pool = b.has("attn_pool.latent") ? Pool::kMap : mean ? Pool::kMean : Pool::kCls;
+  VT_REQUIRE(
+      c.pos == PosKind::kLearned || b.table->dialect == Dialect::kGoogle, ErrorKind::kData,
+      "the file has no table of positions (pos_embed): its positions are rotary (RoPE), or there are none");
   VT_REQUIRE(!(b.has("fc_norm.weight") && b.has("norm.weight")), ErrorKind::kData,
              "the model has a layernorm both before and after pooling; only one of them is supported");
   VT_REQUIRE(!c.distilled || !b.has("head.weight") || b.has("head_dist.weight"), ErrorKind::kData,
@@ -166,7 +184,7 @@ Facts infer_facts(const Binding& binding, const TensorSource& source) {
   VT_REQUIRE(c.patch == extents.get('Q'), ErrorKind::kData,
              "patches of %lld x %lld pixels; only square ones are supported", ll(c.patch),
              ll(extents.get('Q')));
-  VT_REQUIRE(c.patch >= 1, ErrorKind::kData, "the patch embedding's kernel is empty");
+  require_sane(facts);
   VT_REQUIRE(c.depth >= 1 && c.mlp >= 1, ErrorKind::kData, "the file holds no transformer block");
   const int64_t heads = extents.get('H'), head_size = extents.get('E');  // qk-norm tells the latter
   if (heads > 0) {
@@ -185,13 +203,12 @@ Facts infer_facts(const Binding& binding, const TensorSource& source) {
 void settle_positions(const Facts& facts, const std::string& origin, VitConfig* config) {
   if (facts.pos_rows == 0) return;
   const int64_t cells = config->grid_height() * config->grid_width();
-  const int64_t prefix = (config->class_token ? 1 : 0) + (config->distilled ? 1 : 0);
-  VT_REQUIRE(
-      facts.pos_rows == cells || facts.pos_rows == cells + prefix, ErrorKind::kData,
-      "an image of %lld x %lld (%s) in patches of %lld needs %lld positions, or %lld with the class token's; "
-      "the file has %lld",
-      ll(config->image_height), ll(config->image_width), origin.c_str(), ll(config->patch), ll(cells),
-      ll(cells + prefix), ll(facts.pos_rows));
+  const int64_t prefix = config->prefix_tokens();
+  VT_REQUIRE(facts.pos_rows == cells || facts.pos_rows == cells + prefix, ErrorKind::kData,
+             "an image of %lld x %lld (%s) in patches of %lld needs %lld positions, or %lld with those of "
+             "the tokens before the patches; the file has %lld",
+             ll(config->image_height), ll(config->image_width), origin.c_str(), ll(config->patch), ll(cells),
+             ll(cells + prefix), ll(facts.pos_rows));
   if (prefix > 0) config->pos_for_prefix = facts.pos_rows == cells + prefix;
 }
 
@@ -201,6 +218,7 @@ void check_complete(const VitConfig& config, const Binding& binding, const Tenso
   for (const ParamSpec& spec : vit_params(config)) {
     wanted.insert(spec.name);
     const auto at = binding.pieces.find(spec.name);
+    if (at == binding.pieces.end() && binding.zeros.contains(spec.name)) continue;
     if (at == binding.pieces.end())
       missing.push_back(spec.name);
     else if (!is_whole(spec, at->second, source))

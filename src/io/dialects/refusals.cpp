@@ -5,17 +5,28 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/zoo.h"
 
 namespace vitrail {
 
 namespace {
 
 struct Sign {
-  const char* part;  // of a tensor's name
+  const char* part;  // of a tensor's or a model's name
   const char* family;
+  const char* except = nullptr;  // part of names that are no sign
 };
 // The first that fits speaks, so the more telling stand first.
 constexpr Sign kSigns[] = {
+    {"patch_embed.backbone.stem.", "ViTamin"},
+    {"attn_block.", "MaxViT"},
+    {"window_attention.", "MaxViT"},
+    {"layers.0.blocks.", "a Swin transformer"},
+    {"features.1.0.attn.", "a Swin transformer"},
+    {"blocks_token_only.", "CaiT"},
+    {".attn.rel_pos_h", "a SAM or ViTDet image encoder (relative positions)"},
+    {".attn.rel_pos.", "a ViT with relative positions"},
+    {".mlp.norm.", "a ViT with layernorms inside its MLPs"},
     {"conv_root/", "a ResNet-ViT hybrid"},
     {"gn_root/", "a ResNet-ViT hybrid"},
     {"block1/unit", "a ResNet-ViT hybrid"},
@@ -36,32 +47,57 @@ constexpr Sign kSigns[] = {
     {"mlp.w1.", "a ViT with SwiGLU"},
     {"rope", "a ViT with rotary positions (RoPE)"},
     {"rotary", "a ViT with rotary positions (RoPE)"},
-    {"layers.0.blocks.", "a Swin transformer"},
     {"relative_position_bias", "BEiT (relative position bias)"},
     {"relative_position_index", "BEiT (relative position bias)"},
     {"attn.q_bias", "BEiT or EVA"},
     {"decoder_blocks.", "a masked autoencoder's pretraining file"},
     {"decoder_embed.", "a masked autoencoder's pretraining file"},
     {"layer_scale1.lambda1", "DINOv2"},
-    {"mask_token", "DINOv2 or another masked-image model"},
+    {"mask_token", "DINOv2 or another masked-image model", "embeddings.mask_token"},
 };
 
+// Parts of timm's architecture names and of transformers' model types and classes, in lower case without '_'
+// and
+// '-'. What is not listed is refused under its own name.
 constexpr Sign kModelNames[] = {
-    {"dinov2", "DINOv2"},
     {"dinov3", "DINOv3"},
+    {"dinov2", "DINOv2"},
+    {"vitamin", "ViTamin"},
     {"siglip", "SigLIP"},
     {"clip", "CLIP"},
+    {"swinv2", "a Swin transformer, version 2"},
     {"swin", "a Swin transformer"},
+    {"maxvit", "MaxViT"},
+    {"maxxvit", "MaxxViT"},
+    {"coatnet", "CoAtNet"},
+    {"beitv2", "BEiT, version 2"},
+    {"beit3", "BEiT, version 3"},
     {"beit", "BEiT"},
-    {"eva0", "EVA"},
-    {"eva_", "EVA"},
+    {"data2vec", "data2vec"},
+    {"eva02", "EVA-02"},
+    {"eva", "EVA"},
     {"rope", "a ViT with rotary positions (RoPE)"},
     {"hybrid", "a ResNet-ViT hybrid"},
-    {"_r26_", "a ResNet-ViT hybrid"},
-    {"_r50_", "a ResNet-ViT hybrid"},
+    {"resnet26", "a ResNet-ViT hybrid"},
+    {"resnet50", "a ResNet-ViT hybrid"},
+    {"vittinyr", "a ResNet-ViT hybrid"},
+    {"vitsmallr", "a ResNet-ViT hybrid"},
+    {"vitbaser", "a ResNet-ViT hybrid"},
+    {"vitlarger", "a ResNet-ViT hybrid"},
     {"tips", "TIPS"},
-    {"vit_mae", "a masked autoencoder"},
-    {"vit_msn", "ViT-MSN"},
+    {"vitmae", "a masked autoencoder"},
+    {"maskedimage", "a ViT for masked-image pretraining, without a classifier"},
+    {"videomae", "VideoMAE"},
+    {"dpt", "DPT (dense prediction)"},
+    {"yolos", "YOLOS (detection)"},
+    {"vitdet", "ViTDet (detection)"},
+    {"vitpose", "ViTPose"},
+    {"segformer", "SegFormer"},
+    {"samvit", "a SAM image encoder"},
+    {"vivit", "ViViT (video)"},
+    {"aimv2", "AIMv2"},
+    {"naflexvit", "NaFlexViT"},
+    {"vitpe", "a Perception Encoder"},
 };
 
 [[noreturn]] void refuse(const Sign& sign, const std::string& evidence) {
@@ -74,29 +110,50 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-// timm's DINOv2 files hold nothing but plain names: LayerScale, no head, a 37 x 37 grid of 14-pixel patches.
-bool is_timm_dinov2(const TensorSource& source) {
-  const auto scale = source.find("blocks.0.ls1.gamma"), pos = source.find("pos_embed");
-  if (!scale || !pos || source.find("head.weight")) return false;
-  const auto& shape = source.tensors()[*pos].shape;
-  return shape.size() == 3 && (shape[1] == 37 * 37 || shape[1] == 37 * 37 + 1);
+std::string bare(const std::string& name) {
+  std::string text;
+  for (const char c : name)
+    if (c != '_' && c != '-') text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
+
+[[noreturn]] void refuse_named(const std::string& name, const char* key) {
+  const std::string evidence = strf("config.json's %s is %s", key, quoted(name).c_str());
+  for (const Sign& sign : kModelNames)
+    if (contains(bare(name), sign.part)) refuse(sign, evidence);
+  const std::string itself = "a model called " + quoted(name);
+  refuse({"", itself.c_str()}, evidence);
+}
+
+// Model types of transformers that are plain ViTs, or that hold one of timm's models.
+constexpr const char* kPlainTypes[] = {"vit", "deit", "vit_msn", "ijepa", "timm_wrapper"};
 
 }  // namespace
 
 void refuse_other_families(const TensorSource& source) {
   for (const Sign& sign : kSigns)
     for (const TensorInfo& tensor : source.tensors())
-      if (contains(tensor.name, sign.part)) refuse(sign, "it holds " + quoted(tensor.name));
-  if (is_timm_dinov2(source)) refuse({"", "DINOv2"}, "LayerScale, no head, 37 x 37 positions");
+      if (contains(tensor.name, sign.part) && !(sign.except && contains(tensor.name, sign.except)))
+        refuse(sign, "it holds " + quoted(tensor.name));
 }
 
-void refuse_other_families(const std::string& model_name) {
-  std::string lower = model_name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const Sign& sign : kModelNames)
-    if (contains(lower, sign.part)) refuse(sign, "named " + quoted(model_name));
+void refuse_other_families(const Json& config) {
+  const auto text = [](const Json& object, const char* key) {
+    const auto at = object.find(key);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const std::string type = text(config, "model_type");
+  std::string architecture = text(config, "architecture");
+  if (const auto cfg = config.find("pretrained_cfg");
+      architecture.empty() && cfg != config.end() && cfg->is_object())
+    architecture = text(*cfg, "architecture");
+  if (!type.empty() &&
+      std::find(std::begin(kPlainTypes), std::end(kPlainTypes), type) == std::end(kPlainTypes))
+    refuse_named(type, "model_type");
+  if (const auto classes = config.find("architectures"); classes != config.end() && classes->is_array())
+    for (const Json& name : *classes)
+      if (name.is_string() && contains(bare(name), "maskedimage")) refuse_named(name, "architectures");
+  if (!architecture.empty() && !is_architecture(architecture)) refuse_named(architecture, "architecture");
 }
 
 }  // namespace vitrail

@@ -1,9 +1,8 @@
-// Weight files that are not plain ViTs, recognised by tensor names and refused by the family's name rather
-// than by a list of strange tensors.
+// Models that are not plain ViTs, recognised by their config or by tensor names and refused by the family's
+// name rather than by a list of strange tensors.
 #pragma once
 
-#include <string>
-
+#include "base/json.h"
 #include "io/tensor_source.h"
 
 namespace vitrail {
@@ -11,7 +10,8 @@ namespace vitrail {
 // Throws Error(kData) naming the family when the tensors are of a known one that is not supported.
 void refuse_other_families(const TensorSource& source);
 
-// The same by a model's published name or type ("vit_base_patch14_dinov2", "clip").
-void refuse_other_families(const std::string& model_name);
+// The same by what a config.json says the model is: Hugging Face's model_type and architectures, timm's
+// architecture. To be asked first: a config's word is surer than a look at names that several families share.
+void refuse_other_families(const Json& config);
 
 }  // namespace vitrail

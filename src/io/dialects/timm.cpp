@@ -58,8 +58,11 @@ constexpr NameRow kRows[] = {
     {"@head_dist.bias", "K", "head_dist.bias"},
 };
 
+constexpr std::string_view kHeads[] = {"head"};
+
 }  // namespace
 
-const DialectTable kTimmTable = {Dialect::kTimm, "patch_embed.proj.weight", kPrefixes, {"", ""}, kRows, {}};
+const DialectTable kTimmTable = {Dialect::kTimm, "patch_embed.proj.weight", kPrefixes, {"", ""}, kRows, {},
+                                 kHeads};
 
 }  // namespace vitrail

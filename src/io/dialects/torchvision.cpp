@@ -42,9 +42,11 @@ constexpr NameRow kRows[] = {
     {"@heads.head.bias", "K", "head.bias"},
 };
 
+constexpr std::string_view kHeads[] = {"heads"};
+
 }  // namespace
 
 const DialectTable kTorchvisionTable = {
-    Dialect::kTorchvision, "conv_proj.weight", kPrefixes, {"", ""}, kRows, {}};
+    Dialect::kTorchvision, "conv_proj.weight", kPrefixes, {"", ""}, kRows, {}, kHeads};
 
 }  // namespace vitrail

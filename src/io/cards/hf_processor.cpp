@@ -1,0 +1,199 @@
+#include "io/cards/hf_processor.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/config_json.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr const char* kPictures = "preprocessor_config.json";
+
+Interpolation read_resample(const Json& value) {
+  constexpr Interpolation kCodes[] = {Interpolation::kNearest, Interpolation::kLanczos,
+                                      Interpolation::kBilinear, Interpolation::kBicubic, Interpolation::kBox};
+  const int64_t code = json_int(value, kPictures, "resample");
+  if (code < 0 || code > 4)
+    wrong_type(kPictures, "resample", value, "0 nearest, 1 lanczos, 2 bilinear, 3 bicubic or 4 box");
+  return kCodes[code];
+}
+
+bool flag(const Json& object, const char* key, bool otherwise) {
+  const Json* value = json_find(object, key);
+  return value ? json_bool(*value, kPictures, key) : otherwise;
+}
+
+// What the image processors of transformers do where a config is silent.
+struct Processor {
+  const char* name;  // of the class, without "ImageProcessor"
+  bool number_is_shorter_side, crops;
+  int64_t size;  // resized to, for a crop of 224
+  Interpolation interpolation;
+  bool clip_colours;
+};
+constexpr Processor kProcessors[] = {
+    {"ViT", false, false, 224, Interpolation::kBilinear, false},
+    {"DeiT", false, true, 256, Interpolation::kBicubic, false},
+    {"CLIP", true, true, 224, Interpolation::kBicubic, true},
+    {"Bit", true, true, 224, Interpolation::kBicubic, true},
+    {"ViTHybrid", true, true, 224, Interpolation::kBicubic, true},
+    {"Siglip", false, false, 224, Interpolation::kBicubic, false},
+};
+
+// Keys by which other processors do more than resize, crop and normalise.
+constexpr const char* kBeyond[] = {"crop_pct", "rescale_offset", "do_flip_channel_order", "size_divisor",
+                                   "do_color_quantize"};
+// What has to be said when nothing else tells what a processor does.
+constexpr const char* kEssential[] = {"size", "resample", "do_center_crop", "image_mean", "image_std"};
+
+const Processor& row_named(std::string_view name) {
+  return *std::find_if(std::begin(kProcessors), std::end(kProcessors),
+                       [&](const Processor& row) { return name == row.name; });
+}
+
+void refuse_beyond(const Json& pictures, std::span<const char* const> keys) {
+  for (const char* key : keys) {
+    const Json* value = json_find(pictures, key);
+    if (!value || (value->is_boolean() && !value->get<bool>())) continue;
+    throw Error(ErrorKind::kData,
+                strf("%s: %s is %s, which is not understood and changes the result", kPictures, key,
+                     value->dump().c_str()),
+                "leave it out if the model was trained without it");
+  }
+}
+
+// "DeiTImageProcessorFast" -> "DeiT".
+std::string processor_stem(const std::string& name) {
+  for (const char* ending : {"ImageProcessor", "FeatureExtractor"})
+    if (const size_t at = name.find(ending); at != std::string::npos) return name.substr(0, at);
+  return name;
+}
+
+const Processor& find_processor(const Json* pictures, const char* usual_name, Claims* claims) {
+  const Processor& usual = row_named(usual_name);
+  claims->pictures_origin = kPictures;
+  if (!pictures) {
+    claims->pictures_origin = strf("the defaults of transformers' %sImageProcessor", usual.name);
+    claims->pictures_warning = "there is no preprocessor_config.json";
+    return usual;
+  }
+  constexpr const char* kPad[] = {"do_pad"};
+  refuse_beyond(*pictures, kPad);
+  for (const char* key : {"image_processor_type", "feature_extractor_type"})
+    if (const Json* type = json_find(*pictures, key)) {
+      const std::string name = json_string(*type, kPictures, key);
+      for (const Processor& row : kProcessors)
+        if (processor_stem(name) == row.name) return row;
+      refuse_beyond(*pictures, kBeyond);
+      for (const char* essential : kEssential)
+        VT_REQUIRE(json_find(*pictures, essential), ErrorKind::kData,
+                   "%s: %s is not known, and what it does without %s neither", kPictures,
+                   quoted(name).c_str(), essential);
+      claims->pictures_warning = quoted(name) + " is not known; done as its config says";
+      return usual;
+    }
+  return usual;
+}
+
+HfSide resized_to(const Json& pictures, const Processor& processor, const PreprocessConfig& p,
+                  ResizeMode* mode) {
+  const Json* size = json_find(pictures, "size");
+  *mode = processor.number_is_shorter_side ? ResizeMode::kShorterSide : ResizeMode::kStretchCrop;
+  if (!size) return {p.height * processor.size / 224, p.width * processor.size / 224};
+  if (size->is_object() && json_find(*size, "longest_edge"))
+    wrong_type(kPictures, "size", *size, "height and width, or shortest_edge alone");
+  if (const Json* edge = json_find(*size, "shortest_edge")) {
+    const int64_t side = json_int(*edge, kPictures, "size");
+    *mode = ResizeMode::kShorterSide;
+    return {side, side};
+  }
+  if (!size->is_number()) *mode = ResizeMode::kStretchCrop;
+  return read_side(*size, kPictures, "size");
+}
+
+// `p` comes with the model's own size as its crop.
+void read_geometry(const Json& pictures, const Processor& processor, Claims* claims, PreprocessConfig* p) {
+  const HfSide resized = resized_to(pictures, processor, *p, &p->mode);
+  const Json* crop = json_find(pictures, "crop_size");
+  const bool crops = flag(pictures, "do_center_crop", processor.crops);
+  if (crops && crop) {
+    const HfSide cropped = read_side(*crop, kPictures, "crop_size");
+    p->height = cropped.height;
+    p->width = cropped.width;
+  } else if (!crops && p->mode == ResizeMode::kStretchCrop) {
+    p->height = resized.height;
+    p->width = resized.width;
+  }
+  set_resize_sides({resized.height, resized.width}, p);
+  p->odd_margin = OddMargin::kDown;
+  if (p->mode == ResizeMode::kStretchCrop && resized.height == p->height && resized.width == p->width) {
+    p->mode = ResizeMode::kStretch;
+    p->resize = p->resize_longer = 0;
+    p->odd_margin = OddMargin::kHalfEven;
+  }
+  if (!flag(pictures, "do_resize", true))
+    claims->notes.push_back("preprocessor_config.json says not to resize; pictures are resized all the same");
+}
+
+// Hugging Face: (pixel * factor - mean) / std; ours: (pixel / 255 - mean) / std.
+void read_normalisation(const Json& pictures, PreprocessConfig* p) {
+  if (const Json* mean = json_find(pictures, "image_mean"))
+    p->mean = json_numbers(*mean, kPictures, "image_mean");
+  if (const Json* std = json_find(pictures, "image_std")) p->std = json_numbers(*std, kPictures, "image_std");
+  if (!flag(pictures, "do_normalize", true)) {
+    std::fill(p->mean.begin(), p->mean.end(), 0.0);
+    std::fill(p->std.begin(), p->std.end(), 1.0);
+  }
+  double scale = 1;  // 255 * factor
+  if (!flag(pictures, "do_rescale", true))
+    scale = 255;
+  else if (const Json* factor = json_find(pictures, "rescale_factor"))
+    scale = 255 * json_number(*factor, kPictures, "rescale_factor");
+  VT_REQUIRE(scale > 0, ErrorKind::kConfig, "%s: rescale_factor must be positive", kPictures);
+  if (std::abs(scale - 1) < 1e-6) return;
+  for (double& value : p->mean) value /= scale;
+  for (double& value : p->std) value /= scale;
+}
+
+}  // namespace
+
+HfSide read_side(const Json& value, const char* file, const char* key) {
+  if (value.is_array()) {
+    if (value.size() != 2) wrong_type(file, key, value, "a number or [height, width]");
+    return {json_int(value[0], file, key), json_int(value[1], file, key)};
+  }
+  if (value.is_object()) {
+    const Json *height = json_find(value, "height"), *width = json_find(value, "width");
+    if (!height || !width) wrong_type(file, key, value, "height and width");
+    return {json_int(*height, file, key), json_int(*width, file, key)};
+  }
+  const int64_t side = json_int(value, file, key);
+  return {side, side};
+}
+
+PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide image, int64_t channels,
+                                 Claims* claims) {
+  const Processor& processor = find_processor(file, usual, claims);
+  const Json silent = Json::object();
+  const Json& pictures = file ? *file : silent;
+  // What is out of range here is refused as the model's size.
+  const auto bounded = [](int64_t side) { return std::clamp<int64_t>(side, 1, 1 << 20); };
+  PreprocessConfig p{.height = bounded(image.height),
+                     .width = bounded(image.width),
+                     .interpolation = processor.interpolation};
+  p.mean.assign(static_cast<size_t>(std::clamp<int64_t>(channels, 0, 4096)), 0.5);
+  p.std = p.mean;
+  if (processor.clip_colours) {
+    p.mean = {0.48145466, 0.4578275, 0.40821073};
+    p.std = {0.26862954, 0.26130258, 0.27577711};
+  }
+  read_geometry(pictures, processor, claims, &p);
+  if (const Json* code = json_find(pictures, "resample")) p.interpolation = read_resample(*code);
+  read_normalisation(pictures, &p);
+  return p;
+}
+
+}  // namespace vitrail

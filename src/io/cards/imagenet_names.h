@@ -1,0 +1,12 @@
+// Names for classes that a model only numbers. Used where classes are shown; never to match a model with
+// data.
+#pragma once
+
+#include "io/model_files.h"
+
+namespace vitrail {
+
+// The card's own labels; ImageNet's for a timm or torchvision model of 1,000 classes that has none.
+std::vector<std::string> display_labels(const ModelCard& card);
+
+}  // namespace vitrail
