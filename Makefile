@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: deps build test test-long gpu-test demo bench compare package format lint fuzz asan tsan mutate clean help
+.PHONY: deps build test test-long gpu-test demo bench compare package format lint fuzz asan tsan mutate zoo clean help
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
@@ -80,6 +80,13 @@ tsan: deps  ## the tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build --preset tsan
 	TSAN_OPTIONS=allocator_may_return_null=1 $(CTEST) --test-dir build/tsan
+
+ZOO_PYTHON ?= build/zoo/venv/bin/python
+zoo: build  ## 400 odd models saved by timm, transformers and torchvision: the same answers? (ZOO_PYTHON: one that has them)
+	@test -x $(ZOO_PYTHON) || (python3 -m venv build/zoo/venv && \
+	  build/zoo/venv/bin/pip install -q -r tools/zoo/requirements.txt)
+	$(ZOO_PYTHON) tools/zoo/make_zoo.py build/zoo/models
+	python3 tools/zoo/run_zoo.py build/zoo/models --vitrail $(PROGRAM)
 
 mutate: deps  ## which of the faults in tools/mutate.d the tests notice: hours (MUTATE_ARGS="--only ops --jobs 8")
 	tools/mutate build

@@ -67,7 +67,7 @@ def torch_files():
     flat = torch.cat([torch.full((5,), 99.0), tensor("slice", (4,)), torch.full((3,), 99.0)])
     weights["slice"] = flat[5:9]
     weights["steps"] = 7
-    training = {"model": weights, "model_ema": {"f32": torch.zeros(6)}, "epoch": 3, "loss": 0.5,
+    training = {"model": {"f32": torch.zeros(6)}, "model_ema": weights, "epoch": 3, "loss": 0.5,
                 "big": 10**30, "history": [1, (2.5, None), True], "best": np.float64(0.25),
                 "args": argparse.Namespace(lr=1e-3, name="run", size=torch.Size([1, 2]))}
     torch.save(training, OUT / "training.pth")

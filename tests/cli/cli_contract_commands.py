@@ -94,7 +94,7 @@ class Commands(Contract):
         turned = self.tmp / "turned.jpg"
         plain = (ROOT / "examples/images/rocket.jpg").read_bytes()
         turned.write_bytes(plain[:2] + exif + plain[2:])
-        self.assertIn("EXIF orientation 6 ignored", self.ok("predict", "-m", TINY, turned, "-v").stderr)
+        self.assertIn("EXIF orientation 6 not applied", self.ok("predict", "-m", TINY, turned, "-v").stderr)
         self.assertEqual(self.ok("predict", "-m", TINY, turned).stderr, "")
 
     def test_unknown_environment_is_told(self):

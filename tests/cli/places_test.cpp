@@ -65,6 +65,15 @@ TEST(Pictures, FoldersAreWalkedInByteOrder) {
   EXPECT_EQ(names, (std::vector<std::string>{"B.webp", "a/z.jpg", "b.PNG", "c.jpeg"}));
 }
 
+TEST(Pictures, LinksToFoldersAreFollowedAndLoopsAreNot) {
+  const TempFolder folder, classes;
+  classes.file("cat/one.png");
+  fs::create_directory_symlink(classes.path() / "cat", folder.path() / "cat");
+  fs::create_directory_symlink(folder.path(), folder.path() / "again");
+  EXPECT_EQ(list_pictures({folder.path().string()}, ""),
+            std::vector<std::string>{(folder.path() / "cat/one.png").string()});
+}
+
 TEST(Pictures, ListsKeepTheirOrder) {
   const TempFolder folder;
   const std::string one = folder.file("one.bin"), two = folder.file("two.png");
@@ -90,7 +99,7 @@ TEST(Pictures, WhatIsNotThereFailsWhenItIsRead) {
     ASSERT_EQ(list_pictures({path}, ""), std::vector<std::string>{path});
     try {
       std::string note;
-      load_picture(path, note);
+      load_picture(path, false, note);
       FAIL() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData);

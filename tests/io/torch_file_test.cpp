@@ -14,7 +14,8 @@ TEST(TorchFile, ReadsATrainingCheckpoint) {
     SCOPED_TRACE(name);
     const auto source = open_torch(sample(name));
     EXPECT_EQ(source->format(), "torch");
-    EXPECT_EQ(source->metadata().at("state_dict"), "model");
+    EXPECT_EQ(source->metadata().at("state_dict"), "model_ema");
+    EXPECT_EQ(source->metadata().at("state_dicts_passed_over"), "model");
     EXPECT_EQ(source->tensors().size(), 14u);
     for (const TensorInfo& info : source->tensors()) expect_rule(*source, info.name);
     EXPECT_EQ(source->tensors()[*source->find("transposed")].shape, (std::vector<int64_t>{3, 4}));
@@ -98,7 +99,19 @@ TEST(TorchPickle, FindsTheStateDict) {
   const std::string weights = dict({{"w", t}});
   EXPECT_EQ(state_of(weights).key, "");
   EXPECT_EQ(state_of(dict({{"stray", t}, {"model", weights}})).key, "model");
-  EXPECT_EQ(state_of(dict({{"model_ema", weights}, {"state_dict", weights}})).key, "state_dict");
+  // timm's loader takes averaged weights before the raw ones; what else there is, is told.
+  EXPECT_EQ(state_of(dict({{"state_dict", weights}, {"model_ema", dict({{"w", t}})}})).key, "model_ema");
+  EXPECT_EQ(state_of(dict({{"state_dict", weights}, {"state_dict_ema", dict({{"w", t}})}})).key,
+            "state_dict_ema");
+  EXPECT_EQ(state_of(dict({{"state_dict", weights}, {"state_dict_ema", dict({{"w", t}})}})).passed_over,
+            "state_dict");
+  EXPECT_EQ(state_of(dict({{"ema", weights}, {"model", dict({{"w", t}})}})).key, "model");
+  for (const char* key : {"ema", "teacher", "net", "params", "anything"})
+    EXPECT_EQ(state_of(dict({{key, weights}, {"epoch", "K\1"}})).key, key);
+  EXPECT_EQ(state_of(dict({{"ema", dict({{"state_dict", weights}})}})).key, "ema.state_dict");
+  expect_refusal("several dicts of tensors: one, two", [&] {
+    state_of(dict({{"one", weights}, {"two", dict({{"w", t}})}}));
+  });
   EXPECT_EQ(state_of(dict({{"state_dict_ema", weights}, {"model", "N"}})).key, "state_dict_ema");
   EXPECT_EQ(state_of(dict({{"model_state_dict", weights}, {"epoch", "K\1"}})).key, "model_state_dict");
   const TorchStateDict state = state_of(weights);
@@ -143,9 +156,63 @@ TEST(TorchPickle, HostileTensors) {
   expect_refusal("two tensors", [&] { state_of(dict({{"w", good}, {"w", good}})); });
   expect_refusal("tensor name", [&] { state_of(dict({{"", good}})); });
   expect_refusal("not a text", [&] { state_of("}K\1" + good + "s"); });
-  expect_refusal("no tensors", [&] { state_of("}"); });
+  expect_refusal("no dict of tensors", [&] { state_of("}"); });
   expect_refusal("expected a dict", [&] { state_of(good); });
   expect_refusal("expected a dict", [&] { state_of("]q\0h\0a"s); });
+}
+
+// A file of one storage, "0", of `elems` floats counting up, and a pickle that describes views of it.
+std::string file_of_views(const std::string& dict_ops, size_t elems) {
+  std::vector<float> values(elems);
+  for (size_t i = 0; i < elems; ++i) values[i] = static_cast<float>(i);
+  const TempFolder folder;
+  AtomicFile file(folder / "f.pth");
+  ZipWriter zip(file);
+  zip.add("f/data.pkl", {}, as_byte_span("\x80\x02" + dict_ops + "."));
+  zip.add("f/data/0", {}, std::as_bytes(std::span(values)));
+  zip.finish();
+  file.commit();
+  return read_file(folder / "f.pth", 1 << 26);
+}
+
+// Counts what is read.
+class CountingBytes : public ByteSource {
+ public:
+  explicit CountingBytes(const std::string& content) : bytes_("memory", content) { size_ = bytes_.size(); }
+  mutable uint64_t count = 0;
+
+ private:
+  void read_checked(uint64_t offset, std::span<std::byte> target) const override {
+    count += target.size();
+    bytes_.read_at(offset, target);
+  }
+  MemoryBytes bytes_;
+};
+
+TEST(TorchFile, AStorageThatManyTensorsShareIsReadOnce) {
+  constexpr int64_t kViews = 500, kEach = 1000;
+  std::vector<std::pair<std::string, std::string>> items;
+  for (int64_t i = 0; i < kViews; ++i)
+    items.emplace_back("t" + std::to_string(i),
+                       tensor(storage("FloatStorage", kViews * kEach), i * kEach, {10, 100}, {1, 10}));
+  const std::string content = file_of_views(dict(items), kViews * kEach);
+  const auto bytes = std::make_shared<CountingBytes>(content);
+  const auto source = open_torch(std::make_unique<ZipReader>(bytes), "f.pth");
+  bytes->count = 0;
+  read_all(*source);
+  EXPECT_LT(bytes->count, 2 * kViews * kEach * 4 + kViews * 64) << "once for the CRC, once for the values";
+  const std::vector<std::byte> last = bytes_of(*source, kViews - 1);
+  EXPECT_EQ(element(last, DType::kF32, 1), (kViews - 1) * kEach + 10);  // [0, 1] of a transposed view
+}
+
+TEST(TorchFile, ViewsThatTakeForeverToReadAreRefused) {
+  constexpr int64_t kElems = 4096;
+  std::vector<std::pair<std::string, std::string>> items;
+  for (int64_t i = 0; i < 100'000; ++i)
+    items.emplace_back(std::to_string(i), tensor(storage("FloatStorage", kElems), 0, {kElems}, {1}));
+  const std::string content = file_of_views(dict(items), kElems);
+  expect_refusal("more than 64 times",
+                 [&] { open_torch(std::make_unique<ZipReader>(in_memory(content)), "f.pth"); });
 }
 
 TEST(Strided, GathersAnyLayout) {

@@ -127,6 +127,13 @@ void read_geometry(const Json& pictures, const Processor& processor, Claims* cla
     p->height = resized.height;
     p->width = resized.width;
   }
+  // Without a crop only square images come out square, and those of the model's size alone are taken.
+  VT_REQUIRE(
+      crops || p->mode != ResizeMode::kShorterSide || (resized.height == p->height && p->height == p->width),
+      ErrorKind::kData,
+      "%s: images are resized to a shortest edge of %lld and not cropped, the model takes %lld x %lld",
+      kPictures, static_cast<long long>(resized.height), static_cast<long long>(p->height),
+      static_cast<long long>(p->width));
   set_resize_sides({resized.height, resized.width}, p);
   p->odd_margin = OddMargin::kDown;
   if (p->mode == ResizeMode::kStretchCrop && resized.height == p->height && resized.width == p->width) {

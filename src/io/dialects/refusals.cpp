@@ -18,7 +18,7 @@ struct Sign {
 };
 // The first that fits speaks, so the more telling stand first.
 constexpr Sign kSigns[] = {
-    {"patch_embed.backbone.stem.", "ViTamin"},
+    {"patch_embed.backbone.stem.conv1.", "ViTamin"},
     {"attn_block.", "MaxViT"},
     {"window_attention.", "MaxViT"},
     {"layers.0.blocks.", "a Swin transformer"},

@@ -1,0 +1,46 @@
+// What predict gives beside the likeliest classes: logits, images turned as EXIF says, names of classes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "in_process.h"
+
+namespace vitrail::cli {
+namespace {
+
+const std::string kModel = std::string(VT_SOURCE_DIR) + "/tests/golden/models/timm_hub";
+const std::string kPicture = std::string(VT_SOURCE_DIR) + "/examples/images/chelsea.png";
+const std::string kTurned = std::string(VT_SOURCE_DIR) + "/tests/golden/pictures/exif6.jpg";
+
+std::vector<double> logits_of(const std::vector<std::string>& more, std::string* said = nullptr) {
+  std::vector<std::string> arguments = {"-m", kModel, "--logits"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Answer answer = run_in_process("predict", arguments);
+  if (said) *said = answer.err;
+  return answer.json()["logits"];
+}
+
+TEST(Predict, LogitsAreWhatProbabilitiesAreMadeOf) {
+  const std::vector<double> logits = logits_of({kPicture});
+  ASSERT_EQ(logits.size(), 5u);
+  double sum = 0;
+  for (const double value : logits) sum += std::exp(value);
+  const auto answer = run_in_process("predict", {"-m", kModel, "-k", "5", kPicture}).json();
+  for (const auto& row : answer["top"])
+    EXPECT_NEAR(row["prob"].get<double>(), std::exp(logits[row["class"].get<size_t>()]) / sum, 1e-6);
+  EXPECT_THROW(run_in_process("predict", {"-m", kModel, "--logits", "--embed", kPicture}), Error);
+}
+
+TEST(Predict, ExifIsAppliedWhenAskedForAndOtherwiseSaid) {
+  std::string said;
+  const std::vector<double> stored = logits_of({kTurned}, &said);
+  EXPECT_NE(said.find("EXIF orientation that was not applied"), std::string::npos) << said;
+  const std::vector<double> upright = logits_of({"--exif", kTurned}, &said);
+  EXPECT_EQ(said.find("EXIF"), std::string::npos) << said;
+  EXPECT_NE(stored, upright);
+  logits_of({kPicture}, &said);
+  EXPECT_EQ(said.find("EXIF"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace vitrail::cli

@@ -1,0 +1,326 @@
+// Models as people have them from timm, transformers and torchvision: configs with keys left out, exchanged
+// heads, wrappers, tokens of every kind. What each library makes of them is what must be read.
+#include <limits>
+
+#include "io/cards/imagenet_names.h"
+#include "io/dialect_files.h"
+
+namespace vitrail {
+namespace {
+
+const std::string kTimmHub = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+
+class LibraryForms : public DialectTest {
+ protected:
+  // A folder that says nothing of Vitrail.
+  void write_folder(const ModelCard& card, Dialect dialect) {
+    write_model(at("m"), card, {.dialect = dialect, .overwrite = true, .folder = true}, by_rule);
+    edit([](Json& config) { config.erase("vitrail"); });
+  }
+  void edit(const std::function<void(Json&)>& change) {
+    Json json = parse_json(read_file(at("m/config.json"), 1 << 20), "config.json");
+    change(json);
+    write_file(at("m/config.json"), json.dump());
+  }
+  void rename_tensors(const Rename& rename) {
+    const std::string file = at("m/model.safetensors");
+    const auto source = std::shared_ptr(open_tensors(file));
+    write_safetensors(at("renamed"), renamed(source, rename), {});
+    std::filesystem::rename(at("renamed"), file);
+  }
+  // A single file with its config in the metadata, its tensors renamed.
+  std::string renamed_file(const ModelCard& card, Dialect dialect, const Rename& rename) {
+    write_model(at("plain"), card, {.dialect = dialect, .overwrite = true}, by_rule);
+    const auto source = std::shared_ptr(open_tensors(at("plain")));
+    write_safetensors(at("file"), renamed(source, rename), source->metadata());
+    return at("file");
+  }
+  static std::vector<float> rule_of(const std::string& name, const Shape& shape) {
+    std::vector<float> expected(static_cast<size_t>(shape.elems()));
+    fill_by_rule({name, shape}, expected);
+    return expected;
+  }
+  VitConfig timm_config(const std::function<void(Json&)>& change) {
+    std::filesystem::remove_all(at("m"));
+    std::filesystem::copy(kTimmHub, at("m"));
+    edit(change);
+    return open_model(at("m"))->card().config;
+  }
+  std::string timm_refusal(const std::function<void(Json&)>& change) {
+    std::filesystem::remove_all(at("m"));
+    std::filesystem::copy(kTimmHub, at("m"));
+    edit(change);
+    return refusal(at("m"));
+  }
+};
+
+TEST_F(LibraryForms, HuggingFaceDefaultsAreThoseOfTheModelType) {
+  ModelCard card = tiny();
+  card.config.heads = 12;
+  card.config.norm_eps = 1e-12;
+  for (const auto& [type, eps] : {std::pair{"vit", 1e-12}, {"deit", 1e-12}, {"vit_msn", 1e-6}}) {
+    SCOPED_TRACE(type);
+    write_folder(card, Dialect::kHf);
+    edit([&](Json& config) {
+      config["model_type"] = type;
+      for (const char* key :
+           {"num_attention_heads", "layer_norm_eps", "hidden_act", "qkv_bias", "num_channels"})
+        config.erase(key);
+    });
+    const VitConfig found = open_model(at("m"))->card().config;
+    EXPECT_EQ(found.heads, 12);
+    EXPECT_EQ(found.norm_eps, eps);
+    EXPECT_EQ(found.gelu, GeluKind::kErf);
+    EXPECT_TRUE(found.qkv_bias);
+  }
+}
+
+TEST_F(LibraryForms, OneLabelOfHuggingFaceIsAYesOrNo) {
+  ModelCard card = tiny();
+  card.config.classes = 1;
+  write_folder(card, Dialect::kHf);
+  edit([](Json& config) { config.erase("problem_type"); });
+  EXPECT_EQ(open_model(at("m"))->card().scores, ScoreKind::kSigmoid);
+  card.config.classes = 2;
+  write_folder(card, Dialect::kHf);
+  EXPECT_EQ(open_model(at("m"))->card().scores, ScoreKind::kSoftmax);
+}
+
+TEST_F(LibraryForms, TimmResizesBilinearlyForCropsThatAreNotSquare) {
+  const auto at_size = [&](int64_t height, int64_t width) {
+    return open_model(kTimmHub, {.image_height = height, .image_width = width})->card().preprocess;
+  };
+  EXPECT_EQ(at_size(16, 32).interpolation, Interpolation::kBilinear);
+  EXPECT_EQ(at_size(32, 8).interpolation, Interpolation::kBilinear);
+  EXPECT_EQ(at_size(32, 32).interpolation, Interpolation::kBicubic);
+  std::filesystem::copy(kTimmHub, at("m"));
+  edit([](Json& config) {
+    config["pretrained_cfg"]["input_size"] = {3, 8, 32};
+    config["model_args"]["img_size"] = {8, 32};
+  });
+  EXPECT_EQ(open_model(at("m"))->card().preprocess.interpolation, Interpolation::kBilinear);
+  EXPECT_EQ(open_model(at("m"), {.image_height = 16, .image_width = 16})->card().preprocess.interpolation,
+            Interpolation::kBicubic)
+      << "back at a square, what is published holds";
+}
+
+TEST_F(LibraryForms, ADistillationTokenWithoutAHeadIsARegisterWithAPosition) {
+  ModelCard card = tiny();
+  card.config.distilled = true;
+  write_folder(card, Dialect::kHf);
+  rename_tensors([](const std::string& name) {
+    if (name.starts_with("distillation_classifier")) return std::string();
+    return name.starts_with("cls_classifier") ? name.substr(4) : name;
+  });
+  const auto model = open_model(at("m"));
+  const VitConfig& c = model->card().config;
+  EXPECT_FALSE(c.distilled);
+  EXPECT_EQ(c.registers, 1);
+  EXPECT_EQ(c.pos_prefix_rows(), 2);
+  const Shape token = {{'S', 1}, {'D', c.width}};
+  EXPECT_EQ(values(*model, {"reg_token", token}), rule_of("dist_token", token));
+}
+
+TEST_F(LibraryForms, RegistersMayHavePositions) {
+  ModelCard card = tiny();
+  card.config.registers = 3;
+  write_folder(card, Dialect::kTimm);
+  const auto model = open_model(at("m"));
+  EXPECT_EQ(model->card().config.registers, 3);
+  EXPECT_EQ(model->card().config.pos_prefix_rows(), 4);
+  expect_rule_weights(*model);
+}
+
+TEST_F(LibraryForms, AnythingMayStandBeforeEveryName) {
+  for (const std::string wrapper : {"net.", "backbone.", "module.net.", "encoder.vit.", "teacher."})
+    for (const Dialect dialect : {Dialect::kTimm, Dialect::kTorchvision}) {
+      SCOPED_TRACE(wrapper);
+      expect_rule_weights(
+          *open_model(renamed_file(tiny(), dialect, [&](const std::string& n) { return wrapper + n; })));
+    }
+  // A copy beside the model is left out; of two copies neither is.
+  write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm, .overwrite = true}, by_rule);
+  const auto source = std::shared_ptr(open_tensors(at("plain")));
+  const auto twice = [&](const char* first, const char* second) {
+    auto tensors = renamed(source, [&](const std::string& n) { return first + n; });
+    for (TensorToWrite& t : renamed(source, [&](const std::string& n) { return second + n; }))
+      tensors.push_back(std::move(t));
+    write_safetensors(at("twice"), tensors, source->metadata());
+    return at("twice");
+  };
+  expect_rule_weights(*open_model(twice("model.", "ema.")));
+  EXPECT_SAYS(refusal(twice("student.", "teacher.")), "2 models");
+}
+
+TEST_F(LibraryForms, AnExchangedHeadIsOneLinearLayer) {
+  const auto moved = [](const char* from, const char* to) {
+    return [from = std::string(from), to = std::string(to)](const std::string& name) {
+      return name.starts_with(from) ? to + name.substr(from.size()) : name;
+    };
+  };
+  expect_rule_weights(
+      *open_model(renamed_file(tiny(), Dialect::kTorchvision, moved("heads.head.", "heads."))));
+  expect_rule_weights(
+      *open_model(renamed_file(tiny(), Dialect::kTorchvision, moved("heads.head.", "heads.1."))));
+  expect_rule_weights(
+      *open_model(renamed_file(tiny(), Dialect::kTorchvision, moved("heads.head.", "heads.head.1."))));
+  expect_rule_weights(*open_model(renamed_file(tiny(), Dialect::kTimm, moved("head.", "head.1."))));
+  renamed_file(tiny(), Dialect::kTimm, moved("head.", "head.2."));
+  const auto source = std::shared_ptr(open_tensors(at("file")));
+  auto tensors = renamed(source, [](const std::string& n) { return n; });
+  tensors.push_back(
+      {{.name = "head.0.weight", .shape = {24, 24}, .bytes = 24 * 24 * 4}, [](std::span<std::byte>) {}});
+  write_safetensors(at("deep"), tensors, source->metadata());
+  EXPECT_SAYS(refusal(at("deep")), "the head is not one linear layer");
+}
+
+TEST_F(LibraryForms, LinearLayersMayHaveNoBias) {
+  const auto ends = [](const std::string& name, std::initializer_list<const char*> endings) {
+    return std::any_of(endings.begin(), endings.end(), [&](const char* end) { return name.ends_with(end); });
+  };
+  const auto without = [&](std::initializer_list<const char*> endings) {
+    return renamed_file(tiny(), Dialect::kTimm,
+                        [&](const std::string& n) { return ends(n, endings) ? std::string() : n; });
+  };
+  const auto model = open_model(without({"attn.proj.bias", "mlp.fc1.bias", "mlp.fc2.bias", "head.bias"}));
+  const Shape shape = {{'D', 24}};
+  EXPECT_EQ(values(*model, {"blocks.1.attn.proj.bias", shape}), std::vector<float>(24, 0.0f));
+  EXPECT_EQ(values(*model, {"blocks.1.norm1.bias", shape}), rule_of("blocks.1.norm1.bias", shape));
+  EXPECT_SAYS(refusal(without({"blocks.0.attn.proj.bias"})), "lacks blocks.0.attn.proj.bias");
+  EXPECT_SAYS(refusal(without({"norm1.bias"})), "norm1.bias");
+}
+
+TEST_F(LibraryForms, TimmsArgumentsInAllTheirForms) {
+  using Change = std::function<void(Json&)>;
+  EXPECT_EQ(timm_config([](Json& c) { c["model_args"]["patch_size"] = {4, 4}; }).patch, 4);
+  EXPECT_TRUE(timm_config([](Json& c) { c["model_args"]["class_token"] = 1; }).class_token);
+  EXPECT_EQ(timm_config([](Json& c) { c["model_args"]["fc_norm"] = false; }).norm_place,
+            NormPlace::kBeforePool);
+  EXPECT_EQ(timm_config([](Json& c) { c["model_args"]["act_layer"] = "gelu_tanh"; }).gelu, GeluKind::kTanh);
+  EXPECT_EQ(timm_config([](Json& c) { c["global_pool"] = "avg"; }).pool, Pool::kCls)
+      << "for information only";
+  EXPECT_EQ(timm_config([](Json& c) {
+              c["model_args"]["global_pool"] = "avg", c["model_args"]["fc_norm"] = false;
+            }).pool,
+            Pool::kMean);
+  EXPECT_TRUE(timm_config([](Json& c) {
+                c["model_args"]["global_pool"] = "avg", c["model_args"]["fc_norm"] = false;
+                c["model_args"]["pool_include_prefix"] = true;
+              }).pool_prefix);
+  const std::pair<Change, const char*> refused[] = {
+      {[](Json& c) { c["model_args"]["act_layer"] = "relu"; }, "act_layer is \"relu\""},
+      {[](Json& c) { c["model_args"]["global_pool"] = "max"; }, "global_pool is \"max\""},
+      {[](Json& c) { c["model_args"]["norm_layer"] = "rmsnorm"; }, "norm_layer"},
+      {[](Json& c) {
+         c["model_args"]["patch_size"] = {4, 2};
+       },
+       "square patches"},
+      {[](Json& c) { c["model_args"]["pre_norm"] = true; }, "pre_norm"},
+  };
+  for (const auto& [change, reason] : refused) EXPECT_SAYS(timm_refusal(change), reason);
+}
+
+TEST_F(LibraryForms, TimmTakesPositionsOfAnotherSize) {
+  const auto larger = [](Json& config) {
+    config["pretrained_cfg"]["input_size"] = {3, 24, 24};
+    config["model_args"]["img_size"] = 24;
+  };
+  EXPECT_EQ(timm_config(larger).image_height, 24);
+  const auto model = open_model(at("m"));
+  EXPECT_EQ(model->card().preprocess.height, 24);
+  EXPECT_EQ(model->card().preprocess.resize, 26);  // floor(24 / 0.9)
+}
+
+TEST_F(LibraryForms, NamesOfClassesByNumberAndImageNetsOwn) {
+  timm_config([](Json& c) { c["label_names"] = {{"0", "zero"}, {"3", "three"}}; });
+  EXPECT_EQ(open_model(at("m"))->card().labels,
+            (std::vector<std::string>{"zero", "class 1", "class 2", "three", "class 4"}));
+  EXPECT_SAYS(timm_refusal([](Json& c) { c["label_names"] = {{"5", "six"}}; }), "label_names");
+  ModelCard card = tiny();
+  EXPECT_TRUE(display_labels(card).empty());
+  card.config.classes = 1000;
+  ASSERT_EQ(display_labels(card).size(), 1000u);
+  EXPECT_EQ(display_labels(card)[285], "Egyptian cat");
+  card.dialect = Dialect::kHf;
+  EXPECT_TRUE(display_labels(card).empty());
+  card.labels = {"own"};
+  EXPECT_EQ(display_labels(card), card.labels);
+}
+
+TEST_F(LibraryForms, ACropMayBeLargerThanTheResizedImage) {
+  std::filesystem::copy(kTimmHub, at("m"));
+  edit([](Json& config) { config["pretrained_cfg"]["crop_pct"] = 1.25; });
+  EXPECT_EQ(open_model(at("m"))->card().preprocess.resize, 12);
+}
+
+TEST_F(LibraryForms, TheConfigsNameOfAFamilyIsBelievedFirst) {
+  const std::pair<const char*, const char*> types[] = {{"swinv2", "a Swin transformer, version 2"},
+                                                       {"beit", "this is BEiT"},
+                                                       {"siglip_vision_model", "SigLIP"},
+                                                       {"dinov3_vit", "DINOv3"},
+                                                       {"dpt", "DPT"},
+                                                       {"vit_mae", "masked autoencoder"},
+                                                       {"convnextv2", "called \"convnextv2\""}};
+  write_folder(tiny(), Dialect::kHf);
+  for (const auto& [type, family] : types) {
+    edit([&](Json& config) { config["model_type"] = type; });
+    EXPECT_SAYS(refusal(at("m")), family);
+  }
+  const std::pair<const char*, const char*> names[] = {
+      {"vitamin_small_224", "ViTamin"},
+      {"vit_small_patch16_rope_224", "RoPE"},
+      {"vit_small_patch16_dinov3", "DINOv3"},
+      {"maxvit_tiny_rw_224", "MaxViT"},
+      {"vit_base_patch16_rpn_224", "vit_base_patch16_rpn_224"}};
+  for (const auto& [name, family] : names)
+    EXPECT_SAYS(timm_refusal([&](Json& config) { config["architecture"] = name; }), family);
+}
+
+TEST_F(LibraryForms, WhatIsWrongInAModelsFilesIsDataWhereverItLies) {
+  write_folder(tiny(), Dialect::kHf);
+  edit([](Json& config) { config["num_attention_heads"] = 5; });
+  try {
+    open_model(at("m"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+  }
+  try {
+    open_model(kTimmHub, {.image_height = 17, .image_width = 17});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig) << "what the user asked for: " << error.what();
+  }
+}
+
+TEST_F(LibraryForms, MessagesSpeakOfTheModelNotOfSettings) {
+  ModelCard card = tiny();
+  card.config.class_token = false, card.config.pool = Pool::kMean,
+  card.config.norm_place = NormPlace::kAfterPool;
+  write_model(at("m"), card, {.dialect = Dialect::kTimm, .folder = true}, by_rule);
+  edit([](Json& config) { config["vitrail"]["model"]["norm_place"] = "before_pool"; });
+  const std::string said = refusal(at("m"));
+  EXPECT_SAYS(said, "the last layernorm is before pooling");
+  EXPECT_EQ(said.find("norm_place"), std::string::npos) << said;
+}
+
+// Tensors without bytes may have any shape: what is computed of their sizes must not overflow.
+TEST_F(LibraryForms, SizesBeyondReasonAreRefusedBeforeAnythingIsComputedOfThem) {
+  const auto said = [&](int64_t positions, int64_t patch) {
+    std::vector<TensorToWrite> tensors;
+    const auto add = [&](const char* name, std::vector<int64_t> shape) {
+      tensors.push_back({{.name = name, .shape = std::move(shape), .bytes = 0}, [](std::span<std::byte>) {}});
+    };
+    add("patch_embed.proj.weight", {0, 3, patch, patch});
+    add("pos_embed", {0, positions, 0});
+    add("blocks.0.mlp.fc1.weight", {4, 0});
+    write_safetensors(at("huge"), tensors, {});
+    return refusal(at("huge"));
+  };
+  EXPECT_SAYS(said((int64_t{1} << 62) + 1, 8), "positions; between");
+  EXPECT_SAYS(said(std::numeric_limits<int64_t>::max(), 8), "positions; between");
+  EXPECT_SAYS(said((int64_t{1} << 62) + 1, int64_t{1} << 40), "on a side of a patch; between");
+}
+
+}  // namespace
+}  // namespace vitrail
