@@ -78,8 +78,6 @@ def timm_files():
     distilled = Timm(small(distilled=True))
     safetensors.torch.save_file(distilled.model.state_dict(), OUT / "timm_distilled.safetensors")
     record("timm_distilled", "timm_distilled.safetensors", "timm", distilled.config, logits_of(distilled))
-    # Read by nobody here: the format before zip files, to be refused by name.
-    torch.save({"head.bias": state["head.bias"]}, OUT / "legacy_format.pth", _use_new_zipfile_serialization=False)
 
 
 def timm_hub(name, arch, config, model_args, **overlay):

@@ -25,6 +25,7 @@ class Machine {
       const auto op = input_.take<uint8_t>();
       if (op == kStop) {
         graph_.root = pop();
+        graph_.bytes = position();
         return std::move(graph_);
       }
       const Handler handler = handlers()[op];

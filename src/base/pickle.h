@@ -46,6 +46,7 @@ struct PickleNode {
 struct PickleGraph {
   std::vector<PickleNode> nodes;
   PickleId root = 0;
+  size_t bytes = 0;  // how many of the input it took; what follows is not looked at
   const PickleNode& operator[](PickleId id) const { return nodes[id]; }
 };
 

@@ -19,8 +19,6 @@ struct RefusedRow {
 constexpr RefusedRow kRefused[] = {
     {"version https://git-lfs", "a Git LFS pointer, not the weights themselves",
      "run git lfs pull in its folder"},
-    {"\x80\x02\x8a\x0a", "a torch file in the form before version 1.6",
-     "in Python: torch.save(torch.load(FILE, weights_only=True), NEW_FILE)"},
     {"\x93NUMPY", "a single numpy array, expected an .npz of named arrays", "np.savez it under its name"},
     {"\x89HDF", "an HDF5 file, which is not read", "convert it to safetensors"},
     {"GGUF", "a GGUF file, which is not read", "take the safetensors form of the model"},
@@ -47,6 +45,7 @@ std::unique_ptr<TensorSource> open_file(const std::string& path) {
     if (magic.starts_with(row.magic))
       throw Error(ErrorKind::kData, strf("%s is %s", path.c_str(), std::string(row.what).c_str()),
                   std::string(row.hint));
+  if (magic.starts_with(kTorchLegacyMagic)) return open_torch_legacy(std::move(bytes));
   if (magic.starts_with(kZip) || magic.starts_with(kEmptyZip)) return open_zip(std::move(bytes));
   if (magic.size() > 8 && magic[8] == '{') return open_safetensors(std::move(bytes));
   if (magic.starts_with('{')) return open_sharded_safetensors(path);

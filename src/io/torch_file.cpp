@@ -84,13 +84,7 @@ class TorchFile : public TensorSource {
       if (tensors_[i].bytes == 0) continue;
       read += std::max<uint64_t>(tensors_[i].bytes, bytes_touched(state_.tensors[i], storage).count);
     }
-    if (read / kMaxReadsOfStorages <= stored) return;
-    throw Error(
-        ErrorKind::kData,
-        strf("its tensors are views that together read more than %llu times the %llu bytes of their "
-             "storages",
-             static_cast<unsigned long long>(kMaxReadsOfStorages), static_cast<unsigned long long>(stored)),
-        "in Python, save clones of the tensors: {k: v.clone() for k, v in state_dict.items()}");
+    require_bounded_views(read, stored);
   }
 
   void open() {
@@ -151,6 +145,15 @@ class TorchFile : public TensorSource {
 };
 
 }  // namespace
+
+void require_bounded_views(uint64_t read, uint64_t stored) {
+  if (read / kMaxReadsOfStorages <= stored) return;
+  throw Error(
+      ErrorKind::kData,
+      strf("its tensors are views that together read more than %llu times the %llu bytes of their storages",
+           static_cast<unsigned long long>(kMaxReadsOfStorages), static_cast<unsigned long long>(stored)),
+      "in Python, save clones of the tensors: {k: v.clone() for k, v in state_dict.items()}");
+}
 
 bool looks_like_torch(const ZipReader& zip) {
   return root_folder(zip).has_value();

@@ -76,7 +76,7 @@ class StateDictReader {
     if (!place)
       throw Error(ErrorKind::kData, "no dict of tensors in it, neither at the top nor under a key",
                   "in Python, torch.save(model.state_dict(), FILE)");
-    return {place->key, place->passed_over, tensors_of(*place->dict)};
+    return {place->key, place->passed_over, tensors_of(*place->dict), storages(), graph_.bytes};
   }
 
  private:
@@ -181,6 +181,16 @@ class StateDictReader {
     tensor_bytes(tensor.view.shape, tensor.dtype);  // refuses what overflows
     tensor.view.require_within(tensor.storage_elems);
     return tensor;
+  }
+
+  std::map<std::string, TorchStorage> storages() const {
+    std::map<std::string, TorchStorage> all;
+    for (const PickleNode& node : graph_.nodes)
+      if (node.kind == PickleKind::kPersistent) {
+        const TorchTensor tensor = storage_of(node);
+        all[tensor.storage_key] = {tensor.dtype, tensor.storage_elems};
+      }
+    return all;
   }
 
   // The persistent id ("storage", torch.FloatStorage, key, location, element count).

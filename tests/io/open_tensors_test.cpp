@@ -33,7 +33,6 @@ TEST(OpenTensors, FolderPrefersSafetensors) {
 TEST(OpenTensors, RefusesByName) {
   const TempFolder folder;
   expect_refusal("Git LFS pointer", [] { open_tensors(sample("lfs_pointer.safetensors")); });
-  expect_refusal("before version 1.6", [] { open_tensors(sample("legacy.pth")); });
   expect_refusal("F8_E4M3", [] { open_tensors(sample("float8.safetensors")); });
   expect_refusal("cannot read", [&] { open_tensors(folder / "missing"); });
   struct Case {

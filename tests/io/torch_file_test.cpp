@@ -34,6 +34,25 @@ TEST(TorchFile, ReadsAPlainStateDict) {
   }
 }
 
+TEST(TorchFile, ReadsTheFormBeforeTorch16) {
+  const auto source = open_torch_legacy(std::make_shared<RandomAccessFile>(sample("legacy.pth")));
+  ASSERT_EQ(source->tensors().size(), 2u);
+  expect_rule(*source, "weight");
+  expect_rule(*source, "bias");
+  const std::string whole = slurp(sample("legacy.pth"));
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_THROW(read_all(*open_torch_legacy(in_memory(whole.substr(0, length)))), Error) << length;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(~changed[at]);
+    try {
+      read_all(*open_torch_legacy(in_memory(changed)));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+    }
+  }
+}
+
 TEST(TorchFile, NeverRunsCode) {
   expect_refusal("posix.system", [] { open_torch(sample("runs_command.pth")); });
   expect_refusal("torch.nn.modules.linear.Linear", [] { open_torch(sample("whole_module.pth")); });
