@@ -91,6 +91,7 @@ class Timm(Library):
             mlp_ratio=c["mlp"] / c["width"], qkv_bias=c["qkv_bias"], qk_norm=c["qk_norm"],
             init_values=1.0 if c["layer_scale"] else None, class_token=c["class_token"],
             no_embed_class=not c["pos_for_prefix"], reg_tokens=c["registers"],
+            pool_include_prefix=c["pool_prefix"],
             global_pool={"cls": "token", "mean": "avg", "map": "map"}[c["pool"]],
             fc_norm=c["norm_place"] == "after_pool", act_layer="gelu_tanh" if c["gelu"] == "tanh" else None)
 

@@ -15,7 +15,7 @@ jax.config.update("jax_default_matmul_precision", "highest")
 
 DEFAULTS = dict(
     arch="", image_height=224, image_width=224, patch=16, channels=3, width=768, depth=12, heads=12, mlp=3072,
-    classes=1000, pool="cls", norm_place="before_pool", class_token=True, distilled=False, registers=0,
+    classes=1000, pool="cls", norm_place="before_pool", pool_prefix=False, class_token=True, distilled=False, registers=0,
     pos_for_prefix=True, pos="learned", qkv_bias=True, qk_norm=False, layer_scale=False, pre_logits=False,
     norm_eps=1e-6, gelu="erf", pos_resize="timm")
 
@@ -32,7 +32,7 @@ def grid(c):
 
 def pos_rows(c):
     rows, cols = grid(c)
-    prefix = c["class_token"] + c["distilled"] if c["pos_for_prefix"] else 0
+    prefix = c["class_token"] + c["distilled"] + c["registers"] if c["pos_for_prefix"] else 0
     return prefix + rows * cols
 
 
@@ -150,13 +150,13 @@ def embed(p, images, c):
     x = x + p["patch_embed.proj.bias"]
     pos = p["pos_embed"] if c["pos"] == "learned" else jnp.asarray(sincos2d(rows, cols, c["width"]), x.dtype)
     named = [p[n] for n, on in (("cls_token", c["class_token"]), ("dist_token", c["distilled"])) if on]
+    if c["registers"]:
+        named.append(p["reg_token"])
     prefix = jnp.concatenate([jnp.zeros((0, c["width"]), x.dtype), *named])
     lead = len(pos) - rows * cols
     x = x + pos[lead:]
     if lead:
         prefix = prefix + pos[:lead]
-    if c["registers"]:
-        prefix = jnp.concatenate([prefix, p["reg_token"]])
     return jnp.concatenate([jnp.broadcast_to(prefix, (b, *prefix.shape)), x], axis=1)
 
 
@@ -169,7 +169,7 @@ def map_pool(x, p, c):
 
 
 def pool(x, p, c):
-    patches = x[:, x.shape[1] - grid(c)[0] * grid(c)[1]:]
+    patches = x if c["pool_prefix"] else x[:, x.shape[1] - grid(c)[0] * grid(c)[1]:]
     return {"cls": lambda: x[:, 0], "mean": lambda: patches.mean(1), "map": lambda: map_pool(patches, p, c)}[c["pool"]]()
 
 

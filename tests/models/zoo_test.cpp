@@ -82,6 +82,22 @@ TEST(Zoo, CountsOfSigLipTowers) {
   EXPECT_EQ(find_architecture("vit_so400m_patch14_siglip_378").preprocess.resize, 420);
 }
 
+TEST(Zoo, CountsOfTheOtherVariantsAreTimms) {
+  const std::pair<const char*, int64_t> rows[] = {{"vit_so150m_patch16_reg4_gap_256", 134'131'560},
+                                                  {"vit_so150m_patch16_reg4_map_256", 141'481'064},
+                                                  {"vit_so150m2_patch16_reg1_gap_448", 136'498'856},
+                                                  {"vit_small_patch14_dinov2", 22'056'192},
+                                                  {"vit_large_patch14_reg4_dinov2", 304'370'688},
+                                                  {"vit_so400m_patch14_reg1_tipsv2", 413'391'600},
+                                                  {"flexivit_base", 86'589'160},
+                                                  {"eva_large_patch14_336", 304'531'432},
+                                                  {"test_vit", 371'240},
+                                                  {"test_vit2", 455'720},
+                                                  {"test_vit3", 930'280}};
+  for (const auto& [name, params] : rows)
+    EXPECT_EQ(count_params(find_architecture(name).config), params) << name;
+}
+
 TEST(Zoo, CountsOfBigVisionSizesFollowTheFormula) {
   struct Sizes {
     const char* name;

@@ -1,6 +1,7 @@
 """Models saved by transformers: plain ViTs and DeiTs in every form its classes and configs allow."""
 import torch
 import transformers
+from safetensors.torch import load_file
 from transformers import AutoImageProcessor, AutoModel, AutoModelForImageClassification
 
 from common import Case, Refusal, classifier, edit_json, features, picture, scramble, seed_for
@@ -13,7 +14,7 @@ def tiny(**changes):
     return {**TINY, **changes}
 
 
-def own_answer(folder, base=False):
+def own_answer(folder, base=False, pooler=True):
     """What transformers answers when it loads the folder, resizing as Pillow does."""
     pixels = AutoImageProcessor.from_pretrained(folder, backend="pil")(picture(), return_tensors="pt").pixel_values
     kind = AutoModel if base else AutoModelForImageClassification
@@ -21,15 +22,14 @@ def own_answer(folder, base=False):
     with torch.no_grad():
         out = model(pixels)
     if base:
-        pooled = out.pooler_output if out.pooler_output is not None else out.last_hidden_state[:, 0]
-        return features(".", pooled)
+        return features(".", out.pooler_output if pooler else out.last_hidden_state[:, 0])
     config = model.config
     return classifier(".", out.logits,
                       sigmoid=config.problem_type == "multi_label_classification" or config.num_labels == 1)
 
 
 def saved(name, model_class, config_class, config, processor=None, dtype=None, drop=(), drop_pictures=(), base=False,
-          make=None, change=None, change_pictures=None, no_processor=False, **save):
+          pooler=True, make=None, change=None, change_pictures=None, **save):
     def build(folder):
         seed_for(name)
         made = config_class(**config)
@@ -46,7 +46,7 @@ def saved(name, model_class, config_class, config, processor=None, dtype=None, d
         edit_json(folder / "config.json", lambda c: ([c.pop(k, None) for k in drop], change and change(c)))
         edit_json(folder / "preprocessor_config.json",
                   lambda c: ([c.pop(k, None) for k in drop_pictures], change_pictures and change_pictures(c)))
-        return own_answer(folder, base)
+        return own_answer(folder, base, pooler)
     return Case(f"hf_{name}", build)
 
 
@@ -67,13 +67,27 @@ def refused(name, model_class, config, *names, processor=None):
     return Case(f"hf_{name}", build)
 
 
-def bare(name, class_kind, **options):
-    """The state dict alone, as transformers 5 has it in memory: nothing says how many heads there are."""
+def bare(name, class_kind):
+    """The state dict alone: nothing says how many heads there are, or how images are prepared."""
     def build(folder):
         seed_for(name)
-        model = scramble(class_kind(transformers.ViTConfig(**tiny(**options))))
-        torch.save(model.state_dict(), folder / "weights.pth")
+        torch.save(class_kind(transformers.ViTConfig(**TINY)).state_dict(), folder / "weights.pth")
         return Refusal("weights.pth", ("heads", "preprocessing"))
+    return Case(f"hf_{name}", build)
+
+
+def binary(name, prefix=""):
+    """pytorch_model.bin as transformers 4 wrote it."""
+    def build(folder):
+        seed_for(name)
+        model = scramble(transformers.ViTForImageClassification(transformers.ViTConfig(**labels(4))))
+        model.save_pretrained(folder)
+        transformers.ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+        answer = own_answer(folder)
+        state = load_file(folder / "model.safetensors")
+        (folder / "model.safetensors").unlink()
+        torch.save({prefix + k: v for k, v in state.items()}, folder / "pytorch_model.bin")
+        return answer
     return Case(f"hf_{name}", build)
 
 
@@ -87,7 +101,6 @@ def plain():
     yield vit("ten_labels", labels(10))
     yield vit("one_label", labels(1))
     yield vit("one_label_regression", {**labels(1), "problem_type": "regression"})
-    yield vit("one_label_single", {**labels(1), "problem_type": "single_label_classification"})
     yield vit("multi_label", {**labels(5), "problem_type": "multi_label_classification"})
     yield vit("single_label", {**labels(5), "problem_type": "single_label_classification"})
     yield vit("num_labels_key", tiny(num_labels=7))
@@ -111,6 +124,9 @@ def plain():
     yield vit("f16", dtype=torch.float16)
     yield vit("f64", dtype=torch.float64)
     yield vit("sharded", max_shard_size="60KB")
+    yield binary("bin")
+    yield binary("bin_data_parallel", prefix="module.")
+    yield bare("bare_state_dict", transformers.ViTForImageClassification)
     yield vit("sharded_bf16", max_shard_size="40KB", dtype=torch.bfloat16)
 
 
@@ -130,7 +146,8 @@ def missing_keys():
         yield make(f"{kind}_bare_config", dict(wide, image_size=224, patch_size=16),
                    drop=["num_attention_heads", "layer_norm_eps", "hidden_act", "qkv_bias", "num_channels",
                          "patch_size", "image_size", "pooler_act", "pooler_output_size", "encoder_stride"])
-        yield make(f"{kind}_no_architectures_key", drop=["architectures"])
+        if kind == "vit":  # transformers itself cannot do without it for DeiT
+            yield make(f"{kind}_no_architectures_key", drop=["architectures"])
         yield make(f"{kind}_no_dtype_key", drop=["dtype", "transformers_version"])
 
 
@@ -138,7 +155,7 @@ def pictures():
     def processor(kind, **settings):
         return lambda: kind(**settings)
     square = {"height": 32, "width": 32}
-    for code in (0, 2, 3, 4, 5, 1):
+    for code in (0, 1, 2, 3, 4):
         yield vit(f"resample_{code}", change_pictures=lambda c, code=code: c.update(resample=code))
     yield vit("own_colours", change_pictures=lambda c: c.update(image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4]))
     yield vit("no_normalize", change_pictures=lambda c: c.update(do_normalize=False))
@@ -159,6 +176,12 @@ def pictures():
     yield vit("bit_processor", processor=processor(transformers.BitImageProcessor, size={"shortest_edge": 36},
                                                    crop_size=square))
     yield vit("siglip_processor", processor=processor(transformers.SiglipImageProcessor, size=square))
+    yield vit("one_mean", change_pictures=lambda c: c.update(image_mean=[0.5, 0.4, 0.3]))
+    yield vit("numbers_as_labels", tiny(id2label={0: "7", 1: "9"}, label2id={"7": 0, "9": 1}),
+              change=lambda c: c.update(id2label={"0": "7", "1": "9"}))
+    yield vit("processor_unknown_key", change_pictures=lambda c: c.update(crop_pct=0.9))
+    yield vit("center_crop_of_vit", change_pictures=lambda c: c.update(
+        size={"height": 40, "width": 40}, do_center_crop=True, crop_size={"height": 32, "width": 32}))
     yield vit("minimal_processor", tiny(image_size=224, patch_size=32), change_pictures=lambda c: (
         c.clear(), c.update(image_processor_type="ViTImageProcessor")))
 
@@ -179,6 +202,8 @@ def others():
     yield saved("vit_model_eps", transformers.ViTModel, transformers.ViTConfig, tiny(layer_norm_eps=0.01), base=True)
     yield saved("vit_model_mask", None, transformers.ViTConfig, tiny(), base=True,
                 make=lambda c: transformers.ViTModel(c, use_mask_token=True))
+    yield saved("vit_model_no_pooler", None, transformers.ViTConfig, tiny(), base=True, pooler=False,
+                make=lambda c: transformers.ViTModel(c, add_pooling_layer=False))
     yield saved("msn_classifier", transformers.ViTMSNForImageClassification, transformers.ViTMSNConfig, tiny())
     yield saved("msn_no_eps_key", transformers.ViTMSNForImageClassification, transformers.ViTMSNConfig, tiny(),
                 drop=["layer_norm_eps"])
@@ -247,8 +272,9 @@ def strange():
     yield refused("levit", t.LevitForImageClassification,
                   lambda: t.LevitConfig(hidden_sizes=[16, 32, 48], num_attention_heads=[1, 2, 3], depths=[1, 1, 1],
                                         key_dim=[8, 8, 8]), "levit")
-    yield refused("pvt", t.PvtForImageClassification, lambda: t.PvtConfig(image_size=32, hidden_sizes=[8, 8, 16, 16],
-                                                                         depths=[1, 1, 1, 1]), "pvt")
+    yield refused("pvt", t.PvtForImageClassification,
+                  lambda: t.PvtConfig(image_size=32, hidden_sizes=[8, 8, 16, 16], depths=[1, 1, 1, 1],
+                                      num_attention_heads=[1, 1, 2, 2]), "pvt")
     yield refused("hiera", t.HieraForImageClassification,
                   lambda: t.HieraConfig(embed_dim=12, image_size=[64, 64], depths=[1, 1, 1, 1],
                                         num_heads=[1, 1, 2, 2]), "hiera")

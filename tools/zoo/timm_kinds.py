@@ -146,14 +146,13 @@ def preprocessing():
     yield hub("wide_crop", tiny(img_size=[32, 48]), cfg=dict(crop_pct=0.8, interpolation="bicubic"))
     yield hub("silent_cfg", change=lambda c: [c["pretrained_cfg"].pop(k, None)
                                               for k in ("mean", "std", "crop_pct", "interpolation", "crop_mode")])
-    yield hub("old_single_dict", tiny(embed_dim="absent", depth="absent", num_heads="absent", img_size="absent",
-                                      patch_size="absent"), arch="test_vit", change=lambda c: (
-        c.update(c.pop("pretrained_cfg")), c.pop("model_args", None)), cfg=dict(input_size=(3, 160, 160)))
+    yield hub("old_single_dict", {}, arch="test_vit", cfg=dict(input_size=(3, 160, 160)), change=lambda c: (
+        c.update(c.pop("pretrained_cfg")), [c.pop(k, None) for k in ("model_args", "global_pool")]))
     yield hub("resized_wide", vitrail_args=("--image", "24x48"), size=(24, 48))
     yield hub("resized_tall", vitrail_args=("--image", "56x24"), size=(56, 24))
     yield hub("resized_square", vitrail_args=("--image", "48"), size=(48, 48))
-    yield hub("wide_to_square", tiny(img_size=[24, 48]), vitrail_args=("--image", "24x24"), size=(24, 24),
-              change=None)
+    yield hub("wide_larger", tiny(img_size=[24, 48], dynamic_img_size=True), cfg=dict(input_size=(3, 32, 64)))
+    yield hub("wide_to_square", tiny(img_size=[24, 48], dynamic_img_size=True), cfg=dict(input_size=(3, 32, 32)))
     yield hub("label_names", label_names=[f"thing {i}" for i in range(5)])
     yield hub("label_dict", label_names={str(i): f"thing {i}" for i in range(5)})
     yield hub("label_dict_gaps", label_names={"1": "one", "3": "three"})
@@ -221,7 +220,8 @@ def bare_files():
     yield file("pth_no_arch", args=())
     yield file("safetensors", save=save_file, ending="safetensors")
     yield file("ten_classes", classes=10)
-    yield file("bf16", wrap=lambda d: {k: v.bfloat16().float() for k, v in d.items()})
+    yield file("bf16", wrap=lambda d: {k: v.bfloat16() for k, v in d.items()},
+               load=lambda m, p: m.load_state_dict({k: v.float() for k, v in torch.load(p).items()}))
     for prefix in ("module.", "model.", "_orig_mod.", "net.", "backbone.", "module.model.", "model._orig_mod.",
                    "_orig_mod.module.", "encoder.", "vit.", "model.backbone.", "base_model.model.", "student.",
                    "teacher.", "network.", "net.module."):
@@ -323,7 +323,7 @@ def strange():
     yield refused("pre_norm", tiny(pre_norm=True), "pre_norm", "CLIP")
     yield refused("no_final_norm", tiny(final_norm=False), "final_norm")
     yield refused("no_positions", tiny(pos_embed="none"), "pos_embed")
-    yield refused("subln", tiny(scale_attn_norm=True, scale_mlp_norm=True), "scale_attn_norm", "scale_mlp_norm")
+    yield refused("subln", tiny(scale_attn_norm=True, scale_mlp_norm=True), "scale_attn_norm")
     yield refused("tall_patches", tiny(patch_size=[8, 4]), "square", "patch")
     small = dict(embed_dim=48, depth=2, num_heads=3, num_classes=5, img_size=32)
     yield refused("rpn", small, "rpn", arch="vit_base_patch16_rpn_224")
@@ -357,8 +357,7 @@ def strange():
     yield refused("resnet", dict(num_classes=5), "resnet", arch="resnet10t")
     yield refused("convnext", dict(num_classes=5), "convnext", arch="convnext_atto")
     yield refused("levit", dict(num_classes=5), "levit", arch="levit_128s")
-    yield refused("mixer", dict(embed_dim=48, num_blocks=2, img_size=32, num_classes=5), "mixer",
-                  arch="mixer_s16_224")
+    yield refused("mixer", dict(num_classes=5), "mixer", arch="mixer_s16_224")
     yield refused("volo", dict(num_classes=5), "volo", arch="volo_d1_224")
 
     def bare(name, arch, args, *names):
@@ -391,7 +390,8 @@ def wrapped():
     def build(folder):
         seed_for("wrapper")
         args = tiny()
-        config = transformers.TimmWrapperConfig(architecture="vit_base_patch16_224", model_args=args, num_labels=5,
+        said = {k: v for k, v in args.items() if k != "num_classes"}
+        config = transformers.TimmWrapperConfig(architecture="vit_base_patch16_224", model_args=said, num_labels=5,
                                                 pretrained_cfg=dict(input_size=[3, 32, 32], crop_pct=0.9,
                                                                     interpolation="bicubic", mean=[0.5] * 3,
                                                                     std=[0.5] * 3, fixed_input_size=True,

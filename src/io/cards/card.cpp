@@ -172,7 +172,7 @@ class CardMaker {
     for (const ZooEntry& entry : zoo()) {
       const VitConfig& row = entry.config;
       if (row.width != c.width || row.depth != c.depth || row.mlp != c.mlp ||
-          row.class_token != c.class_token)
+          row.class_token != c.class_token || row.arch.starts_with("test_"))
         continue;
       card_.config.heads = row.heads;
       origins_["heads"] = "as " + row.arch;

@@ -29,6 +29,7 @@ Json model_args(const VitConfig& c) {
   args["fc_norm"] = c.norm_place == NormPlace::kAfterPool;
   args["reg_tokens"] = c.registers;
   args["no_embed_class"] = !c.pos_for_prefix;
+  if (c.pool_prefix) args["pool_include_prefix"] = true;
   return args;
 }
 
