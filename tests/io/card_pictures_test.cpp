@@ -257,7 +257,7 @@ TEST_F(CardPictures, SidesMustBeWhatTheirCropPctSays) {
   const std::tuple<double, int64_t, const char*> rows[] = {
       {0.9, 35, ""},
       {0.9, 36, "resize 36 is not the crop's 32 / crop_pct 0.9"},
-      {1.5, 36, "crop_pct is 1.5"},
+      {17, 36, "crop_pct is 17"},
       {1e-300, 36, "crop_pct is 1e-300"},
       {-0.5, 36, "crop_pct is -0.5"},
   };
