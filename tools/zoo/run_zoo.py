@@ -26,7 +26,7 @@ REFUSALS = (64, 65)
 
 def predict(program, case, folder, *options):
     command = [program, "predict", "-m", str(folder / case["model"]), *case["args"], "--json", "--threads", "1",
-               "--quiet", "--no-cache", *options, str(IMAGE)]
+               "--quiet", *options, str(IMAGE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     answer = json.loads(done.stdout.splitlines()[0]) if done.returncode == 0 else None
     return done.returncode, answer, done.stderr.strip()
