@@ -12,7 +12,7 @@ constexpr uint64_t kMaxInflated = 1 << 20;
 
 void open_archive(std::string_view input) {
   const ZipLimits limits{.max_inflated_bytes = kMaxInflated, .max_entries = 1000};
-  auto zip = std::make_unique<ZipReader>(std::make_shared<MemoryBytes>("input", input), limits);
+  auto zip = std::make_unique<ZipReader>(std::make_shared<MemoryBytes>("input", std::string(input)), limits);
   const auto source =
       looks_like_torch(*zip) ? open_torch(std::move(zip), "input") : open_npz(std::move(zip), "input");
   fuzz::read_all(*source, std::max<size_t>(input.size(), kMaxInflated));

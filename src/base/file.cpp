@@ -1,7 +1,9 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +48,84 @@ int open_for_reading(const std::string& path, int flags) {
   return fd;
 }
 
+const char* kind_of_file(mode_t mode) {
+  return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+[[noreturn]] void refuse_kind(const std::string& path, const struct stat& status) {
+  throw Error(ErrorKind::kData,
+              strf("%s is %s, expected a regular file", path.c_str(), kind_of_file(status.st_mode)),
+              "copy what it gives into a file first");
+}
+
+// A pipe that has no name in any folder: it can only be reached through a descriptor that we were given, as
+// by the shell's <(command), so somebody holds its other end.
+bool is_nameless_pipe(int fd) {
+  struct statfs system {};
+  return ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+}
+
+// Takes O_NONBLOCK back once the descriptor is open.
+void wait_for_bytes(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+std::string read_all(int fd, const std::string& name, size_t max_bytes) {
+  std::string content;
+  for (;;) {
+    const size_t before = content.size();
+    const size_t step = std::min(std::max<size_t>(before, 64 << 10), max_bytes - before + 1);
+    content.resize(before + step);
+    const ssize_t got = uninterrupted([&] { return ::read(fd, content.data() + before, step); });
+    if (got < 0) cannot_read(name, errno);
+    content.resize(before + static_cast<size_t>(got));
+    VT_REQUIRE(content.size() <= max_bytes, ErrorKind::kData, "%s is larger than the %zu bytes allowed here",
+               name.c_str(), max_bytes);
+    if (got == 0) return content;
+  }
+}
+
+// Where `path` leads to when it is a link, or a link to a link. Links that the kernel makes up for
+// descriptors
+// (/dev/stdout) are left alone: what they show need not be a path.
+std::string without_links(std::string path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::error_code failed;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, failed); ++i) {
+    const std::filesystem::path link(path),
+        folder = std::filesystem::canonical(std::filesystem::absolute(link).parent_path(), failed);
+    if (failed || folder.native().starts_with("/proc/")) break;
+    const std::filesystem::path target = std::filesystem::read_symlink(link, failed);
+    if (failed) break;
+    path = (folder / target).string();
+  }
+  return path;
+}
+
+[[noreturn]] void cannot_write_stream(const std::string& path, mode_t mode, int code) {
+  const std::string why = S_ISBLK(mode)   ? "a disk would lose what it holds"
+                          : code == ENXIO ? "nobody reads from it"
+                                          : errno_text(code);
+  throw Error(ErrorKind::kWrite,
+              strf("cannot write to %s, which is %s: %s", path.c_str(), kind_of_file(mode), why.c_str()),
+              S_ISFIFO(mode) ? "start the program that reads it first" : "give the path of a file");
+}
+
+// Opens what takes bytes as they come: a device, a pipe, a descriptor of our own; -1 for what is a file or
+// will be one. A pipe that nobody reads is an error at once.
+int open_stream(const std::string& path) {
+  struct stat status {};
+  std::error_code ignored;
+  if (::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return -1;
+  if (S_ISREG(status.st_mode) && !std::filesystem::is_symlink(path, ignored)) return -1;
+  if (S_ISBLK(status.st_mode)) cannot_write_stream(path, status.st_mode, 0);
+  const int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+  const int fd = uninterrupted([&] { return ::open(path.c_str(), flags); });
+  if (fd < 0) cannot_write_stream(path, status.st_mode, errno);
+  wait_for_bytes(fd);
+  return fd;
+}
+
 struct Descriptor {
   int fd;
   explicit Descriptor(int opened) : fd(opened) {}
@@ -57,19 +137,20 @@ struct Descriptor {
 }  // namespace
 
 std::string read_file(const std::string& path, size_t max_bytes) {
-  const Descriptor file{open_for_reading(path, 0)};
-  std::string content;
-  for (;;) {
-    const size_t before = content.size();
-    const size_t step = std::min(std::max<size_t>(before, 64 << 10), max_bytes - before + 1);
-    content.resize(before + step);
-    const ssize_t got = uninterrupted([&] { return ::read(file.fd, content.data() + before, step); });
-    if (got < 0) cannot_read(path, errno);
-    content.resize(before + static_cast<size_t>(got));
-    VT_REQUIRE(content.size() <= max_bytes, ErrorKind::kData, "%s is larger than the %zu bytes allowed here",
-               path.c_str(), max_bytes);
-    if (got == 0) return content;
-  }
+  // Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.
+  const Descriptor file{open_for_reading(path, O_NONBLOCK)};
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) cannot_read(path, errno);
+  if (S_ISDIR(status.st_mode)) cannot_read(path, EISDIR);
+  if (is_nameless_pipe(file.fd))
+    wait_for_bytes(file.fd);
+  else if (!S_ISREG(status.st_mode))
+    refuse_kind(path, status);
+  return read_all(file.fd, path, max_bytes);
+}
+
+std::string read_standard_input(size_t max_bytes) {
+  return read_all(STDIN_FILENO, "the standard input", max_bytes);
 }
 
 void ByteSource::read_at(uint64_t offset, std::span<std::byte> target) const {
@@ -92,8 +173,7 @@ RandomAccessFile::RandomAccessFile(const std::string& path)
   }
   ::close(fd_);
   if (result != 0) cannot_read(path, code);
-  throw Error(ErrorKind::kData, strf("%s is %s, expected a regular file", path.c_str(),
-                                     S_ISDIR(status.st_mode) ? "a folder" : "not a regular file"));
+  refuse_kind(path, status);
 }
 
 RandomAccessFile::~RandomAccessFile() {
@@ -112,7 +192,7 @@ void RandomAccessFile::read_checked(uint64_t offset, std::span<std::byte> target
   }
 }
 
-MemoryBytes::MemoryBytes(std::string name, std::string_view content) : content_(content) {
+MemoryBytes::MemoryBytes(std::string name, std::string content) : content_(std::move(content)) {
   name_ = std::move(name);
   size_ = content_.size();
 }
@@ -121,7 +201,11 @@ void MemoryBytes::read_checked(uint64_t offset, std::span<std::byte> target) con
   std::memcpy(target.data(), content_.data() + offset, target.size());
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path) : path_(without_links(std::move(path))), fd_(open_stream(path_)) {
+  if (fd_ < 0) open_temporary();
+}
+
+void AtomicFile::open_temporary() {
   static std::atomic<unsigned> counter{0};
   const std::filesystem::path target(path_);
   folder_ = target.has_parent_path() ? target.parent_path().string() : ".";
@@ -166,6 +250,10 @@ void AtomicFile::write(std::string_view text) {
 
 void AtomicFile::commit() {
   VT_CHECK(fd_ >= 0, "committed twice");
+  if (temporary_.empty()) {
+    if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail("close");
+    return;
+  }
   if (::fsync(fd_) != 0) fail("flush");
   // The descriptor is gone even when close reports an error.
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail("close");

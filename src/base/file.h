@@ -12,8 +12,12 @@
 
 namespace vitrail {
 
-// The whole file (or pipe) as text; more than `max_bytes` is an error.
+// The whole file as text; more than `max_bytes` is an error. A pipe that the shell opened for us is read to
+// its end; a device, or a pipe that merely has a name, is refused: nobody may ever write to it.
 std::string read_file(const std::string& path, size_t max_bytes);
+
+// What comes in on the standard input, whatever that is; more than `max_bytes` is an error.
+std::string read_standard_input(size_t max_bytes);
 
 // Bytes that can be read at any offset: a file, or memory in tests and fuzzing. Thread-safe.
 class ByteSource {
@@ -45,7 +49,7 @@ class RandomAccessFile : public ByteSource {
 
 class MemoryBytes : public ByteSource {
  public:
-  MemoryBytes(std::string name, std::string_view content);
+  MemoryBytes(std::string name, std::string content);
 
  private:
   void read_checked(uint64_t offset, std::span<std::byte> target) const override;
@@ -53,7 +57,8 @@ class MemoryBytes : public ByteSource {
 };
 
 // A file being written under a temporary name in the target's folder. commit() makes it durable and gives
-// it its name; without commit() nothing remains. Failures are Error(kWrite).
+// it its name; without commit() nothing remains. Failures are Error(kWrite). A link stays: what it leads to
+// is replaced. A device or a pipe has no content to replace: it is written to as the bytes come.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -68,8 +73,10 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* action) const;
+  void open_temporary();
 
-  std::string path_, folder_, temporary_;
+  std::string path_, folder_;
+  std::string temporary_;  // empty: written directly, or in place already
   int fd_ = -1;
   uint64_t position_ = 0;
 };

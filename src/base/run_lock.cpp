@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -79,9 +80,24 @@ bool still_named(int fd, const std::string& path) {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
+// A run replaces and extends files of its folder: links among them would make it write somewhere else, as in
+// a folder that came from a stranger. Folders may be links: checkpoints on another disk.
+void refuse_links(const std::string& folder) {
+  std::error_code failed;
+  for (std::filesystem::directory_iterator it(folder, failed), end; !failed && it != end;
+       it.increment(failed)) {
+    std::error_code unknown;
+    if (!it->is_symlink(unknown) || it->is_directory(unknown)) continue;
+    throw Error(ErrorKind::kWrite,
+                strf("%s is a link; a run writes to files of its own folder only", it->path().c_str()),
+                "remove the link, or choose another folder with --out");
+  }
+}
+
 }  // namespace
 
 RunLock::RunLock(const std::string& folder) : path_(folder + "/" + kFileName) {
+  refuse_links(folder);
   // The file may be taken away by its owner between our opening and locking it: look again.
   for (int attempt = 0; attempt < 100; ++attempt)
     if (try_take()) return;
@@ -92,7 +108,7 @@ RunLock::RunLock(const std::string& folder) : path_(folder + "/" + kFileName) {
 bool RunLock::try_take() {
   fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   const bool created = fd_ >= 0;
-  if (!created && errno == EEXIST) fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  if (!created && errno == EEXIST) fd_ = ::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0 && errno == ENOENT && ::access(path_.substr(0, path_.rfind('/')).c_str(), F_OK) == 0)
     return false;
   if (fd_ < 0) cannot("create", path_);

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "api/classify.h"
@@ -51,20 +52,29 @@ int64_t tiles_per_row(size_t tiles) {
   return std::clamp<int64_t>(std::lround(std::sqrt(1.5 * static_cast<double>(tiles))), 3, 6);
 }
 
-// A folder a picture: its name without the ending, numbered where several pictures share it.
+// What a picture's folder is called: its name without the ending. "." and ".." are folders already, and not
+// ours.
+std::string folder_name(const std::string& path) {
+  const std::string stem = fs::path(path).stem().string();
+  return stem.find_first_not_of('.') == std::string::npos ? "image" : stem;
+}
+
+// A folder a picture, numbered where several pictures share a name.
 std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const fs::path& out,
                                   Console& console) {
   if (paths.size() == 1) return {out};
   std::vector<fs::path> folders;
   std::set<std::string> taken;
+  std::map<std::string, int> used;  // the last number given after each name
   for (const std::string& path : paths) {
-    const std::string stem = fs::path(path).stem().string();
-    std::string name = stem;
-    for (int i = 2; !taken.insert(name).second; ++i) name = stem + "-" + std::to_string(i);
+    const std::string plain = folder_name(path);
+    std::string name = plain;
+    for (int& i = used.try_emplace(plain, 1).first->second; !taken.insert(name).second;)
+      name = plain + "-" + std::to_string(++i);
     folders.push_back(out / name);
-    if (name != stem)
+    if (name != plain)
       console.say(strf("%s goes to %s: another picture is named %s", shown(path).c_str(),
-                       folders.back().c_str(), shown(stem).c_str()));
+                       shown(folders.back()).c_str(), shown(plain).c_str()));
   }
   return folders;
 }

@@ -96,7 +96,7 @@ std::vector<std::string> list_pictures(const std::vector<std::string>& arguments
 std::vector<std::string> given_pictures(const Options& options) {
   const std::vector<std::string>& arguments = options.positionals();
   const bool from_stdin = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
-  return list_pictures(arguments, from_stdin ? read_file("/dev/stdin", kMaxListBytes) : "");
+  return list_pictures(arguments, from_stdin ? read_standard_input(kMaxListBytes) : "");
 }
 
 Image load_picture(const std::string& path, bool upright, std::string& note) {

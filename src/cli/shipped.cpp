@@ -11,11 +11,13 @@ fs::path this_program() {
 
 std::vector<fs::path> shipped_places(const std::string& name, const std::string& in_source,
                                      const fs::path& program) {
+  const fs::path folder = program.parent_path();
   std::vector<fs::path> places;
-  if (const fs::path folder = program.parent_path(); !folder.empty())
-    places = {(folder / "../share/vitrail" / name).lexically_normal(),
-              (folder / "../.." / in_source).lexically_normal()};
-  places.emplace_back(in_source);
+  if (!folder.is_absolute()) return places;
+  if (folder.filename() == "bin") places.push_back(folder.parent_path() / "share/vitrail" / name);
+  std::error_code ignored;
+  if (fs::exists(folder / "CMakeCache.txt", ignored))
+    places.push_back((folder / "../.." / in_source).lexically_normal());
   return places;
 }
 

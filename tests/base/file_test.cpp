@@ -1,10 +1,14 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -70,8 +74,67 @@ TEST_F(FileTest, RandomAccessChecksItsRange) {
 TEST_F(FileTest, OnlyRegularFilesAreOpened) {
   EXPECT_EQ(kind_of([&] { RandomAccessFile{folder_.string()}; }, "a folder"), ErrorKind::kData);
   ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
-  EXPECT_EQ(kind_of([&] { RandomAccessFile{at("pipe")}; }, "not a regular file"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { RandomAccessFile{at("pipe")}; }, "is a pipe"), ErrorKind::kData);
   EXPECT_EQ(kind_of([&] { RandomAccessFile{at("none")}; }, "No such file"), ErrorKind::kData);
+}
+
+TEST_F(FileTest, APipeWithANameOrADeviceIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(kind_of([&] { read_file(at("pipe"), 10); }, "pipe is a pipe, expected a regular file"),
+            ErrorKind::kData);
+  EXPECT_EQ(kind_of([] { read_file("/dev/zero", 10); }, "is a device"), ErrorKind::kData);
+}
+
+TEST_F(FileTest, APipeFromTheShellIsReadToItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the reader has to wait for the first byte
+    EXPECT_EQ(::write(ends[1], "late", 4), 4);
+    ::close(ends[1]);
+  });
+  EXPECT_EQ(read_file(strf("/dev/fd/%d", ends[0]), 10), "late");
+  writer.join();
+  ::close(ends[0]);
+}
+
+TEST_F(FileTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  std::filesystem::create_directory(folder_ / "home");
+  write_file(at("home/real"), "old");
+  std::filesystem::create_symlink("home/real", at("near"));
+  std::filesystem::create_symlink(at("near"), at("far"));
+  std::filesystem::create_symlink("home/unborn", at("dangling"));
+  write_file(at("far"), "new");
+  write_file(at("dangling"), "born");
+  EXPECT_EQ(read_file(at("home/real"), 10), "new");
+  EXPECT_EQ(read_file(at("home/unborn"), 10), "born");
+  for (const char* link : {"near", "far", "dangling"})
+    EXPECT_TRUE(std::filesystem::is_symlink(at(link))) << link;
+  EXPECT_EQ(file_count(), 4u);
+}
+
+TEST_F(FileTest, APipeOrADeviceIsWrittenToAndStays) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(kind_of([&] { write_file(at("pipe"), "x"); }, "nobody reads from it"), ErrorKind::kWrite);
+  const int reader = ::open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  write_file(at("pipe"), "through");
+  char got[16] = {};
+  EXPECT_EQ(::read(reader, got, sizeof got), 7);
+  EXPECT_STREQ(got, "through");
+  ::close(reader);
+  std::filesystem::create_symlink("/dev/null", at("null"));
+  write_file(at("null"), "gone");
+  EXPECT_TRUE(std::filesystem::is_fifo(at("pipe")));
+  EXPECT_TRUE(std::filesystem::is_character_file(at("null")));
+  EXPECT_EQ(file_count(), 2u);
+}
+
+TEST_F(FileTest, ADescriptorOfOursKeepsWhatItHolds) {
+  const int held = ::open(at("f").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(::write(held, "first ", 6), 6);
+  write_file(strf("/dev/fd/%d", held), "second");
+  ::close(held);
+  EXPECT_EQ(read_file(at("f"), 20), "first second");
 }
 
 TEST_F(FileTest, AtomicFileReplacesOnlyOnCommit) {

@@ -102,6 +102,20 @@ TEST_F(RunLockTest, AnyContentOfAFreeLockFileIsTakenOver) {
   }
 }
 
+TEST_F(RunLockTest, LinksAmongTheFilesOfARunAreRefused) {
+  const std::string outside = folder_ + "-outside";
+  write_file(outside, "precious");
+  for (const char* name : {"run.lock", "config.json"}) {
+    std::filesystem::create_symlink(outside, folder_ + "/" + name);
+    EXPECT_NE(refusal().find(std::string(name) + " is a link"), std::string::npos) << refusal();
+    EXPECT_EQ(read_file(outside, 100), "precious");
+    std::filesystem::remove(folder_ + "/" + name);
+  }
+  std::filesystem::create_directory_symlink("/tmp", folder_ + "/checkpoints");
+  EXPECT_EQ(refusal(), "");
+  std::filesystem::remove(outside);
+}
+
 TEST_F(RunLockTest, AFolderThatCannotBeWritten) {
   EXPECT_NE(refusal_of(folder_ + "/none").find("none/run.lock"), std::string::npos);
   write_file(folder_ + "/file", "x");

@@ -15,14 +15,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(ModelPath, PlacesInOrder) {
-  const auto places = model_places("/env", "/opt/vitrail/bin/vitrail");
-  ASSERT_EQ(places.size(), 4u);
-  EXPECT_EQ(places[0], "/env");
-  EXPECT_EQ(places[1], "/opt/vitrail/share/vitrail/models");
-  EXPECT_EQ(places[2], "/opt/models");
-  EXPECT_EQ(places[3], "models");
-  EXPECT_EQ(model_places("", "/repo/build/release/vitrail")[1], "/repo/models");
+TEST(ModelPath, OnlyTheProgramsOwnPlaces) {
+  const TempFolder tree;
+  const fs::path built = tree.path() / "build/release/vitrail";
+  using Places = std::vector<fs::path>;
+  EXPECT_EQ(model_places("/env", "/opt/vitrail/bin/vitrail"),
+            (Places{"/env", "/opt/vitrail/share/vitrail/models"}));
+  EXPECT_EQ(model_places("", built), Places{}) << "two folders up is nobody's unless it was built there";
+  tree.file("build/release/CMakeCache.txt");
+  EXPECT_EQ(model_places("", built), Places{tree.path() / "models"});
+  EXPECT_EQ(model_places("", ""), Places{});
 }
 
 TEST(ModelPath, FindsFoldersAndFilesByName) {

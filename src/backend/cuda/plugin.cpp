@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "base/error.h"
 
@@ -12,14 +13,36 @@ namespace {
 
 constexpr const char* kLibrary = "libvitrail_cuda.so";
 
-// The folder of the program or library this code is part of.
-std::filesystem::path own_folder() {
+// The folders of the program, and of the library this code may be part of. For the program itself dladdr
+// gives the name it was started by, which says nothing about where it lies: only an absolute path counts.
+std::vector<std::filesystem::path> own_folders() {
+  std::vector<std::filesystem::path> folders;
+  const auto add = [&](const char* file) {
+    std::error_code failed;
+    const auto path = std::filesystem::canonical(file, failed);
+    if (!failed) folders.push_back(path.parent_path());
+  };
+  add("/proc/self/exe");
   Dl_info info{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&own_folders), &info) != 0 && info.dli_fname;
+  if (known && info.dli_fname[0] == '/') add(info.dli_fname);
+  return folders;
+}
+
+// Where the plugin may lie beside a program or library of `folder`, as built or as installed.
+std::vector<std::filesystem::path> places_for(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> places = {folder, folder / "vitrail"};
+  if (folder.filename() == "bin")
+    for (const char* library : {"lib", "lib/vitrail"}) places.push_back(folder.parent_path() / library);
+  return places;
+}
+
+std::string find_plugin() {
   std::error_code failed;
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || !info.dli_fname) return {};
-  auto path = std::filesystem::canonical(info.dli_fname, failed);
-  if (failed) path = std::filesystem::canonical("/proc/self/exe", failed);
-  return path.parent_path();
+  for (const std::filesystem::path& folder : own_folders())
+    for (const std::filesystem::path& place : places_for(folder))
+      if (std::filesystem::exists(place / kLibrary, failed)) return (place / kLibrary).string();
+  return {};
 }
 
 struct Plugin {
@@ -27,15 +50,11 @@ struct Plugin {
   std::string path, problem;
 
   Plugin() {
-    const std::filesystem::path here = own_folder();
-    for (const char* folder : {".", "vitrail", "../lib", "../lib/vitrail"}) {
-      const std::filesystem::path candidate = (here / folder / kLibrary).lexically_normal();
-      std::error_code failed;
-      if (!std::filesystem::exists(candidate, failed)) continue;
-      open(candidate.string());
-      return;
-    }
-    problem = strf("%s is not beside the program: this build has no CUDA", kLibrary);
+    const std::string found = find_plugin();
+    if (found.empty())
+      problem = strf("%s is not beside the program: this build has no CUDA", kLibrary);
+    else
+      open(found);
   }
 
  private:

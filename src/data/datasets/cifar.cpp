@@ -139,11 +139,12 @@ class Cifar : public Dataset {
 
   void add_pickle(const Kind& kind, const std::string& path, const std::string& name) {
     constexpr size_t kMaxBytes = size_t{1} << 29;
-    const CifarBatch batch =
+    CifarBatch batch =
         read_cifar_pickle(as_byte_span(read_file(path, kMaxBytes)), kind.label_key, kind.classes);
     const auto first = static_cast<int64_t>(labels_.size());
     labels_.insert(labels_.end(), batch.labels.begin(), batch.labels.end());
-    batches_.push_back({name, std::make_unique<MemoryBytes>(name, batch.pixels), first, kCifarPixels, 0});
+    batches_.push_back(
+        {name, std::make_unique<MemoryBytes>(name, std::move(batch.pixels)), first, kCifarPixels, 0});
   }
 
   static std::vector<std::string> class_names(const Kind& kind, const fs::path& folder, bool binary) {

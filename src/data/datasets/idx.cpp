@@ -8,47 +8,60 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/free_memory.h"
 #include "data/datasets/formats.h"
+#include "data/datasets/idx.h"
 #include "data/datasets/tables.h"
 
-namespace vitrail::formats {
+namespace vitrail {
+namespace formats {
 
 namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxBytes = uint64_t{8} << 30;  // of one file's values
 
-// The content of a gzip file, at most `most` bytes of it; nothing is allocated beyond what comes out.
+// Deflate cannot shrink below about 1/1032: what a file announces beyond that is not in it.
+constexpr uint64_t kMostPerPackedByte = 1032;
+
+// The content of a gzip file, at most `most` bytes of it; read and unpacked in blocks, and held once.
 std::string inflate_gz(const ByteSource& file, uint64_t most) {
-  VT_REQUIRE(file.size() < UINT32_MAX, ErrorKind::kData, "larger than the 4 GiB that are read");
-  std::string packed(file.size(), '\0'), content;
-  file.read_at(0, std::as_writable_bytes(std::span(packed)));
+  std::string content, packed(size_t{1} << 20, '\0');
   z_stream stream{};
   constexpr int kGzip = 15 + 16;
   VT_CHECK(inflateInit2(&stream, kGzip) == Z_OK);
   const std::unique_ptr<z_stream, void (*)(z_stream*)> closer(&stream, [](z_stream* s) { inflateEnd(s); });
-  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string block(size_t{1} << 20, '\0');
+  content.reserve(static_cast<size_t>(std::min(most, file.size() * kMostPerPackedByte)));
+  uint64_t taken = 0;
   int code = Z_OK;
   while (code == Z_OK && content.size() < most) {
-    stream.next_out = reinterpret_cast<Bytef*>(block.data());
-    stream.avail_out = static_cast<uInt>(block.size());
+    if (stream.avail_in == 0) {
+      const size_t count = static_cast<size_t>(std::min<uint64_t>(packed.size(), file.size() - taken));
+      file.read_at(taken, std::as_writable_bytes(std::span(packed)).first(count));
+      taken += count;
+      stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+      stream.avail_in = static_cast<uInt>(count);
+    }
+    const size_t before = content.size();
+    content.resize(static_cast<size_t>(std::min<uint64_t>(most, before + (1 << 20))));
+    stream.next_out = reinterpret_cast<Bytef*>(content.data() + before);
+    stream.avail_out = static_cast<uInt>(content.size() - before);
     code = inflate(&stream, Z_NO_FLUSH);
-    content.append(block, 0, block.size() - stream.avail_out);
+    content.resize(content.size() - stream.avail_out);
   }
   VT_REQUIRE(code == Z_OK || code == Z_STREAM_END, ErrorKind::kData, "broken gzip file: %s",
              stream.msg ? stream.msg : "cut short");
-  if (content.size() > most) content.resize(most);
   return content;
 }
 
-// One idx file of bytes: its extents, and where the values start.
-struct IdxFile {
-  std::unique_ptr<ByteSource> bytes;
-  std::vector<int64_t> extents;
-  uint64_t header = 0;
-};
+// The whole content of a gzip file that should have `bytes`; one more shows what is too long.
+std::unique_ptr<ByteSource> unpacked(const ByteSource& file, uint64_t bytes) {
+  VT_REQUIRE(bytes / kMostPerPackedByte <= file.size(), ErrorKind::kData,
+             "the header speaks of %llu bytes; %llu packed ones cannot hold as many",
+             static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(file.size()));
+  require_free_memory(bytes, "unpacking " + file.name());
+  return std::make_unique<MemoryBytes>(file.name(), inflate_gz(file, bytes + 1));
+}
 
 constexpr uint32_t kIdxMagic = 0x00000800;  // of unsigned bytes; the last byte says how many extents follow
 
@@ -75,22 +88,7 @@ uint64_t read_header(const ByteSource& bytes, size_t dims, std::vector<int64_t>&
 
 IdxFile open_idx_file(const fs::path& path, size_t dims) {
   return with_context(path.string(), [&] {
-    IdxFile file;
-    file.bytes = std::make_unique<RandomAccessFile>(path.string());
-    file.header = header_bytes(dims);
-    const bool zipped = path.extension() == ".gz";
-    std::unique_ptr<ByteSource> start;
-    if (zipped) start = std::make_unique<MemoryBytes>(path.string(), inflate_gz(*file.bytes, file.header));
-    const uint64_t values = read_header(zipped ? *start : *file.bytes, dims, file.extents);
-    // One byte more than announced shows what is too long.
-    if (zipped)
-      file.bytes =
-          std::make_unique<MemoryBytes>(path.string(), inflate_gz(*file.bytes, file.header + values + 1));
-    const uint64_t found = file.bytes->size() - file.header;
-    VT_REQUIRE(found == values, ErrorKind::kData, "the header speaks of %llu bytes, %s%llu follow it",
-               static_cast<unsigned long long>(values), zipped && found > values ? "at least " : "",
-               static_cast<unsigned long long>(found));
-    return file;
+    return open_idx_bytes(std::make_unique<RandomAccessFile>(path.string()), path.extension() == ".gz", dims);
   });
 }
 
@@ -109,6 +107,7 @@ class Idx : public Dataset {
                  static_cast<long long>(count));
       VT_REQUIRE(count == 0 || (part.pictures.extents[1] > 0 && part.pictures.extents[2] > 0),
                  ErrorKind::kData, "%s: pictures without pixels", part.pictures.bytes->name().c_str());
+      require_free_memory(static_cast<size_t>(count) * (sizeof(uint8_t) + sizeof(int32_t)), "reading labels");
       std::vector<uint8_t> values(static_cast<size_t>(count));
       part.labels.bytes->read_at(part.labels.header, std::as_writable_bytes(std::span(values)));
       firsts_.push_back(static_cast<int64_t>(labels_.size()));
@@ -193,8 +192,23 @@ bool add_part(const fs::path& folder, const std::vector<std::string>& names, std
 }
 
 }  // namespace
+}  // namespace formats
 
-std::unique_ptr<Dataset> open_idx(const std::string& place, Part part) {
+IdxFile open_idx_bytes(std::unique_ptr<ByteSource> bytes, bool zipped, size_t dims) {
+  using namespace formats;
+  IdxFile file{std::move(bytes), {}, header_bytes(dims)};
+  std::unique_ptr<ByteSource> start;
+  if (zipped) start = std::make_unique<MemoryBytes>(file.bytes->name(), inflate_gz(*file.bytes, file.header));
+  const uint64_t values = read_header(zipped ? *start : *file.bytes, dims, file.extents);
+  if (zipped) file.bytes = unpacked(*file.bytes, file.header + values);
+  const uint64_t found = file.bytes->size() - file.header;
+  VT_REQUIRE(found == values, ErrorKind::kData, "the header speaks of %llu bytes, %s%llu follow it",
+             static_cast<unsigned long long>(values), zipped && found > values ? "at least " : "",
+             static_cast<unsigned long long>(found));
+  return file;
+}
+
+std::unique_ptr<Dataset> formats::open_idx(const std::string& place, Part part) {
   std::vector<IdxPart> parts;
   if (part != Part::kVal && !add_part(place, {"train"}, parts))
     throw Error(ErrorKind::kData, strf("%s holds no train-images-idx3-ubyte, gzipped or not", place.c_str()));
@@ -202,4 +216,4 @@ std::unique_ptr<Dataset> open_idx(const std::string& place, Part part) {
   return std::make_unique<Idx>(place, std::move(parts));
 }
 
-}  // namespace vitrail::formats
+}  // namespace vitrail
