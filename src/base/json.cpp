@@ -149,6 +149,8 @@ void scan_json(std::string_view text, const std::string& source_name, const Json
                JsonEvents& events) {
   VT_REQUIRE(text.size() <= limits.max_bytes, limits.kind, "%s: %zu bytes of JSON, at most %zu are read",
              source_name.c_str(), text.size(), limits.max_bytes);
+  // Editors of some systems begin every text with a byte order mark.
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const char* reached = text.data();
   try {
     // The parser takes a zero byte for the end of its input.

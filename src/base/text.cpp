@@ -1,6 +1,8 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +31,50 @@ size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
+// The character that the valid sequence `bytes` stands for.
+uint32_t code_point(std::string_view bytes) {
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  uint32_t code = bytes.size() == 1 ? first : first & (0xFFu >> (bytes.size() + 1));
+  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+  return code;
+}
+
+// Control characters, and those that change the direction or the lines of what is written around them.
+bool commands_terminal(uint32_t code) {
+  constexpr std::pair<uint32_t, uint32_t> kRanges[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},
+                                                       {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069},
+                                                       {0xFFF9, 0xFFFB}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [&](const auto& range) { return code >= range.first && code <= range.second; });
+}
+
+// Takes the first character off `text`: itself where it is harmless or one of `kept`, else made visible.
+std::string take_visible(std::string_view& text, std::string_view kept) {
+  const size_t length = utf8_sequence(text);
+  const std::string_view sequence = text.substr(0, std::max<size_t>(length, 1));
+  text.remove_prefix(sequence.size());
+  const auto byte = static_cast<unsigned char>(sequence[0]);
+  if (length == 0 || (byte < 0x20 && kept.find(sequence[0]) == kept.npos)) return strf("\\x%02x", byte);
+  const uint32_t code = code_point(sequence);
+  return code >= 0x20 && commands_terminal(code) ? strf("\\u%04x", code) : std::string(sequence);
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) shown += take_visible(text, "\n\t");
+  return shown;
+}
+
+bool is_printable(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_sequence(text);
+    if (length == 0 || commands_terminal(code_point(text.substr(0, length)))) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
 
 bool is_valid_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -43,15 +88,7 @@ bool is_valid_utf8(std::string_view text) {
 std::string Quoted::operator()(std::string_view text) const {
   constexpr size_t kShown = 80;
   std::string shown = "\"";
-  while (!text.empty() && shown.size() < kShown) {
-    const size_t length = utf8_sequence(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    if (length == 0 || first < 0x20 || first == 0x7F)
-      shown += strf("\\x%02x", first);
-    else
-      shown += text.substr(0, length);
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
+  while (!text.empty() && shown.size() < kShown) shown += take_visible(text, "");
   return shown + (text.empty() ? "\"" : "...\"");
 }
 

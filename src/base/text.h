@@ -8,14 +8,20 @@
 
 namespace vitrail {
 
-// quoted(text): `text` in double quotes, control characters and invalid bytes as \xNN, cut after about 80
-// bytes. An object, not a function, so that argument-dependent lookup never finds std::quoted instead.
+// quoted(text): `text` in double quotes, what is not printable as \xNN or \uNNNN, cut after about 80 bytes.
+// An object, not a function, so that argument-dependent lookup never finds std::quoted instead.
 struct Quoted {
   std::string operator()(std::string_view text) const;
 };
 inline constexpr Quoted quoted;
 
 bool is_valid_utf8(std::string_view text);
+
+// `text` with everything that a terminal could take for an order made visible: control characters but for
+// line ends and tabs, marks that turn the direction of writing, bytes that are not UTF-8. Valid JSON stays
+// so, and means the same.
+std::string printable(std::string_view text);
+bool is_printable(std::string_view text);  // nothing to make visible, and no line end or tab
 
 // The candidate with the fewest edits from `name`, when few enough to be a likely typo; else empty.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);

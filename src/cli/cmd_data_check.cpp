@@ -21,7 +21,7 @@ void run_check(const Options& options, Console& console) {
   int64_t bad = 0;
   const auto report = [&](const std::string& name, const std::string& problem) {
     ++bad;
-    console.print_json({{"sample", shown(name)}, {"problem", problem}});
+    console.print_json({{"sample", name}, {"problem", problem}});
     console.print(shown(name) + "\t" + problem + "\n");
   };
   in_order<char>(

@@ -101,7 +101,7 @@ void run_show(const Options& options, Console& console) {
         const int64_t index = chosen[static_cast<size_t>(i)];
         const std::string name = data->sample_name(index);
         if (error) return console.say("warning: " + shown(name) + ": " + problem_text(*error, name));
-        samples.push_back(shown(name));
+        samples.push_back(name);
         tiles.push_back({tile_label(*data, index, side), std::move(image)});
       });
   progress.finish();

@@ -12,11 +12,13 @@ namespace {
 constexpr size_t kMaxBytes = 1 << 20;
 
 std::string scalar_text(const Json& value, const std::string& key) {
-  VT_REQUIRE(!value.is_null(), ErrorKind::kConfig, "the key %s is null; leave it out instead",
-             quoted(key).c_str());
-  VT_REQUIRE(value.is_primitive(), ErrorKind::kConfig,
-             "the array %s holds an object or an array; only plain values are understood",
-             quoted(key).c_str());
+  if (value.is_null())
+    throw Error(ErrorKind::kConfig, strf("the key %s is null; expected a value", quoted(key).c_str()),
+                "leave the key out for its default");
+  if (!value.is_primitive())
+    throw Error(ErrorKind::kConfig,
+                strf("the array %s holds %s; expected plain values", quoted(key).c_str(), value.type_name()),
+                strf("\"%s\": [1, 2]", key.c_str()));
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
@@ -33,8 +35,11 @@ Setting setting_of(const std::string& key, const Json& value, const std::string&
 std::vector<Setting> parse_config(std::string_view text, const std::string& place) {
   const JsonLimits limits{.max_bytes = kMaxBytes, .comments = true, .kind = ErrorKind::kConfig};
   const Json root = parse_json(text, place, limits);
-  VT_REQUIRE(root.is_object(), ErrorKind::kConfig, "%s: a config file is one object: { \"key\": value }",
-             place.c_str());
+  if (!root.is_object())
+    throw Error(
+        ErrorKind::kConfig,
+        strf("%s holds %s; expected a config file, which is one object", place.c_str(), root.type_name()),
+        "{ \"key\": value }");
   std::vector<Setting> settings;
   std::vector<std::pair<std::string, const Json*>> open = {{"", &root}};
   while (!open.empty()) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/text.h"
 
 namespace vitrail::cli {
 
@@ -25,6 +26,32 @@ int write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   return 0;
+}
+
+constexpr std::string_view kBold = "\033[1m", kDim = "\033[2m", kNormal = "\033[0m", kErase = "\033[K";
+
+// printable(), but for the marks of bold() and dim().
+std::string safe(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto begins = [&](std::string_view mark) { return text.starts_with(mark); };
+    size_t length = begins(kBold)     ? kBold.size()
+                    : begins(kDim)    ? kDim.size()
+                    : begins(kNormal) ? kNormal.size()
+                                      : 0;
+    if (length > 0) {
+      out += text.substr(0, length);
+    } else {
+      length = std::min(text.find('\033', 1), text.size());
+      out += printable(text.substr(0, length));
+    }
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+std::string marked(std::string_view mark, std::string_view text) {
+  return std::string(mark).append(text).append(kNormal);
 }
 
 bool environment_set(const char* name) {
@@ -52,13 +79,13 @@ Console::~Console() {
 }
 
 void Console::print(std::string_view text) {
-  if (!settings_.json) write(text);
+  if (!settings_.json) write(safe(text));
 }
 
 void Console::print_json(const nlohmann::ordered_json& value) {
   if (!settings_.json) return;
   // Names and labels come from files: what is not UTF-8 is replaced, not refused.
-  write(json_text(value) + "\n");
+  write(printable(json_text(value)) + "\n");
 }
 
 void Console::write(std::string_view bytes) {
@@ -77,7 +104,7 @@ void Console::flush() {
 }
 
 void Console::say(std::string_view line) {
-  if (!settings_.quiet) complain(line);
+  if (!settings_.quiet) complain(safe(line));
 }
 
 void Console::complain(std::string_view line) {
@@ -91,23 +118,23 @@ void Console::detail(std::string_view line) {
 
 // A bar that cannot be shown is no reason to stop.
 void Console::show_bar(std::string_view line) {
-  write_all(settings_.err_fd, "\r" + std::string(line) + "\033[K");
+  write_all(settings_.err_fd, "\r" + safe(line).append(kErase));
   bar_shown_ = true;
 }
 
 void Console::clear_bar() {
-  if (bar_shown_) write_all(settings_.err_fd, "\r\033[K");
+  if (bar_shown_) write_all(settings_.err_fd, std::string("\r").append(kErase));
   bar_shown_ = false;
 }
 
 std::string Console::bold(std::string_view text) const {
   const bool on = settings_.colour && settings_.out_terminal;
-  return on ? "\033[1m" + std::string(text) + "\033[0m" : std::string(text);
+  return on ? marked(kBold, text) : std::string(text);
 }
 
 std::string Console::dim(std::string_view text) const {
   const bool on = settings_.colour && settings_.out_terminal;
-  return on ? "\033[2m" + std::string(text) + "\033[0m" : std::string(text);
+  return on ? marked(kDim, text) : std::string(text);
 }
 
 }  // namespace vitrail::cli

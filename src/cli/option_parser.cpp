@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
+#include "cli/setting_advice.h"
 
 namespace vitrail::cli {
 
@@ -171,7 +172,8 @@ class Parser {
     const std::string place = setting.place + ": " + setting.key;
     if (setting.values.size() != 1 && !spec->repeated)
       throw Error(ErrorKind::kConfig,
-                  strf("%s takes one value, not %zu", place.c_str(), setting.values.size()));
+                  strf("%s takes one value, not %zu", place.c_str(), setting.values.size()),
+                  advice_for(*spec));
     for (const std::string& text : setting.values) check_value(*spec, text, place, ErrorKind::kConfig);
     store(*spec, setting.values, origin);
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/setting_advice.h"
 
 namespace vitrail::cli {
 
@@ -67,17 +68,20 @@ bool valid_number(const OptionSpec& spec, const std::string& text) {
 void check_value(const OptionSpec& spec, const std::string& text, const std::string& place, ErrorKind kind) {
   const bool numeric = spec.kind == ValueKind::kInteger || spec.kind == ValueKind::kNumber;
   if (spec.kind == ValueKind::kFlag && !parse_bool(text))
-    throw Error(kind, strf("%s expects true or false, not '%s'", place.c_str(), text.c_str()));
+    throw Error(kind, strf("%s expects true or false, not '%s'", place.c_str(), text.c_str()),
+                advice_for(spec));
   if (numeric && !valid_number(spec, text))
-    throw Error(kind, strf("%s expects %s%s, not '%s'", place.c_str(),
-                           spec.kind == ValueKind::kInteger ? "a whole number" : "a number",
-                           range_text(spec).c_str(), text.c_str()));
+    throw Error(kind,
+                strf("%s expects %s%s, not '%s'", place.c_str(),
+                     spec.kind == ValueKind::kInteger ? "a whole number" : "a number",
+                     range_text(spec).c_str(), text.c_str()),
+                advice_for(spec));
   if (!spec.choices.empty() &&
       std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end())
     throw Error(
         kind,
         strf("%s expects one of %s, not '%s'", place.c_str(), join(spec.choices, ", ").c_str(), text.c_str()),
-        did_you_mean(text, spec.choices, "", ""));
+        did_you_mean(text, spec.choices, "", advice_for(spec)));
 }
 
 }  // namespace vitrail::cli

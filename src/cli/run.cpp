@@ -16,6 +16,7 @@
 #include "cli/kernels_file.h"
 #include "cli/model_choice.h"
 #include "cli/option_values.h"
+#include "cli/setting_advice.h"
 
 namespace vitrail::cli {
 
@@ -30,10 +31,11 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-// Every line after the first is indented, so that a message of several lines stays one block.
+// Every line after the first is indented, so that a message of several lines stays one block. Names in it may
+// come from anywhere: nothing of it commands the terminal.
 std::string indented(const std::string& text, const std::string& space) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     out += c;
     if (c == '\n') out += space;
   }
@@ -155,7 +157,11 @@ void run_command(const Command& command, std::span<const std::string> arguments,
     console.say(warning);
   if (settings.verbose)
     if (const std::string note = chosen_kernels(options).note; !note.empty()) console.detail(note);
-  command.run(options, console);
+  try {
+    command.run(options, console);
+  } catch (const Error& error) {
+    throw with_advice(error, all_options(command.spec), options);
+  }
   console.flush();
 }
 

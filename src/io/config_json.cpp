@@ -14,7 +14,7 @@ void require_known(const Json& object, const std::string& origin, const std::vec
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
     const std::string near = nearest_name(key, names);
     throw Error(ErrorKind::kConfig, strf("%s: unknown key '%s'", origin.c_str(), key.c_str()),
-                near.empty() ? "" : near);
+                near.empty() ? "remove it from the file" : strf("did you mean %s?", near.c_str()));
   }
 }
 
@@ -50,7 +50,8 @@ void wrong_type(const std::string& origin, const std::string& key, const Json& v
   std::string text = json_text(value);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   throw Error(ErrorKind::kConfig,
-              strf("%s: %s is %s; expected %s", origin.c_str(), key.c_str(), text.c_str(), expected));
+              strf("%s: %s is %s; expected %s", origin.c_str(), key.c_str(), text.c_str(), expected),
+              strf("correct %s in the file, or remove it for its default", key.c_str()));
 }
 
 int64_t json_int(const Json& value, const std::string& origin, const std::string& key) {

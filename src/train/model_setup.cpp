@@ -77,6 +77,7 @@ void make_fresh(const ModelSettings& settings, PreparedModel& model) {
     pre = entry.preprocess;
   }
   apply_given(settings, config);
+  validate(config);
   if (pre.height == config.image_height && pre.width == config.image_width && !settings.arch.empty()) return;
   pre.height = config.image_height;
   pre.width = config.image_width;

@@ -15,6 +15,16 @@ std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
   return "accepted";
 }
 
+TEST(Json, AByteOrderMarkIsPassedOver) {
+  EXPECT_EQ(parse_json("\xEF\xBB\xBF{\"a\": 1}", "f").at("a"), 1);
+  try {
+    parse_json("\xEF\xBB\xBF{x}", "f");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.context().at(0), "f:1:2") << "columns as an editor counts them";
+  }
+}
+
 TEST(Json, ReadsOrdinaryDocuments) {
   const Json value = parse_json(R"({"a": [1, -2, 2.5e3, true, null, "é\u00e9"], "b": {"c": {}}})", "f");
   EXPECT_EQ(value["a"][0], 1);

@@ -14,6 +14,22 @@ TEST(Text, QuotedShowsWhatATerminalCanTake) {
   EXPECT_TRUE(is_valid_utf8(quoted(std::string(79, 'x') + "é")));
 }
 
+TEST(Text, NothingPrintableCommandsATerminal) {
+  EXPECT_EQ(printable("plain é 😀\n\tline two"), "plain é 😀\n\tline two");
+  EXPECT_EQ(printable("\x1b[2J\a\b\r\x7f"), "\\x1b[2J\\x07\\x08\\x0d\\u007f");
+  EXPECT_EQ(printable("\xff\xc2"), "\\xff\\xc2") << "bytes that are not UTF-8";
+  EXPECT_EQ(printable("\u009b2J \u0085"), "\\u009b2J \\u0085") << "control characters of two bytes";
+  const std::vector<std::string> bidi = {"\u061c", "\u200e", "\u200f", "\u202a", "\u202b",
+                                         "\u202c", "\u202d", "\u202e", "\u2066", "\u2067",
+                                         "\u2068", "\u2069", "\u2028", "\u2029"};
+  for (const std::string& mark : bidi) {
+    EXPECT_TRUE(printable(mark).starts_with("\\u")) << mark;
+    EXPECT_FALSE(is_printable("a" + mark));
+  }
+  EXPECT_TRUE(is_printable("שלום 你好 👩‍🚀")) << "text of any direction, joined characters";
+  EXPECT_FALSE(is_printable("two\nlines"));
+}
+
 TEST(Text, Utf8Rules) {
   for (const char* good : {"", "a", "é", "€", "😀", "\xf4\x8f\xbf\xbf"})
     EXPECT_TRUE(is_valid_utf8(good)) << good;

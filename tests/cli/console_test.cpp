@@ -52,6 +52,30 @@ TEST(Console, DataAndTalkNeverMix) {
   }
 }
 
+// Names come from files, and files from anywhere.
+TEST(Console, NothingFromOutsideReachesTheTerminalAsACommand) {
+  const std::string name = "a\033]0;title\a\u009b2J\u202egnp\x7f\r.jpg";
+  for (const bool json : {false, true}) {
+    Captured pipes;
+    pipes.settings.json = json;
+    pipes.settings.colour = pipes.settings.out_terminal = true;
+    Console console(pipes.settings);
+    console.print(console.bold(name) + "\n");
+    console.print_json({{"image", name}});
+    console.say("warning: " + name);
+    console.complain(
+        format_error(Error(ErrorKind::kData, "broken " + name, "not " + name).at(name), true, false));
+    console.flush();
+    std::string out = Captured::read(pipes.out);
+    const std::string err = Captured::read(pipes.err);
+    if (json) EXPECT_EQ(nlohmann::json::parse(out).at("image"), name) << "lossless";
+    if (!json) EXPECT_TRUE(out.starts_with("\033[1ma")) << "bold stays: " << out;
+    for (const std::string& text : {out, err})
+      for (const char* order : {"\033]", "\a", "\u009b", "\u202e", "\x7f", "\r"})
+        EXPECT_EQ(text.find(order), std::string::npos) << text;
+  }
+}
+
 TEST(Console, QuietAndVerbose) {
   Captured pipes;
   pipes.settings.verbose = true;

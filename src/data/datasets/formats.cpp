@@ -36,9 +36,7 @@ bool has_picture_ending(std::string_view name) {
 }
 
 std::string printable(const std::string& name) {
-  const bool control =
-      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  return control || !is_valid_utf8(name) ? quoted(name) : name;
+  return is_printable(name) ? name : quoted(name);
 }
 
 }  // namespace formats

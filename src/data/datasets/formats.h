@@ -29,7 +29,7 @@ inline constexpr uint64_t kMaxPictureBytes = uint64_t{64} << 20;
 // Whether the ending says picture: those that are read, and those that are refused by name when read.
 bool has_picture_ending(std::string_view name);
 
-// A name as it may stand in a message: quoted when it holds control characters or is not UTF-8.
+// A name as it may stand in a message: quoted when it is not plain text.
 std::string printable(const std::string& name);
 
 }  // namespace vitrail::formats

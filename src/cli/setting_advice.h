@@ -1,0 +1,20 @@
+// What to try when a setting is refused: its default, its choices, what it is for. Every refusal of a config
+// that brings no advice of its own gets it here, from the table that declares the settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/options.h"
+
+namespace vitrail::cli {
+
+// "optim.lr=0.001, its default (peak learning rate)".
+std::string advice_for(const OptionSpec& spec);
+
+// The same error; one about settings (kConfig) that does not say what to try, with the advice for the setting
+// that it speaks of: by its whole name, or by the last part of a name that was given.
+Error with_advice(const Error& error, const std::vector<OptionSpec>& specs, const Options& options);
+
+}  // namespace vitrail::cli
