@@ -106,21 +106,28 @@ std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
   return plan;
 }
 
-// Refuses before anything is allocated, with what would be needed (`beside` the plan too) and what would fit.
-const ExecutionPlan& require_fit(const ExecutionPlan& plan, size_t beside, const RankContext& rank,
+// Refuses before anything is allocated, with what would be needed (the check's parameters too) and what would
+// fit.
+const ExecutionPlan& require_fit(const ExecutionPlan& plan, size_t checked, const RankContext& rank,
                                  const VitConfig& config, const EngineOptions& options) {
   const MemoryPlan& memory = plan.memory;
-  const size_t available = rank.available_bytes(), needed = memory.peak_bytes() + beside;
-  if (available == 0 || needed <= available) return plan;
+  const size_t decoding = rank.hardware->shares_host_memory() ? options.beside_bytes : 0;
+  const size_t beside = checked + decoding, needed = memory.peak_bytes() + beside;
+  const FreeMemory available = rank.available();
+  if (available.bytes == 0 || needed <= available.bytes) return plan;
   const int64_t fits =
-      available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
-  throw Error(ErrorKind::kMemory,
-              strf("batch %lld needs %s (%s%s); %s", static_cast<long long>(options.batch),
-                   mib(needed).c_str(), largest_consumers(memory).c_str(),
-                   beside > 0 ? (", the check's own parameters " + mib(beside)).c_str() : "",
-                   memory_left(plan.device, mib(available)).c_str()),
-              fits > 0 ? strf("--batch %lld fits", static_cast<long long>(fits))
-                       : std::string("a smaller model: one picture does not fit either"));
+      available.bytes > beside ? fitting_batch(config, options, plan.device, available.bytes - beside) : 0;
+  const auto row = [](const char* name, size_t bytes) {
+    return bytes > 0 ? strf(", %s %s", name, mib(bytes).c_str()) : std::string();
+  };
+  throw Error(
+      ErrorKind::kMemory,
+      strf("batch %lld needs %s (%s%s%s); %s is %s", static_cast<long long>(options.batch),
+           mib(needed).c_str(), largest_consumers(memory).c_str(),
+           row("the check's own parameters", checked).c_str(), row("images being decoded", decoding).c_str(),
+           mib(available.bytes).c_str(), available.where.c_str()),
+      fits > 0 ? strf("--batch %lld fits", static_cast<long long>(fits))
+               : std::string("a smaller model: one picture does not fit either"));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct EngineOptions {
   // Outputs besides the logits; see VitRecordOptions.
   bool features = false, layers = false, attention = false, probabilities = false;
   int64_t attention_block = -1;  // the only block whose attention is wanted; -1: all
+  size_t beside_bytes = 0;       // what the caller will hold at the same time, as for decoding images
   // Where packed weights may be kept from one start to the next, best place first; empty: nowhere.
   std::vector<std::string> cache_folders;
 };

@@ -34,10 +34,4 @@ struct DeviceInfo {
   std::shared_ptr<const KernelTable> kernels = nullptr;
 };
 
-// How messages say what memory is left: `amount` of a GPU's, or of this machine's.
-inline std::string memory_left(const DeviceInfo& device, const std::string& amount) {
-  return device.kind == DeviceKind::kCuda ? device.name + " has " + amount + " free"
-                                          : "this machine has " + amount;
-}
-
 }  // namespace vitrail

@@ -128,7 +128,7 @@ void run_bench(const Options& options, Console& console) {
   if (saved) saved->refuse_another(result);
   RankContext rank(plan.device());
   require_step_fits(
-      plan.step(), [](int64_t) { return NamedBytes(); }, rank.available_bytes());
+      plan.step(), [](int64_t) { return NamedBytes(); }, rank.available());
   result.foreign_bytes = rank.hardware->foreign_bytes();
   const bool profiling = options.flag("profile");
   const Peaks peaks = profiling ? peaks_of(plan.step().micro) : Peaks{.gflops = peak_of(plan.step().micro)};

@@ -103,17 +103,17 @@ std::string kernels_text(const Report& report) {
 
 std::string machine_text(const Report& report) {
   const MachineInfo& m = report.machine;
-  return format_pairs(
-      {{"processor", m.processor},
-       {"instructions", isa_text(m)},
-       {"kernels", kernels_text(report)},
-       {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
-                     format_si(report.peak_gflops).c_str(), to_string(report.isa), m.usable)},
-       {"cores", strf("%d usable of %d", m.usable, m.cores)},
-       {"caches", cache_text(m)},
-       {"memory", format_bytes(m.memory_available_bytes) + " free of " + format_bytes(m.memory_bytes)},
-       {"disk", format_bytes(report.disk_bytes) + " free in " + report.folder}},
-      2);
+  return format_pairs({{"processor", m.processor},
+                       {"instructions", isa_text(m)},
+                       {"kernels", kernels_text(report)},
+                       {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
+                                     format_si(report.peak_gflops).c_str(), to_string(report.isa), m.usable)},
+                       {"cores", strf("%d usable of %d", m.usable, m.cores)},
+                       {"caches", cache_text(m)},
+                       {"memory", strf("%s of %s, %s", format_bytes(m.memory_available_bytes).c_str(),
+                                       format_bytes(m.memory_bytes).c_str(), m.memory_where.c_str())},
+                       {"disk", format_bytes(report.disk_bytes) + " free in " + report.folder}},
+                      2);
 }
 
 std::string library_text(const Report& report) {
@@ -151,7 +151,8 @@ ordered_json as_json(const Report& report) {
   json["cpu"]["kernels"] = to_string(report.isa);
   json["cpu"]["tuned"] = report.tuned.table != nullptr;
   json["cpu"]["peak_gflops"] = report.peak_gflops;
-  json["memory"] = {{"total", m.memory_bytes}, {"available", m.memory_available_bytes}};
+  json["memory"] = {
+      {"total", m.memory_bytes}, {"available", m.memory_available_bytes}, {"bound", m.memory_where}};
   json["disk"] = {{"path", report.folder}, {"free", report.disk_bytes}};
   json["libraries"] = ordered_json::array();
   for (const LibraryInfo& library : report.libraries)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/kernels.h"
 #include "base/file.h"
 #include "cli/cache_places.h"
 #include "cli/commands.h"
@@ -51,12 +52,18 @@ std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& 
   return data;
 }
 
+// Nothing is augmented here: as many decode as compute, and share its cores.
+LoaderConfig loader_config(const Options& options, const EngineOptions& engine) {
+  LoaderConfig loader;
+  LoaderConfig::fields(loader, AssignFields{"loader", options});
+  if (loader.workers == 0) loader.workers = cpu_device(engine.threads, engine.isa).threads;
+  return loader;
+}
+
 LoaderSettings loader_settings(const Options& options, const ModelCard& card, const Engine& engine,
                                Console& console) {
   LoaderSettings settings;
-  LoaderConfig::fields(settings.loader, AssignFields{"loader", options});
-  // Nothing is augmented here: as many decode as compute, and share its cores.
-  if (settings.loader.workers == 0) settings.loader.workers = engine.plan().device.threads;
+  settings.loader = loader_config(options, read_engine_options(options));
   if (options.origin("loader.prefetch") == Origin::kDefault)
     settings.loader.prefetch = batches_ahead(engine.batch(), settings.loader.workers);
   settings.chunk = kChunk;
@@ -135,6 +142,7 @@ void run_eval(const Options& options, Console& console) {
   EngineOptions settings = read_engine_options(options);
   settings.batch = batch_for(options, data.set->size());
   settings.cache_folders = cache_places(options, card.path);
+  settings.beside_bytes = Loader::decoding_bytes(loader_config(options, settings), *data.set);
   Engine engine(*model, settings);
   if (!engine.cache_note().empty()) console.detail(engine.cache_note());
   const std::unique_ptr<Engine> other = engine_against(options, *model, settings, *data.set);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
@@ -69,22 +70,39 @@ void list_architectures(Console& console) {
   console.print(table.text());
 }
 
+// In parts where the file has them: a tensor may be far larger than the file that announces it, or than
+// memory.
+TensorStats read_stats(const TensorSource& source, size_t index) {
+  constexpr size_t kPart = size_t{16} << 20;
+  const TensorInfo& info = source.tensors()[index];
+  const size_t part = source.has_parts(index) ? std::min(kPart, info.bytes) : info.bytes;
+  require_free_memory(part, "reading the tensor " + quoted(info.name));
+  std::vector<std::byte> bytes(part);
+  StatsScan scan(info.dtype);
+  if (part == info.bytes) {
+    source.read(index, bytes);
+    scan.add(bytes);
+    return scan.result();
+  }
+  for (size_t at = 0; at < info.bytes; at += part) {
+    const auto piece = std::span(bytes).first(std::min(part, info.bytes - at));
+    source.read_part(index, at, piece);
+    scan.add(piece);
+  }
+  return scan.result();
+}
+
 std::vector<Row> read_rows(const TensorSource& source, const Options& options, Console& console) {
   const bool stats = options.flag("stats");
   const std::string& pattern = options.text("filter");
   std::vector<Row> rows;
-  std::vector<std::byte> bytes;
   Progress progress(console, "inspect", "tensors", static_cast<int64_t>(source.tensors().size()));
   for (size_t i = 0; i < source.tensors().size(); ++i) {
     const TensorInfo& info = source.tensors()[i];
     progress.advance(1);
     if (!pattern.empty() && ::fnmatch(pattern.c_str(), info.name.c_str(), 0) != 0) continue;
     Row row{info, std::nullopt};
-    if (stats) {
-      bytes.resize(info.bytes);
-      source.read(i, bytes);
-      row.stats = scan_tensor(bytes, info.dtype);
-    }
+    if (stats) row.stats = read_stats(source, i);
     rows.push_back(std::move(row));
   }
   return rows;

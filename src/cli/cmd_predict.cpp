@@ -70,6 +70,7 @@ class Predictor {
     const StreamSettings pictures{card_.preprocess, card_.config.channels, engine.batch,
                                   cpu_device(engine.threads, engine.isa).threads, options.flag("exif")};
     stream_ = std::make_unique<PictureStream>(paths_, pictures);
+    engine.beside_bytes = stream_->decoding_bytes();
     engine_ = std::make_unique<Engine>(*model, engine);
     if (!engine_->cache_note().empty()) console.detail(engine_->cache_note());
     console.detail("running on " + device_text(engine_->plan()));

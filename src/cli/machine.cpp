@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/free_memory.h"
 
 namespace vitrail::cli {
 
@@ -62,12 +63,9 @@ void read_memory(MachineInfo& info) {
     return std::strtoull(proc_field(text, name).c_str(), nullptr, 10) * 1024;
   };
   info.memory_bytes = kilobytes("MemTotal");
-  info.memory_available_bytes = kilobytes("MemAvailable");
-  const uint64_t limit = std::strtoull(read_if_there("/sys/fs/cgroup/memory.max").c_str(), nullptr, 10);
-  const uint64_t used = std::strtoull(read_if_there("/sys/fs/cgroup/memory.current").c_str(), nullptr, 10);
-  if (limit == 0 || limit >= info.memory_bytes) return;
-  info.memory_bytes = limit;
-  info.memory_available_bytes = std::min(info.memory_available_bytes, limit - std::min(used, limit));
+  const FreeMemory free = free_memory();
+  info.memory_available_bytes = free.bytes;
+  info.memory_where = free.where;
 }
 }  // namespace
 

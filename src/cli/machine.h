@@ -21,7 +21,8 @@ struct MachineInfo {
   int cores = 0;                              // logical
   int usable = 0;                             // of those, what this process may run on
   std::vector<CacheInfo> caches;
-  uint64_t memory_bytes = 0, memory_available_bytes = 0;  // within the limits set on this process
+  uint64_t memory_bytes = 0, memory_available_bytes = 0;
+  std::string memory_where;  // what bounds the available bytes, as FreeMemory says it
 };
 MachineInfo read_machine();
 

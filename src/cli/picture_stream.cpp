@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "cli/pictures.h"
 
 namespace vitrail::cli {
@@ -20,6 +21,10 @@ class PictureStream::List : public Dataset {
   Image load(int64_t index, int64_t) const override {
     const auto at = static_cast<size_t>(index);
     return load_picture(paths_[at], upright_, notes_[at]);
+  }
+
+  std::optional<std::string> encoded(int64_t index) const override {
+    return read_file(paths_[static_cast<size_t>(index)], static_cast<size_t>(DecodeLimits().max_file_bytes));
   }
 
   const std::string& note(size_t index) const { return notes_[index]; }
@@ -48,6 +53,7 @@ PictureStream::PictureStream(const std::vector<std::string>& paths, const Stream
   loader.loader.workers = std::min(settings.threads, std::ssize(paths));
   const int64_t batches = (std::ssize(paths) + settings.batch - 1) / settings.batch;
   loader.loader.prefetch = std::min(batches_ahead(settings.batch, loader.loader.workers), batches);
+  decoding_bytes_ = Loader::decoding_bytes(loader.loader, *list_);
   loader_ = make_eval_loader(*list_, loader);
 }
 

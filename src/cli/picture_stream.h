@@ -45,6 +45,9 @@ class PictureStream {
   // wrong is thrown, when its batch comes up.
   PictureBatch next();
 
+  // What its threads may hold at once while they decode.
+  size_t decoding_bytes() const { return decoding_bytes_; }
+
   // Since they were last asked for: seconds spent decoding, all threads together, and waiting in next().
   double decode_seconds() { return loader_->work_seconds(); }
   double wait_seconds() { return loader_->wait_seconds(); }
@@ -54,7 +57,7 @@ class PictureStream {
   std::unique_ptr<List> list_;
   std::vector<std::pair<size_t, Error>> failures_;  // of the batch being given
   std::unique_ptr<Loader> loader_;                  // last: its workers read the list
-  size_t given_ = 0, total_;
+  size_t given_ = 0, total_, decoding_bytes_ = 0;
 };
 
 // Batches to have ready, so that `workers` threads that take a picture at a time always find one to take.

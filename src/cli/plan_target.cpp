@@ -7,9 +7,9 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/peak.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/text.h"
 #include "cli/device_choice.h"
-#include "cli/machine.h"
 #include "cli/option_values.h"
 #include "cli/shipped.h"
 #include "telemetry/format.h"
@@ -104,7 +104,7 @@ PlanTarget read_plan_target(const Options& options) {
   if (ordinal) return target_of_gpu(*ordinal);
   PlanTarget target;
   target.device = planned_cpu_device(threads, isa);
-  target.available_bytes = read_machine().memory_available_bytes;
+  target.available_bytes = free_memory().bytes;
   return target;
 }
 

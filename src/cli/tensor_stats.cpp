@@ -41,26 +41,28 @@ void widen(const std::byte* source, DType dtype, std::span<double> target) {
 }
 }  // namespace
 
-TensorStats scan_tensor(std::span<const std::byte> bytes, DType dtype) {
-  TensorStats stats;
-  double sum = 0;
+void StatsScan::add(std::span<const std::byte> bytes) {
   std::vector<double> values(kChunk);
-  const size_t unit = size_of(dtype), count = bytes.size() / unit;
+  const size_t unit = size_of(dtype_), count = bytes.size() / unit;
   for (size_t first = 0; first < count; first += kChunk) {
     const std::span<double> chunk(values.data(), std::min(kChunk, count - first));
-    widen(bytes.data() + first * unit, dtype, chunk);
+    widen(bytes.data() + first * unit, dtype_, chunk);
     for (const double value : chunk) {
       if (!std::isfinite(value)) {
-        ++(std::isnan(value) ? stats.nan : stats.inf);
+        ++(std::isnan(value) ? stats_.nan : stats_.inf);
         continue;
       }
-      if (stats.finite++ == 0) stats.min = stats.max = value;
-      stats.min = std::min(stats.min, value);
-      stats.max = std::max(stats.max, value);
-      sum += value;
+      if (stats_.finite++ == 0) stats_.min = stats_.max = value;
+      stats_.min = std::min(stats_.min, value);
+      stats_.max = std::max(stats_.max, value);
+      sum_ += value;
     }
   }
-  if (stats.finite > 0) stats.mean = sum / static_cast<double>(stats.finite);
+}
+
+TensorStats StatsScan::result() const {
+  TensorStats stats = stats_;
+  if (stats.finite > 0) stats.mean = sum_ / static_cast<double>(stats.finite);
   return stats;
 }
 

@@ -14,7 +14,17 @@ struct TensorStats {
   int64_t finite = 0, nan = 0, inf = 0;
 };
 
-// `bytes` holds whole elements of `dtype`.
-TensorStats scan_tensor(std::span<const std::byte> bytes, DType dtype);
+// A tensor's numbers as they come, whole elements at a time.
+class StatsScan {
+ public:
+  explicit StatsScan(DType dtype) : dtype_(dtype) {}
+  void add(std::span<const std::byte> bytes);
+  TensorStats result() const;
+
+ private:
+  DType dtype_;
+  TensorStats stats_;
+  double sum_ = 0;
+};
 
 }  // namespace vitrail::cli

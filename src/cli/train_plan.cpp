@@ -166,6 +166,7 @@ int64_t TrainPlan::total_steps() const {
 NamedBytes TrainPlan::memory_rows() const {
   NamedBytes beside;
   if (loaders_beside() > 0) beside.emplace_back("batches being loaded", loaders_beside());
+  if (decoding_beside() > 0) beside.emplace_back(kDecodingRow, decoding_beside());
   if (teacher_bytes_ > 0) beside.emplace_back("teacher", teacher_bytes_);
   return step_.memory_rows(beside);
 }
@@ -209,7 +210,8 @@ size_t TrainPlan::peak_at(int64_t micro_batch) const {
   if (!own_eval_batch) config.eval_batch = eval.micro_batch = micro_batch;
   const size_t device_bytes = plan(config).peak_bytes() + teacher_bytes(micro_batch);
   if (loaders_beside() == 0) return device_bytes;
-  return device_bytes + Loader::staging_bytes(train) + (setup_.data.val ? Loader::staging_bytes(eval) : 0);
+  return device_bytes + decoding_beside() + Loader::staging_bytes(train) +
+         (setup_.data.val ? Loader::staging_bytes(eval) : 0);
 }
 
 int64_t TrainPlan::largest_micro_batch(size_t bytes) const {

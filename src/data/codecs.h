@@ -14,6 +14,13 @@ Image decode_jpeg(Bytes bytes, const DecodeLimits& limits, DecodeReport& report)
 Image decode_png(Bytes bytes, const DecodeLimits& limits, DecodeReport& report);
 Image decode_webp(Bytes bytes, const DecodeLimits& limits, DecodeReport& report);
 
+// What decoding takes beyond the file itself, from its header alone: the pixels, and what the codec holds
+// beside.
+int64_t working_bytes_jpeg(Bytes bytes, const DecodeLimits& limits);
+int64_t working_bytes_png(Bytes bytes, const DecodeLimits& limits);
+int64_t working_bytes_webp(Bytes bytes, const DecodeLimits& limits);
+int64_t working_bytes(Bytes bytes, const DecodeLimits& limits);  // of whichever it is; 0 for none of them
+
 // Refuses a size before anything of that size is allocated.
 void check_size(const char* format, int64_t width, int64_t height, const DecodeLimits& limits);
 

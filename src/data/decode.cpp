@@ -37,6 +37,7 @@ namespace {
 
 using codecs::Bytes;
 using Decoder = Image (*)(Bytes, const DecodeLimits&, DecodeReport&);
+using Measure = int64_t (*)(Bytes, const DecodeLimits&);
 
 struct Format {
   const char* name;
@@ -44,6 +45,7 @@ struct Format {
   std::string_view mark;  // compared without case when it starts with '<'
   Decoder decoder;        // none: refused by this name
   const char* hint = "convert it to PNG or JPEG first";
+  Measure working_bytes = nullptr;
 };
 
 using namespace std::string_view_literals;
@@ -51,9 +53,9 @@ using namespace std::string_view_literals;
 constexpr const char* kNoPicture = "it is no picture, whatever its name says; fetch the file again";
 
 constexpr Format kFormats[] = {
-    {"JPEG", 0, "\xff\xd8\xff"sv, codecs::decode_jpeg},
-    {"PNG", 0, "\x89PNG\r\n\x1a\n"sv, codecs::decode_png},
-    {"WebP", 8, "WEBP"sv, codecs::decode_webp},
+    {"JPEG", 0, "\xff\xd8\xff"sv, codecs::decode_jpeg, "", codecs::working_bytes_jpeg},
+    {"PNG", 0, "\x89PNG\r\n\x1a\n"sv, codecs::decode_png, "", codecs::working_bytes_png},
+    {"WebP", 8, "WEBP"sv, codecs::decode_webp, "", codecs::working_bytes_webp},
     {"a GIF", 0, "GIF8"sv, nullptr},
     {"a BMP", 0, "BM"sv, nullptr},
     {"a TIFF", 0, "II*\0"sv, nullptr},
@@ -103,6 +105,11 @@ const Format& recognise(Bytes bytes) {
 }
 
 }  // namespace
+
+int64_t codecs::working_bytes(Bytes bytes, const DecodeLimits& limits) {
+  const Format& format = recognise(bytes);
+  return format.working_bytes ? format.working_bytes(bytes, limits) : 0;
+}
 
 bool looks_like_text(std::span<const uint8_t> bytes) {
   constexpr size_t kLook = 256;

@@ -169,6 +169,20 @@ void prepare(Reader& reader, Bytes bytes, const DecodeLimits& limits) {
 
 }  // namespace
 
+int64_t working_bytes_jpeg(Bytes bytes, const DecodeLimits& limits) {
+  Reader reader;
+  prepare(reader, bytes, limits);
+  guard(reader, read_header);
+  const jpeg_decompress_struct& cinfo = reader.cinfo;
+  check_size("JPEG", cinfo.image_width, cinfo.image_height, limits);
+  int64_t total = int64_t{cinfo.image_width} * cinfo.image_height * 3;
+  if (!cinfo.progressive_mode) return total;
+  for (int i = 0; i < cinfo.num_components; ++i)  // all coefficients, 64 a block
+    total += int64_t{cinfo.comp_info[i].width_in_blocks} * cinfo.comp_info[i].height_in_blocks * 64 *
+             static_cast<int64_t>(sizeof(JCOEF));
+  return total;
+}
+
 Image decode_jpeg(Bytes bytes, const DecodeLimits& limits, DecodeReport& report) {
   Reader reader;
   prepare(reader, bytes, limits);

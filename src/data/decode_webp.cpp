@@ -47,6 +47,15 @@ int orientation_of(Bytes bytes) {
 
 }  // namespace
 
+int64_t working_bytes_webp(Bytes bytes, const DecodeLimits& limits) {
+  WebPBitstreamFeatures features;
+  const VP8StatusCode status = WebPGetFeatures(bytes.data(), bytes.size(), &features);
+  if (status != VP8_STATUS_OK) refuse("WebP", status_name(status));
+  check_size("WebP", features.width, features.height, limits);
+  constexpr int kLossless = 2;  // keeps all pixels as 32-bit words until it is done
+  return int64_t{features.width} * features.height * (features.format == kLossless ? 3 + 4 : 3);
+}
+
 Image decode_webp(Bytes bytes, const DecodeLimits& limits, DecodeReport& report) {
   WebPDecoderConfig config;
   VT_CHECK(WebPInitDecoderConfig(&config), "libwebp has another major version than its header");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/decoding_memory.h"
 
 namespace vitrail {
 namespace {
@@ -45,6 +46,10 @@ Loader::~Loader() {
 
 size_t Loader::staging_bytes(const LoaderSettings& settings) {
   return static_cast<size_t>(slot_count(settings)) * BatchParts::bytes(settings);
+}
+
+size_t Loader::decoding_bytes(const LoaderConfig& config, const Dataset& dataset) {
+  return static_cast<size_t>(worker_count(config)) * largest_decoding(dataset);
 }
 
 void Loader::start_workers() {

@@ -49,6 +49,10 @@ class Loader {
   // Bytes that a loader with these settings will hold in Category::kStaging.
   static size_t staging_bytes(const LoaderSettings& settings);
 
+  // What its workers may hold at once while they decode: as many of the largest image as there are workers.
+  // Of a dataset of files some are looked at, evenly spread.
+  static size_t decoding_bytes(const LoaderConfig& config, const Dataset& dataset);
+
   // Waits for the next micro-batch. What a worker threw comes out here, at the batch it belongs to and at
   // every call after. Past the end of an evaluation it is an internal error.
   const Batch& next();

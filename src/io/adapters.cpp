@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -62,10 +64,11 @@ void require_all(const TensorSource& source, const std::vector<ParamSpec>& specs
                "%s has another shape or type than the f32 %s of this model and rank", spec.name.c_str(),
                to_string(spec.shape).c_str());
   }
+  std::unordered_set<std::string_view> known;
+  for (const ParamSpec& spec : specs) known.insert(spec.name);
   for (const TensorInfo& tensor : source.tensors())
-    VT_REQUIRE(std::any_of(specs.begin(), specs.end(),
-                           [&](const ParamSpec& spec) { return spec.name == tensor.name; }),
-               ErrorKind::kData, "%s is no adapter of this model", quoted(tensor.name).c_str());
+    VT_REQUIRE(known.contains(tensor.name), ErrorKind::kData, "%s is no adapter of this model",
+               quoted(tensor.name).c_str());
 }
 
 }  // namespace

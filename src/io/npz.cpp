@@ -35,6 +35,8 @@ class NpzFile : public TensorSource {
     gather({info.shape, column_major_strides(info.shape), 0}, size_of(info.dtype), columns, target);
   }
 
+  bool has_parts(size_t index) const override { return !arrays_.at(index).column_major; }
+
   // Each array asked for in parts keeps its place in the file, until its end or a step back.
   void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
     if (arrays_.at(index).column_major) return TensorSource::read_part(index, offset, target);

@@ -23,6 +23,7 @@ class SafetensorsFile : public TensorSource {
     bytes_->read_at(data_start_ + begins_[index], target);
   }
 
+  bool has_parts(size_t) const override { return true; }
   void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
     const size_t bytes = tensors_.at(index).bytes;
     VT_CHECK(offset <= bytes && target.size() <= bytes - offset);

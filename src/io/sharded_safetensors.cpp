@@ -43,6 +43,7 @@ class ShardedSafetensors : public TensorSource {
     shards_[place.shard]->read(place.index, target);
   }
 
+  bool has_parts(size_t) const override { return true; }
   void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
     const Place& place = places_.at(index);
     shards_[place.shard]->read_part(place.index, offset, target);

@@ -2,12 +2,14 @@
 // Used by the readers and writers of io.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/text.h"
 #include "io/tensor_source.h"
 
@@ -32,18 +34,22 @@ inline size_t tensor_bytes(std::span<const int64_t> shape, DType dtype) {
   return static_cast<size_t>(*bytes);
 }
 
-// What a writer is given must be what a reader would accept.
+// What a writer is given must be what a reader would accept. It holds one tensor at a time: the largest must
+// fit.
 inline void require_writable(std::span<const TensorToWrite> tensors) {
   std::unordered_set<std::string_view> names;
+  size_t largest = 0;
   VT_REQUIRE(tensors.size() <= kMaxTensors, ErrorKind::kData, "%zu tensors, at most %zu are written",
              tensors.size(), kMaxTensors);
   for (const TensorToWrite& tensor : tensors) {
     require_tensor_name(tensor.info.name);
     VT_REQUIRE(names.insert(tensor.info.name).second, ErrorKind::kData, "two tensors are named %s",
                quoted(tensor.info.name).c_str());
+    largest = std::max(largest, tensor.info.bytes);
     VT_CHECK(tensor.info.bytes == tensor_bytes(tensor.info.shape, tensor.info.dtype),
              "%s: bytes do not follow from the shape", tensor.info.name.c_str());
   }
+  require_free_memory(largest, "writing the largest tensor");
 }
 
 }  // namespace vitrail

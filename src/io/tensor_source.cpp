@@ -7,9 +7,11 @@
 namespace vitrail {
 
 std::optional<size_t> TensorSource::find(std::string_view name) const {
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    if (tensors_[i].name == name) return i;
-  return std::nullopt;
+  std::call_once(indexed_, [this] {
+    for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+  });
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void TensorSource::read_part(size_t index, size_t offset, std::span<std::byte> target) const {

@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tensor/dtype.h"
@@ -42,6 +44,9 @@ class TensorSource {
   // Reads tensor `index` into `target`, which holds exactly tensors()[index].bytes. Thread-safe.
   virtual void read(size_t index, std::span<std::byte> target) const = 0;
 
+  // Whether parts of a tensor come without reading all of it each time.
+  virtual bool has_parts(size_t) const { return false; }
+
   // The bytes of tensor `index` from `offset` on, target.size() of them. Thread-safe. Meant for ascending
   // offsets: a compressed file is then read once. By default the whole tensor is read for each part.
   virtual void read_part(size_t index, size_t offset, std::span<std::byte> target) const;
@@ -50,6 +55,10 @@ class TensorSource {
   std::vector<TensorInfo> tensors_;
   std::map<std::string, std::string> metadata_;
   std::string path_, format_;
+
+ private:
+  mutable std::once_flag indexed_;
+  mutable std::unordered_map<std::string_view, size_t> by_name_;  // of tensors_, which no longer change
 };
 
 // A tensor about to be written: its description and its bytes, asked for one at a time.

@@ -6,6 +6,7 @@
 
 #include "backend/device.h"
 #include "backend/kernel.h"
+#include "base/free_memory.h"
 #include "base/thread_pool.h"
 
 namespace vitrail {
@@ -16,10 +17,13 @@ struct RankContext {
 
   // Where its arenas lie: null for the host's own memory.
   MemorySource* memory() const { return hardware->shares_host_memory() ? nullptr : hardware.get(); }
-  // What arenas may take; 0: unknown.
-  size_t available_bytes() const {
-    const size_t usable = hardware->usable_bytes();
-    return usable > 0 ? usable : device.memory_bytes;
+  // What arenas may take now.
+  FreeMemory available() const {
+    FreeMemory free = hardware->shares_host_memory()
+                          ? free_memory()
+                          : FreeMemory{hardware->usable_bytes(), "free on " + device.name};
+    const bool smaller = device.memory_bytes > 0 && (free.bytes == 0 || device.memory_bytes < free.bytes);
+    return smaller ? FreeMemory{device.memory_bytes, "all that " + device.name + " has"} : free;
   }
   Lane lane() { return {pool, device, hardware->stream()}; }
 

@@ -73,6 +73,13 @@ void choose_form(RunSetup& setup, const DeviceInfo& device) {
   setup.pictures = choice.note;
 }
 
+// Training and evaluation take turns: the larger of the two.
+size_t decoding_bytes(const RunSetup& setup) {
+  const LoaderConfig& loader = setup.config.loader;
+  const size_t train = Loader::decoding_bytes(loader, *setup.data.train);
+  return setup.data.val ? std::max(train, Loader::decoding_bytes(loader, *setup.data.val)) : train;
+}
+
 void describe(RunSetup& setup) {
   setup.notes.insert(setup.notes.end(), setup.data.notes.begin(), setup.data.notes.end());
   const PreparedModel& model = *setup.model;
@@ -133,6 +140,7 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device) {
   setup.step = step_of(setup.config, setup.model->card.config);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
   choose_form(setup, device);
+  setup.decoding_bytes = decoding_bytes(setup);
   setup.steps_per_epoch = steps_per_epoch(setup.data.train->size(), setup.config.train.batch);
   const RunConfig& run = setup.config.train;
   const auto product =

@@ -15,6 +15,7 @@ struct RunSetup {
   StepConfig step;
   int64_t steps_per_epoch = 0, total_steps = 0;
   std::vector<std::string> notes;
+  size_t decoding_bytes = 0;  // what the loaders' workers may hold for a moment while they decode
   std::string pictures;  // where they are made and why; empty: on the CPU, as nobody asked for anything else
 
   LoaderSettings loader_settings(Purpose purpose) const;

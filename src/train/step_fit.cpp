@@ -41,6 +41,9 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     if (bytes + other <= available) add(setting + " needs " + format_bytes(bytes + other));
   };
   const StepConfig& own = plan.config;
+  for (const auto& [name, bytes] : beside(own.micro_batch))
+    if (name == kDecodingRow && plan.peak_bytes() + other - bytes < available)
+      add("fewer loader.workers: each holds an image while it decodes it");
   if (own.pictures == PictureForm::kStored) {
     StepConfig config = own;
     config.pictures = PictureForm::kPixels, config.stored_pictures = 0;
@@ -69,17 +72,17 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
 
 }  // namespace
 
-void require_step_fits(const StepPlan& plan, const Beside& beside, size_t available_bytes,
+void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMemory& available,
                        int64_t batch_unit) {
   const NamedBytes held = beside(plan.config.micro_batch);
   const size_t needed = plan.peak_bytes() + sum_of(held);
-  if (available_bytes == 0 || needed <= available_bytes) return;
-  throw Error(ErrorKind::kMemory,
-              strf("a step of %lld pictures needs %s; %s\n%s",
-                   static_cast<long long>(plan.config.micro_batch), format_bytes(needed).c_str(),
-                   memory_left(plan.micro.device, format_bytes(available_bytes)).c_str(),
-                   memory_table(plan.memory_rows(held)).c_str()),
-              advice(plan, beside, available_bytes, batch_unit));
+  if (available.bytes == 0 || needed <= available.bytes) return;
+  throw Error(
+      ErrorKind::kMemory,
+      strf("a step of %lld pictures needs %s; %s is %s\n%s", static_cast<long long>(plan.config.micro_batch),
+           format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(), available.where.c_str(),
+           memory_table(plan.memory_rows(held)).c_str()),
+      advice(plan, beside, available.bytes, batch_unit));
 }
 
 }  // namespace vitrail

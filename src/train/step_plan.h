@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/free_memory.h"
 #include "passes/fuse.h"
 #include "plan/kernel_choice.h"
 #include "train/step_config.h"
@@ -54,13 +55,16 @@ RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing = 
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
+// The row of what decoding takes.
+inline constexpr const char* kDecodingRow = "images being decoded";
+
 // What is held beside a step of this micro-batch.
 using Beside = std::function<NamedBytes(int64_t micro_batch)>;
 
 // Throws Error(kMemory) with the memory table and what would fit (micro-batch and accumulation, recompute
-// levels) when the step, together with what is held `beside` it, is larger than `available_bytes`.
+// levels) when the step, together with what is held `beside` it, is larger than what is `available`.
 // Micro-batches are advised in multiples of `batch_unit`.
-void require_step_fits(const StepPlan& plan, const Beside& beside, size_t available_bytes,
+void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMemory& available,
                        int64_t batch_unit = 1);
 
 }  // namespace vitrail

@@ -61,8 +61,10 @@ class Trainer::Run {
           std::make_unique<Teacher>(setup_.config.distill, setup_.model->card,
                                     setup_.config.train.micro_batch, setup_.step.precision, backend, device);
     require_step_fits(
-        plan_, [this](int64_t micro) { return beside(micro); }, rank_.available_bytes(),
+        plan_, [this](int64_t micro) { return at_most_beside(micro); }, rank_.available(),
         setup_.config.augment.mixes() ? setup_.config.augment.mix_group : 1);
+    if (!rank_.hardware->shares_host_memory())
+      require_free_memory(setup_.loader_bytes() + setup_.decoding_bytes, "loading images for the GPU");
     keeper_.refuse_foreign_run();
     step_ = std::make_unique<TrainStep>(plan_, rank_);
     bring_pictures(setup_, *step_);
@@ -95,6 +97,14 @@ class Trainer::Run {
     if (rank_.hardware->shares_host_memory())
       rows.emplace_back("batches being loaded", setup_.loader_bytes(micro_batch));
     if (teacher_) rows.emplace_back("teacher", teacher_->bytes());
+    return rows;
+  }
+
+  // The same with what comes and goes.
+  NamedBytes at_most_beside(int64_t micro_batch) const {
+    NamedBytes rows = beside(micro_batch);
+    if (rank_.hardware->shares_host_memory() && setup_.decoding_bytes > 0)
+      rows.emplace_back(kDecodingRow, setup_.decoding_bytes);
     return rows;
   }
 

@@ -20,7 +20,9 @@ namespace {
 
 template <typename T>
 TensorStats scan(const std::vector<T>& values, DType dtype) {
-  return scan_tensor(std::as_bytes(std::span(values)), dtype);
+  StatsScan whole(dtype);
+  whole.add(std::as_bytes(std::span(values)));
+  return whole.result();
 }
 
 TEST(TensorStats, CountsWhatIsNotFinite) {

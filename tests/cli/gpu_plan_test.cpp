@@ -9,6 +9,7 @@
 #include "cli/profile_report.h"
 #include "cli/trace_file.h"
 #include "models/zoo.h"
+#include "runtime/rank_context.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -206,8 +207,11 @@ TEST(Profile, TwoDevicesStandSideBySide) {
 }
 
 TEST(GpuPlan, MessagesNameWhoseMemoryIsLeft) {
-  EXPECT_EQ(memory_left({.kind = DeviceKind::kCuda, .name = "H200"}, "2 GiB"), "H200 has 2 GiB free");
-  EXPECT_EQ(memory_left({}, "2 GiB"), "this machine has 2 GiB");
+  RankContext rank(DeviceInfo{.name = "this processor", .memory_bytes = 1 << 20});
+  EXPECT_EQ(rank.available().where, "all that this processor has");
+  EXPECT_EQ(rank.available().bytes, 1u << 20);
+  rank.device.memory_bytes = 0;
+  EXPECT_EQ(rank.available().where, free_memory().where);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // folder: a folder a class, parts, sheets of labels, and what does not belong.
 #include <algorithm>
+#include <chrono>
 
 #include "base/file.h"
 #include "data/dataset.h"
@@ -156,6 +157,18 @@ TEST(Folder, SheetRules) {
     SCOPED_TRACE(csv);
     expect_refused(refusal, [&text = csv] { parse_labels(text); });
   }
+}
+
+TEST(LabelsCsv, ACellOfManyLabelsIsReadInOnePass) {
+  std::string csv = "filename,labels\na.png,";
+  constexpr size_t kLabels = 200'000;
+  for (size_t i = 0; i < kLabels; ++i) csv += strf("%zu;%zu;", i, i);
+  const auto start = std::chrono::steady_clock::now();
+  const LabelSheet sheet = parse_labels(csv);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  ASSERT_EQ(sheet.rows.size(), 1u);
+  ASSERT_EQ(sheet.rows[0].labels.size(), kLabels) << "each once";
+  EXPECT_EQ(sheet.rows[0].labels[kLabels - 1], std::to_string(kLabels - 1)) << "in their order";
 }
 
 TEST(Folder, ManyFiles) {

@@ -57,8 +57,7 @@ TEST(Memory, ARunHoldsWhatItSays) {
 std::optional<Error> refusal(const StepPlan& plan, double share, size_t* available) {
   *available = static_cast<size_t>(static_cast<double>(plan.peak_bytes()) * share);
   try {
-    require_step_fits(
-        plan, [](int64_t) { return NamedBytes{}; }, *available);
+    require_step_fits(plan, [](int64_t) { return NamedBytes{}; }, {*available});
   } catch (const Error& error) {
     return error;
   }
@@ -103,6 +102,22 @@ TEST(Memory, AdviceReallyFits) {
   size_t available = 0;
   EXPECT_NE(refusal(plan, 0.01, &available)->hint().find("smaller model"), std::string::npos);
   EXPECT_FALSE(refusal(plan, 1, &available));
+}
+
+TEST(Memory, ImagesBeingDecodedCountAndFewerWorkersAreAdvised) {
+  const StepPlan plan = plan_step(set_up(tiny_config(1)).step, cpu_backend(), planned_cpu_device(1, "avx2"));
+  const size_t decoding = size_t{1} << 30;
+  const auto beside = [&](int64_t) { return NamedBytes{{kDecodingRow, decoding}}; };
+  EXPECT_NO_THROW(require_step_fits(plan, beside, {plan.peak_bytes() + decoding}));
+  try {
+    require_step_fits(plan, beside, {plan.peak_bytes() + decoding / 2, "left under a limit"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+    EXPECT_NE(error.message().find("is left under a limit"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find(kDecodingRow), std::string::npos) << error.message();
+    EXPECT_NE(error.hint().find("fewer loader.workers"), std::string::npos) << error.hint();
+  }
 }
 
 TEST(Memory, ALargeEvaluationBatchIsPartOfTheAdvice) {

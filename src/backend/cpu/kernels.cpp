@@ -233,13 +233,8 @@ int usable_cores() {
   return std::max(1, std::min(cores, quota_cores()));
 }
 
-// Physical memory, or less where a container's limit says so.
-size_t usable_memory() {
-  const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)),
-             page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  std::ifstream file("/sys/fs/cgroup/memory.max");
-  size_t limit = 0;
-  return file >> limit && limit > 0 ? std::min(limit, pages * page) : pages * page;
+size_t physical_memory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 IsaLevel isa_by_name(std::string_view name, const std::vector<IsaLevel>& levels, const char* whose) {
@@ -267,14 +262,14 @@ const Backend& cpu_backend() {
 
 DeviceInfo cpu_device(int threads, std::string_view isa) {
   return {.name = "cpu",
-          .memory_bytes = usable_memory(),
+          .memory_bytes = physical_memory(),
           .threads = threads > 0 ? threads : usable_cores(),
           .isa = static_cast<int>(isa_by_name(isa, available_isa_levels(), "this processor"))};
 }
 
 DeviceInfo planned_cpu_device(int threads, std::string_view isa, size_t memory_bytes) {
   return {.name = "cpu",
-          .memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory(),
+          .memory_bytes = memory_bytes > 0 ? memory_bytes : physical_memory(),
           .threads = threads > 0 ? threads : usable_cores(),
           .isa = static_cast<int>(isa_by_name(isa, all_isa_levels(), "this build"))};
 }

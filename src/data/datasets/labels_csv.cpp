@@ -71,12 +71,12 @@ std::string trimmed(const std::string& text) {
 
 std::vector<std::string> split_labels(const std::string& cell) {
   std::vector<std::string> labels;
+  std::set<std::string> seen;
   size_t begin = 0;
   while (begin <= cell.size()) {
     const size_t end = std::min(cell.find(';', begin), cell.size());
     std::string label = trimmed(cell.substr(begin, end - begin));
-    if (!label.empty() && std::find(labels.begin(), labels.end(), label) == labels.end())
-      labels.push_back(std::move(label));
+    if (!label.empty() && seen.insert(label).second) labels.push_back(std::move(label));
     begin = end + 1;
   }
   return labels;

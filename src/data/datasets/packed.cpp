@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/text.h"
 #include "data/datasets/formats.h"
 #include "data/datasets/tables.h"
@@ -130,6 +131,7 @@ class Packed : public Dataset {
     const uint64_t end = bytes_->size() - kFooterBytes;
     VT_REQUIRE(table_offset_ >= kHeaderBytes && table_offset_ <= end && table_bytes == end - table_offset_,
                ErrorKind::kData, "its table lies outside of it");
+    require_free_memory(table_bytes, "the table of a packed dataset");
     std::string table(table_bytes, '\0');
     bytes_->read_at(table_offset_, std::as_writable_bytes(std::span(table)));
     VT_REQUIRE(crc32c(as_byte_span(table)) == crc, ErrorKind::kData, "its table is damaged (checksum)");

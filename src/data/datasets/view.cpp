@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -59,16 +61,30 @@ std::vector<int32_t> unchanged(size_t classes) {
   return numbers;
 }
 
-// Where `name` stands in `classes`; an error names the nearest.
-size_t find_class(const std::string& name, const std::vector<std::string>& classes, const char* where) {
-  const auto found = std::find(classes.begin(), classes.end(), name);
-  if (found != classes.end()) return static_cast<size_t>(found - classes.begin());
-  const std::string near = nearest_name(name, classes);
-  throw Error(
-      ErrorKind::kData,
-      strf("the class %s is not among the %zu classes of %s", quoted(name).c_str(), classes.size(), where),
-      near.empty() ? "" : strf("did you mean %s?", quoted(near).c_str()));
-}
+// Classes by their name.
+class ClassFinder {
+ public:
+  ClassFinder(const std::vector<std::string>& classes, const char* where) : classes_(classes), where_(where) {
+    for (size_t i = 0; i < classes.size(); ++i) numbers_.emplace(classes[i], i);
+  }
+
+  // Where `name` stands among them; an error names the nearest.
+  size_t operator()(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    if (found != numbers_.end()) return found->second;
+    const std::string near = nearest_name(name, classes_);
+    throw Error(
+        ErrorKind::kData,
+        strf("the class %s is not among the %zu classes of %s", quoted(name).c_str(), classes_.size(),
+             where_),
+        near.empty() ? "vitrail data stats lists them" : strf("did you mean %s?", quoted(near).c_str()));
+  }
+
+ private:
+  const std::vector<std::string>& classes_;
+  const char* where_;
+  std::unordered_map<std::string_view, size_t> numbers_;
+};
 
 uint64_t draw(const Dataset& dataset, int64_t index, const char* purpose) {
   return counter_hash(name_key(dataset.sample_name(index)), name_key(purpose));
@@ -90,7 +106,8 @@ std::unique_ptr<Dataset> take_samples(SharedDataset base, std::vector<int64_t> i
 std::unique_ptr<Dataset> keep_classes(SharedDataset base, const std::vector<std::string>& names) {
   const std::vector<std::string>& all = base->classes();
   std::vector<int32_t> numbers(all.size(), kDropped);
-  for (const std::string& name : names) numbers[find_class(name, all, "the data")] = 0;
+  const ClassFinder find_class(all, "the data");
+  for (const std::string& name : names) numbers[find_class(name)] = 0;
   std::vector<std::string> classes;
   for (size_t i = 0; i < all.size(); ++i) {
     if (numbers[i] == kDropped) continue;
@@ -115,8 +132,8 @@ std::unique_ptr<Dataset> rename_classes(SharedDataset base, std::vector<std::str
 
 std::unique_ptr<Dataset> align_classes(SharedDataset base, const std::vector<std::string>& classes) {
   std::vector<int32_t> numbers;
-  for (const std::string& name : base->classes())
-    numbers.push_back(static_cast<int32_t>(find_class(name, classes, "the training data")));
+  const ClassFinder find_class(classes, "the training data");
+  for (const std::string& name : base->classes()) numbers.push_back(static_cast<int32_t>(find_class(name)));
   std::vector<int64_t> indices = all_of(*base);
   return make_view(std::move(base), std::move(indices), numbers, classes);
 }

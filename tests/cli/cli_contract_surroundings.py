@@ -1,0 +1,203 @@
+"""What surrounds the program must not take it over: foreign folders, links, pipes, devices, closed descriptors.
+cli_contract_surroundings.py PROGRAM TRAP_PLUGIN"""
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import unittest
+import zipfile
+
+TRAP = pathlib.Path(sys.argv.pop(2)).resolve()
+
+from contract import CAT, PROGRAM, ROOT, TINY, Contract, vitrail  # noqa: E402 (takes its own argument)
+
+
+class ForeignFolders(Contract):
+    def doctor_in(self, folder, program):
+        """`doctor` started by name through PATH; whether the trap was sprung."""
+        mark = self.tmp / "mark"
+        env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "TRAP_MARK": str(mark)}
+        done = subprocess.run([program.name, "doctor"], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        sprung = mark.exists()
+        mark.unlink(missing_ok=True)
+        return sprung
+
+    def test_no_plugin_of_the_current_folder_is_loaded(self):
+        for bait in ["libvitrail_cuda.so", "vitrail/libvitrail_cuda.so", "../lib/libvitrail_cuda.so",
+                     "../lib/vitrail/libvitrail_cuda.so"]:
+            folder = self.tmp / f"trap-{len(bait)}" / "here"
+            folder.mkdir(parents=True)
+            (folder / bait).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(TRAP, folder / bait)
+            if not (folder / "vitrail").exists():
+                (folder / "vitrail").write_text("the name the program was started by")
+            self.assertFalse(self.doctor_in(folder, pathlib.Path(PROGRAM)), bait)
+
+    def test_a_plugin_beside_the_program_is(self):
+        """The trap works where it belongs to the installation."""
+        own = self.tmp / "own"
+        own.mkdir()
+        shutil.copy(PROGRAM, own / "vitrail")
+        shutil.copy(TRAP, own / "libvitrail_cuda.so")
+        self.assertTrue(self.doctor_in(self.tmp, own / "vitrail"))
+
+    def test_no_bundled_files_of_the_current_folder(self):
+        shutil.copytree(TINY, self.tmp / "models/pretender")
+        (self.tmp / "configs/devices").mkdir(parents=True)
+        shutil.copy(ROOT / "configs/devices/h200.json", self.tmp / "configs/devices/pretender.json")
+        self.refused(65, "no model 'pretender'", "predict", "-m", "pretender", CAT, cwd=self.tmp)
+        self.refused(65, "no device \"pretender\"", "plan", "--model", "vit_tiny_patch16_224", "--target", "pretender", cwd=self.tmp)
+
+
+class Outputs(Contract):
+    def test_a_link_stays_and_its_target_gets_the_content(self):
+        (self.tmp / "real.safetensors").write_text("old")
+        link = self.tmp / "link.safetensors"
+        link.symlink_to("real.safetensors")
+        self.ok("convert", TINY, link, "--to", "timm", "--force")
+        self.assertTrue(link.is_symlink())
+        self.ok("inspect", self.tmp / "real.safetensors")
+
+    def test_a_device_stays_a_device(self):
+        node = self.tmp / "null"
+        try:
+            os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except PermissionError:
+            self.skipTest("only root may make a device")
+        self.ok("data", "show", f"folder:{self.pictures()}", "-o", node)
+        self.assertTrue(node.is_char_device())
+
+    def test_a_pipe_gets_the_bytes(self):
+        pipe = self.tmp / "pipe"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        for _ in range(100):  # until cat has opened it
+            done = vitrail("data", "show", f"folder:{self.pictures()}", "-o", pipe)
+            if "nobody reads" not in done.stderr:
+                break
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(reader.communicate(timeout=10)[0].startswith(b"\x89PNG"))
+        self.refused(73, "nobody reads from it", "data", "show", f"folder:{self.pictures()}", "-o", pipe)
+
+    def pictures(self):
+        folder = self.tmp / "pictures"
+        for name in ["cat", "dog"]:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            shutil.copy(CAT, folder / name / "1.png")
+        return folder
+
+    def test_pictures_named_by_dots_stay_in_their_folder(self):
+        for name in ["..png", "...png", "....png"]:
+            shutil.copy(CAT, self.tmp / name)
+        out = self.tmp / "a/b"
+        names = [self.tmp / name for name in ["..png", "...png", "....png"]]
+        self.ok("explain", "-m", TINY, *names, "--out", out, "--method", "mean")
+        self.assertEqual(sorted(p.name for p in (self.tmp / "a").iterdir()), ["b"])
+        self.assertEqual(sorted(p.name for p in out.iterdir()), ["image", "image-2", "image-3"])
+
+    def test_with_a_standard_descriptor_closed(self):
+        folder = self.pictures()
+        (folder / "cat/broken.png").write_text("no picture")
+        for closed in [[2], [1], [0, 1, 2]]:
+            packed = self.tmp / "packed"
+            done = subprocess.run([PROGRAM, "data", "pack", f"folder:{folder}", "-o", packed, "--skip-bad"],
+                                  preexec_fn=lambda: [os.close(fd) for fd in closed], timeout=60)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(self.json("data", "check", f"packed:{packed}")["checked"], 2)
+
+
+class Inputs(Contract):
+    def test_a_pipe_nobody_writes_to_is_refused_at_once(self):
+        pipe = self.tmp / "pipe.png"
+        os.mkfifo(pipe)
+        self.refused(65, "is a pipe", "predict", "-m", TINY, pipe)
+        self.refused(64, "is a pipe", "plan", "--config", pipe)
+        self.refused(65, "is a pipe", "predict", "-m", TINY, f"@{pipe}")
+        self.refused(65, "is a device", "predict", "-m", TINY, "/dev/zero")
+
+    def test_pipes_of_the_shell_are_read(self):
+        line = f'"{PROGRAM}" predict -m "{TINY}" --json @<(sleep 0.1; echo "{CAT}") - <<< "{CAT}"'
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 2), done.stderr)
+
+
+class Terminal(Contract):
+    """Names and texts from files are shown, never obeyed."""
+    EVIL = "a\033]0;x\a\u009b2J\u202egnp\u2066\x7f"
+    ORDERS = ["\033", "\a", "\u009b", "\u202e", "\u2066", "\x7f"]
+
+    def shown(self, *arguments):
+        done = vitrail(*arguments)
+        for order in self.ORDERS:
+            self.assertNotIn(order, done.stdout + done.stderr, arguments)
+        return done
+
+    def test_names_of_images(self):
+        whole, broken = self.tmp / f"{self.EVIL}.png", self.tmp / f"{self.EVIL}-broken.png"
+        shutil.copy(CAT, whole)
+        broken.write_text("no picture")
+        self.assertEqual(self.shown("predict", "-m", TINY, whole).returncode, 0)
+        self.assertEqual(self.shown("predict", "-m", TINY, broken).returncode, 65)
+        self.assertEqual(self.shown("predict", "-m", TINY, broken, whole).returncode, 65)
+        self.shown("explain", "-m", TINY, whole, broken, "--out", self.tmp / "out", "--method", "mean")
+        self.shown("explain", "-m", TINY, whole, "--out", self.tmp / self.EVIL, "--method", "mean")
+        done = self.shown("predict", "-m", TINY, whole, "--json")
+        self.assertEqual(json.loads(done.stdout)["image"], str(whole), "lossless")
+
+    def test_configs_of_models(self):
+        for key, value in [("model_type", self.EVIL), ("hidden_act", self.EVIL), (self.EVIL, 1), ("vitrail", {self.EVIL: 1}),
+                           ("id2label", {"0": self.EVIL}), ("architectures", [self.EVIL])]:
+            folder = self.tmp / "model"
+            shutil.copytree(TINY, folder, dirs_exist_ok=True)
+            config = {**json.loads((TINY / "config.json").read_text()), key: value}
+            (folder / "config.json").write_text(json.dumps(config))
+            for command in ["inspect"], ["predict", CAT]:
+                self.shown(command[0], *(["-m"] if command[1:] else []), folder, *command[1:])
+
+    def test_classes_and_tensors(self):
+        for name in [self.EVIL, "plain"]:
+            (self.tmp / "data" / name).mkdir(parents=True)
+            shutil.copy(CAT, self.tmp / "data" / name / "1.png")
+        (self.tmp / "data" / self.EVIL / f"{self.EVIL}.png").write_text("no picture")
+        for command in "stats", "check", "pack":
+            more = ["-o", self.tmp / "packed"] if command == "pack" else []
+            self.shown("data", command, f"folder:{self.tmp / 'data'}", *more)
+        done = self.shown("data", "check", f"folder:{self.tmp / 'data'}", "--json")
+        samples = [json.loads(line).get("sample") for line in done.stdout.splitlines()]
+        self.assertIn(f"{self.EVIL}/{self.EVIL}.png", samples)
+
+
+class Memory(Contract):
+    def test_statistics_of_a_large_tensor_are_taken_in_parts(self):
+        elems = 64 << 20
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({elems},), }}"
+        header += " " * (63 - (10 + len(header)) % 64) + "\n"
+        path = self.tmp / "zeros.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            with archive.open("zeros.npy", "w") as entry:
+                entry.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
+                for _ in range(elems * 4 >> 20):
+                    entry.write(bytes(1 << 20))
+        with open(self.tmp / "out", "w") as out:
+            child = subprocess.Popen([PROGRAM, "inspect", path, "--stats", "--json"], stdout=out)
+            _, child.returncode, used = os.wait4(child.pid, 0)
+        self.assertEqual(child.returncode, 0)
+        stats = json.loads((self.tmp / "out").read_text())["tensors"][0]
+        self.assertEqual((stats["bytes"], stats["min"], stats["max"]), (elems * 4, 0, 0))
+        self.assertLess(used.ru_maxrss, 200 << 10, "KiB resident; the tensor has 256 MiB")
+
+    def test_the_limit_that_binds_is_named(self):
+        if subprocess.run(["bash", "-c", f'ulimit -v 1500000; "{PROGRAM}" --version'], capture_output=True).returncode:
+            self.skipTest("a sanitizer reserves more address space than is left here")
+        line = f'ulimit -v 1500000; "{PROGRAM}" bench infer --model vit_huge_patch14_224 --weights rule --batch 64'
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 71, done.stderr)
+        self.assertRegex(done.stderr, "needs .*address space that ulimit -v allows")
+
+
+if __name__ == "__main__":
+    unittest.main()
