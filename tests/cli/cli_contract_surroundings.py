@@ -75,6 +75,7 @@ class Outputs(Contract):
         pipe = self.tmp / "pipe"
         os.mkfifo(pipe)
         reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.addCleanup(reader.kill)
         for _ in range(100):  # until cat has opened it
             done = vitrail("data", "show", f"folder:{self.pictures()}", "-o", pipe)
             if "nobody reads" not in done.stderr:
