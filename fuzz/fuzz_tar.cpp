@@ -14,7 +14,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::refuse_as_data_only(data, size, [](std::string_view text) {
-    const MemoryBytes file("fuzz.tar", text);
+    const MemoryBytes file("fuzz.tar", std::string(text));
     for (const TarSample& sample : index_tar(file))
       if (sample.offset > text.size() || sample.size > text.size() - sample.offset || sample.name.empty())
         std::abort();
