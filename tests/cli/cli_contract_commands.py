@@ -95,7 +95,8 @@ class Commands(Contract):
         plain = (ROOT / "examples/images/rocket.jpg").read_bytes()
         turned.write_bytes(plain[:2] + exif + plain[2:])
         self.assertIn("EXIF orientation 6 not applied", self.ok("predict", "-m", TINY, turned, "-v").stderr)
-        self.assertEqual(self.ok("predict", "-m", TINY, turned).stderr, "")
+        self.assertIn("--exif applies it", self.ok("predict", "-m", TINY, turned).stderr)
+        self.assertEqual(self.ok("predict", "-m", TINY, turned, "--exif").stderr, "")
 
     def test_unknown_environment_is_told(self):
         done = self.ok("predict", "-m", TINY, CAT, env={"VITRAIL_TOPK": "2", "VITRAIL_MODELS": "x"})

@@ -79,7 +79,7 @@ TEST(DataCheck, ListsEveryBrokenPicture) {
     fs::create_symlink(std::to_string(i) + "loop.jpg", folder.path() / "d" / (at + "loop.jpg"));
     expected[at + "loop.jpg"] = "symbolic links";
     folder.file("d/" + at + "line\nend.png", whole);
-    expected["\"" + at + "line\\x0aend.png\""] = "the name holds";
+    expected[at + "line\nend.png"] = "the name holds";
     if (root) continue;  // who may read everything
     const std::string closed = folder.file("d/" + at + "closed.png", whole);
     ::chmod(closed.c_str(), 0);

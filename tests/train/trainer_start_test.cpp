@@ -126,11 +126,11 @@ void set_preprocess(TrainConfig& config, const char* name,
 TEST(Start, WhatCannotBeSavedIsRefusedBeforeAnythingIsLearnt) {
   const WorkFolder work;
   TrainConfig config = tiny_config(2);
-  set_preprocess(config, "resize", [](PreprocessConfig& p) { p.resize = 4; });
+  set_preprocess(config, "mean", [](PreprocessConfig& p) { p.mean = {0.5, 0.5}; });
   Ran ran;
   const Error error = train_error(ran, config, work / "run");
   EXPECT_EQ(error.kind(), ErrorKind::kConfig) << error.what();
-  EXPECT_NE(error.message().find("resize"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("mean"), std::string::npos) << error.message();
   EXPECT_TRUE(ran.steps.empty());
   EXPECT_FALSE(fs::exists(work / "run"));
 }

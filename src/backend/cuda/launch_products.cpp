@@ -132,7 +132,7 @@ template <Multiplier by>
 Rounding rounding_of_product(const NodeView& node) {
   const ProductPlan plan = plan_product(node, by);
   const bool library = by == Multiplier::kLibrary && !plan.finished;
-  return {.product = plan.finished,
+  return {.product = plan.finished || plan.target >= 0,
           .residual = library && plan.residual >= 0,
           .bias = plan.casts_bias,
           .gelu = library && plan.act != Activation::kNone};

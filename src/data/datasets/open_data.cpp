@@ -102,9 +102,9 @@ void validate(const DataConfig& config) {
 DataSplits open_data(const DataConfig& config) {
   validate(config);
   DataSplits splits;
-  splits.train = open_dataset(config.train, Part::kTrain);
+  splits.train = with_context("data.train", [&] { return open_dataset(config.train, Part::kTrain); });
   if (!config.val.empty()) {
-    splits.val = open_named_val(config, splits);
+    splits.val = with_context("data.val", [&] { return open_named_val(config, splits); });
   } else if ((splits.val = open_part_if_any(config.train, Part::kVal))) {
     splits.notes.push_back(strf("validation: the data's own part of %s", config.train.c_str()));
   } else {

@@ -91,7 +91,7 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
   constexpr int64_t kMost = 1 << 16;
   const auto ll = [](int64_t v) { return static_cast<long long>(v); };
   VT_REQUIRE(p.height >= 1 && p.height <= kMost && p.width >= 1 && p.width <= kMost, ErrorKind::kConfig,
-             "preprocess: a crop of %lld x %lld; each side must be between 1 and %lld", ll(p.height),
+             "preprocess: height x width is %lld x %lld; each must be between 1 and %lld", ll(p.height),
              ll(p.width), ll(kMost));
   VT_REQUIRE(p.resize >= 0 && p.resize <= kMost, ErrorKind::kConfig,
              "preprocess: resize is %lld; it must be between 0 and %lld", ll(p.resize), ll(kMost));
@@ -110,16 +110,15 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
              ll(config.image_height), ll(config.image_width));
   const auto channels = static_cast<size_t>(config.channels);
   VT_REQUIRE(p.mean.size() == channels && p.std.size() == channels, ErrorKind::kConfig,
-             "preprocess: %zu means and %zu deviations for %zu channels", p.mean.size(), p.std.size(),
+             "preprocess: mean has %zu and std %zu numbers for %zu channels", p.mean.size(), p.std.size(),
              channels);
   constexpr double kLargest = 1e6;  // of numbers that mean something for pixels between 0 and 1
   for (double value : p.mean)
     VT_REQUIRE(std::fabs(value) <= kLargest, ErrorKind::kConfig,
-               "preprocess: a mean is %g; it must be between %g and %g", value, -kLargest, kLargest);
+               "preprocess: mean holds %g; it must be between %g and %g", value, -kLargest, kLargest);
   for (double value : p.std)
     VT_REQUIRE(value >= 1 / kLargest && value <= kLargest, ErrorKind::kConfig,
-               "preprocess: a standard deviation is %g; it must be between %g and %g", value, 1 / kLargest,
-               kLargest);
+               "preprocess: std holds %g; it must be between %g and %g", value, 1 / kLargest, kLargest);
 }
 
 }  // namespace vitrail
