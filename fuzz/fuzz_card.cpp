@@ -63,7 +63,8 @@ void open_card(uint8_t choice, std::string_view text) {
     if (choice % 4 == 2) dialect = static_cast<Dialect>(choice / 4 % 4);
   }
   const Bound& tiny = bound(dialect);
-  const ModelCard card = make_card(files, tiny.source, tiny.binding, {}, nullptr);
+  std::optional<ImageSize> asked;
+  const ModelCard card = make_card(files, tiny.source, tiny.binding, {}, &asked);
   check_complete(card.config, tiny.binding, tiny.source);
   const Claims again = vitrail_claims({{"vitrail", vitrail_block(card)}}, "again");
   if (again.preprocess != card.preprocess) std::abort();
