@@ -6,7 +6,6 @@
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
-#include "plan/tolerance.h"
 #include "runtime/check/noise_rules.h"
 
 namespace vitrail {
@@ -19,6 +18,15 @@ double square(double x) {
 
 Noise silence(size_t elems) {
   return {Values(elems), Values(elems)};
+}
+
+Noise alike(const Tolerance& tolerance, const Values& values) {
+  double largest = 0;
+  for (double value : values)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  Noise noise = silence(values.size());
+  std::fill(noise.bound.begin(), noise.bound.end(), tolerance.relative * largest + tolerance.absolute);
+  return noise;
 }
 
 double rounding_of(DType type, double value) {
@@ -64,14 +72,9 @@ bool rounds_factors(const Op& op) {
 }
 
 Noise of_rounded_factors(const Args& args) {
-  double largest = 0;
-  for (double value : args.out.values)
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  const Tolerance tolerance = tolerance_of(args.query.op, args.query.descs);
-  Noise noise = silence(args.out.values.size());
-  // judge() allows twice the bound.
-  std::fill(noise.bound.begin(), noise.bound.end(), (tolerance.relative * largest + tolerance.absolute) / 2);
-  return noise;
+  Tolerance tolerance = tolerance_of(args.query.op, args.query.descs);
+  tolerance.relative /= 2, tolerance.absolute /= 2;  // judge() allows twice the bound
+  return alike(tolerance, args.out.values);
 }
 
 Noise of_op(const Args& args) {

@@ -4,7 +4,6 @@
 
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
-#include "plan/tolerance.h"
 #include "runtime/check/noise_rules.h"
 
 namespace vitrail::noise {
@@ -94,18 +93,12 @@ Noise of_scale(const Args& args) {
 }
 
 Noise of_any(const Args& args) {
-  double largest = 0;
-  for (double value : args.out.values)
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
   const bool exact = std::all_of(args.query.ins.begin(), args.query.ins.end(),
                                  [](const Known& in) { return in.noise.exact(); });
   const DType type = !exact                                   ? narrow_type(args.query.descs)
                      : args.types[args.result] == DType::kF64 ? DType::kF64
                                                               : DType::kF32;
-  const Tolerance tolerance = tolerance_of(type, reduction_length(args.query.op, args.query.descs));
-  Noise noise = silence(args.out.values.size());
-  std::fill(noise.bound.begin(), noise.bound.end(), tolerance.relative * largest + tolerance.absolute);
-  return noise;
+  return alike(tolerance_of(type, reduction_length(args.query.op, args.query.descs)), args.out.values);
 }
 
 }  // namespace vitrail::noise

@@ -1,6 +1,7 @@
 // The rules by which noise passes through an op, one file a family; noise.cpp has the table.
 #pragma once
 
+#include "plan/tolerance.h"
 #include "runtime/check/noise.h"
 
 namespace vitrail::noise {
@@ -13,6 +14,8 @@ inline constexpr double kFunction = 4 * kF32;
 
 double square(double x);
 Noise silence(size_t elems);
+// The same bound for every element, in the measure of the largest.
+Noise alike(const Tolerance& tolerance, const Values& values);
 // Half a unit in the last place of a value of the type: of its own size, or of the smallest there is.
 double rounding_of(DType type, double value);
 // The coarsest type of 16 bits among the node's operands; f32 where there is none.
