@@ -8,9 +8,15 @@ set(private_libs ${CMAKE_INSTALL_LIBDIR}/vitrail)  # third-party libraries of th
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 set(data_dir ${CMAKE_INSTALL_DATADIR}/vitrail)
 
+# What is built searches where what is installed does. CMake would pad the path of a built file with colons instead,
+# and an empty element is the current folder: whoever may write there could bring a library.
+function(vt_install_search_path target)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${ARGN}" BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
+
 # An inherited search path (DT_RPATH): libraries beside ours find each other there too.
-function(vt_search_path target)
-  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${ARGN}")
+function(vt_inherited_search_path target)
+  vt_install_search_path(${target} ${ARGN})
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
 endfunction()
 
@@ -29,7 +35,7 @@ if(TARGET vt_api)
   target_include_directories(vitrail_shared INTERFACE
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(vitrail_shared INTERFACE cxx_std_20)
-  vt_search_path(vitrail_shared "\$ORIGIN;\$ORIGIN/vitrail")
+  vt_inherited_search_path(vitrail_shared "\$ORIGIN;\$ORIGIN/vitrail")
 
   install(TARGETS vitrail_shared EXPORT vitrailTargets)
   install(EXPORT vitrailTargets NAMESPACE vitrail:: DESTINATION ${config_dir})
@@ -42,14 +48,14 @@ if(TARGET vt_api)
 endif()
 
 if(TARGET vitrail_cli)
-  vt_search_path(vitrail_cli "\$ORIGIN/../lib;\$ORIGIN/../lib/vitrail")
+  vt_inherited_search_path(vitrail_cli "\$ORIGIN/../lib;\$ORIGIN/../lib/vitrail")
   install(TARGETS vitrail_cli)
 endif()
 
 # Where the program looks for it. NVIDIA's libraries are the host's own: what LD_LIBRARY_PATH names, then the
 # usual places.
 if(TARGET vitrail_cuda)
-  set_target_properties(vitrail_cuda PROPERTIES INSTALL_RPATH
+  vt_install_search_path(vitrail_cuda
     "\$ORIGIN;/usr/local/cuda/lib64;/usr/local/cuda-13/lib64;/opt/cuda/lib64;/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}")
   target_link_options(vitrail_cuda PRIVATE LINKER:--enable-new-dtags)
   install(TARGETS vitrail_cuda LIBRARY DESTINATION ${private_libs})

@@ -3,6 +3,7 @@ cli_contract_surroundings.py PROGRAM TRAP_PLUGIN"""
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -36,6 +37,24 @@ class ForeignFolders(Contract):
             if not (folder / "vitrail").exists():
                 (folder / "vitrail").write_text("the name the program was started by")
             self.assertFalse(self.doctor_in(folder, pathlib.Path(PROGRAM)), bait)
+
+    def test_no_library_of_the_current_folder_is_loaded(self):
+        """The dynamic linker, too, looks nowhere but in the system's folders and in the installation."""
+        listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+        names = [line.split("=>")[0].strip() for line in listed.splitlines() if "=>" in line]
+        self.assertTrue(any(name.startswith("libjpeg") for name in names), listed)
+        for name in names:
+            (self.tmp / name).write_text("no library at all")
+        self.ok("--version", cwd=self.tmp)
+        self.assertFalse(self.doctor_in(self.tmp, pathlib.Path(PROGRAM)))
+
+    def test_search_paths_are_absolute_or_of_the_installation(self):
+        folder = pathlib.Path(PROGRAM).parent
+        for binary in [PROGRAM, *folder.glob("libvitrail*.so")]:
+            shown = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
+            for path in re.findall(r"(?:RPATH|RUNPATH).*\[(.*)\]", shown):
+                for element in path.split(":"):
+                    self.assertTrue(element.startswith(("/", "$ORIGIN")), f"{binary}: {path!r}")
 
     def test_a_plugin_beside_the_program_is(self):
         """The trap works where it belongs to the installation."""
