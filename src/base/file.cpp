@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/write_error.h"
 
 namespace vitrail {
 
@@ -226,11 +227,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const char* action) const {
-  const int code = errno;
-  throw Error(ErrorKind::kWrite, strf("cannot %s %s: %s", action, path_.c_str(), errno_text(code).c_str()),
-              code == ENOSPC   ? "free some space or choose another place"
-              : code == ENOENT ? "create the folder first"
-                               : "");
+  cannot_write(action, path_, errno);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {

@@ -25,6 +25,8 @@ class RunKeeper {
   // there are checkpoints and none is good, Error(kConfig) when they belong to another run.
   std::optional<Progress> restore_newest(TrainStep& step);
 
+  // Hears of each checkpoint that had to make room, before its time.
+  void on_made_room(std::function<void(int64_t step)> tell) { checkpoints_.on_made_room(std::move(tell)); }
   // Error(kWrite) when it cannot be written; the newest `least_good` checkpoints are then as they were.
   void save(const Progress& progress, const TrainStep& step, int64_t least_good = kLeastGood);
   // Replaces best/.

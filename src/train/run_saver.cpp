@@ -6,7 +6,13 @@ namespace vitrail {
 
 RunSaver::RunSaver(RunKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
                    Calls calls)
-    : keeper_(keeper), step_(step), config_(config), average_(average), calls_(std::move(calls)) {}
+    : keeper_(keeper), step_(step), config_(config), average_(average), calls_(std::move(calls)) {
+  keeper_.on_made_room([this](int64_t gone) {
+    calls_.event("made_room", strf("the checkpoint of step %lld was removed: there was no room for more",
+                                   static_cast<long long>(gone)));
+    calls_.before_save();
+  });
+}
 
 void RunSaver::write(const Progress& progress, int64_t least_good) {
   last_save_ = Clock::now();

@@ -11,6 +11,8 @@ struct Fault {
   long at = 0;
 };
 
+constexpr int kKept = 2;  // checkpoints, by save_loop, unless it is told otherwise
+
 struct Outcome {
   bool killed = false;
   int exit_code = 0;
@@ -32,7 +34,7 @@ class WorkFolder {
 };
 
 Outcome run_faulted(const std::string& run_folder, int first, int last, const Fault& fault,
-                    const std::string& log = "");
+                    const std::string& log = "", int keep = kKept);
 
 // What must hold of a run folder whatever happened: every checkpoint outside of unfinished folders is whole
 // and holds what its step gave, and `latest` names one of them. Returns the newest step, -1 when there is

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "faults/run_faulted.h"
+#include "io/checkpoint/checkpoint.h"
 
 namespace vitrail::testing {
 namespace {
@@ -108,6 +109,32 @@ TEST_P(SaveFaults, InterruptionsAndShortWritesAreNoErrors) {
     const std::string folder = fresh_copy();
     EXPECT_EQ(run_faulted(folder, step(), step(), {"write", "short", k}).said, success());
     EXPECT_EQ(examine(folder), std::max(step(), 2));
+  }
+}
+
+// An error of the disk is no lack of room: it costs none of five good checkpoints.
+TEST(ManyKept, AnErrorCostsNoneAndLackOfRoomOne) {
+  const WorkFolder work;
+  const std::string before = work / "before", folder = work / "run";
+  fs::create_directories(before + "/checkpoints");
+  run_faulted(before, 1, 5, {}, "", 5);
+  const auto save = [&](const Fault& fault) {
+    fs::remove_all(folder);
+    fs::copy(before, folder, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    return run_faulted(folder, 6, 6, fault, "", 5);
+  };
+  for (const char* cls : {"open", "write", "fsync", "close", "rename", "mkdir"})
+    for (long k = 1, n = save({cls, "0", 0}).calls; k <= n && !::testing::Test::HasFailure(); ++k) {
+      SCOPED_TRACE(strf("%s call %ld", cls, k));
+      const Outcome outcome = save({cls, std::to_string(EIO), k});
+      EXPECT_GE(examine(folder), 5);
+      EXPECT_GE(CheckpointStore(folder).steps().size(), 5u) << outcome.said;
+      EXPECT_EQ(outcome.said.find("made room"), std::string::npos) << outcome.said;
+    }
+  const long last_write = save({"write", "0", 0}).calls;
+  for (const int code : {ENOSPC, EDQUOT}) {
+    EXPECT_EQ(save({"write", std::to_string(code), last_write}).said, "made room: 1\nsaved 6\n");
+    EXPECT_EQ(examine(folder), 6);
   }
 }
 

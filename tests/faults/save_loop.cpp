@@ -1,5 +1,6 @@
-// save_loop FOLDER FIRST LAST: a run that does nothing but save checkpoints of these steps. Says "saved N" or
-// "failed N: why" for each; its exit code is that of the last error.
+// save_loop FOLDER FIRST LAST KEEP: a run that does nothing but save checkpoints of these steps and keep so
+// many. Says "saved N" or "failed N: why" for each, "made room: N" for one that went; its exit code is that
+// of the last error.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -31,9 +32,10 @@ void attempt(const std::string& what, Body&& body) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 64;
+  if (argc != 5) return 64;
   const std::string folder = argv[1];
-  CheckpointStore store(folder, {.keep_last = 2});
+  CheckpointStore store(folder, {.keep_last = std::atol(argv[4])});
+  store.on_made_room([](int64_t step) { say("made room: " + std::to_string(step) + "\n"); });
   attempt("start", [&] {
     const RunLock lock(folder);
     store.prepare();

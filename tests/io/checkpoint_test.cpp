@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/process_mark.h"
+#include "base/write_error.h"
 #include "faults/small_run.h"
 #include "io/checkpoint/facts.h"
 #include "io/dialect_files.h"
@@ -124,6 +125,35 @@ TEST(Checkpoint, AFailedModelWriterLeavesNothing) {
   expect_error(ErrorKind::kInternal, "inner is not a plain file", [&] { store.save(content); });
   EXPECT_EQ(names_in(store.folder()), before);
   EXPECT_EQ(store.newest_good()->step, 1);
+}
+
+// A save whose first writes fail.
+CheckpointContent failing(int64_t step, int failures, const std::function<void()>& fail) {
+  CheckpointContent content = small_content(step);
+  content.write_model = [=, left = std::make_shared<int>(failures)](const std::string&) {
+    if ((*left)-- > 0) fail();
+  };
+  return content;
+}
+
+TEST(Checkpoint, OnlyLackOfRoomCostsOlderOnes) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string(), {.keep_last = 5});
+  std::vector<int64_t> told;
+  store.on_made_room([&](int64_t step) { told.push_back(step); });
+  for (int64_t step = 1; step <= 5; ++step) store.save(small_content(step));
+  const auto by_the_disk = [] { throw Error(ErrorKind::kWrite, "Input/output error"); };
+  expect_error(ErrorKind::kWrite, "Input/output", [&] { store.save(failing(6, 1, by_the_disk)); });
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  EXPECT_TRUE(told.empty());
+
+  const auto by_a_quota = [] { throw NoRoom(ErrorKind::kWrite, "Disk quota exceeded"); };
+  store.save(failing(6, 2, by_a_quota));
+  EXPECT_EQ(told, (std::vector<int64_t>{1, 2})) << "no more than needed";
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{3, 4, 5, 6}));
+  expect_error(ErrorKind::kWrite, "quota", [&] { store.save(failing(7, 9, by_a_quota)); });
+  EXPECT_EQ(told, (std::vector<int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{5, 6}));
 }
 
 TEST(Checkpoint, NotEnoughSpaceSaysHowMuch) {

@@ -135,6 +135,27 @@ TEST(Policy, GoesOnWhenTheDiskIsFull) {
   EXPECT_EQ(differing(state_of(work / "disk/run"), state_of(work / "whole")), std::vector<std::string>());
 }
 
+TEST(Policy, WhatMakesRoomIsTold) {
+  const WorkFolder work;
+  train(tiny_config(1), work / "one");
+  size_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(CheckpointStore(work / "one").folder_of(1)))
+    bytes += fs::file_size(entry);
+  const SmallDisk disk(work / "disk", 8 * bytes);
+  if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
+  TrainConfig config = tiny_config(5);
+  config.train.save_every = 1;
+  config.checkpoint.keep_last = 5;
+  const Ran ran = train(config, work / "disk/run", {.step = [&](const TrainStatus& status) {
+                          if (status.step != 4) return;
+                          const size_t room = fs::space(work / "disk").available;
+                          std::ofstream(work / "disk/filler") << std::string(room - bytes / 2, 'x');
+                        }});
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_TRUE(ran.told("made_room", "step 0"));
+  EXPECT_EQ(ran.events_of("write_failed"), 0);
+}
+
 // Two classes of twenty pictures, some of them cut short or empty.
 std::string picture_folder(const WorkFolder& work, const Steps& broken) {
   for (int64_t i = 0; i < 40; ++i) {

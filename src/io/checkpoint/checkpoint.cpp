@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/write_error.h"
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/manifest.h"
 #include "io/checkpoint/unfinished.h"
@@ -149,6 +150,18 @@ void CheckpointStore::write_folder(const CheckpointContent& content) {
   judged_[content.step] = true;
 }
 
+// A quota is no lack of free bytes: it shows only when a write fails.
+void CheckpointStore::write_making_room(const CheckpointContent& content, int64_t least_good) {
+  for (const int64_t oldest : removable(least_good)) {
+    try {
+      return write_folder(content);
+    } catch (const NoRoom&) {
+    }
+    remove_for_room(oldest);
+  }
+  write_folder(content);
+}
+
 void CheckpointStore::save(const CheckpointContent& content, int64_t least_good) {
   VT_CHECK(content.step >= 0 && content.facts.is_object());
   uint64_t bytes = content.model_bytes;
@@ -156,15 +169,7 @@ void CheckpointStore::save(const CheckpointContent& content, int64_t least_good)
   try {
     make_folders(folder_);
     make_room(bytes + bytes / 5, least_good);
-    const std::vector<int64_t> older = removable(least_good);
-    try {
-      write_folder(content);
-    } catch (const Error&) {
-      // A quota is no lack of free bytes: without older checkpoints it may fit after all.
-      if (older.empty()) throw;
-      for (const int64_t step : older) remove(step);
-      write_folder(content);
-    }
+    write_making_room(content, least_good);
     replace_link(at(folder_, "latest"), step_name(content.step), unfinished("latest"));
     for (const int64_t step : removable(policy_.keep_last))
       if (step != content.step) remove(step);
@@ -178,7 +183,7 @@ void CheckpointStore::save(const CheckpointContent& content, int64_t least_good)
 void CheckpointStore::make_room(uint64_t bytes, int64_t least_good) {
   if (!has_space(folder_, bytes))
     for (const int64_t step : removable(least_good)) {
-      remove(step);
+      remove_for_room(step);
       if (has_space(folder_, bytes)) return;
     }
   require_space(folder_, bytes);
@@ -248,6 +253,11 @@ std::vector<int64_t> CheckpointStore::removable(int64_t good_ones) {
 void CheckpointStore::remove(int64_t step) {
   remove_folder(folder_of(step));
   judged_.erase(step);
+}
+
+void CheckpointStore::remove_for_room(int64_t step) {
+  remove(step);
+  if (made_room_) made_room_(step);
 }
 
 }  // namespace vitrail

@@ -59,9 +59,12 @@ class CheckpointStore {
   std::vector<std::string> prepare(bool sole = false);
 
   // Durable on return. Error(kWrite) otherwise: nothing unfinished remains and the newest checkpoints are as
-  // they were. Older ones are removed by the policy; where there is no room for one more, the oldest go
-  // first, but `least_good` good ones stay.
+  // they were. Older ones are removed by the policy; where there is no room for one more, and for no other
+  // reason, the oldest go first, one by one, but `least_good` good ones stay.
   void save(const CheckpointContent& content, int64_t least_good = kLeastGood);
+
+  // Hears of each checkpoint that went, before its time, because there was no room.
+  void on_made_room(std::function<void(int64_t step)> tell) { made_room_ = std::move(tell); }
 
   // Removes checkpoints, the oldest first, until so many bytes are free; as many good ones stay as said.
   // Error(kWrite) when that is not enough.
@@ -81,12 +84,15 @@ class CheckpointStore {
  private:
   std::string unfinished(const std::string& name) const;
   void write_folder(const CheckpointContent& content);
+  void write_making_room(const CheckpointContent& content, int64_t least_good);
   bool is_good(int64_t step);
   std::vector<int64_t> removable(int64_t good_ones);
   void remove(int64_t step);
+  void remove_for_room(int64_t step);
 
   std::string folder_;
   CheckpointPolicy policy_;
+  std::function<void(int64_t)> made_room_;
   std::map<int64_t, bool> judged_;  // checkpoints already read in full, and whether they were good
 };
 

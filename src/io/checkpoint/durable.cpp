@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "base/error.h"
+#include "base/write_error.h"
 #include "io/checkpoint/unfinished.h"
 
 namespace vitrail {
@@ -20,24 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const char* action, const std::string& path, int code) {
-  throw Error(ErrorKind::kWrite,
-              strf("cannot %s %s: %s", action, path.c_str(), std::generic_category().message(code).c_str()),
-              code == ENOSPC || code == EDQUOT ? "free some space or choose another place" : "");
-}
-
 void sync_path(const std::string& path, int flags) {
   int fd;
   do {
     fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   } while (fd < 0 && errno == EINTR);
-  if (fd < 0) fail("open", path, errno);
+  if (fd < 0) cannot_write("open", path, errno);
   const int result = ::fsync(fd);
   const int code = errno;
   ::close(fd);
   // Some file systems cannot flush a folder; what it names is durable with the files.
   const bool unsupported = (flags & O_DIRECTORY) != 0 && (code == EINVAL || code == ENOTSUP);
-  if (result != 0 && !unsupported) fail("flush", path, code);
+  if (result != 0 && !unsupported) cannot_write("flush", path, code);
 }
 
 std::string parent_of(const std::string& path) {
@@ -46,7 +40,7 @@ std::string parent_of(const std::string& path) {
 }
 
 void rename_checked(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail("put in place", to, errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) cannot_write("put in place", to, errno);
 }
 
 bool is_there(const std::string& path) {
@@ -65,7 +59,7 @@ std::string gone_name(const std::string& folder, int number) {
 
 uint64_t free_bytes(const std::string& folder) {
   struct statvfs room {};
-  if (::statvfs(folder.c_str(), &room) != 0) fail("ask for free space in", folder, errno);
+  if (::statvfs(folder.c_str(), &room) != 0) cannot_write("ask for free space in", folder, errno);
   if (room.f_blocks == 0) return UINT64_MAX;  // the file system does not say
   return static_cast<uint64_t>(room.f_bavail) * room.f_frsize;
 }
@@ -85,14 +79,15 @@ void make_folders(const std::string& path) {
   for (std::string at = path; !fs::exists(at, error); at = parent_of(at)) missing.push_back(at);
   for (; !missing.empty(); missing.pop_back()) {
     const std::string& folder = missing.back();
-    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail("create the folder", folder, errno);
+    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+      cannot_write("create the folder", folder, errno);
     sync_folder(parent_of(folder));
   }
   VT_REQUIRE(fs::is_directory(path, error), ErrorKind::kWrite, "%s is not a folder", path.c_str());
 }
 
 void make_new_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) != 0) fail("create the folder", path, errno);
+  if (::mkdir(path.c_str(), 0777) != 0) cannot_write("create the folder", path, errno);
 }
 
 bool finish_replacing(const std::string& to, const std::string& aside) {
@@ -112,15 +107,15 @@ bool finish_replacing(const std::string& to, const std::string& aside) {
 void replace_folder(const std::string& from, const std::string& to, const std::string& aside) {
   finish_replacing(to, aside);
   if (::rename(from.c_str(), to.c_str()) == 0) return sync_folder(parent_of(to));
-  if (errno != EEXIST && errno != ENOTEMPTY) fail("put in place", to, errno);
+  if (errno != EEXIST && errno != ENOTEMPTY) cannot_write("put in place", to, errno);
   const bool swapped = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0;
   if (!swapped) {
-    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) fail("put in place", to, errno);
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) cannot_write("put in place", to, errno);
     rename_checked(to, aside);
     if (::rename(from.c_str(), to.c_str()) != 0) {
       const int code = errno;
       ::rename(aside.c_str(), to.c_str());
-      fail("put in place", to, code);
+      cannot_write("put in place", to, code);
     }
   }
   sync_folder(parent_of(to));
@@ -133,12 +128,12 @@ void replace_link(const std::string& path, const std::string& target, const std:
   ::unlink(temporary.c_str());
   if (::symlink(target.c_str(), temporary.c_str()) != 0) {
     if (errno == EPERM || errno == ENOTSUP) return;
-    fail("create the link", temporary, errno);
+    cannot_write("create the link", temporary, errno);
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     const int code = errno;
     ::unlink(temporary.c_str());
-    fail("put in place", path, code);
+    cannot_write("put in place", path, code);
   }
   sync_folder(parent_of(path));
 }

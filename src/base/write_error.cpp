@@ -1,0 +1,40 @@
+#include "base/write_error.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace vitrail {
+
+namespace {
+
+const char* remedy(int code) {
+  switch (code) {
+    case ENOENT:
+      return "create the folder first";
+    case ENOTDIR:
+    case EEXIST:
+      return "name a path that leads through folders only";
+    case EISDIR:
+      return "name a file, not a folder";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "choose a place that can be written";
+    case ENAMETOOLONG:
+      return "choose a shorter name";
+    default:
+      return "look at the disk and its system's log, or choose another place";
+  }
+}
+
+}  // namespace
+
+void cannot_write(const char* action, const std::string& path, int code) {
+  const std::string text =
+      strf("cannot %s %s: %s", action, path.c_str(), std::generic_category().message(code).c_str());
+  if (code == ENOSPC || code == EDQUOT)
+    throw NoRoom(ErrorKind::kWrite, text, "free some space or choose another place");
+  throw Error(ErrorKind::kWrite, text, remedy(code));
+}
+
+}  // namespace vitrail

@@ -1,0 +1,20 @@
+// The errors of system calls that write: what could not be done to which path, why, and what to try. Used by
+// all that write files and folders.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+
+namespace vitrail {
+
+// Error(kWrite) because the disk or a quota is full: what is deleted may help.
+class NoRoom : public Error {
+ public:
+  using Error::Error;
+};
+
+// "cannot ACTION PATH: why", for a call that failed with the errno `code`. NoRoom where that is the reason.
+[[noreturn]] void cannot_write(const char* action, const std::string& path, int code);
+
+}  // namespace vitrail
