@@ -23,9 +23,13 @@ std::string folder_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-// One flipped bit leaves enough of the word: it stands in the manifest once more than there are files.
-bool is_ours(std::string_view text) {
-  return text.find("crc32c") != std::string_view::npos;
+// One flipped bit leaves enough of the word: it stands in a manifest of ours once more than there are files.
+std::optional<std::string> our_manifest_text(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) > kMaxManifest) return std::nullopt;
+  std::string text = read_file(path, kMaxManifest);
+  return text.find("crc32c") == text.npos ? std::nullopt : std::optional(std::move(text));
 }
 
 // A file whose blocks are compared with the manifest's checksums as they are first read.
@@ -101,14 +105,16 @@ bool is_companion(const std::string& name) {
                      [&](const char* start) { return name.starts_with(start); });
 }
 
+bool is_sealed(const std::string& folder) {
+  return our_manifest_text(folder).has_value();
+}
+
 std::optional<Manifest> folder_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) > kMaxManifest) return std::nullopt;
-  const std::string text = read_file(path, kMaxManifest);
-  if (!is_ours(text)) return std::nullopt;
+  const std::optional<std::string> text = our_manifest_text(folder);
+  if (!text) return std::nullopt;
   try {
-    return parse_manifest(text, path);
+    return parse_manifest(*text, path);
   } catch (const NewerFormat&) {
     throw;
   } catch (const Error& error) {

@@ -15,6 +15,9 @@ namespace vitrail {
 // Beside a model and about it (licence, readme): no part of it, so not in its manifest.
 bool is_companion(const std::string& name);
 
+// Whether the folder holds a manifest of ours, damaged or not.
+bool is_sealed(const std::string& folder);
+
 // Writes the folder's manifest anew: every plain file in it but companions. Step and facts of a manifest that
 // is there, as a checkpoint's, stay.
 void seal_folder(const std::string& folder);

@@ -23,12 +23,11 @@ bool is_of_a_model(const std::string& name) {
 
 // Nothing but a model of ours may be replaced: other files would be lost with it.
 void refuse_foreign(const std::string& folder) {
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (const std::string name = entry.path().filename().string(); !is_of_a_model(name))
-      throw Error(ErrorKind::kWrite,
-                  strf("%s already exists and holds %s, which is no part of a model that could be replaced",
-                       folder.c_str(), quoted(name).c_str()),
-                  "another path, or take that file away; --force does not delete it");
+  if (const std::string name = foreign_to_model(folder); !name.empty())
+    throw Error(ErrorKind::kWrite,
+                strf("%s already exists and holds %s, which is no part of a model that could be replaced",
+                     folder.c_str(), quoted(name).c_str()),
+                "another path, or take that file away; --force does not delete it");
 }
 
 // The folder itself where `path` is a link to it, without a slash at its end.
@@ -62,6 +61,23 @@ void remove_dead_attempts(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string foreign_to_model(const std::string& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  const auto foreign = std::find_if_not(names.begin(), names.end(), is_of_a_model);
+  return foreign == names.end() ? "" : *foreign;
+}
+
+void copy_companions(const std::string& from, const std::string& to) {
+  for (const std::string& name : names_in(from)) {
+    std::error_code error;
+    if (is_companion(name))
+      fs::copy(fs::path(from) / name, fs::path(to) / name,
+               fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
+    VT_REQUIRE(!error, ErrorKind::kWrite, "cannot copy %s/%s: %s", from.c_str(), name.c_str(),
+               error.message().c_str());
+  }
+}
 
 void check_target(const std::string& path, bool overwrite, bool folder) {
   std::error_code error;
@@ -107,14 +123,7 @@ FolderReplacement::~FolderReplacement() {
 
 void FolderReplacement::commit() {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_)) {
-    const std::string name = entry.path().filename().string();
-    if (is_companion(name))
-      fs::copy(entry.path(), fs::path(fresh_) / name,
-               fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
-    VT_REQUIRE(!error, ErrorKind::kWrite, "cannot copy %s: %s", entry.path().c_str(),
-               error.message().c_str());
-  }
+  copy_companions(path_, fresh_);
   fs::permissions(fresh_, fs::status(path_, error).permissions(), error);
   sync_folder(fresh_);
   replace_folder(fresh_, path_, aside_of(path_));

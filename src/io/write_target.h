@@ -15,6 +15,12 @@ constexpr const char* kFolderFiles[] = {"model.safetensors", "preprocessor_confi
 // what is no model of ours.
 void check_target(const std::string& path, bool overwrite, bool folder);
 
+// A name in the folder that is no part of a model of ours; empty when there is none.
+std::string foreign_to_model(const std::string& folder);
+
+// Copies licence and readme of a model, which stay when another takes its place.
+void copy_companions(const std::string& from, const std::string& to);
+
 // Takes away what a failed attempt has made, the deepest first; what was there before stays.
 class MadePaths {
  public:

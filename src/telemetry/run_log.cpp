@@ -12,8 +12,6 @@ namespace vitrail {
 namespace {
 using nlohmann::ordered_json;
 
-constexpr const char* kSummaryHeader = "epoch,train_loss,eval_loss,eval_top1,eval_top5,lr\n";
-
 // An empty cell for what was not measured.
 std::string cell(double value) {
   return std::isfinite(value) ? strf(",%.10g", value) : ",";

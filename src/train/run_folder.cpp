@@ -8,6 +8,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/unfinished.h"
+#include "io/sealed_folder.h"
 #include "telemetry/run_log.h"
 
 namespace vitrail {
@@ -16,63 +17,91 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a run replaces whole; a death in between leaves ".NAME.tmp-...".
+// What a run replaces whole; a death in between leaves ".NAME.tmp-NUMBER-NUMBER".
 constexpr const char* kReplacedFiles[] = {"config.json", "metrics.jsonl", "summary.csv", "report.html"};
 
 bool is_half_written(const std::string& name) {
-  return std::any_of(std::begin(kReplacedFiles), std::end(kReplacedFiles),
-                     [&](const char* file) { return name.starts_with("." + std::string(file) + ".tmp-"); });
+  return std::any_of(std::begin(kReplacedFiles), std::end(kReplacedFiles), [&](const char* file) {
+    const std::string start = "." + std::string(file) + ".tmp-";
+    const std::string numbers = name.starts_with(start) ? name.substr(start.size()) : "";
+    const size_t dash = numbers.find('-');
+    return is_number(numbers.substr(0, dash)) && dash != numbers.npos && is_number(numbers.substr(dash + 1));
+  });
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
+// A plain file that holds nothing but one of the texts, perhaps more behind it, perhaps cut short by a crash.
+bool begins_as(const std::string& path, std::initializer_list<std::string_view> texts, bool more) {
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    names.push_back(entry->path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// Begun as a line of ours is; a crash may have cut it anywhere.
-bool is_our_log(const std::string& path) {
-  constexpr std::string_view kStart = "{\"kind\":";
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return false;
+  if (!fs::is_regular_file(fs::symlink_status(path, error))) return false;
   const RandomAccessFile file(path);
-  std::string start(std::min<uint64_t>(file.size(), kStart.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(start)));
-  return !start.empty() && kStart.starts_with(start);
+  return std::any_of(texts.begin(), texts.end(), [&](std::string_view text) {
+    std::string start(std::min<uint64_t>(file.size(), text.size()), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(start)));
+    return text.starts_with(start) && (more || file.size() <= text.size());
+  });
 }
 
-bool are_our_checkpoints(const std::string& path) {
+bool is_our_log(const std::string& path) {
+  std::error_code error;
+  return fs::file_size(path, error) > 0 && !error &&
+         begins_as(path,
+                   {R"({"kind":"train","step":)", R"({"kind":"eval","step":)", R"({"kind":"epoch","step":)",
+                    R"({"kind":"event","step":)"},
+                   true);
+}
+
+bool has_our_checkpoint(const CheckpointStore& store) {
+  std::error_code error;
+  if (!fs::is_directory(store.folder(), error)) return false;
+  const std::vector<int64_t> steps = store.steps();
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](int64_t step) { return is_sealed(store.folder_of(step)); });
+}
+
+// What a run has made before its first checkpoint and its first line of the log, apart from its settings and
+// TensorBoard's file, which say nothing of whose they are.
+bool is_a_beginning(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  if (is_unfinished(name) || is_half_written(name)) return true;
+  if (name == RunLock::kFileName) return begins_as(path, {"{\n  \"process\": \""}, true);
+  if (path == RunLog::metrics_path(folder)) return begins_as(path, {""}, false);
+  if (path == RunLog::summary_path(folder)) return begins_as(path, {RunLog::kSummaryHeader}, false);
+  if (path != CheckpointStore(folder).folder()) return false;
   std::error_code error;
   if (!fs::is_directory(path, error)) return false;
   const std::vector<std::string> names = names_in(path);
-  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
-    return name == "latest" || name.starts_with("step-") || name.starts_with(kUnfinishedPrefix);
-  });
+  return std::all_of(names.begin(), names.end(), is_unfinished);
+}
+
+// The settings are written after the logs: beside their beginnings they are a run's own.
+bool follows_logs(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  return (name == "config.json" || name.starts_with("events.out.tfevents.")) &&
+         fs::exists(RunLog::metrics_path(folder), error) && fs::exists(RunLog::summary_path(folder), error) &&
+         fs::exists(CheckpointStore(folder).folder(), error);
 }
 
 }  // namespace
 
 std::string foreign_name_in(const std::string& folder) {
-  if (is_our_log(RunLog::metrics_path(folder)) || are_our_checkpoints(CheckpointStore(folder).folder()))
-    return {};
+  if (is_our_log(RunLog::metrics_path(folder)) || has_our_checkpoint(CheckpointStore(folder))) return {};
   for (const std::string& name : names_in(folder))
-    if (name != RunLock::kFileName && !name.starts_with(kUnfinishedPrefix) && !is_half_written(name))
-      return name;
+    if (!is_a_beginning(folder, name) && !follows_logs(folder, name)) return name;
   return {};
 }
 
 RunFolder::Made::Made(const std::string& folder) : path(folder) {
+  constexpr const char* kRemedy = "name a folder that is empty or does not exist, with --out";
   std::error_code unknown;
   is_new = !fs::exists(folder, unknown);
+  if (!is_new && !fs::is_directory(folder, unknown))
+    throw Error(ErrorKind::kWrite, folder + " is a file, and a run needs a folder", kRemedy);
   const std::string foreign = is_new ? "" : foreign_name_in(folder);
   if (!foreign.empty())
     throw Error(ErrorKind::kWrite,
                 strf("%s holds %s, which no run has made: a run would write over what is there",
                      folder.c_str(), quoted(foreign).c_str()),
-                "name a folder that is empty or does not exist, with --out");
+                kRemedy);
   make_folders(folder);
 }
 

@@ -6,6 +6,7 @@
 #include "io/checkpoint/facts.h"
 #include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
+#include "io/write_target.h"
 #include "telemetry/run_log.h"
 
 namespace vitrail {
@@ -55,7 +56,24 @@ void RunKeeper::refuse_foreign_run() const {
 void RunKeeper::prepare(bool sole) {
   for (const char* name : {kBest, kLast})
     if (finish_replacing(path_of(name), aside_of(name))) tell_(std::string("put back ") + name + "/");
+  for (const char* name : {kBest, kLast}) require_own(name);
   for (const std::string& name : checkpoints_.prepare(sole)) tell_("removed checkpoints/" + name);
+}
+
+// Nothing there, or a model that a run has written. best/ of earlier versions has no manifest.
+bool RunKeeper::is_own(const std::string& name) const {
+  const std::string path = path_of(name);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return true;
+  if (!std::filesystem::is_directory(path, error) || !foreign_to_model(path).empty()) return false;
+  return name == kBest || is_sealed(path) || std::filesystem::is_empty(path, error);
+}
+
+void RunKeeper::require_own(const std::string& name) const {
+  if (is_own(name)) return;
+  throw Error(ErrorKind::kWrite,
+              strf("%s is not what a run has written, and the run would replace it", path_of(name).c_str()),
+              "move it elsewhere or rename it, or train into another folder with --out");
 }
 
 Json RunKeeper::facts(const Progress& progress) const {
@@ -125,15 +143,17 @@ void RunKeeper::save(const Progress& progress, const TrainStep& step, int64_t le
   };
   checkpoints_.save(content, least_good);
   saved_step_ = progress.step;
-  discard(path_of(kLast));
+  if (is_own(kLast)) discard(path_of(kLast));
 }
 
 // A model folder of that name appears whole, in the place of the one before.
 void RunKeeper::put_model(const std::string& name, const TrainStep& step, bool average) {
+  require_own(name);
   const std::string fresh = path_of(unfinished_name(name));
   try {
     write_model_folder(fresh, setup_.model->card, step.store(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
+    copy_companions(path_of(name), fresh);
     seal_folder(fresh);
     replace_folder(fresh, path_of(name), aside_of(name));
   } catch (...) {

@@ -17,8 +17,9 @@ class RunKeeper {
 
   // Error(kUsage) when a fresh run would share its folder with another one's checkpoints.
   void refuse_foreign_run() const;
-  // Once, before anything is saved: puts back what a death had left moved aside, and removes unfinished
-  // checkpoints. `sole`: nobody else can be at work in the folder.
+  // Once, before anything is saved: puts back what a death had left moved aside, removes unfinished
+  // checkpoints, and refuses a best/ or last/ that is not a run's: Error(kWrite). `sole`: nobody else can be
+  // at work in the folder.
   void prepare(bool sole);
 
   // The newest good checkpoint into the step; nothing when there is none to resume from. Error(kData) when
@@ -41,6 +42,8 @@ class RunKeeper {
   Json facts(const Progress& progress) const;
   bool require_same_run(const Json& saved) const;
   uint64_t model_bytes() const;
+  bool is_own(const std::string& name) const;
+  void require_own(const std::string& name) const;
   std::string path_of(const std::string& name) const { return place_.folder + "/" + name; }
   std::string aside_of(const std::string& name) const { return path_of(".tmp-" + name + "-old"); }
   void put_model(const std::string& name, const TrainStep& step, bool average);

@@ -7,6 +7,7 @@
 #include "base/process_mark.h"
 #include "base/write_error.h"
 #include "faults/small_run.h"
+#include "io/checkpoint/durable.h"
 #include "io/checkpoint/facts.h"
 #include "io/dialect_files.h"
 #include "io/samples.h"
@@ -15,13 +16,6 @@ namespace vitrail::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 template <typename Body>
 void expect_error(ErrorKind kind, const std::string& part, Body&& body) {
@@ -195,7 +189,7 @@ TEST(Checkpoint, LeftoversOfTheDeadGoAndOthersStay) {
       fs::create_directory(store.folder() + "/" + name);
       write_file(store.folder() + "/" + name + "/x", "x");
     }
-  fs::create_symlink("nowhere", store.folder() + "/.tmp-latest-" + dead);
+  fs::create_symlink("nowhere", store.folder() + "/.tmp-latest-0-" + dead);
   EXPECT_EQ(store.prepare().size(), 3u);
   EXPECT_EQ(names_in(store.folder()), stay);
 }
@@ -205,9 +199,16 @@ TEST(Checkpoint, TheSoleUserRemovesTheLeftoversOfOtherHosts) {
   const TempFolder run;
   CheckpointStore store(run.path().string());
   store.prepare();
-  const std::vector<std::string> stay = {".tmp-step-00000002-" + ProcessMark::current().text(), "notes"};
+  const std::vector<std::string> stay = {".tmp-2026-11-16",
+                                         ".tmp-gone-away",
+                                         ".tmp-mine",
+                                         ".tmp-mine-elsewhere-7-1",
+                                         ".tmp-old-mine",
+                                         ".tmp-step-00000002-" + ProcessMark::current().text(),
+                                         "notes"};
   const std::vector<std::string> go = {".tmp-step-00000001-" + ProcessMark{"elsewhere", 7, 1}.text(),
-                                       ".tmp-gone-3-" + ProcessMark{"elsewhere", 8, 1}.text(), ".tmp-mine"};
+                                       ".tmp-gone-3-" + ProcessMark{"elsewhere", 8, 1}.text(),
+                                       ".tmp-gone-15-step-00000001"};
   for (const auto& names : {stay, go})
     for (const std::string& name : names) fs::create_directories(store.folder() + "/" + name + "/inner");
   EXPECT_EQ(store.prepare(true).size(), go.size());

@@ -104,6 +104,40 @@ TEST(Keep, AFullDiskAtTheEndLeavesTheModel) {
   EXPECT_FALSE(fs::exists(work / "disk/run/last"));
 }
 
+// last/ and best/ are removed and replaced whole, but only a run's own.
+TEST(Keep, WhatTheUserCalledLastOrBestStays) {
+  const WorkFolder work;
+  train(tiny_config(2), work / "run");
+  for (const char* name : {"run/last", "run/best"}) {
+    fs::create_directories(work / name);
+    std::ofstream(work / name + "/notes.txt") << "mine";
+    Ran ran;
+    const Error error = train_error(ran, tiny_config(4), work / "run", {.resume = ResumeMode::kNewest});
+    EXPECT_EQ(error.kind(), ErrorKind::kWrite) << error.what();
+    EXPECT_NE(error.message().find(work / name), std::string::npos) << error.what();
+    EXPECT_TRUE(ran.steps.empty());
+    EXPECT_EQ(read_file(work / name + "/notes.txt", 10), "mine");
+    fs::remove(work / name + "/notes.txt");
+  }
+  fs::create_directories(work / "elsewhere");
+  Kept run(work / "elsewhere");
+  fs::create_directories(work / "elsewhere/last");
+  std::ofstream(work / "elsewhere/last/config.json") << "{}";
+  run.keeper.save({.step = 1}, run.step);
+  EXPECT_THROW(run.keeper.write_last(run.step, false), Error);
+  EXPECT_EQ(read_file(work / "elsewhere/last/config.json", 10), "{}") << "made while the run went on";
+}
+
+TEST(Keep, TheReadmeOfBestStaysWithTheNextBest) {
+  const WorkFolder work;
+  fs::create_directories(work / "run");
+  Kept run(work / "run");
+  run.keeper.write_best(run.step, false);
+  std::ofstream(work / "run/best/README.md") << "mine";
+  run.keeper.write_best(run.step, false);
+  EXPECT_EQ(read_file(work / "run/best/README.md", 10), "mine");
+}
+
 void write_pictures(const std::string& folder, uint8_t shade) {
   for (const char* name : {"a", "b"})
     for (int i = 0; i < 6; ++i) {

@@ -1,7 +1,9 @@
 // How a run begins: in which folders, from which settings, with what on the disk before its first update.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 
 #include "io/model_files.h"
@@ -88,6 +90,53 @@ TEST(Start, AFolderThatIsNoRunsIsLeftAlone) {
   }
 }
 
+std::map<std::string, std::string> files_in(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    files[entry.path().string()] = entry.is_regular_file() ? read_file(entry.path().string(), 1000) : "";
+  return files;
+}
+
+// Names that a run uses, too; or none but what a run would take for its own leftovers.
+TEST(Start, FoldersOfOtherProgramsThatLookAlikeAreLeftAlone) {
+  const std::vector<Names> kFolders = {
+      {"checkpoints/step-1000.ckpt", "best/model.pt", "config.json", "report.html"},
+      {"checkpoints/", "best/model.pt", "config.json"},
+      {"checkpoints/", "config.json"},
+      {"checkpoints/step-00000010/weights.bin"},
+      {"checkpoints/step-00000010/manifest.json", "best/model.safetensors"},
+      {"checkpoints/latest/weights.bin"},
+      {"checkpoints/", "summary.csv"},
+      {"checkpoints"},
+      {"metrics.jsonl"},
+      {"run.lock"},
+      {".tmp-mine/data"},
+      {".config.json.tmp-mine"}};
+  for (const Names& names : kFolders) {
+    SCOPED_TRACE(names.front());
+    const WorkFolder work;
+    for (const std::string& name : names) {
+      const fs::path path = work / "run/" + name;
+      fs::create_directories(path.parent_path());
+      if (path.has_filename()) std::ofstream(path) << "{\"kind\":\"theirs\"}\n";
+    }
+    const auto before = files_in(work / "run");
+    Ran ran;
+    const Error error = train_error(ran, tiny_config(2), work / "run");
+    EXPECT_EQ(error.kind(), ErrorKind::kWrite) << error.what();
+    EXPECT_EQ(files_in(work / "run"), before);
+  }
+}
+
+TEST(Start, AFileInPlaceOfTheFolderIsSaid) {
+  const WorkFolder work;
+  std::ofstream(work / "run") << "x";
+  Ran ran;
+  const Error error = train_error(ran, tiny_config(2), work / "run");
+  EXPECT_EQ(error.kind(), ErrorKind::kWrite) << error.what();
+  EXPECT_NE(error.hint().find("--out"), std::string::npos) << error.what();
+}
+
 TEST(Start, AnEmptyFolderAndOneOfADeadRunAreTaken) {
   const WorkFolder work;
   fs::create_directories(work / "empty");
@@ -106,7 +155,8 @@ TEST(Start, WhatADeadRunLeftUnfinishedIsRemoved) {
   for (const char* name : {".config.json.tmp-12-1", ".summary.csv.tmp-12-2", ".report.html.tmp-12-3",
                            ".metrics.jsonl.tmp-12-4", ".tmp-model-3-elsewhere-12-34"})
     std::ofstream(work / "run/" + name) << "half";
-  std::ofstream(work / "run/.notes") << "the user's own";
+  for (const char* name : {".config.json.tmp-mine", ".notes", ".tmp-mine"})
+    std::ofstream(work / "run/" + name) << "the user's own";
   const Ran ran = train(tiny_config(2), work / "run", {.resume = ResumeMode::kNewest});
   EXPECT_TRUE(ran.noted(".config.json.tmp-12-1"));
   EXPECT_TRUE(fs::exists(work / "run/best/model.safetensors"));
@@ -114,7 +164,8 @@ TEST(Start, WhatADeadRunLeftUnfinishedIsRemoved) {
   for (const auto& entry : fs::directory_iterator(work / "run"))
     if (const std::string name = entry.path().filename().string(); name.starts_with("."))
       hidden.push_back(name);
-  EXPECT_EQ(hidden, Names{".notes"});
+  std::sort(hidden.begin(), hidden.end());
+  EXPECT_EQ(hidden, (Names{".config.json.tmp-mine", ".notes", ".tmp-mine"}));
 }
 
 void set_preprocess(TrainConfig& config, const char* name,

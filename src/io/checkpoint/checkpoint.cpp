@@ -34,19 +34,6 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step >= 0 && step_name(step) == name ? std::optional(step) : std::nullopt;
 }
 
-// Names in the folder; none when it does not exist.
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return names;
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    names.push_back(entry->path().filename().string());
-  VT_REQUIRE(!error, ErrorKind::kData, "cannot list %s: %s", folder.c_str(), error.message().c_str());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string at(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
@@ -133,7 +120,7 @@ std::string CheckpointStore::unfinished(const std::string& name) const {
 std::vector<std::string> CheckpointStore::prepare(bool sole) {
   make_folders(folder_);
   for (const std::string& name : names_in(folder_))
-    if (name.starts_with(kAside))
+    if (name.starts_with(kAside) && step_of(name.substr(kAside.size())))
       finish_replacing(at(folder_, name.substr(kAside.size())), at(folder_, name));
   std::vector<std::string> removed = remove_unfinished(folder_, sole);
   const Unfinished probe(unfinished("probe"));

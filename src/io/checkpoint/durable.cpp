@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -48,13 +49,11 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-constexpr int kMostGone = 16;
-
 // ".tmp-gone-0-tmp-best-old" for ".tmp-best-old".
 std::string gone_name(const std::string& folder, int number) {
   const std::string name = fs::path(folder).filename().string();
-  return strf("%s/.tmp-gone-%d-%s", parent_of(folder).c_str(), number,
-              name.c_str() + (name.starts_with('.') ? 1 : 0));
+  return parent_of(folder) + "/" + std::string(kGonePrefix) + std::to_string(number) + "-" +
+         name.substr(name.starts_with('.') ? 1 : 0);
 }
 
 uint64_t free_bytes(const std::string& folder) {
@@ -65,6 +64,18 @@ uint64_t free_bytes(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return names;
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  VT_REQUIRE(!error, ErrorKind::kData, "cannot list %s: %s", folder.c_str(), error.message().c_str());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 void sync_file(const std::string& path) {
   sync_path(path, O_NOFOLLOW | O_NONBLOCK);

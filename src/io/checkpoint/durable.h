@@ -5,8 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace vitrail {
+
+// Names in the folder, sorted; none where there is no such folder. Error(kData) when it cannot be listed.
+std::vector<std::string> names_in(const std::string& folder);
 
 // Flush the content of a file, or the names in a folder, to the disk. Never retried: after a failed flush
 // the content is lost, whatever a second try says.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/process_mark.h"
+#include "io/checkpoint/durable.h"
 
 namespace vitrail {
 
@@ -13,21 +14,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The mark is the name's last three words, and a host may hold no '-'.
+// The mark is the name's last three words, and a host may hold no '-'; a number stands before it.
 std::optional<ProcessMark> mark_in(const std::string& name) {
+  if (!name.starts_with(kUnfinishedPrefix)) return std::nullopt;
   size_t cut = name.size();
   for (int words = 0; words < 3 && cut != name.npos && cut > 0; ++words) cut = name.rfind('-', cut - 1);
-  return cut == name.npos ? std::nullopt : ProcessMark::parse(name.substr(cut + 1));
+  if (cut == name.npos || cut == 0) return std::nullopt;
+  const size_t number = name.rfind('-', cut - 1) + 1;
+  const bool what_and_number =
+      number > std::string_view(kUnfinishedPrefix).size() && is_number(name.substr(number, cut - number));
+  return what_and_number ? ProcessMark::parse(name.substr(cut + 1)) : std::nullopt;
+}
+
+bool could_not_be_deleted(const std::string& name) {
+  if (!name.starts_with(kGonePrefix)) return false;
+  const size_t number = kGonePrefix.size(), dash = name.find('-', number);
+  if (dash == name.npos || dash - number > 2 || !is_number(name.substr(number, dash - number))) return false;
+  return std::stoi(name.substr(number, dash - number)) < kMostGone && dash + 1 < name.size();
 }
 
 bool is_abandoned(const std::string& name, bool sole) {
-  if (!name.starts_with(kUnfinishedPrefix)) return false;
+  if (!is_unfinished(name)) return false;
   const std::optional<ProcessMark> mark = mark_in(name);
   if (sole) return mark != ProcessMark::current();
   return mark && mark->surely_dead();
 }
 
 }  // namespace
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+bool is_unfinished(const std::string& name) {
+  return mark_in(name) || could_not_be_deleted(name);
+}
 
 std::string unfinished_name(const std::string& what) {
   static std::atomic<unsigned> counter{0};
@@ -36,12 +57,10 @@ std::string unfinished_name(const std::string& what) {
 }
 
 std::vector<std::string> remove_unfinished(const std::string& folder, bool sole) {
-  std::vector<std::string> removed, abandoned;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (const std::string name = entry->path().filename().string(); is_abandoned(name, sole))
-      abandoned.push_back(name);
-  for (const std::string& name : abandoned) {
+  std::vector<std::string> removed;
+  for (const std::string& name : names_in(folder)) {
+    std::error_code error;
+    if (!is_abandoned(name, sole)) continue;
     fs::remove_all(folder + "/" + name, error);
     if (!error) removed.push_back(name);
   }
