@@ -1,6 +1,8 @@
 // Shapes, costs and refusals of the ops, as tables.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/picture_recipe.h"
 #include "ops/accumulate.h"
 #include "ops/add.h"
@@ -230,6 +232,25 @@ TEST(Infer, PicturesComeFromPixelsOfTheirSize) {
                                                {pixels, recipes, grey},
                                                {pixels, recipes}})
     EXPECT_THROW(op.infer(wrong), Error);
+}
+
+// big_vision's posemb_sincos_2d: sines and cosines of the column, then of the row, frequencies from 1 down to
+// 1/10000.
+TEST(SincosPositions, FollowColumnsAndRowsOfAGridThatIsNotSquare) {
+  constexpr int64_t kRows = 2, kColumns = 5, kWidth = 12, kQuarter = kWidth / 4;
+  const std::vector<double> table = SincosPositionsOp(kRows, kColumns, kWidth, DType::kF64).table();
+  ASSERT_EQ(table.size(), static_cast<size_t>(kRows * kColumns * kWidth));
+  const double omegas[kQuarter] = {1, 0.01, 0.0001};
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t column = 0; column < kColumns; ++column)
+      for (int64_t i = 0; i < kQuarter; ++i) {
+        const double* const found = table.data() + (row * kColumns + column) * kWidth + i;
+        const double x = static_cast<double>(column) * omegas[i], y = static_cast<double>(row) * omegas[i];
+        EXPECT_NEAR(found[0], std::sin(x), 1e-15);
+        EXPECT_NEAR(found[kQuarter], std::cos(x), 1e-15);
+        EXPECT_NEAR(found[2 * kQuarter], std::sin(y), 1e-15);
+        EXPECT_NEAR(found[3 * kQuarter], std::cos(y), 1e-15);
+      }
 }
 
 }  // namespace

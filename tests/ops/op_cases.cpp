@@ -14,6 +14,7 @@
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
 #include "ops/scale.h"
+#include "ops/sincos_positions.h"
 #include "ops/softmax.h"
 #include "ops/tanh.h"
 
@@ -73,6 +74,39 @@ void add_products(std::vector<OpCase>& cases) {
                        {false, true}});
 }
 
+// Logits and scores so far below zero that nothing is left of exponentials that are not taken from the
+// largest: what lies past the end of a row, or a first guess of 0, must not be taken for it. All numbers are
+// exact in every type.
+void add_far_below_zero(std::vector<OpCase>& cases) {
+  const Dim b('B', 2), h('H', 2), e('E', 16);
+  for (int64_t classes : {3, 37}) {
+    std::vector<double> logits;
+    for (int64_t i = 0; i < 2 * classes; ++i) logits.push_back(-200.0 - static_cast<double>(i * 7 % 11));
+    cases.push_back({strf("softmax_of_%lld_far_below_zero", static_cast<long long>(classes)),
+                     make_op<SoftmaxOp>(),
+                     {{b, {'K', classes}}},
+                     {false},
+                     {},
+                     {{0, logits}}});
+  }
+  for (int64_t tokens : {5, 37, 65}) {
+    std::vector<double> qkv;  // queries 8, keys about -4: scores of about -128
+    for (int64_t i = 0; i < 2 * tokens * 3 * 32; ++i) {
+      const int64_t part = i / 32 % 3, of = i * 5 % 13;
+      const auto mixed = static_cast<double>(of - 6);
+      qkv.push_back(part == 0 ? 8 : part == 1 ? -4 - mixed / 32 : mixed / 8);
+    }
+    for (Asking asking : {Asking::kAll, Asking::kFirst})
+      cases.push_back({strf("attention%s_of_%lld_far_below_zero", asking == Asking::kFirst ? "_first" : "",
+                            static_cast<long long>(tokens)),
+                       make_op<AttentionOp>(asking),
+                       {{b, {'N', tokens}, {'T', 3}, h, e}},
+                       {false},
+                       {},
+                       {{0, qkv}}});
+  }
+}
+
 void add_small_ops(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 17), d('D', 50), e('E', 16);
   const Shape x = {b, n, d};
@@ -91,6 +125,11 @@ void add_small_ops(std::vector<OpCase>& cases) {
   for (DType to : {DType::kF32, DType::kF16, DType::kBF16})
     cases.push_back({std::string("cast_to_") + to_string(to), make_op<CastOp>(to), {x}, {false}});
   cases.push_back({"softmax", make_op<SoftmaxOp>(), {{b, {'K', 1000}}}, {false}});
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+    cases.push_back({std::string("sincos_positions_") + to_string(dtype),
+                     make_op<SincosPositionsOp>(3, 5, 24, dtype),
+                     {},
+                     {}});
   cases.push_back({"select_token", make_op<SelectTokenOp>(3), {x}, {false}});
   cases.push_back({"drop_tokens", make_op<DropTokensOp>(2), {x}, {false}});
   cases.push_back({"mean_tokens", make_op<MeanTokensOp>(2), {x}, {false}});
@@ -111,6 +150,7 @@ void add_small_ops(std::vector<OpCase>& cases) {
 void add_forward_cases(std::vector<OpCase>& cases) {
   add_attention(cases);
   add_products(cases);
+  add_far_below_zero(cases);
   add_small_ops(cases);
 }
 

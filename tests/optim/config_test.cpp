@@ -28,6 +28,14 @@ TEST(OptimConfig, ResolvesToTheOptimizersUsualSettings) {
   EXPECT_EQ(resolved({.name = "sgd", .decay = DecayStyle::kSchedule}).decay, DecayStyle::kSchedule);
 }
 
+// Only numbers below 0 stand for the usual ones.
+TEST(OptimConfig, AZeroIsASettingToo) {
+  const OptimConfig c = resolved({.name = "adam", .beta1 = 0, .beta2 = 0, .eps = 0});
+  EXPECT_EQ(c.beta1, 0);
+  EXPECT_EQ(c.beta2, 0);
+  EXPECT_EQ(c.eps, 0);
+}
+
 TEST(OptimConfig, RefusesWhatBreaksARule) {
   const OptimConfig wrong[] = {{.name = "adamv"},
                                {.lr = 0},

@@ -63,6 +63,41 @@ TEST(StepControl, DynamicScaleHalvesOnOverflowAndDoublesAfterTheWindow) {
   }
 }
 
+// Every doubling needs a whole window of its own, and an overflow begins one anew.
+TEST(StepControl, DynamicScaleDoublesOnceAWindow) {
+  const StepControlOp op(0, {.dynamic = true, .initial = 8, .min = 1, .max = 1024, .window = 3});
+  const double hyper[kHyperCount] = {};
+  double scale = 8, counters[kUpdateCounters] = {};
+  struct Row {
+    bool good;
+    double scale, good_updates;
+  };
+  const Row rows[] = {{true, 8, 1},  {true, 8, 2},  {true, 16, 0},  {true, 16, 1}, {true, 16, 2},
+                      {true, 32, 0}, {true, 32, 1}, {false, 16, 0}, {true, 16, 1}, {true, 16, 2},
+                      {false, 8, 0}, {true, 8, 1},  {true, 8, 2},   {true, 16, 0}, {true, 16, 1}};
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    SCOPED_TRACE(i);
+    op.decide(rows[i].good ? 1 : kInf, hyper, &scale, counters);
+    EXPECT_EQ(scale, rows[i].scale);
+    EXPECT_EQ(counters[kGoodUpdates], rows[i].good_updates);
+  }
+}
+
+// A scale that never changes counts as the others do and keeps its size whatever overflows.
+TEST(StepControl, AFixedScaleIsTakenOutAndNeverChanged) {
+  const StepControlOp op(0, {.dynamic = false, .initial = 4, .min = 1, .max = 1024, .window = 1});
+  const double hyper[kHyperCount] = {};
+  double scale = 4, counters[kUpdateCounters] = {};
+  for (const double square_sum : {16.0, kInf, 16.0, 16.0}) {
+    const StepValues values = op.decide(square_sum, hyper, &scale, counters);
+    EXPECT_EQ(scale, 4);
+    EXPECT_EQ(values.grad_factor, 0.25);
+    EXPECT_EQ(values.grad_norm, std::sqrt(square_sum) / 4);
+  }
+  EXPECT_EQ(counters[kAppliedUpdates], 3);
+  EXPECT_EQ(counters[kSkippedUpdates], 1);
+}
+
 TEST(StepValues, ReadGivesWhatWriteWrote) {
   double control[kControlCount];
   StepValues{1, 2, 3, 4, 5, 6}.write(control);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "golden_json.h"
 
@@ -86,6 +88,16 @@ TEST(Schedule, RefusesWhatBreaksARule) {
   };
   for (size_t i = 0; i < std::size(wrong); ++i) EXPECT_THROW(validate(wrong[i]), Error) << "row " << i;
   EXPECT_NO_THROW(validate(ScheduleConfig{}));
+}
+
+// A share must be below 1: of a length of 1 there is one update, however long the run is.
+TEST(Schedule, ALengthOfOneIsOneUpdate) {
+  const ScheduleConfig config{.kind = ScheduleKind::kLinear, .warmup = 1};
+  EXPECT_EQ(lr_at(config, 1, 0, 101), 0);
+  for (int64_t step : {1, 26, 51, 101})
+    EXPECT_DOUBLE_EQ(lr_at(config, 1, step, 101), 1 - static_cast<double>(step - 1) / 100) << step;
+  const ScheduleConfig falls{.kind = ScheduleKind::kStep, .every = 1, .gamma = 0.5};
+  for (int64_t step : {0, 1, 2, 5}) EXPECT_DOUBLE_EQ(lr_at(falls, 1, step, 100), std::pow(0.5, step)) << step;
 }
 
 }  // namespace

@@ -257,5 +257,26 @@ TEST(Schedule, KeepsUpdatesAndWhatTheyRead) {
   EXPECT_FALSE(count_kinds(kept).contains("cross_entropy"));
 }
 
+// A norm that two products read going forward stays apart, and so does its clone, though one reads that.
+TEST(Fuse, ACloneThatFewerReadIsFusedAsItsOriginal) {
+  Builder b;
+  const Dim d('D', 8);
+  const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, d}});
+  const ValueId gamma = b.parameter("gamma", {DType::kF32, {d}}),
+                beta = b.parameter("beta", {DType::kF32, {d}});
+  const auto norm = [&] { return b.add(std::make_shared<LayernormOp>(1e-6), {x, gamma, beta}, "norm"); };
+  const auto product = [&](ValueId of, const char* name) {
+    return b.add(std::make_shared<LinearOp>(),
+                 {of, b.parameter(std::string(name) + ".w", {DType::kF32, {{'F', 3}, d}})}, name);
+  };
+  const ValueId normed = norm();
+  b.output("first", product(normed, "first"));
+  b.output("second", product(normed, "second"));
+  b.set_phase(Phase::kBackward);
+  b.output("again", product(norm(), "first"));
+  EXPECT_EQ(kinds(fuse(b.finish())),
+            (std::vector<std::string>{"layernorm", "linear", "linear", "layernorm", "linear"}));
+}
+
 }  // namespace
 }  // namespace vitrail

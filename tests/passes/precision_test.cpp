@@ -8,6 +8,7 @@
 #include "ops/bias.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"
+#include "ops/tanh.h"
 #include "passes/schedule.h"
 #include "tiny_training.h"
 
@@ -168,6 +169,48 @@ TEST(Precision, ForInferenceStoresWeightsAndBiasesLowAndCopiesNothing) {
         EXPECT_EQ(value.desc.dtype, DType::kF32);
       }
     }
+  }
+}
+
+// Positions come before the tokens, after them, or without them: wherever the stream begins, it is wide.
+TEST(Precision, TheStreamIsWideWithAndWithoutPrefixTokens) {
+  void (*const changes[])(VitConfig&) = {
+      [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMean; },
+      [](VitConfig& c) { c.pos_for_prefix = false; },
+      [](VitConfig& c) { c.registers = 2, c.pos_for_prefix = false; },
+      [](VitConfig&) {},
+  };
+  for (const auto change : changes) {
+    VitConfig config = tiny_vit(2);
+    change(config);
+    const Program low =
+        precision(record_step(config), {.compute = DType::kBF16, .residual = DType::kF32}).program;
+    for (const char* name : {"blocks.0.attn.residual", "blocks.0.mlp.residual", "blocks.1.mlp.residual"}) {
+      const Node& node = find(low, name);
+      EXPECT_EQ(dtypes(low, node.ins), (std::vector<std::string>{"f32", "bf16"})) << name;
+      EXPECT_EQ(dtypes(low, node.outs), std::vector<std::string>{"f32"}) << name;
+    }
+  }
+}
+
+// What comes back in f32, as from a loss, meets an activation in the compute type.
+TEST(Precision, TheGradientOfAnActivationIsOfItsType) {
+  const OpPtr activations[] = {std::make_shared<TanhOp>(), std::make_shared<GeluOp>(true),
+                               std::make_shared<GeluOp>(false)};
+  for (const OpPtr& activation : activations) {
+    Builder b;
+    const Dim n('B', 4), d('D', 8), k('K', 3);
+    const ValueId x = b.input("x", {DType::kF32, {n, d}});
+    ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {k, d}})}, "fc");
+    y = b.add(activation, {y}, "act");
+    const ValueId targets = b.input("targets", b.desc(y));
+    const ValueId loss = b.add(std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {y, targets}, "loss");
+    b.output("loss", loss);
+    const ValueId seed = b.input("weights", b.desc(loss));
+    const Program low =
+        precision(differentiate(b.finish(), {.seed = seed}), {.compute = DType::kBF16}).program;
+    EXPECT_EQ(dtypes(low, find(low, "loss.dx").outs), std::vector<std::string>{"f32"});
+    EXPECT_EQ(dtypes(low, find(low, "act.dx").ins), (std::vector<std::string>{"bf16", "bf16"}));
   }
 }
 

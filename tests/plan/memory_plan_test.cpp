@@ -232,6 +232,22 @@ TEST(MemoryPlan, StagedInputsAreCountedOnceAndApart) {
   EXPECT_TRUE(memory.values[sum.x].staged);
 }
 
+// Inputs of odd sizes: each begins where a kernel may load whole vectors, and none lies over another.
+TEST(MemoryPlan, StagedInputsAreAlignedAndApart) {
+  SmallSum sum;
+  const ValueId odd[] = {sum.b.input("words", {DType::kI32, {{'Z', 3}}}),
+                         sum.b.input("bytes", {DType::kU8, {{'Z', 65}}}),
+                         sum.b.input("last", {DType::kF32, {{'D', 1}}})};
+  const MemoryPlan memory = sum.planned(sum.hidden, sum.x, true);
+  EXPECT_EQ(memory.values[sum.x].offset, 0u);
+  const size_t offsets[] = {512, 576, 704};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(memory.values[odd[i]].staged);
+    EXPECT_EQ(memory.values[odd[i]].offset, offsets[i]);
+  }
+  EXPECT_EQ(memory.staging_bytes, 768u);
+}
+
 TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
   const ExecutionPlan plan = plan_of(small(1, 32, 32), 1, false, "cpu");
   // A plain program shares no weights: every product is packed, and the reference stands behind what has no
