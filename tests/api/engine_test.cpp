@@ -166,5 +166,43 @@ TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
   EXPECT_GE(compared, 20);
 }
 
+TEST(Engine, TheAttentionOfOneBlockIsGivenAlone) {
+  const VitConfig config = tiny();
+  Engine all(config, {.attention = true}), one(config, {.attention = true, .attention_block = 0});
+  for (Engine* engine : {&all, &one}) engine->run(golden::pictures(config, 1), 1);
+  EXPECT_TRUE(all.has_output("blocks.0.attention") && all.has_output("blocks.1.attention"));
+  EXPECT_FALSE(one.has_output("blocks.1.attention"));
+  EXPECT_EQ(one.output("blocks.0.attention"), all.output("blocks.0.attention"));
+}
+
+TEST(Engine, WhatTheCallerHoldsBesideItCounts) {
+  EXPECT_NO_THROW(Engine(tiny(), {.beside_bytes = 1 << 20}));
+  try {
+    Engine engine(tiny(), {.beside_bytes = size_t{1} << 50});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+    EXPECT_NE(error.message().find("images being decoded 1073741824.0 MiB"), std::string::npos)
+        << error.message();
+    EXPECT_EQ(error.hint().find("--batch"), std::string::npos) << "no batch makes room for them";
+  }
+}
+
+// As timm's pre_logits of a distilled model.
+TEST(Engine, TheFeaturesOfADistilledModelAreTheMeanOfBothTokens) {
+  VitConfig config = tiny();
+  config.distilled = true;
+  Engine engine(config, {.batch = 2, .features = true, .layers = true});
+  engine.run(golden::pictures(config, 2), 2);
+  const std::vector<float> features = engine.output("features"), tokens = engine.output("tokens");
+  const auto width = static_cast<size_t>(config.width), each = tokens.size() / 2;
+  ASSERT_EQ(features.size(), 2 * width);
+  ASSERT_EQ(each, static_cast<size_t>(config.tokens()) * width);
+  for (size_t i = 0; i < features.size(); ++i) {
+    const float* const own = tokens.data() + i / width * each + i % width;
+    EXPECT_FLOAT_EQ(features[i], (own[0] + own[width]) / 2) << i;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

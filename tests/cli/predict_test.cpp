@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cli/pictures.h"
 #include "in_process.h"
 
 namespace vitrail::cli {
@@ -40,6 +41,25 @@ TEST(Predict, ExifIsAppliedWhenAskedForAndOtherwiseSaid) {
   EXPECT_NE(stored, upright);
   logits_of({kPicture}, &said);
   EXPECT_EQ(said.find("EXIF"), std::string::npos) << said;
+}
+
+// 1 is how an image lies anyway, and 9 is no orientation.
+TEST(Predict, OnlyAnOrientationThatWouldTurnTheImageIsSaid) {
+  const TempFolder folder;
+  const std::string plain = read_file(VT_SOURCE_DIR "/tests/golden/pictures/ycbcr_444.jpg", 1 << 20);
+  for (char orientation = 0; orientation <= 9; ++orientation) {
+    std::string exif(
+        "\xff\xe1\0\x22"
+        "Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0",
+        28);
+    exif += orientation + std::string(7, '\0');
+    std::string note;
+    load_picture(folder.file("turned.jpg", plain.substr(0, 2) + exif + plain.substr(2)), false, note);
+    const bool turns = orientation > 1 && orientation < 9;
+    EXPECT_EQ(note.find(strf("EXIF orientation %d not applied", orientation)) != std::string::npos, turns)
+        << note;
+    EXPECT_EQ(note.empty(), !turns) << note;
+  }
 }
 
 }  // namespace

@@ -93,6 +93,29 @@ TEST(LoaderErrors, TooManyBadSamplesFailAfterAll) {
   EXPECT_NE(error.hint().find("max_bad_fraction"), std::string::npos);
 }
 
+// As many as the share of the samples, rounded up: a share above 0 always lets one go.
+TEST(LoaderErrors, TheShareOfBadSamplesIsRoundedUp) {
+  const struct {
+    int64_t bad;
+    double share;
+    bool passes;
+  } rows[] = {{0, 0, true},     {1, 0, false},    {1, 0.001, true}, {2, 0.001, false},
+              {1, 0.015, true}, {2, 0.016, true}, {3, 0.03, false}, {64, 1, true}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(strf("%lld bad, %g allowed", static_cast<long long>(row.bad), row.share));
+    FakeDataset data(64, 5);
+    for (int64_t i = 0; i < row.bad; ++i) data.broken.insert(63 - i);
+    LoaderSettings settings = small_settings();
+    settings.loader.on_error = OnError::kSkip;
+    settings.loader.max_bad_fraction = row.share;
+    auto loader = make_eval_loader(data, settings);
+    if (row.passes)
+      EXPECT_NO_THROW(take(*loader, 8));
+    else
+      EXPECT_THROW(take(*loader, 8), Error);
+  }
+}
+
 TEST(LoaderErrors, RefusesALabelOutOfRange) {
   FakeDataset data(8, 5);
   data.set_labels(2, {5});

@@ -224,6 +224,24 @@ TEST(TorchFile, AStorageThatManyTensorsShareIsReadOnce) {
   EXPECT_EQ(element(last, DType::kF32, 1), (kViews - 1) * kEach + 10);  // [0, 1] of a transposed view
 }
 
+// The CRC is that of the whole storage, so that damage beside a view is seen, too.
+TEST(TorchFile, ADamagedStorageIsRefusedThroughAnyViewOfIt) {
+  const std::string transposed = tensor(storage("FloatStorage", 12), 0, {2, 3}, {1, 2});
+  const std::string content = file_of_views(dict({{"w", transposed}}), 12);
+  const auto read_with = [&](size_t element) {
+    const float value = static_cast<float>(element);
+    std::string changed = content;
+    const size_t at = changed.find(std::string(reinterpret_cast<const char*>(&value), sizeof value));
+    ASSERT_NE(at, std::string::npos);
+    changed[at] ^= 1;
+    expect_refusal("the data is damaged",
+                   [&] { read_all(*open_torch(std::make_unique<ZipReader>(in_memory(changed)), "f.pth")); });
+  };
+  read_with(5);   // the view's last
+  read_with(11);  // the storage's last
+  read_all(*open_torch(std::make_unique<ZipReader>(in_memory(content)), "f.pth"));
+}
+
 TEST(TorchFile, ViewsThatTakeForeverToReadAreRefused) {
   constexpr int64_t kElems = 4096;
   std::vector<std::pair<std::string, std::string>> items;

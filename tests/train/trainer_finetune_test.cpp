@@ -60,6 +60,16 @@ TEST(FineTune, OtherClassesGetANewHead) {
   EXPECT_EQ(open_model(work / "run/best")->card().config.classes, 7);
 }
 
+TEST(FineTune, AsManyClassesOfOtherNamesGetANewHead) {
+  const WorkFolder work;
+  TrainConfig config = tuning(1);
+  config.data.class_names = {"ape", "bee", "cow", "dog"};
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.noted("head replaced: the file's classes have other names than the data's"));
+  EXPECT_NEAR(ran.steps.front().loss, std::log(4.0), 0.2);
+  EXPECT_EQ(open_model(work / "run/best")->card().labels, config.data.class_names);
+}
+
 struct Resize {
   const char* name;
   int64_t image, patch;  // 0: as it was
@@ -199,6 +209,22 @@ TEST(FineTune, MergedAdaptersAnswerAsTheTrainerDid) {
   EXPECT_EQ(adapters->tensors().size(), 2u * 4u * 2u);  // two blocks, four products, A and B
   const Tensors state = state_of(work / "apart");
   for (const auto& [name, bytes] : tensors_of(*adapters)) EXPECT_EQ(bytes, state.at(name)) << name;
+}
+
+// The average of the adapters is merged where the average is what was evaluated, not the adapters of the last
+// step.
+TEST(FineTune, MergedAdaptersOfAnAverageAnswerAsTheAverageDid) {
+  const WorkFolder work;
+  TrainConfig config = tuning(8);
+  config.lora = {.rank = 2, .alpha = 8, .attention = true, .mlp = true};
+  config.optim.lr = 0.02;
+  config.optim.ema_decay = 0.6;
+  const Ran ran = train(config, work / "run");
+  ASSERT_EQ(ran.evals.size(), 2u);
+  EXPECT_NE(ran.evals[0].loss, ran.evals[1].loss) << "the weights and their average differ";
+  const auto val = open_dataset(config.data.train, Part::kVal);
+  const EvalResult saved = evaluate_folder(work / "run/best", *val, 4);
+  EXPECT_NEAR(saved.loss, ran.outcome.last_eval->loss, 1e-5 * saved.loss);
 }
 
 TEST(FineTune, AStudentLearnsFromItsTeacher) {
