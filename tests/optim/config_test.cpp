@@ -21,6 +21,7 @@ TEST(OptimConfig, ResolvesToTheOptimizersUsualSettings) {
   for (const Row& row : rows) {
     const OptimConfig c = resolved({.name = row.name});
     EXPECT_EQ(c.decay, row.decay) << row.name;
+    EXPECT_EQ(c.beta1, row.beta2 > 0 ? 0.9 : 0) << row.name;
     EXPECT_EQ(c.beta2, row.beta2) << row.name;
     EXPECT_EQ(c.eps, row.eps) << row.name;
   }

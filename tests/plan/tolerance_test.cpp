@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ops/accumulate.h"
 #include "ops/attention.h"
 #include "ops/concat_tokens.h"
@@ -85,6 +87,21 @@ TEST(Tolerance, OfFp8AndTf32IsThatOfF16) {
     const LinearOp op(arithmetic);
     EXPECT_EQ(tolerance_of(op, ins).relative, tolerance_of(DType::kF16, length).relative);
   }
+}
+
+TEST(Tolerance, IsEightRoundoffsOfTheRootOfTheTerms) {
+  const std::pair<DType, double> rows[] = {{DType::kF64, std::ldexp(1, -53)},
+                                           {DType::kF32, std::ldexp(1, -24)},
+                                           {DType::kF16, std::ldexp(1, -11)},
+                                           {DType::kBF16, std::ldexp(1, -8)}};
+  for (const auto& [dtype, unit] : rows) {
+    EXPECT_EQ(roundoff(dtype), unit) << to_string(dtype);
+    for (const auto& [length, root] : {std::pair<int64_t, double>{0, 1}, {1, 1}, {16, 4}, {400, 20}}) {
+      EXPECT_DOUBLE_EQ(tolerance_of(dtype, length).relative, 8 * unit * root) << to_string(dtype);
+      EXPECT_EQ(tolerance_of(dtype, length).absolute, 4 * unit);
+    }
+  }
+  EXPECT_THROW(roundoff(DType::kI32), Error);
 }
 
 }  // namespace

@@ -59,6 +59,27 @@ TEST(ConfusionMatrix, CountsByHand) {
   EXPECT_THROW(matrix.add(0, -2, false), Error);
 }
 
+TEST(ConfusionMatrix, PairsOfEqualCountsComeByTheirClasses) {
+  ConfusionMatrix matrix(3);
+  for (const auto& [label, predicted] :
+       std::vector<std::pair<int, int>>{{2, 1}, {1, 2}, {0, 2}, {0, 1}, {2, 0}, {2, 0}})
+    matrix.add(label, predicted, false);
+  std::vector<std::pair<int64_t, int64_t>> found;
+  for (const ConfusedPair& pair : matrix.most_confused(4)) found.emplace_back(pair.label, pair.predicted);
+  EXPECT_EQ(found, (std::vector<std::pair<int64_t, int64_t>>{{2, 0}, {0, 1}, {0, 2}, {1, 2}}));
+}
+
+TEST(ConfusionMatrix, WhatIsRightIsAmongTheFirstFive) {
+  ConfusionMatrix matrix(3);
+  matrix.add(0, 0, false);
+  matrix.add(0, 1, true);
+  matrix.add(0, 1, false);
+  EXPECT_DOUBLE_EQ(matrix.of(0).top5_share(), 2.0 / 3);
+  EXPECT_EQ(matrix.top().top5, 2);
+  EXPECT_DOUBLE_EQ(matrix.of(1).precision(), 0);
+  EXPECT_DOUBLE_EQ(matrix.of(0).precision(), 1);
+}
+
 TEST(ConfusionMatrix, NothingSeenGivesZeros) {
   const ConfusionMatrix matrix(2);
   EXPECT_EQ(matrix.top().top1_share(), 0);

@@ -50,5 +50,14 @@ TEST(RateMeter, PausesLowerNoRateButAreExpectedAgain) {
   EXPECT_NEAR(meter.eta_seconds(20), 25, 1e-9);
 }
 
+TEST(RateMeter, WhatIsOlderThanTheWindowIsForgotten) {
+  RateMeter meter(at(0), 10);
+  double now = 0;
+  for (int i = 0; i < 100; ++i) meter.step(8, at(now += 0.5));
+  for (int i = 0; i < 88; ++i) meter.step(8, at(now += 0.125));  // eleven seconds
+  EXPECT_NEAR(meter.images_per_second(), 64, 1e-6);
+  EXPECT_NEAR(meter.eta_seconds(80), 10, 1e-6);
+}
+
 }  // namespace
 }  // namespace vitrail

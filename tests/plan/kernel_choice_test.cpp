@@ -1,0 +1,73 @@
+// What the choice of kernels adds up: scratch of members, packed parameters, declared roundings.
+#include "plan/kernel_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/ref/kernels.h"
+#include "graph/builder.h"
+#include "ops/fused.h"
+#include "ops/linear.h"
+#include "ops/tanh.h"
+
+namespace vitrail {
+namespace {
+
+const Dim kRows('B', 3), kIn('D', 37), kOut('F', 5);
+
+// A product and what no kernel joins with it, as one node: [3 5] f32, which is 60 bytes, lies between them.
+Program joined_by_hand() {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {kRows, kIn}});
+  const ValueId w = b.parameter("w", {DType::kF32, {kOut, kIn}});
+  const OpPtr op =
+      std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{std::make_shared<LinearOp>(), {0, 1}},
+                                                             {std::make_shared<TanhOp>(), {~0}},
+                                                             {std::make_shared<TanhOp>(), {~1}}});
+  b.output("y", b.add(op, {x, w}, "y"));
+  return b.finish();
+}
+
+TEST(KernelChoice, MembersShareTheScratchOfTheWidest) {
+  for (const char* backend : {"cpu", "ref"}) {
+    const ExecutionPlan plan = plan_execution(joined_by_hand(), find_backend(backend), cpu_device(1));
+    const NodeChoice& choice = plan.choices[0];
+    ASSERT_TRUE(choice.by_members) << backend;
+    ASSERT_EQ(choice.launches.size(), 3u);
+    EXPECT_EQ(choice.members_bytes, 2 * 64u) << "two results between three members, in whole lines";
+    size_t widest = 0;
+    for (const Launch& launch : choice.launches) widest = std::max(widest, launch.scratch_bytes);
+    EXPECT_EQ(choice.scratch_bytes, 2 * 64u + widest);
+    EXPECT_EQ(plan.memory.scratch[0].bytes, choice.scratch_bytes);
+  }
+}
+
+TEST(KernelChoice, TheProductIsTheMemberThatNeedsScratch) {
+  const ExecutionPlan plan = plan_execution(joined_by_hand(), cpu_backend(), cpu_device(1), {.pack = false});
+  EXPECT_GT(plan.choices[0].launches[0].scratch_bytes, plan.choices[0].launches[2].scratch_bytes);
+}
+
+// Two kernels might want two storage orders of it.
+TEST(KernelChoice, AParameterThatTwoNodesReadStaysPlain) {
+  for (const bool shared : {false, true}) {
+    Builder b;
+    const ValueId x = b.input("x", {DType::kF32, {{'B', 64}, {'D', 64}}});
+    const TensorDesc weight{DType::kF32, {{'F', 64}, {'D', 64}}};
+    const ValueId w = b.parameter("w", weight);
+    b.output("one", b.add(std::make_shared<LinearOp>(), {x, w}, "one"));
+    const ValueId other = shared ? w : b.parameter("other", weight);
+    b.output("two", b.add(std::make_shared<LinearOp>(), {x, other}, "two"));
+    const ExecutionPlan plan = plan_execution(b.finish(), cpu_backend(), cpu_device(1));
+    EXPECT_EQ(plan.program.values[w].desc.packing.empty(), shared);
+  }
+}
+
+TEST(KernelChoice, OnlyMembersAreRoundedWhereNothingElseIsDeclared) {
+  const ExecutionPlan apart = plan_execution(joined_by_hand(), ref_backend(), cpu_device(1));
+  const Rounding rounding = rounding_of(apart, 0);
+  EXPECT_TRUE(rounding.members);
+  EXPECT_FALSE(rounding.product || rounding.weights || rounding.residual || rounding.bias || rounding.gelu);
+}
+
+}  // namespace
+}  // namespace vitrail
