@@ -185,6 +185,38 @@ TEST(Idx, PlainAndGzippedAreAlike) {
   EXPECT_EQ(open_dataset("idx:" + zipped.path(), Part::kAll)->classes()[1], "shoe");
 }
 
+// Both parts one after the other, each counted from its own beginning.
+TEST(Idx, AllOfItIsBothPartsInTheirOrder) {
+  const DataFolder folder;
+  folder.file("train-images-idx3-ubyte", idx_file({2, 1, 2}, "abcd"));
+  folder.file("train-labels-idx1-ubyte", idx_file({2}, "\0\1"s));
+  folder.file("t10k-images-idx3-ubyte", idx_file({3, 1, 2}, "efghij"));
+  folder.file("t10k-labels-idx1-ubyte", idx_file({3}, "\1\1\0"s));
+  const auto all = open_dataset("idx:" + folder.path(), Part::kAll);
+  ASSERT_EQ(all->size(), 5);
+  const char* const names[] = {"train#0", "train#1", "t10k#0", "t10k#1", "t10k#2"};
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(all->sample_name(i), names[i]);
+    EXPECT_EQ(all->load(i, 0).pixels[0], 'a' + 2 * i);
+    EXPECT_EQ(all->labels(i)[0], i == 0 || i == 4 ? 0 : 1);
+  }
+  EXPECT_EQ(all->pixel_shape(), (PixelShape{1, 2, 1}));
+  folder.file("t10k-images-idx3-ubyte", idx_file({3, 2, 1}, "efghij"));
+  EXPECT_FALSE(open_dataset("idx:" + folder.path(), Part::kAll)->pixel_shape()) << "the parts differ";
+}
+
+TEST(Idx, TwoFilesOfOneEndingAreRefusedButForAGzippedTwin) {
+  const DataFolder folder;
+  const std::string pictures = idx_file({1, 1, 1}, "a");
+  folder.file("train-images-idx3-ubyte", pictures);
+  folder.file("train-labels-idx1-ubyte", idx_file({1}, "\0"s));
+  folder.file("train-images-idx3-ubyte.gz", "never opened");
+  EXPECT_EQ(open_dataset("idx:" + folder.path(), Part::kTrain)->size(), 1);
+  std::filesystem::remove(folder.path("train-images-idx3-ubyte.gz"));
+  folder.file("emnist-train-images-idx3-ubyte", pictures);
+  expect_refused("several files", [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
+}
+
 TEST(Idx, Rules) {
   const struct {
     std::string pictures, labels, refusal;

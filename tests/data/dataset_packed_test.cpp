@@ -1,6 +1,7 @@
 // packed: what is written comes back, and no flipped byte goes unseen.
 #include "data/datasets/packed.h"
 
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "dataset_files.h"
 
@@ -46,6 +47,26 @@ TEST(Packed, RoundTrip) {
   }
 }
 
+// Told only where every image is stored as pixels and all are alike: then they may be kept on a device.
+TEST(Packed, TheShapeOfPixelsIsToldWhereAllAreAlike) {
+  const auto shape_of = [](const std::vector<PackedPicture>& pictures) {
+    const DataFolder folder;
+    const std::string path = folder.path("set.vtpack");
+    PackWriter writer(path, {"cat"}, false);
+    for (size_t i = 0; i < pictures.size(); ++i)
+      writer.add(std::to_string(i), std::vector<int32_t>{0}, Part::kTrain, pictures[i]);
+    writer.finish();
+    return open_dataset("packed:" + path, Part::kAll)->pixel_shape();
+  };
+  const auto small = PackedPicture::of_pixels(flat(3, 1)), large = PackedPicture::of_pixels(flat(4, 1));
+  const auto grey = PackedPicture::of_pixels(Image::blank(3, 3, 1)), file = PackedPicture::of_file(png(7));
+  EXPECT_EQ(shape_of({small, small, small}), (PixelShape{3, 3, 3}));
+  EXPECT_EQ(shape_of({grey}), (PixelShape{3, 3, 1}));
+  EXPECT_FALSE(shape_of({small, large}));
+  EXPECT_FALSE(shape_of({small, small, grey}));
+  EXPECT_FALSE(shape_of({small, file}));
+}
+
 TEST(Packed, NothingRemainsUnlessFinished) {
   const DataFolder folder;
   { PackWriter writer(folder.path("half"), {"a"}, false); }
@@ -69,6 +90,24 @@ TEST(Packed, EveryFlippedByteIsNoticed) {
         Error)
         << "byte " << at;
   }
+}
+
+// A table that holds more than its samples, with a checksum that is right.
+TEST(Packed, BytesAfterTheLastSampleAreRefused) {
+  const DataFolder folder;
+  const std::string whole = read_file(packed(folder, false), 1 << 20);
+  ByteCursor old(as_byte_span(whole).last(32));
+  const auto offset = old.take<uint64_t>(), bytes = old.take<uint64_t>();
+  const auto with = [&](const std::string& more) {
+    const std::string table = whole.substr(offset, bytes) + more;
+    std::string changed = whole.substr(0, offset) + table;
+    append_le(changed, offset);
+    append_le(changed, static_cast<uint64_t>(table.size()));
+    append_le(changed, crc32c(as_byte_span(table)));
+    return changed + whole.substr(whole.size() - 12);
+  };
+  EXPECT_EQ(open_bytes(with(""))->size(), 3);
+  expect_refused("1 bytes after the last sample", [&] { open_bytes(with("x")); });
 }
 
 TEST(Packed, EveryCutIsNoticed) {

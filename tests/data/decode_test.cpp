@@ -68,6 +68,7 @@ TEST(Decode, RefusesOtherFormatsByName) {
       {"%PDF-1.7", "a PDF"},
       {"hello", "a text file"},
       {"hello\x01", "unknown format (it starts with 68 65 6c 6c 6f 01)"},
+      {"hello\x7f", "unknown format (it starts with 68 65 6c 6c 6f 7f)"},
       {std::string(64, '\0'), "unknown format"},
   };
   for (const auto& c : cases) {

@@ -151,9 +151,15 @@ TEST(LoaderErrors, RefusesSettingsThatDoNotFit) {
     EXPECT_NE(error.message().find(c.named), std::string::npos) << error.message();
   }
   LoaderSettings settings = small_settings();
-  settings.augment.mixup = 1;
-  EXPECT_NE(test::error_of([&] { make_train_loader(data, settings); }).hint().find("mix_group=8"),
-            std::string::npos);
+  settings.augment.mixup = 1;  // in groups of 16
+  for (const auto& [micro_batch, hint] : {std::pair{8, "mix_group=8,"},
+                                          {18, "mix_group=6,"},
+                                          {10, "mix_group=10,"},
+                                          {7, "an even micro-batch"}}) {
+    settings.micro_batch = micro_batch;
+    const Error error = test::error_of([&] { make_train_loader(data, settings); });
+    EXPECT_NE(error.hint().find(hint), std::string::npos) << error.hint();
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "data/fake_dataset.h"
 
@@ -89,6 +90,27 @@ TEST(Sampler, BalancedShowsClassesEquallyOften) {
   for (size_t i = 80; i < 87; ++i) EXPECT_NEAR(samples[i], 30.0 / 7, 1);  // by turns
   for (size_t i = 87; i < 90; ++i) EXPECT_EQ(samples[i], 10);
   EXPECT_NE(order_of(sampler, 1, 90), order_of(sampler, 2, 90));
+}
+
+// Every sample of a class once, then all of them again in another order.
+TEST(Sampler, BalancedShowsAClassInANewOrderEveryTimeAround) {
+  const test::FakeDataset data(16, 2);
+  const Sampler sampler(data, Order::kBalanced, 5);
+  for (const int32_t label : {0, 1})
+    for (const int64_t epoch : {0, 1}) {
+      std::vector<int64_t> seen;
+      for (int64_t position = 0; position < 32; ++position) {
+        const int64_t sample = sampler.sample_at(epoch, position);
+        if (data.labels(sample)[0] == label) seen.push_back(sample);
+      }
+      ASSERT_EQ(seen.size(), 16u);
+      const std::vector<int64_t> first(seen.begin(), seen.begin() + 8), second(seen.begin() + 8, seen.end());
+      EXPECT_EQ(std::set<int64_t>(first.begin(), first.end()).size(), 8u);
+      EXPECT_EQ(std::set<int64_t>(second.begin(), second.end()).size(), 8u);
+      EXPECT_NE(first, second);
+    }
+  EXPECT_NE(sampler.sample_at(0, 0) * 100 + sampler.sample_at(0, 2),
+            sampler.sample_at(1, 0) * 100 + sampler.sample_at(1, 2));
 }
 
 TEST(Sampler, BalancedRefusesSeveralLabels) {

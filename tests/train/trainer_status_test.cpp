@@ -1,0 +1,140 @@
+// What a run says of itself while it goes: epochs, the best step, saves by the clock; and what it refuses or
+// mentions before it begins.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "train/helpers/tiny_run.h"
+#include "train/run_setup.h"
+
+namespace vitrail::testing {
+namespace {
+
+TEST(Status, EpochsAreCountedWhereTheRunIsMeasuredInThem) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(0);
+  config.train.epochs = 2;
+  const Ran ran = train(config, work / "epochs");  // 40 images, less those for validation, in batches of 8
+  const int64_t each = set_up(config).steps_per_epoch;
+  ASSERT_EQ(static_cast<int64_t>(ran.steps.size()), 2 * each);
+  for (size_t i = 0; i < ran.steps.size(); ++i) {
+    EXPECT_EQ(ran.steps[i].step, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(ran.steps[i].total_steps, 2 * each);
+    EXPECT_EQ(ran.steps[i].epoch, static_cast<int64_t>(i) / each);
+    EXPECT_EQ(ran.steps[i].total_epochs, 2);
+  }
+  for (const TrainStatus& status : train(tiny_config(2), work / "steps").steps)
+    EXPECT_EQ(status.total_epochs, 0) << "measured in steps";
+}
+
+TEST(Status, TheCheckpointKnowsTheBestStepAndHowLongAgoItWas) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(6);
+  config.train.eval_every = 1;
+  const Ran ran = train(config, work / "run");
+  ASSERT_EQ(ran.evals.size(), 6u);
+  double best = -1;
+  int64_t best_step = 0, since = 0;
+  for (const EvalStatus& eval : ran.evals) {
+    EXPECT_EQ(eval.best, *eval.top1 > best) << eval.step;
+    since = eval.best ? 0 : since + 1;
+    if (eval.best) best = *eval.top1, best_step = eval.step;
+  }
+  const auto newest = CheckpointStore(work / "run").newest_good();
+  ASSERT_TRUE(newest);
+  const Json& progress = newest->facts.at("progress");
+  EXPECT_EQ(progress.at("best").get<double>(), best);
+  EXPECT_EQ(progress.at("best_step").get<int64_t>(), best_step);
+  EXPECT_EQ(progress.at("evals_since_best").get<int64_t>(), since);
+  EXPECT_EQ(ran.outcome.best, best);
+}
+
+TEST(Status, TheClockAloneMakesASaveDue) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(3);
+  config.train.save_every = 0;
+  for (const double minutes : {1e-9, 1e6}) {
+    config.train.save_minutes = minutes;
+    bool saved = false;
+    const std::string folder = work / std::to_string(minutes);
+    train(config, folder, {.step = [&](const TrainStatus& status) {
+            const std::vector<int64_t> steps = CheckpointStore(folder).steps();
+            if (status.step == 3) saved = std::find(steps.begin(), steps.end(), 2) != steps.end();
+          }});
+    EXPECT_EQ(saved, minutes == 1e-9) << minutes;
+  }
+}
+
+bool notes(const TrainConfig& config, const std::string& part) {
+  const std::vector<std::string> all = set_up(config).notes;
+  return std::any_of(all.begin(), all.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+TEST(Setup, ABatchLargerThanTheDataIsMentioned) {
+  TrainConfig config = tiny_config(1);
+  const int64_t size = set_up(config).data.train->size();
+  for (const int64_t more : {-1, 0, 1}) {
+    config.train.batch = size + more;
+    EXPECT_EQ(notes(config, "sees some of the"), more > 0) << more;
+  }
+}
+
+TEST(Setup, AdaptersLeaveEveryHeadLearning) {
+  for (const bool distilled : {false, true}) {
+    TrainConfig config = tiny_config(1);
+    set_model(config, "distilled", [&](VitConfig& m) { m.distilled = distilled; });
+    config.lora.rank = 2;
+    std::vector<std::string> heads;
+    for (const TrainedParam& param : set_up(config).step.trained)
+      if (param.name.starts_with("head")) heads.push_back(param.name);
+    std::vector<std::string> wanted = {"head.weight", "head.bias"};
+    if (distilled) wanted.insert(wanted.end(), {"head_dist.weight", "head_dist.bias"});
+    EXPECT_EQ(heads, wanted);
+  }
+}
+
+TEST(Setup, AsManyClassesAsTheDataHasOrNoneMayBeSaid) {
+  for (const int64_t classes : {3, 4, 5}) {
+    TrainConfig config = tiny_config(1);
+    set_model(config, "classes", [&](VitConfig& m) { m.classes = classes; });
+    if (classes == 4)
+      EXPECT_NO_THROW(set_up(config));
+    else
+      EXPECT_THROW(set_up(config), Error) << classes;
+  }
+}
+
+TEST(Setup, ATeacherOfOtherClassesOrColoursIsRefused) {
+  const WorkFolder work;
+  train(tiny_config(1), work / "teacher");
+  const struct {
+    const char* said;
+    void (*change)(TrainConfig&);
+  } rows[] = {
+      {"", [](TrainConfig&) {}},
+      {"other names or another order",
+       [](TrainConfig& c) {
+         c.data.class_names = {"1", "0", "2", "3"};
+       }},
+      {"knows 4 classes, the data has 5", [](TrainConfig& c) { c.data.train = "synthetic:3x8x8x5x40"; }},
+      {"normalises",
+       [](TrainConfig& c) { c.model.preprocess.std = {0.25}, c.model.preprocess_given = {"std"}; }},
+      {"normalises",
+       [](TrainConfig& c) { c.model.preprocess.mean = {0.4}, c.model.preprocess_given = {"mean"}; }},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.said);
+    TrainConfig config = tiny_config(1);
+    config.distill = {DistillKind::kSoft, work / "teacher/best", 0.5, 2};
+    row.change(config);
+    Ran ran;
+    const WorkFolder own;
+    const Error error = train_error(ran, config, own / "run");
+    EXPECT_EQ(error.kind(), *row.said ? ErrorKind::kConfig : ErrorKind::kInternal) << error.what();
+    EXPECT_NE(error.message().find(*row.said ? row.said : "did not fail"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing
