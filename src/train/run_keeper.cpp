@@ -29,6 +29,16 @@ bool is_unknown(const FactDifference& difference) {
          (difference.key == "data.contents" || difference.key.starts_with(kVal));
 }
 
+// Fingerprints say nothing to people.
+std::string described(const FactDifference& difference) {
+  const char* part = difference.key.starts_with(kVal) ? "validation" : "training";
+  if (difference.key.ends_with(".contents"))
+    return strf("the %s images under the same names have changed", part);
+  if (difference.key == "data.fingerprint" || difference.key == "val.fingerprint")
+    return strf("the %s data has other names or labels", part);
+  return to_string(difference);
+}
+
 Json identity_of(const Dataset& data) {
   const auto hex = [](uint64_t number) { return strf("%016llx", static_cast<unsigned long long>(number)); };
   return {{"fingerprint", hex(data.fingerprint())},
@@ -112,18 +122,25 @@ bool RunKeeper::require_same_run(const Json& saved) const {
   now.erase("progress");
   before.erase("progress");
   std::string refused;
-  bool same_val = true;
+  bool same_val = true, same_config = true;
   for (const FactDifference& difference : compare_facts(before, now)) {
     if (is_unknown(difference)) continue;
     same_val = same_val && !difference.key.starts_with(kVal);
-    if (may_change(difference.key))
-      tell_("changed since the checkpoint: " + to_string(difference));
-    else
-      refused += "\n  " + to_string(difference);
+    if (may_change(difference.key)) {
+      tell_("changed since the checkpoint: " + described(difference));
+      continue;
+    }
+    refused += "\n  " + described(difference);
+    same_config = same_config && difference.key.starts_with("data.");
   }
   if (!refused.empty())
-    throw Error(ErrorKind::kConfig, "the checkpoint was made by another run:" + refused,
-                "resume with the config the run was started with, or train into another folder");
+    throw Error(ErrorKind::kConfig,
+                (same_config ? "the data is not what the run has learned from:"
+                             : "the checkpoint was made by another run:") +
+                    refused,
+                same_config
+                    ? "bring the data back as it was, or train into another folder with --out"
+                    : "resume with the config the run was started with, or train into another folder");
   return same_val;
 }
 

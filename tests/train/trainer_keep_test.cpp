@@ -168,7 +168,9 @@ TEST_F(KeptData, OtherPixelsUnderTheSameNamesAreAnotherRun) {
   Ran ran;
   const Error error = train_error(ran, config_, work_ / "run", {.resume = ResumeMode::kNewest});
   EXPECT_EQ(error.kind(), ErrorKind::kConfig) << error.what();
-  EXPECT_NE(error.message().find("data.contents"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("images under the same names have changed"), std::string::npos);
+  EXPECT_EQ(error.message().find("the checkpoint has"), std::string::npos) << error.message();
+  EXPECT_EQ(error.hint().find("config"), std::string::npos) << "it is the same: " << error.hint();
   write_pictures(work_ / "data/train", 10);
   EXPECT_TRUE(train(config_, work_ / "run", {.resume = ResumeMode::kNewest}).outcome.finished);
 }
@@ -182,7 +184,7 @@ TEST_F(KeptData, OtherValidationDataIsSaidAndItsResultsCountAnew) {
   fs::rename(work_ / "data/val/b", work_ / "data/val/a");
   fs::rename(work_ / "data/val/c", work_ / "data/val/b");
   const Ran second = train(config_, work_ / "run", {.resume = ResumeMode::kNewest});
-  EXPECT_TRUE(second.noted("val.contents")) << "the pictures of a class are others";
+  EXPECT_TRUE(second.noted("validation images under the same names")) << "a class has other images";
   EXPECT_TRUE(second.noted("other validation data"));
   ASSERT_EQ(second.evals.size(), 1u);
   EXPECT_TRUE(second.evals[0].best) << "the first result on other data is the best on them";
