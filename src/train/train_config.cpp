@@ -1,5 +1,8 @@
 #include "train/train_config.h"
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "io/config_json.h"
 
 namespace vitrail {
@@ -116,6 +119,20 @@ Change change_of(std::string_view key) {
   return Change::kRefused;
 }
 
+// config.json keeps every setting, and JSON holds no other text.
+void require_utf8(const TrainConfig& config) {
+  const Json settings = to_json(config).flatten();
+  for (const auto& [key, value] : settings.items()) {
+    if (!value.is_string() || is_valid_utf8(value.get_ref<const std::string&>())) continue;
+    std::string name = key.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    throw Error(ErrorKind::kConfig,
+                strf("%s is %s, which is not UTF-8 and could not be kept in config.json", name.c_str(),
+                     quoted(value.get_ref<const std::string&>()).c_str()),
+                "rename that folder or file, or give a link to it (ln -s) whose name is UTF-8");
+  }
+}
+
 TrainConfig resolved(TrainConfig config) {
   resolve_batch(config.train);
   if (config.train.eval_batch == 0) config.train.eval_batch = config.train.micro_batch;
@@ -133,6 +150,7 @@ TrainConfig resolved(TrainConfig config) {
              "lora.rank is %lld and params.linear_probe is true: a linear probe trains the head alone",
              static_cast<long long>(config.lora.rank));
   validate(config.checkpoint);
+  require_utf8(config);
   return config;
 }
 

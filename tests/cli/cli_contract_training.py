@@ -166,17 +166,22 @@ class Training(Contract):
     def test_names_that_are_not_utf8(self):
         config = self.config(train={"epochs": 1, "batch": 4})
         command = [PROGRAM, "train", "--config", config, "--set"]
-        folder = self.pictures(b"chat", b"chien")
+        folder, link = self.pictures(b"chat", b"chien"), self.tmp / "pictures"
         done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "run"], capture_output=True)
+        self.assertEqual(done.returncode, 64, "config.json could not keep the path")
+        self.assertRegex(done.stderr, rb"data.train is (.|\n)*pictures-\\xe9(.|\n)*try: (.|\n)*ln -s")
+        self.assertFalse((self.tmp / "run").exists())
+        link.symlink_to(os.fsdecode(folder))
+        done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "run"], capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        json.loads((self.tmp / "run/config.json").read_text())
+        self.assertEqual(vitrail("eval", "-m", self.tmp / "run").returncode, 0)
         os.rename(self.tmp / "run", os.path.join(os.fsencode(self.tmp), b"run-\xe9"))
         done = subprocess.run([PROGRAM, "eval", "-m", os.path.join(os.fsencode(self.tmp), b"run-\xe9"), "--data",
                                b"folder:" + folder, "--report", self.tmp / "page.html"], capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("html", (self.tmp / "page.html").read_text())
         os.rename(os.path.join(folder, b"chat"), os.path.join(folder, b"b\xeate"))
-        done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "two"], capture_output=True)
+        done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "two"], capture_output=True)
         self.assertEqual(done.returncode, 65, done.stderr)
         self.assertIn(rb"b\xeate", done.stderr)
         self.assertFalse((self.tmp / "two").exists())
