@@ -112,12 +112,19 @@ std::string without_links(std::string path) {
               S_ISFIFO(mode) ? "start the program that reads it first" : "give the path of a file");
 }
 
+[[noreturn]] void refuse_folder(const std::string& path) {
+  throw Error(ErrorKind::kWrite, path + " is a folder, and a file is to be written there",
+              strf("name a file in it: %s%sNAME", path.c_str(), path.ends_with('/') ? "" : "/"));
+}
+
 // Opens what takes bytes as they come: a device, a pipe, a descriptor of our own; -1 for what is a file or
 // will be one. A pipe that nobody reads is an error at once.
 int open_stream(const std::string& path) {
   struct stat status {};
   std::error_code ignored;
-  if (::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return -1;
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (path.ends_with('/') || (exists && S_ISDIR(status.st_mode))) refuse_folder(path);
+  if (!exists) return -1;
   if (S_ISREG(status.st_mode) && !std::filesystem::is_symlink(path, ignored)) return -1;
   if (S_ISBLK(status.st_mode)) cannot_write_stream(path, status.st_mode, 0);
   const int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;

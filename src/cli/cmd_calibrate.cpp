@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/peak.h"
@@ -89,6 +90,8 @@ std::string as_text(const DeviceFile& file) {
 
 void run_calibrate(const Options& options, Console& console) {
   const std::optional<int> gpu = parse_cuda(options.text("device"));
+  std::optional<AtomicFile> out;  // before the work: one that cannot be written is known at once
+  if (options.given("out")) out.emplace(options.text("out"));
   const OtherWork others;
   DeviceFile file = gpu ? measure_gpu(*gpu) : calibrate_processor(options, console);
   const std::string warning = gpu ? "" : busy_warning(others.cores(), read_machine().cores);
@@ -96,8 +99,9 @@ void run_calibrate(const Options& options, Console& console) {
   console.print_json(to_json(file));
   console.print(as_text(file));
   if (!warning.empty()) console.say(warning);
-  if (!options.given("out")) return;
-  write_file(options.text("out"), to_json(file).dump(2) + "\n");
+  if (!out) return;
+  out->write(to_json(file).dump(2) + "\n");
+  out->commit();
   console.say("written to " + options.text("out"));
 }
 }  // namespace

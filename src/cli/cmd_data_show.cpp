@@ -1,8 +1,9 @@
 #include <cctype>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "base/file.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -11,6 +12,7 @@
 #include "cli/shown.h"
 #include "data/encode.h"
 #include "data/preprocess.h"
+#include "io/checkpoint/durable.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
@@ -71,10 +73,7 @@ std::vector<int64_t> choose(const Dataset& data, int64_t count, uint64_t seed, c
 
 // Each picture as a file of its own, "label-sample.png", as it is stored.
 void write_files(const Dataset& data, const std::vector<int64_t>& chosen, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", folder.c_str(),
-             error.message().c_str());
+  make_folders(folder);
   for (const int64_t index : chosen) {
     std::string name = data.labels(index).empty() ? "none" : data.classes()[data.labels(index)[0]];
     name += "-" + data.sample_name(index);
@@ -85,6 +84,8 @@ void write_files(const Dataset& data, const std::vector<int64_t>& chosen, const 
 }
 
 void run_show(const Options& options, Console& console) {
+  const std::string& out = options.text("out");
+  AtomicFile sheet(out);  // before the work: one that cannot be written is known at once
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   const int64_t side = options.integer("side");
   const std::vector<int64_t> chosen = choose(
@@ -107,8 +108,9 @@ void run_show(const Options& options, Console& console) {
   progress.finish();
   VT_REQUIRE(!tiles.empty(), ErrorKind::kData, "none of the pictures can be shown");
   const auto across = static_cast<int64_t>(std::ceil(std::sqrt(1.5 * static_cast<double>(tiles.size()))));
-  const std::string& out = options.text("out");
-  write_png(out, contact_sheet(tiles, across, kLabelScale));
+  const std::vector<uint8_t> png = encode_png(contact_sheet(tiles, across, kLabelScale));
+  sheet.write(std::as_bytes(std::span(png)));
+  sheet.commit();
   console.print_json({{"file", out}, {"samples", samples}});
   console.print(strf("%s: %s\n", shown(out).c_str(),
                      format_count(static_cast<int64_t>(tiles.size()), "picture").c_str()));

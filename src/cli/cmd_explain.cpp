@@ -20,6 +20,7 @@
 #include "data/encode.h"
 #include "data/preprocess.h"
 #include "io/cards/imagenet_names.h"
+#include "io/checkpoint/durable.h"
 
 namespace vitrail::cli {
 
@@ -154,10 +155,7 @@ class Explainer {
 
   std::vector<std::string> draw(const Image& picture, const std::vector<NamedMap>& maps,
                                 const fs::path& folder) {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", folder.c_str(),
-               error.message().c_str());
+    make_folders(folder.string());
     const Image crop = as_rgb(crop_for_display(picture, enlarged(card_.preprocess)));
     std::vector<std::string> files;
     std::vector<Tile> tiles = {{"picture", crop}};
@@ -222,6 +220,7 @@ class Explainer {
 
 void run_explain(const Options& options, Console& console) {
   const std::vector<std::string> paths = given_pictures(options);
+  require_no_file(options.text("out"));
   const std::vector<fs::path> folders = folders_for(paths, options.text("out"), console);
   Explainer explainer(options, console);
   FailedPictures failed(console, paths.size());

@@ -89,14 +89,14 @@ void print_side(const Measured& m, const Options& options, const ModelChoice& ch
                      format_seconds(m.seconds.median).c_str(), m.seconds.count, most.c_str()));
 }
 
-void write_trace(const std::vector<const Measured*>& sides, const std::string& path, Console& console) {
+void write_trace(const std::vector<const Measured*>& sides, AtomicFile& file) {
   ordered_json events = ordered_json::array();
   for (size_t i = 0; i < sides.size(); ++i)
     for (ordered_json& event : trace_events(sides[i]->engine.plan(), sides[i]->engine.executor().times(),
                                             sides[i]->device(), static_cast<int>(i) + 1))
       events.push_back(std::move(event));
-  write_file(path, json_text(events) + "\n");
-  console.say("written to " + path + ": open it in chrome://tracing or ui.perfetto.dev");
+  file.write(json_text(events) + "\n");
+  file.commit();
 }
 
 void print_tables(const Measured& m, const std::vector<ProfileRow>& rows, bool nodes, Console& console) {
@@ -107,6 +107,8 @@ void print_tables(const Measured& m, const std::vector<ProfileRow>& rows, bool n
 }
 
 void run_profile(const Options& options, Console& console) {
+  std::optional<AtomicFile> trace;  // before the work: one that cannot be written is known at once
+  if (options.given("trace")) trace.emplace(options.text("trace"));
   const ModelChoice choice = choose_model(options, console);
   const Measured own(choice, options, options.text("device"), console);
   std::optional<Measured> other;
@@ -127,10 +129,11 @@ void run_profile(const Options& options, Console& console) {
         beside_table({own.backend(), own.parts, own.peaks}, {other->backend(), other->parts, other->peaks}));
   }
   print_tables(own, rows, nodes, console);
-  if (options.given("trace")) {
+  if (trace) {
     std::vector<const Measured*> sides = {&own};
     if (other) sides.push_back(&*other);
-    write_trace(sides, options.text("trace"), console);
+    write_trace(sides, *trace);
+    console.say("written to " + options.text("trace") + ": open it in chrome://tracing or ui.perfetto.dev");
   }
   for (const std::string& line : declined_lines(own.engine.plan())) console.detail(line);
   if (!options.flag("no-fuse"))

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
 #include "cli/model_choice.h"
@@ -21,9 +22,10 @@ double minutes_of(const std::string& text) {
   const bool unit =
       !text.empty() && !std::isdigit(static_cast<unsigned char>(text.back())) && text.back() != '.';
   const auto number = parse_number(unit ? text.substr(0, text.size() - 1) : text);
-  VT_REQUIRE(
-      number && *number > 0 && (!unit || std::string_view("smh").find(text.back()) != std::string_view::npos),
-      ErrorKind::kUsage, "--max-time '%s' is no time; 90s, 55m and 2h are", text.c_str());
+  if (!number || *number <= 0 ||
+      (unit && std::string_view("smh").find(text.back()) == std::string_view::npos))
+    throw Error(ErrorKind::kUsage, strf("--max-time %s is no time", quoted(text).c_str()),
+                "seconds, minutes or hours, as 90s, 55m or 1.5h; a number alone is minutes");
   return *number * factor;
 }
 

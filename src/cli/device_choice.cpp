@@ -13,7 +13,8 @@ std::optional<int> parse_cuda(const std::string& device) {
   if (device == "cuda") return 0;
   const auto number = device.starts_with("cuda:") ? parse_integer(device.substr(5)) : std::nullopt;
   if (!number || *number < 0 || *number > 1023)
-    throw Error(ErrorKind::kUsage, strf("--device expects cpu or cuda[:i], not %s", quoted(device).c_str()));
+    throw Error(ErrorKind::kUsage, strf("--device expects cpu or cuda[:i], not %s", quoted(device).c_str()),
+                "--device cpu, --device cuda, or --device cuda:1 for the second card");
   return static_cast<int>(*number);
 }
 

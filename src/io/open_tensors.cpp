@@ -35,6 +35,16 @@ std::unique_ptr<TensorSource> open_zip(std::shared_ptr<const ByteSource> bytes) 
   return looks_like_torch(*zip) ? open_torch(std::move(zip), name) : open_npz(std::move(zip), name);
 }
 
+// Any JSON looks like an index of shards until it is read: logs and configs, too.
+std::unique_ptr<TensorSource> open_index(const std::string& path) {
+  try {
+    return open_sharded_safetensors(path);
+  } catch (const Error& error) {
+    if (!error.hint().empty()) throw;
+    throw Error(error.kind(), error.what(), "give the folder of the model, or its weight file");
+  }
+}
+
 std::unique_ptr<TensorSource> open_file(const std::string& path) {
   std::shared_ptr<const ByteSource> bytes = open_sealed(path);
   char start[kMagicBytes] = {};
@@ -48,7 +58,7 @@ std::unique_ptr<TensorSource> open_file(const std::string& path) {
   if (magic.starts_with(kTorchLegacyMagic)) return open_torch_legacy(std::move(bytes));
   if (magic.starts_with(kZip) || magic.starts_with(kEmptyZip)) return open_zip(std::move(bytes));
   if (magic.size() > 8 && magic[8] == '{') return open_safetensors(std::move(bytes));
-  if (magic.starts_with('{')) return open_sharded_safetensors(path);
+  if (magic.starts_with('{')) return open_index(path);
   throw Error(ErrorKind::kData,
               strf("%s begins with %s: neither safetensors, npz nor a torch file", path.c_str(),
                    quoted(magic.substr(0, 8)).c_str()),

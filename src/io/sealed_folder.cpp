@@ -130,8 +130,9 @@ void seal_folder(const std::string& folder) {
   try {
     std::optional<Manifest> before = folder_manifest(folder);
     std::error_code ignored;
-    VT_REQUIRE(before || !fs::exists(path, ignored), ErrorKind::kWrite,
-               "%s was not written by Vitrail and is left alone", path.c_str());
+    if (!before && fs::exists(path, ignored))
+      throw Error(ErrorKind::kWrite, path + " was not written by Vitrail and is left alone",
+                  "rename it or take it away; the checksums need that name");
     if (before) manifest = std::move(*before);
   } catch (const NewerFormat&) {
     throw;

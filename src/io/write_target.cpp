@@ -84,8 +84,12 @@ void check_target(const std::string& path, bool overwrite, bool folder) {
   const bool is_folder = fs::is_directory(path, error);
   if (!fs::exists(path, error) || (folder && is_folder && fs::is_empty(path, error))) return;
   if (folder && is_folder) refuse_foreign(path);
-  VT_REQUIRE(folder == is_folder, ErrorKind::kWrite, "%s is a %s, and a %s is to be written there",
-             path.c_str(), is_folder ? "folder" : "file", folder ? "folder" : "file");
+  const auto kind = [](bool is) { return is ? "folder" : "file"; };
+  if (folder != is_folder)
+    throw Error(
+        ErrorKind::kWrite,
+        strf("%s is a %s, and a %s is to be written there", path.c_str(), kind(is_folder), kind(folder)),
+        "name another path, or take away what is there; --force does not delete it");
   if (!overwrite) throw Error(ErrorKind::kWrite, path + " already exists", "--force replaces it");
 }
 
@@ -102,10 +106,7 @@ void MadePaths::will_make(const fs::path& path) {
 void MadePaths::make_folders(const fs::path& path) {
   fs::path below;
   for (const fs::path& step : path) will_make(below /= step);
-  std::error_code error;
-  fs::create_directories(path, error);
-  VT_REQUIRE(!error, ErrorKind::kWrite, "cannot create the folder %s: %s", path.c_str(),
-             error.message().c_str());
+  vitrail::make_folders(path.string());
 }
 
 FolderReplacement::FolderReplacement(const std::string& path)

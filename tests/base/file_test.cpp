@@ -98,6 +98,16 @@ TEST_F(FileTest, APipeFromTheShellIsReadToItsEnd) {
   ::close(ends[0]);
 }
 
+TEST_F(FileTest, AFolderIsRefusedBeforeAnythingIsWritten) {
+  std::filesystem::create_directory(folder_ / "home");
+  std::filesystem::create_symlink("home", at("link"));
+  for (const char* name : {"home", "home/", "link", "unborn/"}) {
+    EXPECT_EQ(kind_of([&] { AtomicFile file(at(name)); }, "is a folder"), ErrorKind::kWrite) << name;
+    EXPECT_EQ(kind_of([&] { AtomicFile file(at(name)); }, "try: name a file in it"), ErrorKind::kWrite);
+  }
+  EXPECT_EQ(file_count(), 2u);
+}
+
 TEST_F(FileTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
   std::filesystem::create_directory(folder_ / "home");
   write_file(at("home/real"), "old");
@@ -160,7 +170,7 @@ TEST_F(FileTest, WritingFailuresNameThePath) {
   EXPECT_EQ(kind_of([&] { write_file(at("no/such/f"), "x"); }, "no/such/f"), ErrorKind::kWrite);
   std::filesystem::create_directory(folder_ / "taken");
   std::ofstream(at("taken/inside")) << "x";
-  EXPECT_EQ(kind_of([&] { write_file(at("taken"), "x"); }, "put in place"), ErrorKind::kWrite);
+  EXPECT_EQ(kind_of([&] { write_file(at("taken"), "x"); }, "taken is a folder"), ErrorKind::kWrite);
   EXPECT_EQ(file_count(), 1u);
 }
 

@@ -89,6 +89,19 @@ class Words(Contract):
             (self.tmp / name).write_bytes(b"PK\x03\x04" + b"\xff" * 60)
             self.refused(65, name, "inspect", self.tmp / name)
 
+    def test_refusals_say_what_to_try(self):
+        log, config, labels = self.tmp / "metrics.jsonl", self.tmp / "config.json", self.tmp / "data/labels.csv"
+        log.write_text('{"kind":"train","step":1}\n{"kind":"train","step":2}\n')
+        config.write_text('{"model_type": "vit"}')
+        labels.parent.mkdir()
+        labels.write_text("name;class\na.png;b\n")
+        train = ["train", "--out", self.tmp / "run"]
+        for code, *command in [(64, *train, "--max-time", "3x"), (64, "predict", "--device", "foo", CAT),
+                               (65, *train, "--set", f"data.train=idx:{self.tmp / 'nix'}"),
+                               (65, *train, "--set", f"data.train=folder:{labels.parent}"),
+                               (65, "inspect", log), (65, "inspect", config)]:
+            self.refused(code, "\n  try: ", *command)
+
     def test_an_error_is_told_once(self):
         done = self.refused(65, "no-such", "predict", "-m", "no-such-model", CAT, "--json")
         self.assertEqual(done.stderr.count("error"), 1, done.stderr)

@@ -81,6 +81,27 @@ class Outputs(Contract):
         self.assertTrue(link.is_symlink())
         self.ok("inspect", self.tmp / "real.safetensors")
 
+    def test_a_folder_in_place_of_a_file_is_noticed_before_the_work(self):
+        data, out = f"folder:{self.pictures()}", self.tmp / "out"
+        out.mkdir()
+        small = ["-m", "vit_tiny_patch16_224", "--weights", "rule", "--classes", "4"]
+        for command in [["eval", "-m", TINY, "--data", data, "--report", out], ["data", "show", data, "-o", out],
+                        ["data", "pack", data, "-o", out], ["profile", *small, "--trace", out],
+                        ["bench", "calibrate", "-o", out]]:
+            done = self.refused(73, "is a folder(.|\n)*try: name a file in it", *command)
+            self.assertNotIn("img/s", done.stderr)
+        self.assertEqual(list(out.iterdir()), [])
+
+    def test_every_refusal_of_a_place_says_what_to_try(self):
+        file = self.tmp / "file"
+        file.write_text("x")
+        for command in [["train", "--set", "data.train=synthetic:3x8x8x4x16", "--out", file], ["convert", TINY, file, "--force"],
+                        ["convert", TINY, file / "below"], ["convert", TINY, "/proc/x"],
+                        ["explain", "-m", TINY, CAT, "--out", file],
+                        ["data", "show", f"folder:{self.pictures()}", "-o", self.tmp / "a.png", "--files", file]]:
+            self.refused(73, "\n  try: ", *command)
+        self.assertEqual(file.read_text(), "x")
+
     def test_a_device_stays_a_device(self):
         node = self.tmp / "null"
         try:

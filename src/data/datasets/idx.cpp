@@ -170,7 +170,9 @@ fs::path find_idx(const fs::path& folder, const std::string& ending) {
     std::replace(name.begin(), name.end(), '.', '-');
     if (name.ends_with(ending)) found.push_back(entry.path());
   }
-  VT_REQUIRE(!error, ErrorKind::kData, "cannot list %s: %s", folder.c_str(), error.message().c_str());
+  if (error)
+    throw Error(ErrorKind::kData, strf("cannot list %s: %s", folder.c_str(), error.message().c_str()),
+                "check the path: idx: takes the folder that holds the files");
   std::sort(found.begin(), found.end());  // the plain file before its gzipped twin
   const bool twins = found.size() == 2 && found[1] == fs::path(found[0].string() + ".gz");
   VT_REQUIRE(found.size() < 2 || twins, ErrorKind::kData, "%s holds several files *%s: %s, %s",

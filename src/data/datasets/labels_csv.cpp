@@ -114,8 +114,10 @@ LabelSheet parse_labels(std::string_view csv) {
   CsvReader reader(csv);
   std::vector<std::string> cells;
   const bool any = reader.next(cells);
-  VT_REQUIRE(any && cells.size() >= 2 && trimmed(cells[0]) == "filename", ErrorKind::kData,
-             "expected the header filename,label or filename,labels or filename,NAME,NAME...");
+  if (!any || cells.size() < 2 || trimmed(cells[0]) != "filename")
+    throw Error(ErrorKind::kData,
+                "expected the header filename,label or filename,labels or filename,NAME,NAME...",
+                "write it as the first line; a folder a class needs no such file: take it away");
   const size_t columns = cells.size();
   const std::string second = trimmed(cells[1]);
   const bool one = columns == 2 && second == "label", listed = columns == 2 && second == "labels";

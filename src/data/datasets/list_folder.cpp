@@ -38,7 +38,7 @@ void for_each_entry(const std::string& path, Visit&& visit) {
     throw Error(ErrorKind::kData,
                 strf("cannot list %s: %s", formats::printable(path).c_str(),
                      std::error_code(errno, std::generic_category()).message().c_str()),
-                errno == ENOENT ? "check the path" : "");
+                "check the path");
   };
   if (!folder) fail();
   for (;;) {

@@ -84,17 +84,26 @@ void sync_folder(const std::string& path) {
   sync_path(path, O_DIRECTORY);
 }
 
+void require_no_file(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error))
+    throw Error(ErrorKind::kWrite, path + " is a file, and a folder is to be there",
+                "name a folder, or take the file away");
+}
+
 void make_folders(const std::string& path) {
   std::vector<std::string> missing;
   std::error_code error;
+  require_no_file(path);
   for (std::string at = path; !fs::exists(at, error); at = parent_of(at)) missing.push_back(at);
   for (; !missing.empty(); missing.pop_back()) {
     const std::string& folder = missing.back();
+    // What is above it exists: where there is said to be none, the system itself keeps folders out (/proc).
     if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-      cannot_write("create the folder", folder, errno);
+      cannot_write("create the folder", folder, errno == ENOENT ? EPERM : errno);
     sync_folder(parent_of(folder));
   }
-  VT_REQUIRE(fs::is_directory(path, error), ErrorKind::kWrite, "%s is not a folder", path.c_str());
+  require_no_file(path);
 }
 
 void make_new_folder(const std::string& path) {

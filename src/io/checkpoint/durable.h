@@ -17,6 +17,8 @@ std::vector<std::string> names_in(const std::string& folder);
 void sync_file(const std::string& path);
 void sync_folder(const std::string& path);
 
+// Error(kWrite) when a file has the name that a folder is to have.
+void require_no_file(const std::string& path);
 // The folder and those above it, made where missing, their names durable.
 void make_folders(const std::string& path);
 // One folder that must not exist yet.
