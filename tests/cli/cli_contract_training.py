@@ -134,6 +134,7 @@ class Training(Contract):
         while not (out / "checkpoints/step-00000000").exists():
             self.assertIsNone(process.poll(), "it ended by itself")
             time.sleep(0.01)
+        time.sleep(2)  # before its first update a run stops at the first signal
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             process.send_signal(number)
             time.sleep(0.05)
