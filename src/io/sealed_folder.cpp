@@ -6,22 +6,17 @@
 #include <filesystem>
 
 #include "base/crc32c.h"
+#include "io/checkpoint/durable.h"
 
 namespace vitrail {
 
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMaxManifest = size_t{64} << 20;
 constexpr const char* kCompanions[] = {"LICENSE", "README", "NOTICE", ".gitattributes"};
 
 constexpr const char* kAcceptEdits =
     "take it from a good copy; an edit of your own is accepted by vitrail verify --manifest --update FOLDER";
-
-std::string folder_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
 
 // One flipped bit leaves enough of the word: it stands in a manifest of ours once more than there are files.
 std::optional<std::string> our_manifest_text(const std::string& folder) {
@@ -124,6 +119,16 @@ std::optional<Manifest> folder_manifest(const std::string& folder) {
   }
 }
 
+std::vector<FileRecord> seal_files(const std::string& folder, const std::vector<std::string>& names) {
+  std::vector<FileRecord> records;
+  for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
+    sync_file(path);
+    records.push_back(record_of(RandomAccessFile(path), name));
+  }
+  return records;
+}
+
 void seal_folder(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   Manifest manifest;
@@ -139,20 +144,18 @@ void seal_folder(const std::string& folder) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;  // damaged, so nothing of it can be kept
   }
-  manifest.files.clear();
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (const std::string name = entry.path().filename().string();
-        entry.is_regular_file() && is_plain_file_name(name) && !is_companion(name))
-      names.push_back(name);
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names)
-    manifest.files.push_back(record_of(RandomAccessFile(folder + "/" + name), name));
+  std::vector<std::string> names = names_in(folder);
+  std::erase_if(names, [&](const std::string& name) {
+    std::error_code error;
+    return !fs::is_regular_file(folder + "/" + name, error) || !is_plain_file_name(name) ||
+           is_companion(name);
+  });
+  manifest.files = seal_files(folder, names);
   write_file(path, manifest_text(manifest));
 }
 
 std::shared_ptr<const ByteSource> open_sealed(const std::string& path) {
-  if (const std::optional<Manifest> manifest = folder_manifest(folder_of(path)))
+  if (const std::optional<Manifest> manifest = folder_manifest(parent_of(path)))
     if (const FileRecord* record = find_record(*manifest, fs::path(path).filename().string()))
       return std::make_shared<SealedSource>(path, *record);
   return std::make_shared<RandomAccessFile>(path);

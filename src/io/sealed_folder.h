@@ -18,6 +18,9 @@ bool is_companion(const std::string& name);
 // Whether the folder holds a manifest of ours, damaged or not.
 bool is_sealed(const std::string& folder);
 
+// These files of the folder, flushed and read back. Whoever wrote them need not be trusted to have flushed.
+std::vector<FileRecord> seal_files(const std::string& folder, const std::vector<std::string>& names);
+
 // Writes the folder's manifest anew: every plain file in it but companions. Step and facts of a manifest that
 // is there, as a checkpoint's, stay.
 void seal_folder(const std::string& folder);

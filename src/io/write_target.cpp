@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/process_mark.h"
 #include "base/text.h"
 #include "io/adapters.h"
 #include "io/checkpoint/durable.h"
+#include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
 
 namespace vitrail {
@@ -39,25 +39,8 @@ fs::path real_path(const std::string& path) {
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-// ".NAME.WHAT" beside it.
-std::string beside(const fs::path& folder, const std::string& what) {
-  return (folder.parent_path() / ("." + folder.filename().string() + "." + what)).string();
-}
-
 std::string aside_of(const fs::path& folder) {
-  return beside(folder, "replaced");
-}
-
-// What processes that died left of their attempts.
-void remove_dead_attempts(const fs::path& folder) {
-  const std::string start = fs::path(beside(folder, "tmp-")).filename().string();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder.parent_path(), error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(start)) continue;
-    const auto mark = ProcessMark::parse(name.substr(start.size()));
-    if (mark && mark->surely_dead()) fs::remove_all(entry.path(), error);
-  }
+  return (folder.parent_path() / ("." + folder.filename().string() + ".replaced")).string();
 }
 
 }  // namespace
@@ -110,10 +93,9 @@ void MadePaths::make_folders(const fs::path& path) {
 }
 
 FolderReplacement::FolderReplacement(const std::string& path)
-    : path_(real_path(path).string()), fresh_(beside(path_, "tmp-" + ProcessMark::current().text())) {
-  remove_dead_attempts(path_);
-  std::error_code ignored;
-  fs::remove_all(fresh_, ignored);
+    : path_(real_path(path).string()),
+      fresh_(parent_of(path_) + "/" + unfinished_name(fs::path(path_).filename().string())) {
+  remove_unfinished(parent_of(path_), false);
   make_new_folder(fresh_);
 }
 

@@ -106,6 +106,16 @@ TEST_F(SealedFolder, AnEditIsAcceptedOnceSealedAnew) {
   EXPECT_EQ(complaint(folder), "");
 }
 
+// As in the caches of other libraries.
+TEST_F(SealedFolder, FilesThatAreLinksAreSealedToo) {
+  const std::string folder = write("m", false);
+  fs::rename(folder + "/model.safetensors", at("blob"));
+  fs::create_symlink("../blob", folder + "/model.safetensors");
+  seal_folder(folder);
+  EXPECT_EQ(folder_manifest(folder)->files.size(), 3u);
+  expect_flips_found(folder, "model.safetensors");
+}
+
 TEST_F(SealedFolder, AManifestOfAnotherProgramIsLeftAlone) {
   const std::string folder = write("m", false), path = folder + "/manifest.json";
   for (const char* text : {"{\"name\": \"an app\"}", "no json", ""}) {

@@ -10,6 +10,7 @@
 #include "io/checkpoint/manifest.h"
 #include "io/checkpoint/unfinished.h"
 #include "io/safetensors.h"
+#include "io/sealed_folder.h"
 
 namespace vitrail {
 
@@ -21,7 +22,6 @@ namespace fs = std::filesystem;
 constexpr const char* kStateFile = "state-00000-of-00001.safetensors";
 // Before the name of a checkpoint that makes way for another of the same step.
 constexpr std::string_view kAside = ".tmp-old-";
-constexpr size_t kMaxManifest = size_t{64} << 20;
 
 std::string step_name(int64_t step) {
   return strf("step-%08lld", static_cast<long long>(step));
@@ -54,23 +54,20 @@ class Unfinished {
   std::string path_;
 };
 
-// Every file of the folder, flushed and read back. Whoever wrote them need not be trusted to have flushed.
-std::vector<FileRecord> seal_files(const std::string& folder) {
-  std::vector<FileRecord> records;
-  for (const std::string& name : names_in(folder)) {
-    const std::string path = at(folder, name);
+std::vector<FileRecord> seal_all(const std::string& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  for (const std::string& name : names) {
     std::error_code error;
-    VT_CHECK(fs::is_regular_file(fs::symlink_status(path, error)), "%s is not a plain file", path.c_str());
-    sync_file(path);
-    records.push_back(record_of(RandomAccessFile(path), name));
+    VT_CHECK(fs::is_regular_file(fs::symlink_status(at(folder, name), error)), "%s is not a plain file",
+             at(folder, name).c_str());
   }
-  return records;
+  return seal_files(folder, names);
 }
 
 void write_files(const CheckpointContent& content, const std::string& folder) {
   if (content.write_model) content.write_model(folder);
   write_safetensors(at(folder, kStateFile), content.state);
-  const std::string text = manifest_text({content.step, content.facts, seal_files(folder)});
+  const std::string text = manifest_text({content.step, content.facts, seal_all(folder)});
   parse_manifest(text, kManifestName);
   // Comes last; its own commit flushes the names of all files as well.
   write_file(at(folder, kManifestName), text);

@@ -35,11 +35,6 @@ void sync_path(const std::string& path, int flags) {
   if (result != 0 && !unsupported) cannot_write("flush", path, code);
 }
 
-std::string parent_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
 void rename_checked(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) cannot_write("put in place", to, errno);
 }
@@ -65,6 +60,11 @@ uint64_t free_bytes(const std::string& folder) {
 
 }  // namespace
 
+std::string parent_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -78,7 +78,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 void sync_file(const std::string& path) {
-  sync_path(path, O_NOFOLLOW | O_NONBLOCK);
+  sync_path(path, O_NONBLOCK);
 }
 void sync_folder(const std::string& path) {
   sync_path(path, O_DIRECTORY);

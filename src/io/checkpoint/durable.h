@@ -9,6 +9,9 @@
 
 namespace vitrail {
 
+// The folder that a path lies in: "." for a plain name.
+std::string parent_of(const std::string& path);
+
 // Names in the folder, sorted; none where there is no such folder. Error(kData) when it cannot be listed.
 std::vector<std::string> names_in(const std::string& folder);
 

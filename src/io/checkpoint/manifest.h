@@ -17,6 +17,8 @@ constexpr int64_t kCheckpointFormat = 1;
 constexpr uint64_t kChecksumBlock = uint64_t{1} << 20;
 constexpr const char* kManifestName = "manifest.json";
 
+constexpr size_t kMaxManifest = size_t{64} << 20;  // bytes
+
 struct FileRecord {
   std::string name;  // a plain file name
   uint64_t bytes = 0;
