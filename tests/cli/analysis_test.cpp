@@ -33,6 +33,9 @@ TEST(TensorStats, CountsWhatIsNotFinite) {
   EXPECT_DOUBLE_EQ(stats.min, -3);
   EXPECT_DOUBLE_EQ(stats.max, 5);
   EXPECT_DOUBLE_EQ(stats.mean, 1);
+  const TensorStats falling = scan<float>({7, 2, -4}, DType::kF32);
+  EXPECT_DOUBLE_EQ(falling.max, 7);
+  EXPECT_DOUBLE_EQ(falling.min, -4);
 }
 
 TEST(TensorStats, EveryElementTypeAndLongTensors) {

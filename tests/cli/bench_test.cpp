@@ -56,6 +56,32 @@ TEST(BenchTrain, AccumulatesAsTheConfigSays) {
   EXPECT_TRUE(std::isfinite(bench["loss"].get<double>()));
 }
 
+// Of three steps the 90th percentile lies four fifths of the way from the second to the third.
+TEST(BenchTrain, TheFiguresOfAResultFitEachOther) {
+  const auto result = run_in_process("bench train", tiny_bench()).json();
+  const auto figure = [&](const char* name) { return result[name].get<double>(); };
+  EXPECT_LE(figure("ms_min"), figure("ms_median"));
+  EXPECT_NEAR(figure("ms_p90"), figure("ms_median") + 0.8 * (figure("ms_max") - figure("ms_median")),
+              1e-9 * figure("ms_max"));
+  EXPECT_NEAR(figure("img_per_s") * figure("ms_median"), 8e3, 1e-6);
+  EXPECT_NEAR(figure("peak_fraction") * figure("peak_gflops"), figure("gflops"), 1e-9 * figure("gflops"));
+}
+
+// A slack of 1 is twice the time, so a result ten times as fast is missed.
+TEST(BenchTrain, SlackIsAShareOfTheSavedTime) {
+  const TempFolder folder;
+  auto result = run_in_process("bench train", tiny_bench()).json();
+  result["ms_median"] = result["ms_median"].get<double>() / 20;
+  const std::string faster = folder.file("faster.json", result.dump());
+  try {
+    run_in_process("bench train", tiny_bench({"--compare", faster, "--slack", "1"}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCheck);
+    EXPECT_NE(error.message().find("at least 0.500"), std::string::npos) << error.message();
+  }
+}
+
 TEST(BenchTrain, AResultOfInferenceIsNoneOfTraining) {
   const TempFolder folder;
   const auto result = run_in_process("bench train", tiny_bench()).json();

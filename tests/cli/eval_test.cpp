@@ -90,6 +90,30 @@ TEST_F(Eval, EveryPictureCountsOnceWhateverTheBatch) {
   for (const char* batch : {"7", "32", "1000"}) EXPECT_EQ(with(batch), expected) << batch;
 }
 
+// Precision and F1 once more, from the counts of right and of confused images.
+TEST_F(Eval, FiguresOfClassesFitTheConfusedPairs) {
+  train();
+  const auto json =
+      run_in_process("eval", {"-m", best(), "--data", "synthetic:3x8x8x4x64", "--part", "all"}).json();
+  EXPECT_NEAR(json["img_per_s"].get<double>() * json["seconds"].get<double>(), json["count"].get<double>(),
+              1e-6);
+  ASSERT_LT(json["confused"].size(), 10u) << "all of them are told";
+  double all = 0;
+  for (const auto& row : json["classes"]) {
+    const double count = row["count"].get<double>(), right = row["top1"].get<double>() * count;
+    double taken = right;
+    for (const auto& pair : json["confused"]) {
+      if (pair["predicted"] == row["name"]) taken += pair["count"].get<double>();
+      if (pair["label"] == row["name"])
+        EXPECT_NEAR(pair["share"].get<double>() * count, pair["count"].get<double>(), 1e-9);
+    }
+    EXPECT_NEAR(row["precision"].get<double>() * taken, right, 1e-9) << row["name"];
+    EXPECT_NEAR(row["f1"].get<double>() * (count + taken), 2 * right, 1e-9) << row["name"];
+    all += right;
+  }
+  EXPECT_NEAR(json["top1"].get<double>() * json["count"].get<double>(), all, 1e-9);
+}
+
 TEST_F(Eval, ClassesOfTheSameNamesAreMatchedByName) {
   train();
   const Arguments arguments = {"-m", best(), "--data", "synthetic:3x8x8x4x62", "--part", "train"};
