@@ -112,6 +112,24 @@ TEST(AttentionMaps, StretchedAndEvenness) {
   EXPECT_NEAR(evenness({0, 1, 0, 0}), 0, 1e-12);
 }
 
+// Cells of eleven pixels: each one's middle shows its own heat alone.
+TEST(Overlay, RowsAndColumnsOfTheMapLieAsInTheImage) {
+  constexpr int64_t kRows = 2, kColumns = 4, kCell = 11;
+  std::vector<float> map(kRows * kColumns, 0.0f);
+  map[7] = 1;  // the last of the lower row
+  const Image shown = heat_overlay(Image::blank(kRows * kCell, kColumns * kCell, 3), map, kRows, kColumns);
+  const auto middle = [&](int64_t row, int64_t column) {
+    const uint8_t* pixel = shown.row(row * kCell + kCell / 2) + 3 * (column * kCell + kCell / 2);
+    return std::vector<int>{pixel[0], pixel[1], pixel[2]};
+  };
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t column = 0; column < kColumns; ++column) {
+      const bool hot = row == 1 && column == 3;
+      EXPECT_EQ(middle(row, column) == middle(0, 0), !hot) << row << " " << column;
+    }
+  EXPECT_GT(middle(1, 3)[0], middle(0, 0)[0]);
+}
+
 TEST(Overlay, HotPartsAreBrighterThanColdOnes) {
   Image picture = Image::blank(32, 48, 3);
   std::fill(picture.pixels.begin(), picture.pixels.end(), uint8_t{100});

@@ -218,6 +218,8 @@ TEST(Fused, NeverOverwritesTheValueItStartsFrom) {
   EXPECT_EQ(fused.in_place_input(), -1);
   const FusedOp apart({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {2, ~0}}});
   EXPECT_EQ(apart.in_place_input(), 2);
+  const FusedOp turned({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {~0, 2}}});
+  EXPECT_EQ(turned.in_place_input(), 2) << "whichever side of the sum it stands on";
 }
 
 TEST(Infer, PicturesComeFromPixelsOfTheirSize) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "models/vit_params.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
@@ -124,6 +125,18 @@ TEST(Differentiate, AFrozenBlockInTheMiddleIsPassedThroughWithoutSums) {
     EXPECT_EQ(node.outs.size(), node.name.starts_with("blocks.1") ? 1u : 3u) << node.name;
   }
   EXPECT_EQ(count_kinds(program)["attention_grad"], 2);
+}
+
+TEST(Differentiate, EveryParameterCanBeTheOnlyOneThatLearns) {
+  VitConfig config = tiny_vit(1);
+  config.qk_norm = config.layer_scale = config.pre_logits = true;
+  config.registers = 2;
+  for (const ParamSpec& spec : vit_params(config)) {
+    const Program program =
+        record_step(config, {}, [&](const std::string& name) { return name == spec.name; });
+    EXPECT_EQ(gradient_sums(program), std::set<std::string>{gradient_name(spec.name)});
+    EXPECT_EQ(count_kinds(program)["accumulate"], 1) << spec.name;
+  }
 }
 
 TEST(Differentiate, SumsTheGradientsOfASharedParameterAndOfAValueReadTwice) {

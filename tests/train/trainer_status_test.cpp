@@ -80,6 +80,35 @@ TEST(Setup, ABatchLargerThanTheDataIsMentioned) {
   }
 }
 
+TEST(Setup, TrainingAndEvaluationLoadBatchesOfTheirOwn) {
+  TrainConfig config = tiny_config(1);
+  config.train.micro_batch = 2;
+  config.train.eval_batch = 5;
+  config.train.smoothing = 0.1;
+  config.train.seed = 7;
+  const RunSetup setup = set_up(config);
+  const LoaderSettings train = setup.loader_settings(Purpose::kTrain),
+                       eval = setup.loader_settings(Purpose::kEval);
+  EXPECT_EQ(train.micro_batch, 2);
+  EXPECT_EQ(train.accumulation, 4);
+  EXPECT_EQ(train.smoothing, 0.1);
+  EXPECT_EQ(train.seed, 7u);
+  EXPECT_EQ(eval.micro_batch, 5);
+  EXPECT_EQ(eval.accumulation, 1);
+  EXPECT_EQ(eval.smoothing, 0);
+  EXPECT_EQ(eval.classes, 4);
+}
+
+TEST(Setup, TheModelRemembersHowItsScoresAreMeant) {
+  for (const auto& [loss, scores] : {std::pair{TrainLoss::kSoftmax, ScoreKind::kSoftmax},
+                                     {TrainLoss::kBceMean, ScoreKind::kSigmoid},
+                                     {TrainLoss::kBceSum, ScoreKind::kSigmoid}}) {
+    TrainConfig config = tiny_config(1);
+    config.train.loss = loss;
+    EXPECT_EQ(set_up(config).model->card.scores, scores) << enum_name(loss);
+  }
+}
+
 TEST(Setup, AdaptersLeaveEveryHeadLearning) {
   for (const bool distilled : {false, true}) {
     TrainConfig config = tiny_config(1);
