@@ -12,8 +12,8 @@ std::vector<TensorDesc> PatchEmbedOp::infer(DescSpan ins) const {
   for (char name : {'D', 'C', 'P', 'Q'}) expect_dim(*this, w, name);
   VT_CHECK(x[1] == w[1], "patch_embed: channels differ: %s and %s", to_string(x).c_str(),
            to_string(w).c_str());
-  VT_CHECK(x.local('Y') % w.local('P') == 0 && x.local('X') % w.local('Q') == 0,
-           "patch_embed: the patch does not divide the picture: %s and %s", to_string(x).c_str(),
+  VT_CHECK(x.local('Y') >= w.local('P') && x.local('X') >= w.local('Q'),
+           "patch_embed: the patch is larger than the image: %s and %s", to_string(x).c_str(),
            to_string(w).c_str());
   const int64_t patches = (x.local('Y') / w.local('P')) * (x.local('X') / w.local('Q'));
   return {{ins[0].dtype, {x[0], Dim('N', patches), w[0]}}};

@@ -1,4 +1,5 @@
 // Cuts a picture into patches and projects each: x [B C Y X], w [D C P Q] -> [B N D], patches row by row.
+// Rows and columns beyond the last whole patch are not read.
 #pragma once
 
 #include "graph/op.h"

@@ -1,6 +1,7 @@
 #include "grad_cases.h"
 
 #include "base/rng.h"
+#include "ops/activate.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/average.h"
@@ -12,10 +13,12 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/max_tokens.h"
 #include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/softmax.h"
 #include "ops/tanh.h"
@@ -106,14 +109,14 @@ std::vector<GradFamily> product_families() {
        }},
       {"patch_embed",
        [](int64_t n) -> OpCase {
-         const int64_t patch = draw(n, 'P', 1, 4);
+         const int64_t patch = draw(n, 'P', 1, 4), across = draw(n, 'Q', 1, 4);
          return {"",
                  op<PatchEmbedOp>(),
                  {{batch(n),
                    some('C', n, 1, 4),
                    {'Y', patch * draw(n, 'Y', 1, 5)},
-                   {'X', patch * draw(n, 'X', 1, 5)}},
-                  {width(n), some('C', n, 1, 4), {'P', patch}, {'Q', patch}}},
+                   {'X', across * draw(n, 'X', 1, 5) + n % 3}},
+                  {width(n), some('C', n, 1, 4), {'P', patch}, {'Q', across}}},
                  {false, true}};
        }},
       {"concat_tokens",
@@ -149,6 +152,16 @@ std::vector<GradFamily> row_families() {
       {"tanh", [](int64_t n) { return unary(op<TanhOp>(), n); }},
       {"gelu_erf", [](int64_t n) { return unary(op<GeluOp>(false), n); }},
       {"gelu_tanh", [](int64_t n) { return unary(op<GeluOp>(true), n); }},
+      {"relu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu), n); }},
+      {"relu6", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu6), n); }},
+      {"leaky_relu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kLeakyRelu), n); }},
+      {"elu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kElu), n); }},
+      {"silu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSilu), n); }},
+      {"mish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kMish), n); }},
+      {"quick_gelu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kQuickGelu), n); }},
+      {"hard_swish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kHardSwish), n); }},
+      {"activate_tanh", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kTanh), n); }},
+      {"sigmoid", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSigmoid), n); }},
       {"scale",
        [](int64_t n) -> OpCase {
          return {"", op<ScaleOp>(), {stream(n), {width(n)}}, {true, true}};
@@ -161,6 +174,11 @@ std::vector<GradFamily> row_families() {
        [](int64_t n) -> OpCase {
          const Dim d = some('D', n, 3, 13);  // of two, one sign is all that is left after a norm
          return {"", op<LayernormOp>(1e-6), {{batch(n), tokens(n), d}, {d}, {d}}, {true, true, true}};
+       }},
+      {"rmsnorm",
+       [](int64_t n) -> OpCase {
+         const Dim d = some('D', n, 3, 13);
+         return {"", op<RmsnormOp>(1e-6), {{batch(n), tokens(n), d}, {d}}, {true, true}};
        }},
       {"qk_norm",
        [](int64_t n) -> OpCase {
@@ -177,6 +195,7 @@ std::vector<GradFamily> token_and_loss_families() {
   return {
       {"select_token", [](int64_t n) { return unary(op<SelectTokenOp>(tokens(n).extent / 2), n); }},
       {"mean_tokens", [](int64_t n) { return unary(op<MeanTokensOp>(tokens(n).extent / 3), n); }},
+      {"max_tokens", [](int64_t n) { return unary(op<MaxTokensOp>(tokens(n).extent / 3), n); }},
       {"drop_tokens", [](int64_t n) { return unary(op<DropTokensOp>(tokens(n).extent / 3), n); }},
       {"dropout", [](int64_t n) { return dropped(DropUnit::kElement, n); }},
       {"drop_path", [](int64_t n) { return dropped(DropUnit::kSample, n); }},

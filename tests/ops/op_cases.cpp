@@ -1,5 +1,6 @@
 #include "op_cases.h"
 
+#include "ops/activate.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/average.h"
@@ -9,10 +10,12 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/max_tokens.h"
 #include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
@@ -65,6 +68,13 @@ void add_products(std::vector<OpCase>& cases) {
                      {false, true, true},
                      {kPlain, kVector, kVector}});
   }
+  // Patches that are not square, and pixels beyond the last of them; of 8 columns in rows of 43.
+  for (const int64_t columns : {4, 8})
+    cases.push_back(
+        {strf("patch_embed_6x%lld_uncovered", static_cast<long long>(columns)),
+         make_op<PatchEmbedOp>(),
+         {{{'B', 2}, {'C', 3}, {'Y', 20}, {'X', 43}}, {{'D', 24}, {'C', 3}, {'P', 6}, {'Q', columns}}},
+         {false, true}});
   for (int64_t patch : {1, 7, 16})
     for (int64_t channels : {1, 3, 8})
       cases.push_back({"patch_embed_" + std::to_string(patch) + "_channels" + std::to_string(channels),
@@ -113,6 +123,10 @@ void add_small_ops(std::vector<OpCase>& cases) {
   for (bool tanh_form : {false, true})
     cases.push_back({tanh_form ? "gelu_tanh" : "gelu_erf", make_op<GeluOp>(tanh_form), {x}, {false}});
   cases.push_back({"tanh", make_op<TanhOp>(), {x}, {false}});
+  for (const char* name : EnumNames<ActKind>::names)
+    if (const ActKind act = *enum_from_name<ActKind>(name); act != ActKind::kGelu)
+      cases.push_back({strf("activate_%s", name), make_op<ActivateOp>(act), {x}, {false}});
+  cases.push_back({"rmsnorm", make_op<RmsnormOp>(1e-6), {x, {d}}, {false, true}, {kPlain, kVector}});
   cases.push_back({"bias", make_op<BiasOp>(), {x, {d}}, {false, true}, {kPlain, kVector}});
   cases.push_back({"bias_positions", make_op<BiasOp>(), {x, {n, d}}, {false, true}, {kPlain, kVector}});
   cases.push_back({"scale", make_op<ScaleOp>(), {x, {d}}, {false, true}, {kPlain, kVector}});
@@ -133,6 +147,7 @@ void add_small_ops(std::vector<OpCase>& cases) {
   cases.push_back({"select_token", make_op<SelectTokenOp>(3), {x}, {false}});
   cases.push_back({"drop_tokens", make_op<DropTokensOp>(2), {x}, {false}});
   cases.push_back({"mean_tokens", make_op<MeanTokensOp>(2), {x}, {false}});
+  cases.push_back({"max_tokens", make_op<MaxTokensOp>(2), {x}, {false}});
   cases.push_back({"concat_tokens",
                    make_op<ConcatTokensOp>(),
                    {{{'S', 1}, d}, {{'S', 4}, d}, x},

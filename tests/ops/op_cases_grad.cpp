@@ -1,13 +1,16 @@
 // The ops of the backward half.
 #include "op_cases.h"
+#include "ops/activate.h"
 #include "ops/attention.h"
 #include "ops/concat_tokens.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/max_tokens.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/softmax.h"
 #include "ops/sum_rows.h"
@@ -128,6 +131,15 @@ void add_row_grads(std::vector<OpCase>& cases) {
                      make_op<GeluGradOp>(tanh_form),
                      {x, x},
                      {false, false}});
+  for (const char* name : EnumNames<ActKind>::names)
+    if (const ActKind act = *enum_from_name<ActKind>(name); act != ActKind::kGelu)
+      cases.push_back({strf("activate_grad_%s", name), make_op<ActivateGradOp>(act), {x, x}, {false, false}});
+  for (bool trained : {false, true})
+    cases.push_back({trained ? "rmsnorm_grad" : "rmsnorm_grad_frozen",
+                     make_op<RmsnormGradOp>(1e-6, trained),
+                     {x, {d}, x},
+                     {false, true, false},
+                     {kPlain, kVector, kPlain}});
   cases.push_back({"tanh_grad", make_op<TanhGradOp>(), {x, x}, {false, false}});
   const Shape logits = {b, {'K', 1000}};
   cases.push_back(
@@ -143,6 +155,11 @@ void add_token_grads(std::vector<OpCase>& cases) {
   const Dim b('B', 3), n('N', 17), d('D', 50);
   cases.push_back({"select_token_grad", make_op<SelectTokenGradOp>(3, n), {{b, d}}, {false}});
   cases.push_back({"mean_tokens_grad", make_op<MeanTokensGradOp>(2, n), {{b, d}}, {false}});
+  cases.push_back({"max_tokens_grad", make_op<MaxTokensGradOp>(2), {{b, n, d}, {b, d}}, {false, false}});
+  cases.push_back({"patch_embed_dw_uncovered",
+                   make_op<PatchEmbedDwOp>(6, 8),
+                   {{b, {'C', 3}, {'Y', 20}, {'X', 43}}, {b, {'N', 15}, {'D', 24}}},
+                   {false, false}});
   cases.push_back({"drop_tokens_grad", make_op<DropTokensGradOp>(2), {{b, n, d}}, {false}});
   cases.push_back({"sum_tokens", make_op<SumTokensOp>(1, 4), {{b, n, d}}, {false}});
   for (int64_t patch : {1, 7, 16})

@@ -99,8 +99,7 @@ ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& arg
 }
 
 void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args) {
-  VT_CHECK(args.height % args.patch_h == 0 && args.width % args.patch_w == 0,
-           "image is not a grid of patches");
+  VT_CHECK(args.height >= args.patch_h && args.width >= args.patch_w, "the image holds no patch");
   const Scratch scratch(lane, patch_embed_scratch(lane.isa, args));
   const int64_t k = patch_size(args), patches = patches_of(args);
   const Tiling tiling(lane.isa, patches, args.n);

@@ -58,7 +58,7 @@ ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t 
 void parallel_linear(const CpuLane& lane, const LinearArgs& args);
 
 // out[b, patch, :] = epilogue(w * patch): image [batch, channels, height, width], patches of
-// patch_h x patch_w without overlap (height and width divisible), w [n, channels * patch_h * patch_w]
+// patch_h x patch_w without overlap (what is left over is not read), w [n, channels * patch_h * patch_w]
 // packed. out points at image 0's first patch row; the epilogue's residual (the position embedding) is
 // indexed by patch and shared by all images.
 struct PatchEmbedArgs {

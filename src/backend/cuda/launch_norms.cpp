@@ -4,6 +4,7 @@
 #include "backend/cuda/launch.h"
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
+#include "ops/rmsnorm.h"
 
 namespace vitrail::cuda {
 
@@ -95,6 +96,33 @@ void run_qk_norm_grad(const KernelArgs& args) {
   api().norms.norm_grad(session(args), call);
 }
 
+RmsCall rms_call(const KernelArgs& args, double eps) {
+  const int64_t width = args.ins[1].desc().elems();
+  return {.rows = args.ins[0].desc().elems() / width,
+          .width = width,
+          .eps = static_cast<float>(eps),
+          .x = operand(args.ins[0]),
+          .weight = operand(args.ins[1])};
+}
+
+void run_rmsnorm(const KernelArgs& args) {
+  RmsCall call = rms_call(args, op_of<RmsnormOp>(args).eps());
+  call.y = operand(args.outs[0]);
+  api().norms.rms(session(args), call);
+}
+
+size_t rmsnorm_grad_scratch(const NodeView& node, const DeviceInfo&) {
+  return static_cast<size_t>(node.ins[0].elems() / node.ins[1].elems()) * sizeof(float);
+}
+
+void run_rmsnorm_grad(const KernelArgs& args) {
+  RmsCall call = rms_call(args, op_of<RmsnormGradOp>(args).eps());
+  call.dy = operand(args.ins[2]), call.dx = operand(args.outs[0]);
+  if (op_of<RmsnormGradOp>(args).parameters()) call.dweight = operand(args.outs[1]);
+  call.inverse = reinterpret_cast<float*>(args.scratch.data());
+  api().norms.rms_grad(session(args), call);
+}
+
 void run_softmax(const KernelArgs& args) {
   const TensorDesc& x = args.ins[0].desc();
   api().norms.softmax(
@@ -121,6 +149,9 @@ std::vector<OpKernels> norm_kernels() {
       {"qk_norm", {cuda_kernel("norm", run_qk_norm)}},
       {"qk_norm_grad",
        {cuda_kernel("norm_grad", run_qk_norm_grad, declines_unless_plain, qk_norm_grad_scratch)}},
+      {"rmsnorm", {cuda_kernel("rms", run_rmsnorm)}},
+      {"rmsnorm_grad",
+       {cuda_kernel("rms_grad", run_rmsnorm_grad, declines_unless_plain, rmsnorm_grad_scratch)}},
       {"softmax", {cuda_kernel("rows", run_softmax)}},
       {"softmax_grad", {cuda_kernel("rows", run_softmax_grad)}},
   };

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/cuda/launch.h"
+#include "ops/activate.h"
 #include "ops/dropout.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
@@ -26,6 +27,13 @@ void run_map(const KernelArgs& args) {
 void run_gelu(const KernelArgs& args) {
   const bool tanh_form = op_of<GeluOp>(args).tanh_form();
   api().rows.map(session(args), tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf, map_call(args));
+}
+
+template <typename ActOp, MapKind kKind>
+void run_activate(const KernelArgs& args) {
+  MapCall call = map_call(args);
+  call.act = op_of<ActOp>(args).act();
+  api().rows.map(session(args), kKind, call);
 }
 
 void run_multiply(const KernelArgs& args) {
@@ -166,6 +174,8 @@ std::vector<OpKernels> row_kernels() {
   return {
       {"gelu", {cuda_kernel("map", run_gelu)}},
       {"gelu_grad", {cuda_kernel("map", run_gelu_grad, declines_unless_plain, gelu_grad_scratch)}},
+      {"activate", {cuda_kernel("map", run_activate<ActivateOp, MapKind::kActivate>)}},
+      {"activate_grad", {cuda_kernel("map", run_activate<ActivateGradOp, MapKind::kActivateGrad>)}},
       map_row<MapKind::kTanh>("tanh"),
       map_row<MapKind::kTanhGrad>("tanh_grad"),
       map_row<MapKind::kAdd>("bias"),

@@ -2,6 +2,7 @@
 #include "backend/cuda/launch.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
+#include "ops/max_tokens.h"
 #include "ops/pool_tokens.h"
 #include "ops/sincos_positions.h"
 
@@ -115,6 +116,27 @@ void run_mean_tokens(const KernelArgs& args) {
                                    .factor = 1.0f / static_cast<float>(count)});
 }
 
+TokenMaxCall max_call(const KernelArgs& args, int64_t first) {
+  const Shape& x = args.ins[0].shape();
+  return {.x = operand(args.ins[0]),
+          .pictures = x[0].local,
+          .tokens = x[1].local,
+          .width = x[2].local,
+          .first = first};
+}
+
+void run_max_tokens(const KernelArgs& args) {
+  TokenMaxCall call = max_call(args, op_of<MaxTokensOp>(args).first());
+  call.out = operand(args.outs[0]);
+  api().tokens.max(session(args), call);
+}
+
+void run_max_tokens_grad(const KernelArgs& args) {
+  TokenMaxCall call = max_call(args, op_of<MaxTokensGradOp>(args).first());
+  call.dy = operand(args.ins[1]), call.dx = operand(args.outs[0]);
+  api().tokens.max_grad(session(args), call);
+}
+
 void sum_tokens(const KernelArgs& args, const SumTokensOp& op, const TensorView& x, const TensorView& out,
                 bool adds) {
   const int64_t width = x.shape()[2].local;
@@ -159,6 +181,8 @@ std::vector<OpKernels> token_kernels() {
           {"drop_tokens_grad", {cuda_kernel("move", run_drop_tokens_grad)}},
           {"mean_tokens_grad", {cuda_kernel("move", run_mean_tokens_grad)}},
           {"mean_tokens", {cuda_kernel("sum", run_mean_tokens)}},
+          {"max_tokens", {cuda_kernel("max", run_max_tokens)}},
+          {"max_tokens_grad", {cuda_kernel("max", run_max_tokens_grad)}},
           {"sum_tokens", {cuda_kernel("sum", run_sum_tokens)}},
           {"sincos_positions", {cuda_kernel("sincos", run_sincos_positions)}},
           {"fused", {cuda_kernel("sum_tokens", run_added_sum, declines_added_sum)}}};

@@ -40,9 +40,20 @@ struct SoftmaxCall {
   int64_t rows = 0, width = 0;
 };
 
+// The norm by the root of the mean square, x and y; of the gradient dy, dx and, where wanted, dweight, with
+// room for one float a row.
+struct RmsCall {
+  int64_t rows = 0, width = 0;
+  float eps = 0;
+  Operand x, weight, y = {}, dy = {}, dx = {}, dweight = {};
+  float* inverse = nullptr;
+};
+
 struct NormsApi {
   void (*norm)(Session&, const NormCall&);
   void (*norm_grad)(Session&, const NormGradCall&);
+  void (*rms)(Session&, const RmsCall&);
+  void (*rms_grad)(Session&, const RmsCall&);
   void (*softmax)(Session&, const SoftmaxCall&);
   void (*softmax_grad)(Session&, const SoftmaxCall&);
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/api/session.h"
+#include "base/act_kind.h"
 
 namespace vitrail::cuda {
 
@@ -10,6 +11,7 @@ enum class MapKind {
   kGeluErf,
   kGeluTanh,
   kTanh,
+  kActivate,  // `act`
   kMultiply,  // by `factor`
   kScaleBy,   // by b's first element, which may be f64
   kAdd,
@@ -19,6 +21,7 @@ enum class MapKind {
   kGeluErfGrad,
   kGeluTanhGrad,
   kTanhGrad,
+  kActivateGrad,
 };
 
 // Sums over the rows of [rows, width], made in `parts` shares, each a row of `partials`.
@@ -34,6 +37,7 @@ struct MapCall {
   int64_t count = 0;
   int64_t period = 0;  // b's elements: it repeats
   float factor = 0;
+  ActKind act = ActKind::kRelu;
   ColumnSums sums = {};  // of y; the gelu gradients alone make them
 };
 

@@ -43,10 +43,19 @@ struct SincosCall {
   int64_t rows = 0, columns = 0, width = 0;
 };
 
+// The largest of each column over the tokens from `first` on, [pictures width]; of the gradient also dy and
+// dx, and no out.
+struct TokenMaxCall {
+  Operand x, out = {}, dy = {}, dx = {};
+  int64_t pictures = 0, tokens = 0, width = 0, first = 0;
+};
+
 struct TokensApi {
   void (*move)(Session&, const TokenMoveCall&);
   void (*sum)(Session&, const TokenSumCall&);
   void (*sincos)(Session&, const SincosCall&);
+  void (*max)(Session&, const TokenMaxCall&);
+  void (*max_grad)(Session&, const TokenMaxCall&);
 };
 
 }  // namespace vitrail::cuda

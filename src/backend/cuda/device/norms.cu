@@ -126,7 +126,12 @@ void norm(Session& session, const NormCall& call) {
 }  // namespace
 
 NormsApi norms_api() {
-  return {.norm = norm, .norm_grad = norm_grad, .softmax = softmax, .softmax_grad = softmax_grad};
+  return {.norm = norm,
+          .norm_grad = norm_grad,
+          .rms = rms,
+          .rms_grad = rms_grad,
+          .softmax = softmax,
+          .softmax_grad = softmax_grad};
 }
 
 }  // namespace vitrail::cuda

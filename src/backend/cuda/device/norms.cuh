@@ -97,6 +97,8 @@ __device__ RowMoments row_moments(const Elements& x, int64_t start, int64_t widt
 }
 
 void norm_grad(Session& session, const NormGradCall& call);
+void rms(Session& session, const RmsCall& call);
+void rms_grad(Session& session, const RmsCall& call);
 void softmax(Session& session, const SoftmaxCall& call);
 void softmax_grad(Session& session, const SoftmaxCall& call);
 

@@ -54,7 +54,7 @@ void gather_patches(Session& session, const PatchesCall& call) {
                          .rows = static_cast<uint32_t>(call.rows),
                          .columns = static_cast<uint32_t>(call.columns),
                          .length = static_cast<uint32_t>(length)};
-  const bool whole = call.columns % 8 == 0;  // and so is the width, which patches divide
+  const bool whole = call.columns % 8 == 0 && call.width % 8 == 0;
   const int64_t wanted = (length / (whole ? 8 : 1) + 31) / 32 * 32;
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>(wanted, 32, 256));
   if (whole)

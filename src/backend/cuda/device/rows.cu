@@ -1,6 +1,7 @@
 // Elementwise ops: eight elements a thread and step, two steps in flight.
 #include "backend/cuda/device/rows.cuh"
 
+#include "backend/cuda/device/activate.cuh"
 #include "backend/cuda/device/columns.cuh"
 #include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/gelu.cuh"
@@ -92,6 +93,10 @@ void map(Session& session, MapKind kind, const MapCall& call) {
       return map_one(session, call, GeluTanh{});
     case MapKind::kTanh:
       return map_one(session, call, Tanh{});
+    case MapKind::kActivate:
+      return map_one(session, call, Activate{call.act});
+    case MapKind::kActivateGrad:
+      return map_two(session, call, ActivateGrad{call.act});
     case MapKind::kMultiply:
       return map_one(session, call, Times{call.factor});
     case MapKind::kScaleBy:

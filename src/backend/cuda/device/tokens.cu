@@ -108,6 +108,59 @@ __global__ void sincos_kernel(const __grid_constant__ SincosCall call) {
     Elements(call.out).put(token * call.width + part * quarter + i, static_cast<float>(parts[part]));
 }
 
+// A thread takes one column of one picture.
+struct MaxColumn {
+  int64_t start, at;  // of its first token in x, of its result in out
+  bool there;
+
+  __device__ explicit MaxColumn(const TokenMaxCall& call) {
+    at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    there = at < call.pictures * call.width;
+    start = at / call.width * call.tokens * call.width + at % call.width;
+  }
+};
+
+__global__ void max_kernel(const __grid_constant__ TokenMaxCall call) {
+  const MaxColumn column(call);
+  if (!column.there) return;
+  const Elements x = call.x;
+  float top = -INFINITY;
+  for (int64_t n = call.first; n < call.tokens; ++n) top = fmaxf(top, x.get(column.start + n * call.width));
+  Elements(call.out).put(column.at, top);
+}
+
+__global__ void max_grad_kernel(const __grid_constant__ TokenMaxCall call) {
+  const MaxColumn column(call);
+  if (!column.there) return;
+  const Elements x = call.x, dx = call.dx;
+  float top = -INFINITY, count = 0;
+  for (int64_t n = call.first; n < call.tokens; ++n) {
+    const float value = x.get(column.start + n * call.width);
+    count = value > top ? 1.0f : count + (value == top ? 1.0f : 0.0f);
+    top = fmaxf(top, value);
+  }
+  const float share = Elements(call.dy).get(column.at) / count;
+  for (int64_t n = 0; n < call.tokens; ++n) {
+    const int64_t i = column.start + n * call.width;
+    dx.put(i, n >= call.first && x.get(i) == top ? share : 0.0f);
+  }
+}
+
+template <typename Kernel>
+void launch_max(Session& session, const TokenMaxCall& call, Kernel kernel) {
+  constexpr int kThreads = 128;
+  const int64_t items = call.pictures * call.width;
+  if (items == 0) return;
+  kernel<<<blocks_for(items, kThreads), kThreads, 0, session.stream>>>(call);
+  check_launch("max_tokens");
+}
+void max(Session& session, const TokenMaxCall& call) {
+  launch_max(session, call, max_kernel);
+}
+void max_grad(Session& session, const TokenMaxCall& call) {
+  launch_max(session, call, max_grad_kernel);
+}
+
 void move(Session& session, const TokenMoveCall& call) {
   if (call.pictures * call.tokens * call.width == 0) return;
   const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
@@ -152,7 +205,7 @@ void sincos(Session& session, const SincosCall& call) {
 }  // namespace
 
 TokensApi tokens_api() {
-  return {.move = move, .sum = sum, .sincos = sincos};
+  return {.move = move, .sum = sum, .sincos = sincos, .max = max, .max_grad = max_grad};
 }
 
 }  // namespace vitrail::cuda

@@ -1,0 +1,106 @@
+// Reference loops of the activations other than the gelu: what each is, and its slope.
+#include "ops/activate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/ref/loops.h"
+
+namespace vitrail::ref {
+
+namespace {
+
+double sigmoid(double x) {
+  return 1.0 / (1.0 + std::exp(-x));
+}
+// x sigmoid(b x)
+double swish(double x, double b) {
+  return x * sigmoid(b * x);
+}
+double swish_slope(double x, double b) {
+  const double s = sigmoid(b * x);
+  return s + b * x * s * (1.0 - s);
+}
+double softplus(double x) {
+  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+}
+double mish_slope(double x) {
+  const double t = std::tanh(softplus(x));
+  return t + x * (1.0 - t * t) * sigmoid(x);
+}
+
+constexpr double kQuick = 1.702, kLeak = 0.01;
+
+double value(ActKind act, double x) {
+  switch (act) {
+    case ActKind::kGelu:
+      break;
+    case ActKind::kRelu:
+      return std::max(x, 0.0);
+    case ActKind::kRelu6:
+      return std::clamp(x, 0.0, 6.0);
+    case ActKind::kLeakyRelu:
+      return x > 0 ? x : kLeak * x;
+    case ActKind::kElu:
+      return x > 0 ? x : std::expm1(x);
+    case ActKind::kSilu:
+      return swish(x, 1);
+    case ActKind::kMish:
+      return x * std::tanh(softplus(x));
+    case ActKind::kQuickGelu:
+      return swish(x, kQuick);
+    case ActKind::kHardSwish:
+      return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+    case ActKind::kTanh:
+      return std::tanh(x);
+    case ActKind::kSigmoid:
+      return sigmoid(x);
+  }
+  throw Error(ErrorKind::kInternal, "no such activation");
+}
+
+double slope(ActKind act, double x) {
+  switch (act) {
+    case ActKind::kGelu:
+      break;
+    case ActKind::kRelu:
+      return x > 0 ? 1 : 0;
+    case ActKind::kRelu6:
+      return x > 0 && x < 6 ? 1 : 0;
+    case ActKind::kLeakyRelu:
+      return x > 0 ? 1 : kLeak;
+    case ActKind::kElu:
+      return x > 0 ? 1 : std::exp(x);
+    case ActKind::kSilu:
+      return swish_slope(x, 1);
+    case ActKind::kMish:
+      return mish_slope(x);
+    case ActKind::kQuickGelu:
+      return swish_slope(x, kQuick);
+    case ActKind::kHardSwish:
+      return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
+    case ActKind::kTanh:
+      return 1.0 - std::tanh(x) * std::tanh(x);
+    case ActKind::kSigmoid:
+      return sigmoid(x) * (1.0 - sigmoid(x));
+  }
+  throw Error(ErrorKind::kInternal, "no such activation");
+}
+
+}  // namespace
+
+void activate(const KernelArgs& args) {
+  const ActKind act = static_cast<const ActivateOp&>(args.op).act();
+  const double* x = args.ins[0].as<double>();
+  double* y = args.outs[0].as<double>();
+  for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i) y[i] = value(act, x[i]);
+}
+
+void activate_grad(const KernelArgs& args) {
+  const ActKind act = static_cast<const ActivateGradOp&>(args.op).act();
+  const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
+  double* dx = args.outs[0].as<double>();
+  for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i) dx[i] = slope(act, x[i]) * dy[i];
+}
+
+}  // namespace vitrail::ref

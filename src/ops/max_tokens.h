@@ -1,0 +1,42 @@
+// From tokens [B N D] to one vector an image [B D]: of each column the largest from token `first` on.
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class MaxTokensOp : public Op {
+ public:
+  explicit MaxTokensOp(int64_t first) : first_(first) {}
+
+  std::string_view kind() const override { return "max_tokens"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
+  DimsRule dims() const override { return {"N"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
+
+  int64_t first() const { return first_; }
+
+ private:
+  int64_t first_;
+};
+
+// From x and dy [B D]: dy goes to the token that was the largest, in equal shares where several were.
+class MaxTokensGradOp : public Op {
+ public:
+  explicit MaxTokensGradOp(int64_t first) : first_(first) {}
+
+  std::string_view kind() const override { return "max_tokens_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"N"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
+
+  int64_t first() const { return first_; }
+
+ private:
+  int64_t first_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,45 @@
+// Norm by the root of the mean square over D, with weight: inputs x [... D], weight [D].
+#pragma once
+
+#include "graph/op.h"
+
+namespace vitrail {
+
+class RmsnormOp : public Op {
+ public:
+  explicit RmsnormOp(double eps) : eps_(eps) {}
+
+  std::string_view kind() const override { return "rmsnorm"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  void grad(GradRecorder& recorder) const override;
+  DimsRule dims() const override { return {"D"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+  int in_place_input() const override { return 0; }
+
+  double eps() const { return eps_; }
+
+ private:
+  double eps_;
+};
+
+// Inputs x, weight, dy; outputs dx and, when the weight is trained, dweight.
+class RmsnormGradOp : public Op {
+ public:
+  RmsnormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}
+
+  std::string_view kind() const override { return "rmsnorm_grad"; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {"D"}; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::string attributes() const override;
+
+  double eps() const { return eps_; }
+  bool parameters() const { return parameters_; }
+
+ private:
+  double eps_;
+  bool parameters_;
+};
+
+}  // namespace vitrail
