@@ -34,8 +34,8 @@ Manifest require_manifest(const std::string& folder) {
 // What lies in any other folder is not ours to list.
 void require_model(const std::string& folder) {
   std::error_code ignored;
-  for (const char* name :
-       {kManifestName, "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"})
+  for (const char* name : {kManifestName, "model.safetensors", "model.safetensors.index.json",
+                           "pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (fs::exists(fs::path(folder) / name, ignored)) return;
   throw Error(ErrorKind::kUsage, folder + " holds no model", "name the folder that holds its weights");
 }

@@ -6,6 +6,7 @@
 #include "io/npz.h"
 #include "io/safetensors.h"
 #include "io/sealed_folder.h"
+#include "io/sharded_tensors.h"
 #include "io/torch_file.h"
 
 namespace vitrail {
@@ -35,47 +36,61 @@ std::unique_ptr<TensorSource> open_zip(std::shared_ptr<const ByteSource> bytes) 
   return looks_like_torch(*zip) ? open_torch(std::move(zip), name) : open_npz(std::move(zip), name);
 }
 
-// Any JSON looks like an index of shards until it is read: logs and configs, too.
-std::unique_ptr<TensorSource> open_index(const std::string& path) {
-  try {
-    return open_sharded_safetensors(path);
-  } catch (const Error& error) {
-    if (!error.hint().empty()) throw;
-    throw Error(error.kind(), error.what(), "give the folder of the model, or its weight file");
-  }
+std::string magic_of(const ByteSource& bytes) {
+  std::string start(static_cast<size_t>(std::min<uint64_t>(bytes.size(), kMagicBytes)), '\0');
+  bytes.read_at(0, std::as_writable_bytes(std::span(start)));
+  return start;
 }
 
-std::unique_ptr<TensorSource> open_file(const std::string& path) {
+// The length of its header, then the header.
+bool is_safetensors(const std::string& magic) {
+  return magic.size() > 8 && magic[8] == '{';
+}
+
+std::unique_ptr<TensorSource> open_weights(const std::string& path) {
   std::shared_ptr<const ByteSource> bytes = open_sealed(path);
-  char start[kMagicBytes] = {};
-  const auto length = static_cast<size_t>(std::min<uint64_t>(bytes->size(), sizeof start));
-  bytes->read_at(0, std::as_writable_bytes(std::span(start)).first(length));
-  const std::string_view magic(start, length);
+  const std::string magic = magic_of(*bytes);
   for (const RefusedRow& row : kRefused)
     if (magic.starts_with(row.magic))
       throw Error(ErrorKind::kData, strf("%s is %s", path.c_str(), std::string(row.what).c_str()),
                   std::string(row.hint));
   if (magic.starts_with(kTorchLegacyMagic)) return open_torch_legacy(std::move(bytes));
   if (magic.starts_with(kZip) || magic.starts_with(kEmptyZip)) return open_zip(std::move(bytes));
-  if (magic.size() > 8 && magic[8] == '{') return open_safetensors(std::move(bytes));
-  if (magic.starts_with('{')) return open_index(path);
+  if (is_safetensors(magic)) return open_safetensors(std::move(bytes));
   throw Error(ErrorKind::kData,
               strf("%s begins with %s: neither safetensors, npz nor a torch file", path.c_str(),
                    quoted(magic.substr(0, 8)).c_str()),
               "check that the download is complete and is a weight file");
 }
 
+// Any JSON looks like an index of shards until it is read: logs and configs, too.
+std::unique_ptr<TensorSource> open_index(const std::string& path) {
+  try {
+    return open_sharded(path, open_weights);
+  } catch (const Error& error) {
+    if (!error.hint().empty()) throw;
+    throw Error(error.kind(), error.what(), "give the folder of the model, or its weight file");
+  }
+}
+
+// Weights, or the index of several files of them.
+std::unique_ptr<TensorSource> open_file(const std::string& path) {
+  const std::string magic = magic_of(*open_sealed(path));
+  return magic.starts_with('{') && !is_safetensors(magic) ? open_index(path) : open_weights(path);
+}
+
 std::unique_ptr<TensorSource> open_folder(const std::string& path) {
-  constexpr const char* kNames[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"};
+  constexpr const char* kNames[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                    "pytorch_model.bin.index.json"};
   for (const char* name : kNames) {
     const auto file = std::filesystem::path(path) / name;
     std::error_code ignored;
     if (std::filesystem::exists(file, ignored)) return open_file(file.string());
   }
-  throw Error(
-      ErrorKind::kData,
-      strf("%s holds no model.safetensors, model.safetensors.index.json or pytorch_model.bin", path.c_str()),
-      "give the weight file itself");
+  throw Error(ErrorKind::kData,
+              strf("%s holds no model.safetensors or pytorch_model.bin, and no index of either's shards",
+                   path.c_str()),
+              "give the weight file itself");
 }
 
 }  // namespace

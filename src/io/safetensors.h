@@ -16,10 +16,6 @@ namespace vitrail {
 std::unique_ptr<TensorSource> open_safetensors(const std::string& path);
 std::unique_ptr<TensorSource> open_safetensors(std::shared_ptr<const ByteSource> bytes);
 
-// model.safetensors.index.json and the shards beside it, as one source. Shards are plain file names in the
-// index's folder, and every tensor lies in exactly the shard the index names.
-std::unique_ptr<TensorSource> open_sharded_safetensors(const std::string& index_json_path);
-
 // Writes atomically, asking for one tensor at a time: in the order given, except that wider element types
 // go first, which keeps every tensor aligned to its elements.
 void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors,

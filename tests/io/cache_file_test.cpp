@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "io/model_files.h"
 #include "io/safetensors.h"
 #include "io/source_identity.h"
 #include "samples.h"
@@ -181,9 +182,7 @@ TEST(SourceIdentity, CoversEveryShardOfAnIndex) {
                                            }}});
   };
   put(folder, "index.json", R"({"weight_map": {"w": "part-1"}})");
-  const auto identity = [](const std::string& path) {
-    return source_identity(*open_sharded_safetensors(path));
-  };
+  const auto identity = [](const std::string& path) { return source_identity(*open_tensors(path)); };
   write_shard(1);
   const std::string before = identity(folder / "index.json");
   write_shard(2);

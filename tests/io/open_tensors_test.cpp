@@ -22,12 +22,35 @@ TEST(OpenTensors, ChoosesByContent) {
 
 TEST(OpenTensors, FolderPrefersSafetensors) {
   const TempFolder folder;
-  expect_refusal("model.safetensors.index.json or pytorch_model.bin", [&] { open_tensors(folder.path()); });
+  expect_refusal("no model.safetensors or pytorch_model.bin", [&] { open_tensors(folder.path()); });
   put(folder, "pytorch_model.bin", slurp(sample("state_dict.pth")));
   EXPECT_EQ(open_tensors(folder.path())->format(), "torch");
   write_safetensors(folder / "model.safetensors", {rule_tensor("a", {2})});
   EXPECT_EQ(open_tensors(folder.path())->format(), "safetensors");
   EXPECT_EQ(open_tensors(sample("sharded"))->tensors().size(), 3u);
+}
+
+// transformers 4 wrote shards of pickles too.
+TEST(OpenTensors, AFolderMayHoldShardsOfTorchFiles) {
+  const TempFolder folder;
+  put(folder, "pytorch_model-00001-of-00001.bin", slurp(sample("state_dict.pth")));
+  const auto whole = open_tensors(sample("state_dict.pth"));
+  std::string map;
+  for (const TensorInfo& info : whole->tensors())
+    map += (map.empty() ? "\"" : ", \"") + info.name + "\": \"pytorch_model-00001-of-00001.bin\"";
+  put(folder, "pytorch_model.bin.index.json", "{\"metadata\": {}, \"weight_map\": {" + map + "}}");
+  const auto source = open_tensors(folder.path());
+  EXPECT_EQ(source->format(), "torch");
+  ASSERT_EQ(source->tensors().size(), whole->tensors().size());
+  for (size_t i = 0; i < whole->tensors().size(); ++i) {
+    const TensorInfo& info = whole->tensors()[i];
+    std::vector<std::byte> wanted(info.bytes), found(info.bytes);
+    whole->read(i, wanted);
+    source->read(source->find(info.name).value(), found);
+    EXPECT_EQ(found, wanted) << info.name;
+  }
+  put(folder, "pytorch_model-00001-of-00001.bin", "{\"weight_map\": {}}");
+  expect_refusal("neither safetensors", [&] { open_tensors(folder.path()); });
 }
 
 TEST(OpenTensors, RefusesByName) {

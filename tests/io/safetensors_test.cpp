@@ -1,5 +1,6 @@
 #include "io/safetensors.h"
 
+#include "io/model_files.h"
 #include "samples.h"
 
 namespace vitrail {
@@ -171,14 +172,14 @@ TEST(Safetensors, ShrinkingFileIsAnErrorNotACrash) {
   expect_refusal("became shorter", [&] { source->read(0, target); });
 }
 
-TEST(ShardedSafetensors, PresentsShardsAsOne) {
-  const auto source = open_sharded_safetensors(sample("sharded/model.safetensors.index.json"));
+TEST(ShardedTensors, PresentsShardsAsOne) {
+  const auto source = open_tensors(sample("sharded/model.safetensors.index.json"));
   ASSERT_EQ(source->tensors().size(), 3u);
   for (const TensorInfo& info : source->tensors()) expect_rule(*source, info.name);
   EXPECT_EQ(source->metadata().at("format"), "pt");
 }
 
-TEST(ShardedSafetensors, HostileIndexes) {
+TEST(ShardedTensors, HostileIndexes) {
   const TempFolder folder;
   write_safetensors(folder / "s1", {rule_tensor("a", {2}), rule_tensor("b", {2})});
   write_safetensors(folder / "s2", {rule_tensor("a", {2})});
@@ -196,7 +197,7 @@ TEST(ShardedSafetensors, HostileIndexes) {
       {R"({"weight_map":{"a":"missing"}})", "cannot read"},
       {R"({"weight_map":{"a":1}})", "not a string"},
       {R"({"weight_map":[]})", "weight_map"},
-      {R"([])", "weight_map"},
+      {R"([])", "neither safetensors"},
       {R"({"weight_map":{"a":"s1"}})", "does not place there"},
       {R"({"weight_map":{"a":"s2","b":"s1"}})", "does not place there"},
       {R"({"weight_map":{"a":"s1","b":"s1","c":"s1"}})", "holds 2 tensors, the index places 3"},
@@ -204,7 +205,7 @@ TEST(ShardedSafetensors, HostileIndexes) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.index);
-    expect_refusal(c.refusal, [&] { open_sharded_safetensors(put(folder, "index.json", c.index)); });
+    expect_refusal(c.refusal, [&] { open_tensors(put(folder, "index.json", c.index)); });
   }
 }
 

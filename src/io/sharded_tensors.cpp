@@ -2,8 +2,8 @@
 #include <unordered_set>
 
 #include "base/json.h"
-#include "io/safetensors.h"
 #include "io/sealed_folder.h"
+#include "io/sharded_tensors.h"
 #include "io/tensor_limits.h"
 
 namespace vitrail {
@@ -22,11 +22,10 @@ void require_plain_file_name(const std::string& name) {
              quoted(name).c_str());
 }
 
-class ShardedSafetensors : public TensorSource {
+class ShardedTensors : public TensorSource {
  public:
-  explicit ShardedSafetensors(const std::string& index_path) {
+  ShardedTensors(const std::string& index_path, ShardOpener open_shard) : open_shard_(open_shard) {
     path_ = index_path;
-    format_ = "safetensors";
     const Json index =
         parse_json(read_sealed(index_path, kMaxIndexBytes), index_path, {.max_bytes = kMaxIndexBytes});
     with_context(index_path, [&] { open(index); });
@@ -43,7 +42,10 @@ class ShardedSafetensors : public TensorSource {
     shards_[place.shard]->read(place.index, target);
   }
 
-  bool has_parts(size_t) const override { return true; }
+  bool has_parts(size_t index) const override {
+    const Place& place = places_.at(index);
+    return shards_[place.shard]->has_parts(place.index);
+  }
   void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
     const Place& place = places_.at(index);
     shards_[place.shard]->read_part(place.index, offset, target);
@@ -71,7 +73,8 @@ class ShardedSafetensors : public TensorSource {
 
   void add_shard(const std::string& name, const std::unordered_set<std::string>& wanted) {
     const auto file = std::filesystem::path(path_).parent_path() / name;
-    auto shard = open_safetensors(open_sealed(file.string()));
+    auto shard = open_shard_(file.string());
+    if (format_.empty()) format_ = shard->format();
     size_t found = 0;
     for (size_t i = 0; i < shard->tensors().size(); ++i) {
       const TensorInfo& info = shard->tensors()[i];
@@ -90,14 +93,15 @@ class ShardedSafetensors : public TensorSource {
     shards_.push_back(std::move(shard));
   }
 
+  ShardOpener open_shard_;
   std::vector<std::unique_ptr<TensorSource>> shards_;
   std::vector<Place> places_;
 };
 
 }  // namespace
 
-std::unique_ptr<TensorSource> open_sharded_safetensors(const std::string& index_json_path) {
-  return std::make_unique<ShardedSafetensors>(index_json_path);
+std::unique_ptr<TensorSource> open_sharded(const std::string& index_json_path, ShardOpener open_shard) {
+  return std::make_unique<ShardedTensors>(index_json_path, open_shard);
 }
 
 }  // namespace vitrail
