@@ -13,7 +13,7 @@ from timm.models.vision_transformer import VisionTransformer
 from transformers import (DeiTConfig, DeiTForImageClassificationWithTeacher, ViTConfig,
                           ViTForImageClassification, ViTModel)
 
-from golden_vit import grid, rule_params
+from golden_vit import grid, patch_columns, rule_params
 
 TORCH_TYPES = {"f32": torch.float32, "f64": torch.float64}
 VERSIONS = {"timm": timm.__version__, "hf": transformers.__version__, "torchvision": torchvision.__version__}
@@ -86,14 +86,18 @@ class Timm(Library):
             return timm.create_model(c["arch"], pretrained=False, num_classes=c["classes"])
         kind = VisionTransformerDistilled if c["distilled"] else VisionTransformer
         return kind(
-            img_size=(c["image_height"], c["image_width"]), patch_size=c["patch"], in_chans=c["channels"],
+            img_size=(c["image_height"], c["image_width"]), patch_size=(c["patch"], patch_columns(c)), in_chans=c["channels"],
             num_classes=c["classes"], embed_dim=c["width"], depth=c["depth"], num_heads=c["heads"],
             mlp_ratio=c["mlp"] / c["width"], qkv_bias=c["qkv_bias"], qk_norm=c["qk_norm"],
             init_values=1.0 if c["layer_scale"] else None, class_token=c["class_token"],
             no_embed_class=not c["pos_for_prefix"], reg_tokens=c["registers"],
             pool_include_prefix=c["pool_prefix"],
-            global_pool={"cls": "token", "mean": "avg", "map": "map"}[c["pool"]],
-            fc_norm=c["norm_place"] == "after_pool", act_layer="gelu_tanh" if c["gelu"] == "tanh" else None)
+            global_pool={"cls": "token", "mean": "avg", "mean_max": "avgmax"}.get(c["pool"], c["pool"]),
+            fc_norm=c["norm_place"] == "after_pool", final_norm=c["norm_place"] != "none", pre_norm=c["pre_norm"],
+            pos_embed="none" if c["pos"] == "none" else "learn", norm_layer=c["norm"] + "norm", act_layer=self.act(c))
+
+    def act(self, c):
+        return "gelu_tanh" if c["activation"] == "gelu" and c["gelu"] == "tanh" else c["activation"]
 
     def rename(self, state, c):
         return state
@@ -227,7 +231,7 @@ class Torchvision(Library):
         return torchvision.models.VisionTransformer(
             image_size=c["image_height"], patch_size=c["patch"], num_layers=c["depth"], num_heads=c["heads"],
             hidden_dim=c["width"], mlp_dim=c["mlp"], num_classes=c["classes"],
-            representation_size=c["width"] if c["pre_logits"] else None)
+            representation_size=(c["representation"] or c["width"]) if c["pre_logits"] else None)
 
     def rename(self, state, _c):
         out = {}

@@ -18,6 +18,8 @@ MEAN = tiny(pool="mean", norm_place="after_pool", class_token=False)
 MAP = tiny(pool="map", class_token=False)
 EVERYTHING = tiny(qk_norm=True, layer_scale=True, registers=2, pos_for_prefix=False, qkv_bias=False, gelu="tanh")
 DISTILLED = tiny(distilled=True)
+RARER = tiny(norm="rms", pre_norm=True, activation="silu", pool="mean_max", norm_place="after_pool", image_height=18,
+             patch_width=8)
 
 GROUPS = {
     "cls": (CLS, 0.75),
@@ -25,6 +27,7 @@ GROUPS = {
     "map": (MAP, 0.9),
     "everything": (tiny(qk_norm=True, layer_scale=True, registers=2, pos_for_prefix=False, depth=4), 0.8),
     "distilled": (DISTILLED, 0.7),
+    "rarer": (RARER, 0.8),
     "no_layer_decay": (CLS, 1.0),
 }
 
@@ -66,6 +69,7 @@ CASES = {
     "adamw_bce_sum_mean_pool": case(MEAN, dict(name="adamw", lr=0.002, weight_decay=0.1, clip_norm=1),
                                     dict(kind="bce_sum")),
     "adamw_everything": case(EVERYTHING, dict(name="adamw", lr=0.003, weight_decay=0.05), SMOOTH, accumulate=2),
+    "adamw_rarer": case(RARER, dict(name="adamw", lr=0.003, weight_decay=0.05), SMOOTH, accumulate=2),
     "adamw_map_pool": case(MAP, dict(name="adamw", lr=0.002, weight_decay=0.05, clip_norm=0.5), SMOOTH),
     "adamw_distilled": case(DISTILLED, dict(name="adamw", lr=0.002, weight_decay=0.05),
                             dict(kind="softmax", smoothing=0.1, alpha=0.5, temperature=3.0), accumulate=2),

@@ -17,7 +17,12 @@ DEFAULTS = dict(
     arch="", image_height=224, image_width=224, patch=16, channels=3, width=768, depth=12, heads=12, mlp=3072,
     classes=1000, pool="cls", norm_place="before_pool", pool_prefix=False, class_token=True, distilled=False, registers=0,
     pos_for_prefix=True, pos="learned", qkv_bias=True, qk_norm=False, layer_scale=False, pre_logits=False,
-    norm_eps=1e-6, gelu="erf", pos_resize="timm")
+    norm_eps=1e-6, gelu="erf", pos_resize="timm", patch_width=0, representation=0, pre_norm=False, norm="layer",
+    activation="gelu")
+ACTIVATIONS = {
+    "relu": jax.nn.relu, "relu6": jax.nn.relu6, "leaky_relu": jax.nn.leaky_relu, "elu": jax.nn.elu,
+    "silu": jax.nn.silu, "mish": jax.nn.mish, "quick_gelu": lambda x: x * jax.nn.sigmoid(1.702 * x),
+    "hard_swish": jax.nn.hard_swish, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
 
 
 def make_config(**fields):
@@ -27,7 +32,16 @@ def make_config(**fields):
 
 
 def grid(c):
-    return c["image_height"] // c["patch"], c["image_width"] // c["patch"]
+    return c["image_height"] // c["patch"], c["image_width"] // patch_columns(c)
+
+
+def patch_columns(c):
+    return c["patch_width"] or c["patch"]
+
+
+def norm_shapes(c, at):
+    shapes = {f"{at}.weight": (c["width"],), f"{at}.bias": (c["width"],)}
+    return shapes if c["norm"] == "layer" else {f"{at}.weight": (c["width"],)}
 
 
 def pos_rows(c):
@@ -38,7 +52,7 @@ def pos_rows(c):
 
 def block_shapes(c, at):
     d, f, e = c["width"], c["mlp"], c["width"] // c["heads"]
-    shapes = {f"{at}norm1.weight": (d,), f"{at}norm1.bias": (d,), f"{at}attn.qkv.weight": (3 * d, d)}
+    shapes = {**norm_shapes(c, f"{at}norm1"), f"{at}attn.qkv.weight": (3 * d, d)}
     if c["qkv_bias"]:
         shapes[f"{at}attn.qkv.bias"] = (3 * d,)
     if c["qk_norm"]:
@@ -47,7 +61,7 @@ def block_shapes(c, at):
     shapes.update({f"{at}attn.proj.weight": (d, d), f"{at}attn.proj.bias": (d,)})
     if c["layer_scale"]:
         shapes.update({f"{at}ls1.gamma": (d,), f"{at}ls2.gamma": (d,)})
-    shapes.update({f"{at}norm2.weight": (d,), f"{at}norm2.bias": (d,)})
+    shapes.update(norm_shapes(c, f"{at}norm2"))
     return {**shapes, **mlp_shapes(at, d, f)}
 
 
@@ -58,16 +72,19 @@ def mlp_shapes(at, d, f):
 
 def head_shapes(c):
     d, k, shapes = c["width"], c["classes"], {}
-    norm = "norm" if c["norm_place"] == "before_pool" else "fc_norm"
-    shapes.update({f"{norm}.weight": (d,), f"{norm}.bias": (d,)})
+    for norm, place in (("norm", "before_pool"), ("fc_norm", "after_pool")):
+        if c["norm_place"] == place:
+            shapes.update(norm_shapes(c, norm))
     if c["pool"] == "map":
         shapes.update({"attn_pool.latent": (1, d), "attn_pool.q.weight": (d, d), "attn_pool.q.bias": (d,),
                        "attn_pool.kv.weight": (2 * d, d), "attn_pool.kv.bias": (2 * d,),
                        "attn_pool.proj.weight": (d, d), "attn_pool.proj.bias": (d,),
-                       "attn_pool.norm.weight": (d,), "attn_pool.norm.bias": (d,)})
+                       **norm_shapes(c, "attn_pool.norm")})
         shapes.update(mlp_shapes("attn_pool.", d, c["mlp"]))
     if c["pre_logits"]:
-        shapes.update({"pre_logits.fc.weight": (d, d), "pre_logits.fc.bias": (d,)})
+        out = c["representation"] or d
+        shapes.update({"pre_logits.fc.weight": (out, d), "pre_logits.fc.bias": (out,)})
+        d = out
     for head in ("head", "head_dist")[: (1 + c["distilled"]) if k else 0]:
         shapes.update({f"{head}.weight": (k, d), f"{head}.bias": (k,)})
     return shapes
@@ -75,8 +92,10 @@ def head_shapes(c):
 
 def param_shapes(c):
     """Canonical name -> shape as libraries see it (linear weights two-dimensional)."""
-    d, p = c["width"], c["patch"]
-    shapes = {"patch_embed.proj.weight": (d, c["channels"], p, p), "patch_embed.proj.bias": (d,)}
+    d = c["width"]
+    shapes = {"patch_embed.proj.weight": (d, c["channels"], c["patch"], patch_columns(c))}
+    if not c["pre_norm"]:
+        shapes["patch_embed.proj.bias"] = (d,)
     if c["class_token"]:
         shapes["cls_token"] = (1, d)
     if c["distilled"]:
@@ -85,6 +104,8 @@ def param_shapes(c):
         shapes["reg_token"] = (c["registers"], d)
     if c["pos"] == "learned":
         shapes["pos_embed"] = (pos_rows(c), d)
+    if c["pre_norm"]:
+        shapes.update(norm_shapes(c, "norm_pre"))
     for i in range(c["depth"]):
         shapes.update(block_shapes(c, f"blocks.{i}."))
     return {**shapes, **head_shapes(c)}
@@ -116,13 +137,21 @@ def layernorm(x, p, at, eps):
     return (x - mean) / jnp.sqrt(var + eps) * p[at + ".weight"] + p[at + ".bias"]
 
 
+def norm(x, p, at, c):
+    if c["norm"] == "layer":
+        return layernorm(x, p, at, c["norm_eps"])
+    return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + c["norm_eps"]) * p[at + ".weight"]
+
+
 def linear(x, p, at):
     y = x @ p[at + ".weight"].T
     return y + p[at + ".bias"] if at + ".bias" in p else y
 
 
 def mlp(x, p, at, c):
-    return linear(jax.nn.gelu(linear(x, p, at + "mlp.fc1"), approximate=c["gelu"] == "tanh"), p, at + "mlp.fc2")
+    x = linear(x, p, at + "mlp.fc1")
+    act = ACTIVATIONS.get(c["activation"])
+    return linear(act(x) if act else jax.nn.gelu(x, approximate=c["gelu"] == "tanh"), p, at + "mlp.fc2")
 
 
 def split_heads(x, heads):  # [B N D] -> [B H N E]
@@ -144,11 +173,14 @@ def attention(x, p, at, c):
 
 
 def embed(p, images, c):
-    b, (rows, cols), s = len(images), grid(c), c["patch"]
-    patches = images.reshape(b, c["channels"], rows, s, cols, s).transpose(0, 2, 4, 1, 3, 5)
+    b, (rows, cols), s, t = len(images), grid(c), c["patch"], patch_columns(c)
+    covered = images[:, :, :rows * s, :cols * t]
+    patches = covered.reshape(b, c["channels"], rows, s, cols, t).transpose(0, 2, 4, 1, 3, 5)
     x = patches.reshape(b, rows * cols, -1) @ p["patch_embed.proj.weight"].reshape(c["width"], -1).T
-    x = x + p["patch_embed.proj.bias"]
-    pos = p["pos_embed"] if c["pos"] == "learned" else jnp.asarray(sincos2d(rows, cols, c["width"]), x.dtype)
+    if not c["pre_norm"]:
+        x = x + p["patch_embed.proj.bias"]
+    pos = {"learned": lambda: p["pos_embed"], "none": lambda: jnp.zeros((rows * cols, 1), x.dtype),
+           "sincos2d": lambda: jnp.asarray(sincos2d(rows, cols, c["width"]), x.dtype)}[c["pos"]]()
     named = [p[n] for n, on in (("cls_token", c["class_token"]), ("dist_token", c["distilled"])) if on]
     if c["registers"]:
         named.append(p["reg_token"])
@@ -157,7 +189,8 @@ def embed(p, images, c):
     x = x + pos[lead:]
     if lead:
         prefix = prefix + pos[:lead]
-    return jnp.concatenate([jnp.broadcast_to(prefix, (b, *prefix.shape)), x], axis=1)
+    x = jnp.concatenate([jnp.broadcast_to(prefix, (b, *prefix.shape)), x], axis=1)
+    return norm(x, p, "norm_pre", c) if c["pre_norm"] else x
 
 
 def map_pool(x, p, c):
@@ -165,12 +198,13 @@ def map_pool(x, p, c):
     k, v = jnp.split(linear(x, p, "attn_pool.kv"), 2, axis=-1)
     y, _ = attend(*(split_heads(t, c["heads"]) for t in (q, k, v)))
     y = linear(y, p, "attn_pool.proj")
-    return (y + mlp(layernorm(y, p, "attn_pool.norm", c["norm_eps"]), p, "attn_pool.", c))[:, 0]
+    return (y + mlp(norm(y, p, "attn_pool.norm", c), p, "attn_pool.", c))[:, 0]
 
 
 def pool(x, p, c):
     patches = x if c["pool_prefix"] else x[:, x.shape[1] - grid(c)[0] * grid(c)[1]:]
-    return {"cls": lambda: x[:, 0], "mean": lambda: patches.mean(1), "map": lambda: map_pool(patches, p, c)}[c["pool"]]()
+    return {"cls": lambda: x[:, 0], "mean": lambda: patches.mean(1), "map": lambda: map_pool(patches, p, c),
+            "max": lambda: patches.max(1), "mean_max": lambda: (patches.mean(1) + patches.max(1)) / 2}[c["pool"]]()
 
 
 def head(x, p, c, name="head"):
@@ -186,15 +220,15 @@ def forward(c, params, images, dtype=np.float64):
     acts = {"embed": x}
     for i in range(c["depth"]):
         at = f"blocks.{i}."
-        y, acts[f"probs{i}"] = attention(layernorm(x, p, at + "norm1", c["norm_eps"]), p, at + "attn.", c)
+        y, acts[f"probs{i}"] = attention(norm(x, p, at + "norm1", c), p, at + "attn.", c)
         x = x + (y * p[at + "ls1.gamma"] if c["layer_scale"] else y)
-        y = mlp(layernorm(x, p, at + "norm2", c["norm_eps"]), p, at, c)
+        y = mlp(norm(x, p, at + "norm2", c), p, at, c)
         x = acts[f"block{i}"] = x + (y * p[at + "ls2.gamma"] if c["layer_scale"] else y)
     if c["norm_place"] == "before_pool":
-        x = layernorm(x, p, "norm", c["norm_eps"])
+        x = norm(x, p, "norm", c)
     features = pool(x, p, c)
     if c["norm_place"] == "after_pool":
-        features = layernorm(features, p, "fc_norm", c["norm_eps"])
+        features = norm(features, p, "fc_norm", c)
     acts["pooled"] = features
     logits = head(features, p, c)
     if c["distilled"]:

@@ -17,13 +17,11 @@ import torch
 
 from golden_libs import Timm
 from golden_rule import counter_hash, name_key, rule_input
+from golden_vit import make_config
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "gradients"
 BATCH, CLASSES, PROJECTIONS = 4, 10, 64
-MODEL = dict(arch="", patch=16, channels=3, width=128, depth=3, heads=2, mlp=512, classes=CLASSES, pool="cls",
-             norm_place="before_pool", class_token=True, distilled=False, registers=0, pos_for_prefix=True,
-             pos="learned", qkv_bias=True, qk_norm=False, layer_scale=False, pre_logits=False, norm_eps=1e-06,
-             gelu="erf", pos_resize="timm")
+MODEL = make_config(width=128, depth=3, heads=2, mlp=512, classes=CLASSES)
 
 
 def labels():

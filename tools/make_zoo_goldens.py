@@ -9,6 +9,7 @@ import pathlib
 
 import timm
 import torch
+from timm.layers import RmsNorm
 from timm.models.vision_transformer import VisionTransformer
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "zoo.json"
@@ -17,6 +18,11 @@ NAMES = ["vit_*", "deit*", "flexivit*", "test_vit*"]
 
 def pool_of(model):
     return {"token": "cls", "avg": "mean", "map": "map"}.get(model.global_pool, model.global_pool)
+
+
+def norm_place_of(model):
+    norms = {"before_pool": model.norm, "after_pool": model.fc_norm}
+    return next((place for place, norm in norms.items() if not isinstance(norm, torch.nn.Identity)), "none")
 
 
 def config_of(model):
@@ -29,7 +35,7 @@ def config_of(model):
         "heads": block.attn.num_heads, "mlp": block.mlp.fc1.out_features, "classes": model.num_classes,
         "pool": pool_of(model), "class_token": model.cls_token is not None, "distilled": distilled,
         "registers": prefix - (model.cls_token is not None) - distilled,
-        "norm_place": "after_pool" if isinstance(model.norm, torch.nn.Identity) else "before_pool",
+        "norm_place": norm_place_of(model), "norm": "rms" if isinstance(block.norm1, RmsNorm) else "layer",
         "pos_for_prefix": rows > 0, "qkv_bias": block.attn.qkv.bias is not None,
         "qk_norm": not isinstance(block.attn.q_norm, torch.nn.Identity),
         "layer_scale": not isinstance(block.ls1, torch.nn.Identity), "norm_eps": block.norm1.eps,

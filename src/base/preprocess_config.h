@@ -11,7 +11,7 @@
 namespace vitrail {
 
 enum class ResizeMode { kShorterSide, kStretch, kStretchCrop };
-enum class Interpolation { kNearest, kBilinear, kBicubic, kLanczos, kBox };
+enum class Interpolation { kNearest, kBilinear, kBicubic, kLanczos, kBox, kHamming };
 // Whose resampling: Pillow's (antialiased, 8-bit fixed point), TensorFlow's without antialias (kept in
 // float), TensorFlow's `area` (truncated to 8 bits).
 enum class Resampler { kPillow, kTf, kTfArea };
@@ -25,7 +25,7 @@ struct EnumNames<ResizeMode> {
 };
 template <>
 struct EnumNames<Interpolation> {
-  static constexpr const char* names[] = {"nearest", "bilinear", "bicubic", "lanczos", "box"};
+  static constexpr const char* names[] = {"nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"};
 };
 template <>
 struct EnumNames<Resampler> {
@@ -92,7 +92,7 @@ void visit_preprocess_fields(Config& c, Visitor&& v) {
   v("resize_longer", c.resize_longer, "the other side before the crop; 0: in proportion");
   v("crop_pct", c.crop_pct, "crop / resize as published, for other crops; 0: as the sides say");
   v("odd_margin", c.odd_margin, "start of a crop with an odd margin: half_even or down");
-  v("interpolation", c.interpolation, "nearest, bilinear, bicubic, lanczos or box");
+  v("interpolation", c.interpolation, "nearest, bilinear, bicubic, lanczos, box or hamming");
   v("resampler", c.resampler, "pillow, tf or tf_area");
   v("mean", c.mean, "subtracted per channel, of values in 0..1");
   v("std", c.std, "divided by per channel");

@@ -23,6 +23,7 @@ constexpr PartRule kParts[] = {
     {"tokens", "embeddings"},
     {"pos_embed", "embeddings"},
     {"positions", "embeddings"},
+    {"norm_pre", "embeddings"},
     {"blocks.*.norm1", "layer norm 1"},
     {"blocks.*.ls1", "residual 1"},
     {"blocks.*.attn.residual", "residual 1"},

@@ -42,6 +42,11 @@ double lanczos_kernel(double x) {
   return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
 }
 
+// Pillow's constants are floats.
+double hamming_kernel(double x) {
+  return -1.0 < x && x < 1.0 ? sinc(x) * (0.54f + 0.46f * std::cos(std::numbers::pi * x)) : 0.0;
+}
+
 struct Kernel {
   double (*weight)(double);
   double support;
@@ -55,6 +60,8 @@ Kernel kernel_of(Interpolation interpolation) {
       return {cubic_kernel, 2.0};
     case Interpolation::kLanczos:
       return {lanczos_kernel, 3.0};
+    case Interpolation::kHamming:
+      return {hamming_kernel, 1.0};
     case Interpolation::kBox:
       return {box_kernel, 0.5};
     case Interpolation::kNearest:

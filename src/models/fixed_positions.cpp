@@ -5,7 +5,7 @@
 namespace vitrail {
 
 VitConfig with_learned_positions(VitConfig config) {
-  config.pos = PosKind::kLearned;
+  if (config.pos == PosKind::kSinCos2d) config.pos = PosKind::kLearned;
   return config;
 }
 

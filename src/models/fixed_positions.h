@@ -8,7 +8,8 @@
 
 namespace vitrail {
 
-// The config of a model that answers the same from a learned table; unchanged where there is one already.
+// The config of a model that answers the same from a learned table; unchanged where there is one already, or
+// none.
 VitConfig with_learned_positions(VitConfig config);
 
 // The table of a sincos2d model, [N D].

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "models/vit_params.h"
+#include "ops/activate.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/average.h"
@@ -13,10 +14,12 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/max_tokens.h"
 #include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
@@ -89,6 +92,8 @@ class VitRecorder {
 
   // `where`: the line that asked, which is what a report should name.
   ValueId norm(ValueId x, const std::string& name, SourceLine where = SourceLine::here()) {
+    if (c_.norm == NormKind::kRms)
+      return b_.add(std::make_shared<RmsnormOp>(c_.norm_eps), {x, param(name + ".weight")}, name, where);
     return b_.add(std::make_shared<LayernormOp>(c_.norm_eps),
                   {x, param(name + ".weight"), param(name + ".bias")}, name, where);
   }
@@ -129,10 +134,12 @@ class VitRecorder {
              to_string(b_.desc(pictures)).c_str(), to_string(wanted).c_str());
     ValueId x =
         b_.add(std::make_shared<PatchEmbedOp>(), {pictures, param("patch_embed.proj.weight")}, "patch_embed");
-    x = b_.add(std::make_shared<BiasOp>(), {x, param("patch_embed.proj.bias")}, "patch_embed.bias");
+    if (!c_.pre_norm)
+      x = b_.add(std::make_shared<BiasOp>(), {x, param("patch_embed.proj.bias")}, "patch_embed.bias");
     // A position table with rows for the class token is added after that token has joined, else before.
     x = c_.pos_for_prefix ? add_positions(add_prefix(x)) : add_prefix(add_positions(x));
-    return dropout(x, "pos_drop");
+    x = dropout(x, "pos_drop");
+    return c_.pre_norm ? norm(x, "norm_pre") : x;
   }
 
   ValueId add_prefix(ValueId x) {
@@ -146,6 +153,7 @@ class VitRecorder {
   }
 
   ValueId add_positions(ValueId x) {
+    if (c_.pos == PosKind::kNone) return x;
     const ValueId table = c_.pos == PosKind::kLearned
                               ? param("pos_embed")
                               : b_.add(std::make_shared<SincosPositionsOp>(c_.grid_height(), c_.grid_width(),
@@ -197,10 +205,16 @@ class VitRecorder {
     return dropout(linear(heads, "proj"), "drop");
   }
 
+  ValueId activate(ValueId x, ActKind act, bool tanh_gelu) {
+    const auto add = [&](std::shared_ptr<const Op> op) { return b_.add(std::move(op), {x}, enum_name(act)); };
+    if (act == ActKind::kGelu) return add(std::make_shared<GeluOp>(tanh_gelu));
+    if (act == ActKind::kTanh) return add(std::make_shared<TanhOp>());
+    return add(std::make_shared<ActivateOp>(act));
+  }
+
   ValueId mlp(ValueId x) {
     const Builder::Scope scope(b_, "mlp");
-    const ValueId hidden =
-        b_.add(std::make_shared<GeluOp>(c_.gelu == GeluKind::kTanh), {linear(x, "fc1")}, "gelu");
+    const ValueId hidden = activate(linear(x, "fc1"), c_.activation, c_.gelu == GeluKind::kTanh);
     return dropout(linear(dropout(hidden, "drop1"), "fc2"), "drop2");
   }
 
@@ -221,13 +235,20 @@ class VitRecorder {
   }
 
   ValueId pool(ValueId x) {
+    const int64_t first = c_.pool_prefix ? 0 : c_.prefix_tokens();
+    const auto mean = [&] { return b_.add(std::make_shared<MeanTokensOp>(first), {x}, "mean"); };
+    const auto max = [&] { return b_.add(std::make_shared<MaxTokensOp>(first), {x}, "max"); };
     switch (c_.pool) {
       case Pool::kCls:
         return class_token_alone() ? x : select(x, 0);
       case Pool::kMean:
-        return b_.add(std::make_shared<MeanTokensOp>(c_.pool_prefix ? 0 : c_.prefix_tokens()), {x}, "mean");
+        return mean();
       case Pool::kMap:
         return map_pool(x);
+      case Pool::kMax:
+        return max();
+      case Pool::kMeanMax:
+        return b_.add(std::make_shared<AverageOp>(), {mean(), max()}, "mean_max");
     }
     throw Error(ErrorKind::kInternal, "unknown pooling");
   }
@@ -238,9 +259,10 @@ class VitRecorder {
   Pooled pool_heads(ValueId tokens) {
     Pooled pooled{pool(tokens), c_.distilled ? select(tokens, 1) : -1};
     if (c_.norm_place == NormPlace::kAfterPool) pooled.feature = norm(pooled.feature, "fc_norm");
-    if (c_.pre_logits)
-      pooled.feature =
-          b_.add(std::make_shared<TanhOp>(), {linear(pooled.feature, "pre_logits.fc")}, "pre_logits.tanh");
+    if (c_.pre_logits) {
+      const Builder::Scope scope(b_, "pre_logits");
+      pooled.feature = activate(linear(pooled.feature, "fc"), c_.pre_logits_act, false);
+    }
     return pooled;
   }
 

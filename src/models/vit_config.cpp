@@ -17,12 +17,14 @@ void check_ranges(const VitConfig& c) {
       {"image_height", c.image_height, 1, 1 << 15},
       {"image_width", c.image_width, 1, 1 << 15},
       {"patch", c.patch, 1, 1024},
+      {"patch_width", c.patch_width, 0, 1024},
       {"channels", c.channels, 1, 4096},
       {"width", c.width, 1, 1 << 16},
       {"depth", c.depth, 1, 1024},
       {"heads", c.heads, 1, 1024},
       {"mlp", c.mlp, 1, 1 << 18},
       {"classes", c.classes, 0, 1 << 22},
+      {"representation", c.representation, 0, 1 << 16},
       {"registers", c.registers, 0, 1024},
   };
   for (const Range& r : ranges)
@@ -37,11 +39,8 @@ void validate(const VitConfig& c) {
   const auto n = [](int64_t v) { return static_cast<long long>(v); };
   VT_REQUIRE(c.width % c.heads == 0, ErrorKind::kConfig,
              "model.heads (%lld) does not divide model.width (%lld)", n(c.heads), n(c.width));
-  VT_REQUIRE(c.patch <= c.image_height && c.patch <= c.image_width, ErrorKind::kConfig,
+  VT_REQUIRE(c.patch <= c.image_height && c.patch_columns() <= c.image_width, ErrorKind::kConfig,
              "model.patch (%lld) is larger than the image (%lld x %lld)", n(c.patch), n(c.image_height),
-             n(c.image_width));
-  VT_REQUIRE(c.image_height % c.patch == 0 && c.image_width % c.patch == 0, ErrorKind::kConfig,
-             "model.patch (%lld) does not divide the image (%lld x %lld)", n(c.patch), n(c.image_height),
              n(c.image_width));
   VT_REQUIRE(c.tokens() <= 1 << 16, ErrorKind::kConfig, "%lld tokens; at most 65536 are supported",
              n(c.tokens()));
@@ -53,11 +52,24 @@ void validate(const VitConfig& c) {
              "a distilled model needs the class token and pool cls");
   VT_REQUIRE(!c.distilled || (!c.pre_logits && c.norm_place == NormPlace::kBeforePool), ErrorKind::kConfig,
              "a distilled model has no pre_logits, and its norm stands before pooling");
+  VT_REQUIRE(!c.qk_norm || c.norm == NormKind::kLayer, ErrorKind::kConfig,
+             "qk_norm is a layernorm: it does not go with model.norm rms");
   VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.pos_prefix_rows() == 0, ErrorKind::kConfig,
              "sincos2d positions have no row for the class token or registers: set model.pos_for_prefix to "
              "false");
   VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.width % 4 == 0, ErrorKind::kConfig,
              "sincos2d positions need a width divisible by 4, not %lld", n(c.width));
+}
+
+bool patches_cover(const VitConfig& c) {
+  return c.image_height % c.patch == 0 && c.image_width % c.patch_columns() == 0;
+}
+
+void require_patches_cover(const VitConfig& c) {
+  const auto n = [](int64_t v) { return static_cast<long long>(v); };
+  VT_REQUIRE(patches_cover(c), ErrorKind::kConfig,
+             "model.patch (%lld) does not divide the image (%lld x %lld)", n(c.patch), n(c.image_height),
+             n(c.image_width));
 }
 
 }  // namespace vitrail

@@ -6,21 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "base/act_kind.h"
 #include "base/enum_names.h"
 
 namespace vitrail {
 
-enum class Pool { kCls, kMean, kMap };  // which tokens become the feature vector
+// Which tokens become the feature vector; kMeanMax is half the mean and half the largest.
+enum class Pool { kCls, kMean, kMap, kMax, kMeanMax };
 enum class GeluKind { kErf, kTanh };
-enum class PosKind { kLearned, kSinCos2d };
+enum class PosKind { kLearned, kSinCos2d, kNone };
+// Layernorm, or the norm by the root of the mean square, which has no bias.
+enum class NormKind { kLayer, kRms };
 // The five published rules for resizing a position table (none of them equal).
 enum class PosResize { kTimm, kHf, kTorchvision, kJax, kFlexivit };
-// Where the last layernorm stands: on all tokens before pooling, or on the pooled vector (timm's fc_norm).
-enum class NormPlace { kBeforePool, kAfterPool };
+// Where the last norm stands: on all tokens before pooling, on the pooled vector (timm's fc_norm), or
+// nowhere.
+enum class NormPlace { kBeforePool, kAfterPool, kNone };
 
 template <>
 struct EnumNames<Pool> {
-  static constexpr const char* names[] = {"cls", "mean", "map"};
+  static constexpr const char* names[] = {"cls", "mean", "map", "max", "mean_max"};
 };
 template <>
 struct EnumNames<GeluKind> {
@@ -28,7 +33,11 @@ struct EnumNames<GeluKind> {
 };
 template <>
 struct EnumNames<PosKind> {
-  static constexpr const char* names[] = {"learned", "sincos2d"};
+  static constexpr const char* names[] = {"learned", "sincos2d", "none"};
+};
+template <>
+struct EnumNames<NormKind> {
+  static constexpr const char* names[] = {"layer", "rms"};
 };
 template <>
 struct EnumNames<PosResize> {
@@ -36,14 +45,15 @@ struct EnumNames<PosResize> {
 };
 template <>
 struct EnumNames<NormPlace> {
-  static constexpr const char* names[] = {"before_pool", "after_pool"};
+  static constexpr const char* names[] = {"before_pool", "after_pool", "none"};
 };
 
 struct VitConfig {
   std::string arch;  // timm's name when it is a known one, else empty
 
   int64_t image_height = 224, image_width = 224;
-  int64_t patch = 16;
+  int64_t patch = 16;       // rows of a patch; pixels beyond the last whole patch are not looked at
+  int64_t patch_width = 0;  // its columns; 0: as many as rows
   int64_t channels = 3;
   int64_t width = 768;
   int64_t depth = 12;
@@ -53,7 +63,7 @@ struct VitConfig {
 
   Pool pool = Pool::kCls;
   NormPlace norm_place = NormPlace::kBeforePool;
-  bool pool_prefix = false;  // mean and map take the tokens before the patches too
+  bool pool_prefix = false;  // mean, max and map take the tokens before the patches too
   bool class_token = true;
   bool distilled = false;      // DeiT's second token and head; outputs are averaged
   int64_t registers = 0;       // register tokens after the class token
@@ -62,15 +72,23 @@ struct VitConfig {
   bool qkv_bias = true;
   bool qk_norm = false;  // layernorm over each head of q and k
   bool layer_scale = false;
-  bool pre_logits = false;  // D-to-D linear and tanh before the head
+  bool pre_norm = false;       // a norm on all tokens before the blocks; the patch embedding then has no bias
+  bool pre_logits = false;     // linear and activation before the head
+  int64_t representation = 0;  // outputs of pre_logits; 0: as many as the width
+  ActKind pre_logits_act = ActKind::kTanh;
 
   double norm_eps = 1e-6;
+  NormKind norm = NormKind::kLayer;
+  ActKind activation = ActKind::kGelu;
   GeluKind gelu = GeluKind::kErf;
   PosResize pos_resize = PosResize::kTimm;
 
   int64_t grid_height() const { return image_height / patch; }
-  int64_t grid_width() const { return image_width / patch; }
+  int64_t grid_width() const { return image_width / patch_columns(); }
+  int64_t patch_columns() const { return patch_width > 0 ? patch_width : patch; }
   int64_t head_size() const { return width / heads; }
+  // What the head reads.
+  int64_t representation_size() const { return pre_logits && representation > 0 ? representation : width; }
   // Tokens before the patches: class, distillation, registers.
   int64_t prefix_tokens() const { return (class_token ? 1 : 0) + (distilled ? 1 : 0) + registers; }
   // Rows of the position table before those of the grid.
@@ -84,6 +102,11 @@ struct VitConfig {
 // every extent is then small enough that no product in the parameter table overflows.
 void validate(const VitConfig& config);
 
+// Whether every pixel lies in a patch. Published models may leave some out; a size that a user asks for must
+// not.
+bool patches_cover(const VitConfig& config);
+void require_patches_cover(const VitConfig& config);  // Error(kConfig)
+
 // Lists the fields once: Visitor is called as v(name, field, help). Used to read, write, print and document.
 template <typename Config, typename Visitor>
 void visit_fields(Config& c, Visitor&& v) {
@@ -91,26 +114,33 @@ void visit_fields(Config& c, Visitor&& v) {
   v("image_height", c.image_height, "input rows");
   v("image_width", c.image_width, "input columns");
   v("patch", c.patch, "patch size in pixels");
+  v("patch_width", c.patch_width, "columns of a patch that is not square; 0 is as many as rows");
   v("channels", c.channels, "input channels");
   v("width", c.width, "width of the residual stream (D)");
   v("depth", c.depth, "number of blocks");
   v("heads", c.heads, "attention heads (H)");
   v("mlp", c.mlp, "hidden width of the MLP (F)");
   v("classes", c.classes, "classes (K); 0 leaves out the head");
-  v("pool", c.pool, "cls, mean or map");
-  v("norm_place", c.norm_place, "before_pool or after_pool");
-  v("pool_prefix", c.pool_prefix, "mean and map pooling take the tokens before the patches too");
+  v("pool", c.pool, "cls, mean, map, max or mean_max");
+  v("norm_place", c.norm_place, "before_pool, after_pool or none");
+  v("pool_prefix", c.pool_prefix, "mean, max and map pooling take the tokens before the patches too");
   v("class_token", c.class_token, "has a class token");
   v("distilled", c.distilled, "has DeiT's distillation token and head");
   v("registers", c.registers, "register tokens");
   v("pos_for_prefix", c.pos_for_prefix, "the position table has rows for the tokens before the patches too");
-  v("pos", c.pos, "learned or sincos2d");
+  v("pos", c.pos, "learned, sincos2d or none");
   v("qkv_bias", c.qkv_bias, "q, k and v have biases");
   v("qk_norm", c.qk_norm, "layernorm on q and k per head");
   v("layer_scale", c.layer_scale, "a learned scale on each branch");
-  v("pre_logits", c.pre_logits, "linear and tanh before the head");
+  v("pre_norm", c.pre_norm, "a norm before the blocks");
+  v("pre_logits", c.pre_logits, "linear and activation before the head");
+  v("representation", c.representation, "outputs of pre_logits; 0 is as many as the width");
+  v("pre_logits_act", c.pre_logits_act, "the activation of pre_logits");
   v("norm_eps", c.norm_eps, "layernorm epsilon");
-  v("gelu", c.gelu, "erf or tanh");
+  v("norm", c.norm, "layer or rms");
+  v("activation", c.activation,
+    "gelu, relu, relu6, leaky_relu, elu, silu, mish, quick_gelu, hard_swish, tanh or sigmoid");
+  v("gelu", c.gelu, "erf or tanh: the form of the gelu");
   v("pos_resize", c.pos_resize, "timm, hf, torchvision, jax or flexivit: how positions are resized");
 }
 

@@ -66,7 +66,7 @@ void lecun_normal(const ParamSpec& spec, const Draw& draw) {
 // timm leaves torch's default of a convolution: weights and bias alike by the number of inputs.
 void init_patches(const VitConfig& config, const ParamSpec& spec, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kTimm)
-    return draw.uniform(1 / root_of(config.channels * config.patch * config.patch));
+    return draw.uniform(1 / root_of(config.channels * config.patch * config.patch_columns()));
   if (spec.name.ends_with(".bias")) return draw.constant(0);
   lecun_normal(spec, draw);
 }

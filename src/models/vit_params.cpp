@@ -13,16 +13,21 @@ class List {
     add(name + ".weight", {dim});
     add(name + ".bias", {dim});
   }
+  void norm(const std::string& name) {
+    if (c_.norm == NormKind::kLayer) return affine(name, d_);
+    add(name + ".weight", {d_});
+  }
   void add(const std::string& name, Shape shape) { specs.push_back({name, std::move(shape)}); }
 
   void embeddings() {
-    add("patch_embed.proj.weight", {d_, {'C', c_.channels}, {'P', c_.patch}, {'Q', c_.patch}});
-    add("patch_embed.proj.bias", {d_});
+    add("patch_embed.proj.weight", {d_, {'C', c_.channels}, {'P', c_.patch}, {'Q', c_.patch_columns()}});
+    if (!c_.pre_norm) add("patch_embed.proj.bias", {d_});
     if (c_.class_token) add("cls_token", {{'S', 1}, d_});
     if (c_.distilled) add("dist_token", {{'S', 1}, d_});
     if (c_.registers > 0) add("reg_token", {{'S', c_.registers}, d_});
     if (c_.pos == PosKind::kLearned)
       add("pos_embed", {{'N', c_.pos_prefix_rows() + c_.grid_height() * c_.grid_width()}, d_});
+    if (c_.pre_norm) norm("norm_pre");
   }
 
   void mlp(const std::string& at) {
@@ -35,7 +40,7 @@ class List {
 
   void block(const std::string& at) {
     const Dim t('T', 3), h('H', c_.heads), e('E', c_.head_size());
-    affine(at + "norm1", d_);
+    norm(at + "norm1");
     add(at + "attn.qkv.weight", {t, h, e, d_});
     if (c_.qkv_bias) add(at + "attn.qkv.bias", {t, h, e});
     if (c_.qk_norm) {
@@ -45,7 +50,7 @@ class List {
     add(at + "attn.proj.weight", {d_, h, e});
     add(at + "attn.proj.bias", {d_});
     if (c_.layer_scale) add(at + "ls1.gamma", {d_});
-    affine(at + "norm2", d_);
+    norm(at + "norm2");
     mlp(at);
     if (c_.layer_scale) add(at + "ls2.gamma", {d_});
   }
@@ -59,15 +64,15 @@ class List {
     add("attn_pool.kv.bias", {t, h, e});
     add("attn_pool.proj.weight", {d_, h, e});
     add("attn_pool.proj.bias", {d_});
-    affine("attn_pool.norm", d_);
+    norm("attn_pool.norm");
     mlp("attn_pool.");
   }
 
   void head() {
-    if (c_.norm_place == NormPlace::kBeforePool) affine("norm", d_);
+    if (c_.norm_place == NormPlace::kBeforePool) norm("norm");
     if (c_.pool == Pool::kMap) map_head();
-    if (c_.norm_place == NormPlace::kAfterPool) affine("fc_norm", d_);
-    const Dim o('O', c_.width);
+    if (c_.norm_place == NormPlace::kAfterPool) norm("fc_norm");
+    const Dim o('O', c_.representation_size());
     if (c_.pre_logits) {
       add("pre_logits.fc.weight", {o, d_});
       add("pre_logits.fc.bias", {o});
@@ -106,12 +111,12 @@ int64_t count_params(const VitConfig& config) {
 
 int64_t count_macs(const VitConfig& c) {
   const int64_t patches = c.grid_height() * c.grid_width(), tokens = c.tokens(), d = c.width;
-  const int64_t embed = patches * c.patch * c.patch * c.channels * d;
+  const int64_t embed = patches * c.patch * c.patch_columns() * c.channels * d;
   const int64_t block = 4 * tokens * d * d + 2 * tokens * tokens * d + 2 * tokens * d * c.mlp;
   const int64_t pooled = c.pool_prefix ? tokens : patches;
   const int64_t map = c.pool == Pool::kMap ? 2 * (pooled + 1) * d * d + 2 * pooled * d + 2 * d * c.mlp : 0;
-  const int64_t pre_logits = c.pre_logits ? d * d : 0;
-  const int64_t head = d * c.classes * (c.distilled ? 2 : 1);
+  const int64_t pre_logits = c.pre_logits ? d * c.representation_size() : 0;
+  const int64_t head = c.representation_size() * c.classes * (c.distilled ? 2 : 1);
   return embed + c.depth * block + map + pre_logits + head;
 }
 

@@ -15,9 +15,11 @@ struct ParamSpec {
   Shape shape;  // row-major, outermost first: linear weights are [outputs..., inputs...]
 };
 
-// In the order a forward pass meets them. sincos2d models have no "pos_embed" parameter.
+// In the order a forward pass meets them. Models of norm rms have no biases in their norms, sincos2d models
+// and those without positions no "pos_embed".
 //   patch_embed.proj.weight [D C P Q]  .bias [D]      cls_token [S1 D]  dist_token [S1 D]  reg_token [S D]
 //   pos_embed [N D]: class row, distillation row, register rows (if pos_for_prefix), then the grid row by row
+//   norm_pre.{weight,bias} [D], and then no patch_embed.proj.bias
 //   blocks.i.norm1.{weight,bias} [D]     blocks.i.attn.qkv.weight [T3 H E D] .bias [T3 H E]
 //   blocks.i.attn.{q_norm,k_norm}.{weight,bias} [E]
 //   blocks.i.attn.proj.weight [D H E] .bias [D]       blocks.i.ls1.gamma [D]   blocks.i.ls2.gamma [D]

@@ -33,6 +33,7 @@ constexpr Size kM = {512, 12, 8, 2048};
 constexpr Size kTest = {64, 6, 2, 192};
 constexpr Size kTest2 = {64, 8, 2, 192};
 constexpr Size kTest3 = {96, 9, 3, 192};
+constexpr Size kTest4 = {96, 9, 3, 288};
 constexpr Size kSo150m = {896, 18, 14, 2304};
 constexpr Size kSo150m2 = {832, 21, 13, 2176};
 constexpr Size kSo400m = {1152, 27, 16, 4304};
@@ -56,10 +57,12 @@ enum Trait : unsigned {
   kTanh = 2048,
   kMap = 4096,
   kNoHead = 8192,
-  kRegPos = 16384,           // registers have positions
-  kMeanOfPatches = 32768,    // the class token is there and not asked
-  kPoolAll = 65536,          // registers are pooled too
-  kFlexi = 131072,           // positions resized by FlexiViT's rule
+  kRegPos = 16384,         // registers have positions
+  kMeanOfPatches = 32768,  // the class token is there and not asked
+  kPoolAll = 65536,        // registers are pooled too
+  kFlexi = 131072,         // positions resized by FlexiViT's rule
+  kRms = 262144,           // RMSNorm
+  kNoLastNorm = 524288,
   kSigLip = kMap | kNoHead,  // image towers alone
   kSigLipGap = kGap | kNoHead
 };
@@ -142,6 +145,7 @@ constexpr Row kRows[] = {
     {"vit_base_patch14_reg1_tipsv2", kBase, 14, 448, kLayerScale | kReg1 | kNoHead, 1.0, kUnit},
     {"vit_large_patch14_reg1_tipsv2", kLarge, 14, 448, kLayerScale | kReg1 | kNoHead, 1.0, kUnit},
     {"vit_so400m_patch14_reg1_tipsv2", kSo400m, 14, 448, kLayerScale | kReg1 | kNoHead, 1.0, kUnit},
+    {"vit_intern300m_patch14_448", kLarge, 14, 448, kLayerScale | kNoHead | kNoLastNorm, 1.0, kImageNet},
     {"flexivit_small", kSmall, 16, 240, kNoPosForClass | kFlexi, 0.95, kHalf},
     {"flexivit_base", kBase, 16, 240, kNoPosForClass | kFlexi, 0.95, kHalf},
     {"flexivit_large", kLarge, 16, 240, kNoPosForClass | kFlexi, 0.95, kHalf},
@@ -150,6 +154,7 @@ constexpr Row kRows[] = {
     {"test_vit", kTest, 16, 160, 0, 0.95, kHalf},
     {"test_vit2", kTest2, 16, 160, kGap | kFcNorm | kLayerScale | kReg1 | kRegPos, 0.95, kHalf},
     {"test_vit3", kTest3, 16, 160, kMap | kLayerScale | kReg1 | kRegPos | kPoolAll, 0.95, kHalf},
+    {"test_vit4", kTest4, 16, 160, kGap | kFcNorm | kLayerScale | kReg1 | kRegPos | kRms, 0.95, kHalf},
     {"deit_base_distilled_patch16_224", kBase, 16, 224, kDistilled, 0.9, kImageNet},
     {"deit_base_distilled_patch16_384", kBase, 16, 384, kDistilled, 1.0, kImageNet},
     {"deit_base_patch16_224", kBase, 16, 224, 0, 0.9, kImageNet},
@@ -188,8 +193,10 @@ constexpr Row kRows[] = {
     {"vit_large_patch16_siglip_gap_512", kLarge, 16, 512, kSigLipGap | kTanh, 0.9, kHalf},
     {"vit_so400m_patch14_siglip_224", kSo400m, 14, 224, kSigLip, 0.9, kHalf},
     {"vit_so400m_patch14_siglip_378", kSo400m, 14, 378, kSigLip, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_384", kSo400m, 14, 384, kSigLip, 0.9, kHalf},
     {"vit_so400m_patch14_siglip_gap_224", kSo400m, 14, 224, kSigLipGap, 0.9, kHalf},
     {"vit_so400m_patch14_siglip_gap_378", kSo400m, 14, 378, kSigLipGap, 0.9, kHalf},
+    {"vit_so400m_patch14_siglip_gap_384", kSo400m, 14, 384, kSigLipGap, 1.0, kHalf},
     {"vit_so400m_patch14_siglip_gap_448", kSo400m, 14, 448, kSigLipGap, 1.0, kHalf},
     {"vit_so400m_patch14_siglip_gap_896", kSo400m, 14, 896, kSigLipGap, 1.0, kHalf},
     {"vit_so400m_patch16_siglip_256", kSo400m, 16, 256, kSigLip | kTanh, 0.9, kHalf},
@@ -221,7 +228,10 @@ VitConfig config_of(const Row& row) {
   c.pool = has(kGap) || has(kMeanOfPatches) ? Pool::kMean : has(kMap) ? Pool::kMap : Pool::kCls;
   c.pool_prefix = has(kPoolAll);
   if (has(kNoHead)) c.classes = 0;
-  c.norm_place = has(kFcNorm) ? NormPlace::kAfterPool : NormPlace::kBeforePool;
+  c.norm_place = has(kNoLastNorm) ? NormPlace::kNone
+                 : has(kFcNorm)   ? NormPlace::kAfterPool
+                                  : NormPlace::kBeforePool;
+  if (has(kRms)) c.norm = NormKind::kRms;
   c.layer_scale = has(kLayerScale);
   c.qkv_bias = !has(kNoQkvBias);
   c.registers = has(kReg1) ? 1 : has(kReg4) ? 4 : 0;
@@ -231,16 +241,6 @@ VitConfig config_of(const Row& row) {
   if (has(kFlexi)) c.pos_resize = PosResize::kFlexivit;
   return c;
 }
-
-// timm's names that are known and not served, with what to take instead.
-struct LeftOut {
-  const char *name, *reason, *instead;
-};
-constexpr const char* kPartialPatches = "14-pixel patches do not cover a picture of 384 pixels";
-constexpr LeftOut kLeftOut[] = {
-    {"vit_so400m_patch14_siglip_384", kPartialPatches, "vit_so400m_patch14_siglip_378"},
-    {"vit_so400m_patch14_siglip_gap_384", kPartialPatches, "vit_so400m_patch14_siglip_gap_378"},
-};
 
 PreprocessConfig preprocess_of(const Row& row) {
   PreprocessConfig p;
@@ -276,19 +276,13 @@ const std::vector<ZooEntry>& zoo() {
 
 bool is_architecture(std::string_view name) {
   const std::string_view bare = name.substr(0, name.find('.'));
-  return std::any_of(zoo().begin(), zoo().end(), [&](const ZooEntry& e) { return e.config.arch == bare; }) ||
-         std::any_of(std::begin(kLeftOut), std::end(kLeftOut),
-                     [&](const LeftOut& r) { return r.name == bare; });
+  return std::any_of(zoo().begin(), zoo().end(), [&](const ZooEntry& e) { return e.config.arch == bare; });
 }
 
 const ZooEntry& find_architecture(std::string_view name) {
   const std::string_view bare = name.substr(0, name.find('.'));
   for (const ZooEntry& entry : zoo())
     if (entry.config.arch == bare) return entry;
-  for (const LeftOut& row : kLeftOut)
-    if (row.name == bare)
-      throw Error(ErrorKind::kUsage, strf("%s is not supported: %s", row.name, row.reason),
-                  strf("%s has the same tensors", row.instead));
   std::vector<std::string> names;
   for (const ZooEntry& entry : zoo()) names.push_back(entry.config.arch);
   const std::string near = nearest_name(bare, names);

@@ -14,7 +14,8 @@ using Patterns = std::vector<std::string>;
 
 const Patterns kLinearProbe = {"*", "!head.*", "!head_dist.*"};
 constexpr std::string_view kStem[] = {"cls_token", "dist_token", "reg_token", "pos_embed", "patch_embed."};
-constexpr std::string_view kBlocks = "blocks.", kLastNorm = "norm.";
+// timm counts a norm before the blocks as the last norm too.
+constexpr std::string_view kBlocks = "blocks.", kLastNorm = "norm";
 
 bool negated(std::string_view pattern) {
   return pattern.starts_with('!');

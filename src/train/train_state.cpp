@@ -37,7 +37,7 @@ std::vector<float> floats_of(const PersistentStore& store, const std::string& na
 
 // Positions that are no parameter of the step are still one of the stored model.
 ParamReader with_positions(const VitConfig& config, ParamReader read) {
-  if (config.pos == PosKind::kLearned) return read;
+  if (config.pos != PosKind::kSinCos2d) return read;
   return [read = std::move(read), table = fixed_positions(config)](const ParamSpec& spec,
                                                                    std::span<float> target) {
     if (spec.name != "pos_embed") return read(spec, target);

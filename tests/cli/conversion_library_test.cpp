@@ -79,6 +79,21 @@ TEST_F(LibraryConversion, TheGeluOfTheLibrary) {
   EXPECT_FALSE(tells(convert(card, "hf", "hf"), "gelu"));
 }
 
+// The activation goes where a config can name it; what only weights could carry is refused.
+TEST_F(LibraryConversion, TheActivationOfTheLibrary) {
+  ModelCard card = small_card();
+  card.config.norm_eps = 1e-6;
+  card.config.activation = ActKind::kRelu;
+  EXPECT_FALSE(tells(convert(card, "timm", "timm"), "activation"));
+  EXPECT_TRUE(tells(convert(card, "timm", "t.safetensors"), "activation"));
+  EXPECT_FALSE(tells(convert(card, "hf", "hf"), "activation"));
+  for (const auto& [to, name] : {std::pair{"torchvision", "tv.safetensors"}, std::pair{"google", "g.npz"}})
+    EXPECT_THROW(convert(card, to, name), Error) << to;
+  card.config.activation = ActKind::kGelu;
+  card.config.gelu = GeluKind::kTanh;
+  EXPECT_FALSE(tells(convert(card, "timm", "timm"), "gelu"));
+}
+
 // A crop that is not square is covered; transformers knows only the shorter side, and would fill up with
 // black where the other does not reach.
 TEST_F(LibraryConversion, ACropThatIsNotSquareLeavesNoBlackBorderInTransformers) {

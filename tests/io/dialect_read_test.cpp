@@ -83,7 +83,6 @@ TEST_F(DialectRead, OtherFamiliesAreRefusedByName) {
   write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
   const std::pair<const char*, const char*> rows[] = {
       {"mask_token", "DINOv2"},
-      {"norm_pre.weight", "CLIP"},
       {"logit_scale", "CLIP or SigLIP"},
       {"blocks.0.mlp.w12.weight", "SwiGLU"},
       {"rope.periods", "RoPE"},

@@ -26,6 +26,21 @@ constexpr Variant kVariants[] = {
     {"extras", [](VitConfig& c) { c.qk_norm = c.layer_scale = true, c.qkv_bias = false; }},
     {"pre_logits", [](VitConfig& c) { c.pre_logits = true; }},
     {"pre_logits_no_head", [](VitConfig& c) { c.pre_logits = true, c.classes = 0; }},
+    {"representation", [](VitConfig& c) { c.pre_logits = true, c.representation = 10; }},
+    {"representation_no_head",
+     [](VitConfig& c) {
+       c.pre_logits = true, c.representation = 30, c.classes = 0, c.pre_logits_act = ActKind::kRelu;
+     }},
+    {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
+    {"mean_max", [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMeanMax; }},
+    {"rms", [](VitConfig& c) { c.norm = NormKind::kRms; }},
+    {"no_last_norm", [](VitConfig& c) { c.norm_place = NormPlace::kNone; }},
+    {"no_positions", [](VitConfig& c) { c.pos = PosKind::kNone; }},
+    {"pre_norm", [](VitConfig& c) { c.pre_norm = true; }},
+    {"relu", [](VitConfig& c) { c.activation = ActKind::kRelu; }},
+    {"elu", [](VitConfig& c) { c.activation = ActKind::kElu; }},
+    {"tall_patches", [](VitConfig& c) { c.patch_width = 4; }},
+    {"uncovered", [](VitConfig& c) { c.image_height = c.image_width = 37; }},
     {"sincos", [](VitConfig& c) { c.pos = PosKind::kSinCos2d, c.class_token = false, c.pool = Pool::kMean; }},
 };
 constexpr Dialect kDialects[] = {Dialect::kTimm, Dialect::kHf, Dialect::kTorchvision, Dialect::kGoogle};
@@ -67,7 +82,7 @@ TEST_F(DialectRoundTrip, EveryModelComesBackFromEveryDialectThatHoldsIt) {
       expect_rule_weights(*model);
       ++written;
     }
-  EXPECT_EQ(written, 14 + 7 + 5 + 11);  // timm, hf, torchvision, google
+  EXPECT_EQ(written, 25 + 11 + 6 + 13);  // timm, hf, torchvision, google
 }
 
 TEST_F(DialectRoundTrip, HalfPrecisionIsWithinItsRounding) {

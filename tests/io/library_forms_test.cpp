@@ -208,16 +208,94 @@ TEST_F(LibraryForms, TimmsArgumentsInAllTheirForms) {
                 c["model_args"]["pool_include_prefix"] = true;
               }).pool_prefix);
   const std::pair<Change, const char*> refused[] = {
-      {[](Json& c) { c["model_args"]["act_layer"] = "relu"; }, "act_layer is \"relu\""},
-      {[](Json& c) { c["model_args"]["global_pool"] = "max"; }, "global_pool is \"max\""},
-      {[](Json& c) { c["model_args"]["norm_layer"] = "rmsnorm"; }, "norm_layer"},
+      {[](Json& c) { c["model_args"]["act_layer"] = "prelu"; }, "act_layer is \"prelu\""},
+      {[](Json& c) { c["model_args"]["global_pool"] = "prr"; }, "global_pool is \"prr\""},
+      {[](Json& c) { c["model_args"]["norm_layer"] = "simplenorm"; }, "norm_layer"},
+      {[](Json& c) { c["model_args"]["norm_layer"] = "rmsnorm"; }, "norm1.bias"},
+      {[](Json& c) { c["model_args"]["final_norm"] = false; },
+       "there is no last layernorm, but the tensors say the last layernorm is"},
+      {[](Json& c) { c["model_args"]["pos_embed"] = "none"; }, "pos is \"none\""},
+      {[](Json& c) { c["model_args"]["scale_mlp_norm"] = true; }, "scale_mlp_norm"},
+      {[](Json& c) { c["model_args"]["img_size"] = 17, c["model_args"]["dynamic_img_pad"] = true; },
+       "do not cover"},
       {[](Json& c) {
          c["model_args"]["patch_size"] = {4, 2};
        },
-       "square patches"},
+       "patches are square"},
       {[](Json& c) { c["model_args"]["pre_norm"] = true; }, "pre_norm"},
   };
   for (const auto& [change, reason] : refused) EXPECT_SAYS(timm_refusal(change), reason);
+}
+
+// A folder written for timm says all of it in timm's own words.
+TEST_F(LibraryForms, TimmsRarerArgumentsComeBackFromItsConfigAlone) {
+  const std::pair<const char*, std::function<void(VitConfig&)>> rows[] = {
+      {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
+      {"mean_max", [](VitConfig& c) { c.pool = Pool::kMeanMax, c.pool_prefix = true; }},
+      {"rms", [](VitConfig& c) { c.norm = NormKind::kRms; }},
+      {"no last norm", [](VitConfig& c) { c.norm_place = NormPlace::kNone; }},
+      {"no positions", [](VitConfig& c) { c.pos = PosKind::kNone; }},
+      {"pre_norm", [](VitConfig& c) { c.pre_norm = true; }},
+      {"silu", [](VitConfig& c) { c.activation = ActKind::kSilu; }},
+      {"tanh gelu", [](VitConfig& c) { c.gelu = GeluKind::kTanh; }},
+      {"wide patches", [](VitConfig& c) { c.patch_width = 16; }},
+      {"uncovered", [](VitConfig& c) { c.image_height = c.image_width = 37; }},
+  };
+  for (const auto& [name, change] : rows) {
+    SCOPED_TRACE(name);
+    ModelCard card = tiny();
+    change(card.config);
+    card.config.mlp = 48;
+    card.preprocess.height = card.config.image_height, card.preprocess.width = card.config.image_width;
+    card.preprocess.resize = 40;
+    write_folder(card, Dialect::kTimm);
+    const auto model = open_model(at("m"));
+    EXPECT_EQ(to_json(model->card().config), to_json(card.config));
+    expect_rule_weights(*model);
+  }
+}
+
+TEST_F(LibraryForms, ANormBeforeTheBlocksThatNothingSpeaksOfIsAClipTowers) {
+  ModelCard card = tiny();
+  card.config.pre_norm = true;
+  write_model(at("plain"), card, {.dialect = Dialect::kTimm, .overwrite = true}, by_rule);
+  const auto source = std::shared_ptr(open_tensors(at("plain")));
+  write_safetensors(at("bare"), renamed(source, [](const std::string& n) { return n; }), {});
+  EXPECT_SAYS(refusal(at("bare")), "CLIP");
+}
+
+// What says that there is no norm or position must say so; else the file has lost it.
+TEST_F(LibraryForms, WhatIsMissingUnsaidIsMissing) {
+  const auto without = [&](const char* part) {
+    return renamed_file(tiny(), Dialect::kTimm,
+                        [&](const std::string& n) { return n.starts_with(part) ? std::string() : n; });
+  };
+  EXPECT_SAYS(refusal(without("norm.")), "lacks norm.weight");
+  EXPECT_SAYS(refusal(without("pos_embed")), "no table of positions");
+}
+
+TEST_F(LibraryForms, TheActivationsOfTransformers) {
+  const std::tuple<const char*, ActKind, GeluKind> rows[] = {
+      {"relu", ActKind::kRelu, GeluKind::kErf},
+      {"swish", ActKind::kSilu, GeluKind::kErf},
+      {"gelu_new", ActKind::kGelu, GeluKind::kTanh},
+      {"quick_gelu", ActKind::kQuickGelu, GeluKind::kErf},
+      {"hardswish", ActKind::kHardSwish, GeluKind::kErf}};
+  for (const auto& [name, act, gelu] : rows) {
+    SCOPED_TRACE(name);
+    write_folder(tiny(), Dialect::kHf);
+    edit([&, name = name](Json& config) { config["hidden_act"] = name; });
+    EXPECT_EQ(open_model(at("m"))->card().config.activation, act);
+    EXPECT_EQ(open_model(at("m"))->card().config.gelu, gelu);
+  }
+  ModelCard base = tiny();
+  base.config.classes = 0, base.config.pre_logits = true, base.config.representation = 7;
+  write_folder(base, Dialect::kHf);
+  edit([](Json& config) { config["pooler_act"] = "sigmoid"; });
+  EXPECT_EQ(open_model(at("m"))->card().config.pre_logits_act, ActKind::kSigmoid);
+  EXPECT_EQ(open_model(at("m"))->card().config.representation, 7);
+  edit([](Json& config) { config["pooler_act"] = "gelu_new"; });
+  EXPECT_SAYS(refusal(at("m")), "pooler_act");
 }
 
 TEST_F(LibraryForms, TimmTakesPositionsOfAnotherSize) {

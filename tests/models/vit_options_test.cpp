@@ -48,6 +48,25 @@ TEST(VitOptions, NormsAndGelusAreTheConfigs) {
   EXPECT_EQ(text_of(record_vit(small()), "blocks.1.mlp.gelu"), "gelu erf");
 }
 
+TEST(VitOptions, OtherActivationsNormsAndPooling) {
+  VitConfig config = small();
+  config.activation = ActKind::kSilu;
+  config.norm = NormKind::kRms;
+  config.norm_place = NormPlace::kNone;
+  config.pos = PosKind::kNone;
+  config.pool = Pool::kMeanMax;
+  config.registers = 2;
+  config.pre_norm = true;
+  const Program program = record_vit(config);
+  EXPECT_EQ(text_of(program, "blocks.1.mlp.silu"), "activate silu");
+  EXPECT_EQ(text_of(program, "blocks.0.norm1"), "rmsnorm eps=0.001");
+  EXPECT_EQ(text_of(program, "norm_pre"), "rmsnorm eps=0.001");
+  EXPECT_EQ(text_of(program, "max"), "max_tokens first=3");
+  EXPECT_EQ(text_of(program, "mean_max"), "average");
+  for (const char* name : {"norm", "pos_embed", "patch_embed.bias", "blocks.1.mlp.gelu"})
+    EXPECT_EQ(text_of(program, name), "") << name;
+}
+
 TEST(VitOptions, StochasticDepthGrowsWithTheBlockAndDropsWholeSamples) {
   const Program program = record_vit(small(), {.drop_path = 0.5});
   EXPECT_EQ(text_of(program, "blocks.0.attn.residual.drop_path"), "") << "the first block is never dropped";

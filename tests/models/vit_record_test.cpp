@@ -127,8 +127,11 @@ TEST(VitConfig, BrokenRulesAreNamed) {
       {"model.heads", [](VitConfig& c) { c.heads = 7; }},
       {"model.heads", [](VitConfig& c) { c.heads = 0; }},
       {"model.image_height", [](VitConfig& c) { c.image_height = 1'000'000; }},
-      {"does not divide the image", [](VitConfig& c) { c.image_width = 225; }},
       {"larger than the image", [](VitConfig& c) { c.patch = 512; }},
+      {"larger than the image", [](VitConfig& c) { c.patch_width = 225; }},
+      {"model.patch_width", [](VitConfig& c) { c.patch_width = -1; }},
+      {"model.representation", [](VitConfig& c) { c.representation = 1 << 20; }},
+      {"qk_norm", [](VitConfig& c) { c.qk_norm = true, c.norm = NormKind::kRms; }},
       {"tokens", [](VitConfig& c) { c.patch = 1, c.image_height = c.image_width = 512; }},
       {"norm_eps", [](VitConfig& c) { c.norm_eps = -1; }},
       {"norm_eps", [](VitConfig& c) { c.norm_eps = std::numeric_limits<double>::quiet_NaN(); }},
@@ -153,6 +156,22 @@ TEST(VitConfig, BrokenRulesAreNamed) {
       EXPECT_NE(error.message().find(broken.rule), std::string::npos) << error.message();
     }
   }
+}
+
+TEST(VitConfig, PatchesMayLeaveOutPixelsButNotWhereAUserAsksForASize) {
+  VitConfig config;
+  config.image_width = 239;
+  EXPECT_EQ(config.grid_width(), 14);
+  validate(config);
+  EXPECT_FALSE(patches_cover(config));
+  EXPECT_THROW(require_patches_cover(config), Error);
+  config.image_width = 240;
+  require_patches_cover(config);
+  config.patch_width = 7;
+  EXPECT_FALSE(patches_cover(config));
+  config.patch_width = 20;
+  EXPECT_TRUE(patches_cover(config));
+  EXPECT_EQ(config.grid_width(), 12);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 """Models saved by transformers: plain ViTs and DeiTs in every form its classes and configs allow."""
+import json
+
 import torch
 import transformers
 from safetensors.torch import load_file
@@ -76,8 +78,8 @@ def bare(name, class_kind):
     return Case(f"hf_{name}", build)
 
 
-def binary(name, prefix=""):
-    """pytorch_model.bin as transformers 4 wrote it."""
+def binary(name, prefix="", shards=1):
+    """pytorch_model.bin, or shards and their index, as transformers 4 wrote it."""
     def build(folder):
         seed_for(name)
         model = scramble(transformers.ViTForImageClassification(transformers.ViTConfig(**labels(4))))
@@ -86,8 +88,17 @@ def binary(name, prefix=""):
         answer = own_answer(folder)
         state = load_file(folder / "model.safetensors")
         (folder / "model.safetensors").unlink()
-        torch.save({prefix + k: v for k, v in state.items()}, folder / "pytorch_model.bin")
-        return answer
+        state = {prefix + k: v for k, v in state.items()}
+        if shards == 1:
+            torch.save(state, folder / "pytorch_model.bin")
+            return answer
+        files = {key: f"pytorch_model-{i % shards + 1:05}-of-{shards:05}.bin" for i, key in enumerate(state)}
+        for file in set(files.values()):
+            torch.save({k: v for k, v in state.items() if files[k] == file}, folder / file)
+        size = sum(v.numel() * v.element_size() for v in state.values())
+        (folder / "pytorch_model.bin.index.json").write_text(
+            json.dumps({"metadata": {"total_size": size}, "weight_map": files}, indent=2))
+        return own_answer(folder)
     return Case(f"hf_{name}", build)
 
 
@@ -126,8 +137,30 @@ def plain():
     yield vit("sharded", max_shard_size="60KB")
     yield binary("bin")
     yield binary("bin_data_parallel", prefix="module.")
+    yield binary("bin_sharded", shards=3)
     yield bare("bare_state_dict", transformers.ViTForImageClassification)
     yield vit("sharded_bf16", max_shard_size="40KB", dtype=torch.bfloat16)
+
+
+def rarer():
+    for act in ("relu", "relu6", "leaky_relu", "silu", "swish", "mish", "quick_gelu", "hardswish", "tanh", "sigmoid"):
+        yield vit(f"act_{act}", tiny(hidden_act=act))
+    yield deit("deit_act_relu", tiny(hidden_act="relu"))
+    yield saved("vit_model_act_silu", transformers.ViTModel, transformers.ViTConfig, tiny(hidden_act="silu"), base=True)
+    for size in (20, 64):
+        yield saved(f"pooler_{size}", transformers.ViTModel, transformers.ViTConfig, tiny(pooler_output_size=size),
+                    base=True)
+    for act in ("relu", "gelu", "silu"):
+        yield saved(f"pooler_{act}", transformers.ViTModel, transformers.ViTConfig, tiny(pooler_act=act), base=True)
+    yield saved("deit_pooler_20", transformers.DeiTModel, transformers.DeiTConfig, tiny(pooler_output_size=20),
+                base=True)
+    yield vit("pooler_of_a_classifier", tiny(pooler_output_size=20, pooler_act="relu"))
+    yield vit("tall_patches", tiny(patch_size=[8, 4]))
+    yield vit("wide_patches", tiny(patch_size=[4, 16], image_size=[24, 48]))
+    yield deit("deit_tall_patches", tiny(patch_size=[16, 8]))
+    yield vit("uncovered", tiny(image_size=30))
+    yield vit("uncovered_wide", tiny(image_size=[31, 45]))
+    yield deit("deit_uncovered", tiny(image_size=39))
 
 
 # Keys that a config may leave out when it means the class's default; the model is made with that default.
@@ -155,7 +188,7 @@ def pictures():
     def processor(kind, **settings):
         return lambda: kind(**settings)
     square = {"height": 32, "width": 32}
-    for code in (0, 1, 2, 3, 4):
+    for code in (0, 1, 2, 3, 4, 5):
         yield vit(f"resample_{code}", change_pictures=lambda c, code=code: c.update(resample=code))
     yield vit("own_colours", change_pictures=lambda c: c.update(image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4]))
     yield vit("no_normalize", change_pictures=lambda c: c.update(do_normalize=False))
@@ -216,16 +249,14 @@ def strange():
     t = transformers
     small = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, image_size=32,
                  patch_size=8)
-    for act in ("relu", "silu", "quick_gelu"):
+    for act in ("laplace", "relu2"):
         yield refused(f"act_{act}", t.ViTForImageClassification, lambda a=act: t.ViTConfig(**tiny(hidden_act=a)),
                       "hidden_act")
-    yield refused("pooler_relu", t.ViTModel, lambda: t.ViTConfig(**tiny(pooler_act="relu")), "pooler_act")
+    yield refused("pooler_relu2", t.ViTModel, lambda: t.ViTConfig(**tiny(pooler_act="relu2")), "pooler_act")
     yield refused("masked_vit", t.ViTForMaskedImageModeling, lambda: t.ViTConfig(**tiny(encoder_stride=8)),
                   "masked-image")
     yield refused("masked_deit", t.DeiTForMaskedImageModeling, lambda: t.DeiTConfig(**tiny(encoder_stride=8)),
                   "masked-image")
-    yield refused("tall_patches", t.ViTForImageClassification, lambda: t.ViTConfig(**tiny(patch_size=[8, 4])),
-                  "square")
     swin = dict(image_size=32, patch_size=4, embed_dim=12, depths=[1, 1], num_heads=[2, 2], window_size=4)
     yield refused("swin", t.SwinForImageClassification, lambda: t.SwinConfig(**swin), "Swin")
     yield refused("swinv2", t.Swinv2ForImageClassification, lambda: t.Swinv2Config(**swin), "Swin")
@@ -291,5 +322,5 @@ def strange():
 
 
 def cases():
-    for group in (plain, missing_keys, pictures, others, strange):
+    for group in (plain, rarer, missing_keys, pictures, others, strange):
         yield from group()

@@ -127,7 +127,7 @@ def variations():
         c["pretrained_cfg"].update(input_size=[3, 24, 56]), c["model_args"].update(img_size=[24, 56])))
     yield hub("registers_another_size", tiny(reg_tokens=3), change=lambda c: (
         c["pretrained_cfg"].update(input_size=[3, 40, 40]), c["model_args"].update(img_size=40)))
-    yield hub("act_tanh", tiny(act_layer="gelu_tanh"))
+    yield hub("act_gelu_tanh", tiny(act_layer="gelu_tanh"))
     yield hub("act_gelu", tiny(act_layer="gelu"))
     yield hub("norm_layer_named", tiny(norm_layer="layernorm"))
     yield hub("defaults_spelled_out", tiny(pre_norm=False, final_norm=True, pos_embed="learn", reg_tokens=0,
@@ -136,8 +136,51 @@ def variations():
     yield hub("distilled_no_head", tiny(num_classes=0), arch="deit_tiny_distilled_patch16_224")
 
 
+def rarer():
+    """What timm's VisionTransformer also takes: other pooling, activations and norms, odd sizes."""
+    for pool in ("max", "avgmax"):
+        yield hub(f"pool_{pool}", tiny(global_pool=pool))
+        yield hub(f"pool_{pool}_no_class", tiny(global_pool=pool, class_token=False))
+        yield hub(f"pool_{pool}_norm_before", tiny(global_pool=pool, fc_norm=False))
+        yield hub(f"pool_{pool}_all_tokens", tiny(global_pool=pool, pool_include_prefix=True, reg_tokens=2))
+    for act in ("relu", "relu6", "leaky_relu", "elu", "silu", "swish", "mish", "quick_gelu", "hard_swish", "hardswish",
+                "tanh", "sigmoid"):
+        yield hub(f"act_{act}", tiny(act_layer=act))
+    yield hub("act_relu_map", tiny(act_layer="relu", class_token=False, global_pool="map"))
+    yield hub("act_relu_distilled", tiny(act_layer="relu"), arch="deit_tiny_distilled_patch16_224")
+    for norm in ("rmsnorm", "rmsnormfp32", "layernormfp32"):
+        yield hub(f"norm_{norm}", tiny(norm_layer=norm))
+    yield hub("rmsnorm_gap", tiny(norm_layer="rmsnorm", class_token=False, global_pool="avg"))
+    yield hub("rmsnorm_map", tiny(norm_layer="rmsnorm", class_token=False, global_pool="map"))
+    yield hub("rmsnorm_scaled", tiny(norm_layer="rmsnorm", init_values=0.1, qkv_bias=False, reg_tokens=1))
+    yield hub("pre_norm", tiny(pre_norm=True))
+    yield hub("pre_norm_gap", tiny(pre_norm=True, class_token=False, global_pool="avg", no_embed_class=True))
+    yield hub("pre_norm_rms", tiny(pre_norm=True, norm_layer="rmsnorm", act_layer="quick_gelu"))
+    yield hub("no_final_norm", tiny(final_norm=False))
+    yield hub("no_final_norm_gap", tiny(final_norm=False, class_token=False, global_pool="avg"))
+    yield hub("no_final_norm_map", tiny(final_norm=False, class_token=False, global_pool="map"))
+    yield hub("no_final_norm_bare", tiny(final_norm=False, num_classes=0))
+    yield hub("no_positions", tiny(pos_embed="none"))
+    yield hub("no_positions_empty", tiny(pos_embed=""))
+    yield hub("no_positions_gap", tiny(pos_embed="none", class_token=False, global_pool="avg", reg_tokens=2))
+    yield hub("no_positions_resized", tiny(pos_embed="none"), vitrail_args=("--image", "48"), size=(48, 48))
+    yield hub("tall_patches", tiny(patch_size=[8, 4]))
+    yield hub("wide_patches", tiny(patch_size=[4, 16], img_size=[24, 48]))
+    yield hub("tall_patches_another_size", tiny(patch_size=[8, 4], img_size=[32, 16]), change=lambda c: (
+        c["pretrained_cfg"].update(input_size=[3, 48, 48]), c["model_args"].update(img_size=48)))
+    yield hub("uncovered", tiny(img_size=30))
+    yield hub("named_full_test_vit4", {}, arch="test_vit4", cfg=dict(input_size=(3, 160, 160)))
+    yield hub("pad_of_whole_patches", tiny(dynamic_img_pad=True))
+    yield hub("uncovered_wide", tiny(img_size=[31, 45]))
+    yield hub("uncovered_squash", tiny(img_size=39), cfg=dict(crop_mode="squash", crop_pct=1.0))
+    yield hub("uncovered_positions", change=lambda c: (
+        c["pretrained_cfg"].update(input_size=[3, 53, 53]), c["model_args"].update(img_size=53)))
+    yield hub("all_at_once", tiny(img_size=[31, 45], patch_size=[8, 6], norm_layer="rmsnorm", act_layer="silu",
+                                  global_pool="avgmax", pos_embed="none", reg_tokens=1, init_values=0.2))
+
+
 def preprocessing():
-    for mode in ("nearest", "bilinear", "bicubic", "lanczos", "box"):
+    for mode in ("nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"):
         yield hub(f"interpolation_{mode}", cfg=dict(interpolation=mode))
     for pct in (0.5, 0.875, 0.9, 0.95, 1.0, 1.25):
         yield hub(f"crop_{pct}", cfg=dict(crop_pct=pct))
@@ -182,7 +225,8 @@ def named():
              "vit_base_patch14_reg1_tipsv2", "eva_large_patch14_196", "eva_large_patch14_336", "deit3_base_patch16_224",
              "deit3_small_patch16_384", "deit_tiny_patch16_224", "deit_small_distilled_patch16_224",
              "vit_base_patch16_siglip_224", "vit_base_patch16_siglip_gap_224", "vit_base_patch32_siglip_256",
-             "vit_so400m_patch14_siglip_gap_224", "test_vit", "test_vit2", "test_vit3"]
+             "vit_so400m_patch14_siglip_gap_224", "test_vit", "test_vit2", "test_vit3", "test_vit4",
+             "vit_intern300m_patch14_448", "vit_so400m_patch14_siglip_384", "vit_so400m_patch14_siglip_gap_384"]
     for name in names:
         patch = 14 if "patch14" in name else 32 if "patch32" in name else 8 if "patch8" in name else 16
         args = {**small, "img_size": 2 * patch}
@@ -315,25 +359,21 @@ def bare_files():
 
 
 def strange():
-    for pool in ("max", "avgmax", "prr"):
-        yield refused(f"pool_{pool}", tiny(global_pool=pool), "global_pool")
-    for act in ("relu", "quick_gelu", "silu"):
+    yield refused("pool_prr", tiny(global_pool="prr"), "global_pool")
+    for act in ("selu", "hard_mish", "prelu"):
         yield refused(f"act_{act}", tiny(act_layer=act), "act_layer")
-    yield refused("rmsnorm", tiny(norm_layer="rmsnorm"), "norm_layer")
-    yield refused("pre_norm", tiny(pre_norm=True), "pre_norm", "CLIP")
-    yield refused("no_final_norm", tiny(final_norm=False), "final_norm")
-    yield refused("no_positions", tiny(pos_embed="none"), "pos_embed")
+    yield refused("uncovered_dynamic", tiny(img_size=30, dynamic_img_size=True), "dynamic_img_size")
+    yield refused("padded", tiny(img_size=30, dynamic_img_pad=True), "dynamic_img_pad")
+    yield refused("norm_simple", tiny(norm_layer="simplenorm"), "norm_layer")
+    yield refused("rmsnorm_qk", tiny(norm_layer="rmsnorm", qk_norm=True), "qk_norm")
     yield refused("subln", tiny(scale_attn_norm=True, scale_mlp_norm=True), "scale_attn_norm")
-    yield refused("tall_patches", tiny(patch_size=[8, 4]), "square", "patch")
     small = dict(embed_dim=48, depth=2, num_heads=3, num_classes=5, img_size=32)
     yield refused("rpn", small, "rpn", arch="vit_base_patch16_rpn_224")
     yield refused("parallel", small, "18x2", arch="vit_small_patch16_18x2_224")
-    yield refused("test_vit4", {**small}, "test_vit4", arch="test_vit4")
     yield refused("clip", small, "CLIP", arch="vit_base_patch16_clip_224")
     yield refused("clip_quickgelu", small, "CLIP", arch="vit_base_patch16_clip_quickgelu_224")
     yield refused("xp", small, "xp", arch="vit_base_patch16_xp_224")
     yield refused("dinov2_giant", {**small, "img_size": 28}, "DINOv2", arch="vit_giant_patch14_dinov2")
-    yield refused("intern", {**small, "img_size": 28}, "intern300m", arch="vit_intern300m_patch14_448")
     yield refused("aimv2", {**small, "img_size": 28}, "AIMv2", arch="aimv2_large_patch14_224")
     yield refused("beit3", small, "BEiT", arch="beit3_base_patch16_224")
     yield refused("beit", small, "BEiT", arch="beit_base_patch16_224")
@@ -407,5 +447,5 @@ def wrapped():
 
 
 def cases():
-    for group in (variations, preprocessing, storage, named, bare_files, strange, wrapped):
+    for group in (variations, rarer, preprocessing, storage, named, bare_files, strange, wrapped):
         yield from group()

@@ -55,6 +55,8 @@ def cases():
     yield file("thousand", num_classes=1000)
     yield file("patch_32", patch_size=32)
     yield file("pre_logits", representation_size=WIDTH)
+    yield file("pre_logits_narrow", representation_size=64)
+    yield file("pre_logits_wide", representation_size=300)
     yield file("heads_linear", set_heads(lambda: nn.Linear(WIDTH, 7)))
     yield file("heads_sequential", set_heads(lambda: nn.Sequential(nn.Linear(WIDTH, 7))))
     yield file("heads_dropout", set_heads(lambda: nn.Sequential(nn.Dropout(0.2), nn.Linear(WIDTH, 7))))

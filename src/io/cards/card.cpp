@@ -14,8 +14,11 @@ namespace {
 // A field and its value as people say them who know the published model and not this program's settings.
 std::string spoken(std::string_view field, const Json& value) {
   if (field == "norm_place")
-    return value == "after_pool" ? "the last layernorm is after pooling"
-                                 : "the last layernorm is before pooling";
+    return value == "after_pool"    ? "the last layernorm is after pooling"
+           : value == "before_pool" ? "the last layernorm is before pooling"
+                                    : "there is no last layernorm";
+  if (field == "patch_width")
+    return value == 0 ? "patches are square" : "patches are " + value.dump() + " pixels wide";
   if (field == "pos_for_prefix")
     return value == true ? "the class token has a position" : "the class token has none";
   if (field == "pre_logits") return value == true ? "there is a layer before the head" : "there is none";
@@ -70,6 +73,7 @@ class CardMaker {
 
   ModelCard make(const CardFiles& files) {
     collect(files);
+    require_said();
     settle_architecture();
     settle_image();
     settle_name();
@@ -139,6 +143,16 @@ class CardMaker {
     for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
   }
 
+  // What makes another family of a model, unless its config says that it has it.
+  void require_said() const {
+    VT_REQUIRE(
+        !card_.config.pre_norm || origins_.contains("pre_norm"), ErrorKind::kData,
+        "this looks like a CLIP image tower (a norm before the blocks); only plain ViTs are supported");
+    VT_REQUIRE(facts_.pos_rows > 0 || card_.config.pos != PosKind::kLearned, ErrorKind::kData,
+               "the file has no table of positions (pos_embed): its positions are rotary (RoPE), or nothing "
+               "says that there are none");
+  }
+
   // Zoo rows whose tensors are these, whatever the number of classes.
   std::vector<const ZooEntry*> candidates() const {
     std::vector<const ZooEntry*> fitting;
@@ -147,7 +161,7 @@ class CardMaker {
       const int64_t rows = row.pos_prefix_rows() + row.grid_height() * row.grid_width();
       if (row.pos == PosKind::kLearned && rows != facts_.pos_rows) continue;
       const Json mine = to_json(facts_.config), theirs = to_json(row);
-      bool same = true;
+      bool same = (facts_.config.pool == Pool::kMap) == (row.pool == Pool::kMap);
       for (const std::string& field : facts_.known)
         same = same && (field == "classes" || mine[field] == theirs[field]);
       if (same) fitting.push_back(&entry);
@@ -228,7 +242,8 @@ class CardMaker {
         image->second != "config.json")
       return;
     if (!run_image_) run_image_ = ImageSize{c.image_height, c.image_width};
-    c.image_height = c.image_width = side * c.patch;
+    c.image_height = side * c.patch;
+    c.image_width = side * c.patch_columns();
     card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width, card_.square_interpolation);
   }
 
@@ -240,7 +255,8 @@ class CardMaker {
       const VitConfig& row = entry.config;
       if (row.arch == c.arch && row.width == c.width && row.depth == c.depth && row.heads == c.heads &&
           row.mlp == c.mlp && row.patch == c.patch && row.registers == c.registers && row.pool == c.pool &&
-          row.pool_prefix == c.pool_prefix)
+          row.patch_width == c.patch_width && row.pool_prefix == c.pool_prefix && row.pos == c.pos &&
+          row.norm == c.norm && (row.norm_place == NormPlace::kNone) == (c.norm_place == NormPlace::kNone))
         return;
     }
     c.arch.clear();
@@ -272,8 +288,8 @@ class CardMaker {
   void tell() {
     tell_weights();
     const Json model = to_json(card_.config);
-    for (const char* field :
-         {"arch", "norm_eps", "gelu", "pos_resize", "heads", "image_height", "image_width"})
+    for (const char* field : {"arch", "norm_eps", "norm", "activation", "gelu", "pos_resize", "heads",
+                              "image_height", "image_width"})
       if (const auto at = origins_.find(field); at != origins_.end())
         card_.notes.push_back(strf("%s %s: %s", field, model[field].dump().c_str(), at->second.c_str()));
     if (const auto at = origins_.find("scores"); at != origins_.end())

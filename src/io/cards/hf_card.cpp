@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/cards/activations.h"
 #include "io/cards/claims.h"
 #include "io/cards/hf_processor.h"
 #include "io/config_json.h"
@@ -39,25 +40,6 @@ constexpr IntKey kIntKeys[] = {{"hidden_size", "width", 768},
                                {"intermediate_size", "mlp", 3072},
                                {"num_channels", "channels", 3}};
 
-struct ActRow {
-  const char* name;
-  GeluKind gelu;
-};
-constexpr ActRow kActs[] = {{"gelu", GeluKind::kErf},
-                            {"gelu_python", GeluKind::kErf},
-                            {"gelu_new", GeluKind::kTanh},
-                            {"gelu_pytorch_tanh", GeluKind::kTanh},
-                            {"gelu_fast", GeluKind::kTanh},
-                            {"gelu_accurate", GeluKind::kTanh},
-                            {"gelu_python_tanh", GeluKind::kTanh}};
-
-GeluKind read_act(const Json& value) {
-  const std::string name = json_string(value, kFile, "hidden_act");
-  for (const ActRow& row : kActs)
-    if (name == row.name) return row.gelu;
-  wrong_type(kFile, "hidden_act", value, "gelu, gelu_new, gelu_pytorch_tanh or gelu_fast");
-}
-
 // Other families are refused before, by their names.
 const ModelType& model_type(const Json& config) {
   const Json* type = json_find(config, "model_type");
@@ -70,12 +52,10 @@ const ModelType& model_type(const Json& config) {
 }
 
 // The activation after a base model's pooler; classifiers have no pooler.
-void require_tanh_pooler(const Json& config) {
+void read_pooler(const Json& config, Claims* claims) {
   const Json *act = json_find(config, "pooler_act"), *kinds = json_find(config, "architectures");
   if (!act || (kinds && kinds->dump().find("ForImageClassification") != std::string::npos)) return;
-  const std::string name = json_string(*act, kFile, "pooler_act");
-  VT_REQUIRE(name == "tanh", ErrorKind::kData, "config.json: pooler_act is %s; only tanh is supported",
-             quoted(name).c_str());
+  claim_pooler_activation(*act, "pooler_act", claims);
 }
 
 // As transformers' pipeline does: one label is a yes or no, whatever the problem is called.
@@ -100,14 +80,13 @@ void read_architecture(const Json& config, const ModelType& type, Claims* claims
   }
   HfSide patch{16, 16};
   if (const Json* value = json_find(config, "patch_size")) patch = read_side(*value, kFile, "patch_size");
-  if (patch.height != patch.width)
-    wrong_type(kFile, "patch_size", *json_find(config, "patch_size"), "square patches");
   model["patch"] = patch.height;
+  model["patch_width"] = patch.width == patch.height ? 0 : patch.width;
   const Json *bias = json_find(config, "qkv_bias"), *eps = json_find(config, "layer_norm_eps"),
              *act = json_find(config, "hidden_act");
   model["qkv_bias"] = bias ? json_bool(*bias, kFile, "qkv_bias") : true;
   model["norm_eps"] = eps ? json_number(*eps, kFile, "layer_norm_eps") : type.norm_eps;
-  model["gelu"] = enum_name(act ? read_act(*act) : GeluKind::kErf);
+  claim_activation(act ? *act : Json("gelu"), "hidden_act", Dialect::kHf, claims);
   if (type.mean_pool) model["pool"] = enum_name(Pool::kMean);
 }
 
@@ -116,7 +95,7 @@ void read_architecture(const Json& config, const ModelType& type, Claims* claims
 Claims hf_claims(const Json& config, const Json* preprocessor) {
   Claims claims{.origin = kFile};
   const ModelType& type = model_type(config);
-  require_tanh_pooler(config);
+  read_pooler(config, &claims);
   read_architecture(config, type, &claims);
   HfSide image{224, 224};
   if (const Json* value = json_find(config, "image_size")) image = read_side(*value, kFile, "image_size");

@@ -1,6 +1,7 @@
 #include "io/cards/hf_files.h"
 
 #include "base/error.h"
+#include "io/cards/activations.h"
 
 namespace vitrail {
 
@@ -28,6 +29,8 @@ int resample_code(Interpolation interpolation) {
       return 3;
     case Interpolation::kBox:
       return 4;
+    case Interpolation::kHamming:
+      return 5;
   }
   return 2;
 }
@@ -48,14 +51,18 @@ Json hf_config_json(const ModelCard& card, DType storage) {
                {"num_hidden_layers", c.depth},
                {"num_attention_heads", c.heads},
                {"intermediate_size", c.mlp},
-               {"patch_size", c.patch},
+               {"patch_size", c.patch_width > 0 ? Json{c.patch, c.patch_width} : Json(c.patch)},
                {"num_channels", c.channels},
                {"qkv_bias", c.qkv_bias},
                {"layer_norm_eps", c.norm_eps},
-               {"hidden_act", c.gelu == GeluKind::kErf ? "gelu" : "gelu_pytorch_tanh"},
+               {"hidden_act", activation_name(c.activation, c.gelu, Dialect::kHf)},
                {"attention_probs_dropout_prob", 0.0},
                {"hidden_dropout_prob", 0.0},
                {"dtype", dtype_name(storage)}};
+  if (c.pre_logits) {
+    json["pooler_output_size"] = c.representation_size();
+    json["pooler_act"] = activation_name(c.pre_logits_act, GeluKind::kErf, Dialect::kHf);
+  }
   if (c.image_height == c.image_width)
     json["image_size"] = c.image_height;
   else

@@ -13,11 +13,13 @@ namespace {
 constexpr const char* kPictures = "preprocessor_config.json";
 
 Interpolation read_resample(const Json& value) {
-  constexpr Interpolation kCodes[] = {Interpolation::kNearest, Interpolation::kLanczos,
-                                      Interpolation::kBilinear, Interpolation::kBicubic, Interpolation::kBox};
+  constexpr Interpolation kCodes[] = {Interpolation::kNearest,  Interpolation::kLanczos,
+                                      Interpolation::kBilinear, Interpolation::kBicubic,
+                                      Interpolation::kBox,      Interpolation::kHamming};
   const int64_t code = json_int(value, kPictures, "resample");
-  if (code < 0 || code > 4)
-    wrong_type(kPictures, "resample", value, "0 nearest, 1 lanczos, 2 bilinear, 3 bicubic or 4 box");
+  if (code < 0 || code > 5)
+    wrong_type(kPictures, "resample", value,
+               "0 nearest, 1 lanczos, 2 bilinear, 3 bicubic, 4 box or 5 hamming");
   return kCodes[code];
 }
 

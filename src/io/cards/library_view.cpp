@@ -73,7 +73,7 @@ struct Differences {
 LibraryView library_view(const ModelCard& card, const WriteOptions& options) {
   LibraryView view{library_name(options.dialect), card.config, std::nullopt, card.scores};
   const Claims claims = claims_of(card, options);
-  for (const char* field : {"norm_eps", "gelu"})
+  for (const char* field : {"norm_eps", "activation", "gelu"})
     if (claims.model.contains(field)) from_json({{field, claims.model[field]}}, view.library, &view.config);
   view.preprocess = claims.preprocess;
   if (claims.scores) view.scores = *claims.scores;

@@ -43,7 +43,7 @@ Claims architecture_claims(const std::string& name, Dialect dialect) {
   claims.model.erase("classes");  // heads are exchanged more often than anything else
   if (entry.config.pool == Pool::kCls) claims.model.erase("pool");
   if (dialect != Dialect::kTimm)
-    for (const char* field : {"norm_eps", "gelu", "pos_resize"}) claims.model.erase(field);
+    for (const char* field : {"norm_eps", "activation", "gelu", "pos_resize"}) claims.model.erase(field);
   claims.preprocess = entry.preprocess;
   if (name.starts_with("deit_"))
     claims.pictures_origin =

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/cards/activations.h"
 #include "io/cards/claims.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
@@ -24,24 +25,21 @@ constexpr ArgRow kIntArgs[] = {{"embed_dim", "width"},     {"depth", "depth"},
 constexpr ArgRow kBoolArgs[] = {{"class_token", "class_token"},
                                 {"qkv_bias", "qkv_bias"},
                                 {"qk_norm", "qk_norm"},
+                                {"pre_norm", "pre_norm"},
                                 {"pool_include_prefix", "pool_prefix"}};
-constexpr ArgRow kPools[] = {{"token", "cls"}, {"avg", "mean"}, {"map", "map"}};
-constexpr ArgRow kActs[] = {{"gelu", "erf"}, {"gelu_tanh", "tanh"}};
+constexpr ArgRow kPools[] = {
+    {"token", "cls"}, {"avg", "mean"}, {"map", "map"}, {"max", "max"}, {"avgmax", "mean_max"}};
+constexpr ArgRow kPositions[] = {{"learn", "learned"}, {"none", "none"}, {"", "none"}};
+constexpr ArgRow kNorms[] = {
+    {"layernorm", "layer"}, {"layernormfp32", "layer"}, {"rmsnorm", "rms"}, {"rmsnormfp32", "rms"}};
 // Arguments without effect on a trained model's output, or told by its tensors.
 constexpr const char* kHarmless[] = {
-    "drop_rate",      "pos_drop_rate", "patch_drop_rate", "proj_drop_rate",   "attn_drop_rate",
-    "drop_path_rate", "weight_init",   "fix_init",        "dynamic_img_size", "strict_img_size",
-    "pretrained",     "features_only", "fc_norm",         "proj_bias",        "pretrained_strict"};
-// Arguments that are understood only when they say what they say by default.
-struct DefaultRow {
-  const char* key;
-  Json (*usual)();
-};
-constexpr DefaultRow kDefaults[] = {
-    {"pre_norm", [] { return Json(false); }},        {"final_norm", [] { return Json(true); }},
-    {"scale_attn_norm", [] { return Json(false); }}, {"scale_mlp_norm", [] { return Json(false); }},
-    {"dynamic_img_pad", [] { return Json(false); }}, {"use_naflex", [] { return Json(false); }},
-    {"pos_embed", [] { return Json("learn"); }},     {"norm_layer", [] { return Json("layernorm"); }}};
+    "drop_rate",        "pos_drop_rate",   "patch_drop_rate", "proj_drop_rate",
+    "attn_drop_rate",   "drop_path_rate",  "weight_init",     "fix_init",
+    "dynamic_img_size", "strict_img_size", "dynamic_img_pad", "pretrained",
+    "features_only",    "fc_norm",         "proj_bias",       "pretrained_strict"};
+// Arguments that are understood only when they are off.
+constexpr const char* kOnlyOff[] = {"scale_attn_norm", "scale_mlp_norm", "use_naflex"};
 
 // Python's truth: some configs say 1 for true.
 bool truth(const Json& value, const std::string& key) {
@@ -75,8 +73,8 @@ bool read_plain_arg(const std::string& key, const Json& value, Claims* claims) {
     if (key == row.key) return claims->model[row.field] = json_int(value, kFile, key), true;
   for (const ArgRow& row : kBoolArgs)
     if (key == row.key) return claims->model[row.field] = truth(value, key), true;
-  for (const DefaultRow& row : kDefaults)
-    if (key == row.key) return value == row.usual() || value == "";
+  if (std::find(std::begin(kOnlyOff), std::end(kOnlyOff), key) != std::end(kOnlyOff))
+    return !truth(value, key);
   return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);
 }
 
@@ -96,8 +94,8 @@ void read_mlp(const Json& args, Claims* claims) {
 bool read_special_arg(const std::string& key, const Json& value, Claims* claims) {
   if (key == "patch_size") {
     const ImageSize sides = read_sides(value, "model_args.patch_size");
-    if (sides.height != sides.width) wrong_type(kFile, key, value, "square patches");
     claims->model["patch"] = sides.height;
+    claims->model["patch_width"] = sides.width == sides.height ? 0 : sides.width;
   } else if (key == "img_size") {
     const ImageSize sides = read_sides(value, "model_args.img_size");
     claims->model["image_height"] = sides.height;
@@ -108,8 +106,15 @@ bool read_special_arg(const std::string& key, const Json& value, Claims* claims)
     claims->model["pos_for_prefix"] = !truth(value, key);
   } else if (key == "global_pool") {
     claims->model["pool"] = named(value, "global_pool", kPools);
+  } else if (key == "pos_embed") {
+    claims->model["pos"] = named(value, "pos_embed", kPositions);
+  } else if (key == "final_norm") {
+    claims->model.erase("norm_place");
+    if (!truth(value, key)) claims->model["norm_place"] = enum_name(NormPlace::kNone);
+  } else if (key == "norm_layer") {
+    if (value != "") claims->model["norm"] = named(value, "norm_layer", kNorms);
   } else if (key == "act_layer") {
-    claims->model["gelu"] = named(value, "act_layer", kActs);
+    if (value != "") claim_activation(value, "act_layer", Dialect::kTimm, claims);
   } else {
     return key == "mlp_ratio";
   }
@@ -211,20 +216,45 @@ Claims named_claims(const std::string& architecture) {
     claims.origin = kFile;
     claims.pictures_origin.clear();
     claims.model["pool"] = enum_name(find_architecture(architecture).config.pool);
-    claims.model.erase("norm_place");  // which fc_norm and the pooling decide together; the tensors tell it
+    // Which fc_norm and the pooling decide together; the tensors tell it.
+    if (claims.model.at("norm_place") != enum_name(NormPlace::kNone)) claims.model.erase("norm_place");
     return claims;
   } catch (const Error& error) {
     throw Error(ErrorKind::kData, "config.json: " + error.message(), error.hint());
   }
 }
 
-// The model's own size decides, unless it was made for images of any, as two of timm's architectures are.
+// Architectures of timm's that take images of any size unless they are told otherwise.
+constexpr const char* kAnySize[] = {"test_vit", "test_vit2", "test_vit4", "vit_intern300m_patch14_448"};
+
+bool flag(const Json* args, const char* key, bool otherwise) {
+  const Json* value = args ? json_find(*args, key) : nullptr;
+  return value ? truth(*value, key) : otherwise;
+}
+
+// Then timm fills up the last patches, or refuses the image: what there is of them is left out otherwise.
+void require_whole_patches(const ImageSize& image, const Claims& claims) {
+  const int64_t rows = claims.model.at("patch"), across = claims.model.at("patch_width");
+  VT_REQUIRE(
+      rows > 0 && image.height % rows == 0 && image.width % (across > 0 ? across : rows) == 0,
+      ErrorKind::kData,
+      "config.json: dynamic_img_size or dynamic_img_pad with images of %lld x %lld, which patches of %lld "
+      "do not cover",
+      static_cast<long long>(image.height), static_cast<long long>(image.width),
+      static_cast<long long>(rows));
+}
+
+// The model's own size decides, unless it was made for images of any.
 void fit_preprocess(const std::string& architecture, const Json* args, Claims* claims) {
   const PreprocessConfig& p = *claims->preprocess;
   const ImageSize model{claims->model.at("image_height"), claims->model.at("image_width")};
+  const bool any =
+      flag(args, "dynamic_img_size",
+           std::find(std::begin(kAnySize), std::end(kAnySize), architecture) != std::end(kAnySize));
+  if (any || flag(args, "dynamic_img_pad", false))
+    require_whole_patches(any ? ImageSize{p.height, p.width} : model, *claims);
   if (model == ImageSize{p.height, p.width}) return;
-  const Json* any = args ? json_find(*args, "dynamic_img_size") : nullptr;
-  if (any ? truth(*any, "dynamic_img_size") : architecture == "test_vit" || architecture == "test_vit2")
+  if (any)
     claims->run_image = {p.height, p.width};
   else
     claims->notes.push_back("preprocessing scaled to model_args.img_size");

@@ -2,18 +2,20 @@
 
 #include <cmath>
 
+#include "io/cards/activations.h"
+
 namespace vitrail {
 
 namespace {
 
 const char* pool_name(Pool pool) {
-  constexpr const char* kNames[] = {"token", "avg", "map"};
+  constexpr const char* kNames[] = {"token", "avg", "map", "max", "avgmax"};
   return kNames[static_cast<size_t>(pool)];
 }
 
 Json model_args(const VitConfig& c) {
   Json args = {{"img_size", {c.image_height, c.image_width}},
-               {"patch_size", c.patch},
+               {"patch_size", c.patch_width > 0 ? Json{c.patch, c.patch_width} : Json(c.patch)},
                {"in_chans", c.channels},
                {"embed_dim", c.width},
                {"depth", c.depth},
@@ -21,7 +23,12 @@ Json model_args(const VitConfig& c) {
                {"mlp_ratio", static_cast<double>(c.mlp) / static_cast<double>(c.width)},
                {"qkv_bias", c.qkv_bias},
                {"qk_norm", c.qk_norm},
+               {"act_layer", activation_name(c.activation, c.gelu, Dialect::kTimm)},
                {"num_classes", c.classes}};
+  if (c.pre_norm) args["pre_norm"] = true;
+  if (c.norm == NormKind::kRms) args["norm_layer"] = "rmsnorm";
+  if (c.pos == PosKind::kNone) args["pos_embed"] = "none";
+  if (c.norm_place == NormPlace::kNone) args["final_norm"] = false;
   if (c.layer_scale) args["init_values"] = 1e-5;
   if (c.distilled) return args;
   args["class_token"] = c.class_token;

@@ -218,7 +218,7 @@ void add_absent_biases(Binding* binding) {
     return !binding->has(bias) && binding->has(bias.substr(0, bias.size() - 4) + "weight");
   };
   for (const char* bias : {"patch_embed.proj.bias", "head.bias", "head_dist.bias"})
-    if (absent(bias)) binding->zeros.insert(bias);
+    if (absent(bias) && !(binding->has("norm_pre.weight") && bias[0] == 'p')) binding->zeros.insert(bias);
   std::set<std::string> of_blocks;
   for (int64_t i = 0; i < binding->depth; ++i)
     for (const char* bias : kOfBlocks)

@@ -38,7 +38,8 @@ class Extents {
  public:
   explicit Extents(const TensorSource& source) : source_(source) {}
 
-  void see(const Piece& piece) {
+  // `representation`: what a head after pre_logits reads, which the layouts call D like any input of a head.
+  void see(const Piece& piece, bool representation) {
     const TensorInfo& tensor = source_.tensors()[piece.tensor];
     const std::vector<int64_t> shape = own_shape(piece, source_);
     const std::vector<std::string> groups = layout_groups(piece.row->layout);
@@ -46,7 +47,7 @@ class Extents {
                quoted(tensor.name).c_str(), shape_text(shape).c_str(), groups.size());
     for (size_t i = 0; i < groups.size(); ++i)
       if (groups[i].size() == 1 && groups[i] != "1" && groups[i] != "S")
-        note(groups[i][0], shape[i], piece.tensor);
+        note(representation && groups[i] == "D" ? 'O' : groups[i][0], shape[i], piece.tensor);
   }
 
   int64_t get(char letter) const {
@@ -82,6 +83,7 @@ void require_sane(const Facts& facts) {
     const char* what;
     int64_t value, least, most;
   } sizes[] = {{"pixels on a side of a patch", facts.config.patch, 1, kMostPatch},
+               {"pixels on a side of a patch", facts.config.patch_columns(), 1, kMostPatch},
                {"registers", facts.config.registers, 0, kMostRegisters},
                {"positions", facts.pos_rows, 0, kMostPositions}};
   for (const auto& size : sizes)
@@ -95,18 +97,21 @@ void guess_image(Facts* facts) {
   VitConfig& c = facts->config;
   c.pos_for_prefix = c.registers == 0 && (c.pos == PosKind::kLearned || !c.class_token);
   if (facts->pos_rows == 0) {
-    c.image_height = c.image_width = std::max<int64_t>(224 / c.patch, 1) * c.patch;
+    c.image_height = std::max<int64_t>(224 / c.patch, 1) * c.patch;
+    c.image_width = std::max<int64_t>(224 / c.patch_columns(), 1) * c.patch_columns();
     return;
   }
   const int64_t prefix = c.prefix_tokens();
   for (int64_t rows : {prefix, int64_t{0}})
     if (const auto side = square_side(facts->pos_rows - rows)) {
-      c.image_height = c.image_width = *side * c.patch;
+      c.image_height = *side * c.patch;
+      c.image_width = *side * c.patch_columns();
       if (prefix > 0) c.pos_for_prefix = rows > 0;
       return;
     }
   facts->square = false;
-  c.image_height = c.image_width = c.patch;
+  c.image_height = c.patch;
+  c.image_width = c.patch_columns();
 }
 
 void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
@@ -118,26 +123,27 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
     const auto shape = own_shape(reg->second[0], source);
     c.registers = shape.size() == 3 ? shape[1] : 0;
   }
-  c.pos = b.has("pos_embed") ? PosKind::kLearned : PosKind::kSinCos2d;
+  const bool fixed = b.table->dialect == Dialect::kGoogle && !b.has("pos_embed");
+  c.pos = fixed ? PosKind::kSinCos2d : PosKind::kLearned;
   c.qkv_bias = b.has("blocks.0.attn.qkv.bias");
   c.qk_norm = b.has("blocks.0.attn.q_norm.weight");
   c.layer_scale = b.has("blocks.0.ls1.gamma");
   c.pre_logits = b.has("pre_logits.fc.weight");
+  c.pre_norm = b.has("norm_pre.weight");
   c.norm_place = b.has("fc_norm.weight") ? NormPlace::kAfterPool : NormPlace::kBeforePool;
   // timm has fc_norm where it pools the mean, unless it is told otherwise.
   const bool mean = !c.class_token || c.norm_place == NormPlace::kAfterPool;
   c.pool = b.has("attn_pool.latent") ? Pool::kMap : mean ? Pool::kMean : Pool::kCls;
-  VT_REQUIRE(
-      c.pos == PosKind::kLearned || b.table->dialect == Dialect::kGoogle, ErrorKind::kData,
-      "the file has no table of positions (pos_embed): its positions are rotary (RoPE), or there are none");
   VT_REQUIRE(!(b.has("fc_norm.weight") && b.has("norm.weight")), ErrorKind::kData,
              "the model has a layernorm both before and after pooling; only one of them is supported");
   VT_REQUIRE(!c.distilled || !b.has("head.weight") || b.has("head_dist.weight"), ErrorKind::kData,
              "the model has a distillation token but no head for it; only DeiT with both heads is supported");
-  facts->known = {"width",     "depth",     "mlp",      "patch",   "channels",    "classes",    "class_token",
-                  "distilled", "registers", "qkv_bias", "qk_norm", "layer_scale", "pre_logits", "norm_place"};
-  if (c.pos == PosKind::kLearned) facts->known.insert("pos");
-  if (c.pool == Pool::kMap || !c.class_token) facts->known.insert("pool");
+  facts->known = {"width",    "depth",       "mlp",        "patch",         "patch_width", "channels",
+                  "classes",  "class_token", "distilled",  "registers",     "qkv_bias",    "qk_norm",
+                  "pre_norm", "layer_scale", "pre_logits", "representation"};
+  if (b.has("pos_embed")) facts->known.insert("pos");
+  if (b.has("norm.weight") || b.has("fc_norm.weight")) facts->known.insert("norm_place");
+  if (c.pool == Pool::kMap) facts->known.insert("pool");
 }
 
 std::string first_few(const std::vector<std::string>& names) {
@@ -171,7 +177,8 @@ bool is_whole(const ParamSpec& spec, const std::vector<Piece>& pieces, const Ten
 Facts infer_facts(const Binding& binding, const TensorSource& source) {
   Extents extents(source);
   for (const auto& [param, pieces] : binding.pieces)
-    for (const Piece& piece : pieces) extents.see(piece);
+    for (const Piece& piece : pieces)
+      extents.see(piece, param.starts_with("head") && binding.has("pre_logits.fc.weight"));
   Facts facts;
   VitConfig& c = facts.config;
   infer_parts(binding, source, &facts);
@@ -181,9 +188,8 @@ Facts infer_facts(const Binding& binding, const TensorSource& source) {
   c.mlp = extents.get('F');
   c.classes = extents.get('K');
   facts.pos_rows = extents.get('N');
-  VT_REQUIRE(c.patch == extents.get('Q'), ErrorKind::kData,
-             "patches of %lld x %lld pixels; only square ones are supported", ll(c.patch),
-             ll(extents.get('Q')));
+  if (extents.get('Q') != c.patch) c.patch_width = extents.get('Q');
+  if (c.pre_logits && extents.get('O') != c.width) c.representation = extents.get('O');
   require_sane(facts);
   VT_REQUIRE(c.depth >= 1 && c.mlp >= 1, ErrorKind::kData, "the file holds no transformer block");
   const int64_t heads = extents.get('H'), head_size = extents.get('E');  // qk-norm tells the latter

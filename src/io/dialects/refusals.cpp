@@ -39,7 +39,6 @@ constexpr Sign kSigns[] = {
     {"visual.class_embedding", "a CLIP image tower"},
     {"visual.trunk.", "a CLIP or SigLIP image tower"},
     {"pre_layrnorm.", "a CLIP image tower"},
-    {"norm_pre.", "a CLIP image tower (layernorm before the blocks)"},
     {"vision_model.", "a CLIP or SigLIP image tower"},
     {"mlp.w12.", "a ViT with SwiGLU"},
     {"mlp.weights_in.", "a ViT with SwiGLU"},

@@ -13,6 +13,8 @@ constexpr NameRow kRows[] = {
     {"@dist_token", "1SD", "dist_token"},
     {"@reg_token", "1SD", "reg_token"},
     {"@pos_embed", "1ND", "pos_embed"},
+    {"@norm_pre.weight", "D", "norm_pre.weight"},
+    {"@norm_pre.bias", "D", "norm_pre.bias"},
     {"@blocks.{i}.norm1.weight", "D", "blocks.{i}.norm1.weight"},
     {"@blocks.{i}.norm1.bias", "D", "blocks.{i}.norm1.bias"},
     {"@blocks.{i}.attn.qkv.weight", "(THE)D", "blocks.{i}.attn.qkv.weight"},

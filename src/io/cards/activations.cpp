@@ -1,0 +1,79 @@
+#include "io/cards/activations.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/config_json.h"
+
+namespace vitrail {
+
+namespace {
+
+struct Row {
+  const char* name;
+  ActKind act;
+  GeluKind gelu = GeluKind::kErf;
+  bool timm = true, hf = true;
+};
+// Of several names for one activation the first is written.
+constexpr Row kRows[] = {
+    {"gelu", ActKind::kGelu},
+    {"gelu_tanh", ActKind::kGelu, GeluKind::kTanh, true, false},
+    {"gelu_pytorch_tanh", ActKind::kGelu, GeluKind::kTanh, false},
+    {"gelu_new", ActKind::kGelu, GeluKind::kTanh, false},
+    {"gelu_fast", ActKind::kGelu, GeluKind::kTanh, false},
+    {"gelu_accurate", ActKind::kGelu, GeluKind::kTanh, false},
+    {"gelu_python_tanh", ActKind::kGelu, GeluKind::kTanh, false},
+    {"gelu_python", ActKind::kGelu, GeluKind::kErf, false},
+    {"quick_gelu", ActKind::kQuickGelu},
+    {"relu", ActKind::kRelu},
+    {"relu6", ActKind::kRelu6},
+    {"leaky_relu", ActKind::kLeakyRelu},
+    {"elu", ActKind::kElu, GeluKind::kErf, true, false},
+    {"silu", ActKind::kSilu},
+    {"swish", ActKind::kSilu},
+    {"mish", ActKind::kMish},
+    {"hardswish", ActKind::kHardSwish},
+    {"hard_swish", ActKind::kHardSwish, GeluKind::kErf, true, false},
+    {"tanh", ActKind::kTanh},
+    {"sigmoid", ActKind::kSigmoid},
+};
+
+bool is_of(const Row& row, Dialect dialect) {
+  return dialect == Dialect::kTimm ? row.timm : row.hf;
+}
+
+const Row& row_named(const Json& value, const char* key, Dialect dialect, const std::string& origin) {
+  const std::string name = json_string(value, origin, key);
+  std::string known;
+  for (const Row& row : kRows) {
+    if (!is_of(row, dialect)) continue;
+    if (name == row.name) return row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw Error(ErrorKind::kData, strf("%s: %s is %s; supported are %s", origin.c_str(), key,
+                                     quoted(name).c_str(), known.c_str()));
+}
+
+}  // namespace
+
+void claim_activation(const Json& value, const char* key, Dialect dialect, Claims* claims) {
+  const Row& row = row_named(value, key, dialect, claims->origin);
+  claims->model["activation"] = enum_name(row.act);
+  claims->model["gelu"] = enum_name(row.gelu);
+}
+
+void claim_pooler_activation(const Json& value, const char* key, Claims* claims) {
+  const Row& row = row_named(value, key, Dialect::kHf, claims->origin);
+  VT_REQUIRE(row.gelu == GeluKind::kErf, ErrorKind::kData,
+             "%s: %s is %s; of the forms of the gelu only the exact one is supported there",
+             claims->origin.c_str(), key, row.name);
+  claims->model["pre_logits_act"] = enum_name(row.act);
+}
+
+std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect) {
+  for (const Row& row : kRows)
+    if (is_of(row, dialect) && row.act == act && (act != ActKind::kGelu || row.gelu == gelu)) return row.name;
+  return {};
+}
+
+}  // namespace vitrail
