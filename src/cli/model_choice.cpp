@@ -137,6 +137,7 @@ ModelChoice choose_architecture(const Options& options) {
   if (options.given("classes")) choice.config.classes = options.integer("classes");
   apply_model_settings(options, choice.config);
   validate(choice.config);
+  require_patches_cover(choice.config, find_architecture(model).config);
   return choice;
 }
 }  // namespace

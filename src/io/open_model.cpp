@@ -75,7 +75,8 @@ class DialectModel : public OpenedModel {
     if (options.patch > 0) c.patch = options.patch;
     if (c == stored_) return;
     validate(c);
-    if (options.image_height > 0 || options.image_width > 0 || options.patch > 0) require_patches_cover(c);
+    if (options.image_height > 0 || options.image_width > 0 || options.patch > 0)
+      require_patches_cover(c, stored_);
     VT_REQUIRE(options.patch == 0 || c.patch_width == 0, ErrorKind::kUsage,
                "patches of %lld x %lld pixels cannot be resampled: they are not square",
                static_cast<long long>(stored_.patch), static_cast<long long>(c.patch_width));

@@ -1,5 +1,6 @@
 #include "models/vit_config.h"
 
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -65,9 +66,12 @@ bool patches_cover(const VitConfig& c) {
   return c.image_height % c.patch == 0 && c.image_width % c.patch_columns() == 0;
 }
 
-void require_patches_cover(const VitConfig& c) {
+void require_patches_cover(const VitConfig& c, const VitConfig& published) {
   const auto n = [](int64_t v) { return static_cast<long long>(v); };
-  VT_REQUIRE(patches_cover(c), ErrorKind::kConfig,
+  const auto sizes = [](const VitConfig& of) {
+    return std::array{of.image_height, of.image_width, of.patch, of.patch_columns()};
+  };
+  VT_REQUIRE(patches_cover(c) || sizes(c) == sizes(published), ErrorKind::kConfig,
              "model.patch (%lld) does not divide the image (%lld x %lld)", n(c.patch), n(c.image_height),
              n(c.image_width));
 }

@@ -102,10 +102,10 @@ struct VitConfig {
 // every extent is then small enough that no product in the parameter table overflows.
 void validate(const VitConfig& config);
 
-// Whether every pixel lies in a patch. Published models may leave some out; a size that a user asks for must
-// not.
+// Whether every pixel lies in a patch.
 bool patches_cover(const VitConfig& config);
-void require_patches_cover(const VitConfig& config);  // Error(kConfig)
+// Published models may leave pixels out; sizes that a user asks for instead must not: Error(kConfig).
+void require_patches_cover(const VitConfig& asked, const VitConfig& published);
 
 // Lists the fields once: Visitor is called as v(name, field, help). Used to read, write, print and document.
 template <typename Config, typename Visitor>

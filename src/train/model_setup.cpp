@@ -78,7 +78,8 @@ void make_fresh(const ModelSettings& settings, PreparedModel& model) {
   }
   apply_given(settings, config);
   validate(config);
-  require_patches_cover(config);
+  require_patches_cover(config,
+                        settings.arch.empty() ? VitConfig() : find_architecture(settings.arch).config);
   if (pre.height == config.image_height && pre.width == config.image_width && !settings.arch.empty()) return;
   pre.height = config.image_height;
   pre.width = config.image_width;

@@ -164,9 +164,10 @@ TEST(VitConfig, PatchesMayLeaveOutPixelsButNotWhereAUserAsksForASize) {
   EXPECT_EQ(config.grid_width(), 14);
   validate(config);
   EXPECT_FALSE(patches_cover(config));
-  EXPECT_THROW(require_patches_cover(config), Error);
+  EXPECT_THROW(require_patches_cover(config, VitConfig()), Error);
+  require_patches_cover(config, config);
   config.image_width = 240;
-  require_patches_cover(config);
+  require_patches_cover(config, VitConfig());
   config.patch_width = 7;
   EXPECT_FALSE(patches_cover(config));
   config.patch_width = 20;
