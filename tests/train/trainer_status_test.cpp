@@ -109,6 +109,15 @@ TEST(Setup, TheModelRemembersHowItsScoresAreMeant) {
   }
 }
 
+// The share of a crop is that of the shorter side.
+TEST(Setup, AShareOfTheCropBecomesASideToResizeTo) {
+  TrainConfig config = tiny_config(1);
+  set_model(config, "image_width", [](VitConfig& m) { m.image_width = 16; });
+  config.model.preprocess.crop_pct = 0.5;
+  config.model.preprocess_given = {"crop_pct"};
+  EXPECT_EQ(set_up(config).model->card.preprocess.resize, 16) << "8 of 8 x 16, taken twice";
+}
+
 TEST(Setup, AdaptersLeaveEveryHeadLearning) {
   for (const bool distilled : {false, true}) {
     TrainConfig config = tiny_config(1);
