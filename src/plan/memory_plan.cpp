@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "plan/occupancy.h"
 
 namespace vitrail {
 
@@ -18,12 +19,6 @@ struct Block {
   size_t bytes = 0, offset = 0;
   int first = 0, last = 0;
   Category category = Category::kTransient;
-};
-
-// Bytes that are given away for some nodes.
-struct Taken {
-  size_t begin, end;
-  int first, last;
 };
 
 class Planner {
@@ -108,19 +103,12 @@ class Planner {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return blocks_[a].bytes > blocks_[b].bytes; });
-    std::vector<Taken> taken;  // by their beginnings
+    Occupancy taken(static_cast<int>(program_.nodes.size()) + 1);
     for (int index : order) {
       Block& block = blocks_[index];
       if (block.bytes == 0) continue;
-      for (const Taken& other : taken) {
-        if (other.first > block.last || block.first > other.last) continue;
-        if (block.offset + block.bytes <= other.begin) break;
-        block.offset = std::max(block.offset, other.end);
-      }
-      const Taken own{block.offset, block.offset + block.bytes, block.first, block.last};
-      taken.insert(std::upper_bound(taken.begin(), taken.end(), own,
-                                    [](const Taken& a, const Taken& b) { return a.begin < b.begin; }),
-                   own);
+      block.offset = taken.lowest_free(block.first, block.last, block.bytes);
+      taken.take(block.first, block.last, block.offset, block.offset + block.bytes);
     }
   }
 

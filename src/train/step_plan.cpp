@@ -1,6 +1,9 @@
 #include "train/step_plan.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ops/accumulate.h"
 #include "ops/add.h"
@@ -73,18 +76,25 @@ ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) 
       "loss.sum");
 }
 
+std::unordered_set<std::string_view> names_of(const std::vector<TrainedParam>& params) {
+  std::unordered_set<std::string_view> names;
+  for (const TrainedParam& param : params) names.insert(param.name);
+  return names;
+}
+
 Program record_update_program(const StepConfig& config,
                               const std::vector<std::pair<std::string, std::string>>& copies) {
   Builder b;
   b.set_phase(Phase::kUpdate);
   record_update(b, config.trained, config.optim, config.loss_scale);
+  std::unordered_map<std::string_view, const TensorDesc*> trained;
+  for (const TrainedParam& param : config.trained) trained.emplace(param.name, &param.desc);
   for (const auto& [master, copy] : copies) {
-    const auto trained = std::find_if(config.trained.begin(), config.trained.end(),
-                                      [&](const TrainedParam& param) { return param.name == master; });
-    if (trained == config.trained.end()) continue;
-    const ValueId target =
-        b.state(copy, {config.precision.compute, trained->desc.shape}, Category::kParameters);
-    b.add_all(std::make_shared<CopyIntoOp>(), {target, b.parameter(master, trained->desc)}, copy);
+    const auto found = trained.find(master);
+    if (found == trained.end()) continue;
+    const TensorDesc& desc = *found->second;
+    const ValueId target = b.state(copy, {config.precision.compute, desc.shape}, Category::kParameters);
+    b.add_all(std::make_shared<CopyIntoOp>(), {target, b.parameter(master, desc)}, copy);
   }
   return b.finish();
 }
@@ -92,13 +102,17 @@ Program record_update_program(const StepConfig& config,
 Program record_refresh(const Program& micro, const std::vector<std::pair<std::string, std::string>>& copies) {
   Builder b;
   b.set_phase(Phase::kUpdate);
-  for (const auto& [master, copy] : copies)
-    for (const Value& value : micro.values) {
-      if (value.name != copy) continue;
-      const ValueId target = b.state(copy, value.desc, value.category);
-      b.add_all(std::make_shared<CopyIntoOp>(),
-                {target, b.parameter(master, {DType::kF32, value.desc.shape})}, copy);
-    }
+  std::unordered_map<std::string_view, const Value*> kept;
+  for (const Value& value : micro.values)
+    if (value.persistent()) kept.emplace(value.name, &value);
+  for (const auto& [master, copy] : copies) {
+    const auto found = kept.find(copy);
+    if (found == kept.end()) continue;
+    const Value& value = *found->second;
+    const ValueId target = b.state(copy, value.desc, value.category);
+    b.add_all(std::make_shared<CopyIntoOp>(), {target, b.parameter(master, {DType::kF32, value.desc.shape})},
+              copy);
+  }
   return b.finish();
 }
 
@@ -108,11 +122,12 @@ Program record_eval(const StepConfig& config, bool average, const FuseOptions& f
   options.dropout = options.drop_path = 0;
   Program program = reduce_products(record_vit(config.model, options), config.arithmetic);
   // Averages have no low-precision copies: the pass casts them where a product reads one.
-  if (average)
-    for (const TrainedParam& param : config.trained)
-      for (Value& value : program.values)
-        if (value.kind == ValueKind::kParameter && value.name == param.name)
-          value = {ema_name(param.name), value.desc, ValueKind::kState, Category::kOptimizer};
+  if (average) {
+    const std::unordered_set<std::string_view> trained = names_of(config.trained);
+    for (Value& value : program.values)
+      if (value.kind == ValueKind::kParameter && trained.contains(value.name))
+        value = {ema_name(value.name), value.desc, ValueKind::kState, Category::kOptimizer};
+  }
   return schedule(fuse(precision(program, config.precision).program, fusing));
 }
 
@@ -143,9 +158,8 @@ RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
     seed = b.add(std::make_shared<ScaleByOp>(),
                  {seed, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer)}, "loss_scale");
   step.recorded = reduce_products(b.finish(), config.arithmetic);
-  const auto trained = [&](const std::string& name) {
-    return std::any_of(config.trained.begin(), config.trained.end(),
-                       [&](const TrainedParam& param) { return param.name == name; });
+  const auto trained = [names = names_of(config.trained)](const std::string& name) {
+    return names.contains(name);
   };
   step.differentiated = differentiate(step.recorded, {.loss = "loss", .seed = seed, .trained = trained});
   PreciseProgram lowered = precision(step.differentiated, config.precision);
