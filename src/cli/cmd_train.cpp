@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -37,6 +38,12 @@ std::string run_name(const Options& options) {
   return "runs/" + (stem.empty() ? "run" : stem);
 }
 
+// Empty where it was removed.
+std::string working_folder() {
+  std::error_code gone;
+  return std::filesystem::current_path(gone).string();
+}
+
 ResumeMode resume_mode(const Options& options) {
   if (!options.given("resume")) return ResumeMode::kFresh;
   const std::string& text = options.text("resume");
@@ -66,7 +73,7 @@ void run(const Options& options, Console& console) {
   TrainConfig config = read_train_config(options);
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
-                         std::string("Vitrail ") + VITRAIL_VERSION, started};
+                         std::string("Vitrail ") + VITRAIL_VERSION, started, working_folder()};
   const DeviceChoice device = chosen_device(options);
   TrainDisplay display(console);
   // Resolved here already, so that a mistake in the config makes no folder.

@@ -43,6 +43,10 @@ class Dataset {
   // The sample's JPEG, PNG or WebP file as it is stored; nothing where pictures are stored as pixels.
   virtual std::optional<std::string> encoded(int64_t) const { return std::nullopt; }
 
+  // What the sample takes where it is stored, known without reading it: the size of its file or of its
+  // pixels; 0 where it is not known.
+  virtual uint64_t stored_bytes(int64_t) const;
+
   // Of every picture, where all are alike and stored as pixels; nothing where only decoding would tell.
   virtual std::optional<PixelShape> pixel_shape() const { return std::nullopt; }
 
@@ -58,6 +62,10 @@ class Dataset {
   std::vector<std::string> classes_;
   bool multi_label_ = false;
 };
+
+// A hash of what one sample holds: its file where it is stored as a file, otherwise its pixels; nothing for
+// one that cannot be read.
+std::optional<uint64_t> contents_key(const Dataset& dataset, int64_t index);
 
 enum class Part { kTrain, kVal, kAll };
 

@@ -1,54 +1,53 @@
 #include "data/overlap.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
-
-#include "base/error.h"
-#include "base/rng.h"
+#include <unordered_set>
 
 namespace vitrail {
-namespace {
 
-// Of one name; more would be images that are alike by name alone.
-constexpr size_t kMostCandidates = 4;
-
-// Of the last folder and the file: "train/cat/1.png" and "cat/1.png" are the same.
-uint64_t place_key(const std::string& name) {
-  const size_t file = name.rfind('/');
-  const size_t folder = file == name.npos || file == 0 ? name.npos : name.rfind('/', file - 1);
-  return name_key(std::string_view(name).substr(folder == name.npos ? 0 : folder + 1));
+std::vector<ImageMark> marks_of(const Dataset& data, int64_t most) {
+  const int64_t count = std::min(data.size(), most);
+  std::vector<ImageMark> marks;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = (2 * i + 1) * data.size() / (2 * count);  // the middles of equal parts
+    if (const auto key = contents_key(data, index)) marks.push_back({data.stored_bytes(index), *key});
+  }
+  return marks;
 }
 
-bool same_image(const Dataset& a, int64_t i, const Dataset& b, int64_t j) {
-  try {
-    const std::optional<std::string> first = a.encoded(i), second = b.encoded(j);
-    if (first && second) return *first == *second;
-    const Image left = a.load(i, 0), right = b.load(j, 0);
-    return left.height == right.height && left.width == right.width && left.pixels == right.pixels;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData) throw;
-    return false;
-  }
+double Overlap::share() const {
+  if (looked_at == 0) return 0;
+  return std::min(1.0, static_cast<double>(found * one_in) / static_cast<double>(looked_at));
 }
 
-}  // namespace
-
-Overlap overlap_with(const Dataset& data, const Dataset& other, int64_t most) {
-  Overlap overlap{.looked_at = std::min(data.size(), most)};
-  const auto looked = [&](int64_t i) { return i * data.size() / overlap.looked_at; };
-  std::unordered_map<uint64_t, std::vector<int64_t>> candidates;
-  for (int64_t i = 0; i < overlap.looked_at; ++i) candidates[place_key(data.sample_name(looked(i)))];
-  for (int64_t j = 0; j < other.size(); ++j) {
-    const auto found = candidates.find(place_key(other.sample_name(j)));
-    if (found != candidates.end() && found->second.size() < kMostCandidates) found->second.push_back(j);
+Overlap find_marks(const std::vector<ImageMark>& marks, const Dataset& data, uint64_t most_bytes) {
+  constexpr uint64_t kUnknownBytes = uint64_t{64} << 10;  // taken for images of unknown size
+  std::unordered_set<uint64_t> sizes;
+  std::unordered_map<uint64_t, int64_t> wanted;
+  for (const ImageMark& mark : marks) sizes.insert(mark.bytes), ++wanted[mark.key];
+  std::vector<int64_t> candidates;
+  uint64_t total_bytes = 0;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const uint64_t bytes = data.stored_bytes(i);
+    if (!sizes.contains(bytes)) continue;
+    candidates.push_back(i);
+    total_bytes += bytes ? bytes : kUnknownBytes;
   }
-  for (int64_t i = 0; i < overlap.looked_at; ++i) {
-    const std::vector<int64_t>& alike = candidates[place_key(data.sample_name(looked(i)))];
-    overlap.found += std::any_of(alike.begin(), alike.end(),
-                                 [&](int64_t j) { return same_image(data, looked(i), other, j); });
+  Overlap overlap{.looked_at = static_cast<int64_t>(marks.size()),
+                  .one_in = 1 + static_cast<int64_t>(total_bytes / most_bytes)};
+  for (size_t c = 0; c < candidates.size(); c += static_cast<size_t>(overlap.one_in)) {
+    const auto key = contents_key(data, candidates[c]);
+    const auto found = key ? wanted.find(*key) : wanted.end();
+    if (found == wanted.end()) continue;
+    overlap.found += found->second;
+    wanted.erase(found);
   }
   return overlap;
+}
+
+Overlap overlap_with(const Dataset& data, const Dataset& other, int64_t most) {
+  return find_marks(marks_of(data, most), other);
 }
 
 }  // namespace vitrail

@@ -129,9 +129,9 @@ std::vector<FileRecord> seal_files(const std::string& folder, const std::vector<
   return records;
 }
 
-void seal_folder(const std::string& folder) {
+void seal_folder(const std::string& folder, Json facts) {
   const std::string path = folder + "/" + kManifestName;
-  Manifest manifest;
+  Manifest manifest{.facts = std::move(facts)};
   try {
     std::optional<Manifest> before = folder_manifest(folder);
     std::error_code ignored;

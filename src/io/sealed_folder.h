@@ -22,8 +22,8 @@ bool is_sealed(const std::string& folder);
 std::vector<FileRecord> seal_files(const std::string& folder, const std::vector<std::string>& names);
 
 // Writes the folder's manifest anew: every plain file in it but companions. Step and facts of a manifest that
-// is there, as a checkpoint's, stay.
-void seal_folder(const std::string& folder);
+// is there, as a checkpoint's, stay; `facts` are those of a folder that had none.
+void seal_folder(const std::string& folder, Json facts = Json::object());
 
 // Nothing where there is none, or one of some other program. Error(kData) when it is damaged.
 std::optional<Manifest> folder_manifest(const std::string& folder);

@@ -15,6 +15,8 @@ namespace {
 
 constexpr const char *kBest = "best", *kLast = "last";
 constexpr std::string_view kVal = "val.";
+// Facts by which no two runs are compared.
+constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn};
 
 // A difference between a checkpoint's facts and this run's that is told rather than refused.
 bool may_change(const std::string& key) {
@@ -53,6 +55,7 @@ RunKeeper::RunKeeper(const TrainPlace& place, const RunSetup& setup, Json machin
       setup_(setup),
       machine_(std::move(machine)),
       train_data_(identity_of(*setup.data.train)),
+      learned_(to_json(learned_from(setup.config.data, *setup.data.train))),
       val_data_(setup.data.val ? identity_of(*setup.data.val) : Json::object()),
       tell_(std::move(tell)),
       checkpoints_(place.folder, setup.config.checkpoint) {}
@@ -88,6 +91,8 @@ void RunKeeper::require_own(const std::string& name) const {
 
 Json RunKeeper::facts(const Progress& progress) const {
   return {{"progress", to_json(progress)},
+          {kStartedIn, place_.started_in},
+          {kLearnedFrom, learned_},
           {"config", result_identity(setup_.config)},
           {"machine", machine_},
           {"data", train_data_},
@@ -119,8 +124,7 @@ std::optional<Progress> RunKeeper::restore_newest(TrainStep& step) {
 // Whether results of the validation data can be compared, too.
 bool RunKeeper::require_same_run(const Json& saved) const {
   Json now = facts({}), before = saved;
-  now.erase("progress");
-  before.erase("progress");
+  for (const char* key : kNoIdentity) now.erase(key), before.erase(key);
   std::string refused;
   bool same_val = true, same_config = true;
   for (const FactDifference& difference : compare_facts(before, now)) {
@@ -171,7 +175,7 @@ void RunKeeper::put_model(const std::string& name, const TrainStep& step, bool a
     write_model_folder(fresh, setup_.model->card, step.store(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
     copy_companions(path_of(name), fresh);
-    seal_folder(fresh);
+    seal_folder(fresh, {{kLearnedFrom, learned_}});
     replace_folder(fresh, path_of(name), aside_of(name));
   } catch (...) {
     std::error_code ignored;

@@ -2,6 +2,7 @@
 // resume from, and refuses to mix two runs. The saver decides when, the trainer what to resume.
 #pragma once
 
+#include "train/learned_from.h"
 #include "train/run_setup.h"
 #include "train/train_state.h"
 #include "train/trainer.h"
@@ -50,7 +51,7 @@ class RunKeeper {
 
   TrainPlace place_;
   const RunSetup& setup_;
-  Json machine_, train_data_, val_data_;
+  Json machine_, train_data_, learned_, val_data_;
   Tell tell_;
   CheckpointStore checkpoints_;
   int64_t saved_step_ = -1;

@@ -30,12 +30,16 @@ enum class ResumeMode {
   kStrict   // from the newest checkpoint, which must be good
 };
 
+// Its folder among the facts of a checkpoint.
+inline constexpr const char* kStartedIn = "started_in";
+
 struct TrainPlace {
   std::string folder;
   ResumeMode resume = ResumeMode::kFresh;
   std::string generator;  // "Vitrail 0.2.0", for the report
   // What train.max_minutes counts from: opening the data takes time too.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  std::string started_in = {};  // the folder that relative paths of the config start from; empty: not kept
 };
 
 struct TrainOutcome {

@@ -44,6 +44,16 @@ class EvalData : public testing::Test {
   static void TearDownTestSuite() { folder_.reset(); }
 
   static std::string noise() { return "folder:" + (folder_->path() / "noise").string(); }
+  static std::string data(const std::string& name) { return "folder:" + (folder_->path() / name).string(); }
+  static double share_learned() { return 1 - best_["count"].get<double>() / kImages; }
+  // A folder of the same images, in the same classes, under other names.
+  static void renamed(const std::string& name) {
+    for (const auto& file : fs::recursive_directory_iterator(folder_->path() / "noise"))
+      if (file.is_regular_file())
+        folder_->file(name + "/" + file.path().parent_path().filename().string() + "/copy-of-" +
+                          file.path().filename().string(),
+                      read_file(file.path().string(), 1 << 20));
+  }
   static std::string run() { return (folder_->path() / "run").string(); }
   static Answer eval(const Arguments& arguments) { return run_in_process("eval", arguments); }
 
@@ -52,6 +62,26 @@ class EvalData : public testing::Test {
 };
 std::unique_ptr<TempFolder> EvalData::folder_;
 nlohmann::json EvalData::best_;
+
+// A folder that is somewhere else while this lives.
+class Away {
+ public:
+  explicit Away(fs::path folder) : folder_(std::move(folder)) { fs::rename(folder_, aside()); }
+  ~Away() { fs::rename(aside(), folder_); }
+
+ private:
+  fs::path aside() const { return folder_.string() + ".gone"; }
+  fs::path folder_;
+};
+
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
+  ~WorkingFolder() { fs::current_path(before_); }
+
+ private:
+  fs::path before_;
+};
 
 void expect_all_held_out(const Answer& answer, const nlohmann::json& measured) {
   const auto found = answer.json();
@@ -96,29 +126,39 @@ TEST_F(EvalData, WhatWasLearnedFromIsSaid) {
     const auto found = answer.json();
     EXPECT_EQ(found["count"], row.count);
     EXPECT_NEAR(found["seen_in_training"].get<double>(), row.seen, 1e-9);
-    EXPECT_NE(answer.err.find("warning: the run has learned from"), std::string::npos) << answer.err;
+    EXPECT_NE(answer.err.find("warning: the model has learned from"), std::string::npos) << answer.err;
     EXPECT_GT(found["top1"].get<double>(), 0.6) << "learned by heart, or this test shows nothing";
   }
 }
 
-// Some images of the training data among others, in a folder of another shape.
+// Half of these images are of the training data, in a folder of another shape; of the others, which are new,
+// half go by names of the training data.
 TEST_F(EvalData, PartsOfTheTrainingDataAreFoundAgain) {
-  int taken = 0;
+  int number = 0;
   for (const auto& file : fs::recursive_directory_iterator(folder_->path() / "noise")) {
-    if (!file.is_regular_file() || ++taken > 40) continue;
-    const fs::path to = folder_->path() / "mixed/train" / file.path().parent_path().filename();
-    fs::create_directories(to);
-    fs::copy_file(file.path(), to / file.path().filename());
+    if (!file.is_regular_file()) continue;
+    const std::string place = "mixed/train/" + file.path().parent_path().filename().string() + "/";
+    const std::string name = file.path().filename().string();
+    if (++number % 2)
+      folder_->file(place + name, read_file(file.path().string(), 1 << 20));
+    else
+      folder_->file(place + (number % 4 ? name : "new-" + name), noise_png(1000 + name_key(name)));
   }
-  for (int i = 0; i < 40; ++i)  // other noise, half of it under names of the training data
-    folder_->file(strf("mixed/train/class%d/%03d%s.png", i % kClasses, i, i % 2 ? "-new" : "-x"),
-                  noise_png(static_cast<uint64_t>(1000 + i)));
-  const Answer answer =
-      eval({"-m", run(), "--data", "folder:" + (folder_->path() / "mixed").string(), "--part", "train"});
+  const Answer answer = eval({"-m", run(), "--data", data("mixed"), "--part", "train"});
+  EXPECT_EQ(answer.json()["count"], kImages);
   const double seen = answer.json()["seen_in_training"];
-  EXPECT_GT(seen, 0.4 - 0.1 * 0.5);
+  EXPECT_GT(seen, 0.35);  // of the first half, some were held out
   EXPECT_LE(seen, 0.5);
   EXPECT_NE(answer.err.find("warning"), std::string::npos) << answer.err;
+}
+
+// The same bytes under other names cannot be divided as the run divided them; that they were seen is known.
+TEST_F(EvalData, OtherFileNamesHideNothing) {
+  renamed("renamed");
+  const Answer answer = eval({"-m", run(), "--data", data("renamed")});
+  EXPECT_EQ(answer.json()["part"], "all");
+  EXPECT_NEAR(answer.json()["seen_in_training"].get<double>(), share_learned(), 1e-9);
+  EXPECT_NE(answer.err.find("warning: the model has learned from"), std::string::npos) << answer.err;
 }
 
 // The same names and labels are not the same images.
@@ -133,17 +173,60 @@ TEST_F(EvalData, OtherImagesOfTheSameNamesAreAllTaken) {
   EXPECT_EQ(answer.err.find("warning"), std::string::npos) << answer.err;
 }
 
-TEST_F(EvalData, AModelOfNoRunAndARunWithoutItsDataSayNothing) {
-  fs::copy(run() + "/best", folder_->path() / "alone", fs::copy_options::recursive);
-  const auto alone = eval({"-m", (folder_->path() / "alone").string(), "--data", noise()}).json();
-  EXPECT_EQ(alone["count"], kImages);
-  EXPECT_FALSE(alone.contains("seen_in_training"));
+// Without the training data at its place, what the model kept of it tells.
+TEST_F(EvalData, DataThatMovedIsKnownAgain) {
+  renamed("strange");
   fs::copy(folder_->path() / "noise", folder_->path() / "later", fs::copy_options::recursive);
-  fs::rename(folder_->path() / "noise", folder_->path() / "gone");
-  const auto later = eval({"-m", run(), "--data", "folder:" + (folder_->path() / "later").string()}).json();
-  fs::rename(folder_->path() / "gone", folder_->path() / "noise");
-  EXPECT_EQ(later["count"], kImages);
-  EXPECT_FALSE(later.contains("seen_in_training"));
+  const std::string pack = (folder_->path() / "noise.pack").string();
+  run_in_process("data pack", {noise(), "--out", pack});
+  const Away away(folder_->path() / "noise");
+  for (const std::string& name : {data("later"), "packed:" + pack}) {
+    SCOPED_TRACE(name);
+    const Answer answer = eval({"-m", run(), "--data", name});
+    expect_all_held_out(answer, best_);
+    EXPECT_EQ(answer.json()["data"], name) << "the data that was asked for";
+  }
+  const Answer strange = eval({"-m", run(), "--data", data("strange")});
+  EXPECT_NEAR(strange.json()["seen_in_training"].get<double>(), share_learned(), 1e-9);
+  EXPECT_NE(strange.err.find("warning"), std::string::npos) << strange.err;
+}
+
+TEST_F(EvalData, AModelThatLeftItsRunKnowsWhatItLearnedFrom) {
+  renamed("other-names");
+  fs::copy(run() + "/best", folder_->path() / "alone", fs::copy_options::recursive);
+  const std::string alone = (folder_->path() / "alone").string();
+  expect_all_held_out(eval({"-m", alone, "--data", noise()}), best_);
+  expect_all_held_out(eval({"-m", alone + "/model.safetensors", "--data", noise()}), best_);
+  const auto seen = eval({"-m", alone, "--data", data("other-names")}).json()["seen_in_training"];
+  EXPECT_NEAR(seen.get<double>(), share_learned(), 1e-9);
+  EXPECT_EQ(read_file(alone + "/manifest.json", 1 << 20).find(folder_->path().string()), std::string::npos)
+      << "a model that may be published names no folder of its author";
+}
+
+TEST_F(EvalData, WhatIsNotKnownIsSaid) {
+  fs::copy(run() + "/best", folder_->path() / "mute", fs::copy_options::recursive);
+  fs::remove(folder_->path() / "mute/manifest.json");
+  const Answer answer = eval({"-m", (folder_->path() / "mute").string(), "--data", noise()});
+  EXPECT_EQ(answer.json()["count"], kImages);
+  EXPECT_FALSE(answer.json().contains("seen_in_training"));
+  EXPECT_NE(answer.err.find("is not known"), std::string::npos) << answer.err;
+}
+
+// A config keeps the data's place as it was given; the run is found from another folder all the same.
+TEST_F(EvalData, PlacesAreThoseOfTheFolderTheRunWasStartedIn) {
+  std::string started = folder_->path().string();
+  {
+    const WorkingFolder there(started);
+    run_in_process("train",
+                   tiny_run() + settings({"data.train=folder:noise"}) + Arguments{"--out", "runs/relative"});
+  }
+  renamed("runs/renamed");
+  const WorkingFolder there(started + "/runs");
+  EXPECT_EQ(eval({"-m", "relative", "--data", "folder:../noise"}).json()["part"], "val");
+  EXPECT_EQ(eval({"-m", "relative"}).json()["seen_in_training"], 0.0);
+  const Answer answer = eval({"-m", "relative", "--data", "folder:renamed"});
+  EXPECT_NEAR(answer.json()["seen_in_training"].get<double>(), share_learned(), 1e-9);
+  EXPECT_EQ(answer.err.find("mark"), std::string::npos) << "the data itself is at hand: " << answer.err;
 }
 
 }  // namespace

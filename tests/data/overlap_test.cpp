@@ -32,6 +32,25 @@ TEST(Overlap, LooksAtALargeSetEvenly) {
   }
 }
 
+// What could be the same takes too much to read: a part of it tells about all.
+TEST(Overlap, OfMoreThanCanBeReadAnEvenShareIsCompared) {
+  const auto all = images(500);
+  const std::vector<ImageMark> marks = marks_of(*all, 200);
+  ASSERT_EQ(marks.size(), 200u);
+  all->loads = 0;
+  const Overlap found = find_marks(marks, *all, uint64_t{4} << 20);
+  EXPECT_GT(found.one_in, 1);
+  EXPECT_LE(all->loads, 500 / found.one_in + 1);
+  EXPECT_NEAR(found.share(), 1, 0.3);
+}
+
+TEST(Overlap, ImagesOfOtherSizesAreNotRead) {
+  const auto all = images(50);
+  all->loads = 0;
+  EXPECT_EQ(find_marks({{.bytes = 12345, .key = 1}}, *all).found, 0);
+  EXPECT_EQ(all->loads, 0);
+}
+
 TEST(Overlap, ImagesThatCannotBeReadAreNotFound) {
   const auto all = images(10), same = images(10);
   same->broken = {2, 5};

@@ -7,20 +7,20 @@
 
 namespace vitrail {
 
-namespace {
-
-// A picture that cannot be read is one of its kind: the loader decides what that means.
-uint64_t contents_key(const Dataset& dataset, int64_t index) {
+std::optional<uint64_t> contents_key(const Dataset& dataset, int64_t index) {
   try {
     if (const std::optional<std::string> file = dataset.encoded(index)) return name_key(*file);
     const Image image = dataset.load(index, 0);
     return name_key({reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()});
   } catch (const Error&) {
-    return name_key("unreadable");
+    return std::nullopt;
   }
 }
 
-}  // namespace
+uint64_t Dataset::stored_bytes(int64_t) const {
+  const PixelShape shape = pixel_shape().value_or(PixelShape{});
+  return static_cast<uint64_t>(shape.height * shape.width * shape.channels);
+}
 
 uint64_t Dataset::fingerprint() const {
   uint64_t print = counter_hash(name_key("dataset"), static_cast<uint64_t>(size_));
@@ -43,7 +43,8 @@ uint64_t Dataset::contents_fingerprint() const {
   uint64_t print = name_key("contents");
   for (int64_t i = 0; i < count; ++i) {
     const int64_t index = count > 1 ? i * (size_ - 1) / (count - 1) : 0;
-    print = counter_hash(print, contents_key(*this, index));
+    // One that cannot be read is one of its kind: the loader decides what that means.
+    print = counter_hash(print, contents_key(*this, index).value_or(name_key("unreadable")));
   }
   return print;
 }

@@ -82,6 +82,12 @@ class Folder : public Dataset {
     return bytes;
   }
 
+  uint64_t stored_bytes(int64_t index) const override {
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(root_ + "/" + sample_name(index), error);
+    return error ? 0 : bytes;
+  }
+
  private:
   struct Source {
     std::string part;

@@ -100,6 +100,8 @@ class Packed : public Dataset {
     return bytes;
   }
 
+  uint64_t stored_bytes(int64_t index) const override { return places_[static_cast<size_t>(index)].bytes; }
+
   std::optional<PixelShape> pixel_shape() const override {
     std::optional<PixelShape> shape;
     for (const Place& place : places_) {

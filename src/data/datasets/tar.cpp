@@ -59,6 +59,7 @@ class Tar : public Dataset {
     file.read_at(place.offset, std::as_writable_bytes(std::span(bytes)));
     return bytes;
   }
+  uint64_t stored_bytes(int64_t index) const override { return places_[static_cast<size_t>(index)].size; }
 
  private:
   struct Shard {

@@ -39,6 +39,7 @@ class View : public Dataset {
   }
   Image load(int64_t index, int64_t least_side) const override { return base_->load(at(index), least_side); }
   std::optional<std::string> encoded(int64_t index) const override { return base_->encoded(at(index)); }
+  uint64_t stored_bytes(int64_t index) const override { return base_->stored_bytes(at(index)); }
   std::optional<PixelShape> pixel_shape() const override { return base_->pixel_shape(); }
 
  private:

@@ -28,7 +28,7 @@ struct FileRecord {
 };
 
 struct Manifest {
-  int64_t step = 0;  // 0 and no facts: of a model that is no checkpoint
+  int64_t step = 0;  // 0: of a model that is no checkpoint
   Json facts = Json::object();
   std::vector<FileRecord> files;
 };

@@ -1,0 +1,114 @@
+#include "cli/run_data.h"
+
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/config_file.h"
+#include "cli/field_settings.h"
+#include "cli/model_path.h"
+#include "io/config_json.h"
+#include "io/sealed_folder.h"
+#include "train/trainer.h"
+
+namespace vitrail::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The folder of the run that wrote a model: the one named, or that of its best/ or one of its checkpoints/;
+// empty when no run did.
+std::string run_of(const std::string& model) {
+  std::error_code ignored;
+  fs::path folder = fs::path(model).lexically_normal();
+  for (int up = 0; up < 4; ++up) {
+    if (is_run_folder(folder.string()) && fs::exists(folder / "config.json", ignored)) return folder.string();
+    folder = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();
+    if (folder.empty()) folder = ".";
+  }
+  return {};
+}
+
+// Facts are a help: damage to them is for whoever reads the model to tell.
+Json facts_in(const fs::path& folder) {
+  try {
+    const std::optional<Manifest> manifest = folder_manifest(folder.string());
+    return manifest ? manifest->facts : Json::object();
+  } catch (const Error&) {
+    return Json::object();
+  }
+}
+
+DataConfig data_of_run(const std::string& folder) {
+  const std::vector<std::string> arguments = {"--config", folder + "/config.json"};
+  const Options run = parse_options(
+      train_command().spec, arguments, [](const std::string&) -> const char* { return nullptr; },
+      read_config_file);
+  DataConfig config;
+  DataConfig::fields(config, AssignFields{"data", run});
+  return config;
+}
+
+// FORMAT:PLACE with a relative place, as seen from `folder`.
+std::string seen_from(const std::string& folder, const std::string& name) {
+  const size_t place = name.find(':') + 1;  // 0 when there is none
+  if (place == 0 || folder.empty()) return name;
+  return name.substr(0, place) + (fs::path(folder) / name.substr(place)).string();
+}
+
+}  // namespace
+
+// A run of an earlier version kept no such facts; its data says the same while it is at hand.
+static std::optional<LearnedFrom> learned_by(const ModelOrigin& origin) try {
+  const RunData run = open_run_data(origin);
+  return learned_from(run.config, *run.splits.train);
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+ModelOrigin origin_of(const std::string& model) {
+  std::error_code ignored;
+  ModelOrigin origin{.run = run_of(model), .started_in = {}, .learned = {}};
+  const std::string found = find_model(model, model_places());
+  const fs::path folder = fs::is_directory(found, ignored) ? fs::path(found) : fs::path(found).parent_path();
+  origin.learned = read_learned_from(facts_in(folder.empty() ? "." : folder));
+  if (origin.run.empty()) return origin;
+  const Json facts = facts_in(fs::path(origin.run) / "checkpoints/latest");
+  if (!origin.learned) origin.learned = read_learned_from(facts);
+  if (const Json* place = json_find(facts, kStartedIn); place && place->is_string())
+    origin.started_in = place->get<std::string>();
+  if (!origin.learned) origin.learned = learned_by(origin);
+  return origin;
+}
+
+RunData open_run_data(const ModelOrigin& origin) {
+  RunData here{.config = data_of_run(origin.run), .splits = {}}, there{.config = here.config, .splits = {}};
+  there.config.train = seen_from(origin.started_in, here.config.train);
+  there.config.val = seen_from(origin.started_in, here.config.val);
+  std::optional<Error> problem;
+  for (RunData* data : {&here, &there}) {
+    try {
+      data->splits = open_data(data->config);
+      data->unchanged = !origin.learned || is_same(*origin.learned, *data->splits.train);
+      if (data->unchanged) return std::move(*data);
+    } catch (const Error& error) {
+      if (!problem) problem = error;
+    }
+  }
+  if (here.splits.train) return here;
+  if (there.splits.train) return there;
+  throw Error(*problem);
+}
+
+std::optional<DataSplits> divided_as_learned(const LearnedFrom& learned, const std::string& name) try {
+  if (!learned.split || open_part_if_any(name, Part::kVal)) return std::nullopt;
+  DataConfig config = learned.division;
+  config.train = name;
+  DataSplits splits = open_data(config);
+  if (!splits.val || !is_same(learned, *splits.train)) return std::nullopt;
+  return splits;
+} catch (const Error&) {
+  return std::nullopt;  // other classes, too few images: other data
+}
+
+}  // namespace vitrail::cli
