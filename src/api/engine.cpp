@@ -106,28 +106,49 @@ std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
   return plan;
 }
 
+// What to try where `available` bytes are too few, `checked` of them being the check's.
+std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, const VitConfig& config,
+                   const EngineOptions& options) {
+  const auto batch_beside = [&](size_t beside) {
+    return available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
+  };
+  const HeldBeside& held = plan.device.kind == DeviceKind::kCuda ? HeldBeside{} : options.beside;
+  if (const int64_t fits = batch_beside(checked + held.bytes()))
+    return strf("--batch %lld fits", static_cast<long long>(fits));
+  const size_t others = plan.memory.peak_bytes() + checked + held.batches_bytes;
+  const int64_t decoders = held.decoder_bytes > 0 && available > others
+                               ? static_cast<int64_t>((available - others) / held.decoder_bytes)
+                               : 0;
+  if (decoders > 0)
+    return strf("%s%lld: fewer images are decoded at once", held.option.c_str(),
+                static_cast<long long>(decoders));
+  if (held.decoder_bytes > 0 && batch_beside(checked + held.batches_bytes + held.decoder_bytes) > 0)
+    return strf("%s1 and a smaller --batch: fewer images are decoded at once", held.option.c_str());
+  if (held.decoder_bytes > 0 && batch_beside(checked) > 0)
+    return "smaller images: the model fits, but not with one of these being decoded beside it";
+  return "a smaller model: one image does not fit either";
+}
+
 // Refuses before anything is allocated, with what would be needed (the check's parameters too) and what would
 // fit.
 const ExecutionPlan& require_fit(const ExecutionPlan& plan, size_t checked, const RankContext& rank,
                                  const VitConfig& config, const EngineOptions& options) {
   const MemoryPlan& memory = plan.memory;
-  const size_t decoding = rank.hardware->shares_host_memory() ? options.beside_bytes : 0;
-  const size_t beside = checked + decoding, needed = memory.peak_bytes() + beside;
+  const HeldBeside held = rank.hardware->shares_host_memory() ? options.beside : HeldBeside{};
+  const size_t needed = memory.peak_bytes() + checked + held.bytes();
   const FreeMemory available = rank.available();
   if (available.bytes == 0 || needed <= available.bytes) return plan;
-  const int64_t fits =
-      available.bytes > beside ? fitting_batch(config, options, plan.device, available.bytes - beside) : 0;
   const auto row = [](const char* name, size_t bytes) {
     return bytes > 0 ? strf(", %s %s", name, mib(bytes).c_str()) : std::string();
   };
-  throw Error(
-      ErrorKind::kMemory,
-      strf("batch %lld needs %s (%s%s%s); %s is %s", static_cast<long long>(options.batch),
-           mib(needed).c_str(), largest_consumers(memory).c_str(),
-           row("the check's own parameters", checked).c_str(), row("images being decoded", decoding).c_str(),
-           mib(available.bytes).c_str(), available.where.c_str()),
-      fits > 0 ? strf("--batch %lld fits", static_cast<long long>(fits))
-               : std::string("a smaller model: one picture does not fit either"));
+  throw Error(ErrorKind::kMemory,
+              strf("batch %lld needs %s (%s%s%s%s); %s is %s", static_cast<long long>(options.batch),
+                   mib(needed).c_str(), largest_consumers(memory).c_str(),
+                   row("the check's own parameters", checked).c_str(),
+                   row("batches made ahead", held.batches_bytes).c_str(),
+                   row("images being decoded", held.bytes() - held.batches_bytes).c_str(),
+                   mib(available.bytes).c_str(), available.where.c_str()),
+              remedy(plan, checked, available.bytes, config, options));
 }
 
 }  // namespace
@@ -143,6 +164,7 @@ struct Engine::Parts {
         params(require_fit(plan, plain_plan ? plain_plan->memory.persistent_bytes : 0, rank, vit, options),
                rank),
         executor(nullptr) {
+    if (options.when_it_fits) options.when_it_fits();
     load_params(options, fill, model);
     executor = std::make_unique<Executor>(plan, params, rank);
     if (!plain_plan) return;

@@ -3,6 +3,7 @@
 // thread at a time; it prints nothing and reads no environment.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,15 @@
 #include "runtime/executor.h"
 
 namespace vitrail {
+
+// What the caller of an engine holds in the same memory while it runs: batches made ahead, and images that
+// some threads are decoding.
+struct HeldBeside {
+  size_t batches_bytes = 0, decoder_bytes = 0;  // the latter for each thread that decodes
+  int64_t decoders = 0;
+  std::string option = {};  // "--threads ": in front of a number, what sets it
+  size_t bytes() const { return batches_bytes + static_cast<size_t>(decoders) * decoder_bytes; }
+};
 
 struct EngineOptions {
   std::string backend = "cpu";  // "cpu", "cuda" or "ref"
@@ -31,7 +41,9 @@ struct EngineOptions {
   // Outputs besides the logits; see VitRecordOptions.
   bool features = false, layers = false, attention = false, probabilities = false;
   int64_t attention_block = -1;  // the only block whose attention is wanted; -1: all
-  size_t beside_bytes = 0;       // what the caller will hold at the same time, as for decoding images
+  HeldBeside beside = {};
+  // Called once memory is known to suffice, before the parameters are read: what can be begun meanwhile.
+  std::function<void()> when_it_fits = {};
   // Where packed weights may be kept from one start to the next, best place first; empty: nowhere.
   std::vector<std::string> cache_folders;
 };

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
@@ -27,9 +28,10 @@ class StreamBench {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     EngineOptions settings = read_engine_options(options);
     settings.batch = batch_for(options, std::ssize(paths_));
-    engine_ = std::make_unique<Engine>(*model, settings);
     stream_ = {model->card().preprocess, model->card().config.channels, settings.batch,
-               engine_->plan().device.threads};
+               cpu_device(settings.threads, settings.isa).threads};
+    settings.beside = PictureStream::memory(paths_, stream_);
+    engine_ = std::make_unique<Engine>(*model, settings);
   }
 
   void run() {

@@ -60,15 +60,15 @@ LoaderConfig loader_config(const Options& options, const EngineOptions& engine) 
   return loader;
 }
 
-LoaderSettings loader_settings(const Options& options, const ModelCard& card, const Engine& engine,
+LoaderSettings loader_settings(const Options& options, const ModelCard& card, int64_t batch,
                                Console& console) {
   LoaderSettings settings;
   settings.loader = loader_config(options, read_engine_options(options));
   if (options.origin("loader.prefetch") == Origin::kDefault)
-    settings.loader.prefetch = batches_ahead(engine.batch(), settings.loader.workers);
+    settings.loader.prefetch = batches_ahead(batch, settings.loader.workers);
   settings.chunk = kChunk;
   settings.preprocess = card.preprocess;
-  settings.micro_batch = engine.batch();
+  settings.micro_batch = batch;
   settings.channels = card.config.channels;
   settings.classes = card.config.classes;
   settings.on_bad = [&console](const BadSample& bad) {
@@ -100,7 +100,7 @@ Forward forward_of(Engine& engine, std::vector<float>& logits) {
 EvalResult run_over(const Dataset& data, const Options& options, const ModelCard& card, Engine& engine,
                     Engine* other, Console& console) {
   const std::unique_ptr<Loader> loader =
-      make_eval_loader(data, loader_settings(options, card, engine, console));
+      make_eval_loader(data, loader_settings(options, card, engine.batch(), console));
   const StopWatch stop;
   Progress progress(console, "eval", "images", data.size());
   std::vector<float> logits, other_logits;
@@ -142,7 +142,9 @@ void run_eval(const Options& options, Console& console) {
   EngineOptions settings = read_engine_options(options);
   settings.batch = batch_for(options, data.set->size());
   settings.cache_folders = cache_places(options, card.path);
-  settings.beside_bytes = Loader::decoding_bytes(loader_config(options, settings), *data.set);
+  const LoaderSettings loader = loader_settings(options, card, settings.batch, console);
+  settings.beside = {Loader::staging_bytes(loader), decoder_bytes(*data.set), loader.loader.workers,
+                     "--set loader.workers="};
   Engine engine(*model, settings);
   if (!engine.cache_note().empty()) console.detail(engine.cache_note());
   const std::unique_ptr<Engine> other = engine_against(options, *model, settings, *data.set);

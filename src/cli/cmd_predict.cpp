@@ -66,11 +66,11 @@ class Predictor {
     engine.features = embed_;
     engine.probabilities = !numbers_ && card_.scores == ScoreKind::kSoftmax;
     engine.cache_folders = cache_places(options, card_.path);
-    // Before the engine: the first pictures are decoded while the parameters are read.
     const StreamSettings pictures{card_.preprocess, card_.config.channels, engine.batch,
                                   cpu_device(engine.threads, engine.isa).threads, options.flag("exif")};
-    stream_ = std::make_unique<PictureStream>(paths_, pictures);
-    engine.beside_bytes = stream_->decoding_bytes();
+    engine.beside = PictureStream::memory(paths_, pictures);
+    // The first images are decoded while the parameters are read.
+    engine.when_it_fits = [&] { stream_ = std::make_unique<PictureStream>(paths_, pictures); };
     engine_ = std::make_unique<Engine>(*model, engine);
     if (!engine_->cache_note().empty()) console.detail(engine_->cache_note());
     console.detail("running on " + device_text(engine_->plan()));

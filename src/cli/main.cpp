@@ -1,4 +1,6 @@
 #include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <string>
@@ -15,10 +17,18 @@ void occupy_standard_descriptors() {
   while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd >= 0) ::close(fd);
 }
+
+// Each thread would reserve 64 MiB for what it allocates, as if address space cost nothing: under ulimit -v
+// that is all there is, and decoding fails for want of it.
+void spare_address_space() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
+}
 }  // namespace
 
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
+  spare_address_space();
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   return vitrail::cli::run(arguments);
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/pictures.h"
+#include "data/decoding_memory.h"
 
 namespace vitrail::cli {
 
@@ -36,25 +37,44 @@ class PictureStream::List : public Dataset {
   mutable std::vector<std::string> notes_;
 };
 
-PictureStream::PictureStream(const std::vector<std::string>& paths, const StreamSettings& settings)
-    : list_(std::make_unique<List>(paths, settings.upright)), total_(paths.size()) {
+namespace {
+
+LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   LoaderSettings loader;
   loader.preprocess = settings.preprocess;
   loader.channels = settings.channels;
   loader.micro_batch = settings.batch;
   loader.loader.on_error = OnError::kSkip;
   loader.loader.max_bad_fraction = 1;
+  // As many threads as compute: on the same cores they fill what computing leaves idle, and while computing
+  // waits for images they have all of them.
+  loader.chunk = 1;
+  loader.loader.workers = std::min(settings.threads, count);
+  const int64_t batches = (count + settings.batch - 1) / settings.batch;
+  loader.loader.prefetch = std::min(batches_ahead(settings.batch, loader.loader.workers), batches);
+  return loader;
+}
+
+}  // namespace
+
+PictureStream::PictureStream(const std::vector<std::string>& paths, const StreamSettings& settings)
+    : list_(std::make_unique<List>(paths, settings.upright)), total_(paths.size()) {
+  LoaderSettings loader = loader_settings(std::ssize(paths), settings);
   loader.on_bad = [this](const BadSample& bad) {
     failures_.emplace_back(static_cast<size_t>(bad.sample), bad.error);
   };
-  // As many threads as compute: on the same cores they fill what computing leaves idle, and while computing
-  // waits for pictures they have all of them.
-  loader.chunk = 1;
-  loader.loader.workers = std::min(settings.threads, std::ssize(paths));
-  const int64_t batches = (std::ssize(paths) + settings.batch - 1) / settings.batch;
-  loader.loader.prefetch = std::min(batches_ahead(settings.batch, loader.loader.workers), batches);
-  decoding_bytes_ = Loader::decoding_bytes(loader.loader, *list_);
   loader_ = make_eval_loader(*list_, loader);
+}
+
+HeldBeside PictureStream::memory(const std::vector<std::string>& paths, const StreamSettings& settings) {
+  const LoaderSettings loader = loader_settings(std::ssize(paths), settings);
+  return {Loader::staging_bytes(loader), decoder_bytes(List(paths, settings.upright)), loader.loader.workers,
+          "--threads "};
+}
+
+size_t decoder_bytes(const Dataset& images) {
+  const size_t largest = largest_decoding(images);
+  return largest + largest / 4;
 }
 
 PictureStream::~PictureStream() = default;

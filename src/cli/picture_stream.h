@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/error.h"
 #include "cli/options.h"
 #include "data/loader.h"
@@ -45,8 +46,8 @@ class PictureStream {
   // wrong is thrown, when its batch comes up.
   PictureBatch next();
 
-  // What its threads may hold at once while they decode.
-  size_t decoding_bytes() const { return decoding_bytes_; }
+  // What such a stream will hold.
+  static HeldBeside memory(const std::vector<std::string>& paths, const StreamSettings& settings);
 
   // Since they were last asked for: seconds spent decoding, all threads together, and waiting in next().
   double decode_seconds() { return loader_->work_seconds(); }
@@ -57,8 +58,11 @@ class PictureStream {
   std::unique_ptr<List> list_;
   std::vector<std::pair<size_t, Error>> failures_;  // of the batch being given
   std::unique_ptr<Loader> loader_;                  // last: its workers read the list
-  size_t given_ = 0, total_, decoding_bytes_ = 0;
+  size_t given_ = 0, total_;
 };
+
+// What a thread takes that decodes these images: beside the image itself a stack, and what lies between blocks.
+size_t decoder_bytes(const Dataset& images);
 
 // Batches to have ready, so that `workers` threads that take a picture at a time always find one to take.
 int64_t batches_ahead(int64_t batch, int64_t workers);

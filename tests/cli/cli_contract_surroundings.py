@@ -4,12 +4,14 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
 import unittest
 import zipfile
+import zlib
 
 TRAP = pathlib.Path(sys.argv.pop(2)).resolve()
 
@@ -212,6 +214,21 @@ class Terminal(Contract):
         self.assertIn(f"{self.EVIL}/{self.EVIL}.png", samples)
 
 
+SETTINGS = [word for setting in ["model.image=8", "model.patch=4", "model.width=16", "model.depth=1", "model.heads=2", "model.mlp=32",
+                                 "train.batch=8", "train.steps=1", "train.tensorboard=false", "data.class_names=a", "data.class_names=b"]
+            for word in ("--set", setting)]
+
+
+def large_png(side):
+    """A black image of side x side pixels, small as a file."""
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    head = side.to_bytes(4, "big") * 2 + bytes([8, 2, 0, 0, 0])
+    pixels = zlib.compress(bytes((3 * side + 1) * side), 1)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
 class Memory(Contract):
     def test_statistics_of_a_large_tensor_are_taken_in_parts(self):
         elems = 64 << 20
@@ -238,6 +255,34 @@ class Memory(Contract):
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 71, done.stderr)
         self.assertRegex(done.stderr, "needs .*address space that ulimit -v allows")
+
+    def limited(self, kilobytes, *arguments):
+        line = f"ulimit -v {kilobytes}; " + shlex.join([PROGRAM, *map(str, arguments)])
+        return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120)
+
+    def test_images_being_decoded_count_and_the_advice_helps(self):
+        """Large images on many threads: refused before anything is begun, and what is advised then works."""
+        if self.limited(600000, "--version").returncode:
+            self.skipTest("a sanitizer reserves more address space than is left here")
+        image = large_png(5000)
+        for i in range(8):
+            folder = self.tmp / "large" / ("ab"[i % 2])
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{i}.png").write_bytes(image)
+        run = self.tmp / "run"
+        self.ok("train", "--set", "data.train=synthetic:3x8x8x2x16", *SETTINGS, "--out", run)
+        large = self.tmp / "large"
+        for command, option in ([["predict", large], "--threads "], [["bench", "stream", large, "--rounds", "1"], "--threads "],
+                                [["eval", "-m", run, "--data", f"folder:{large}"], "--set loader.workers="]):
+            with self.subTest(command=command[0]):
+                done = self.limited(600000, *command, "--threads", "8")
+                self.assertEqual(done.returncode, 71, done.stderr)
+                self.assertRegex(done.stderr, "needs .*images being decoded .*address space that ulimit -v allows")
+                advised = re.search(f"try: {option}([0-9]+)", done.stderr)
+                self.assertTrue(advised, done.stderr)
+                follow = ["--threads", advised[1]] if option == "--threads " else ["--threads", "8", "--set", "loader.workers=" + advised[1]]
+                again = self.limited(600000, *command, *follow)
+                self.assertEqual(again.returncode, 0, again.stderr)
 
 
 if __name__ == "__main__":
