@@ -38,27 +38,56 @@ const OptionSpec* first_named(const std::string& text, const std::vector<OptionS
   return found;
 }
 
+// A setting that stands for others, which refusals name.
+std::string stands_for(const std::string& name, const std::string& text) {
+  if (name != "model.image") return name;
+  return find_name(text, "model.image_width") == text.npos ? "model.image_height" : "model.image_width";
+}
+
 const OptionSpec* spoken_of(const std::string& text, const std::vector<OptionSpec>& specs,
                             const Options& options) {
-  const auto whole = [](const OptionSpec& spec) {
-    return spec.name.find('.') == spec.name.npos ? "" : spec.name;
+  const auto given = [&](const OptionSpec& spec) {
+    return options.declared(spec.name) && options.origin(spec.name) > Origin::kDefault;
   };
+  const auto dotted = [](const OptionSpec& spec) { return spec.name.find('.') != spec.name.npos; };
+  const auto whole = [&](const OptionSpec& spec) { return dotted(spec) && given(spec) ? spec.name : ""; };
+  const auto other = [&](const OptionSpec& spec) { return given(spec) ? stands_for(spec.name, text) : ""; };
   const auto last_part = [&](const OptionSpec& spec) {
-    const bool set = options.declared(spec.name) && options.origin(spec.name) > Origin::kDefault;
-    return set ? spec.name.substr(spec.name.rfind('.') + 1) : "";
+    return given(spec) ? spec.name.substr(spec.name.rfind('.') + 1) : "";
+  };
+  // "preprocess: the width is" speaks of no other width.
+  const auto of_section = [&](const OptionSpec& spec) {
+    const std::string section = spec.name.substr(0, spec.name.find('.'));
+    return dotted(spec) && find_name(text, section) != text.npos ? last_part(spec) : "";
+  };
+  const auto by_default = [&](const OptionSpec& spec) {
+    return dotted(spec) && !(spec.usual.empty() && spec.choices.empty()) ? spec.name : "";
   };
   const OptionSpec* found = first_named(text, specs, whole);
-  return found ? found : first_named(text, specs, last_part);
+  if (!found) found = first_named(text, specs, other);
+  if (!found) found = first_named(text, specs, of_section);
+  if (!found) found = first_named(text, specs, last_part);
+  return found ? found : first_named(text, specs, by_default);
+}
+
+// As it is written on the command line.
+std::string assignment(const OptionSpec& spec, const std::string& value) {
+  return spec.name.find('.') == spec.name.npos ? "--" + spec.name + " " + value : spec.name + "=" + value;
 }
 
 }  // namespace
 
 std::string advice_for(const OptionSpec& spec) {
   const std::string& usual = spec.usual.empty() ? spec.fallback : spec.usual;
-  std::string text = !spec.choices.empty() ? "one of " + join(spec.choices, ", ")
-                     : !usual.empty()      ? strf("%s=%s, its default", spec.name.c_str(), usual.c_str())
-                                      : strf("leave %s out: what the model or the machine says holds then",
-                                             spec.name.c_str());
+  const bool several = spec.repeated || usual.find(", ") != usual.npos;
+  std::string text;
+  if (!spec.choices.empty())
+    text = "one of " + join(spec.choices, ", ");
+  else if (!usual.empty() && !several)
+    text = assignment(spec, usual) + ", its default";
+  else
+    text = strf("leave %s out: %s then", spec.name.c_str(),
+                usual.empty() ? "what the model or the machine says holds" : (usual + " holds").c_str());
   return spec.help.empty() ? text : text + " (" + spec.help + ")";
 }
 

@@ -10,11 +10,13 @@
 
 namespace vitrail::cli {
 
-// "optim.lr=0.001, its default (peak learning rate)".
+// "optim.lr=0.001, its default (peak learning rate)", "--batch 1, its default (images at a time)"; for a
+// value that was given.
 std::string advice_for(const OptionSpec& spec);
 
 // The same error; one about settings (kConfig) that does not say what to try, with the advice for the setting
-// that it speaks of: by its whole name, or by the last part of a name that was given.
+// that it speaks of: one that was given, by its whole name, by the name it stands for or by the last part of
+// its name; or else one that has a default.
 Error with_advice(const Error& error, const std::vector<OptionSpec>& specs, const Options& options);
 
 }  // namespace vitrail::cli

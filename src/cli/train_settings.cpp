@@ -24,6 +24,23 @@ std::vector<OptionSpec> train_settings() {
   return specs;
 }
 
+namespace {
+
+// A side that differs from model.image, unless that was given to replace it: nobody knows which was meant.
+void require_one_size(const Options& options) {
+  for (const char* side : {"model.image_height", "model.image_width"}) {
+    if (!options.given(side) || options.integer(side) == options.integer("model.image")) continue;
+    if (options.origin("model.image") > options.origin(side)) continue;
+    throw Error(
+        ErrorKind::kConfig,
+        strf("model.image is %s and %s is %s: which of them?", options.text("model.image").c_str(), side,
+             options.text(side).c_str()),
+        "model.image for images as high as wide; else model.image_height and model.image_width alone");
+  }
+}
+
+}  // namespace
+
 TrainConfig read_train_config(const Options& options) {
   TrainConfig config;
   ModelSettings& model = config.model;
@@ -33,6 +50,7 @@ TrainConfig read_train_config(const Options& options) {
   if (options.given("model.style")) assign_field(options, "model.style", model.style);
   visit_fields(model.fields, AssignFields{"model", options, &model.given});
   if (options.given("model.image")) {
+    require_one_size(options);
     model.fields.image_height = model.fields.image_width = options.integer("model.image");
     model.given.insert({"image_height", "image_width"});
   }

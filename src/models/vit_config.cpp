@@ -1,7 +1,9 @@
 #include "models/vit_config.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -33,16 +35,58 @@ void check_ranges(const VitConfig& c) {
                "model.%s is %lld; it must be between %lld and %lld", r.name, static_cast<long long>(r.value),
                static_cast<long long>(r.least), static_cast<long long>(r.most));
 }
+
+long long n(int64_t value) {
+  return value;
+}
+
+// The largest divisor of `number` that is at most `most`.
+int64_t divisor_below(int64_t number, int64_t most) {
+  int64_t divisor = std::min(number, most);
+  while (number % divisor != 0) --divisor;
+  return divisor;
+}
+
+void check_heads(const VitConfig& c) {
+  if (c.width % c.heads == 0) return;
+  throw Error(ErrorKind::kConfig,
+              strf("model.heads (%lld) does not divide model.width (%lld)", n(c.heads), n(c.width)),
+              strf("model.heads=%lld, or model.width=%lld", n(divisor_below(c.width, c.heads)),
+                   n((c.width / c.heads + 1) * c.heads)));
+}
+
+[[noreturn]] void refuse_patch(const VitConfig& c, const char* why) {
+  const auto whole = [](int64_t side, int64_t patch) { return (side + patch - 1) / patch * patch; };
+  const int64_t height = whole(c.image_height, c.patch), width = whole(c.image_width, c.patch_columns());
+  std::string advice = height == width
+                           ? strf("model.image=%lld", n(height))
+                           : strf("model.image_height=%lld and model.image_width=%lld", n(height), n(width));
+  if (c.patch == c.patch_columns()) {
+    const int64_t patch = divisor_below(std::gcd(c.image_height, c.image_width), c.patch);
+    advice = strf("model.patch=%lld, or ", n(patch)) + advice;
+  }
+  throw Error(ErrorKind::kConfig,
+              strf("model.patch (%lld) %s the image (%lld x %lld)", n(c.patch), why, n(c.image_height),
+                   n(c.image_width)),
+              advice);
+}
+
+void check_sincos(const VitConfig& c) {
+  if (c.pos != PosKind::kSinCos2d) return;
+  if (c.pos_prefix_rows() != 0)
+    throw Error(ErrorKind::kConfig, "sincos2d positions have no row for the class token or registers",
+                "model.pos_for_prefix=false beside model.pos=sincos2d");
+  if (c.width % 4 != 0)
+    throw Error(ErrorKind::kConfig,
+                strf("sincos2d positions need a model.width divisible by 4, not %lld", n(c.width)),
+                strf("model.width=%lld", n((c.width / 4 + 1) * 4)));
+}
 }  // namespace
 
 void validate(const VitConfig& c) {
   check_ranges(c);
-  const auto n = [](int64_t v) { return static_cast<long long>(v); };
-  VT_REQUIRE(c.width % c.heads == 0, ErrorKind::kConfig,
-             "model.heads (%lld) does not divide model.width (%lld)", n(c.heads), n(c.width));
-  VT_REQUIRE(c.patch <= c.image_height && c.patch_columns() <= c.image_width, ErrorKind::kConfig,
-             "model.patch (%lld) is larger than the image (%lld x %lld)", n(c.patch), n(c.image_height),
-             n(c.image_width));
+  check_heads(c);
+  if (c.patch > c.image_height || c.patch_columns() > c.image_width) refuse_patch(c, "is larger than");
   VT_REQUIRE(c.tokens() <= 1 << 16, ErrorKind::kConfig, "%lld tokens; at most 65536 are supported",
              n(c.tokens()));
   VT_REQUIRE(std::isfinite(c.norm_eps) && c.norm_eps >= 0 && c.norm_eps <= 1, ErrorKind::kConfig,
@@ -55,11 +99,7 @@ void validate(const VitConfig& c) {
              "a distilled model has no pre_logits, and its norm stands before pooling");
   VT_REQUIRE(!c.qk_norm || c.norm == NormKind::kLayer, ErrorKind::kConfig,
              "qk_norm is a layernorm: it does not go with model.norm rms");
-  VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.pos_prefix_rows() == 0, ErrorKind::kConfig,
-             "sincos2d positions have no row for the class token or registers: set model.pos_for_prefix to "
-             "false");
-  VT_REQUIRE(c.pos != PosKind::kSinCos2d || c.width % 4 == 0, ErrorKind::kConfig,
-             "sincos2d positions need a width divisible by 4, not %lld", n(c.width));
+  check_sincos(c);
 }
 
 bool patches_cover(const VitConfig& c) {
@@ -67,13 +107,10 @@ bool patches_cover(const VitConfig& c) {
 }
 
 void require_patches_cover(const VitConfig& c, const VitConfig& published) {
-  const auto n = [](int64_t v) { return static_cast<long long>(v); };
   const auto sizes = [](const VitConfig& of) {
     return std::array{of.image_height, of.image_width, of.patch, of.patch_columns()};
   };
-  VT_REQUIRE(patches_cover(c) || sizes(c) == sizes(published), ErrorKind::kConfig,
-             "model.patch (%lld) does not divide the image (%lld x %lld)", n(c.patch), n(c.image_height),
-             n(c.image_width));
+  if (!patches_cover(c) && sizes(c) != sizes(published)) refuse_patch(c, "does not divide");
 }
 
 }  // namespace vitrail

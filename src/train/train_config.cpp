@@ -56,8 +56,10 @@ void validate(const RunConfig& c) {
 
 void validate(const DistillConfig& c) {
   if (c.kind == DistillKind::kNone) return;
-  VT_REQUIRE(!c.teacher.empty(), ErrorKind::kConfig, "distill.kind is %s but distill.teacher names no model",
-             enum_name(c.kind));
+  if (c.teacher.empty())
+    throw Error(ErrorKind::kConfig,
+                strf("distill.kind is %s but distill.teacher names no model", enum_name(c.kind)),
+                "--set distill.teacher=MODEL, a model of the same classes to learn from");
   require(c.alpha >= 0 && c.alpha <= 1, "distill.alpha", c.alpha, "expected 0 to 1");
   require(c.temperature > 0, "distill.temperature", c.temperature, "expected more than 0");
 }

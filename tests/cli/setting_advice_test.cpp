@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <regex>
+
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/train_settings.h"
@@ -27,12 +30,19 @@ const std::vector<OptionSpec>& specs() {
   return all;
 }
 
-// The refusal of KEY=VALUE as the program shows it; nothing when it is accepted.
-std::optional<Error> refusal_of(const std::string& key, const std::string& value) {
-  std::vector<std::string> arguments;
+using Assignments = std::map<std::string, std::string>;
+
+Assignments small_run() {
+  Assignments settings;
   for (const std::string setting : kSmall)
-    if (!setting.starts_with(key + "=")) arguments.insert(arguments.end(), {"--set", setting});
-  arguments.insert(arguments.end(), {"--set", key + "=" + value});
+    settings[setting.substr(0, setting.find('='))] = setting.substr(setting.find('=') + 1);
+  return settings;
+}
+
+// The refusal of these settings as the program shows it; nothing when they are accepted.
+std::optional<Error> refusal_of(const Assignments& settings) {
+  std::vector<std::string> arguments;
+  for (const auto& [key, value] : settings) arguments.insert(arguments.end(), {"--set", key + "=" + value});
   Options options;
   try {
     options = parse_options(
@@ -42,8 +52,30 @@ std::optional<Error> refusal_of(const std::string& key, const std::string& value
   } catch (const Error& error) {
     return with_advice(error, specs(), options);
   } catch (const std::exception& error) {
-    return Error(ErrorKind::kInternal, key + "=" + value + " ends in " + error.what());
+    return Error(ErrorKind::kInternal, std::string("ends in ") + error.what());
   }
+}
+
+std::optional<Error> refusal_of(const std::string& key, const std::string& value) {
+  Assignments settings = small_run();
+  settings[key] = value;
+  return refusal_of(settings);
+}
+
+// Nothing when following the advice for these settings leads anywhere else than to the same refusal; what is
+// wrong with it otherwise.
+std::string fault_of(const Error& refusal, Assignments settings) {
+  std::smatch found;
+  const std::string& hint = refusal.hint();
+  if (std::regex_search(hint, found, std::regex("leave ([a-z_.]+) out"))) {
+    if (!settings.erase(found[1])) return "nobody had given " + found[1].str();
+  } else if (std::regex_search(hint, found, std::regex("([a-z_]+[.][a-z_]+)=([^ ,;:]+)"))) {
+    settings[found[1]] = found[2];
+  } else {
+    return {};  // in words
+  }
+  const auto next = refusal_of(settings);
+  return next && next->message() == refusal.message() ? "it leads to the same refusal" : "";
 }
 
 std::string last_part(const std::string& key) {
@@ -71,12 +103,65 @@ TEST(SettingAdvice, EveryRefusalNamesKeyValueAndRemedy) {
       const bool place = error->kind() == ErrorKind::kData;  // a model or data that is not there
       EXPECT_TRUE(place || all.find(last_part(spec.name)) != std::string::npos) << "the key";
       EXPECT_FALSE(error->hint().empty()) << "what to try";
+      Assignments settings = small_run();
+      settings[spec.name] = value;
+      EXPECT_EQ(fault_of(*error, settings), "");
       EXPECT_EQ(exit_code(error->kind()), place ? 65 : 64);
     }
     const bool free_text = spec.kind == ValueKind::kText && spec.choices.empty();
     EXPECT_TRUE(any || free_text) << spec.name << " takes anything";
   }
   EXPECT_GT(refused, 200);
+}
+
+// Settings that are right by themselves and wrong together: what is advised makes them right.
+TEST(SettingAdvice, OfTwoThatDoNotFitTheOneThatWasGivenIsSpokenOf) {
+  const std::string data = "synthetic:3x16x16x4x32";
+  const struct {
+    Assignments settings;
+    const char* advice;
+  } rows[] = {
+      {{}, "data.train=FORMAT:PLACE"},
+      {{{"model.image", "28"}}, "model.patch=14, or model.image=32"},
+      {{{"model.image", "8"}}, "model.patch=8, or model.image=16"},
+      {{{"model.width", "8"}}, "model.heads=8, or model.width=12"},
+      {{{"model.pos", "sincos2d"}}, "model.pos_for_prefix=false"},
+      {{{"model.image", "1000000"}}, "leave model.image out"},
+      {{{"model.image_width", "1000000"}}, "leave model.image_width out"},
+      {{{"distill.kind", "soft"}}, "distill.teacher=MODEL"},
+      {{{"model.image", "16"}, {"model.image_height", "32"}}, "model.image for images as high as wide"}};
+  for (const auto& row : rows) {
+    Assignments settings = row.settings;
+    if (!settings.empty()) settings["data.train"] = data;
+    const auto error = refusal_of(settings);
+    ASSERT_TRUE(error) << row.advice;
+    EXPECT_NE(error->hint().find(row.advice), std::string::npos) << error->what();
+    EXPECT_EQ(error->kind(), ErrorKind::kConfig) << error->what();
+    if (error->hint().starts_with("model.")) {
+      EXPECT_EQ(fault_of(*error, settings), "") << error->what();
+    }
+  }
+}
+
+TEST(SettingAdvice, OptionsAreAdvisedAsTheyAreWritten) {
+  OptionSpec spec{.name = "batch", .help = "", .kind = ValueKind::kInteger, .fallback = "1"};
+  EXPECT_EQ(advice_for(spec), "--batch 1, its default");
+}
+
+// What a config file says gives way to the command line; two of the same rank contradict each other.
+TEST(SettingAdvice, TheSizeOfImagesIsSaidOnce) {
+  const TempFolder folder;
+  const std::string config = folder.file("c.json", R"({"model": {"image_height": 8, "image_width": 8}})");
+  const auto read = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--set", "data.train=synthetic:3x16x16x4x32"});
+    return read_train_config(parse_options(
+                                 train_command().spec, arguments, [](const std::string&) { return nullptr; },
+                                 read_config_file))
+        .model.fields;
+  };
+  EXPECT_EQ(read({"--config", config, "--set", "model.image=16"}).image_height, 16);
+  EXPECT_THROW(read({"--set", "model.image=8", "--set", "model.image_height=7"}), Error);
+  EXPECT_EQ(read({"--set", "model.image=8", "--set", "model.image_height=8"}).image_width, 8);
 }
 
 TEST(SettingAdvice, TypesAndChoicesShowWhatWasFound) {

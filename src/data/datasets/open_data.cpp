@@ -89,8 +89,10 @@ void take_fraction(const DataConfig& config, DataSplits& splits) {
 }  // namespace
 
 void validate(const DataConfig& config) {
-  VT_REQUIRE(!config.train.empty(), ErrorKind::kConfig,
-             "data.train is empty: expected FORMAT:PLACE, as folder:DIR");
+  if (config.train.empty())
+    throw Error(ErrorKind::kConfig, "data.train is empty: which images?",
+                "--set data.train=FORMAT:PLACE, as folder:DIR with a folder of images for every class; or "
+                "--config FILE");
   VT_REQUIRE(config.val_fraction >= 0 && config.val_fraction < 1, ErrorKind::kConfig,
              "data.val_fraction is %g: expected at least 0 and less than 1", config.val_fraction);
   VT_REQUIRE(config.fraction > 0 && config.fraction <= 1, ErrorKind::kConfig,
