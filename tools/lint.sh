@@ -33,7 +33,7 @@ for e in json.load(open(sys.argv[1])): print(os.path.relpath(e["file"]))' "$data
   xargs -r -n 1 -P "$(nproc)" "$clang_tidy" --quiet -p build/release 2> >(grep -v 'warnings\? generated' >&2) ||
   failed=1
 
-for check in check_layers check_purity check_sizes; do
+for check in check_layers check_purity check_sizes check_docs; do
   "tools/$check" || failed=1
 done
 exit $failed
