@@ -5,6 +5,7 @@
 
 #include "base/picture_recipe.h"
 #include "ops/accumulate.h"
+#include "ops/activate.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/average.h"
@@ -18,9 +19,11 @@
 #include "ops/linear.h"
 #include "ops/load_param.h"
 #include "ops/make_pictures.h"
+#include "ops/max_tokens.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
@@ -74,6 +77,18 @@ TEST(Infer, GivesShapesAndFlops) {
       {std::make_shared<ConcatTokensOp>(), {{{'S', 1}, kD}, {{'S', 3}, kD}, {kB, kN, kD}}, "[B2 N9 D8]", 0},
       {std::make_shared<SelectTokenOp>(1), {{kB, kN, kD}}, "[B2 D8]", 0},
       {std::make_shared<MeanTokensOp>(1), {{kB, kN, kD}}, "[B2 D8]", 80},
+      {std::make_shared<MaxTokensOp>(1), {{kB, kN, kD}}, "[B2 D8]", 80},
+      {std::make_shared<MaxTokensGradOp>(1), {{kB, kN, kD}, {kB, kD}}, "[B2 N5 D8]", 160},
+      {std::make_shared<RmsnormOp>(1e-6), {{kB, kN, kD}, {kD}}, "[B2 N5 D8]", 320},
+      {std::make_shared<RmsnormGradOp>(1e-6, true),
+       {{kB, kN, kD}, {kD}, {kB, kN, kD}},
+       "[B2 N5 D8] [D8]",
+       800},
+      {std::make_shared<ActivateOp>(ActKind::kRelu), {{kB, kN, kD}}, "[B2 N5 D8]", 320},
+      {std::make_shared<PatchEmbedOp>(),
+       {{kB, {'C', 3}, {'Y', 9}, {'X', 11}}, {kD, {'C', 3}, {'P', 4}, {'Q', 2}}},
+       "[B2 N10 D8]",
+       2.0 * 2 * 10 * 8 * 24},
       {std::make_shared<DropTokensOp>(2), {{kB, kN, kD}}, "[B2 N3 D8]", 0},
       {std::make_shared<SincosPositionsOp>(2, 3, 8, DType::kF32), {}, "[N6 D8]", 48},
       {std::make_shared<SoftmaxOp>(), {{kB, {'K', 10}}}, "[B2 K10]", 100},
@@ -163,13 +178,18 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<LinearOp>(), {{kB, {'D', 0}}, {{'F', 3}, {'D', 0}}}},
       {std::make_shared<QkNormOp>(1e-6), {{kB, kN, kT2, kH, kE}, {kE}, {kE}, {kE}, {kE}}},
       {std::make_shared<PatchEmbedOp>(),
-       {{kB, {'C', 3}, {'Y', 9}, {'X', 8}}, {kD, {'C', 3}, {'P', 4}, {'Q', 4}}}},
+       {{kB, {'C', 3}, {'Y', 3}, {'X', 8}}, {kD, {'C', 3}, {'P', 4}, {'Q', 4}}}},
       {std::make_shared<PatchEmbedOp>(),
        {{kB, {'C', 1}, {'Y', 8}, {'X', 8}}, {kD, {'C', 3}, {'P', 4}, {'Q', 4}}}},
       {std::make_shared<ConcatTokensOp>(), {{kB, kN, kD}}},
       {std::make_shared<ConcatTokensOp>(), {{{'S', 1}, {'D', 9}}, {kB, kN, kD}}},
       {std::make_shared<SelectTokenOp>(5), {{kB, kN, kD}}},
       {std::make_shared<MeanTokensOp>(5), {{kB, kN, kD}}},
+      {std::make_shared<MaxTokensOp>(5), {{kB, kN, kD}}},
+      {std::make_shared<MaxTokensGradOp>(1), {{kB, kN, kD}, {kB, {'D', 9}}}},
+      {std::make_shared<RmsnormOp>(1e-6), {{kB, kN, kD}, {{'D', 9}}}},
+      {std::make_shared<RmsnormGradOp>(1e-6, true), {{kB, kN, kD}, {kD}, {kB, kN, {'D', 9}}}},
+      {std::make_shared<ActivateGradOp>(ActKind::kRelu), {{kB, kN, kD}, {kB, kN, {'D', 9}}}},
       {std::make_shared<DropTokensOp>(5), {{kB, kN, kD}}},
       {std::make_shared<SincosPositionsOp>(2, 2, 6, DType::kF32), {}},
       {std::make_shared<LoadParamOp>(TensorDesc{DType::kF32, {kD}}), {{{'D', 9}}}},
