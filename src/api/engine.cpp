@@ -8,10 +8,6 @@
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "models/rule_weights.h"
-#include "passes/fuse.h"
-#include "passes/precision.h"
-#include "passes/reduce_products.h"
-#include "passes/schedule.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {
@@ -46,22 +42,25 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
   device.parallel_rows = options.parallel_rows;
   device.parallel_softmax = options.parallel_softmax;
   device.kernels = options.kernels;
-  Program program = record_vit(config, {.batch = options.batch,
-                                        .dtype = options.dtype,
-                                        .features = options.features,
-                                        .layers = options.layers,
-                                        .attention = options.attention,
-                                        .attention_block = options.attention_block,
-                                        .probabilities = options.probabilities});
   const Backend& backend = find_backend(options.backend);
   require_arithmetic(backend, device, options.arithmetic);
-  if (options.compute != DType::kF32)
-    program =
-        precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
-            .program;
-  program = reduce_products(std::move(program), options.arithmetic);
-  if (options.fuse) program = fuse(program, backend.fusing());
-  return plan_execution(schedule(program), backend, device);
+  return plan_execution(engine_program(config, options), backend, device);
+}
+
+Program engine_program(const VitConfig& config, const EngineOptions& options, const AfterPass& after) {
+  Program recorded = record_vit(config, {.batch = options.batch,
+                                         .dtype = options.dtype,
+                                         .features = options.features,
+                                         .layers = options.layers,
+                                         .attention = options.attention,
+                                         .attention_block = options.attention_block,
+                                         .probabilities = options.probabilities});
+  const Rewrites rewrites{
+      .arithmetic = options.arithmetic,
+      .precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false},
+      .fuse = options.fuse,
+      .traits = find_backend(options.backend).traits()};
+  return inference_program(std::move(recorded), rewrites, after);
 }
 
 namespace {

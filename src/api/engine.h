@@ -12,6 +12,7 @@
 #include "io/model_files.h"
 #include "models/vit.h"
 #include "ops/linear.h"
+#include "passes/pipeline.h"
 #include "runtime/executor.h"
 
 namespace vitrail {
@@ -47,6 +48,9 @@ struct EngineOptions {
   // Where packed weights may be kept from one start to the next, best place first; empty: nowhere.
   std::vector<std::string> cache_folders;
 };
+
+// The program that a run with these options executes; `after` sees it as each pass leaves it.
+Program engine_program(const VitConfig& config, const EngineOptions& options, const AfterPass& after = {});
 
 // Records, fuses and plans without allocating anything: what `plan` reports and what Engine runs.
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options);

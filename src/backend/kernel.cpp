@@ -6,6 +6,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
+#include "ops/many.h"
 
 namespace vitrail {
 
@@ -20,6 +21,12 @@ const std::vector<Kernel>* Backend::find(std::string_view op_kind) const {
   for (const OpKernels& row : kernels())
     if (row.op == op_kind) return &row.kernels;
   return nullptr;
+}
+
+RewriteTraits Backend::traits() const {
+  RewriteTraits traits = fusing();
+  traits.groups = [this](std::string_view kind) { return find(ManyOp::kind_of(kind)) != nullptr; };
+  return traits;
 }
 
 namespace {

@@ -11,8 +11,8 @@
 
 #include "backend/device_info.h"
 #include "base/thread_pool.h"
-#include "graph/fuse_options.h"
 #include "graph/op.h"
+#include "graph/rewrite_traits.h"
 
 namespace vitrail {
 
@@ -101,8 +101,12 @@ class Backend {
   const std::vector<Kernel>* find(std::string_view op_kind) const;
   // The list for a node; null: it has none.
   const std::vector<Kernel>* kernels_of(const NodeView& node) const;
-  // What its kernels take in beside their own op: what the fuse pass is asked for.
-  virtual FuseOptions fusing() const { return {}; }
+  // What the pass pipeline goes by when it rewrites a program for it.
+  RewriteTraits traits() const;
+
+ protected:
+  // What its kernels take in beside their own op.
+  virtual RewriteTraits fusing() const { return {}; }
 };
 
 // Error(kUsage) where the backend lacks the arithmetic.

@@ -1,6 +1,10 @@
 #include "backend/product.h"
 
+#include "ops/add.h"
+#include "ops/bias.h"
 #include "ops/fused.h"
+#include "ops/patch_embed.h"
+#include "ops/scale.h"
 
 namespace vitrail {
 
@@ -12,29 +16,29 @@ int other_source(const FusedOp::Member& member) {
 }
 
 void take_member(Product& p, const FusedOp::Member& member) {
-  const std::string_view kind = member.op->kind();
+  const Op& op = *member.op;
   const bool started = p.weight >= 0;
-  if (kind == "layernorm" && !started && !p.norm) {
-    p.norm = static_cast<const LayernormOp*>(member.op.get());
+  if (is<LayernormOp>(op) && !started && !p.norm) {
+    p.norm = static_cast<const LayernormOp*>(&op);
     p.x = member.sources[0], p.gamma = member.sources[1], p.beta = member.sources[2];
-  } else if ((kind == "linear" || kind == "patch_embed") && !started) {
-    p.is_patch_embed = kind == "patch_embed";
-    p.arithmetic = arithmetic_of(*member.op);
+  } else if (is<LinearOp, PatchEmbedOp>(op) && !started) {
+    p.is_patch_embed = is<PatchEmbedOp>(op);
+    p.arithmetic = arithmetic_of(op);
     if (member.sources[0] >= 0) p.x = member.sources[0];
     p.weight = member.sources[1];
-  } else if (kind == "bias" && started && p.bias < 0 && !p.gelu && p.scale < 0 && p.residual < 0) {
+  } else if (is<BiasOp>(op) && started && p.bias < 0 && !p.gelu && p.scale < 0 && p.residual < 0) {
     p.bias = other_source(member);
-  } else if (kind == "gelu" && started && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.gelu = static_cast<const GeluOp*>(member.op.get());
-  } else if (kind == "scale" && started && p.scale < 0 && p.residual < 0) {
+  } else if (is<GeluOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
+    p.gelu = static_cast<const GeluOp*>(&op);
+  } else if (is<ScaleOp>(op) && started && p.scale < 0 && p.residual < 0) {
     p.scale = other_source(member);
-  } else if (kind == "add" && started && p.residual < 0) {
+  } else if (is<AddOp>(op) && started && p.residual < 0) {
     p.residual = other_source(member);
-  } else if (kind == "attention" && started && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.attention = static_cast<const AttentionOp*>(member.op.get());
+  } else if (is<AttentionOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
+    p.attention = static_cast<const AttentionOp*>(&op);
     p.misfit = "an attention follows the product";
   } else {
-    p.misfit = "no place for " + std::string(kind) + " around a product";
+    p.misfit = "no place for " + std::string(op.kind()) + " around a product";
   }
 }
 
@@ -47,7 +51,7 @@ Product parse_product(const Op& op) {
       if (p.misfit.empty()) take_member(p, member);
     if (p.misfit.empty() && p.weight < 0) p.misfit = "no product in it";
   } else {
-    p.x = 0, p.weight = 1, p.is_patch_embed = op.kind() == "patch_embed";
+    p.x = 0, p.weight = 1, p.is_patch_embed = is<PatchEmbedOp>(op);
     p.arithmetic = arithmetic_of(op);
   }
   return p;

@@ -10,10 +10,6 @@
 #include "cli/plan_target.h"
 #include "cli/profile_report.h"
 #include "cli/train_plan.h"
-#include "passes/fuse.h"
-#include "passes/precision.h"
-#include "passes/reduce_products.h"
-#include "passes/schedule.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -51,16 +47,11 @@ int64_t largest_batch_within(const VitConfig& config, EngineOptions options, con
 
 // The program as a pass leaves it, one line a node.
 std::string dump(const VitConfig& config, const EngineOptions& options, const std::string& after) {
-  Program program = record_vit(config, {.batch = options.batch});
-  if (after == "record") return to_string(program);
-  if (options.compute != DType::kF32)
-    program =
-        precision(program, {.compute = options.compute, .residual = options.compute, .keep_masters = false})
-            .program;
-  program = reduce_products(std::move(program), options.arithmetic);
-  const Backend& backend = find_backend(options.backend);
-  if (options.fuse) program = fuse(program, backend.fusing());
-  return to_string(after == "fuse" ? program : schedule(program));
+  std::string text;
+  engine_program(config, options, [&](std::string_view pass, const Program& program) {
+    if (pass == after) text = to_string(program);
+  });
+  return text;
 }
 
 double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
@@ -136,7 +127,8 @@ void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, c
 // What only a training config can change.
 void refuse_training_only(const Options& options) {
   const std::string& after = options.text("dump-after");
-  if (after == "differentiate" || after == "precision" || after == "recompute")
+  const auto passes = inference_passes();
+  if (!after.empty() && std::find(passes.begin(), passes.end(), after) == passes.end())
     throw Error(ErrorKind::kUsage, strf("--dump-after %s is a pass of training", after.c_str()),
                 "--train plans a training step");
 }
@@ -191,7 +183,7 @@ Command plan_command() {
       {.name = "dump-after",
        .help = "print the program as this pass leaves it; of training, the micro-batch's",
        .metavar = "PASS",
-       .choices = {"record", "differentiate", "precision", "recompute", "fuse", "schedule"}},
+       .choices = {micro_passes().begin(), micro_passes().end()}},
       {.name = "target",
        .help = "plan for the device of this file or name (h200), which need not be here",
        .metavar = "DEVICE"},

@@ -164,12 +164,14 @@ std::string as_text(const TrainPlan& plan, const Estimate& e) {
   return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
 }
 
-const Program& program_after(const RecordedStep& step, const std::string& pass) {
-  if (pass == "record") return step.recorded;
-  if (pass == "differentiate") return step.differentiated;
-  if (pass == "precision") return step.lowered;
-  if (pass == "recompute") return step.recomputed;
-  return step.fused;
+// The micro program as a pass leaves it, one line a node.
+std::string dump(const TrainPlan& plan, const std::string& after) {
+  std::string text;
+  record_micro(plan.setup().step, plan.step().micro.backend->traits(),
+               [&](std::string_view pass, const Program& program) {
+                 if (pass == after) text = to_string(program);
+               });
+  return text;
 }
 
 }  // namespace
@@ -182,8 +184,7 @@ void run_train_plan(const Options& options, Console& console) {
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
     const std::string& pass = options.text("dump-after");
-    const RecordedStep step = record_micro(plan.setup().step, plan.step().micro.backend->fusing());
-    const std::string text = to_string(program_after(step, pass));
+    const std::string text = dump(plan, pass);
     console.print_json({{"after", pass}, {"program", text}});
     return console.print(text);
   }

@@ -2,12 +2,21 @@
 
 namespace vitrail {
 
-Builder::Scope::Scope(Builder& builder, const std::string& part)
-    : builder_(builder), length_(builder.path_.size()) {
-  builder_.path_ += part + ".";
+Builder::Scope::Scope(Builder& builder, ModelPart part)
+    : builder_(builder), length_(builder.path_.size()), block_(builder.block_), part_(builder.part_) {
+  builder_.part_ = part;
+}
+Builder::Scope::Scope(Builder& builder, const std::string& name, ModelPart part) : Scope(builder, part) {
+  builder_.path_ += name + ".";
+}
+Builder::Scope::Scope(Builder& builder, const std::string& name) : Scope(builder, name, builder.part_) {}
+Builder::Scope::Scope(Builder& builder, const std::string& name, int block) : Scope(builder, name) {
+  builder_.block_ = block;
 }
 Builder::Scope::~Scope() {
   builder_.path_.resize(length_);
+  builder_.block_ = block_;
+  builder_.part_ = part_;
 }
 
 ValueId Builder::new_value(std::string name, TensorDesc desc, ValueKind kind, Category category) {
@@ -37,14 +46,15 @@ ValueId Builder::state(const std::string& name, TensorDesc desc, Category catego
   return persistent(name, std::move(desc), ValueKind::kState, category);
 }
 
-std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const std::string& name,
-                                      SourceLine where) {
+std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const NodeName& name) {
   Node node{.op = std::move(op),
             .ins = std::move(ins),
             .outs = {},
-            .name = path(name),
+            .name = path(name.name),
             .phase = phase_,
-            .where = where};
+            .block = block_,
+            .part = part_,
+            .where = name.where};
   auto outs = with_context(node.name, [&] { return node.op->infer(program_.descs(node.ins)); });
   for (TensorDesc& desc : outs)
     node.outs.push_back(new_value(node.name, std::move(desc), ValueKind::kComputed, Category::kTransient));
@@ -52,9 +62,9 @@ std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const 
   return program_.nodes.back().outs;
 }
 
-ValueId Builder::add(OpPtr op, std::vector<ValueId> ins, const std::string& name, SourceLine where) {
-  const std::vector<ValueId> outs = add_all(std::move(op), std::move(ins), name, where);
-  VT_CHECK(outs.size() == 1, "%s has %zu outputs", path(name).c_str(), outs.size());
+ValueId Builder::add(OpPtr op, std::vector<ValueId> ins, const NodeName& name) {
+  const std::vector<ValueId> outs = add_all(std::move(op), std::move(ins), name);
+  VT_CHECK(outs.size() == 1, "%s has %zu outputs", path(name.name).c_str(), outs.size());
   return outs[0];
 }
 

@@ -3,11 +3,22 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "graph/program.h"
 
 namespace vitrail {
+
+// A node's name below the current path, and the line of model code that gives it.
+struct NodeName {
+  NodeName(const char* text, SourceLine line = SourceLine::here()) : name(text), where(line) {}
+  NodeName(std::string text, SourceLine line = SourceLine::here()) : name(std::move(text)), where(line) {}
+
+  std::string name;
+  SourceLine where;
+};
 
 class Builder {
  public:
@@ -16,22 +27,31 @@ class Builder {
   ValueId parameter(const std::string& name, TensorDesc desc);
   // Something else that persists; the same name gives the same value.
   ValueId state(const std::string& name, TensorDesc desc, Category category);
-  // Records `op` under the current path plus `name`; returns its only output.
-  ValueId add(OpPtr op, std::vector<ValueId> ins, const std::string& name,
-              SourceLine where = SourceLine::here());
+  // Records an op under the current path plus `name`; returns its only output. add<LinearOp>({x, w}, "fc1").
+  ValueId add(OpPtr op, std::vector<ValueId> ins, const NodeName& name);
+  template <typename T, typename... Args>
+  ValueId add(std::vector<ValueId> ins, const NodeName& name, Args&&... args) {
+    return add(std::make_shared<T>(std::forward<Args>(args)...), std::move(ins), name);
+  }
   // For ops with any number of outputs.
-  std::vector<ValueId> add_all(OpPtr op, std::vector<ValueId> ins, const std::string& name,
-                               SourceLine where = SourceLine::here());
+  std::vector<ValueId> add_all(OpPtr op, std::vector<ValueId> ins, const NodeName& name);
+  template <typename T, typename... Args>
+  std::vector<ValueId> add_all(std::vector<ValueId> ins, const NodeName& name, Args&&... args) {
+    return add_all(std::make_shared<T>(std::forward<Args>(args)...), std::move(ins), name);
+  }
   const TensorDesc& desc(ValueId id) const { return program_.values[id].desc; }
   void set_phase(Phase phase) { phase_ = phase; }
   void output(const std::string& name, ValueId value);
 
   Program finish();  // validates
 
-  // Prefixes names with `part.` while it lives.
+  // While it lives, prefixes names with `name.` and says which block or part of the model is recorded.
   class Scope {
    public:
-    Scope(Builder& builder, const std::string& part);
+    Scope(Builder& builder, const std::string& name);
+    Scope(Builder& builder, const std::string& name, int block);
+    Scope(Builder& builder, const std::string& name, ModelPart part);
+    Scope(Builder& builder, ModelPart part);  // names as they are
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -39,6 +59,8 @@ class Builder {
    private:
     Builder& builder_;
     size_t length_;
+    int block_;
+    ModelPart part_;
   };
   std::string path(const std::string& name) const { return path_ + name; }
 
@@ -50,6 +72,8 @@ class Builder {
   std::map<std::string, ValueId> persistent_;
   std::string path_;
   Phase phase_ = Phase::kForward;
+  int block_ = -1;
+  ModelPart part_ = ModelPart::kNone;
 };
 
 }  // namespace vitrail

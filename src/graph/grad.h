@@ -27,6 +27,11 @@ class GradRecorder {
   ValueId add(OpPtr op, std::vector<ValueId> ins, const char* suffix) {
     return add_all(std::move(op), std::move(ins), suffix).front();
   }
+  // add<GeluGradOp>({x, dy}, "dx", arguments of the op...)
+  template <typename T, typename... Args>
+  ValueId add(std::vector<ValueId> ins, const char* suffix, Args&&... args) {
+    return add(std::make_shared<T>(std::forward<Args>(args)...), std::move(ins), suffix);
+  }
   // The gradient of input i, or one more part of it.
   virtual void give(size_t i, ValueId gradient) = 0;
 };

@@ -28,6 +28,14 @@ struct DimsRule {
 
 using DescSpan = std::span<const TensorDesc>;
 
+// Which types an op takes in a program that computes in bf16 or f16.
+enum class PrecisionRole {
+  kAny,       // whatever comes: element-wise and row-wise ops
+  kCompute,   // the compute type: products and attention; what they make for parameters is f32 by their rule
+  kFull,      // f32: losses and sums over a step
+  kLikeFirst  // all inputs in the type of the first
+};
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -44,11 +52,24 @@ class Op {
   // Inputs the op writes: persistent values that it must leave changed. A node with any is never dropped.
   virtual std::vector<int> updates() const { return {}; }
 
+  // Terms summed into one output element: the contracted extent of a product, the row length of a norm.
+  virtual int64_t reduction_length(DescSpan) const { return 1; }
+  virtual PrecisionRole precision_role() const { return PrecisionRole::kAny; }
+  // The input that is the weight of a product: of a parameter there the compute type has a copy. -1: none.
+  virtual int weight_input() const { return -1; }
+
   // Records the nodes that turn the gradient of the output into those of the inputs that want one.
   // Default: Error, the op has none.
   virtual void grad(GradRecorder& recorder) const;
 };
 
 using OpPtr = std::shared_ptr<const Op>;
+
+// Whether an op is of one of these classes: is<LinearOp, PatchEmbedOp>(*node.op).
+template <typename... Ops>
+bool is(const Op& op) {
+  const std::string_view kind = op.kind();
+  return ((kind == Ops::kKind) || ...);
+}
 
 }  // namespace vitrail

@@ -28,6 +28,15 @@ struct Value {
 // Which part of a step a node belongs to: what recompute looks at and reports add up by.
 enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 
+// What of a model a node computes, where a pass or a report treats it apart.
+enum class ModelPart : uint8_t {
+  kNone,
+  kTokens,  // joins patches, prefix tokens and positions: the residual stream begins there
+  kAttention,
+  kMlp,
+  kAdapter  // a LoRA branch beside a product
+};
+
 // A line of model code. (clang 14 lacks std::source_location.)
 struct SourceLine {
   const char* file = "";
@@ -43,6 +52,8 @@ struct Node {
   std::string name;  // path in the model: "blocks.3.attn.qkv"
   int lane = 0;      // 0 compute; copies and communication get their own
   Phase phase = Phase::kForward;
+  int block = -1;  // of the encoder, counted from 0; -1: outside the blocks
+  ModelPart part = ModelPart::kNone;
   SourceLine where;  // the line of model code that recorded it
 };
 

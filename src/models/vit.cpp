@@ -47,7 +47,7 @@ class VitRecorder {
     for (int64_t i = 0; i < c_.depth; ++i) {
       const std::string name = block_name(i);
       {
-        const Builder::Scope scope(b_, name);
+        const Builder::Scope scope(b_, name, static_cast<int>(i));
         x = block(x, i);
       }
       note(name, x);
@@ -60,8 +60,7 @@ class VitRecorder {
   VitValues record_heads(ValueId tokens) {
     const Pooled pooled = pool_heads(tokens);
     if (options_.features || c_.classes == 0)
-      b_.output("features", c_.distilled ? b_.add(std::make_shared<AverageOp>(),
-                                                  {pooled.feature, pooled.distilled}, "features")
+      b_.output("features", c_.distilled ? b_.add<AverageOp>({pooled.feature, pooled.distilled}, "features")
                                          : pooled.feature);
     if (c_.classes == 0) return values_;
     values_.logits = linear(pooled.feature, "head");
@@ -73,9 +72,9 @@ class VitRecorder {
   void record_outputs() {
     if (c_.classes == 0) return;
     ValueId logits = values_.logits;
-    if (c_.distilled) logits = b_.add(std::make_shared<AverageOp>(), {logits, values_.distilled}, "logits");
+    if (c_.distilled) logits = b_.add<AverageOp>({logits, values_.distilled}, "logits");
     b_.output("logits", logits);
-    if (options_.probabilities) b_.output("probs", b_.add(std::make_shared<SoftmaxOp>(), {logits}, "probs"));
+    if (options_.probabilities) b_.output("probs", b_.add<SoftmaxOp>({logits}, "probs"));
   }
 
  private:
@@ -93,33 +92,31 @@ class VitRecorder {
   // `where`: the line that asked, which is what a report should name.
   ValueId norm(ValueId x, const std::string& name, SourceLine where = SourceLine::here()) {
     if (c_.norm == NormKind::kRms)
-      return b_.add(std::make_shared<RmsnormOp>(c_.norm_eps), {x, param(name + ".weight")}, name, where);
-    return b_.add(std::make_shared<LayernormOp>(c_.norm_eps),
-                  {x, param(name + ".weight"), param(name + ".bias")}, name, where);
+      return b_.add<RmsnormOp>({x, param(name + ".weight")}, {name, where}, c_.norm_eps);
+    return b_.add<LayernormOp>({x, param(name + ".weight"), param(name + ".bias")}, {name, where},
+                               c_.norm_eps);
   }
 
   ValueId linear(ValueId x, const std::string& name, bool bias = true,
                  SourceLine where = SourceLine::here()) {
-    ValueId y = b_.add(std::make_shared<LinearOp>(), {x, param(name + ".weight")}, name, where);
+    ValueId y = b_.add<LinearOp>({x, param(name + ".weight")}, {name, where});
     if (lora_applies(options_.lora, b_.path(name)))
-      y = b_.add(std::make_shared<AddOp>(), {y, adapter(x, name)}, name + ".lora", where);
-    if (bias) y = b_.add(std::make_shared<BiasOp>(), {y, param(name + ".bias")}, name + ".bias", where);
+      y = b_.add<AddOp>({y, adapter(x, name)}, {name + ".lora", where});
+    if (bias) y = b_.add<BiasOp>({y, param(name + ".bias")}, {name + ".bias", where});
     return y;
   }
 
   ValueId adapter(ValueId x, const std::string& name) {
-    const ValueId low =
-        b_.add(std::make_shared<LinearOp>(), {x, param(name + ".lora_a.weight")}, name + ".lora_a");
-    const ValueId up =
-        b_.add(std::make_shared<LinearOp>(), {low, param(name + ".lora_b.weight")}, name + ".lora_b");
+    const Builder::Scope scope(b_, ModelPart::kAdapter);
+    const ValueId low = b_.add<LinearOp>({x, param(name + ".lora_a.weight")}, name + ".lora_a");
+    const ValueId up = b_.add<LinearOp>({low, param(name + ".lora_b.weight")}, name + ".lora_b");
     const double scale = options_.lora.alpha / static_cast<double>(options_.lora.rank);
-    return b_.add(std::make_shared<MultiplyOp>(scale), {up}, name + ".lora_scale");
+    return b_.add<MultiplyOp>({up}, name + ".lora_scale", scale);
   }
 
   ValueId drop(ValueId x, double probability, DropUnit unit, const std::string& name) {
     if (probability <= 0) return x;
-    return b_.add(std::make_shared<DropoutOp>(probability, unit, name_key(b_.path(name))),
-                  {x, values_.counters}, name);
+    return b_.add<DropoutOp>({x, values_.counters}, name, probability, unit, name_key(b_.path(name)));
   }
   ValueId dropout(ValueId x, const std::string& name) {
     return drop(x, options_.dropout, DropUnit::kElement, name);
@@ -132,11 +129,10 @@ class VitRecorder {
     const ValueId pictures = options_.pictures >= 0 ? options_.pictures : b_.input("pictures", wanted);
     VT_CHECK(b_.desc(pictures) == wanted, "pictures are %s: expected %s",
              to_string(b_.desc(pictures)).c_str(), to_string(wanted).c_str());
-    ValueId x =
-        b_.add(std::make_shared<PatchEmbedOp>(), {pictures, param("patch_embed.proj.weight")}, "patch_embed");
-    if (!c_.pre_norm)
-      x = b_.add(std::make_shared<BiasOp>(), {x, param("patch_embed.proj.bias")}, "patch_embed.bias");
+    ValueId x = b_.add<PatchEmbedOp>({pictures, param("patch_embed.proj.weight")}, "patch_embed");
+    if (!c_.pre_norm) x = b_.add<BiasOp>({x, param("patch_embed.proj.bias")}, "patch_embed.bias");
     // A position table with rows for the class token is added after that token has joined, else before.
+    const Builder::Scope scope(b_, ModelPart::kTokens);
     x = c_.pos_for_prefix ? add_positions(add_prefix(x)) : add_prefix(add_positions(x));
     x = dropout(x, "pos_drop");
     return c_.pre_norm ? norm(x, "norm_pre") : x;
@@ -149,17 +145,16 @@ class VitRecorder {
     if (c_.registers > 0) parts.push_back(param("reg_token"));
     if (parts.empty()) return x;
     parts.push_back(x);
-    return b_.add(std::make_shared<ConcatTokensOp>(), parts, "tokens");
+    return b_.add<ConcatTokensOp>(parts, "tokens");
   }
 
   ValueId add_positions(ValueId x) {
     if (c_.pos == PosKind::kNone) return x;
     const ValueId table = c_.pos == PosKind::kLearned
                               ? param("pos_embed")
-                              : b_.add(std::make_shared<SincosPositionsOp>(c_.grid_height(), c_.grid_width(),
-                                                                           c_.width, options_.dtype),
-                                       {}, "positions");
-    return b_.add(std::make_shared<BiasOp>(), {x, table}, "pos_embed");
+                              : b_.add<SincosPositionsOp>({}, "positions", c_.grid_height(), c_.grid_width(),
+                                                          c_.width, options_.dtype);
+    return b_.add<BiasOp>({x, table}, "pos_embed");
   }
 
   // Then no other token needs answers from the last block: of twelve, all but their queries, keys and values
@@ -169,19 +164,19 @@ class VitRecorder {
   ValueId block(ValueId x, int64_t index) {
     const bool alone = index == c_.depth - 1 && class_token_alone();
     const ValueId answers = attend(norm(x, "norm1"), index, alone ? Asking::kFirst : Asking::kAll);
-    if (alone) x = b_.add(std::make_shared<SelectTokenOp>(0), {x}, "attn.class");
-    x = residual(x, answers, index, "ls1", "attn.residual");
-    return residual(x, mlp(norm(x, "norm2")), index, "ls2", "mlp.residual");
+    if (alone) x = b_.add<SelectTokenOp>({x}, "attn.class", 0);
+    x = residual(x, answers, index, "ls1", "attn.residual", ModelPart::kAttention);
+    return residual(x, mlp(norm(x, "norm2")), index, "ls2", "mlp.residual", ModelPart::kMlp);
   }
 
   ValueId residual(ValueId x, ValueId branch, int64_t index, const std::string& scale,
-                   const std::string& name) {
-    if (c_.layer_scale)
-      branch = b_.add(std::make_shared<ScaleOp>(), {branch, param(scale + ".gamma")}, scale);
+                   const std::string& name, ModelPart part) {
+    if (c_.layer_scale) branch = b_.add<ScaleOp>({branch, param(scale + ".gamma")}, scale);
+    const Builder::Scope scope(b_, part);
     const double depth_share =
         c_.depth > 1 ? static_cast<double>(index) / static_cast<double>(c_.depth - 1) : 0.0;
     branch = drop(branch, options_.drop_path * depth_share, DropUnit::kSample, name + ".drop_path");
-    return b_.add(std::make_shared<AddOp>(), {x, branch}, name);
+    return b_.add<AddOp>({x, branch}, name);
   }
 
   static std::string block_name(int64_t block) { return "blocks." + std::to_string(block); }
@@ -191,29 +186,27 @@ class VitRecorder {
   }
 
   ValueId attend(ValueId x, int64_t block, Asking asking) {
-    const Builder::Scope scope(b_, "attn");
+    const Builder::Scope scope(b_, "attn", ModelPart::kAttention);
     ValueId qkv = linear(x, "qkv", c_.qkv_bias);
     if (c_.qk_norm)
-      qkv = b_.add(
-          std::make_shared<QkNormOp>(c_.norm_eps),
+      qkv = b_.add<QkNormOp>(
           {qkv, param("q_norm.weight"), param("q_norm.bias"), param("k_norm.weight"), param("k_norm.bias")},
-          "qk_norm");
+          "qk_norm", c_.norm_eps);
     if (wants_attention(block))
-      b_.output(block_name(block) + ".attention",
-                b_.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
-    const ValueId heads = b_.add(std::make_shared<AttentionOp>(asking), {qkv}, "softmax");
+      b_.output(block_name(block) + ".attention", b_.add<AttentionProbsOp>({qkv}, "probs"));
+    const ValueId heads = b_.add<AttentionOp>({qkv}, "softmax", asking);
     return dropout(linear(heads, "proj"), "drop");
   }
 
   ValueId activate(ValueId x, ActKind act, bool tanh_gelu) {
-    const auto add = [&](std::shared_ptr<const Op> op) { return b_.add(std::move(op), {x}, enum_name(act)); };
-    if (act == ActKind::kGelu) return add(std::make_shared<GeluOp>(tanh_gelu));
-    if (act == ActKind::kTanh) return add(std::make_shared<TanhOp>());
-    return add(std::make_shared<ActivateOp>(act));
+    const char* name = enum_name(act);
+    if (act == ActKind::kGelu) return b_.add<GeluOp>({x}, name, tanh_gelu);
+    if (act == ActKind::kTanh) return b_.add<TanhOp>({x}, name);
+    return b_.add<ActivateOp>({x}, name, act);
   }
 
   ValueId mlp(ValueId x) {
-    const Builder::Scope scope(b_, "mlp");
+    const Builder::Scope scope(b_, "mlp", ModelPart::kMlp);
     const ValueId hidden = activate(linear(x, "fc1"), c_.activation, c_.gelu == GeluKind::kTanh);
     return dropout(linear(dropout(hidden, "drop1"), "fc2"), "drop2");
   }
@@ -222,22 +215,22 @@ class VitRecorder {
   ValueId map_pool(ValueId x) {
     const Builder::Scope scope(b_, "attn_pool");
     if (c_.prefix_tokens() > 0 && !c_.pool_prefix)
-      x = b_.add(std::make_shared<DropTokensOp>(c_.prefix_tokens()), {x}, "patches");
+      x = b_.add<DropTokensOp>({x}, "patches", c_.prefix_tokens());
     const ValueId q = linear(param("latent"), "q");
     const ValueId kv = linear(x, "kv");
-    ValueId y = linear(b_.add(std::make_shared<AttentionOp>(), {q, kv}, "softmax"), "proj");
-    y = b_.add(std::make_shared<AddOp>(), {y, mlp(norm(y, "norm"))}, "residual");
-    return b_.add(std::make_shared<SelectTokenOp>(0), {y}, "select");
+    ValueId y = linear(b_.add<AttentionOp>({q, kv}, "softmax"), "proj");
+    y = b_.add<AddOp>({y, mlp(norm(y, "norm"))}, "residual");
+    return b_.add<SelectTokenOp>({y}, "select", 0);
   }
 
   ValueId select(ValueId x, int64_t index) {
-    return b_.add(std::make_shared<SelectTokenOp>(index), {x}, index == 0 ? "class" : "distillation");
+    return b_.add<SelectTokenOp>({x}, index == 0 ? "class" : "distillation", index);
   }
 
   ValueId pool(ValueId x) {
     const int64_t first = c_.pool_prefix ? 0 : c_.prefix_tokens();
-    const auto mean = [&] { return b_.add(std::make_shared<MeanTokensOp>(first), {x}, "mean"); };
-    const auto max = [&] { return b_.add(std::make_shared<MaxTokensOp>(first), {x}, "max"); };
+    const auto mean = [&] { return b_.add<MeanTokensOp>({x}, "mean", first); };
+    const auto max = [&] { return b_.add<MaxTokensOp>({x}, "max", first); };
     switch (c_.pool) {
       case Pool::kCls:
         return class_token_alone() ? x : select(x, 0);
@@ -248,7 +241,7 @@ class VitRecorder {
       case Pool::kMax:
         return max();
       case Pool::kMeanMax:
-        return b_.add(std::make_shared<AverageOp>(), {mean(), max()}, "mean_max");
+        return b_.add<AverageOp>({mean(), max()}, "mean_max");
     }
     throw Error(ErrorKind::kInternal, "unknown pooling");
   }

@@ -8,16 +8,19 @@ namespace vitrail {
 
 class AccumulateOp : public Op {
  public:
-  std::string_view kind() const override { return "accumulate"; }
+  static constexpr std::string_view kKind = "accumulate";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"", true}; }
+  PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::vector<int> updates() const override { return {0}; }
 };
 
 class CopyIntoOp : public Op {
  public:
-  std::string_view kind() const override { return "copy_into"; }
+  static constexpr std::string_view kKind = "copy_into";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"", true}; }
   double flops(DescSpan, DescSpan) const override { return 0; }

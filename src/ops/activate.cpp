@@ -19,7 +19,7 @@ double ActivateOp::flops(DescSpan, DescSpan outs) const {
 }
 
 void ActivateOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<ActivateGradOp>(act_), {r.in(0), r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<ActivateGradOp>({r.in(0), r.dout()}, "dx", act_));
 }
 
 std::vector<TensorDesc> ActivateGradOp::infer(DescSpan ins) const {

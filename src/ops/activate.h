@@ -10,7 +10,8 @@ class ActivateOp : public Op {
  public:
   explicit ActivateOp(ActKind act);
 
-  std::string_view kind() const override { return "activate"; }
+  static constexpr std::string_view kKind = "activate";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
@@ -29,9 +30,11 @@ class ActivateGradOp : public Op {
  public:
   explicit ActivateGradOp(ActKind act) : act_(act) {}
 
-  std::string_view kind() const override { return "activate_grad"; }
+  static constexpr std::string_view kKind = "activate_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
+  PrecisionRole precision_role() const override { return PrecisionRole::kLikeFirst; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return enum_name(act_); }
   int in_place_input() const override { return 1; }

@@ -7,7 +7,8 @@ namespace vitrail {
 
 class AddOp : public Op {
  public:
-  std::string_view kind() const override { return "add"; }
+  static constexpr std::string_view kKind = "add";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }

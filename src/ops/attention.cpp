@@ -1,5 +1,7 @@
 #include "ops/attention.h"
 
+#include <algorithm>
+
 #include "graph/grad.h"
 #include "ops/expect.h"
 
@@ -121,6 +123,25 @@ std::vector<TensorDesc> AttentionGradOp::infer(DescSpan ins) const {
 double AttentionGradOp::flops(DescSpan ins, DescSpan) const {
   const double size = static_cast<double>(ins.back().shape.local('E'));
   return scores_of(*this, ins.first(ins.size() - 1)) * (10.0 * size + 10.0);
+}
+
+namespace {
+// Sums run over the keys and over a head's elements.
+int64_t longest_sum(DescSpan ins) {
+  return std::max(ins.back().shape[1].local, ins.back().shape.local('E'));
+}
+}  // namespace
+
+int64_t AttentionOp::reduction_length(DescSpan ins) const {
+  return longest_sum(ins);
+}
+int64_t AttentionProbsOp::reduction_length(DescSpan ins) const {
+  return longest_sum(ins);
+}
+int64_t AttentionGradOp::reduction_length(DescSpan ins) const {
+  const AttentionGeometry g = attention_geometry(*this, ins.first(ins.size() - 1));
+  const int64_t summed_images = ins.size() == 3 ? g.batch : 1;  // the gradient of a probe is one for all
+  return std::max(g.keys * summed_images, g.head_size);
 }
 
 }  // namespace vitrail

@@ -14,10 +14,13 @@ class AttentionOp : public Op {
  public:
   explicit AttentionOp(Asking asking = Asking::kAll) : asking_(asking) {}
 
-  std::string_view kind() const override { return "attention"; }
+  static constexpr std::string_view kKind = "attention";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NMSTE"}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 
@@ -29,9 +32,11 @@ class AttentionOp : public Op {
 
 class AttentionProbsOp : public Op {
  public:
-  std::string_view kind() const override { return "attention_probs"; }
+  static constexpr std::string_view kKind = "attention_probs";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NMTE"}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
 };
 
@@ -58,9 +63,12 @@ class AttentionGradOp : public Op {
  public:
   explicit AttentionGradOp(Asking asking = Asking::kAll) : asking_(asking) {}
 
-  std::string_view kind() const override { return "attention_grad"; }
+  static constexpr std::string_view kKind = "attention_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NMSTE"}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 

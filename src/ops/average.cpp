@@ -17,7 +17,7 @@ double AverageOp::flops(DescSpan, DescSpan outs) const {
 }
 
 void AverageOp::grad(GradRecorder& r) const {
-  const ValueId half = r.add(std::make_shared<MultiplyOp>(0.5), {r.dout()}, "half");
+  const ValueId half = r.add<MultiplyOp>({r.dout()}, "half", 0.5);
   for (size_t i : {0u, 1u})
     if (r.wants(i)) r.give(i, half);
 }

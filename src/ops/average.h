@@ -7,7 +7,8 @@ namespace vitrail {
 
 class AverageOp : public Op {
  public:
-  std::string_view kind() const override { return "average"; }
+  static constexpr std::string_view kKind = "average";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }

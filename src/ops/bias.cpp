@@ -14,8 +14,7 @@ std::vector<TensorDesc> BiasOp::infer(DescSpan ins) const {
 
 void BiasOp::grad(GradRecorder& r) const {
   if (r.wants(0)) r.give(0, r.dout());
-  if (r.wants(1))
-    r.give(1, r.add(std::make_shared<SumRowsOp>(r.desc(r.in(1)).shape.rank()), {r.dout()}, "db"));
+  if (r.wants(1)) r.give(1, r.add<SumRowsOp>({r.dout()}, "db", r.desc(r.in(1)).shape.rank()));
 }
 
 }  // namespace vitrail

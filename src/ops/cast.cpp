@@ -11,7 +11,7 @@ std::vector<TensorDesc> CastOp::infer(DescSpan ins) const {
 }
 
 void CastOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<CastOp>(r.desc(r.in(0)).dtype), {r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<CastOp>({r.dout()}, "dx", r.desc(r.in(0)).dtype));
 }
 
 }  // namespace vitrail

@@ -9,7 +9,8 @@ class CastOp : public Op {
  public:
   explicit CastOp(DType to) : to_(to) {}
 
-  std::string_view kind() const override { return "cast"; }
+  static constexpr std::string_view kKind = "cast";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }

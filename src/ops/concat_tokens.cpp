@@ -26,11 +26,11 @@ void ConcatTokensOp::grad(GradRecorder& r) const {
   for (size_t i = 0; first < tokens; ++i) {
     const Shape& part = r.desc(r.in(i)).shape;
     if (part.has('N')) {
-      if (r.wants(i)) r.give(i, r.add(std::make_shared<DropTokensOp>(first), {r.dout()}, "dx"));
+      if (r.wants(i)) r.give(i, r.add<DropTokensOp>({r.dout()}, "dx", first));
       return;
     }
     const int64_t count = part.local('S');
-    if (r.wants(i)) r.give(i, r.add(std::make_shared<SumTokensOp>(first, count), {r.dout()}, "dprefix"));
+    if (r.wants(i)) r.give(i, r.add<SumTokensOp>({r.dout()}, "dprefix", first, count));
     first += count;
   }
 }

@@ -8,7 +8,8 @@ namespace vitrail {
 
 class ConcatTokensOp : public Op {
  public:
-  std::string_view kind() const override { return "concat_tokens"; }
+  static constexpr std::string_view kKind = "concat_tokens";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NS"}; }
@@ -20,9 +21,11 @@ class SumTokensOp : public Op {
  public:
   SumTokensOp(int64_t first, int64_t count) : first_(first), count_(count) {}
 
-  std::string_view kind() const override { return "sum_tokens"; }
+  static constexpr std::string_view kKind = "sum_tokens";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NS", true}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].shape.local('B'); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
 

@@ -14,8 +14,7 @@ std::vector<TensorDesc> CrossEntropyOp::infer(DescSpan ins) const {
 
 void CrossEntropyOp::grad(GradRecorder& r) const {
   VT_CHECK(!r.wants(1), "cross_entropy: targets take no gradient");
-  if (r.wants(0))
-    r.give(0, r.add(std::make_shared<CrossEntropyGradOp>(loss_), {r.in(0), r.in(1), r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<CrossEntropyGradOp>({r.in(0), r.in(1), r.dout()}, "dx", loss_));
 }
 
 double CrossEntropyOp::flops(DescSpan ins, DescSpan) const {

@@ -19,10 +19,13 @@ class CrossEntropyOp : public Op {
  public:
   explicit CrossEntropyOp(LossKind loss) : loss_(loss) {}
 
-  std::string_view kind() const override { return "cross_entropy"; }
+  static constexpr std::string_view kKind = "cross_entropy";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"K"}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].shape.local('K'); }
+  PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return enum_name(loss_); }
 
@@ -36,9 +39,12 @@ class CrossEntropyGradOp : public Op {
  public:
   explicit CrossEntropyGradOp(LossKind loss) : loss_(loss) {}
 
-  std::string_view kind() const override { return "cross_entropy_grad"; }
+  static constexpr std::string_view kKind = "cross_entropy_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"K"}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].shape.local('K'); }
+  PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return enum_name(loss_); }
 

@@ -16,7 +16,7 @@ std::vector<TensorDesc> DropoutOp::infer(DescSpan ins) const {
 }
 
 void DropoutOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<DropoutOp>(*this), {r.dout(), r.in(1)}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<DropoutOp>({r.dout(), r.in(1)}, "dx", *this));
 }
 
 std::string DropoutOp::attributes() const {

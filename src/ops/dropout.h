@@ -15,7 +15,8 @@ class DropoutOp : public Op {
   DropoutOp(double probability, DropUnit unit, uint64_t key)
       : probability_(probability), unit_(unit), key_(key) {}
 
-  std::string_view kind() const override { return "dropout"; }
+  static constexpr std::string_view kKind = "dropout";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"Z"}; }

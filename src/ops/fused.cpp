@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/expect.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
 
 namespace vitrail {
 
@@ -52,9 +55,9 @@ double FusedOp::flops(DescSpan ins, DescSpan) const {
   double total = 0;
   for (size_t i = 0; i < members_.size(); ++i) {
     const std::vector<TensorDesc> own = member_inputs(i, ins, outs);
-    if (one_token && members_[i].op->kind() == "linear")
+    if (one_token && is<LinearOp>(*members_[i].op))
       total += first_attention_flops(outs[i], own[1]);
-    else if (!one_token || members_[i].op->kind() == "layernorm")
+    else if (!one_token || is<LayernormOp>(*members_[i].op))
       total += members_[i].op->flops(own, outputs_of(i, outs));
   }
   return total;
@@ -62,7 +65,7 @@ double FusedOp::flops(DescSpan ins, DescSpan) const {
 
 int FusedOp::in_place_input() const {
   const Member& last = members_.back();
-  if (last.op->kind() != "add") return -1;
+  if (!is<AddOp>(*last.op)) return -1;
   const int residual = std::max(last.sources[0], last.sources[1]);
   for (size_t i = 0; i + 1 < members_.size(); ++i)
     for (int source : members_[i].sources)
@@ -86,6 +89,14 @@ std::string FusedOp::attributes() const {
     text += own;
   }
   return text;
+}
+
+int64_t FusedOp::reduction_length(DescSpan ins) const {
+  const std::vector<TensorDesc> outs = member_outputs(ins);
+  int64_t longest = 1;
+  for (size_t m = 0; m < members_.size(); ++m)
+    longest = std::max(longest, members_[m].op->reduction_length(member_inputs(m, ins, outs)));
+  return longest;
 }
 
 }  // namespace vitrail

@@ -22,6 +22,7 @@ class FusedOp : public Op {
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   // Programs are fused after they are distributed: no dim of a fused node may be split.
   DimsRule dims() const override { return {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   // A residual that ends the chain may be overwritten by the sum, unless the chain starts from it.
@@ -39,6 +40,15 @@ class FusedOp : public Op {
   std::vector<Member> members_;
   std::string kind_;
 };
+
+// Whether an op is these fused, one after the other: fuses<SumRowsOp, AccumulateOp>(op).
+template <typename... Ops>
+bool fuses(const Op& op) {
+  const auto* fused = dynamic_cast<const FusedOp*>(&op);
+  if (!fused || fused->members().size() != sizeof...(Ops)) return false;
+  size_t at = 0;
+  return (is<Ops>(*fused->members()[at++].op) && ...);
+}
 
 // The fused attention of a first token that asks alone, with the product it reads.
 bool is_first_attention(const Op& op);

@@ -16,7 +16,7 @@ double GeluOp::flops(DescSpan, DescSpan outs) const {
 }
 
 void GeluOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<GeluGradOp>(tanh_form_), {r.in(0), r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<GeluGradOp>({r.in(0), r.dout()}, "dx", tanh_form_));
 }
 
 std::vector<TensorDesc> GeluGradOp::infer(DescSpan ins) const {
@@ -28,6 +28,11 @@ std::vector<TensorDesc> GeluGradOp::infer(DescSpan ins) const {
 
 double GeluGradOp::flops(DescSpan, DescSpan outs) const {
   return 16.0 * static_cast<double>(outs[0].elems());
+}
+
+int64_t GeluGradOp::reduction_length(DescSpan ins) const {
+  const std::vector<TensorDesc> outs = infer(ins);
+  return outs.size() > 1 ? outs[0].elems() / outs[1].elems() : 1;
 }
 
 }  // namespace vitrail

@@ -9,7 +9,8 @@ class GeluOp : public Op {
  public:
   explicit GeluOp(bool tanh_form) : tanh_form_(tanh_form) {}
 
-  std::string_view kind() const override { return "gelu"; }
+  static constexpr std::string_view kKind = "gelu";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
@@ -28,9 +29,12 @@ class GeluGradOp : public Op {
  public:
   explicit GeluGradOp(bool tanh_form, bool row_sums = false) : tanh_form_(tanh_form), row_sums_(row_sums) {}
 
-  std::string_view kind() const override { return "gelu_grad"; }
+  static constexpr std::string_view kKind = "gelu_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kLikeFirst; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override {
     return std::string(tanh_form_ ? "tanh" : "erf") + (row_sums_ ? " sums" : "");

@@ -1,5 +1,7 @@
 #include "ops/layernorm.h"
 
+#include <algorithm>
+
 #include "graph/grad.h"
 #include "ops/add.h"
 #include "ops/expect.h"
@@ -48,6 +50,10 @@ double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
 
 std::string LayernormGradOp::attributes() const {
   return strf("eps=%g%s%s", eps_, residual_ ? " residual" : "", row_sums_ ? " sums" : "");
+}
+
+int64_t LayernormGradOp::reduction_length(DescSpan ins) const {
+  return std::max(ins[1].elems(), ins[0].elems() / ins[1].elems());
 }
 
 }  // namespace vitrail

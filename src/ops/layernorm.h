@@ -9,10 +9,12 @@ class LayernormOp : public Op {
  public:
   explicit LayernormOp(double eps) : eps_(eps) {}
 
-  std::string_view kind() const override { return "layernorm"; }
+  static constexpr std::string_view kKind = "layernorm";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"D"}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[1].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   int in_place_input() const override { return 0; }
@@ -31,9 +33,11 @@ class LayernormGradOp : public Op {
   LayernormGradOp(double eps, bool parameters, bool residual = false, bool row_sums = false)
       : eps_(eps), parameters_(parameters), residual_(residual), row_sums_(row_sums) {}
 
-  std::string_view kind() const override { return "layernorm_grad"; }
+  static constexpr std::string_view kKind = "layernorm_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"D"}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   int in_place_input() const override { return residual_ ? 3 : -1; }

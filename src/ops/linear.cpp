@@ -148,4 +148,14 @@ double LinearDwOp::flops(DescSpan ins, DescSpan) const {
   return matmul_flops(linear_dw_extents(ins[0].shape, ins[1].shape));
 }
 
+int64_t LinearOp::reduction_length(DescSpan ins) const {
+  return linear_extents(ins[0].shape, ins[1].shape).k;
+}
+int64_t LinearDxOp::reduction_length(DescSpan ins) const {
+  return linear_dx_extents(ins[0].shape, ins[1].shape).n;
+}
+int64_t LinearDwOp::reduction_length(DescSpan ins) const {
+  return linear_dw_extents(ins[0].shape, ins[1].shape).m;
+}
+
 }  // namespace vitrail

@@ -25,10 +25,14 @@ class LinearOp : public Op {
  public:
   explicit LinearOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
 
-  std::string_view kind() const override { return "linear"; }
+  static constexpr std::string_view kKind = "linear";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
+  int weight_input() const override { return 1; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 
@@ -50,9 +54,13 @@ class LinearDxOp : public Op {
  public:
   explicit LinearDxOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
 
-  std::string_view kind() const override { return "linear_dx"; }
+  static constexpr std::string_view kKind = "linear_dx";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
+  int weight_input() const override { return 1; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 
@@ -68,9 +76,12 @@ class LinearDwOp : public Op {
  public:
   explicit LinearDwOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
 
-  std::string_view kind() const override { return "linear_dw"; }
+  static constexpr std::string_view kKind = "linear_dw";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 

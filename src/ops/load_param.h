@@ -10,7 +10,8 @@ class LoadParamOp : public Op {
  public:
   explicit LoadParamOp(TensorDesc target) : target_(std::move(target)) {}
 
-  std::string_view kind() const override { return "load_param"; }
+  static constexpr std::string_view kKind = "load_param";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
   double flops(DescSpan, DescSpan) const override { return 0; }

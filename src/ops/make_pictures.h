@@ -11,7 +11,8 @@ class MakePicturesOp : public Op {
  public:
   explicit MakePicturesOp(DType to) : to_(to) {}
 
-  std::string_view kind() const override { return "make_pictures"; }
+  static constexpr std::string_view kKind = "make_pictures";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"BRYXZ"}; }
 

@@ -1,5 +1,7 @@
 #include "ops/many.h"
 
+#include <algorithm>
+
 namespace vitrail {
 
 ManyOp::ManyOp(std::vector<Part> parts)
@@ -27,6 +29,13 @@ std::vector<int> ManyOp::updates() const {
   for (const Part& part : parts_)
     for (int input : part.op->updates()) inputs.push_back(static_cast<int>(part.first) + input);
   return inputs;
+}
+
+int64_t ManyOp::reduction_length(DescSpan ins) const {
+  int64_t longest = 1;
+  for (const Part& part : parts_)
+    longest = std::max(longest, part.op->reduction_length(ins.subspan(part.first, part.count)));
+  return longest;
 }
 
 }  // namespace vitrail

@@ -19,6 +19,7 @@ class ManyOp : public Op {
   std::string_view kind() const override { return kind_; }  // "many adam_update"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   std::vector<int> updates() const override;

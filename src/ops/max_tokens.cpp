@@ -18,7 +18,7 @@ double MaxTokensOp::flops(DescSpan ins, DescSpan) const {
 }
 
 void MaxTokensOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<MaxTokensGradOp>(first_), {r.in(0), r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<MaxTokensGradOp>({r.in(0), r.dout()}, "dx", first_));
 }
 
 std::vector<TensorDesc> MaxTokensGradOp::infer(DescSpan ins) const {

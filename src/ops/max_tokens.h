@@ -9,7 +9,8 @@ class MaxTokensOp : public Op {
  public:
   explicit MaxTokensOp(int64_t first) : first_(first) {}
 
-  std::string_view kind() const override { return "max_tokens"; }
+  static constexpr std::string_view kKind = "max_tokens";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"N"}; }
@@ -27,7 +28,8 @@ class MaxTokensGradOp : public Op {
  public:
   explicit MaxTokensGradOp(int64_t first) : first_(first) {}
 
-  std::string_view kind() const override { return "max_tokens_grad"; }
+  static constexpr std::string_view kKind = "max_tokens_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"N"}; }
   double flops(DescSpan ins, DescSpan outs) const override;

@@ -11,7 +11,7 @@ std::vector<TensorDesc> MultiplyOp::infer(DescSpan ins) const {
 }
 
 void MultiplyOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<MultiplyOp>(factor_), {r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<MultiplyOp>({r.dout()}, "dx", factor_));
 }
 
 std::vector<TensorDesc> ScaleByOp::infer(DescSpan ins) const {

@@ -9,7 +9,8 @@ class MultiplyOp : public Op {
  public:
   explicit MultiplyOp(double factor) : factor_(factor) {}
 
-  std::string_view kind() const override { return "multiply"; }
+  static constexpr std::string_view kKind = "multiply";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }
@@ -25,9 +26,11 @@ class MultiplyOp : public Op {
 // x times the first element of a second input, which a run may change: the loss scale.
 class ScaleByOp : public Op {
  public:
-  std::string_view kind() const override { return "scale_by"; }
+  static constexpr std::string_view kKind = "scale_by";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
+  PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
 };
 
 }  // namespace vitrail

@@ -28,8 +28,7 @@ double PatchEmbedOp::flops(DescSpan ins, DescSpan outs) const {
 void PatchEmbedOp::grad(GradRecorder& r) const {
   VT_CHECK(!r.wants(0), "patch_embed: pictures take no gradient");
   const Shape& w = r.desc(r.in(1)).shape;
-  if (r.wants(1))
-    r.give(1, r.add(std::make_shared<PatchEmbedDwOp>(w.local('P'), w.local('Q')), {r.in(0), r.dout()}, "dw"));
+  if (r.wants(1)) r.give(1, r.add<PatchEmbedDwOp>({r.in(0), r.dout()}, "dw", w.local('P'), w.local('Q')));
 }
 
 std::vector<TensorDesc> PatchEmbedDwOp::infer(DescSpan ins) const {
@@ -44,6 +43,13 @@ std::vector<TensorDesc> PatchEmbedDwOp::infer(DescSpan ins) const {
 double PatchEmbedDwOp::flops(DescSpan ins, DescSpan outs) const {
   const Shape& dy = ins[1].shape;
   return 2.0 * static_cast<double>(outs[0].elems()) * static_cast<double>(dy.local('B') * dy.local('N'));
+}
+
+int64_t PatchEmbedOp::reduction_length(DescSpan ins) const {
+  return ins[1].elems() / ins[1].shape.local('D');
+}
+int64_t PatchEmbedDwOp::reduction_length(DescSpan ins) const {
+  return ins[1].elems() / ins[1].shape.local('D');
 }
 
 }  // namespace vitrail

@@ -8,10 +8,14 @@ namespace vitrail {
 
 class PatchEmbedOp : public Op {
  public:
-  std::string_view kind() const override { return "patch_embed"; }
+  static constexpr std::string_view kKind = "patch_embed";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"YXPQ"}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
+  int weight_input() const override { return 1; }
   double flops(DescSpan ins, DescSpan outs) const override;
 };
 
@@ -20,9 +24,12 @@ class PatchEmbedDwOp : public Op {
  public:
   PatchEmbedDwOp(int64_t patch_rows, int64_t patch_columns) : rows_(patch_rows), columns_(patch_columns) {}
 
-  std::string_view kind() const override { return "patch_embed_dw"; }
+  static constexpr std::string_view kKind = "patch_embed_dw";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NYXPQ"}; }
+  int64_t reduction_length(DescSpan ins) const override;
+  PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   double flops(DescSpan ins, DescSpan outs) const override;
 
  private:

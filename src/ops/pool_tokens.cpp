@@ -45,17 +45,15 @@ TensorDesc unpooled(const TensorDesc& dy, const Dim& tokens) {
 }  // namespace
 
 void SelectTokenOp::grad(GradRecorder& r) const {
-  if (r.wants(0))
-    r.give(0, r.add(std::make_shared<SelectTokenGradOp>(index_, r.desc(r.in(0)).shape[1]), {r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<SelectTokenGradOp>({r.dout()}, "dx", index_, r.desc(r.in(0)).shape[1]));
 }
 
 void MeanTokensOp::grad(GradRecorder& r) const {
-  if (r.wants(0))
-    r.give(0, r.add(std::make_shared<MeanTokensGradOp>(first_, r.desc(r.in(0)).shape[1]), {r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<MeanTokensGradOp>({r.dout()}, "dx", first_, r.desc(r.in(0)).shape[1]));
 }
 
 void DropTokensOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<DropTokensGradOp>(first_), {r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<DropTokensGradOp>({r.dout()}, "dx", first_));
 }
 
 std::vector<TensorDesc> SelectTokenGradOp::infer(DescSpan ins) const {

@@ -10,7 +10,8 @@ class SelectTokenOp : public Op {
  public:
   explicit SelectTokenOp(int64_t index) : index_(index) {}
 
-  std::string_view kind() const override { return "select_token"; }
+  static constexpr std::string_view kKind = "select_token";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NS"}; }
@@ -27,10 +28,12 @@ class MeanTokensOp : public Op {
  public:
   explicit MeanTokensOp(int64_t first) : first_(first) {}
 
-  std::string_view kind() const override { return "mean_tokens"; }
+  static constexpr std::string_view kKind = "mean_tokens";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"N"}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].shape[1].local; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
 
@@ -44,7 +47,8 @@ class DropTokensOp : public Op {
  public:
   explicit DropTokensOp(int64_t first) : first_(first) {}
 
-  std::string_view kind() const override { return "drop_tokens"; }
+  static constexpr std::string_view kKind = "drop_tokens";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"N"}; }
@@ -62,7 +66,8 @@ class SelectTokenGradOp : public Op {
  public:
   SelectTokenGradOp(int64_t index, Dim tokens) : index_(index), tokens_(tokens) {}
 
-  std::string_view kind() const override { return "select_token_grad"; }
+  static constexpr std::string_view kKind = "select_token_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NS"}; }
   double flops(DescSpan, DescSpan) const override { return 0; }
@@ -80,7 +85,8 @@ class MeanTokensGradOp : public Op {
  public:
   MeanTokensGradOp(int64_t first, Dim tokens) : first_(first), tokens_(tokens) {}
 
-  std::string_view kind() const override { return "mean_tokens_grad"; }
+  static constexpr std::string_view kKind = "mean_tokens_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NS"}; }
   double flops(DescSpan, DescSpan) const override { return 0; }
@@ -98,7 +104,8 @@ class DropTokensGradOp : public Op {
  public:
   explicit DropTokensGradOp(int64_t first) : first_(first) {}
 
-  std::string_view kind() const override { return "drop_tokens_grad"; }
+  static constexpr std::string_view kKind = "drop_tokens_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"N"}; }
   double flops(DescSpan, DescSpan) const override { return 0; }

@@ -1,5 +1,7 @@
 #include "ops/qk_norm.h"
 
+#include <algorithm>
+
 #include "graph/grad.h"
 #include "ops/expect.h"
 
@@ -44,6 +46,10 @@ double QkNormGradOp::flops(DescSpan ins, DescSpan) const {
 
 std::string QkNormGradOp::attributes() const {
   return strf("eps=%g", eps_);
+}
+
+int64_t QkNormGradOp::reduction_length(DescSpan ins) const {
+  return std::max(ins[1].elems(), ins[0].elems() / ins[1].elems());
 }
 
 }  // namespace vitrail

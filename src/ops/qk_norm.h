@@ -10,7 +10,8 @@ class QkNormOp : public Op {
  public:
   explicit QkNormOp(double eps) : eps_(eps) {}
 
-  std::string_view kind() const override { return "qk_norm"; }
+  static constexpr std::string_view kKind = "qk_norm";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"TE"}; }
@@ -30,9 +31,11 @@ class QkNormGradOp : public Op {
  public:
   QkNormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}
 
-  std::string_view kind() const override { return "qk_norm_grad"; }
+  static constexpr std::string_view kKind = "qk_norm_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"TE"}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 

@@ -1,5 +1,7 @@
 #include "ops/rmsnorm.h"
 
+#include <algorithm>
+
 #include "graph/grad.h"
 #include "ops/expect.h"
 
@@ -42,6 +44,10 @@ double RmsnormGradOp::flops(DescSpan ins, DescSpan) const {
 
 std::string RmsnormGradOp::attributes() const {
   return strf("eps=%g", eps_);
+}
+
+int64_t RmsnormGradOp::reduction_length(DescSpan ins) const {
+  return std::max(ins[1].elems(), ins[0].elems() / ins[1].elems());
 }
 
 }  // namespace vitrail

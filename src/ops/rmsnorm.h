@@ -9,10 +9,12 @@ class RmsnormOp : public Op {
  public:
   explicit RmsnormOp(double eps) : eps_(eps) {}
 
-  std::string_view kind() const override { return "rmsnorm"; }
+  static constexpr std::string_view kKind = "rmsnorm";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"D"}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[1].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   int in_place_input() const override { return 0; }
@@ -28,9 +30,11 @@ class RmsnormGradOp : public Op {
  public:
   RmsnormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}
 
-  std::string_view kind() const override { return "rmsnorm_grad"; }
+  static constexpr std::string_view kKind = "rmsnorm_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"D"}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 

@@ -13,9 +13,8 @@ std::vector<TensorDesc> ScaleOp::infer(DescSpan ins) const {
 }
 
 void ScaleOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<ScaleOp>(), {r.dout(), r.in(1)}, "dx"));
-  if (r.wants(1))
-    r.give(1, r.add(std::make_shared<ScaleDwOp>(r.desc(r.in(1)).shape.rank()), {r.in(0), r.dout()}, "dw"));
+  if (r.wants(0)) r.give(0, r.add<ScaleOp>({r.dout(), r.in(1)}, "dx"));
+  if (r.wants(1)) r.give(1, r.add<ScaleDwOp>({r.in(0), r.dout()}, "dw", r.desc(r.in(1)).shape.rank()));
 }
 
 std::vector<TensorDesc> ScaleDwOp::infer(DescSpan ins) const {
@@ -25,6 +24,10 @@ std::vector<TensorDesc> ScaleDwOp::infer(DescSpan ins) const {
 
 double ScaleDwOp::flops(DescSpan ins, DescSpan) const {
   return 2.0 * static_cast<double>(ins[0].elems());
+}
+
+int64_t ScaleDwOp::reduction_length(DescSpan ins) const {
+  return ins[0].elems() / infer(ins)[0].elems();
 }
 
 }  // namespace vitrail

@@ -7,7 +7,8 @@ namespace vitrail {
 
 class ScaleOp : public Op {
  public:
-  std::string_view kind() const override { return "scale"; }
+  static constexpr std::string_view kKind = "scale";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
@@ -19,9 +20,11 @@ class ScaleDwOp : public Op {
  public:
   explicit ScaleDwOp(size_t kept_rank) : kept_rank_(kept_rank) {}
 
-  std::string_view kind() const override { return "scale_dw"; }
+  static constexpr std::string_view kKind = "scale_dw";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
 
  private:

@@ -11,7 +11,8 @@ class SincosPositionsOp : public Op {
   SincosPositionsOp(int64_t rows, int64_t columns, int64_t width, DType dtype)
       : rows_(rows), columns_(columns), width_(width), dtype_(dtype) {}
 
-  std::string_view kind() const override { return "sincos_positions"; }
+  static constexpr std::string_view kKind = "sincos_positions";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"ND"}; }

@@ -16,7 +16,7 @@ double SoftmaxOp::flops(DescSpan, DescSpan outs) const {
 }
 
 void SoftmaxOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<SoftmaxGradOp>(), {r.out(), r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<SoftmaxGradOp>({r.out(), r.dout()}, "dx"));
 }
 
 std::vector<TensorDesc> SoftmaxGradOp::infer(DescSpan ins) const {

@@ -7,7 +7,8 @@ namespace vitrail {
 
 class SoftmaxOp : public Op {
  public:
-  std::string_view kind() const override { return "softmax"; }
+  static constexpr std::string_view kKind = "softmax";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"K"}; }
@@ -18,9 +19,11 @@ class SoftmaxOp : public Op {
 // dx from y and dy.
 class SoftmaxGradOp : public Op {
  public:
-  std::string_view kind() const override { return "softmax_grad"; }
+  static constexpr std::string_view kKind = "softmax_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"K"}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].shape.local('K'); }
   double flops(DescSpan ins, DescSpan outs) const override;
   int in_place_input() const override { return 1; }
 };

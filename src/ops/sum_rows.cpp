@@ -16,4 +16,8 @@ double SumRowsOp::flops(DescSpan ins, DescSpan) const {
   return static_cast<double>(ins[0].elems());
 }
 
+int64_t SumRowsOp::reduction_length(DescSpan ins) const {
+  return ins[0].elems() / infer(ins)[0].elems();
+}
+
 }  // namespace vitrail

@@ -10,9 +10,11 @@ class SumRowsOp : public Op {
  public:
   explicit SumRowsOp(size_t kept_rank) : kept_rank_(kept_rank) {}
 
-  std::string_view kind() const override { return "sum_rows"; }
+  static constexpr std::string_view kKind = "sum_rows";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"", true}; }
+  int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
 
  private:

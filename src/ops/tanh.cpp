@@ -11,7 +11,7 @@ std::vector<TensorDesc> TanhOp::infer(DescSpan ins) const {
 }
 
 void TanhOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add(std::make_shared<TanhGradOp>(), {r.out(), r.dout()}, "dx"));
+  if (r.wants(0)) r.give(0, r.add<TanhGradOp>({r.out(), r.dout()}, "dx"));
 }
 
 std::vector<TensorDesc> TanhGradOp::infer(DescSpan ins) const {

@@ -7,7 +7,8 @@ namespace vitrail {
 
 class TanhOp : public Op {
  public:
-  std::string_view kind() const override { return "tanh"; }
+  static constexpr std::string_view kKind = "tanh";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {}; }
@@ -17,9 +18,11 @@ class TanhOp : public Op {
 // dx from y and dy.
 class TanhGradOp : public Op {
  public:
-  std::string_view kind() const override { return "tanh_grad"; }
+  static constexpr std::string_view kKind = "tanh_grad";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {}; }
+  PrecisionRole precision_role() const override { return PrecisionRole::kLikeFirst; }
   double flops(DescSpan ins, DescSpan outs) const override;
   int in_place_input() const override { return 1; }
 };

@@ -21,7 +21,8 @@ class AdamUpdateOp : public Op {
  public:
   AdamUpdateOp(const UpdateScale& scale, const Moments& moments) : scale_(scale), moments_(moments) {}
 
-  std::string_view kind() const override { return "adam_update"; }
+  static constexpr std::string_view kKind = "adam_update";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;

@@ -12,9 +12,11 @@ inline constexpr int64_t kSquareSumChunk = 4096;
 
 class SquareSumOp : public Op {
  public:
-  std::string_view kind() const override { return "square_sum"; }
+  static constexpr std::string_view kKind = "square_sum";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {kEveryDim}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
 };
 
@@ -35,7 +37,8 @@ class StepControlOp : public Op {
   // max_norm 0: no clipping.
   StepControlOp(double max_norm, const LossScaleRule& scale) : max_norm_(max_norm), scale_(scale) {}
 
-  std::string_view kind() const override { return "step_control"; }
+  static constexpr std::string_view kKind = "step_control";
+  std::string_view kind() const override { return kKind; }
   // Inputs: square sum [Z1], hyper [Z4], loss scale [Z1], counters [Z4]. Output: control [Z6].
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }

@@ -10,7 +10,8 @@ class EmaUpdateOp : public Op {
  public:
   explicit EmaUpdateOp(bool warmup) : warmup_(warmup) {}
 
-  std::string_view kind() const override { return "ema_update"; }
+  static constexpr std::string_view kKind = "ema_update";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;

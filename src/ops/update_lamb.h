@@ -14,9 +14,11 @@ class LambUpdateOp : public Op {
   LambUpdateOp(const UpdateScale& scale, const Moments& moments, bool adapts)
       : scale_(scale), moments_(moments), adapts_(adapts) {}
 
-  std::string_view kind() const override { return "lamb_update"; }
+  static constexpr std::string_view kKind = "lamb_update";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {kEveryDim}; }
+  int64_t reduction_length(DescSpan ins) const override { return ins[0].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   std::vector<int> updates() const override { return first_inputs(4); }

@@ -11,7 +11,8 @@ class LionUpdateOp : public Op {
   LionUpdateOp(const UpdateScale& scale, double beta1, double beta2)
       : scale_(scale), beta1_(beta1), beta2_(beta2) {}
 
-  std::string_view kind() const override { return "lion_update"; }
+  static constexpr std::string_view kKind = "lion_update";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;

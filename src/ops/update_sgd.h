@@ -12,7 +12,8 @@ class SgdUpdateOp : public Op {
   SgdUpdateOp(const UpdateScale& scale, double momentum, bool nesterov)
       : scale_(scale), momentum_(momentum), nesterov_(nesterov) {}
 
-  std::string_view kind() const override { return "sgd_update"; }
+  static constexpr std::string_view kKind = "sgd_update";
+  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;

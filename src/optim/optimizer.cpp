@@ -45,11 +45,11 @@ ValueId record_control(Builder& b, const std::vector<TrainedParam>& params, cons
   std::vector<ValueId> sums;
   for (const TrainedParam& p : params)
     sums.push_back(b.state(gradient_name(p.name), p.desc, Category::kGradients));
-  const ValueId squares = b.add(std::make_shared<SquareSumOp>(), sums, "square_sum");
-  return b.add(std::make_shared<StepControlOp>(c.clip_norm, scale),
-               {squares, hyper, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer),
-                b.state(kUpdateCounterState, {DType::kF64, {{'Z', kUpdateCounters}}}, Category::kOptimizer)},
-               "control");
+  const ValueId squares = b.add<SquareSumOp>(sums, "square_sum");
+  return b.add<StepControlOp>(
+      {squares, hyper, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer),
+       b.state(kUpdateCounterState, {DType::kF64, {{'Z', kUpdateCounters}}}, Category::kOptimizer)},
+      "control", c.clip_norm, scale);
 }
 
 }  // namespace
@@ -67,10 +67,9 @@ void record_update(Builder& b, const std::vector<TrainedParam>& params, const Op
     UpdateSite site(b, p, c, control);
     optimizer.record(site);
     if (c.ema_decay > 0)
-      b.add_all(std::make_shared<EmaUpdateOp>(c.ema_warmup),
-                {b.state(ema_name(p.name), p.desc, Category::kOptimizer), b.parameter(p.name, p.desc), hyper,
-                 control},
-                p.name + ".ema");
+      b.add_all<EmaUpdateOp>({b.state(ema_name(p.name), p.desc, Category::kOptimizer),
+                              b.parameter(p.name, p.desc), hyper, control},
+                             p.name + ".ema", c.ema_warmup);
   }
   b.output("control", control);
 }

@@ -69,6 +69,8 @@ class Differentiator : public GradRecorder {
               .outs = {},
               .name = std::move(name),
               .phase = Phase::kBackward,
+              .block = node_->block,
+              .part = node_->part,
               .where = node_->where};
     for (TensorDesc& out : node.op->infer(program_.descs(node.ins))) {
       node.outs.push_back(static_cast<ValueId>(program_.values.size()));

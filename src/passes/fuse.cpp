@@ -3,20 +3,27 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/accumulate.h"
+#include "ops/add.h"
 #include "ops/attention.h"
+#include "ops/bias.h"
 #include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/scale.h"
 
 namespace vitrail {
 
 namespace {
 
 // Members that may follow a product, in the order they must come.
-constexpr std::string_view kAfter[] = {"bias", "gelu", "scale", "add"};
+constexpr std::string_view kAfter[] = {BiasOp::kKind, GeluOp::kKind, ScaleOp::kKind, AddOp::kKind};
 
 class Fuser {
  public:
-  Fuser(const Program& program, const FuseOptions& options)
+  Fuser(const Program& program, const RewriteTraits& options)
       : program_(program),
         options_(options),
         uses_(program.use_counts()),
@@ -32,10 +39,9 @@ class Fuser {
 
   Program run() {
     for (int i = 0; i < node_count(); ++i) {
-      const std::string_view kind = program_.nodes[i].op->kind();
-      if (kind == "linear" || kind == "patch_embed") form_group(i);
-      if (kind == "accumulate") join_maker(i, 1);
-      if (kind == "gelu_grad" && follows_product(i)) join_maker(i, 1);
+      if (is_product(i)) form_group(i);
+      if (node_is<AccumulateOp>(i)) join_maker(i, 1);
+      if (node_is<GeluGradOp>(i) && follows_product(i)) join_maker(i, 1);
     }
     Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
     for (int i = 0; i < node_count(); ++i) {
@@ -52,6 +58,12 @@ class Fuser {
     std::vector<int> members;  // node indices in order
     int product = 0;
   };
+
+  template <typename... Ops>
+  bool node_is(int i) const {
+    return is<Ops...>(*program_.nodes[i].op);
+  }
+  bool is_product(int i) const { return node_is<LinearOp, PatchEmbedOp>(i); }
 
   int node_count() const { return static_cast<int>(program_.nodes.size()); }
 
@@ -89,12 +101,11 @@ class Fuser {
       group.members = groups_[chained].members;
       group.members.push_back(product);
     }
-    const bool patches = program_.nodes[product].op->kind() == "patch_embed";
+    const bool patches = node_is<PatchEmbedOp>(product);
     int stage = 0;
     for (int next = only_reader(product); next >= 0; next = only_reader(next)) {
       const int place = stage_of(next);
-      if (place < stage || group_of_[next] >= 0 || (patches && program_.nodes[next].op->kind() == "add"))
-        break;
+      if (place < stage || group_of_[next] >= 0 || (patches && node_is<AddOp>(next))) break;
       if (!is_row_operand(next, group)) break;
       group.members.push_back(next);
       stage = place + 1;
@@ -114,7 +125,7 @@ class Fuser {
     const auto* op = dynamic_cast<const AttentionOp*>(program_.nodes[attention].op.get());
     if (!op || op->asking() != Asking::kFirst) return false;
     const Node& last = program_.nodes[group.members.back()];
-    const bool plain = last.op->kind() == "linear" || last.op->kind() == "bias";
+    const bool plain = is<LinearOp, BiasOp>(*last.op);
     return plain && arithmetic_of(*program_.nodes[group.product].op) == Arithmetic::kExact &&
            program_.values[last.outs[0]].desc.dtype == DType::kF32;
   }
@@ -122,8 +133,7 @@ class Fuser {
   // The group of a product of the same kind that ends in the gelu which `product` alone reads; -1: none.
   int chain_before(int product) const {
     const int gelu = producer_[program_.nodes[product].ins[0]];
-    if (!options_.chains || gelu < 0 || program_.nodes[gelu].op->kind() != "gelu" || group_of_[gelu] < 0)
-      return -1;
+    if (!options_.chains || gelu < 0 || !node_is<GeluOp>(gelu) || group_of_[gelu] < 0) return -1;
     const Group& before = groups_[group_of_[gelu]];
     if (before.members.back() != gelu || only_reader(gelu) != product) return -1;
     for (int one : {before.product, product})
@@ -136,7 +146,7 @@ class Fuser {
   bool follows_product(int gelu_grad) const {
     const Node& node = program_.nodes[gelu_grad];
     const int maker = producer_[node.ins[1]];
-    return maker >= 0 && node.outs.size() == 1 && program_.nodes[maker].op->kind() == "linear_dx" &&
+    return maker >= 0 && node.outs.size() == 1 && node_is<LinearDxOp>(maker) &&
            program_.values[node.outs[0]].desc.dtype == DType::kF32;
   }
 
@@ -159,10 +169,10 @@ class Fuser {
   // and a residual must differ from the value it is added to.
   bool is_row_operand(int node, const Group& group) const {
     const Node& n = program_.nodes[node];
-    if (n.op->kind() == "gelu") return true;
+    if (is<GeluOp>(*n.op)) return true;
     const ValueId flowing = program_.nodes[group.members.back()].outs[0];
     const ValueId other = n.ins[0] == flowing ? n.ins[1] : n.ins[0];
-    if (n.op->kind() == "add") return other != flowing;
+    if (is<AddOp>(*n.op)) return other != flowing;
     return n.ins[0] == flowing && program_.values[other].desc.elems() == outputs_of(group.product);
   }
 
@@ -170,14 +180,14 @@ class Fuser {
   int64_t outputs_of(int product) const {
     const Node& node = program_.nodes[product];
     const Shape& w = program_.values[node.ins[1]].desc.shape;
-    if (node.op->kind() == "patch_embed") return w.local('D');
+    if (is<PatchEmbedOp>(*node.op)) return w.local('D');
     return linear_extents(program_.values[node.ins[0]].desc.shape, w).n;
   }
 
   // The layernorm before a product can join it when it normalises exactly what the product contracts.
   bool takes_norm(int norm, int product) const {
     const Node& node = program_.nodes[product];
-    if (norm < 0 || program_.nodes[norm].op->kind() != "layernorm") return false;
+    if (norm < 0 || !node_is<LayernormOp>(norm)) return false;
     if (!options_.norms || !options_.norms(*node.op)) return false;
     const MatmulExtents e =
         linear_extents(program_.values[node.ins[0]].desc.shape, program_.values[node.ins[1]].desc.shape);
@@ -186,8 +196,9 @@ class Fuser {
 
   Node fused_node(const Group& group) const {
     Node node = program_.nodes[group.members.back()];
-    node.name = program_.nodes[group.product].name;
-    node.where = program_.nodes[group.product].where;
+    const Node& product = program_.nodes[group.product];
+    node.name = product.name, node.where = product.where;
+    node.block = product.block, node.part = product.part;
     node.ins.clear();
     std::vector<FusedOp::Member> members;
     for (size_t m = 0; m < group.members.size(); ++m) {
@@ -205,14 +216,14 @@ class Fuser {
   }
 
   const Program& program_;
-  FuseOptions options_;
+  RewriteTraits options_;
   std::vector<int> uses_, group_of_, producer_, reader_;
   std::vector<Group> groups_;
 };
 
 }  // namespace
 
-Program fuse(const Program& program, const FuseOptions& options) {
+Program fuse(const Program& program, const RewriteTraits& options) {
   Program result = Fuser(program, options).run();
   result.validate();
   return result;

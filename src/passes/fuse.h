@@ -4,11 +4,11 @@
 // keeps its members.
 #pragma once
 
-#include "graph/fuse_options.h"
 #include "graph/program.h"
+#include "graph/rewrite_traits.h"
 
 namespace vitrail {
 
-Program fuse(const Program& program, const FuseOptions& options = {});
+Program fuse(const Program& program, const RewriteTraits& options = {});
 
 }  // namespace vitrail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/add.h"
 #include "ops/layernorm.h"
 
 namespace vitrail {
@@ -26,7 +27,7 @@ Program join_residuals(Program program) {
   for (int i = 0; i < static_cast<int>(program.nodes.size()); ++i) {
     for (ValueId id : program.nodes[i].outs) producer[id] = i;
     Node& add = program.nodes[i];
-    if (add.op->kind() != "add" || add.phase != Phase::kBackward) continue;
+    if (!is<AddOp>(*add.op) || add.phase != Phase::kBackward) continue;
     for (int side : {0, 1}) {
       Node* grad = only_norm_grad(program, producer, uses, add.ins[side]);
       const ValueId other = add.ins[1 - side];

@@ -2,6 +2,7 @@
 
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
+#include "ops/sum_rows.h"
 
 namespace vitrail {
 
@@ -24,7 +25,7 @@ Program join_row_sums(Program program) {
   for (int i = 0; i < static_cast<int>(program.nodes.size()); ++i) {
     Node& sum = program.nodes[i];
     for (ValueId id : sum.outs) producer[id] = i;
-    if (sum.op->kind() != "sum_rows" || producer[sum.ins[0]] < 0) continue;
+    if (!is<SumRowsOp>(*sum.op) || producer[sum.ins[0]] < 0) continue;
     Node& maker = program.nodes[producer[sum.ins[0]]];
     OpPtr op = maker.outs[0] == sum.ins[0] ? with_row_sums(*maker.op) : nullptr;
     if (!op || op->infer(program.descs(maker.ins)).back() != program.values[sum.outs[0]].desc) continue;

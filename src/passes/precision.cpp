@@ -1,26 +1,15 @@
 #include "passes/precision.h"
 
-#include <algorithm>
 #include <map>
 
+#include "ops/bias.h"
 #include "ops/cast.h"
+#include "ops/concat_tokens.h"
 #include "ops/make_pictures.h"
 
 namespace vitrail {
 
 namespace {
-
-// Read and write the compute type; what they make from it for parameters is f32 by their own rule.
-constexpr std::string_view kLow[] = {"linear",         "linear_dx", "linear_dw",     "patch_embed",
-                                     "patch_embed_dw", "attention", "attention_grad"};
-constexpr std::string_view kFull[] = {"cross_entropy", "cross_entropy_grad", "accumulate", "scale_by"};
-// Products whose second input is a weight.
-constexpr std::string_view kWeighted[] = {"linear", "linear_dx", "patch_embed"};
-
-template <size_t N>
-bool among(const std::string_view (&list)[N], std::string_view kind) {
-  return std::find(std::begin(list), std::end(list), kind) != std::end(list);
-}
 
 class Lowering {
  public:
@@ -44,20 +33,21 @@ class Lowering {
 
   void visit(const Node& node) {
     Node copy = node;
-    const std::string_view kind = node.op->kind();
+    const PrecisionRole role = node.op->precision_role();
     // Products alone read pictures.
-    if (kind == "make_pictures") copy.op = std::make_shared<MakePicturesOp>(options_.compute);
+    if (is<MakePicturesOp>(*node.op)) copy.op = std::make_shared<MakePicturesOp>(options_.compute);
     for (size_t i = 0; i < copy.ins.size(); ++i) {
       ValueId& in = copy.ins[i];
       in = now_[in];
       if (!is_float(desc(in).dtype)) continue;
-      if (among(kFull, kind) && desc(in).dtype == options_.compute) in = in_type(in, DType::kF32, &node);
-      if (!options_.keep_masters && kind == "bias" && i == 1 && desc(copy.ins[0]).dtype == options_.compute &&
-          out_program().values[in].kind == ValueKind::kParameter)
-        in = lowered(in);
-      if (among(kLow, kind)) in = low(in, i == 1 && among(kWeighted, kind), node);
-      if (kind == "gelu_grad" || kind == "tanh_grad") in = in_type(in, desc(copy.ins[0]).dtype, &node);
+      if (role == PrecisionRole::kFull && desc(in).dtype == options_.compute)
+        in = in_type(in, DType::kF32, &node);
+      if (role == PrecisionRole::kCompute) in = low(in, static_cast<int>(i) == node.op->weight_input(), node);
+      if (role == PrecisionRole::kLikeFirst) in = in_type(in, desc(copy.ins[0]).dtype, &node);
     }
+    if (is<BiasOp>(*node.op) && !options_.keep_masters && desc(copy.ins[0]).dtype == options_.compute &&
+        out_program().values[copy.ins[1]].kind == ValueKind::kParameter)
+      lowered(copy.ins[1]);
     const std::vector<TensorDesc> inferred = copy.op->infer(out_program().descs(copy.ins));
     for (size_t o = 0; o < node.outs.size(); ++o) out_program().values[node.outs[o]].desc = inferred[o];
     out_program().nodes.push_back(std::move(copy));
@@ -65,7 +55,10 @@ class Lowering {
   }
 
   // Where the residual stream begins: after the positions. Every add keeps the wider type from there on.
-  static bool joins_stream(const Node& node) { return node.name == "pos_embed" || node.name == "tokens"; }
+  static bool joins_stream(const Node& node) {
+    return node.part == ModelPart::kTokens && node.phase == Phase::kForward &&
+           is<BiasOp, ConcatTokensOp>(*node.op);
+  }
 
   ValueId low(ValueId id, bool weight, const Node& node) {
     const Value& value = out_program().values[id];
@@ -103,6 +96,8 @@ class Lowering {
               .outs = {static_cast<ValueId>(out_program().values.size())},
               .name = out_program().values[id].name + "." + to_string(dtype),
               .phase = node ? node->phase : Phase::kForward,
+              .block = node ? node->block : -1,
+              .part = node ? node->part : ModelPart::kNone,
               .where = node ? node->where : SourceLine{}};
     out_program().values.push_back({cast.name, {dtype, desc(id).shape}, ValueKind::kComputed});
     found->second = cast.outs[0];
@@ -120,8 +115,8 @@ class Lowering {
 
 }  // namespace
 
-PreciseProgram precision(const Program& program, const PrecisionOptions& options) {
-  if (options.compute == DType::kF32 || options.compute == DType::kF64) return {program, {}};
+PreciseProgram precision(Program program, const PrecisionOptions& options) {
+  if (options.compute == DType::kF32 || options.compute == DType::kF64) return {std::move(program), {}};
   return Lowering(program, options).run();
 }
 

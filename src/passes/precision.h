@@ -26,6 +26,6 @@ struct PreciseProgram {
   std::vector<std::pair<std::string, std::string>> copies;  // master, copy
 };
 
-PreciseProgram precision(const Program& program, const PrecisionOptions& options);
+PreciseProgram precision(Program program, const PrecisionOptions& options);
 
 }  // namespace vitrail

@@ -7,16 +7,11 @@ namespace vitrail {
 
 namespace {
 
-// The segment a forward node belongs to: of "blocks.7.mlp.fc1" its block, or its block when it is in the MLP.
-// -1: what is computed there is kept.
-int64_t segment_of(const std::string& name, const RecomputeOptions& options) {
-  constexpr std::string_view kBlocks = "blocks.";
-  if (options.level == Recompute::kNone || !name.starts_with(kBlocks)) return -1;
-  const size_t end = name.find('.', kBlocks.size());
-  if (end == std::string::npos) return -1;
-  const int64_t block = std::stoll(name.substr(kBlocks.size(), end - kBlocks.size()));
-  if (options.level == Recompute::kMlp) return name.compare(end + 1, 4, "mlp.") == 0 ? block : -1;
-  return block / options.every;
+// The segment a forward node belongs to; -1: what is computed there is kept.
+int64_t segment_of(const Node& node, const RecomputeOptions& options) {
+  if (node.phase != Phase::kForward || node.block < 0) return -1;
+  if (options.level == Recompute::kMlp) return node.part == ModelPart::kMlp ? node.block : -1;
+  return node.block / options.every;
 }
 
 class Recomputer {
@@ -25,7 +20,7 @@ class Recomputer {
       : source_(program), maker_(program.values.size(), -1), leaves_(program.values.size(), false) {
     for (size_t i = 0; i < program.nodes.size(); ++i) {
       const Node& node = program.nodes[i];
-      segment_.push_back(node.phase == Phase::kForward ? segment_of(node.name, options) : -1);
+      segment_.push_back(segment_of(node, options));
       members_[segment_.back()].push_back(i);
       for (ValueId out : node.outs) maker_[out] = static_cast<int>(i);
     }
@@ -115,7 +110,7 @@ class Recomputer {
 
 }  // namespace
 
-Program recompute(const Program& program, const RecomputeOptions& options) {
+Program recompute(Program program, const RecomputeOptions& options) {
   VT_CHECK(options.every >= 1, "a segment has at least one block");
   if (options.level == Recompute::kNone) return program;
   return Recomputer(program, options).run();

@@ -19,6 +19,6 @@ struct RecomputeOptions {
   int64_t every = 1;  // blocks in a segment of kBlock
 };
 
-Program recompute(const Program& program, const RecomputeOptions& options);
+Program recompute(Program program, const RecomputeOptions& options);
 
 }  // namespace vitrail

@@ -4,8 +4,7 @@ namespace vitrail {
 
 namespace {
 bool is_block_product(const Node& node) {
-  return node.op->kind() == "linear" && node.name.starts_with("blocks.") &&
-         node.name.find(".lora_") == std::string::npos;
+  return is<LinearOp>(*node.op) && node.block >= 0 && node.part != ModelPart::kAdapter;
 }
 }  // namespace
 

@@ -14,9 +14,6 @@ struct Tolerance {
 // Half a unit in the last place of 1.
 double roundoff(DType dtype);
 
-// Terms summed into one output element: the contracted extent of products, the row length of norms.
-int64_t reduction_length(const Op& op, DescSpan ins);
-
 Tolerance tolerance_of(DType dtype, int64_t reduction_length);
 
 // Of a node before its result is rounded: the sums of a product of rounded factors may be coarser than f32.

@@ -17,7 +17,7 @@ Program load_program(const ExecutionPlan& plan) {
     const Value& value = plan.program.values[id];
     if (!plan.memory.values[id].persistent || value.kind != ValueKind::kParameter) continue;
     const ValueId source = builder.input(value.name, {DType::kF32, value.desc.shape});
-    builder.output(value.name, builder.add(std::make_shared<LoadParamOp>(value.desc), {source}, value.name));
+    builder.output(value.name, builder.add<LoadParamOp>({source}, value.name, value.desc));
   }
   return builder.finish();
 }

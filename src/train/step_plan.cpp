@@ -9,14 +9,7 @@
 #include "ops/add.h"
 #include "ops/average.h"
 #include "ops/make_pictures.h"
-#include "ops/many.h"
 #include "ops/multiply.h"
-#include "passes/differentiate.h"
-#include "passes/group_updates.h"
-#include "passes/join_residuals.h"
-#include "passes/join_row_sums.h"
-#include "passes/reduce_products.h"
-#include "passes/schedule.h"
 
 namespace vitrail {
 
@@ -43,11 +36,11 @@ ValueId record_pictures(Builder& b, const StepConfig& config) {
                            {'Y', m.image_height},
                            {'X', m.image_width},
                            channels}};
-  return b.add(std::make_shared<MakePicturesOp>(config.master),
-               {stored ? b.state(kStoredPixels, pixels, Category::kStaging) : b.input("pixels", pixels),
-                b.input("recipes", {DType::kI32, {{'B', config.micro_batch}, {'Z', kRecipeWords}}}),
-                b.state(kPictureLevels, {DType::kF32, {channels, {'Z', 256}}}, Category::kStaging)},
-               "pictures");
+  return b.add<MakePicturesOp>(
+      {stored ? b.state(kStoredPixels, pixels, Category::kStaging) : b.input("pixels", pixels),
+       b.input("recipes", {DType::kI32, {{'B', config.micro_batch}, {'Z', kRecipeWords}}}),
+       b.state(kPictureLevels, {DType::kF32, {channels, {'Z', 256}}}, Category::kStaging)},
+      "pictures", config.master);
 }
 
 // One loss a picture, from the labels and, when distilling, from the teacher.
@@ -56,24 +49,20 @@ ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) 
   const ValueId targets = b.input("targets", logits);
   const bool alone = config.distill.kind == DistillKind::kNone;
   // Without a teacher a distilled model learns as it answers: by the average of its two heads.
-  const ValueId answer = alone && vit.distilled >= 0
-                             ? b.add(std::make_shared<AverageOp>(), {vit.logits, vit.distilled}, "logits")
-                             : vit.logits;
-  const ValueId own = b.add(std::make_shared<CrossEntropyOp>(config.loss), {answer, targets}, "loss");
+  const ValueId answer =
+      alone && vit.distilled >= 0 ? b.add<AverageOp>({vit.logits, vit.distilled}, "logits") : vit.logits;
+  const ValueId own = b.add<CrossEntropyOp>({answer, targets}, "loss", config.loss);
   if (alone) return own;
   const ValueId teacher = b.input("teacher", logits);
   const double alpha = config.distill.alpha, tau = config.distill.temperature;
   const bool soft = config.distill.kind == DistillKind::kSoft;
   ValueId student = vit.distilled >= 0 ? vit.distilled : vit.logits;
-  if (soft) student = b.add(std::make_shared<MultiplyOp>(1 / tau), {student}, "student");
+  if (soft) student = b.add<MultiplyOp>({student}, "student", 1 / tau);
   const ValueId theirs =
-      b.add(std::make_shared<CrossEntropyOp>(soft ? LossKind::kDivergence : LossKind::kSoftmax),
-            {student, teacher}, "distill");
-  return b.add(
-      std::make_shared<AddOp>(),
-      {b.add(std::make_shared<MultiplyOp>(1 - alpha), {own}, "loss.share"),
-       b.add(std::make_shared<MultiplyOp>(soft ? alpha * tau * tau : alpha), {theirs}, "distill.share")},
-      "loss.sum");
+      b.add<CrossEntropyOp>({student, teacher}, "distill", soft ? LossKind::kDivergence : LossKind::kSoftmax);
+  return b.add<AddOp>({b.add<MultiplyOp>({own}, "loss.share", 1 - alpha),
+                       b.add<MultiplyOp>({theirs}, "distill.share", soft ? alpha * tau * tau : alpha)},
+                      "loss.sum");
 }
 
 std::unordered_set<std::string_view> names_of(const std::vector<TrainedParam>& params) {
@@ -94,7 +83,7 @@ Program record_update_program(const StepConfig& config,
     if (found == trained.end()) continue;
     const TensorDesc& desc = *found->second;
     const ValueId target = b.state(copy, {config.precision.compute, desc.shape}, Category::kParameters);
-    b.add_all(std::make_shared<CopyIntoOp>(), {target, b.parameter(master, desc)}, copy);
+    b.add_all<CopyIntoOp>({target, b.parameter(master, desc)}, copy);
   }
   return b.finish();
 }
@@ -110,17 +99,23 @@ Program record_refresh(const Program& micro, const std::vector<std::pair<std::st
     if (found == kept.end()) continue;
     const Value& value = *found->second;
     const ValueId target = b.state(copy, value.desc, value.category);
-    b.add_all(std::make_shared<CopyIntoOp>(), {target, b.parameter(master, {DType::kF32, value.desc.shape})},
-              copy);
+    b.add_all<CopyIntoOp>({target, b.parameter(master, {DType::kF32, value.desc.shape})}, copy);
   }
   return b.finish();
 }
 
-Program record_eval(const StepConfig& config, bool average, const FuseOptions& fusing) {
+Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
+  return {.arithmetic = config.arithmetic,
+          .precision = config.precision,
+          .recompute = config.recompute,
+          .traits = traits};
+}
+
+Program record_eval(const StepConfig& config, bool average, const Rewrites& rewrites) {
   VitRecordOptions options = record_options(config);
   options.batch = config.eval_batch;
   options.dropout = options.drop_path = 0;
-  Program program = reduce_products(record_vit(config.model, options), config.arithmetic);
+  Program program = record_vit(config.model, options);
   // Averages have no low-precision copies: the pass casts them where a product reads one.
   if (average) {
     const std::unordered_set<std::string_view> trained = names_of(config.trained);
@@ -128,7 +123,7 @@ Program record_eval(const StepConfig& config, bool average, const FuseOptions& f
       if (value.kind == ValueKind::kParameter && trained.contains(value.name))
         value = {ema_name(value.name), value.desc, ValueKind::kState, Category::kOptimizer};
   }
-  return schedule(fuse(precision(program, config.precision).program, fusing));
+  return inference_program(std::move(program), rewrites);
 }
 
 // What a micro-batch brings of pictures, where inputs have places of their own.
@@ -144,8 +139,7 @@ size_t picture_bytes(const ExecutionPlan& micro) {
 
 }  // namespace
 
-RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
-  RecordedStep step;
+PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after) {
   Builder b;
   VitRecordOptions options = record_options(config);
   options.pictures = record_pictures(b, config);
@@ -155,24 +149,13 @@ RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing) {
   b.output("logits", vit.logits);
   ValueId seed = b.input("weights", b.desc(loss));
   if (config.loss_scale.dynamic || config.loss_scale.initial != 1)
-    seed = b.add(std::make_shared<ScaleByOp>(),
-                 {seed, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer)}, "loss_scale");
-  step.recorded = reduce_products(b.finish(), config.arithmetic);
+    seed = b.add<ScaleByOp>({seed, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer)},
+                            "loss_scale");
   const auto trained = [names = names_of(config.trained)](const std::string& name) {
     return names.contains(name);
   };
-  step.differentiated = differentiate(step.recorded, {.loss = "loss", .seed = seed, .trained = trained});
-  PreciseProgram lowered = precision(step.differentiated, config.precision);
-  step.lowered = std::move(lowered.program);
-  step.copies = std::move(lowered.copies);
-  step.recomputed = recompute(step.lowered, config.recompute);
-  Program joined = join_residuals(step.recomputed);
-  if (fusing.few_passes) joined = join_row_sums(std::move(joined));
-  step.fused = schedule(fuse(joined, fusing));
-  if (fusing.few_passes)
-    step.fused = group_updates(
-        step.fused, [](std::string_view kind) { return kind == "accumulate"; }, GroupAt::kLast);
-  return step;
+  return micro_program(b.finish(), {.loss = "loss", .seed = seed, .trained = trained},
+                       rewrites_of(config, traits), after);
 }
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device) {
@@ -184,16 +167,15 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  const FuseOptions fusing = backend.fusing();
-  RecordedStep step = record_micro(config, fusing);
-  const auto grouped = [&](std::string_view kind) { return backend.find(ManyOp::kind_of(kind)) != nullptr; };
-  plan.update = planned(group_updates(record_update_program(config, step.copies), grouped));
-  if (!step.copies.empty())
-    plan.refresh = planned(group_updates(record_refresh(step.fused, step.copies), grouped));
-  plan.micro = planned(std::move(step.fused));
+  const Rewrites rewrites = rewrites_of(config, backend.traits());
+  PreciseProgram micro = record_micro(config, rewrites.traits);
+  plan.update = planned(update_program(record_update_program(config, micro.copies), rewrites));
+  if (!micro.copies.empty())
+    plan.refresh = planned(update_program(record_refresh(micro.program, micro.copies), rewrites));
+  plan.micro = planned(std::move(micro.program));
   plan.landing_bytes = picture_bytes(plan.micro);
-  plan.eval = planned(record_eval(config, false, fusing));
-  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, fusing));
+  plan.eval = planned(record_eval(config, false, rewrites));
+  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites));
   return plan;
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/free_memory.h"
-#include "passes/fuse.h"
+#include "passes/pipeline.h"
 #include "plan/kernel_choice.h"
 #include "train/step_config.h"
 
@@ -46,12 +46,9 @@ struct StepPlan {
   std::vector<const ExecutionPlan*> programs() const;
 };
 
-// The micro program as each pass leaves it, for `plan --dump-after`.
-struct RecordedStep {
-  Program recorded, differentiated, lowered, recomputed, fused;
-  std::vector<std::pair<std::string, std::string>> copies;
-};
-RecordedStep record_micro(const StepConfig& config, const FuseOptions& fusing = {});
+// The micro program and the low-precision copies of weights it reads.
+PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
+                            const AfterPass& after = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 

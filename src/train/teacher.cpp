@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/fuse.h"
-#include "passes/schedule.h"
+#include "passes/pipeline.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {
@@ -49,8 +48,10 @@ Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t 
       {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
   require_alike(model_->card(), student);
   types.keep_masters = false;
-  const Program program = precision(record_vit(model_->card().config, {.batch = batch}), types).program;
-  plan_ = plan_execution(schedule(fuse(program, backend.fusing())), backend, device);
+  // Whatever the student's products compute in, the teacher's are exact.
+  const Rewrites rewrites{.arithmetic = Arithmetic::kExact, .precision = types, .traits = backend.traits()};
+  plan_ = plan_execution(inference_program(record_vit(model_->card().config, {.batch = batch}), rewrites),
+                         backend, device);
   targets_.resize(static_cast<size_t>(batch * classes_));
 }
 

@@ -84,8 +84,8 @@ TEST(CudaFp8, SizesAndCardsThatDoNotFitAreTold) {
 }
 
 TEST(CudaFp8, NormsJoinFp8ProductsAlone) {
-  EXPECT_TRUE(cuda_backend().fusing().norms(LinearOp(Arithmetic::kFp8)));
-  EXPECT_FALSE(cuda_backend().fusing().norms(LinearOp()));
+  EXPECT_TRUE(cuda_backend().traits().norms(LinearOp(Arithmetic::kFp8)));
+  EXPECT_FALSE(cuda_backend().traits().norms(LinearOp()));
   const Dim d('D', 64), f('F', 96);
   const auto normed = [&](Arithmetic arithmetic) {
     return Sketch(

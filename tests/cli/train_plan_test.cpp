@@ -168,7 +168,7 @@ TEST(TrainPlan, DumpsShowWhatEachPassDid) {
   EXPECT_GT(lines(recomputed), lines(lowered));
   EXPECT_LT(lines(fused), lines(recomputed));
   for (const auto& only : std::vector<std::vector<std::string>>{
-           {"--dump-after", "precision"}, {"--dtype", "f16"}, {"--train", "--dtype", "int8"}})
+           {"--dump-after", "recompute"}, {"--dtype", "f16"}, {"--train", "--dtype", "int8"}})
     EXPECT_EQ(error_of("plan", only + std::vector<std::string>{"--weights", "rule"}).kind(),
               ErrorKind::kUsage);
 }

@@ -20,8 +20,8 @@ Program small_program() {
   const ValueId x = b.input("x", {DType::kF32, {kB, kN, kD}});
   const Builder::Scope scope(b, "mlp");
   const ValueId w = b.parameter(b.path("w"), {DType::kF32, {kF, kD}});
-  const ValueId y = b.add(std::make_shared<LinearOp>(), {x, w}, "fc1");
-  b.output("y", b.add(std::make_shared<GeluOp>(true), {y}, "gelu"));
+  const ValueId y = b.add<LinearOp>({x, w}, "fc1");
+  b.output("y", b.add<GeluOp>({y}, "gelu", true));
   return b.finish();
 }
 
@@ -55,10 +55,9 @@ TEST(Program, SharedParametersAreOneValueAndMustAgree) {
 TEST(Program, RefusesInputsThatDoNotFit) {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {kB, kN, kD}}), y = b.input("y", {DType::kF32, {kB, kD}});
-  EXPECT_THROW(b.add(std::make_shared<AddOp>(), {x, y}, "add"), Error);
-  EXPECT_THROW(b.add(std::make_shared<BiasOp>(), {y, x}, "bias"), Error);
-  EXPECT_THROW(b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {kD, kF}})}, "linear"),
-               Error);
+  EXPECT_THROW(b.add<AddOp>({x, y}, "add"), Error);
+  EXPECT_THROW(b.add<BiasOp>({y, x}, "bias"), Error);
+  EXPECT_THROW(b.add<LinearOp>({x, b.parameter("w", {DType::kF32, {kD, kF}})}, "linear"), Error);
 }
 
 TEST(Program, ValidateFindsWhatPassesCouldBreak) {
@@ -77,11 +76,10 @@ TEST(Program, ValidateFindsWhatPassesCouldBreak) {
 Program norm_gradient() {
   Builder b;
   const TensorDesc x{DType::kBF16, {kB, kN, kD}}, row{DType::kF32, {kD}};
-  const auto outs = b.add_all(std::make_shared<LayernormGradOp>(1e-6, true),
-                              {b.input("x", x), b.parameter("w", row), b.input("dy", x)}, "norm.dx");
+  const auto outs = b.add_all<LayernormGradOp>({b.input("x", x), b.parameter("w", row), b.input("dy", x)},
+                                               "norm.dx", 1e-6, true);
   b.set_phase(Phase::kBackward);
-  b.add_all(std::make_shared<AccumulateOp>(), {b.state("grad/w", row, Category::kGradients), outs[1]},
-            "grad/w");
+  b.add_all<AccumulateOp>({b.state("grad/w", row, Category::kGradients), outs[1]}, "grad/w");
   b.output("dx", outs[0]);
   return b.finish();
 }
@@ -98,7 +96,7 @@ TEST(Program, NodesHaveAnyNumberOfOutputs) {
   EXPECT_EQ(program.cost().bytes, 2.0 * 24 * 3 + 4.0 * 4 * 3 + 4.0 * 4 * 2);
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {kD}});
-  EXPECT_THROW(b.add(std::make_shared<AccumulateOp>(), {b.parameter("w", b.desc(x)), x}, "no output"), Error);
+  EXPECT_THROW(b.add<AccumulateOp>({b.parameter("w", b.desc(x)), x}, "no output"), Error);
 }
 
 TEST(Program, OnlyWhatPersistsIsUpdated) {

@@ -49,7 +49,7 @@ std::vector<Shape> shards(const std::vector<Shape>& shapes, const Part& part) {
 
 // What two ways of computing one result may differ by.
 double allowed(const OpCase& c, const Result& whole, const RunSettings& settings) {
-  const int64_t length = reduction_length(*c.op, input_descs(c, c.ins, settings));
+  const int64_t length = c.op->reduction_length(input_descs(c, c.ins, settings));
   const Tolerance tolerance = tolerance_of(whole.desc.dtype, length);
   double scale = 0;
   for (double value : whole.values) scale = std::max(scale, std::abs(value));

@@ -84,7 +84,7 @@ Program one_node(const OpCase& c, const std::vector<Shape>& shapes, const RunSet
     else
       ins.push_back(builder.input(input_name(i), descs[i]));
     if (c.op->in_place_input() == static_cast<int>(i) && !c.is_parameter[i])
-      ins.back() = builder.add(std::make_shared<MultiplyOp>(1.0), {ins.back()}, "before");
+      ins.back() = builder.add<MultiplyOp>({ins.back()}, "before", 1.0);
   }
   const std::vector<ValueId> outs = builder.add_all(c.op, ins, c.name);
   for (size_t o = 0; o < outs.size(); ++o) builder.output("out" + std::to_string(o), outs[o]);

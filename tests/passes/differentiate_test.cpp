@@ -39,12 +39,12 @@ Recorded record_mlp() {
     return b.parameter(name, {DType::kF32, std::move(shape)});
   };
   ValueId x = b.input("x", {DType::kF32, {kB, kD}});
-  x = b.add(std::make_shared<LinearOp>(), {x, parameter("fc.weight", {kF, kD})}, "fc");
-  x = b.add(std::make_shared<BiasOp>(), {x, parameter("fc.bias", {kF})}, "fc.bias");
-  x = b.add(std::make_shared<GeluOp>(false), {x}, "gelu");
-  x = b.add(std::make_shared<LinearOp>(), {x, parameter("head.weight", {kK, kF})}, "head");
+  x = b.add<LinearOp>({x, parameter("fc.weight", {kF, kD})}, "fc");
+  x = b.add<BiasOp>({x, parameter("fc.bias", {kF})}, "fc.bias");
+  x = b.add<GeluOp>({x}, "gelu", false);
+  x = b.add<LinearOp>({x, parameter("head.weight", {kK, kF})}, "head");
   const ValueId targets = b.input("targets", b.desc(x));
-  const ValueId loss = b.add(std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {x, targets}, "loss");
+  const ValueId loss = b.add<CrossEntropyOp>({x, targets}, "loss", LossKind::kSoftmax);
   b.output("loss", loss);
   const ValueId seed = b.input("weights", b.desc(loss));
   return {b.finish(), seed};
@@ -142,9 +142,9 @@ TEST(Differentiate, EveryParameterCanBeTheOnlyOneThatLearns) {
 TEST(Differentiate, SumsTheGradientsOfASharedParameterAndOfAValueReadTwice) {
   Builder b;
   const ValueId w = b.parameter("w", {DType::kF32, {kB, kD}});
-  const ValueId y = b.add(std::make_shared<TanhOp>(), {w}, "y");
-  const ValueId z = b.add(std::make_shared<AddOp>(), {b.add(std::make_shared<TanhOp>(), {y}, "a"), y}, "z");
-  b.output("loss", b.add(std::make_shared<AddOp>(), {z, w}, "loss"));
+  const ValueId y = b.add<TanhOp>({w}, "y");
+  const ValueId z = b.add<AddOp>({b.add<TanhOp>({y}, "a"), y}, "z");
+  b.output("loss", b.add<AddOp>({z, w}, "loss"));
   const ValueId seed = b.input("seed", b.desc(z));
   const Program program = differentiate(b.finish(), {.seed = seed});
   EXPECT_EQ(gradient_sums(program), std::set<std::string>{"grad/w"});
@@ -157,7 +157,7 @@ TEST(Differentiate, SumsAreInFullWhateverTheParametersType) {
   Builder b;
   const ValueId x = b.input("x", {DType::kBF16, {{'B', 2}, {'D', 4}}});
   const ValueId w = b.parameter("w", {DType::kBF16, {{'F', 6}, {'D', 4}}});
-  b.output("loss", b.add(std::make_shared<LinearOp>(), {x, w}, "loss"));
+  b.output("loss", b.add<LinearOp>({x, w}, "loss"));
   const ValueId seed = b.input("seed", {DType::kBF16, {{'B', 2}, {'F', 6}}});
   const Program program = differentiate(b.finish(), {.seed = seed});
   const auto sum = std::find_if(program.values.begin(), program.values.end(),
@@ -174,7 +174,7 @@ TEST(Differentiate, SaysWhichOpHasNoGradient) {
   Builder b;
   const Dim t('T', 3), h('H', 2), e('E', 2);
   const ValueId qkv = b.parameter("qkv", {DType::kF32, {kB, {'N', 3}, t, h, e}});
-  b.output("loss", b.add(std::make_shared<AttentionProbsOp>(), {qkv}, "probs"));
+  b.output("loss", b.add<AttentionProbsOp>({qkv}, "probs"));
   const ValueId seed = b.input("seed", {DType::kF32, {kB}});
   try {
     differentiate(b.finish(), {.seed = seed});

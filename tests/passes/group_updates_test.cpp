@@ -22,10 +22,10 @@ Program two_updates() {
     const TensorDesc desc{DType::kF32, {{'F', 3}, {'D', 4}}};
     const ValueId param = b.parameter(name, desc),
                   sum = b.state("grad/" + std::string(name), desc, Category::kGradients);
-    b.add_all(std::make_shared<SgdUpdateOp>(UpdateScale{}, 0.0, false), {param, sum, control}, name);
+    b.add_all<SgdUpdateOp>({param, sum, control}, name, UpdateScale{}, 0.0, false);
     const ValueId copy =
         b.state(std::string(name) + "@bf16", {DType::kBF16, desc.shape}, Category::kParameters);
-    b.add_all(std::make_shared<CopyIntoOp>(), {copy, param}, std::string(name) + "@bf16");
+    b.add_all<CopyIntoOp>({copy, param}, std::string(name) + "@bf16");
   }
   return b.finish();
 }

@@ -76,11 +76,11 @@ Program norm_grad_and_add(Phase phase, bool tanh_first) {
   const TensorDesc rows{DType::kF32, {{'B', 2}, {'D', 4}}};
   const ValueId x = b.input("x", rows), dy = b.input("dy", rows);
   const ValueId gamma = b.parameter("gamma", {DType::kF32, {{'D', 4}}});
-  const auto tanh = [&] { return b.add(std::make_shared<TanhOp>(), {x}, "tanh"); };
+  const auto tanh = [&] { return b.add<TanhOp>({x}, "tanh"); };
   ValueId beside = tanh_first ? tanh() : -1;
-  const ValueId dx = b.add(std::make_shared<LayernormGradOp>(1e-3, false), {x, gamma, dy}, "norm.dx");
+  const ValueId dx = b.add<LayernormGradOp>({x, gamma, dy}, "norm.dx", 1e-3, false);
   if (!tanh_first) beside = tanh();
-  b.output("sum", b.add(std::make_shared<AddOp>(), {dx, beside}, "sum"));
+  b.output("sum", b.add<AddOp>({dx, beside}, "sum"));
   return b.finish();
 }
 

@@ -73,7 +73,7 @@ size_t count(const Program& program, const std::string& kind) {
 }
 
 TEST(Fuse, TheAttentionOfOneTokenTakesItsProductInWhenAsked) {
-  const FuseOptions options{.first_attention = true};
+  const RewriteTraits options{.first_attention = true};
   const Program plain = record_vit(tiny_vit(2)), fused = fuse(plain, options);
   EXPECT_EQ(count(fused, "layernorm+linear+bias+attention"), 1u) << to_string(fused);
   EXPECT_EQ(count(fused, "attention"), 1u) << "all tokens ask in the first block";
@@ -142,8 +142,8 @@ TEST(Fuse, LeavesABiasThatDoesNotCoverTheOutputsApart) {
   Builder b;
   const Dim d('D', 8), h('H', 2), e('E', 4);
   const ValueId x = b.input("x", {DType::kF32, {{'B', 1}, d}});
-  const ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {h, e, d}})}, "q");
-  b.output("y", b.add(std::make_shared<BiasOp>(), {y, b.parameter("per_head", {DType::kF32, {e}})}, "bias"));
+  const ValueId y = b.add<LinearOp>({x, b.parameter("w", {DType::kF32, {h, e, d}})}, "q");
+  b.output("y", b.add<BiasOp>({y, b.parameter("per_head", {DType::kF32, {e}})}, "bias"));
   EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear", "bias"}));
 }
 
@@ -153,9 +153,9 @@ TEST(Fuse, MembersComeInOneOrderOnly) {
   const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 4}}});
   const ValueId w = b.parameter("w", {DType::kF32, {{'F', 6}, {'D', 4}}});
   const ValueId bias = b.parameter("bias", {DType::kF32, {{'F', 6}}});
-  const ValueId y = b.add(std::make_shared<LinearOp>(), {x, w}, "y");
-  const ValueId gelu = b.add(std::make_shared<GeluOp>(false), {y}, "gelu");
-  b.output("out", b.add(std::make_shared<BiasOp>(), {gelu, bias}, "late bias"));
+  const ValueId y = b.add<LinearOp>({x, w}, "y");
+  const ValueId gelu = b.add<GeluOp>({y}, "gelu", false);
+  b.output("out", b.add<BiasOp>({gelu, bias}, "late bias"));
   EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear+gelu", "bias"}));
 }
 
@@ -177,7 +177,7 @@ TEST(Fuse, NodesAndTheirClonesAreFusedAlike) {
       if (node.phase == Phase::kForward) result.emplace_back(node.op->kind());
     return result;
   };
-  const FuseOptions options{.first_attention = true};
+  const RewriteTraits options{.first_attention = true};
   for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}}) {
     const Program fused = fuse(recompute(plain, again), options);
     EXPECT_EQ(forward(fused), forward(fuse(plain, options)));
@@ -231,7 +231,7 @@ TEST(Fuse, TheGeluOfABlockJoinsTheGradientOfTheProductBehindIt) {
 TEST(Fuse, AGradientReadTwiceDoesNotJoinItsSum) {
   Builder b;
   const ValueId w = b.parameter("w", {DType::kF32, {{'B', 2}, {'D', 4}}});
-  b.output("loss", b.add(std::make_shared<TanhOp>(), {w}, "y"));
+  b.output("loss", b.add<TanhOp>({w}, "y"));
   const ValueId seed = b.input("seed", b.desc(w));
   Program program = differentiate(b.finish(), {.seed = seed});
   EXPECT_EQ(kinds(fuse(program)), (std::vector<std::string>{"tanh", "tanh_grad+accumulate"}));
@@ -264,10 +264,9 @@ TEST(Fuse, ACloneThatFewerReadIsFusedAsItsOriginal) {
   const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, d}});
   const ValueId gamma = b.parameter("gamma", {DType::kF32, {d}}),
                 beta = b.parameter("beta", {DType::kF32, {d}});
-  const auto norm = [&] { return b.add(std::make_shared<LayernormOp>(1e-6), {x, gamma, beta}, "norm"); };
+  const auto norm = [&] { return b.add<LayernormOp>({x, gamma, beta}, "norm", 1e-6); };
   const auto product = [&](ValueId of, const char* name) {
-    return b.add(std::make_shared<LinearOp>(),
-                 {of, b.parameter(std::string(name) + ".w", {DType::kF32, {{'F', 3}, d}})}, name);
+    return b.add<LinearOp>({of, b.parameter(std::string(name) + ".w", {DType::kF32, {{'F', 3}, d}})}, name);
   };
   const ValueId normed = norm();
   b.output("first", product(normed, "first"));

@@ -46,8 +46,8 @@ TEST(Precision, LowersAProductAndKeepsItsSums) {
   Builder b;
   const Dim n('N', 4), d('D', 8), k('K', 3);
   const ValueId x = b.input("x", {DType::kF32, {n, d}});
-  ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {k, d}})}, "fc");
-  y = b.add(std::make_shared<BiasOp>(), {y, b.parameter("b", {DType::kF32, {k}})}, "fc.bias");
+  ValueId y = b.add<LinearOp>({x, b.parameter("w", {DType::kF32, {k, d}})}, "fc");
+  y = b.add<BiasOp>({y, b.parameter("b", {DType::kF32, {k}})}, "fc.bias");
   b.output("loss", y);
   const ValueId seed = b.input("seed", b.desc(y));
   const PreciseProgram low = precision(differentiate(b.finish(), {.seed = seed}), {.compute = DType::kBF16});
@@ -201,10 +201,10 @@ TEST(Precision, TheGradientOfAnActivationIsOfItsType) {
     Builder b;
     const Dim n('B', 4), d('D', 8), k('K', 3);
     const ValueId x = b.input("x", {DType::kF32, {n, d}});
-    ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter("w", {DType::kF32, {k, d}})}, "fc");
+    ValueId y = b.add<LinearOp>({x, b.parameter("w", {DType::kF32, {k, d}})}, "fc");
     y = b.add(activation, {y}, "act");
     const ValueId targets = b.input("targets", b.desc(y));
-    const ValueId loss = b.add(std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {y, targets}, "loss");
+    const ValueId loss = b.add<CrossEntropyOp>({y, targets}, "loss", LossKind::kSoftmax);
     b.output("loss", loss);
     const ValueId seed = b.input("weights", b.desc(loss));
     const Program low =

@@ -65,9 +65,9 @@ TEST(ReduceProducts, GradientsTakeWhatTheirArithmeticAllows) {
 }
 
 TEST(ReduceProducts, ProductsOfOneArithmeticMayFormChains) {
-  const FuseOptions options{.norms = nullptr, .chains = [](const Op& product) {
-                              return arithmetic_of(product) == Arithmetic::kFp8;
-                            }};
+  const RewriteTraits options{.norms = nullptr, .chains = [](const Op& product) {
+                                return arithmetic_of(product) == Arithmetic::kFp8;
+                              }};
   const auto kinds = [&](Arithmetic arithmetic) {
     std::map<std::string, int> counts;
     for (const Node& node : fuse(reduce_products(record_vit(tiny(), {}), arithmetic), options).nodes)

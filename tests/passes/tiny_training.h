@@ -35,8 +35,7 @@ inline Recorded record_loss(const VitConfig& config, const VitRecordOptions& opt
   Builder b;
   const VitValues vit = record_vit_for_training(b, config, options);
   const ValueId targets = b.input("targets", b.desc(vit.logits));
-  const ValueId loss =
-      b.add(std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {vit.logits, targets}, "loss");
+  const ValueId loss = b.add<CrossEntropyOp>({vit.logits, targets}, "loss", LossKind::kSoftmax);
   b.output("loss", loss);
   b.output("logits", vit.logits);
   const ValueId seed = b.input("weights", b.desc(loss));

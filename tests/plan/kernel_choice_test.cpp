@@ -54,9 +54,9 @@ TEST(KernelChoice, AParameterThatTwoNodesReadStaysPlain) {
     const ValueId x = b.input("x", {DType::kF32, {{'B', 64}, {'D', 64}}});
     const TensorDesc weight{DType::kF32, {{'F', 64}, {'D', 64}}};
     const ValueId w = b.parameter("w", weight);
-    b.output("one", b.add(std::make_shared<LinearOp>(), {x, w}, "one"));
+    b.output("one", b.add<LinearOp>({x, w}, "one"));
     const ValueId other = shared ? w : b.parameter("other", weight);
-    b.output("two", b.add(std::make_shared<LinearOp>(), {x, other}, "two"));
+    b.output("two", b.add<LinearOp>({x, other}, "two"));
     const ExecutionPlan plan = plan_execution(b.finish(), cpu_backend(), cpu_device(1));
     EXPECT_EQ(plan.program.values[w].desc.packing.empty(), shared);
   }

@@ -199,10 +199,10 @@ TEST(MemoryPlan, OutputsKeepTheirBytesToTheEnd) {
 struct SmallSum {
   Builder b;
   ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 64}}});
-  ValueId hidden = b.add(std::make_shared<TanhOp>(), {x}, "tanh");
+  ValueId hidden = b.add<TanhOp>({x}, "tanh");
 
   MemoryPlan planned(ValueId left, ValueId right, bool staged = false) {
-    b.output("sum", b.add(std::make_shared<AddOp>(), {left, right}, "sum"));
+    b.output("sum", b.add<AddOp>({left, right}, "sum"));
     program = b.finish();
     return plan_memory(program, std::vector<size_t>(program.nodes.size(), 0), nullptr, staged);
   }
@@ -217,7 +217,7 @@ TEST(MemoryPlan, AValueReadTwiceIsNotOverwritten) {
 
 TEST(MemoryPlan, AResultOfAnotherSizeHasAPlaceOfItsOwn) {
   SmallSum sum;
-  const ValueId low = sum.b.add(std::make_shared<CastOp>(DType::kBF16), {sum.hidden}, "low");
+  const ValueId low = sum.b.add<CastOp>({sum.hidden}, "low", DType::kBF16);
   const MemoryPlan memory = sum.planned(low, sum.x);
   const ValueId out = sum.program.output("sum");
   ASSERT_GT(memory.values[out].bytes, memory.values[low].bytes);

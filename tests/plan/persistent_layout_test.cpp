@@ -49,14 +49,14 @@ TEST(PersistentLayout, ANameMeansOneThing) {
 Program reader(int64_t batch) {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {{'B', batch}, kD}});
-  b.output("y", b.add(std::make_shared<BiasOp>(), {x, b.parameter("bias", kRow)}, "bias"));
+  b.output("y", b.add<BiasOp>({x, b.parameter("bias", kRow)}, "bias"));
   return b.finish();
 }
 Program writer() {
   Builder b;
   const ValueId bias = b.parameter("bias", kRow), sum = b.state("sum", kRow, Category::kGradients);
-  b.add_all(std::make_shared<AccumulateOp>(), {sum, bias}, "sum");
-  b.add_all(std::make_shared<AccumulateOp>(), {bias, sum}, "bias");
+  b.add_all<AccumulateOp>({sum, bias}, "sum");
+  b.add_all<AccumulateOp>({bias, sum}, "bias");
   return b.finish();
 }
 
@@ -83,7 +83,7 @@ TEST(PersistentLayout, AProgramOfItsOwnGetsALayoutOfItsOwn) {
 TEST(PersistentLayout, WhatNobodyReadsHasNoPlace) {
   Builder b;
   b.parameter("unused", kRow);
-  b.output("y", b.add(std::make_shared<BiasOp>(), {b.input("x", kRow), b.parameter("bias", kRow)}, "bias"));
+  b.output("y", b.add<BiasOp>({b.input("x", kRow), b.parameter("bias", kRow)}, "bias"));
   const ExecutionPlan plan = plan_execution(b.finish(), ref_backend(), cpu_device(1));
   EXPECT_FALSE(plan.memory.persistent->has("unused"));
 }

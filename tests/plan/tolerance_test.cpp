@@ -46,13 +46,13 @@ TEST(ReductionLength, IsTheNumberOfTermsOfTheLongestSum) {
       {std::make_shared<TanhGradOp>(), {{kB, kK}, {kB, kK}}, 1},
   };
   for (const auto& row : rows)
-    EXPECT_EQ(reduction_length(*row.op, descs(row.ins)), row.length) << row.op->kind();
+    EXPECT_EQ(row.op->reduction_length(descs(row.ins)), row.length) << row.op->kind();
 }
 
 TEST(ReductionLength, OfAFusedNodeIsItsLongestMembers) {
   const FusedOp summed(
       {{std::make_shared<LinearDwOp>(), {0, 1}}, {std::make_shared<AccumulateOp>(), {2, ~0}}});
-  EXPECT_EQ(reduction_length(summed, descs({{kB, kN, kD}, {kB, kN, kF}, {kF, kD}})), 14);
+  EXPECT_EQ(summed.reduction_length(descs({{kB, kN, kD}, {kB, kN, kF}, {kF, kD}})), 14);
 }
 
 TEST(Tolerance, GrowsWithRoundoffAndLength) {
@@ -82,7 +82,7 @@ TEST(Tolerance, OfARoundedProductIsWiderOnlyBehindAnotherMember) {
 
 TEST(Tolerance, OfFp8AndTf32IsThatOfF16) {
   const std::vector<TensorDesc> ins = descs({{kB, kN, kD}, {kF, kD}});
-  const int64_t length = reduction_length(LinearOp(), ins);
+  const int64_t length = LinearOp().reduction_length(ins);
   for (Arithmetic arithmetic : {Arithmetic::kFp8, Arithmetic::kTF32}) {
     const LinearOp op(arithmetic);
     EXPECT_EQ(tolerance_of(op, ins).relative, tolerance_of(DType::kF16, length).relative);

@@ -24,7 +24,7 @@ Program product_and_tanh(bool fused) {
   const auto tanh = std::make_shared<TanhOp>();
   if (fused) {
     const std::vector<FusedOp::Member> members = {{linear, {0, 1}, "product"}, {tanh, {~0}, "tanh"}};
-    b.output("y", b.add(std::make_shared<FusedOp>(members), {x, w}, "both"));
+    b.output("y", b.add<FusedOp>({x, w}, "both", members));
   } else {
     b.output("y", b.add(tanh, {b.add(linear, {x, w}, "product")}, "tanh"));
   }

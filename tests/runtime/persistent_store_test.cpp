@@ -20,8 +20,8 @@ Program two_products(DType dtype) {
   const Dim d('D', 6), f('F', 5);
   const ValueId x = b.input("x", {dtype, {{'B', 2}, d}}), bias = b.parameter("bias", {dtype, {f}});
   for (const char* name : {"first", "second"}) {
-    const ValueId y = b.add(std::make_shared<LinearOp>(), {x, b.parameter(name, {dtype, {f, d}})}, name);
-    b.output(name, b.add(std::make_shared<BiasOp>(), {y, bias}, std::string(name) + ".bias"));
+    const ValueId y = b.add<LinearOp>({x, b.parameter(name, {dtype, {f, d}})}, name);
+    b.output(name, b.add<BiasOp>({y, bias}, std::string(name) + ".bias"));
   }
   return b.finish();
 }
@@ -86,8 +86,7 @@ TEST(Packing, SharedParametersStayPlain) {
   const Dim d('D', 6);
   const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, d}}),
                 w = b.parameter("w", {DType::kF32, {{'F', 5}, d}});
-  for (const char* name : {"first", "second"})
-    b.output(name, b.add(std::make_shared<LinearOp>(), {x, w}, name));
+  for (const char* name : {"first", "second"}) b.output(name, b.add<LinearOp>({x, w}, name));
   const ExecutionPlan plan = plan_execution(b.finish(), cpu_backend(), cpu_device(1));
   EXPECT_TRUE(plan.program.values[w].desc.packing.empty());
   for (const NodeChoice& choice : plan.choices) EXPECT_STRNE(choice.launches[0].kernel->name, "packed gemm");

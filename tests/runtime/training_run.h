@@ -9,13 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "models/rule_weights.h"
-#include "passes/fuse.h"
-#include "passes/group_updates.h"
-#include "passes/join_residuals.h"
-#include "passes/join_row_sums.h"
-#include "passes/precision.h"
-#include "passes/recompute.h"
-#include "passes/schedule.h"
+#include "passes/pipeline.h"
 #include "passes/tiny_training.h"
 #include "runtime/executor.h"
 #include "runtime/transfer.h"
@@ -62,18 +56,17 @@ inline DeviceInfo device_of(const StepSettings& s) {
 
 inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& s,
                                    std::shared_ptr<PersistentLayout> layout = nullptr) {
-  Program program = precision(record_step(config, s.record, s.trained, s.arithmetic), s.types).program;
-  program = recompute(program, s.again);
   const Backend& backend = find_backend(s.backend);
-  const FuseOptions fusing = backend.fusing();
-  const bool few_passes = fusing.few_passes && s.fused;
-  if (s.joined) program = join_residuals(program);
-  if (few_passes) program = join_row_sums(program);
-  if (s.fused) program = fuse(program, fusing);
-  if (few_passes)
-    program = group_updates(
-        program, [](std::string_view kind) { return kind == "accumulate"; }, GroupAt::kLast);
-  return plan_execution(schedule(program), backend, device_of(s),
+  Recorded recorded = record_loss(config, s.record);
+  Program program = micro_program(std::move(recorded.program), {.seed = recorded.seed, .trained = s.trained},
+                                  {.arithmetic = s.arithmetic,
+                                   .precision = s.types,
+                                   .recompute = s.again,
+                                   .join = s.joined,
+                                   .fuse = s.fused,
+                                   .traits = backend.traits()})
+                        .program;
+  return plan_execution(std::move(program), backend, device_of(s),
                         {.pack = false, .layout = std::move(layout)});
 }
 

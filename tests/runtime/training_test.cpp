@@ -115,13 +115,13 @@ Program two_products(const char* first, const char* second) {
   const Dim d('D', 6), f('F', 5);
   const auto product = [&](const char* input, const char* parameter) {
     const ValueId x = b.input(input, {DType::kF64, {{'B', 3}, d}});
-    return b.add(std::make_shared<LinearOp>(), {x, b.parameter(parameter, {DType::kF64, {f, d}})}, input);
+    return b.add<LinearOp>({x, b.parameter(parameter, {DType::kF64, {f, d}})}, input);
   };
-  const ValueId left = b.add(std::make_shared<TanhOp>(), {product("x", first)}, "tanh");
-  const ValueId sum = b.add(std::make_shared<AddOp>(), {left, product("y", second)}, "sum");
+  const ValueId left = b.add<TanhOp>({product("x", first)}, "tanh");
+  const ValueId sum = b.add<AddOp>({left, product("y", second)}, "sum");
   b.output("loss", sum);
   const ValueId seed = b.input("seed", b.desc(sum));
-  return schedule(fuse(differentiate(b.finish(), {.seed = seed})));
+  return micro_program(b.finish(), {.seed = seed}, {}).program;
 }
 
 TEST(TrainingStep, ASharedParameterGetsTheSumOfItsGradients) {
@@ -155,8 +155,8 @@ Program record_sgd(const Program& micro) {
   for (const Value& value : micro.values) {
     if (value.kind != ValueKind::kParameter) continue;
     const ValueId sum = b.state(gradient_name(value.name), value.desc, Category::kGradients);
-    b.add_all(std::make_shared<SgdUpdateOp>(UpdateScale{}, 0.0, false),
-              {b.parameter(value.name, value.desc), sum, control}, value.name);
+    b.add_all<SgdUpdateOp>({b.parameter(value.name, value.desc), sum, control}, value.name, UpdateScale{},
+                           0.0, false);
   }
   return b.finish();
 }

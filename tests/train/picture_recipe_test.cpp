@@ -99,12 +99,12 @@ class Maker {
     const Dim c('C', s.channels);
     b.output(
         "pictures",
-        b.add(std::make_shared<MakePicturesOp>(DType::kF32),
-              {b.input("pixels",
-                       {DType::kU8, {{'R', rows}, {'Y', s.preprocess.height}, {'X', s.preprocess.width}, c}}),
-               b.input("recipes", {DType::kI32, {{'B', s.micro_batch}, {'Z', kRecipeWords}}}),
-               b.input("levels", {DType::kF32, {c, {'Z', 256}}})},
-              "pictures"));
+        b.add<MakePicturesOp>(
+            {b.input("pixels",
+                     {DType::kU8, {{'R', rows}, {'Y', s.preprocess.height}, {'X', s.preprocess.width}, c}}),
+             b.input("recipes", {DType::kI32, {{'B', s.micro_batch}, {'Z', kRecipeWords}}}),
+             b.input("levels", {DType::kF32, {c, {'Z', 256}}})},
+            "pictures", DType::kF32));
     return b.finish();
   }
 

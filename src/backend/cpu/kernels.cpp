@@ -211,7 +211,7 @@ class CpuBackend : public Backend {
     if (arithmetic != Arithmetic::kFp8 && arithmetic != Arithmetic::kTF32) return {};
     return strf("%s is for NVIDIA cards: a processor has none", enum_name(arithmetic));
   }
-  FuseOptions fusing() const override { return {.first_attention = true}; }
+  RewriteTraits fusing() const override { return {.first_attention = true}; }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cpu::product_key(node, device);
   }

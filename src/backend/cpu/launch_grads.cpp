@@ -20,7 +20,7 @@ const GeluGradOp* gelu_after_dx(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return nullptr;
   const auto &product = fused->members()[0], &gelu = fused->members()[1];
-  if (product.op->kind() != "linear_dx" || gelu.op->kind() != "gelu_grad") return nullptr;
+  if (!is<LinearDxOp>(*product.op) || !is<GeluGradOp>(*gelu.op)) return nullptr;
   if (product.sources != std::vector{0, 1} || gelu.sources != std::vector{2, ~0}) return nullptr;
   return static_cast<const GeluGradOp*>(gelu.op.get());
 }

@@ -3,7 +3,9 @@
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/product.h"
+#include "ops/accumulate.h"
 #include "ops/fused.h"
+#include "ops/linear.h"
 
 namespace vitrail::cpu {
 
@@ -29,11 +31,11 @@ struct WeightGrad {
 };
 
 WeightGrad parse_weight_grad(const Op& op) {
-  if (op.kind() == "linear_dw") return {0, 1, -1};
+  if (is<LinearDwOp>(op)) return {0, 1, -1};
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return {};
   const FusedOp::Member &product = fused->members()[0], &sum = fused->members()[1];
-  if (product.op->kind() != "linear_dw" || sum.op->kind() != "accumulate" || sum.sources[1] != ~0) return {};
+  if (!is<LinearDwOp>(*product.op) || !is<AccumulateOp>(*sum.op) || sum.sources[1] != ~0) return {};
   return {product.sources[0], product.sources[1], sum.sources[0]};
 }
 

@@ -1,14 +1,15 @@
 // Products by oneDNN on our own tiles, where the weight is not packed, and how tables know products.
-#include "backend/cpu/library_linear.h"
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
+#include "backend/cpu/library_linear.h"
 #include "backend/cpu/product.h"
 #include "ops/fused.h"
+#include "ops/linear.h"
 
 namespace vitrail::cpu {
 
 std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device) {
-  if (node.op.kind() != "linear" && !dynamic_cast<const FusedOp*>(&node.op)) return std::nullopt;
+  if (!is<LinearOp>(node.op) && !dynamic_cast<const FusedOp*>(&node.op)) return std::nullopt;
   const Product p = parse_product(node.op);
   if (!p.misfit.empty() || p.is_patch_embed || p.arithmetic != Arithmetic::kExact) return std::nullopt;
   const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);

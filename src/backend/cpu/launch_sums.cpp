@@ -3,6 +3,7 @@
 #include "backend/cpu/grads.h"
 #include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
+#include "ops/accumulate.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
@@ -26,7 +27,7 @@ Sum parse_sum(const Op& op, size_t inputs) {
     return sum;
   }
   const auto& members = fused->members();
-  if (members.size() != 2 || members[1].op->kind() != "accumulate" || members[1].sources[1] != ~0) return {};
+  if (members.size() != 2 || !is<AccumulateOp>(*members[1].op) || members[1].sources[1] != ~0) return {};
   return {members[0].op.get(), members[0].sources, members[1].sources[0]};
 }
 

@@ -34,7 +34,7 @@ bool is_fp8(const Op& product) {
 class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
-  FuseOptions fusing() const override { return {.norms = is_fp8, .chains = is_fp8, .few_passes = true}; }
+  RewriteTraits fusing() const override { return {.norms = is_fp8, .chains = is_fp8, .few_launches = true}; }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);
   }

@@ -5,6 +5,7 @@
 #include "backend/cuda/fp8_product.h"
 #include "base/checked.h"
 #include "ops/fused.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
 
 namespace vitrail::cuda {
@@ -70,8 +71,8 @@ class Chain {
     const std::vector<FusedOp::Member> none;
     const std::vector<FusedOp::Member>& members = fused ? fused->members() : none;
     const auto gelu = std::find_if(members.begin(), members.end(),
-                                   [](const FusedOp::Member& m) { return m.op->kind() == "gelu"; });
-    if (gelu == members.end() || gelu + 1 == members.end() || (gelu + 1)->op->kind() != "linear") {
+                                   [](const FusedOp::Member& m) { return is<GeluOp>(*m.op); });
+    if (gelu == members.end() || gelu + 1 == members.end() || !is<LinearOp>(*(gelu + 1)->op)) {
       misfit = "no two products with a gelu between";
       return;
     }

@@ -3,11 +3,14 @@
 #include <cmath>
 
 #include "backend/cuda/launch.h"
+#include "ops/accumulate.h"
 #include "ops/activate.h"
 #include "ops/dropout.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/multiply.h"
+#include "ops/scale.h"
+#include "ops/sum_rows.h"
 
 namespace vitrail::cuda {
 
@@ -105,8 +108,8 @@ struct RowSum {
 
 RowSum parse_sum(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
-  if (!fused) return {.ins = op.kind() == "sum_rows" ? std::vector{0} : std::vector{0, 1}};
-  if (op.kind() != "sum_rows+accumulate" && op.kind() != "scale_dw+accumulate")
+  if (!fused) return {.ins = is<SumRowsOp>(op) ? std::vector{0} : std::vector{0, 1}};
+  if (!fuses<SumRowsOp, AccumulateOp>(op) && !fuses<ScaleDwOp, AccumulateOp>(op))
     return {.ins = {}, .known = false};
   const auto& members = fused->members();
   if (members[1].sources[1] != ~0 || members[1].sources[0] < 0) return {.ins = {}, .known = false};

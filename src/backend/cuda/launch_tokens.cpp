@@ -1,5 +1,6 @@
 // Moves and sums of tokens, [B N D], as rows that come from somewhere or are zero.
 #include "backend/cuda/launch.h"
+#include "ops/accumulate.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
 #include "ops/max_tokens.h"
@@ -154,7 +155,7 @@ void run_sum_tokens(const KernelArgs& args) {
 }
 
 std::string declines_added_sum(const NodeView& node, const DeviceInfo& device) {
-  if (node.op.kind() != "sum_tokens+accumulate") return "not a sum of tokens added to another";
+  if (!fuses<SumTokensOp, AccumulateOp>(node.op)) return "not a sum of tokens added to another";
   return declines_unless_plain(node, device);
 }
 

@@ -3,6 +3,8 @@
 #include <cstddef>
 
 #include "backend/cuda/launch.h"
+#include "ops/accumulate.h"
+#include "ops/cast.h"
 #include "ops/fused.h"
 #include "ops/many.h"
 #include "ops/update_adam.h"
@@ -113,7 +115,7 @@ void run_plain_accumulate(const KernelArgs& args) {
 
 std::string declines_cast_sum(const NodeView& node, const DeviceInfo& device) {
   const auto* fused = dynamic_cast<const FusedOp*>(&node.op);
-  if (!fused || fused->kind() != "cast+accumulate") return "not a cast added to a sum";
+  if (!fuses<CastOp, AccumulateOp>(node.op)) return "not a cast added to a sum";
   if (fused->member_outputs(node.ins)[0].dtype != DType::kF32) return "adds in f32 only";
   return declines_unless_plain(node, device);
 }

@@ -3,7 +3,10 @@
 #include "backend/cuda/api/fp8.h"
 #include "backend/product.h"
 #include "base/checked.h"
+#include "ops/accumulate.h"
 #include "ops/fused.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
 
 namespace vitrail::cuda {
 
@@ -70,9 +73,9 @@ void read_gradient(const NodeView& node, Multiplier by, ProductPlan& plan) {
     op = first.op.get(), sources = first.sources;
     const auto* slope = dynamic_cast<const GeluGradOp*>(last.op.get());
     const bool flows = fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == ~0;
-    if (flows && slope && op->kind() == "linear_dx")
+    if (flows && slope && is<LinearDxOp>(*op))
       plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form());
-    else if (flows && last.op->kind() == "accumulate")
+    else if (flows && is<AccumulateOp>(*last.op))
       plan.target = last.sources[0];
     else
       plan.misfit = "no product, nor the gradient of one, that runs as one kernel";
@@ -80,9 +83,9 @@ void read_gradient(const NodeView& node, Multiplier by, ProductPlan& plan) {
   if (plan.misfit.empty()) plan.misfit = arithmetic_misfit(arithmetic_of(*op), by);
   if (!plan.misfit.empty()) return;
   plan.tf32 = arithmetic_of(*op) == Arithmetic::kTF32;
-  if (op->kind() == "linear_dx") return read_dx(node, sources, plan);
-  if (op->kind() == "linear_dw") return read_dw(node, sources, plan);
-  if (op->kind() == "patch_embed_dw") {
+  if (is<LinearDxOp>(*op)) return read_dx(node, sources, plan);
+  if (is<LinearDwOp>(*op)) return read_dw(node, sources, plan);
+  if (is<PatchEmbedDwOp>(*op)) {
     const TensorDesc& w = plan.target < 0 ? node.outs[0] : node.ins[plan.target];
     return read_patches_dw(node, sources, w.shape, plan);
   }
@@ -90,13 +93,12 @@ void read_gradient(const NodeView& node, Multiplier by, ProductPlan& plan) {
 }
 
 bool holds_forward(const Op& op) {
-  const std::string_view kind = op.kind();
   if (const auto* fused = dynamic_cast<const FusedOp*>(&op)) {
     for (const FusedOp::Member& member : fused->members())
-      if (member.op->kind() == "linear" || member.op->kind() == "patch_embed") return true;
+      if (is<LinearOp, PatchEmbedOp>(*member.op)) return true;
     return false;
   }
-  return kind == "linear" || kind == "patch_embed";
+  return is<LinearOp, PatchEmbedOp>(op);
 }
 
 const TensorDesc& result_of(const NodeView& node, const ProductPlan& plan) {

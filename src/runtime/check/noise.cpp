@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "backend/ref/kernels.h"
+#include "ops/bias.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
+#include "ops/patch_embed.h"
 #include "runtime/check/noise_rules.h"
 
 namespace vitrail {
@@ -106,7 +108,7 @@ void round_to(DType type, Known& known) {
 }
 
 bool is_product(const Op& op) {
-  return op.kind() == "linear" || op.kind() == "linear_dx" || op.kind() == "patch_embed";
+  return is<LinearOp, LinearDxOp, PatchEmbedOp>(op);
 }
 
 // A library adds bias and residual in an order of its own: the largest of what may be rounded on the way.
@@ -131,7 +133,7 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
     const FusedOp::Member& member = fused.members()[m];
     std::vector<Known> ins;
     for (int source : member.sources) ins.push_back(source >= 0 ? query.ins[source] : made[~source]);
-    if (query.rounding.bias && member.op->kind() == "bias") round_to(narrow_type(query.descs), ins[1]);
+    if (query.rounding.bias && is<BiasOp>(*member.op)) round_to(narrow_type(query.descs), ins[1]);
     const std::vector<TensorDesc> descs = fused.member_inputs(m, query.descs, outs);
     const NoiseQuery own{*member.op, descs, ins, query.rounding, query.pool};
     if (m + 1 == fused.members().size()) {

@@ -98,7 +98,7 @@ Noise of_any(const Args& args) {
   const DType type = !exact                                   ? narrow_type(args.query.descs)
                      : args.types[args.result] == DType::kF64 ? DType::kF64
                                                               : DType::kF32;
-  return alike(tolerance_of(type, reduction_length(args.query.op, args.query.descs)), args.out.values);
+  return alike(tolerance_of(type, args.query.op.reduction_length(args.query.descs)), args.out.values);
 }
 
 }  // namespace vitrail::noise

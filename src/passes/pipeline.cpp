@@ -1,0 +1,97 @@
+#include "passes/pipeline.h"
+
+#include "ops/accumulate.h"
+#include "passes/fuse.h"
+#include "passes/group_updates.h"
+#include "passes/join_residuals.h"
+#include "passes/join_row_sums.h"
+#include "passes/reduce_products.h"
+#include "passes/schedule.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr std::string_view kInferencePasses[] = {"record", "reduce_products", "precision", "fuse",
+                                                 "schedule"};
+constexpr std::string_view kMicroPasses[] = {"record",    "reduce_products", "differentiate", "precision",
+                                             "recompute", "join_residuals",  "join_row_sums", "fuse",
+                                             "schedule",  "group_updates"};
+
+// A program on its way through the passes of a list: each must be its next.
+class Pipeline {
+ public:
+  Pipeline(std::span<const std::string_view> passes, Program recorded, const AfterPass& after)
+      : passes_(passes), after_(after) {
+    pass("record", std::move(recorded));
+  }
+
+  void pass(std::string_view name, Program result) {
+    VT_CHECK(done_ < passes_.size() && passes_[done_] == name, "%s is not the next pass",
+             std::string(name).c_str());
+    ++done_;
+    program_ = std::move(result);
+    if (after_) after_(name, program_);
+  }
+
+  // The program, for the next pass to rewrite.
+  Program take() { return std::move(program_); }
+
+  Program finish() {
+    VT_CHECK(done_ == passes_.size(), "a pass was left out");
+    return take();
+  }
+
+ private:
+  std::span<const std::string_view> passes_;
+  const AfterPass& after_;
+  size_t done_ = 0;
+  Program program_;
+};
+
+bool is_gradient_sum(std::string_view kind) {
+  return kind == AccumulateOp::kKind;
+}
+
+}  // namespace
+
+Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after) {
+  Pipeline p(kInferencePasses, std::move(recorded), after);
+  p.pass("reduce_products", reduce_products(p.take(), r.arithmetic));
+  p.pass("precision", precision(p.take(), r.precision).program);
+  // Here `distribute` will cut the program for a mesh: types are settled, nothing is fused yet.
+  p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
+  p.pass("schedule", schedule(p.take()));
+  return p.finish();
+}
+
+PreciseProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& r,
+                             const AfterPass& after) {
+  const bool few_launches = r.traits.few_launches && r.fuse;
+  Pipeline p(kMicroPasses, std::move(recorded), after);
+  p.pass("reduce_products", reduce_products(p.take(), r.arithmetic));
+  p.pass("differentiate", differentiate(p.take(), descent));
+  PreciseProgram precise = precision(p.take(), r.precision);
+  p.pass("precision", std::move(precise.program));
+  // Here `distribute` will cut the program for a mesh: types are settled, nothing is fused yet.
+  p.pass("recompute", recompute(p.take(), r.recompute));
+  p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
+  p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
+  p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
+  p.pass("schedule", schedule(p.take()));
+  p.pass("group_updates", few_launches ? group_updates(p.take(), is_gradient_sum, GroupAt::kLast) : p.take());
+  return {p.finish(), std::move(precise.copies)};
+}
+
+Program update_program(Program recorded, const Rewrites& r) {
+  return r.traits.groups ? group_updates(recorded, r.traits.groups) : recorded;
+}
+
+std::span<const std::string_view> inference_passes() {
+  return kInferencePasses;
+}
+std::span<const std::string_view> micro_passes() {
+  return kMicroPasses;
+}
+
+}  // namespace vitrail
