@@ -23,6 +23,11 @@ bool is_valid_utf8(std::string_view text);
 std::string printable(std::string_view text);
 bool is_printable(std::string_view text);  // nothing to make visible, and no line end or tab
 
+// The text itself, or its quoted form when it is not plain: control characters never reach a terminal.
+inline std::string shown(const std::string& text) {
+  return is_printable(text) ? text : quoted(text);
+}
+
 // The candidate with the fewest edits from `name`, when few enough to be a likely typo; else empty.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 

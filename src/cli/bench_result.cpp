@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/shown.h"
+#include "base/text.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/spread.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "telemetry/spread.h"
 
 namespace vitrail::cli {
 

@@ -4,13 +4,13 @@
 
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
+#include "base/spread.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
 #include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "telemetry/format.h"
-#include "telemetry/spread.h"
 
 namespace vitrail::cli {
 

@@ -6,9 +6,9 @@
 #include "cli/commands.h"
 #include "cli/device_choice.h"
 #include "cli/model_choice.h"
-#include "cli/profile_report.h"
 #include "cli/timing.h"
 #include "cli/train_plan.h"
+#include "measure/profile.h"
 #include "train/picture_data.h"
 
 namespace vitrail::cli {

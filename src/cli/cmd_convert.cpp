@@ -5,10 +5,11 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/model_card.h"
-#include "cli/model_path.h"
 #include "cli/progress.h"
 #include "io/cards/library_view.h"
+#include "io/find_model.h"
 #include "io/model_files.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"

@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/data_work.h"
-#include "cli/shown.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {

@@ -9,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/data_work.h"
 #include "cli/overlay.h"
-#include "cli/shown.h"
 #include "data/encode.h"
 #include "data/preprocess.h"
 #include "io/checkpoint/durable.h"

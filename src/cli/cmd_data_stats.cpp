@@ -2,11 +2,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/spread.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/data_work.h"
-#include "cli/shown.h"
 #include "telemetry/format.h"
-#include "telemetry/spread.h"
 #include "telemetry/table.h"
 
 namespace vitrail::cli {

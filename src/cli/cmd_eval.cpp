@@ -3,6 +3,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/cache_places.h"
 #include "cli/commands.h"
 #include "cli/eval_data.h"
@@ -12,7 +13,6 @@
 #include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
-#include "cli/shown.h"
 #include "cli/stop.h"
 #include "data/datasets/view.h"
 #include "telemetry/format.h"

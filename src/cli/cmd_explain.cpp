@@ -3,18 +3,18 @@
 #include <map>
 #include <set>
 
+#include "api/attention_maps.h"
 #include "api/classify.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
-#include "cli/attention_maps.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
 #include "cli/overlay.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
-#include "cli/shown.h"
 #include "cli/stop.h"
 #include "cli/top_classes.h"
 #include "data/encode.h"

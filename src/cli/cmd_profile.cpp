@@ -4,14 +4,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/spread.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
-#include "cli/profile_report.h"
 #include "cli/timing.h"
-#include "cli/trace_file.h"
+#include "measure/profile.h"
+#include "measure/trace.h"
 #include "telemetry/format.h"
-#include "telemetry/spread.h"
 
 namespace vitrail::cli {
 

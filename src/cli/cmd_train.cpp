@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
 #include "cli/model_choice.h"
-#include "cli/option_values.h"
 #include "cli/stop.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"

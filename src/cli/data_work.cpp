@@ -1,7 +1,7 @@
 #include "cli/data_work.h"
 
-#include "cli/machine.h"
-#include "cli/shown.h"
+#include "base/text.h"
+#include "measure/host.h"
 
 namespace vitrail::cli {
 

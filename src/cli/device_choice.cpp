@@ -3,8 +3,8 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/kernels_file.h"
-#include "cli/option_values.h"
 
 namespace vitrail::cli {
 

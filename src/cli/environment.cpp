@@ -3,13 +3,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/option_values.h"
-#include "cli/shown.h"
+#include "base/values.h"
+#include "io/find_model.h"
+#include "io/shipped.h"
 
 namespace vitrail::cli {
+
+std::vector<std::filesystem::path> model_places() {
+  const char* models = std::getenv("VITRAIL_MODELS");
+  return model_places_for(models ? models : "", this_program());
+}
 
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;

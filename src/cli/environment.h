@@ -1,6 +1,8 @@
-// Environment variables that look like options and are none: a misspelt name must not pass in silence.
+// What the environment says: where bundled models lie, and variables that look like options and are none: a
+// misspelt name must not pass in silence.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +10,9 @@
 #include "cli/options.h"
 
 namespace vitrail::cli {
+
+// The places of io/find_model.h for this process, VITRAIL_MODELS among them.
+std::vector<std::filesystem::path> model_places();
 
 // Of this process.
 std::vector<std::string> environment_names();

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/model_path.h"
+#include "base/text.h"
 #include "cli/run_data.h"
-#include "cli/shown.h"
+#include "io/find_model.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {

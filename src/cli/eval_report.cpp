@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/json_text.h"
+#include "base/text.h"
 #include "cli/model_card.h"
-#include "cli/shown.h"
 #include "telemetry/format.h"
 #include "telemetry/report.h"
 #include "telemetry/table.h"

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "base/enum_names.h"
+#include "base/error.h"
 #include "base/text.h"
-#include "cli/option_values.h"
+#include "base/values.h"
 #include "cli/options.h"
 
 namespace vitrail::cli {

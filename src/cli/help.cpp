@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/option_values.h"
+#include "base/values.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {

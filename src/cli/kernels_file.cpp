@@ -13,8 +13,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/device_choice.h"
-#include "cli/machine.h"
-#include "cli/shipped.h"
+#include "io/shipped.h"
+#include "measure/host.h"
 
 namespace vitrail::cli {
 

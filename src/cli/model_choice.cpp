@@ -5,11 +5,12 @@
 #include "backend/cpu/cpu_isa.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/device_choice.h"
+#include "cli/environment.h"
 #include "cli/kernels_file.h"
-#include "cli/model_path.h"
 #include "cli/model_settings.h"
-#include "cli/option_values.h"
+#include "io/find_model.h"
 #include "models/zoo.h"
 
 namespace vitrail::cli {

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/run.h"
-#include "cli/shown.h"
 #include "data/decode.h"
 #include "data/orientation.h"
 

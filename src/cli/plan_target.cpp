@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/device_choice.h"
-#include "cli/option_values.h"
-#include "cli/shipped.h"
+#include "io/shipped.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/device_file.h"
 #include "cli/options.h"
+#include "plan/device_file.h"
 
 namespace vitrail::cli {
 

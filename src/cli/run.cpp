@@ -8,6 +8,7 @@
 
 #include "backend/cuda/kernels.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/device_choice.h"
@@ -15,7 +16,6 @@
 #include "cli/help.h"
 #include "cli/kernels_file.h"
 #include "cli/model_choice.h"
-#include "cli/option_values.h"
 #include "cli/setting_advice.h"
 
 namespace vitrail::cli {

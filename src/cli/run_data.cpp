@@ -4,9 +4,10 @@
 
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/environment.h"
 #include "cli/field_settings.h"
-#include "cli/model_path.h"
 #include "io/config_json.h"
+#include "io/find_model.h"
 #include "io/sealed_folder.h"
 #include "train/trainer.h"
 

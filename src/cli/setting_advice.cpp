@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "cli/option_values.h"
+#include "base/values.h"
 
 namespace vitrail::cli {
 

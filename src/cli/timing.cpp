@@ -5,8 +5,8 @@
 #include "backend/cpu/peak.h"
 #include "backend/cuda/peak.h"
 #include "cli/progress.h"
-#include "cli/roofline.h"
 #include "models/rule_weights.h"
+#include "plan/roofline.h"
 
 namespace vitrail::cli {
 

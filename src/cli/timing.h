@@ -7,7 +7,7 @@
 #include "api/engine.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "cli/profile_report.h"
+#include "measure/profile.h"
 
 namespace vitrail::cli {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "cli/shown.h"
+#include "base/text.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {

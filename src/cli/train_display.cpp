@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/shown.h"
+#include "base/text.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {

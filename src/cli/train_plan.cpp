@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "cli/environment.h"
 #include "cli/field_settings.h"
-#include "cli/largest_batch.h"
 #include "cli/model_choice.h"
-#include "cli/model_path.h"
 #include "cli/model_settings.h"
 #include "cli/train_settings.h"
+#include "io/find_model.h"
 #include "models/zoo.h"
+#include "plan/largest_batch.h"
 #include "train/teacher.h"
 
 namespace vitrail::cli {

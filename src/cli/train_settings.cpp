@@ -1,8 +1,9 @@
 #include "cli/train_settings.h"
 
+#include "cli/environment.h"
 #include "cli/field_settings.h"
-#include "cli/model_path.h"
 #include "cli/model_settings.h"
+#include "io/find_model.h"
 
 namespace vitrail::cli {
 

@@ -5,10 +5,10 @@
 
 #include "backend/cpu/launch.h"
 #include "base/error.h"
+#include "base/spread.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/model_choice.h"
-#include "cli/option_values.h"
-#include "telemetry/spread.h"
 #include "tensor/buffer.h"
 
 namespace vitrail::cli {

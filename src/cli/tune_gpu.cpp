@@ -5,7 +5,7 @@
 #include "backend/cuda/peak.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "telemetry/spread.h"
+#include "base/spread.h"
 
 namespace vitrail::cli {
 

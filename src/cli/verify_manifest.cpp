@@ -4,7 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/model_path.h"
+#include "cli/environment.h"
+#include "io/find_model.h"
 #include "io/sealed_folder.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"

@@ -5,15 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "api/attention_maps.h"
 #include "base/error.h"
-#include "cli/attention_maps.h"
+#include "base/text.h"
 #include "cli/model_card.h"
 #include "cli/overlay.h"
-#include "cli/profile_report.h"
-#include "cli/shown.h"
-#include "cli/tensor_stats.h"
 #include "cli/tiny_font.h"
 #include "cli/top_classes.h"
+#include "io/tensor_stats.h"
+#include "measure/profile.h"
 
 namespace vitrail::cli {
 namespace {

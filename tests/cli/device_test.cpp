@@ -1,9 +1,9 @@
 // Devices by name, rates by number type, and how busy a machine was.
 #include <gtest/gtest.h>
 
-#include "cli/device_file.h"
-#include "cli/other_work.h"
 #include "cli/plan_target.h"
+#include "measure/other_work.h"
+#include "plan/device_file.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {

@@ -1,5 +1,5 @@
 // The largest batch that fits is found by few questions, since each plans a whole program.
-#include "cli/largest_batch.h"
+#include "plan/largest_batch.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "cli/environment.h"
-#include "cli/libraries.h"
-#include "cli/machine.h"
-#include "cli/model_path.h"
 #include "cli/pictures.h"
+#include "io/find_model.h"
+#include "measure/host.h"
+#include "measure/libraries.h"
 #include "temp_folder.h"
 
 namespace vitrail::cli {
@@ -19,12 +19,12 @@ TEST(ModelPath, OnlyTheProgramsOwnPlaces) {
   const TempFolder tree;
   const fs::path built = tree.path() / "build/release/vitrail";
   using Places = std::vector<fs::path>;
-  EXPECT_EQ(model_places("/env", "/opt/vitrail/bin/vitrail"),
+  EXPECT_EQ(model_places_for("/env", "/opt/vitrail/bin/vitrail"),
             (Places{"/env", "/opt/vitrail/share/vitrail/models"}));
-  EXPECT_EQ(model_places("", built), Places{}) << "two folders up is nobody's unless it was built there";
+  EXPECT_EQ(model_places_for("", built), Places{}) << "two folders up is nobody's unless it was built there";
   tree.file("build/release/CMakeCache.txt");
-  EXPECT_EQ(model_places("", built), Places{tree.path() / "models"});
-  EXPECT_EQ(model_places("", ""), Places{});
+  EXPECT_EQ(model_places_for("", built), Places{tree.path() / "models"});
+  EXPECT_EQ(model_places_for("", ""), Places{});
 }
 
 TEST(ModelPath, FindsFoldersAndFilesByName) {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/spread.h"
 #include "telemetry/format.h"
-#include "telemetry/spread.h"
 #include "telemetry/table.h"
 
 namespace vitrail {

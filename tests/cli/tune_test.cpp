@@ -6,9 +6,9 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/gemm_library.h"
-#include "cli/device_file.h"
 #include "cli/kernels_file.h"
 #include "cli/tune.h"
+#include "plan/device_file.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {

@@ -1,4 +1,4 @@
-#include "cli/tensor_stats.h"
+#include "io/tensor_stats.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 constexpr size_t kChunk = 4096;  // elements widened at a time
@@ -66,4 +66,4 @@ TensorStats StatsScan::result() const {
   return stats;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

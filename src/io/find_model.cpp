@@ -1,14 +1,13 @@
-#include "cli/model_path.h"
+#include "io/find_model.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
-#include "cli/option_values.h"
-#include "cli/shipped.h"
+#include "base/values.h"
+#include "io/shipped.h"
 #include "models/zoo.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace fs = std::filesystem;
 
@@ -44,15 +43,10 @@ bool is_architecture(const std::string& name) {
 }
 }  // namespace
 
-std::vector<fs::path> model_places(const std::string& environment, const fs::path& program) {
+std::vector<fs::path> model_places_for(const std::string& environment, const fs::path& program) {
   std::vector<fs::path> places = shipped_places("models", "models", program);
   if (!environment.empty()) places.insert(places.begin(), environment);
   return places;
-}
-
-std::vector<fs::path> model_places() {
-  const char* environment = std::getenv("VITRAIL_MODELS");
-  return model_places(environment ? environment : "", this_program());
 }
 
 std::vector<BundledModel> bundled_models(const std::vector<fs::path>& places) {
@@ -98,4 +92,4 @@ std::string find_model(const std::string& model, const std::vector<fs::path>& pl
   throw Error(ErrorKind::kData, looked, did_you_mean(model, names, "-m ", known));
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

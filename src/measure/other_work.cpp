@@ -1,4 +1,4 @@
-#include "cli/other_work.h"
+#include "measure/other_work.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 constexpr size_t kMaxStatBytes = 8 << 20;
@@ -63,4 +63,4 @@ std::string busy_warning(double cores_of_others, int cores) {
       cores_of_others, cores);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

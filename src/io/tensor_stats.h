@@ -7,7 +7,7 @@
 
 #include "tensor/dtype.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct TensorStats {
   double min = 0, max = 0, mean = 0;  // of the finite elements
@@ -27,4 +27,4 @@ class StatsScan {
   double sum_ = 0;
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

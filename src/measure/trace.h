@@ -8,10 +8,10 @@
 
 #include "runtime/executor.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Mean times of the runs, as an array of trace events of process `number`, which is shown as `name`.
 nlohmann::ordered_json trace_events(const ExecutionPlan& plan, const std::vector<NodeTime>& times,
                                     const std::string& name, int number);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,13 +1,13 @@
-#include "cli/roofline.h"
+#include "plan/roofline.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/option_values.h"
+#include "base/values.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 DType narrowest_float(const Program& program, const Node& node) {
@@ -62,4 +62,4 @@ std::string unknown_text(const std::set<std::string>& types) {
               join({types.begin(), types.end()}, ", ").c_str());
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Seconds of processor time since the system started that were not idle, of all cores together, from the text
 // of /proc/stat; 0 when it says nothing. Time that a virtual machine was kept waiting counts.
@@ -25,4 +25,4 @@ class OtherWork {
 // A warning when that is more than a twentieth of the machine; empty otherwise.
 std::string busy_warning(double cores_of_others, int cores);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

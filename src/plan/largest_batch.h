@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 inline constexpr int64_t kLargestBatch = 65536;
 
@@ -42,4 +42,4 @@ int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {
   return good.units * unit;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,6 +1,6 @@
-#include "cli/shipped.h"
+#include "io/shipped.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace fs = std::filesystem;
 
@@ -21,4 +21,4 @@ std::vector<fs::path> shipped_places(const std::string& name, const std::string&
   return places;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

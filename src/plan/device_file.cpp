@@ -1,4 +1,4 @@
-#include "cli/device_file.h"
+#include "plan/device_file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include "backend/cpu/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/shown.h"
-#include "telemetry/spread.h"
+#include "base/spread.h"
+#include "base/text.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
@@ -199,4 +199,4 @@ DeviceInfo DeviceFile::info(int threads) const {
   return planned_cpu_device(threads > 0 ? threads : cores, isa, memory_bytes);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

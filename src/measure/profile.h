@@ -7,7 +7,7 @@
 
 #include "api/engine.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct ProfileRow {
   std::string name, kind, kernel;
@@ -60,4 +60,4 @@ struct ProfileSide {
 };
 std::string beside_table(const ProfileSide& first, const ProfileSide& second);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

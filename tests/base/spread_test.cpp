@@ -1,4 +1,4 @@
-#include "telemetry/spread.h"
+#include "base/spread.h"
 
 #include <gtest/gtest.h>
 

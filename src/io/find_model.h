@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Folders that may hold bundled models, in order: `environment` (the value of VITRAIL_MODELS, may be empty),
-// then beside the program as installed, then as built in the source tree, then ./models.
-std::vector<std::filesystem::path> model_places(const std::string& environment,
-                                                const std::filesystem::path& program);
-// The same for this process.
-std::vector<std::filesystem::path> model_places();
+// then beside the program as installed, then as built in the source tree.
+std::vector<std::filesystem::path> model_places_for(const std::string& environment,
+                                                    const std::filesystem::path& program);
 
 struct BundledModel {
   std::string name;
@@ -29,4 +27,4 @@ bool is_run_folder(const std::string& path);
 // Throws Error(kData) saying what was looked at and which bundled models there are.
 std::string find_model(const std::string& model, const std::vector<std::filesystem::path>& places);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,4 +1,4 @@
-#include "cli/libraries.h"
+#include "measure/libraries.h"
 
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using VersionReader = std::string (*)(void* symbol);
@@ -78,4 +78,4 @@ std::vector<LibraryInfo> find_libraries() {
   return libraries;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

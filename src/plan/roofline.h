@@ -8,7 +8,7 @@
 
 #include "graph/program.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct Roofline {
   std::map<std::string, double> flops;  // a second, by the type products are computed in; f32 at least
@@ -25,4 +25,4 @@ std::set<std::string> unknown_types(const Program& program, const Roofline& devi
 // "; bf16 at the rate of f32: the device file has none of its own", or nothing.
 std::string unknown_text(const std::set<std::string>& types);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

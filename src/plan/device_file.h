@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backend/device_info.h"
-#include "cli/roofline.h"
+#include "plan/roofline.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // What a GPU's products are measured in: on every card, and where it can.
 inline constexpr const char* kGpuTypes[] = {"f32", "bf16", "f16"};
@@ -63,4 +63,4 @@ struct DeviceFile {
 DeviceFile read_device_file(const std::string& path);
 nlohmann::ordered_json to_json(const DeviceFile& device);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -8,7 +8,7 @@
 
 #include "models/vit_config.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 using PatchMap = std::vector<float>;  // grid_height * grid_width, row by row
 
@@ -28,4 +28,4 @@ PatchMap stretched(PatchMap map, double low = 0.01, double high = 0.97);
 // How widely a map spreads: 0 all on one patch, 1 the same everywhere.
 double evenness(const PatchMap& map);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

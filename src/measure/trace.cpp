@@ -1,10 +1,10 @@
-#include "cli/trace_file.h"
+#include "measure/trace.h"
 
 #include <nlohmann/json.hpp>
 
-#include "cli/profile_report.h"
+#include "measure/profile.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
@@ -44,4 +44,4 @@ ordered_json trace_events(const ExecutionPlan& plan, const std::vector<NodeTime>
   return events;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

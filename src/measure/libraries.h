@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct LibraryInfo {
   std::string name, purpose;
@@ -21,4 +21,4 @@ std::vector<LibraryInfo> find_libraries();
 // "62.3.0" from "…/libjpeg.so.62.3.0"; empty without a number.
 std::string version_in_soname(const std::string& path);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct CacheInfo {
   std::string name;  // "L1d", "L2", "L3"
@@ -34,4 +34,4 @@ std::string proc_field(std::string_view text, std::string_view name);
 // "32K", "1024K", "8M" as sysfs writes them.
 uint64_t parse_cache_size(std::string_view text);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,4 +1,4 @@
-#include "cli/profile_report.h"
+#include "measure/profile.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/spread.h"
 #include "telemetry/format.h"
-#include "telemetry/spread.h"
 #include "telemetry/table.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 struct PartRule {
@@ -19,20 +19,13 @@ struct PartRule {
 // First match wins. The rows of the classic per-layer table: embeddings, norm, attention, residual, norm,
 // MLP, residual, last norm.
 constexpr PartRule kParts[] = {
-    {"patch_embed", "embeddings"},
-    {"tokens", "embeddings"},
-    {"pos_embed", "embeddings"},
-    {"positions", "embeddings"},
-    {"norm_pre", "embeddings"},
-    {"blocks.*.norm1", "layer norm 1"},
-    {"blocks.*.ls1", "residual 1"},
-    {"blocks.*.attn.residual", "residual 1"},
-    {"blocks.*.attn", "attention"},
-    {"blocks.*.norm2", "layer norm 2"},
-    {"blocks.*.ls2", "residual 2"},
-    {"blocks.*.mlp.residual", "residual 2"},
-    {"blocks.*.mlp", "MLP"},
-    {"norm", "last layer norm"},
+    {"patch_embed", "embeddings"},  {"tokens", "embeddings"},
+    {"pos_embed", "embeddings"},    {"positions", "embeddings"},
+    {"norm_pre", "embeddings"},     {"blocks.*.norm1", "layer norm 1"},
+    {"blocks.*.ls1", "residual 1"}, {"blocks.*.attn.residual", "residual 1"},
+    {"blocks.*.attn", "attention"}, {"blocks.*.norm2", "layer norm 2"},
+    {"blocks.*.ls2", "residual 2"}, {"blocks.*.mlp.residual", "residual 2"},
+    {"blocks.*.mlp", "MLP"},        {"norm", "last layer norm"},
     {"fc_norm", "last layer norm"},
 };
 
@@ -248,4 +241,4 @@ std::string beside_table(const ProfileSide& first, const ProfileSide& second) {
   return table.text();
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

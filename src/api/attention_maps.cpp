@@ -1,11 +1,11 @@
-#include "cli/attention_maps.h"
+#include "api/attention_maps.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 size_t tokens_of(const VitConfig& config) {
@@ -86,4 +86,4 @@ double evenness(const PatchMap& map) {
   return entropy / std::log(static_cast<double>(map.size()));
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

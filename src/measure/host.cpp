@@ -1,4 +1,4 @@
-#include "cli/machine.h"
+#include "measure/host.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/free_memory.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 constexpr size_t kMaxProcBytes = 8 << 20;
@@ -111,4 +111,4 @@ uint64_t free_disk_bytes(const std::string& path) {
   return error ? 0 : space.available;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail
