@@ -176,9 +176,9 @@ TEST(Engine, TheAttentionOfOneBlockIsGivenAlone) {
 }
 
 TEST(Engine, WhatTheCallerHoldsBesideItCounts) {
-  EXPECT_NO_THROW(Engine(tiny(), {.beside_bytes = 1 << 20}));
+  EXPECT_NO_THROW(Engine(tiny(), {.beside = {.batches_bytes = 1 << 20}}));
   try {
-    Engine engine(tiny(), {.beside_bytes = size_t{1} << 50});
+    Engine engine(tiny(), {.beside = {.decoder_bytes = size_t{1} << 50, .decoders = 1}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kMemory);
