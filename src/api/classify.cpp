@@ -26,16 +26,24 @@ std::vector<float> sigmoids(std::span<const float> logits) {
 
 }  // namespace
 
+std::vector<int> likeliest(std::span<const float> scores, int64_t k) {
+  std::vector<int> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = std::clamp<int64_t>(k, 0, static_cast<int64_t>(scores.size()));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int a, int b) {
+    const float x = scores[a], y = scores[b];
+    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) == std::isnan(y) ? a < b : std::isnan(y);
+    return x != y ? x > y : a < b;
+  });
+  order.resize(static_cast<size_t>(count));
+  return order;
+}
+
 std::vector<ClassProbability> top_classes(std::span<const float> logits, int k, ScoreKind scores) {
   if (logits.empty()) return {};
-  std::vector<int> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const size_t count = std::min(logits.size(), static_cast<size_t>(std::max(k, 0)));
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](int a, int b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
   std::vector<ClassProbability> result;
   const std::vector<float> shares = scores == ScoreKind::kSigmoid ? sigmoids(logits) : softmax(logits);
-  for (size_t i = 0; i < count; ++i) result.push_back({order[i], shares[static_cast<size_t>(order[i])]});
+  for (const int one : likeliest(logits, k)) result.push_back({one, shares[static_cast<size_t>(one)]});
   return result;
 }
 

@@ -1,5 +1,4 @@
-// From logits to probabilities and the classes worth showing. Used by the library's Model and the commands
-// that show classes.
+// From logits to probabilities and the classes worth showing.
 #pragma once
 
 #include <span>
@@ -13,6 +12,9 @@ struct ClassProbability {
   int index = 0;
   float probability = 0;
 };
+
+// The k classes of the highest scores, highest first, ties by class number; what is not a number comes last.
+std::vector<int> likeliest(std::span<const float> scores, int64_t k);
 
 // Probabilities in double; the k most likely classes, most likely first, ties by class number.
 std::vector<ClassProbability> top_classes(std::span<const float> logits, int k,

@@ -8,6 +8,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "models/rule_weights.h"
+#include "plan/largest_batch.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {
@@ -69,16 +70,13 @@ std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// The largest batch below the refused one that fits; 0: none does.
+// The largest batch that fits; 0: none does.
 int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
                       size_t available) {
-  for (options.batch = options.batch / 2; options.batch > 0; options.batch /= 2)
-    if (plan_inference(config, options, device).memory.peak_bytes() <= available) break;
-  for (int64_t step = options.batch / 2; step > 0; step /= 2) {
-    options.batch += step;
-    if (plan_inference(config, options, device).memory.peak_bytes() > available) options.batch -= step;
-  }
-  return options.batch;
+  return largest_batch(1, available, [&](int64_t batch) {
+    options.batch = batch;
+    return plan_inference(config, options, device).memory.peak_bytes();
+  });
 }
 
 // "transient 3.1 GiB, parameters 0.3 GiB": what takes most, the largest first.

@@ -125,4 +125,12 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   return nearest;
 }
 
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (size_t end; (end = text.find(at)) != text.npos; text.remove_prefix(end + 1))
+    parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
+}
+
 }  // namespace vitrail

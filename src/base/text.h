@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace vitrail {
 
@@ -27,6 +28,9 @@ bool is_printable(std::string_view text);  // nothing to make visible, and no li
 inline std::string shown(const std::string& text) {
   return is_printable(text) ? text : quoted(text);
 }
+
+// The pieces between `at`, the empty ones too; they look into `text`.
+std::vector<std::string_view> split(std::string_view text, char at);
 
 // The candidate with the fewest edits from `name`, when few enough to be a likely typo; else empty.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);

@@ -10,6 +10,7 @@
 #include "cli/train_plan.h"
 #include "measure/profile.h"
 #include "plan/largest_batch.h"
+#include "plan/memory_table.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -18,24 +19,11 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 
-// What inference may need; these rows are shown even when they are empty.
-bool may_occur(Category category) {
-  return category == Category::kParameters || category == Category::kTransient ||
-         category == Category::kScratch || category == Category::kStaging;
-}
-
-// Rows of the memory table: they add up to the peak.
-std::vector<std::pair<std::string, size_t>> memory_rows(const MemoryPlan& memory) {
-  std::vector<std::pair<std::string, size_t>> rows;
-  size_t listed = 0;
-  for (size_t i = 0; i < kCategoryCount; ++i) {
-    const auto category = static_cast<Category>(i);
-    if (memory.by_category[i] == 0 && !may_occur(category)) continue;
-    rows.emplace_back(to_string(category), memory.by_category[i]);
-    listed += memory.by_category[i];
-  }
-  rows.emplace_back("alignment and gaps", memory.peak_bytes() - std::min(listed, memory.peak_bytes()));
-  return rows;
+// What inference may need is shown even where it is nothing.
+constexpr Category kOfInference[] = {Category::kParameters, Category::kTransient, Category::kScratch,
+                                     Category::kStaging};
+NamedBytes rows_of(const MemoryPlan& memory) {
+  return memory_rows(memory.by_category, memory.peak_bytes(), kOfInference);
 }
 
 int64_t largest_batch_within(const VitConfig& config, EngineOptions options, const PlanTarget& target) {
@@ -78,7 +66,7 @@ ordered_json as_json(const VitConfig& config, const ExecutionPlan& plan, int64_t
                        {"flops", plan.program.cost().flops},
                        {"nodes", plan.program.nodes.size()},
                        {"declined", declined_lines(plan)}};
-  for (const auto& [name, bytes] : memory_rows(memory)) json["memory"][name] = bytes;
+  for (const auto& [name, bytes] : rows_of(memory)) json["memory"][name] = bytes;
   json["memory"]["peak"] = memory.peak_bytes();
   json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
   json["memory_available"] = target.available_bytes;
@@ -113,7 +101,7 @@ std::string as_text(const VitConfig& config, const ExecutionPlan& plan, int64_t 
                     format_integer(fits).c_str())}};
   if (target.foreign_bytes > 0) rows.emplace_back("foreign", foreign_text(target.foreign_bytes));
   if (target.file) rows.emplace_back("time", time_text(plan, target, pictures));
-  return format_pairs(rows) + "\n" + memory_table(memory_rows(memory), memory.peak_bytes());
+  return format_pairs(rows) + "\n" + memory_table(rows_of(memory), memory.peak_bytes());
 }
 
 void report(const VitConfig& config, const ExecutionPlan& plan, int64_t batch, const PlanTarget& target,
@@ -165,17 +153,6 @@ void run_plan(const Options& options, Console& console) {
 
 std::string foreign_text(size_t bytes) {
   return format_bytes(bytes) + " of the driver and its libraries, beside what is planned";
-}
-
-std::string memory_table(const std::vector<std::pair<std::string, size_t>>& rows, size_t peak_bytes) {
-  Table table({{"memory"}, {"size", Align::kRight}, {"share", Align::kRight}, {""}});
-  for (const auto& [name, bytes] : rows) {
-    const double share = static_cast<double>(bytes) / static_cast<double>(peak_bytes);
-    table.row({name, format_bytes(bytes), format_percent(share), format_bar(share, 20)});
-  }
-  table.rule();
-  table.row({"peak", format_bytes(peak_bytes)});
-  return table.text();
 }
 
 Command plan_command() {

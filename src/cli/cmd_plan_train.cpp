@@ -139,7 +139,7 @@ std::string as_text(const TrainPlan& plan, const Estimate& e) {
   const RunSetup& setup = plan.setup();
   const VitConfig& model = setup.model->card.config;
   const auto pictures = static_cast<double>(setup.config.train.batch);
-  std::vector<std::pair<std::string, size_t>> rows = plan.memory_rows();
+  NamedBytes rows = plan.memory_rows();
   for (auto& [name, bytes] : rows) name = row_title(name);
   std::vector<std::pair<std::string, std::string>> pairs = {
       {"model",

@@ -1,7 +1,7 @@
-#include <chrono>
 
 #include "api/classify.h"
 #include "backend/cpu/kernels.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -38,10 +38,6 @@ struct PredictTimes {
   double decode = 0;   // all decoding threads together, beside the rest
 };
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 class Predictor {
  public:
   Predictor(const Options& options, Console& console, std::vector<std::string> paths)
@@ -54,7 +50,7 @@ class Predictor {
         failed_(console, paths_.size()) {
     VT_REQUIRE(!embed_ || !options.flag("logits"), ErrorKind::kUsage,
                "--embed gives features and --logits what the head makes of them: one or the other");
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
     labels_ = display_labels(card_);
@@ -121,7 +117,7 @@ class Predictor {
   }
 
   void compute(const PictureBatch& batch) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     engine_->run(batch.pixels, static_cast<int64_t>(batch.count));
     times_.compute += seconds_since(start);
     raw_ = engine_->output(embed_ ? "features" : "logits");

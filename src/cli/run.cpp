@@ -21,16 +21,6 @@
 namespace vitrail::cli {
 
 namespace {
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (const char c : text)
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
-}
-
 // Every line after the first is indented, so that a message of several lines stays one block. Names in it may
 // come from anywhere: nothing of it commands the terminal.
 std::string indented(const std::string& text, const std::string& space) {
@@ -50,7 +40,7 @@ std::vector<CommandSpec> command_specs() {
 
 // How many words of `arguments` name the command; 0 when they do not.
 size_t words_of(const Command& command, std::span<const std::string> arguments) {
-  const std::vector<std::string> words = split(command.spec.name, ' ');
+  const std::vector<std::string_view> words = split(command.spec.name, ' ');
   const bool match =
       words.size() <= arguments.size() && std::equal(words.begin(), words.end(), arguments.begin());
   return match ? words.size() : 0;

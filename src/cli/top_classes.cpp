@@ -1,9 +1,8 @@
 #include "cli/top_classes.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "api/classify.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "telemetry/format.h"
@@ -12,18 +11,11 @@ namespace vitrail::cli {
 
 std::vector<TopClass> top_classes(std::span<const float> probabilities,
                                   const std::vector<std::string>& labels, int64_t count) {
-  std::vector<size_t> order(probabilities.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const size_t wanted = std::min(order.size(), static_cast<size_t>(std::max<int64_t>(count, 0)));
-  // Something that is not a number comes last, so that the order stays one.
-  const auto key = [&](size_t i) { return probabilities[i] == probabilities[i] ? probabilities[i] : -1.0f; };
-  std::partial_sort(order.begin(), order.begin() + static_cast<long>(wanted), order.end(),
-                    [&](size_t a, size_t b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
   std::vector<TopClass> top;
-  for (size_t i = 0; i < wanted; ++i) {
-    const size_t index = order[i];
-    top.push_back({static_cast<int64_t>(index),
-                   index < labels.size() ? labels[index] : strf("class %zu", index), probabilities[index]});
+  for (const int one : likeliest(probabilities, count)) {
+    const auto index = static_cast<size_t>(one);
+    top.push_back(
+        {one, index < labels.size() ? labels[index] : strf("class %zu", index), probabilities[index]});
   }
   return top;
 }

@@ -1,10 +1,10 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "data/decoding_memory.h"
 
@@ -19,10 +19,6 @@ int64_t slot_count(const LoaderSettings& settings) {
 int64_t worker_count(const LoaderConfig& config) {
   if (config.workers > 0) return config.workers;
   return std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 16);
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -101,7 +97,7 @@ void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>
   Slot& slot = slot_of(batch);
   ++running_;
   lock.unlock();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   std::vector<BadSample> bad;
   std::exception_ptr error;
   try {
@@ -134,7 +130,7 @@ const Batch& Loader::next() {
   if (failed_) std::rethrow_exception(failed_);
   VT_CHECK(source_.batches() < 0 || next_ < source_.batches(), "the evaluation has %lld batches",
            static_cast<long long>(source_.batches()));
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   {
     std::unique_lock lock(mutex_);
     release_held();

@@ -2,19 +2,11 @@
 #include <algorithm>
 
 #include "telemetry/format.h"
-#include "telemetry/table.h"
 #include "train/step_plan.h"
 
 namespace vitrail {
 
 namespace {
-
-std::string memory_table(const NamedBytes& rows) {
-  Table table({{"memory"}, {"bytes", Align::kRight}});
-  for (const auto& [name, bytes] : rows) table.row({name, format_bytes(bytes)});
-  table.row({"in all", format_bytes(sum_of(rows))});
-  return table.text(2);
-}
 
 size_t peak_of(const StepConfig& config, const StepPlan& like) {
   return plan_step(config, *like.micro.backend, like.micro.device).peak_bytes();
@@ -81,7 +73,7 @@ void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMem
       ErrorKind::kMemory,
       strf("a step of %lld pictures needs %s; %s is %s\n%s", static_cast<long long>(plan.config.micro_batch),
            format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(), available.where.c_str(),
-           memory_table(plan.memory_rows(held)).c_str()),
+           memory_table(plan.memory_rows(held), needed, 2).c_str()),
       advice(plan, beside, available.bytes, batch_unit));
 }
 

@@ -220,18 +220,8 @@ std::array<size_t, kCategoryCount> StepPlan::by_category() const {
   return bytes;
 }
 
-size_t sum_of(const NamedBytes& rows) {
-  size_t total = 0;
-  for (const auto& [name, bytes] : rows) total += bytes;
-  return total;
-}
-
 NamedBytes StepPlan::memory_rows(const NamedBytes& beside) const {
-  NamedBytes rows;
-  const auto bytes = by_category();
-  for (size_t c = 0; c < kCategoryCount; ++c)
-    if (bytes[c] > 0) rows.emplace_back(to_string(static_cast<Category>(c)), bytes[c]);
-  rows.emplace_back("alignment and gaps", peak_bytes() - sum_of(rows));
+  NamedBytes rows = vitrail::memory_rows(by_category(), peak_bytes());
   rows.insert(rows.end(), beside.begin(), beside.end());
   return rows;
 }

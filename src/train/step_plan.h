@@ -9,12 +9,10 @@
 #include "base/free_memory.h"
 #include "passes/pipeline.h"
 #include "plan/kernel_choice.h"
+#include "plan/memory_table.h"
 #include "train/step_config.h"
 
 namespace vitrail {
-
-using NamedBytes = std::vector<std::pair<std::string, size_t>>;
-size_t sum_of(const NamedBytes& rows);
 
 // Persistent values of steps that make their pictures from pixels, which the data fills, not the run: what
 // normalisation makes of each level, f32 [C 256], and of kStored every picture, u8 [R Y X C].

@@ -1,10 +1,10 @@
 #include "train/trainer.h"
 
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_text.h"
 #include "runtime/transfer.h"
@@ -23,12 +23,6 @@
 namespace vitrail {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Updates in a row that a dynamic loss scale may skip while it looks for its size.
 constexpr int64_t kLossScaleSearch = 24;

@@ -1,6 +1,8 @@
 // The bundled DeiT-Tiny on real photographs, against timm and float64 forwards of the same weights.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -124,6 +126,13 @@ TEST(TopClasses, AreOrderedAndSumToOne) {
   for (const ClassProbability& c : top) sum += c.probability;
   EXPECT_NEAR(sum, 1.0f, 1e-6f);
   EXPECT_TRUE(top_classes({}, 5).empty());
+}
+
+TEST(TopClasses, WhatIsNoNumberComesLast) {
+  const std::vector<float> scores = {NAN, -1e30f, NAN, 2.0f, -INFINITY, 2.0f};
+  EXPECT_EQ(likeliest(scores, 9), (std::vector<int>{3, 5, 1, 4, 0, 2}));
+  EXPECT_EQ(likeliest(scores, 2), (std::vector<int>{3, 5}));
+  EXPECT_TRUE(likeliest(scores, -1).empty());
 }
 
 TEST(TopClasses, OfSeveralLabelsAreEachTheirOwn) {

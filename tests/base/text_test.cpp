@@ -48,5 +48,12 @@ TEST(Text, NearestNameFindsTyposOnly) {
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
+TEST(Text, SplitKeepsEmptyPieces) {
+  using Pieces = std::vector<std::string_view>;
+  EXPECT_EQ(split("rand-m9-n2", '-'), (Pieces{"rand", "m9", "n2"}));
+  EXPECT_EQ(split("-a--", '-'), (Pieces{"", "a", "", ""}));
+  EXPECT_EQ(split("", '-'), Pieces{""});
+}
+
 }  // namespace
 }  // namespace vitrail

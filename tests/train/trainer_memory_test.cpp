@@ -78,7 +78,7 @@ TEST(Memory, AdviceReallyFits) {
     const auto error = refusal(plan, share, &available);
     ASSERT_TRUE(error) << share;
     EXPECT_EQ(error->kind(), ErrorKind::kMemory);
-    for (const char* row : {"parameters", "gradients", "optimizer", "in all"})
+    for (const char* row : {"parameters", "gradients", "optimizer", "peak"})
       EXPECT_NE(error->message().find(row), std::string::npos) << error->what();
     const std::string hint = error->hint();
     std::smatch found;

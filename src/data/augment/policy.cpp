@@ -75,14 +75,6 @@ void apply_section(std::string_view text, const Section& section, bool most_give
     refuse(text, strf("%s is not known here", quoted(section.key).c_str()));
 }
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (size_t dash; (dash = text.find('-')) != text.npos; text.remove_prefix(dash + 1))
-    parts.push_back(text.substr(0, dash));
-  parts.push_back(text);
-  return parts;
-}
-
 Policy named_policy(std::string_view text, std::string_view name) {
   Policy policy;
   if (name == "rand" || name == "torchvision") {
@@ -127,7 +119,7 @@ void draw_step(const Policy& policy, const PolicyStep& step, const PolicyLook& l
 
 Policy parse_policy(std::string_view text) {
   if (text.empty() || text == "none") return {};
-  const std::vector<std::string_view> parts = split(text);
+  const std::vector<std::string_view> parts = split(text, '-');
   Policy policy = named_policy(text, parts[0]);
   const bool most_given = text.find("-mmax") != text.npos;
   for (size_t i = 1; i < parts.size(); ++i)

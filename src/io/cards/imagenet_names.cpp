@@ -1,5 +1,7 @@
 #include "io/cards/imagenet_names.h"
 
+#include "base/text.h"
+
 namespace vitrail {
 
 namespace {
@@ -118,23 +120,14 @@ constexpr const char* kNames =
     "ballplayer|groom|scuba diver|rapeseed|daisy|yellow lady's slipper|corn|acorn|hip|buckeye|"
     "coral fungus|agaric|gyromitra|stinkhorn|earthstar|hen-of-the-woods|bolete|ear|toilet tissue";
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('|', at), text.size());
-    names.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
-}
-
 }  // namespace
 
 std::vector<std::string> display_labels(const ModelCard& card) {
   const bool numbers_alone = card.labels.empty() && card.config.classes == 1000;
   if (!numbers_alone || (card.dialect != Dialect::kTimm && card.dialect != Dialect::kTorchvision))
     return card.labels;
-  return split(kNames);
+  const std::vector<std::string_view> names = split(kNames, '|');
+  return {names.begin(), names.end()};
 }
 
 }  // namespace vitrail
