@@ -61,7 +61,8 @@ class PictureStream {
   size_t given_ = 0, total_;
 };
 
-// What a thread takes that decodes these images: beside the image itself a stack, and what lies between blocks.
+// What a thread takes that decodes these images: beside the image itself a stack, and what lies between
+// blocks.
 size_t decoder_bytes(const Dataset& images);
 
 // Batches to have ready, so that `workers` threads that take a picture at a time always find one to take.

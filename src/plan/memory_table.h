@@ -1,5 +1,5 @@
-// What a plan takes, as rows that add up to its peak, and as a table of them: the same for an inference, a training
-// step and a refusal of either.
+// What a plan takes, as rows that add up to its peak, and as a table of them: the same for an inference, a
+// training step and a refusal of either.
 #pragma once
 
 #include <array>

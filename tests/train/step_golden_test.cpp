@@ -2,7 +2,6 @@
 // backend and in float on the CPU and on a GPU.
 #include <gtest/gtest.h>
 
-
 #include "case_run.h"
 #include "cuda_test.h"
 
