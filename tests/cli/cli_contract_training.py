@@ -22,7 +22,7 @@ def catches(pid, number):
     return int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1
 
 
-class Training(Contract):
+class Runs(Contract):
     def config(self, **sections):
         merged = {key: {**RUN.get(key, {}), **sections.get(key, {})} for key in {**RUN, **sections}}
         path = self.tmp / "tiny.json"
@@ -33,6 +33,25 @@ class Training(Contract):
         done = self.ok("train", "--config", config, "--out", self.tmp / "run", "--json", *more)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def start(self, config, out, *more, **settings):
+        """A run that has begun: its process, with the first line it said read."""
+        process = subprocess.Popen([PROGRAM, "train", "--config", config, "--out", out, "--json", *more],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
+        for clean_up in (process.stdout.close, process.stderr.close, process.wait, process.kill):
+            self.addCleanup(clean_up)
+        self.assertTrue(process.stdout.readline(), "it said nothing")
+        return process
+
+    def pictures(self, *classes):
+        folder = os.path.join(os.fsencode(self.tmp), b"pictures-\xe9")
+        for name in classes:
+            os.makedirs(os.path.join(folder, name))
+            for number in range(6):
+                shutil.copy(CAT, os.path.join(folder, name, b"%d.png" % number))
+        return folder
+
+
+class Training(Runs):
     def test_train_and_eval(self):
         lines = self.train(self.config())
         self.assertEqual([line["step"] for line in lines if line["kind"] == "train"], list(range(1, 9)))
@@ -87,6 +106,31 @@ class Training(Contract):
                 "VITRAIL_MODELS": str(ROOT / "models")})
             self.assertGreater(answer["memory"]["gradients"], 0, recipe)
 
+    def test_names_that_are_not_utf8(self):
+        config = self.config(train={"epochs": 1, "batch": 4})
+        command = [PROGRAM, "train", "--config", config, "--set"]
+        folder, link = self.pictures(b"chat", b"chien"), self.tmp / "pictures"
+        done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "run"], capture_output=True)
+        self.assertEqual(done.returncode, 64, "config.json could not keep the path")
+        self.assertRegex(done.stderr, rb"data.train is (.|\n)*pictures-\\xe9(.|\n)*try: (.|\n)*ln -s")
+        self.assertFalse((self.tmp / "run").exists())
+        link.symlink_to(os.fsdecode(folder))
+        done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "run"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(vitrail("eval", "-m", self.tmp / "run").returncode, 0)
+        os.rename(self.tmp / "run", os.path.join(os.fsencode(self.tmp), b"run-\xe9"))
+        done = subprocess.run([PROGRAM, "eval", "-m", os.path.join(os.fsencode(self.tmp), b"run-\xe9"), "--data",
+                               b"folder:" + folder, "--report", self.tmp / "page.html"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("html", (self.tmp / "page.html").read_text())
+        os.rename(os.path.join(folder, b"chat"), os.path.join(folder, b"b\xeate"))
+        done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "two"], capture_output=True)
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertIn(rb"b\xeate", done.stderr)
+        self.assertFalse((self.tmp / "two").exists())
+
+
+class Stopping(Runs):
     def test_train_stops_on_request_and_goes_on(self):
         config = self.config(train={"epochs": 100000})
         for name in ("SIGTERM", "SIGINT", "SIGUSR1"):
@@ -104,15 +148,6 @@ class Training(Contract):
                            f"train.steps={last['step'] + 2}")
             steps = [line["step"] for line in map(json.loads, more.stdout.splitlines()) if line["kind"] == "train"]
             self.assertEqual(steps, [last["step"] + 1, last["step"] + 2])
-
-    def start(self, config, out, *more, **settings):
-        """A run that has begun: its process, with the first line it said read."""
-        process = subprocess.Popen([PROGRAM, "train", "--config", config, "--out", out, "--json", *more],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
-        for clean_up in (process.stdout.close, process.stderr.close, process.wait, process.kill):
-            self.addCleanup(clean_up)
-        self.assertTrue(process.stdout.readline(), "it said nothing")
-        return process
 
     def test_batch_systems_send_several_signals(self):
         config = self.config(train={"epochs": 100000})
@@ -155,37 +190,6 @@ class Training(Contract):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75)
-
-    def pictures(self, *classes):
-        folder = os.path.join(os.fsencode(self.tmp), b"pictures-\xe9")
-        for name in classes:
-            os.makedirs(os.path.join(folder, name))
-            for number in range(6):
-                shutil.copy(CAT, os.path.join(folder, name, b"%d.png" % number))
-        return folder
-
-    def test_names_that_are_not_utf8(self):
-        config = self.config(train={"epochs": 1, "batch": 4})
-        command = [PROGRAM, "train", "--config", config, "--set"]
-        folder, link = self.pictures(b"chat", b"chien"), self.tmp / "pictures"
-        done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "run"], capture_output=True)
-        self.assertEqual(done.returncode, 64, "config.json could not keep the path")
-        self.assertRegex(done.stderr, rb"data.train is (.|\n)*pictures-\\xe9(.|\n)*try: (.|\n)*ln -s")
-        self.assertFalse((self.tmp / "run").exists())
-        link.symlink_to(os.fsdecode(folder))
-        done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "run"], capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(vitrail("eval", "-m", self.tmp / "run").returncode, 0)
-        os.rename(self.tmp / "run", os.path.join(os.fsencode(self.tmp), b"run-\xe9"))
-        done = subprocess.run([PROGRAM, "eval", "-m", os.path.join(os.fsencode(self.tmp), b"run-\xe9"), "--data",
-                               b"folder:" + folder, "--report", self.tmp / "page.html"], capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("html", (self.tmp / "page.html").read_text())
-        os.rename(os.path.join(folder, b"chat"), os.path.join(folder, b"b\xeate"))
-        done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "two"], capture_output=True)
-        self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertIn(rb"b\xeate", done.stderr)
-        self.assertFalse((self.tmp / "two").exists())
 
     def test_train_has_a_time_limit(self):
         done = vitrail("train", "--config", self.config(train={"epochs": 100000}), "--out", self.tmp / "run", "--max-time",
