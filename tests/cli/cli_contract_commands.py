@@ -9,7 +9,7 @@ import unittest
 from contract import CAT, PROGRAM, ROOT, SMALL, TINY, Contract, vitrail
 
 
-class Commands(Contract):
+class Models(Contract):
     def test_predict(self):
         done = self.ok("predict", "-m", TINY, CAT, ROOT / "examples/images/rocket.jpg", "--json", "-k", "3")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -169,6 +169,8 @@ class Commands(Contract):
         self.assertIn("differ from blocks.0 on", vitrail("verify", TINY, other).stdout)
         self.assertTrue(self.ok("verify", TINY, TINY).stdout.endswith("A and B compute the same\n"))
 
+
+class Machines(Contract):
     def test_plan(self):
         answer = self.json("plan", "--model", "vit_base_patch16_224", "--weights", "rule", "--batch", "2")
         self.assertEqual(answer["params"], 86567656)

@@ -9,7 +9,7 @@ is asked to stop by one signal or by two of SIGTERM, SIGUSR1, SIGHUP, SIGXCPU an
 a run that died before its first checkpoint begins anew there. Whenever a disturbed run reaches its end, its last
 checkpoint and its best model must equal the undisturbed ones byte for byte, its log but for the clock, and a new run
 begins. After each death every checkpoint outside of unfinished folders must be complete. VITRAIL_TEST_LONG in the
-environment raises the counts to those of a long campaign, at least 200 and 100. Prints one JSON object; 0 when all
+environment raises counts that are not 0 to those of a long campaign, at least 200 and 100. Prints one JSON object; 0 when all
 held."""
 import argparse
 import json
@@ -230,7 +230,8 @@ def main():
     args = parser.parse_args()
     if os.environ.get("VITRAIL_TEST_LONG"):
         for name, least in LONG.items():
-            setattr(args, name, max(getattr(args, name), least))
+            if getattr(args, name):
+                setattr(args, name, max(getattr(args, name), least))
     with tempfile.TemporaryDirectory(prefix="vitrail-kill-") as work:
         campaign = Campaign(args, Path(work))
         try:
