@@ -9,6 +9,7 @@ import argparse
 import fnmatch
 import gzip
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -95,6 +96,9 @@ def main():
     p.add_argument("--device", default="cpu", choices=sorted(ARITHMETICS))
     p.add_argument("--only", nargs="+", default=["*"], help="names of cases, * allowed")
     options = p.parse_args()
+    for program in (options.old, options.new):
+        if not shutil.which(program):
+            p.error(f"{program} is no program; expected a built vitrail")
     different = tried = 0
     with tempfile.TemporaryDirectory(prefix="vitrail-same-") as temporary:
         home = pathlib.Path(temporary)

@@ -197,8 +197,10 @@ class Fuser {
   Node fused_node(const Group& group) const {
     Node node = program_.nodes[group.members.back()];
     const Node& product = program_.nodes[group.product];
-    node.name = product.name, node.where = product.where;
-    node.block = product.block, node.part = product.part;
+    node.name = product.name;
+    node.where = product.where;
+    node.block = product.block;
+    node.part = product.part;
     node.ins.clear();
     std::vector<FusedOp::Member> members;
     for (size_t m = 0; m < group.members.size(); ++m) {

@@ -32,7 +32,7 @@ PreciseProgram micro_program(Program recorded, const DifferentiateOptions& desce
 // What changes persistent values alone: an optimizer's update, copies of weights.
 Program update_program(Program recorded, const Rewrites& rewrites);
 
-// The names that `after` is given, in order; a pass that has nothing to do is left out of none.
+// The names that `after` is given, in order. Every pass is named, also where it has nothing to do.
 std::span<const std::string_view> inference_passes();
 std::span<const std::string_view> micro_passes();
 

@@ -1,58 +1,10 @@
 // Models as people have them from timm, transformers and torchvision: configs with keys left out, exchanged
 // heads, wrappers, tokens of every kind. What each library makes of them is what must be read.
-#include <limits>
-
+#include "io/library_forms.h"
 #include "io/cards/imagenet_names.h"
-#include "io/dialect_files.h"
 
 namespace vitrail {
 namespace {
-
-const std::string kTimmHub = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
-
-class LibraryForms : public DialectTest {
- protected:
-  // A folder that says nothing of Vitrail.
-  void write_folder(const ModelCard& card, Dialect dialect) {
-    write_model(at("m"), card, {.dialect = dialect, .overwrite = true, .folder = true}, by_rule);
-    edit([](Json& config) { config.erase("vitrail"); });
-  }
-  void edit(const std::function<void(Json&)>& change) {
-    Json json = parse_json(read_file(at("m/config.json"), 1 << 20), "config.json");
-    change(json);
-    write_file(at("m/config.json"), json.dump());
-  }
-  void rename_tensors(const Rename& rename) {
-    const std::string file = at("m/model.safetensors");
-    const auto source = std::shared_ptr(open_tensors(file));
-    write_safetensors(at("renamed"), renamed(source, rename), {});
-    std::filesystem::rename(at("renamed"), file);
-  }
-  // A single file with its config in the metadata, its tensors renamed.
-  std::string renamed_file(const ModelCard& card, Dialect dialect, const Rename& rename) {
-    write_model(at("plain"), card, {.dialect = dialect, .overwrite = true}, by_rule);
-    const auto source = std::shared_ptr(open_tensors(at("plain")));
-    write_safetensors(at("file"), renamed(source, rename), source->metadata());
-    return at("file");
-  }
-  static std::vector<float> rule_of(const std::string& name, const Shape& shape) {
-    std::vector<float> expected(static_cast<size_t>(shape.elems()));
-    fill_by_rule({name, shape}, expected);
-    return expected;
-  }
-  VitConfig timm_config(const std::function<void(Json&)>& change) {
-    std::filesystem::remove_all(at("m"));
-    std::filesystem::copy(kTimmHub, at("m"));
-    edit(change);
-    return open_model(at("m"))->card().config;
-  }
-  std::string timm_refusal(const std::function<void(Json&)>& change) {
-    std::filesystem::remove_all(at("m"));
-    std::filesystem::copy(kTimmHub, at("m"));
-    edit(change);
-    return refusal(at("m"));
-  }
-};
 
 TEST_F(LibraryForms, HuggingFaceDefaultsAreThoseOfTheModelType) {
   ModelCard card = tiny();
@@ -329,75 +281,6 @@ TEST_F(LibraryForms, ACropMayBeLargerThanTheResizedImage) {
   std::filesystem::copy(kTimmHub, at("m"));
   edit([](Json& config) { config["pretrained_cfg"]["crop_pct"] = 1.25; });
   EXPECT_EQ(open_model(at("m"))->card().preprocess.resize, 12);
-}
-
-TEST_F(LibraryForms, TheConfigsNameOfAFamilyIsBelievedFirst) {
-  const std::pair<const char*, const char*> types[] = {{"swinv2", "a Swin transformer, version 2"},
-                                                       {"beit", "this is BEiT"},
-                                                       {"siglip_vision_model", "SigLIP"},
-                                                       {"dinov3_vit", "DINOv3"},
-                                                       {"dpt", "DPT"},
-                                                       {"vit_mae", "masked autoencoder"},
-                                                       {"convnextv2", "called \"convnextv2\""}};
-  write_folder(tiny(), Dialect::kHf);
-  for (const auto& [type, family] : types) {
-    edit([&](Json& config) { config["model_type"] = type; });
-    EXPECT_SAYS(refusal(at("m")), family);
-  }
-  const std::pair<const char*, const char*> names[] = {
-      {"vitamin_small_224", "ViTamin"},
-      {"vit_small_patch16_rope_224", "RoPE"},
-      {"vit_small_patch16_dinov3", "DINOv3"},
-      {"maxvit_tiny_rw_224", "MaxViT"},
-      {"vit_base_patch16_rpn_224", "vit_base_patch16_rpn_224"}};
-  for (const auto& [name, family] : names)
-    EXPECT_SAYS(timm_refusal([&](Json& config) { config["architecture"] = name; }), family);
-}
-
-TEST_F(LibraryForms, WhatIsWrongInAModelsFilesIsDataWhereverItLies) {
-  write_folder(tiny(), Dialect::kHf);
-  edit([](Json& config) { config["num_attention_heads"] = 5; });
-  try {
-    open_model(at("m"));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
-  }
-  try {
-    open_model(kTimmHub, {.image_height = 17, .image_width = 17});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kConfig) << "what the user asked for: " << error.what();
-  }
-}
-
-TEST_F(LibraryForms, MessagesSpeakOfTheModelNotOfSettings) {
-  ModelCard card = tiny();
-  card.config.class_token = false, card.config.pool = Pool::kMean,
-  card.config.norm_place = NormPlace::kAfterPool;
-  write_model(at("m"), card, {.dialect = Dialect::kTimm, .folder = true}, by_rule);
-  edit([](Json& config) { config["vitrail"]["model"]["norm_place"] = "before_pool"; });
-  const std::string said = refusal(at("m"));
-  EXPECT_SAYS(said, "the last layernorm is before pooling");
-  EXPECT_EQ(said.find("norm_place"), std::string::npos) << said;
-}
-
-// Tensors without bytes may have any shape: what is computed of their sizes must not overflow.
-TEST_F(LibraryForms, SizesBeyondReasonAreRefusedBeforeAnythingIsComputedOfThem) {
-  const auto said = [&](int64_t positions, int64_t patch) {
-    std::vector<TensorToWrite> tensors;
-    const auto add = [&](const char* name, std::vector<int64_t> shape) {
-      tensors.push_back({{.name = name, .shape = std::move(shape), .bytes = 0}, [](std::span<std::byte>) {}});
-    };
-    add("patch_embed.proj.weight", {0, 3, patch, patch});
-    add("pos_embed", {0, positions, 0});
-    add("blocks.0.mlp.fc1.weight", {4, 0});
-    write_safetensors(at("huge"), tensors, {});
-    return refusal(at("huge"));
-  };
-  EXPECT_SAYS(said((int64_t{1} << 62) + 1, 8), "positions; between");
-  EXPECT_SAYS(said(std::numeric_limits<int64_t>::max(), 8), "positions; between");
-  EXPECT_SAYS(said((int64_t{1} << 62) + 1, int64_t{1} << 40), "on a side of a patch; between");
 }
 
 }  // namespace
