@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/process_mark.h"
+#include "base/run_files.h"
 
 namespace vitrail {
 
@@ -46,7 +47,7 @@ std::optional<Owner> read_owner(int fd) {
   if (got <= 0) return std::nullopt;
   text.resize(static_cast<size_t>(got));
   try {
-    const Json json = parse_json(text, "run.lock");
+    const Json json = parse_json(text, RunFiles::kLock);
     const auto mark = ProcessMark::parse(json.at("process").get<std::string>());
     if (mark) return Owner{*mark, json.at("since").get<std::string>().substr(0, 32)};
   } catch (const std::exception&) {
@@ -96,7 +97,7 @@ void refuse_links(const std::string& folder) {
 
 }  // namespace
 
-RunLock::RunLock(const std::string& folder) : path_(folder + "/" + kFileName) {
+RunLock::RunLock(const std::string& folder) : path_(RunFiles(folder).lock()) {
   refuse_links(folder);
   // The file may be taken away by its owner between our opening and locking it: look again.
   for (int attempt = 0; attempt < 100; ++attempt)

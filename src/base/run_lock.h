@@ -8,8 +8,6 @@ namespace vitrail {
 
 class RunLock {
  public:
-  static constexpr const char* kFileName = "run.lock";
-
   // Error(kWrite) naming process and host when another run holds the folder, or when it cannot be written.
   explicit RunLock(const std::string& folder);
   ~RunLock();

@@ -101,7 +101,7 @@ EvalResult run_over(const Dataset& data, const Options& options, const ModelCard
                     Engine* other, Console& console) {
   const std::unique_ptr<Loader> loader =
       make_eval_loader(data, loader_settings(options, card, engine.batch(), console));
-  const StopWatch stop;
+  const SignalGuard stop;
   Progress progress(console, "eval", "images", data.size());
   std::vector<float> logits, other_logits;
   int64_t shown_so_far = 0;

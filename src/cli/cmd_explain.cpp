@@ -224,7 +224,7 @@ void run_explain(const Options& options, Console& console) {
   const std::vector<fs::path> folders = folders_for(paths, options.text("out"), console);
   Explainer explainer(options, console);
   FailedPictures failed(console, paths.size());
-  const StopWatch stop;
+  const SignalGuard stop;
   Progress progress(console, "explain", "images", static_cast<int64_t>(paths.size()));
   for (size_t i = 0; i < paths.size(); ++i) {
     stop.check(i, paths.size());

@@ -74,7 +74,7 @@ class Predictor {
   }
 
   void run() {
-    const StopWatch stop;
+    const SignalGuard stop;
     Progress progress(console_, "predict", "images", std::ssize(paths_));
     while (!stream_->done()) {
       stop.check(done_, paths_.size());

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/run_files.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "cli/commands.h"
@@ -50,7 +51,7 @@ ResumeMode resume_mode(const Options& options) {
   return text == "strict" ? ResumeMode::kStrict : ResumeMode::kNewest;
 }
 
-TrainHooks hooks_for(TrainDisplay& display, Console& console, const StopWatch& stop) {
+TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard& stop) {
   TrainHooks hooks;
   hooks.step = [&](const TrainStatus& status) { display.step(status); };
   hooks.logged = [&](const TrainStatus& status) { display.logged(to_json(status)); };
@@ -69,7 +70,7 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const StopWatch& s
 
 void run(const Options& options, Console& console) {
   const auto started = std::chrono::steady_clock::now();
-  const StopWatch stop;
+  const SignalGuard stop;
   TrainConfig config = read_train_config(options);
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
@@ -77,7 +78,9 @@ void run(const Options& options, Console& console) {
   const DeviceChoice device = chosen_device(options);
   TrainDisplay display(console);
   // Resolved here already, so that a mistake in the config makes no folder.
-  Trainer trainer(resolved(config), place, *device.backend, device.info, hooks_for(display, console, stop));
+  config = resolved(config);
+  RankContext rank(device.info, static_cast<uint64_t>(config.train.seed));
+  Trainer trainer(config, place, *device.backend, rank, hooks_for(display, console, stop));
   const TrainOutcome outcome = trainer.run();
   display.finish();
   if (!outcome.finished)
@@ -87,7 +90,7 @@ void run(const Options& options, Console& console) {
                 "--resume goes on from there");
   std::string text = strf("done: %s, step %s", outcome.reason.c_str(), format_integer(outcome.step).c_str());
   if (outcome.best >= 0) text += strf(", best %s", format_percent(outcome.best).c_str());
-  console.say(text + "; see " + place.folder + "/report.html");
+  console.say(text + "; see " + RunFiles(place.folder).report());
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::string problem_text(const Error& error, const std::string& name);
 template <typename Result>
 void in_order(int64_t count, ThreadPool& pool, Progress& progress, const std::function<Result(int64_t)>& make,
               const std::function<void(int64_t, Result&, const std::optional<Error>&)>& use) {
-  const StopWatch stop;
+  const SignalGuard stop;
   const int64_t block = int64_t{32} * pool.threads();
   std::vector<Result> results;
   std::vector<std::optional<Error>> errors;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/run_files.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/environment.h"
@@ -23,7 +24,8 @@ std::string run_of(const std::string& model) {
   std::error_code ignored;
   fs::path folder = fs::path(model).lexically_normal();
   for (int up = 0; up < 4; ++up) {
-    if (is_run_folder(folder.string()) && fs::exists(folder / "config.json", ignored)) return folder.string();
+    if (is_run_folder(folder.string()) && fs::exists(folder / RunFiles::kConfig, ignored))
+      return folder.string();
     folder = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();
     if (folder.empty()) folder = ".";
   }
@@ -41,7 +43,7 @@ Json facts_in(const fs::path& folder) {
 }
 
 DataConfig data_of_run(const std::string& folder) {
-  const std::vector<std::string> arguments = {"--config", folder + "/config.json"};
+  const std::vector<std::string> arguments = {"--config", RunFiles(folder).config()};
   const Options run = parse_options(
       train_command().spec, arguments, [](const std::string&) -> const char* { return nullptr; },
       read_config_file);
@@ -74,7 +76,7 @@ ModelOrigin origin_of(const std::string& model) {
   const fs::path folder = fs::is_directory(found, ignored) ? fs::path(found) : fs::path(found).parent_path();
   origin.learned = read_learned_from(facts_in(folder.empty() ? "." : folder));
   if (origin.run.empty()) return origin;
-  const Json facts = facts_in(fs::path(origin.run) / "checkpoints/latest");
+  const Json facts = facts_in(RunFiles(origin.run).latest_checkpoint());
   if (!origin.learned) origin.learned = read_learned_from(facts);
   if (const Json* place = json_find(facts, kStartedIn); place && place->is_string())
     origin.started_in = place->get<std::string>();

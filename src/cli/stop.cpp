@@ -36,7 +36,7 @@ void remember(int signal) {
 
 }  // namespace
 
-StopWatch::StopWatch() {
+SignalGuard::SignalGuard() {
   struct sigaction action {};
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART;
@@ -48,16 +48,16 @@ StopWatch::StopWatch() {
   }
 }
 
-StopWatch::~StopWatch() {
+SignalGuard::~SignalGuard() {
   if (signalled) return;
   for (size_t i = 0; i < std::size(kStopSignals); ++i) ::sigaction(kStopSignals[i], &before_[i], nullptr);
 }
 
-bool StopWatch::wanted() const {
+bool SignalGuard::wanted() const {
   return signalled != 0;
 }
 
-void StopWatch::check(size_t done, size_t total) const {
+void SignalGuard::check(size_t done, size_t total) const {
   if (signalled && done < total)
     throw Error(ErrorKind::kStopped, strf("stopped on request after %zu of %zu pictures", done, total),
                 "what was written is whole; run again with the rest of the list");

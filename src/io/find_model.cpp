@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/run_files.h"
 #include "base/values.h"
 #include "io/shipped.h"
 #include "models/zoo.h"
@@ -31,7 +32,7 @@ bool is_model_folder(const fs::path& path) {
 // The model of a run's folder; empty when it is none.
 fs::path model_of_run(const fs::path& folder) {
   if (is_model_folder(folder)) return {};
-  for (const char* place : {"best", "checkpoints/latest"})
+  for (const char* place : {RunFiles::kBest, RunFiles::kLatestCheckpoint})
     if (is_model_folder(folder / place)) return folder / place;
   return {};
 }

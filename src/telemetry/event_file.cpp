@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/run_files.h"
 
 namespace vitrail {
 
@@ -70,7 +71,7 @@ uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
 
-constexpr std::string_view kNameStart = "events.out.tfevents.";
+constexpr std::string_view kNameStart = RunFiles::kEvents;
 constexpr double kLastSortable = 1e10;  // seconds, in the year 2286; later ones take more digits
 
 // The latest start that a file of the folder bears in its name; 0 without one.

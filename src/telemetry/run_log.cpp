@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/run_files.h"
 
 namespace vitrail {
 
@@ -53,9 +54,9 @@ void write_curve(EventWriter& events, const std::string& tag, const ordered_json
 
 RunLog::RunLog(const std::string& folder, const RunLogOptions& options) {
   const std::string rows = restore(folder, options);
-  write_file(summary_path(folder), rows);
-  metrics_ = std::make_unique<AppendFile>(metrics_path(folder), options.trouble);
-  summary_ = std::make_unique<AppendFile>(summary_path(folder), options.trouble);
+  write_file(RunFiles(folder).summary(), rows);
+  metrics_ = std::make_unique<AppendFile>(RunFiles(folder).metrics(), options.trouble);
+  summary_ = std::make_unique<AppendFile>(RunFiles(folder).summary(), options.trouble);
   if (!options.tensorboard) return;
   const auto first = options.resume_step ? std::optional(*options.resume_step + 1) : std::nullopt;
   events_ = std::make_unique<EventWriter>(folder, unix_seconds(), first, options.trouble);
@@ -63,7 +64,7 @@ RunLog::RunLog(const std::string& folder, const RunLogOptions& options) {
 
 // Brings metrics.jsonl back to the step the run stands on; returns what summary.csv then holds.
 std::string RunLog::restore(const std::string& folder, const RunLogOptions& options) {
-  const std::string path = metrics_path(folder);
+  const std::string path = RunFiles(folder).metrics();
   std::string rows = kSummaryHeader;
   if (!options.resume_step) {
     std::error_code none;

@@ -40,8 +40,6 @@ class RunLog {
 
   const TrimResult& trimmed() const { return trimmed_; }
   static constexpr const char* kSummaryHeader = "epoch,train_loss,eval_loss,eval_top1,eval_top5,lr\n";
-  static std::string metrics_path(const std::string& folder) { return folder + "/metrics.jsonl"; }
-  static std::string summary_path(const std::string& folder) { return folder + "/summary.csv"; }
 
  private:
   struct Epoch {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/run_files.h"
 #include "base/text.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/durable.h"
@@ -17,11 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a run replaces whole; a death in between leaves ".NAME.tmp-NUMBER-NUMBER".
-constexpr const char* kReplacedFiles[] = {"config.json", "metrics.jsonl", "summary.csv", "report.html"};
-
 bool is_half_written(const std::string& name) {
-  return std::any_of(std::begin(kReplacedFiles), std::end(kReplacedFiles), [&](const char* file) {
+  return std::any_of(std::begin(RunFiles::kReplaced), std::end(RunFiles::kReplaced), [&](const char* file) {
     const std::string start = "." + std::string(file) + ".tmp-";
     const std::string numbers = name.starts_with(start) ? name.substr(start.size()) : "";
     const size_t dash = numbers.find('-');
@@ -61,12 +59,12 @@ bool has_our_checkpoint(const CheckpointStore& store) {
 // What a run has made before its first checkpoint and its first line of the log, apart from its settings and
 // TensorBoard's file, which say nothing of whose they are.
 bool is_a_beginning(const std::string& folder, const std::string& name) {
-  const std::string path = folder + "/" + name;
+  const std::string path = RunFiles(folder).at(name);
   if (is_unfinished(name) || is_half_written(name)) return true;
-  if (name == RunLock::kFileName) return begins_as(path, {"{\n  \"process\": \""}, true);
-  if (path == RunLog::metrics_path(folder)) return begins_as(path, {""}, false);
-  if (path == RunLog::summary_path(folder)) return begins_as(path, {RunLog::kSummaryHeader}, false);
-  if (path != CheckpointStore(folder).folder()) return false;
+  if (name == RunFiles::kLock) return begins_as(path, {"{\n  \"process\": \""}, true);
+  if (name == RunFiles::kMetrics) return begins_as(path, {""}, false);
+  if (name == RunFiles::kSummary) return begins_as(path, {RunLog::kSummaryHeader}, false);
+  if (name != RunFiles::kCheckpoints) return false;
   std::error_code error;
   if (!fs::is_directory(path, error)) return false;
   const std::vector<std::string> names = names_in(path);
@@ -76,15 +74,16 @@ bool is_a_beginning(const std::string& folder, const std::string& name) {
 // The settings are written after the logs: beside their beginnings they are a run's own.
 bool follows_logs(const std::string& folder, const std::string& name) {
   std::error_code error;
-  return (name == "config.json" || name.starts_with("events.out.tfevents.")) &&
-         fs::exists(RunLog::metrics_path(folder), error) && fs::exists(RunLog::summary_path(folder), error) &&
-         fs::exists(CheckpointStore(folder).folder(), error);
+  const RunFiles files(folder);
+  return (name == RunFiles::kConfig || name.starts_with(RunFiles::kEvents)) &&
+         fs::exists(files.metrics(), error) && fs::exists(files.summary(), error) &&
+         fs::exists(files.checkpoints(), error);
 }
 
 }  // namespace
 
 std::string foreign_name_in(const std::string& folder) {
-  if (is_our_log(RunLog::metrics_path(folder)) || has_our_checkpoint(CheckpointStore(folder))) return {};
+  if (is_our_log(RunFiles(folder).metrics()) || has_our_checkpoint(CheckpointStore(folder))) return {};
   for (const std::string& name : names_in(folder))
     if (!is_a_beginning(folder, name) && !follows_logs(folder, name)) return name;
   return {};
@@ -117,7 +116,7 @@ std::vector<std::string> RunFolder::tidy() const {
   if (!is_ours_alone()) return removed;
   std::error_code ignored;
   for (const std::string& name : names_in(path()))
-    if (is_half_written(name) && fs::remove(path() + "/" + name, ignored)) removed.push_back(name);
+    if (is_half_written(name) && fs::remove(RunFiles(path()).at(name), ignored)) removed.push_back(name);
   return removed;
 }
 

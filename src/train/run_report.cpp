@@ -5,12 +5,12 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/run_files.h"
 #include "data/encode.h"
 #include "data/resize.h"
 #include "telemetry/format.h"
 #include "telemetry/report.h"
 #include "telemetry/run_curves.h"
-#include "telemetry/run_log.h"
 
 namespace vitrail {
 
@@ -74,7 +74,7 @@ void write_run_report(const RunReportContent& c) {
   Report report;
   report.title = std::filesystem::path(c.place.folder + "/").parent_path().filename().string();
   report.verdict = verdict(c);
-  RunHistory history = read_run_history(RunLog::metrics_path(c.place.folder));
+  RunHistory history = read_run_history(RunFiles(c.place.folder).metrics());
   report.curves = std::move(history.curves);
   report.events = std::move(history.events);
   report.figures = {{"steps", strf("%s of %s", format_integer(c.outcome.step).c_str(),
@@ -87,7 +87,7 @@ void write_run_report(const RunReportContent& c) {
                     {"threads", std::to_string(c.plan.micro.device.threads)}};
   report.config = json_text(to_json(c.setup.config), 2);
   report.generator = c.place.generator;
-  write_file(c.place.folder + "/report.html", render_report(report));
+  write_file(RunFiles(c.place.folder).report(), render_report(report));
 }
 
 }  // namespace vitrail

@@ -18,6 +18,7 @@ struct RunSetup {
   size_t decoding_bytes = 0;  // what the loaders' workers may hold for a moment while they decode
   std::string pictures;  // where they are made and why; empty: on the CPU, as nobody asked for anything else
 
+  int64_t epoch_of(int64_t update) const { return update / steps_per_epoch; }
   LoaderSettings loader_settings(Purpose purpose) const;
   // Bytes the loaders will hold beside the step's own memory.
   size_t loader_bytes() const { return loader_bytes(config.train.micro_batch); }

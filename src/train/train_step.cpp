@@ -160,6 +160,24 @@ StepValues TrainStep::run_update(double lr) {
   return StepValues::read(control);
 }
 
+std::array<double, kUpdateCounters> TrainStep::update_counters() const {
+  std::array<double, kUpdateCounters> counters;
+  read_doubles(rank_, store_.view(kUpdateCounterState), counters);
+  return counters;
+}
+
+double TrainStep::loss_scale() const {
+  double scale[1];
+  read_doubles(rank_, store_.view(kLossScaleState), scale);
+  return scale[0];
+}
+
+void TrainStep::forget_skips_in_a_row() {
+  auto counters = update_counters();
+  counters[kSkippedInARow] = 0;
+  write_bytes(rank_, store_.view(kUpdateCounterState), std::as_bytes(std::span(counters)));
+}
+
 std::span<const float> TrainStep::evaluate(std::span<const float> pictures, int64_t count, bool average) {
   Executor& executor = average ? *eval_average_ : eval_;
   const TensorView input = executor.input("pictures");

@@ -2,6 +2,7 @@
 // micro-batches, updates and evaluation forwards. Holds no policy: the trainer decides when.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -45,6 +46,11 @@ class TrainStep {
 
   // One update from the gradient sums, which become zero.
   StepValues run_update(double lr);
+
+  // What the device counted of updates so far, by UpdateCounter, and the loss scale it stands at.
+  std::array<double, kUpdateCounters> update_counters() const;
+  double loss_scale() const;
+  void forget_skips_in_a_row();
 
   // Logits of `count` pictures, at most the plan's eval batch.
   std::span<const float> evaluate(std::span<const float> pictures, int64_t count, bool average);

@@ -1,6 +1,5 @@
-// A training run from config to report: opens data and model, plans, trains, evaluates, saves, resumes.
-// Decides; the step computes, the loader loads, the log and the checkpoints write. Prints nothing: hooks tell
-// the caller.
+// A training run from config to report: opens data and model, plans, makes the parts of the run and hands
+// them to its loop, then closes what they leave. Prints nothing: hooks tell the caller.
 #pragma once
 
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "plan/kernel_choice.h"
+#include "runtime/rank_context.h"
 #include "telemetry/run_status.h"
 #include "train/evaluate.h"
 #include "train/train_config.h"
@@ -52,8 +52,9 @@ struct TrainOutcome {
 
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const TrainPlace& place, const Backend& backend,
-          const DeviceInfo& device, TrainHooks hooks);
+  // Works on the rank it is given, which outlives it.
+  Trainer(const TrainConfig& config, const TrainPlace& place, const Backend& backend, RankContext& rank,
+          TrainHooks hooks);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;

@@ -26,8 +26,9 @@ std::map<Category, size_t> allocated_by(const std::vector<std::string>& argument
   };
   const TempFolder folder;
   const TrainConfig config = read_train_config(options_of("train", arguments));
-  Trainer(config, {(folder.path() / "run").string(), ResumeMode::kFresh, ""}, find_backend("cpu"),
-          cpu_device(1, ""), hooks)
+  RankContext rank(cpu_device(1, ""));
+  Trainer(config, {(folder.path() / "run").string(), ResumeMode::kFresh, ""}, find_backend("cpu"), rank,
+          hooks)
       .run();
   return held;
 }

@@ -7,9 +7,9 @@
 #include "data/encode.h"
 #include "faults/small_disk.h"
 #include "io/model_files.h"
+#include "train/checkpoint_keeper.h"
 #include "train/helpers/tiny_run.h"
-#include "train/run_keeper.h"
-#include "train/run_saver.h"
+#include "train/save_policy.h"
 
 namespace vitrail::testing {
 namespace {
@@ -32,7 +32,7 @@ struct Kept {
   StepPlan plan;
   RankContext rank;
   TrainStep step;
-  RunKeeper keeper;
+  CheckpointKeeper keeper;
 };
 
 TEST(Keep, WhateverFailsInASaveIsToldAndTheRunGoesOn) {
@@ -41,13 +41,14 @@ TEST(Keep, WhateverFailsInASaveIsToldAndTheRunGoesOn) {
   Kept run(work / "run");
   std::vector<std::string> told;
   bool broken = false;
-  RunSaver saver(run.keeper, run.step, run.setup.config.train, false,
-                 {.event = [&](const char* what,
-                               const std::string& text) { told.push_back(std::string(what) + ": " + text); },
-                  .before_save =
-                      [&] {
-                        if (broken) throw std::runtime_error("no JSON");  // of no kind of ours
-                      }});
+  SavePolicy saver(
+      run.keeper, run.step, run.setup.config.train, false,
+      {.event = [&](const char* what,
+                    const std::string& text) { told.push_back(std::string(what) + ": " + text); },
+       .before_save =
+           [&] {
+             if (broken) throw std::runtime_error("no JSON");  // of no kind of ours
+           }});
   saver.save_first({});
   broken = true;
   saver.save({.step = 1});
@@ -63,12 +64,12 @@ TEST(Keep, TheLastCheckpointIsTriedAgainAndThenTheModelAlone) {
   fs::create_directories(work / "run");
   Kept run(work / "run");
   int failures = 1;
-  RunSaver saver(run.keeper, run.step, run.setup.config.train, false,
-                 {.event = [](const char*, const std::string&) {},
-                  .before_save =
-                      [&] {
-                        if (failures-- > 0) throw Error(ErrorKind::kWrite, "no room");
-                      }});
+  SavePolicy saver(run.keeper, run.step, run.setup.config.train, false,
+                   {.event = [](const char*, const std::string&) {},
+                    .before_save =
+                        [&] {
+                          if (failures-- > 0) throw Error(ErrorKind::kWrite, "no room");
+                        }});
   saver.save_last({.step = 3});
   EXPECT_EQ(run.keeper.saved_step(), 3);
   failures = 2;

@@ -60,7 +60,7 @@ TEST(Numerics, SkippedUpdatesAreCountedAndLeaveTheWeights) {
   EXPECT_EQ(ran.steps.front().skipped, 0);
   EXPECT_EQ(ran.steps.back().skipped, 3);
   int64_t logged = 0;
-  for_each_metrics_line(RunLog::metrics_path(work / "run"), [&](const Json& line) {
+  for_each_metrics_line(RunFiles(work / "run").metrics(), [&](const Json& line) {
     if (metrics_text(line, "kind") == "train") logged = line["skipped"].get<int64_t>();
   });
   EXPECT_EQ(logged, 3);
@@ -112,7 +112,7 @@ TEST(Numerics, HalfTheLearningRateHelps) {
   expect_finite(work / "run");
   // The log is that of one way through: no step stands there twice.
   std::map<std::pair<std::string, int64_t>, int> lines;
-  for_each_metrics_line(RunLog::metrics_path(work / "run"), [&](const Json& line) {
+  for_each_metrics_line(RunFiles(work / "run").metrics(), [&](const Json& line) {
     const std::string kind = metrics_text(line, "kind");
     if (kind != "event") ++lines[{kind, line["step"].get<int64_t>()}];
   });

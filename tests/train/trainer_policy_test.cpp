@@ -34,7 +34,7 @@ TEST(Policy, EvaluatesSavesAndKeepsAsAsked) {
   EXPECT_EQ(evaluated(train(config, work / "b")), (Steps{5, 10, 11}));
   EXPECT_EQ(CheckpointStore(work / "b").steps(), (Steps{10, 11}));
   Steps logged, epochs;
-  for_each_metrics_line(RunLog::metrics_path(work / "b"), [&](const Json& line) {
+  for_each_metrics_line(RunFiles(work / "b").metrics(), [&](const Json& line) {
     if (metrics_text(line, "kind") == "train") logged.push_back(line["step"]);
     if (metrics_text(line, "kind") == "epoch") epochs.push_back(line["step"]);
   });
@@ -76,7 +76,8 @@ TEST(Policy, OneRunAFolder) {
   const WorkFolder work;
   const TrainConfig config = tiny_config(2);
   {
-    Trainer holder(config, {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), cpu_device(1), {});
+    RankContext rank(cpu_device(1));
+    Trainer holder(config, {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), rank, {});
     for (ResumeMode mode : {ResumeMode::kFresh, ResumeMode::kNewest}) {
       Ran second;
       const Error error = train_error(second, config, work / "run", {.resume = mode});

@@ -13,7 +13,7 @@ constexpr size_t kMost = 1 << 20;
 void expect_same_run(const std::string& found, const std::string& wanted) {
   EXPECT_EQ(differing(state_of(found), state_of(wanted)), std::vector<std::string>());
   EXPECT_EQ(metrics_of(found), metrics_of(wanted));
-  EXPECT_EQ(read_file(RunLog::summary_path(found), kMost), read_file(RunLog::summary_path(wanted), kMost));
+  EXPECT_EQ(read_file(RunFiles(found).summary(), kMost), read_file(RunFiles(wanted).summary(), kMost));
 }
 
 class Resume : public ::testing::TestWithParam<ComputeType> {

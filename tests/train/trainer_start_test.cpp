@@ -48,8 +48,8 @@ TEST(Start, AStopBeforeTheFirstUpdateIsHeard) {
   const WorkFolder work;
   TrainHooks hooks;
   hooks.stop = [] { return true; };
-  Trainer trainer(tiny_config(4), {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), cpu_device(1),
-                  hooks);
+  RankContext rank(cpu_device(1));
+  Trainer trainer(tiny_config(4), {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), rank, hooks);
   const TrainOutcome outcome = trainer.run();
   EXPECT_FALSE(outcome.finished);
   EXPECT_EQ(outcome.step, 0);
@@ -62,7 +62,8 @@ TEST(Start, TheTimeLimitCountsFromTheStart) {
   config.train.max_minutes = 30;
   TrainPlace place{work / "run", ResumeMode::kFresh, ""};
   place.started -= std::chrono::minutes(31);  // opening the data took so long
-  const TrainOutcome outcome = Trainer(config, place, cpu_backend(), cpu_device(1), {}).run();
+  RankContext rank(cpu_device(1));
+  const TrainOutcome outcome = Trainer(config, place, cpu_backend(), rank, {}).run();
   EXPECT_EQ(outcome.reason, "the time limit was reached");
   EXPECT_EQ(outcome.step, 1) << "one update, or a run that is started again and again would never end";
 }

@@ -158,7 +158,7 @@ TEST(Wiring, LinesCoverTheirInterval) {
   config.train.log_every = 4;
   const Ran ran = train(config, work / "run");
   std::vector<double> logged;
-  for_each_metrics_line(RunLog::metrics_path(work / "run"), [&](const Json& line) {
+  for_each_metrics_line(RunFiles(work / "run").metrics(), [&](const Json& line) {
     if (metrics_text(line, "kind") == "train") logged.push_back(metrics_number(line, "interval_s"));
   });
   ASSERT_EQ(logged.size(), 3u);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/run_files.h"
 #include "base/write_error.h"
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/manifest.h"
@@ -102,7 +103,7 @@ void validate(const CheckpointPolicy& policy) {
 }
 
 CheckpointStore::CheckpointStore(std::string run_folder, CheckpointPolicy policy)
-    : folder_(std::move(run_folder) + "/checkpoints"), policy_(policy) {
+    : folder_(RunFiles(std::move(run_folder)).checkpoints()), policy_(policy) {
   validate(policy_);
 }
 
@@ -154,7 +155,7 @@ void CheckpointStore::save(const CheckpointContent& content, int64_t least_good)
     make_folders(folder_);
     make_room(bytes + bytes / 5, least_good);
     write_making_room(content, least_good);
-    replace_link(at(folder_, "latest"), step_name(content.step), unfinished("latest"));
+    replace_link(at(folder_, RunFiles::kLatest), step_name(content.step), unfinished(RunFiles::kLatest));
     for (const int64_t step : removable(policy_.keep_last))
       if (step != content.step) remove(step);
   } catch (const Error& error) {

@@ -15,6 +15,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "base/file.h"
+#include "base/run_files.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/transfer.h"
 #include "telemetry/metrics_file.h"
@@ -176,11 +177,12 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
     if (options.stop && options.stop()) return true;
     return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
   };
+  RankContext rank(options.cuda ? cuda_device() : cpu_device(options.threads));
   Trainer trainer(config, {folder, options.resume, "test"},
                   options.cuda  ? cuda_backend()
                   : options.ref ? ref_backend()
                                 : cpu_backend(),
-                  options.cuda ? cuda_device() : cpu_device(options.threads), std::move(hooks));
+                  rank, std::move(hooks));
   ran.outcome = trainer.run();
 }
 
@@ -269,7 +271,7 @@ inline std::vector<std::string> differing(const Tensors& a, const Tensors& b) {
 // metrics.jsonl without what the clock and the threads decide and what a run says of its interruptions.
 inline std::vector<std::string> metrics_of(const std::string& folder) {
   std::vector<std::string> lines;
-  for_each_metrics_line(RunLog::metrics_path(folder), [&](const Json& line) {
+  for_each_metrics_line(RunFiles(folder).metrics(), [&](const Json& line) {
     const std::string what = metrics_text(line, "what");
     if (what == "resume" || what == "stopped") return;
     Json kept = line;

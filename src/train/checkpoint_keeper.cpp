@@ -1,4 +1,4 @@
-#include "train/run_keeper.h"
+#include "train/checkpoint_keeper.h"
 
 #include <filesystem>
 
@@ -7,13 +7,11 @@
 #include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
 #include "io/write_target.h"
-#include "telemetry/run_log.h"
 
 namespace vitrail {
 
 namespace {
 
-constexpr const char *kBest = "best", *kLast = "last";
 constexpr std::string_view kVal = "val.";
 // Facts by which no two runs are compared.
 constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn};
@@ -50,8 +48,9 @@ Json identity_of(const Dataset& data) {
 
 }  // namespace
 
-RunKeeper::RunKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell)
+CheckpointKeeper::CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell)
     : place_(place),
+      files_(place.folder),
       setup_(setup),
       machine_(std::move(machine)),
       train_data_(identity_of(*setup.data.train)),
@@ -60,36 +59,37 @@ RunKeeper::RunKeeper(const TrainPlace& place, const RunSetup& setup, Json machin
       tell_(std::move(tell)),
       checkpoints_(place.folder, setup.config.checkpoint) {}
 
-void RunKeeper::refuse_foreign_run() const {
+void CheckpointKeeper::refuse_foreign_run() const {
   if (place_.resume != ResumeMode::kFresh || checkpoints_.steps().empty()) return;
   throw Error(ErrorKind::kUsage, place_.folder + " already holds a run with checkpoints",
               "--resume goes on with it; --out names another folder");
 }
 
-void RunKeeper::prepare(bool sole) {
-  for (const char* name : {kBest, kLast})
-    if (finish_replacing(path_of(name), aside_of(name))) tell_(std::string("put back ") + name + "/");
-  for (const char* name : {kBest, kLast}) require_own(name);
-  for (const std::string& name : checkpoints_.prepare(sole)) tell_("removed checkpoints/" + name);
+void CheckpointKeeper::prepare(bool sole) {
+  for (const char* name : {RunFiles::kBest, RunFiles::kLast})
+    if (finish_replacing(files_.at(name), files_.aside(name))) tell_(std::string("put back ") + name + "/");
+  for (const char* name : {RunFiles::kBest, RunFiles::kLast}) require_own(name);
+  for (const std::string& name : checkpoints_.prepare(sole))
+    tell_(strf("removed %s/%s", RunFiles::kCheckpoints, name.c_str()));
 }
 
 // Nothing there, or a model that a run has written. best/ of earlier versions has no manifest.
-bool RunKeeper::is_own(const std::string& name) const {
-  const std::string path = path_of(name);
+bool CheckpointKeeper::is_own(const std::string& name) const {
+  const std::string path = files_.at(name);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return true;
   if (!std::filesystem::is_directory(path, error) || !foreign_to_model(path).empty()) return false;
-  return name == kBest || is_sealed(path) || std::filesystem::is_empty(path, error);
+  return name == RunFiles::kBest || is_sealed(path) || std::filesystem::is_empty(path, error);
 }
 
-void RunKeeper::require_own(const std::string& name) const {
+void CheckpointKeeper::require_own(const std::string& name) const {
   if (is_own(name)) return;
   throw Error(ErrorKind::kWrite,
-              strf("%s is not what a run has written, and the run would replace it", path_of(name).c_str()),
+              strf("%s is not what a run has written, and the run would replace it", files_.at(name).c_str()),
               "move it elsewhere or rename it, or train into another folder with --out");
 }
 
-Json RunKeeper::facts(const Progress& progress) const {
+Json CheckpointKeeper::facts(const Progress& progress) const {
   return {{"progress", to_json(progress)},
           {kStartedIn, place_.started_in},
           {kLearnedFrom, learned_},
@@ -99,7 +99,7 @@ Json RunKeeper::facts(const Progress& progress) const {
           {"val", val_data_}};
 }
 
-std::optional<Progress> RunKeeper::restore_newest(TrainStep& step) {
+std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
   std::vector<std::string> complaints;
   const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good(&complaints);
   for (const std::string& text : complaints) tell_("checkpoint passed over: " + text);
@@ -122,7 +122,7 @@ std::optional<Progress> RunKeeper::restore_newest(TrainStep& step) {
 }
 
 // Whether results of the validation data can be compared, too.
-bool RunKeeper::require_same_run(const Json& saved) const {
+bool CheckpointKeeper::require_same_run(const Json& saved) const {
   Json now = facts({}), before = saved;
   for (const char* key : kNoIdentity) now.erase(key), before.erase(key);
   std::string refused;
@@ -148,11 +148,11 @@ bool RunKeeper::require_same_run(const Json& saved) const {
   return same_val;
 }
 
-uint64_t RunKeeper::model_bytes() const {
+uint64_t CheckpointKeeper::model_bytes() const {
   return static_cast<uint64_t>(count_params(setup_.model->card.config)) * size_of(DType::kF32);
 }
 
-void RunKeeper::save(const Progress& progress, const TrainStep& step, int64_t least_good) {
+void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int64_t least_good) {
   CheckpointContent content;
   content.step = progress.step;
   content.facts = facts(progress);
@@ -164,19 +164,19 @@ void RunKeeper::save(const Progress& progress, const TrainStep& step, int64_t le
   };
   checkpoints_.save(content, least_good);
   saved_step_ = progress.step;
-  if (is_own(kLast)) discard(path_of(kLast));
+  if (is_own(RunFiles::kLast)) discard(files_.at(RunFiles::kLast));
 }
 
 // A model folder of that name appears whole, in the place of the one before.
-void RunKeeper::put_model(const std::string& name, const TrainStep& step, bool average) {
+void CheckpointKeeper::put_model(const std::string& name, const TrainStep& step, bool average) {
   require_own(name);
-  const std::string fresh = path_of(unfinished_name(name));
+  const std::string fresh = files_.at(unfinished_name(name));
   try {
     write_model_folder(fresh, setup_.model->card, step.store(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
-    copy_companions(path_of(name), fresh);
+    copy_companions(files_.at(name), fresh);
     seal_folder(fresh, {{kLearnedFrom, learned_}});
-    replace_folder(fresh, path_of(name), aside_of(name));
+    replace_folder(fresh, files_.at(name), files_.aside(name));
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(fresh, ignored);
@@ -184,14 +184,14 @@ void RunKeeper::put_model(const std::string& name, const TrainStep& step, bool a
   }
 }
 
-void RunKeeper::write_best(const TrainStep& step, bool average) {
+void CheckpointKeeper::write_best(const TrainStep& step, bool average) {
   checkpoints_.make_room(model_bytes());
-  put_model(kBest, step, average);
+  put_model(RunFiles::kBest, step, average);
 }
 
-std::string RunKeeper::write_last(const TrainStep& step, bool average) {
-  put_model(kLast, step, average);
-  return path_of(kLast);
+std::string CheckpointKeeper::write_last(const TrainStep& step, bool average) {
+  put_model(RunFiles::kLast, step, average);
+  return files_.at(RunFiles::kLast);
 }
 
 }  // namespace vitrail

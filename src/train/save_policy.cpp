@@ -1,11 +1,11 @@
-#include "train/run_saver.h"
+#include "train/save_policy.h"
 
 #include <utility>
 
 namespace vitrail {
 
-RunSaver::RunSaver(RunKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
-                   Calls calls)
+SavePolicy::SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
+                       Calls calls)
     : keeper_(keeper), step_(step), config_(config), average_(average), calls_(std::move(calls)) {
   keeper_.on_made_room([this](int64_t gone) {
     calls_.event("made_room", strf("the checkpoint of step %lld was removed: there was no room for more",
@@ -14,7 +14,7 @@ RunSaver::RunSaver(RunKeeper& keeper, const TrainStep& step, const RunConfig& co
   });
 }
 
-void RunSaver::write(const Progress& progress, int64_t least_good) {
+void SavePolicy::write(const Progress& progress, int64_t least_good) {
   last_save_ = Clock::now();
   due_ = false;
   calls_.before_save();
@@ -22,7 +22,7 @@ void RunSaver::write(const Progress& progress, int64_t least_good) {
 }
 
 // Whatever goes wrong, what was learnt is still in memory and the next save may succeed.
-bool RunSaver::attempt(const char* what, const std::function<void()>& write) {
+bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
   try {
     write();
     return true;
@@ -34,11 +34,11 @@ bool RunSaver::attempt(const char* what, const std::function<void()>& write) {
   return false;
 }
 
-void RunSaver::save_first(const Progress& progress) {
+void SavePolicy::save_first(const Progress& progress) {
   write(progress);
 }
 
-void RunSaver::save_if_due(const Progress& progress, const std::function<bool()>& update_was_made) {
+void SavePolicy::save_if_due(const Progress& progress, const std::function<bool()>& update_was_made) {
   const std::chrono::duration<double> since = Clock::now() - last_save_;
   const bool by_steps = config_.save_every > 0 && progress.step % config_.save_every == 0;
   const bool by_time = config_.save_minutes > 0 && since.count() >= config_.save_minutes * 60;
@@ -46,17 +46,17 @@ void RunSaver::save_if_due(const Progress& progress, const std::function<bool()>
   if (due_ && update_was_made()) save(progress);
 }
 
-void RunSaver::save(const Progress& progress) {
+void SavePolicy::save(const Progress& progress) {
   due_ = false;
   last_save_ = Clock::now();
   if (keeper_.saved_step() != progress.step) save_anew(progress);
 }
 
-void RunSaver::save_anew(const Progress& progress) {
+void SavePolicy::save_anew(const Progress& progress) {
   attempt("checkpoint", [&] { write(progress); });
 }
 
-void RunSaver::save_last(const Progress& progress) {
+void SavePolicy::save_last(const Progress& progress) {
   if (attempt("last checkpoint", [&] { write(progress); })) return;
   try {
     // Once more, in the place of all older ones but one.
@@ -70,7 +70,7 @@ void RunSaver::save_last(const Progress& progress) {
   }
 }
 
-bool RunSaver::write_best() {
+bool SavePolicy::write_best() {
   return attempt("best/", [&] { keeper_.write_best(step_, average_); });
 }
 

@@ -1,22 +1,22 @@
 // When a run saves, and what becomes of a save that fails: it is told and the run goes on, since the disk may
-// have room again later. Only the first save must succeed, before anything is learnt, and the last. Used by
-// the trainer.
+// have room again later. Only the first save must succeed, before anything is learnt, and the last.
 #pragma once
 
 #include <chrono>
 
-#include "train/run_keeper.h"
+#include "train/checkpoint_keeper.h"
 
 namespace vitrail {
 
-class RunSaver {
+class SavePolicy {
  public:
   struct Calls {
     std::function<void(const char* what, const std::string& text)> event;
     std::function<void()> before_save;  // what a checkpoint stands on becomes durable first
   };
   // `average`: whether best/ holds the averaged weights.
-  RunSaver(RunKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average, Calls calls);
+  SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
+             Calls calls);
 
   // The checkpoint of step 0, so that a run can be resumed from its first second; shows as well that all a
   // save needs is there. Errors pass.
@@ -39,7 +39,7 @@ class RunSaver {
   void write(const Progress& progress, int64_t least_good = kLeastGood);
   bool attempt(const char* what, const std::function<void()>& write);
 
-  RunKeeper& keeper_;
+  CheckpointKeeper& keeper_;
   const TrainStep& step_;
   const RunConfig& config_;
   bool average_;

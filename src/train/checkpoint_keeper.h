@@ -2,6 +2,7 @@
 // resume from, and refuses to mix two runs. The saver decides when, the trainer what to resume.
 #pragma once
 
+#include "base/run_files.h"
 #include "train/learned_from.h"
 #include "train/run_setup.h"
 #include "train/train_state.h"
@@ -9,12 +10,12 @@
 
 namespace vitrail {
 
-class RunKeeper {
+class CheckpointKeeper {
  public:
   using Tell = std::function<void(const std::string&)>;
 
   // `machine`: backend, instruction set and program version, told when they change.
-  RunKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell);
+  CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell);
 
   // Error(kUsage) when a fresh run would share its folder with another one's checkpoints.
   void refuse_foreign_run() const;
@@ -45,11 +46,10 @@ class RunKeeper {
   uint64_t model_bytes() const;
   bool is_own(const std::string& name) const;
   void require_own(const std::string& name) const;
-  std::string path_of(const std::string& name) const { return place_.folder + "/" + name; }
-  std::string aside_of(const std::string& name) const { return path_of(".tmp-" + name + "-old"); }
   void put_model(const std::string& name, const TrainStep& step, bool average);
 
   TrainPlace place_;
+  RunFiles files_;
   const RunSetup& setup_;
   Json machine_, train_data_, learned_, val_data_;
   Tell tell_;

@@ -1,0 +1,86 @@
+#include "train/loop.h"
+
+#include "base/clock.h"
+
+namespace vitrail {
+
+bool StopRule::out_of_time() const {
+  return max_minutes > 0 && seconds_since(place.started) >= max_minutes * 60;
+}
+
+Loop::Loop(const Parts& parts, Progress& progress) : parts_(parts), progress_(progress) {}
+
+void Loop::run() {
+  const int64_t first = progress_.step;
+  meter_ = RateMeter();
+  parts_.feed.seek(first);
+  if (first > 0 && progress_.eval_due) conclude_step();
+  while (!done() && !parts_.stop.asked() && !(progress_.step > first && parts_.stop.out_of_time()))
+    one_update();
+}
+
+// One update, top to bottom.
+void Loop::one_update() {
+  const auto start = Clock::now();
+  parts_.feed.wait_seconds();  // counts from here
+  double loss = 0;
+  for (int64_t micro = 0; micro < config().accumulation; ++micro)
+    loss += parts_.feed.run(progress_.step, micro);
+  const double lr = rate_at(progress_.step);
+  const StepValues values = parts_.step.run_update(lr);
+  ++progress_.step;
+  meter_.step(config().batch);
+
+  TrainStatus status = status_of(values, loss, lr);
+  status.interval_s = seconds_since(start);
+  const bool went_back = parts_.skips.handle(values, progress_);
+  if (went_back) parts_.feed.seek(progress_.step);
+  parts_.journal.step(status);
+  if (went_back) return;
+
+  const auto paused = Clock::now();
+  if (log_due()) parts_.journal.log(status);
+  progress_.eval_due = parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step());
+  conclude_step();
+  parts_.saves.save_if_due(progress_, [this] { return parts_.skips.last_was_made(); });
+  meter_.pause(seconds_since(paused));
+}
+
+// The step's evaluation and the end of its epoch. Stopped in the middle, it is done again when resumed.
+void Loop::conclude_step() {
+  if (progress_.eval_due) parts_.evaluator->run(progress_);
+  progress_.eval_due = false;
+  if (epoch_ends() || last_step())
+    parts_.journal.finish_epoch(parts_.setup.epoch_of(progress_.step - 1), rate_at(progress_.step - 1));
+}
+
+TrainStatus Loop::status_of(const StepValues& values, double loss, double lr) {
+  const RunSetup& setup = parts_.setup;
+  TrainStatus status;
+  status.step = progress_.step;
+  status.total_steps = setup.total_steps;
+  status.epoch = setup.epoch_of(progress_.step - 1);
+  status.total_epochs = config().steps > 0 ? 0 : config().epochs;
+  status.loss = loss;
+  status.lr = lr;
+  status.grad_norm = values.grad_norm;
+  status.images_per_second = meter_.images_per_second();
+  status.eta_s = meter_.eta_seconds(setup.total_steps - progress_.step);
+  status.data_wait_s = parts_.feed.wait_seconds();
+  status.memory_bytes = parts_.memory_bytes;
+  status.skipped = parts_.skips.skipped_after(values);
+  if (setup.step.loss_scale.dynamic) status.loss_scale = parts_.step.loss_scale();
+  status.time = unix_seconds();
+  return status;
+}
+
+double Loop::rate_at(int64_t step) const {
+  const RunSetup& setup = parts_.setup;
+  return progress_.lr_factor * lr_at(setup.config.schedule, setup.config.optim.lr, step, setup.total_steps);
+}
+
+bool Loop::patience_exhausted() const {
+  return config().patience > 0 && progress_.evals_since_best >= config().patience;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,59 @@
+// The updates of a run, one after the other, each with what follows it: its line of the log, an evaluation, a
+// checkpoint. Knows the order of these; how each is done and when it is due is the business of the parts.
+#pragma once
+
+#include "telemetry/rate_meter.h"
+#include "train/evaluator.h"
+#include "train/micro_feed.h"
+#include "train/skip_policy.h"
+
+namespace vitrail {
+
+// What ends a run early: its owner's wish, or its limit of time.
+struct StopRule {
+  const TrainPlace& place;
+  const TrainHooks& hooks;
+  double max_minutes;
+
+  bool asked() const { return hooks.stop && hooks.stop(); }
+  bool out_of_time() const;
+  const char* reason() const { return out_of_time() ? "the time limit was reached" : "stopped on request"; }
+};
+
+class Loop {
+ public:
+  // The parts of a run, made and owned by the trainer.
+  struct Parts {
+    const RunSetup& setup;
+    const StopRule& stop;
+    TrainStep& step;
+    MicroFeed& feed;
+    Evaluator* evaluator;  // null: nothing to evaluate on
+    SavePolicy& saves;
+    SkipPolicy& skips;
+    RunJournal& journal;
+    size_t memory_bytes;  // held by the run, for its log
+  };
+  Loop(const Parts& parts, Progress& progress);
+
+  // Until the run is done or something ends it early. Error(kStopped) when that was during an evaluation.
+  void run();
+  bool done() const { return last_step() || patience_exhausted(); }
+  bool patience_exhausted() const;
+
+ private:
+  const RunConfig& config() const { return parts_.setup.config.train; }
+  bool last_step() const { return progress_.step >= parts_.setup.total_steps; }
+  bool epoch_ends() const { return progress_.step % parts_.setup.steps_per_epoch == 0; }
+  bool log_due() const { return progress_.step % config().log_every == 0 || last_step(); }
+  double rate_at(int64_t step) const;
+  void one_update();
+  TrainStatus status_of(const StepValues& values, double loss, double lr);
+  void conclude_step();
+
+  Parts parts_;
+  Progress& progress_;
+  RateMeter meter_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,40 @@
+#include "train/run_journal.h"
+
+#include <utility>
+
+namespace vitrail {
+
+void RunJournal::open() {
+  RunLogOptions options;
+  if (place_.resume != ResumeMode::kFresh || log_) options.resume_step = progress_.step;
+  options.tensorboard = tensorboard_;
+  options.trouble = [this](const Error& error) { note(error.message()); };
+  log_.reset();
+  log_ = std::make_unique<RunLog>(place_.folder, options);
+}
+
+void RunJournal::event(const char* what, const std::string& text) {
+  const RunEvent happened{what, text, progress_.step, unix_seconds()};
+  if (log_) log_->event(happened);
+  if (hooks_.event) hooks_.event(happened);
+}
+
+void RunJournal::step(const TrainStatus& status) {
+  unlogged_s_ += status.interval_s;
+  unlogged_wait_s_ += status.data_wait_s;
+  if (hooks_.step) hooks_.step(status);
+}
+
+void RunJournal::log(TrainStatus status) {
+  status.interval_s = std::exchange(unlogged_s_, 0);
+  status.data_wait_s = std::exchange(unlogged_wait_s_, 0);
+  log_->train(status);
+  if (hooks_.logged) hooks_.logged(status);
+}
+
+void RunJournal::eval(const EvalStatus& status) {
+  log_->eval(status);
+  if (hooks_.eval) hooks_.eval(status);
+}
+
+}  // namespace vitrail

@@ -1,0 +1,37 @@
+// What a run does about updates that were left out because their gradients held NaN or Inf: a few are told,
+// too many in a row take the run back to a checkpoint at half the learning rate. The device decides which
+// updates are left out and counts them.
+#pragma once
+
+#include "train/run_journal.h"
+#include "train/save_policy.h"
+
+namespace vitrail {
+
+class SkipPolicy {
+ public:
+  SkipPolicy(TrainStep& step, const RunConfig& config, CheckpointKeeper& keeper, SavePolicy& saves,
+             RunJournal& journal);
+
+  // Updates left out so far, this one included.
+  int64_t skipped_after(const StepValues& values);
+  // Whether the last update was made; asks the device.
+  bool last_was_made() const { return counter(kSkippedInARow) == 0; }
+
+  // After an update: whether the run went back, and `progress` with it. Error(kNumerics) when too many were
+  // left out and there is nothing to go back to, or going back did not help.
+  bool handle(const StepValues& values, Progress& progress);
+
+ private:
+  int64_t counter(UpdateCounter which) const { return static_cast<int64_t>(step_.update_counters()[which]); }
+  void go_back(const Progress& to, Progress& progress, int64_t in_a_row);
+
+  TrainStep& step_;
+  const RunConfig& config_;
+  CheckpointKeeper& keeper_;
+  SavePolicy& saves_;
+  RunJournal& journal_;
+  int64_t skipped_;
+};
+
+}  // namespace vitrail
