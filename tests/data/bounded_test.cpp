@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <zlib.h>
 
-#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <memory>
 
@@ -96,9 +96,9 @@ TEST(Bounded, ManyClassesAreMatchedByNameInOnePass) {
   constexpr int kClasses = 200'000;
   const auto base = std::make_shared<FakeDataset>(2, kClasses);
   const std::vector<std::string> backward(base->classes().rbegin(), base->classes().rend());
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const auto data = align_classes(base, backward);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::clock() - start, 10 * CLOCKS_PER_SEC);  // of the processor: a busy host changes nothing
   EXPECT_EQ(data->classes(), backward);
 }
 

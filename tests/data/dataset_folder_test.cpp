@@ -1,6 +1,6 @@
 // folder: a folder a class, parts, sheets of labels, and what does not belong.
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 #include "base/file.h"
 #include "data/dataset.h"
@@ -163,9 +163,9 @@ TEST(LabelsCsv, ACellOfManyLabelsIsReadInOnePass) {
   std::string csv = "filename,labels\na.png,";
   constexpr size_t kLabels = 200'000;
   for (size_t i = 0; i < kLabels; ++i) csv += strf("%zu;%zu;", i, i);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const LabelSheet sheet = parse_labels(csv);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::clock() - start, 10 * CLOCKS_PER_SEC);  // of the processor: a busy host changes nothing
   ASSERT_EQ(sheet.rows.size(), 1u);
   ASSERT_EQ(sheet.rows[0].labels.size(), kLabels) << "each once";
   EXPECT_EQ(sheet.rows[0].labels[kLabels - 1], std::to_string(kLabels - 1)) << "in their order";
