@@ -1,5 +1,4 @@
-// Reading little-endian binary fields from a block of bytes, with every step checked. Used by the file
-// parsers of io and data. Knows no format.
+// Reading little-endian binary fields from a block of bytes, with every step checked. Knows no format.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// The one exception type of Vitrail, its kinds with their exit codes, and the checks that throw it.
-// Used everywhere. A message says what was expected, what was found; `hint` says what to try.
+// The one exception type of Vitrail, its kinds with their exit codes, and the checks that throw it. A message
+// says what was expected, what was found; `hint` says what to try.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
-// Files, with every system call checked: whole small files, random access, and writing that either
-// replaces the target completely or leaves it alone. Used by all that touch the disk. Knows no format.
+// Files, with every system call checked: whole small files, random access, and writing that either replaces
+// the target completely or leaves it alone. Knows no format.
 #pragma once
 
 #include <cstddef>

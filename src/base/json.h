@@ -1,6 +1,6 @@
-// Strict JSON for files and requests that others wrote: bounded size and depth, no duplicate keys, no
-// NaN, no integers that would lose digits, valid UTF-8; an error names line and column. Used by configs,
-// weight headers and the server. Must not know what any key means.
+// Strict JSON for files and requests that others wrote: bounded size and depth, no duplicate keys, no NaN, no
+// integers that would lose digits, valid UTF-8; an error names line and column. Must not know what any key
+// means.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// JSON as text for files and for people, whatever its strings hold. Used by all who write JSON.
+// JSON as text for files and for people, whatever its strings hold.
 #pragma once
 
 #include <nlohmann/json.hpp>

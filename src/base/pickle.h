@@ -1,6 +1,6 @@
-// Reads a Python pickle as data: the opcodes build a graph of plain values, and a class or function is
-// only ever a name. Nothing is imported, called or executed. Used by the readers of torch and CIFAR files,
-// which alone know what the names mean. Names outside the caller's whitelist are refused.
+// Reads a Python pickle as data: the opcodes build a graph of plain values, and a class or function is only
+// ever a name. Nothing is imported, called or executed. The readers of torch and CIFAR files alone know what
+// the names mean. Names outside the caller's whitelist are refused.
 #pragma once
 
 #include <cstddef>

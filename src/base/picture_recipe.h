@@ -1,6 +1,6 @@
 // How a training batch's pictures reach a step, and, where the step makes them itself from 8-bit pixels, the
-// recipe of each: which pixels, the window, flips, erased boxes, what it is mixed with. Written by the
-// loader, read by the kernels of every device; plain words, so that a batch of recipes is a tensor i32 [B Z].
+// recipe of each: which pixels, the window, flips, erased boxes, what it is mixed with. A recipe is made of
+// 32-bit words, so that a batch of recipes is a tensor i32 [B Z].
 #pragma once
 
 #include <cstdint>

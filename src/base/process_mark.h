@@ -1,5 +1,5 @@
 // Who a process is, in a form that outlives it: host, number and start time, so that a number given to
-// another process later is not taken for it. Used for lock files and the names of unfinished work.
+// another process later is not taken for it.
 #pragma once
 
 #include <cstdint>

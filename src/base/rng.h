@@ -1,6 +1,5 @@
-// Counter-based random numbers: a value is a function of (key, index), so any order and any number of
-// threads give the same. Used by rule weights and everything random in training. Holds no
-// state; must not know what the numbers are for.
+// Counter-based random numbers: a value is a function of (key, index), so any order and any number of threads
+// give the same. Holds no state; must not know what the numbers are for.
 #pragma once
 
 #include <cstdint>

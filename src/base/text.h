@@ -1,5 +1,5 @@
 // Small helpers for text that comes from outside and goes into messages: quoting, UTF-8 check, and the
-// nearest known name. Used by every layer. Knows nothing of what the names mean.
+// nearest known name. Knows nothing of what the names mean.
 #pragma once
 
 #include <span>

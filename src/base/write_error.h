@@ -1,5 +1,4 @@
-// The errors of system calls that write: what could not be done to which path, why, and what to try. Used by
-// all that write files and folders.
+// The errors of system calls that write: what could not be done to which path, why, and what to try.
 #pragma once
 
 #include <string>

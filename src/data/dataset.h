@@ -1,6 +1,6 @@
 // Labelled pictures by index, and the way to open them: "cifar10:DIR", "cifar100:DIR", "idx:DIR",
-// "folder:DIR", "tar:GLOB", "packed:FILE", "synthetic:CxHxWxCLASSESxCOUNT". Used by the loader, training,
-// evaluation and `vitrail data`. Knows nothing of models, batches or augmentation.
+// "folder:DIR", "tar:GLOB", "packed:FILE", "synthetic:CxHxWxCLASSESxCOUNT". Knows nothing of models, batches
+// or augmentation.
 #pragma once
 
 #include <cstdint>

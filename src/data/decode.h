@@ -1,7 +1,7 @@
 // From the bytes of a JPEG, PNG or WebP file to 8-bit RGB, equal to what Pillow's
 // Image.open(f).convert("RGB") gives, with two stated rules of our own: 16-bit samples keep their top byte
 // (Pillow saturates 16-bit grey), and EXIF orientation is reported but not applied (as timm and torchvision
-// do). Used by predict, explain, datasets and the server; knows nothing of models.
+// do). Knows nothing of models.
 #pragma once
 
 #include <span>

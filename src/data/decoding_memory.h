@@ -1,4 +1,4 @@
-// How much memory decoding takes, known from the headers of image files. Used where memory is planned.
+// How much memory decoding takes, known from the headers of image files.
 #pragma once
 
 #include <cstddef>

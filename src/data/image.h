@@ -1,5 +1,5 @@
-// A picture in memory, the limits under which one is decoded, and what the decoder saw on the way.
-// Used by everything that reads, resizes or writes pictures; knows no file format and no model.
+// A picture in memory, the limits under which one is decoded, and what the decoder saw on the way. Knows no
+// file format and no model.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Batches for training and evaluation, made ahead of their use by worker threads into a ring of staging
 // buffers. What a batch holds depends on the settings and its number alone: not on the workers, and not on
-// whether the batches before it were asked for. Used by train and eval; knows no model and no device.
+// whether the batches before it were asked for. Knows no model and no device.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,4 @@
-// Turning an image as its EXIF orientation says it is to be seen. Used by the commands that offer it;
-// decoding itself leaves pixels as stored.
+// Turning an image as its EXIF orientation says it is to be seen. Decoding itself leaves pixels as stored.
 #pragma once
 
 #include "data/image.h"

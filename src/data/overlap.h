@@ -1,6 +1,5 @@
 // How many images of one dataset are also in another: whether a model is tested on what it has learned from.
-// Images are told by what they hold, whatever they are called. Used by training, which keeps the marks of
-// some images, and by `eval`. Knows nothing of models.
+// Images are told by what they hold, whatever they are called. Knows nothing of models.
 #pragma once
 
 #include <vector>

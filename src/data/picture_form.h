@@ -1,6 +1,6 @@
 // In which form training pictures reach a step, decided in one place: floats from the CPU, or 8-bit pixels
-// from which the device makes them, one batch at a time or kept there whole. Used by a run's set-up; results
-// do not depend on the choice.
+// from which the device makes them, one batch at a time or kept there whole. Results do not depend on the
+// choice.
 #pragma once
 
 #include <functional>

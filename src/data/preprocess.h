@@ -1,5 +1,5 @@
-// A picture made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Used by
-// predict, evaluation and the server; knows no model and no file format.
+// A picture made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Knows no
+// model and no file format.
 //
 // kStretch resizes to height x width, whatever the shape of the picture; kStretchCrop to resize_sides(),
 // which it then crops. kShorterSide keeps the shape:

@@ -1,6 +1,5 @@
 // Resampling of 8-bit pictures, bit-equal to Pillow's Image.resize, and the two TensorFlow resamplings that
-// published ViTs were evaluated with. Used by preprocess and by everything that scales a picture for
-// display; knows no model and no normalisation.
+// published ViTs were evaluated with. Knows no model and no normalisation.
 #pragma once
 
 #include <cstdint>

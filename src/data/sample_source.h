@@ -1,6 +1,5 @@
-// What a batch is made of: which samples, varied how, with which targets and weights. Fills a part of a
-// batch at a time and holds nothing that changes, so workers share one. Used by Loader, which owns threads
-// and memory.
+// What a batch is made of: which samples, varied how, with which targets and weights. Fills a part of a batch
+// at a time and holds nothing that changes, so workers share one. It owns neither threads nor memory.
 #pragma once
 
 #include <functional>

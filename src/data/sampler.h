@@ -1,6 +1,5 @@
 // Which sample stands where: a pure function of (seed, epoch, position), computed for any position without
-// the ones before it, so ranks, workers and resuming change nothing. Used by the loader; reads labels, never
-// pictures.
+// the ones before it, so ranks, workers and resuming change nothing. Reads labels, never pictures.
 #pragma once
 
 #include <cstdint>

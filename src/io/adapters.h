@@ -1,6 +1,6 @@
 // Low-rank adapters kept beside a model's weights: adapters.safetensors with "<product>.lora_a.weight" and
-// "<product>.lora_b.weight" in the parameter table's layout, rank and alpha in its metadata. Written by the
-// trainer, merged into the weights by whoever opens the folder. Knows no dialect.
+// "<product>.lora_b.weight" in the parameter table's layout, rank and alpha in its metadata. They are merged
+// into the weights when the folder is opened. Knows no dialect.
 #pragma once
 
 #include <memory>

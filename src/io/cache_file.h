@@ -1,6 +1,6 @@
 // A file that holds what can be made again: one block of bytes under a text that says exactly what it was
 // made from. Checked in full before it is believed: length, text, a checksum of the header and one of every
-// piece. Used by api for packed weights. Knows nothing of what the bytes mean.
+// piece. Knows nothing of what the bytes mean.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// JSON to and from Vitrail's config structs by their field visitors, and typed access to others' JSON
-// objects with messages that name file and key. Used by the card readers and writers.
+// JSON to and from Vitrail's config structs by their field visitors, and typed access to others' JSON objects
+// with messages that name file and key.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,6 @@
-// A published model, whatever its form: folder or file, google npz, timm, Hugging Face or torchvision
-// names. Opening it gives its card (architecture, numerics, preprocessing, labels) and its parameters by
-// canonical name. Used by api and the tools inspect, convert, verify. Knows the model's config and
-// parameter table, not its computation.
+// A published model, whatever its form: folder or file, google npz, timm, Hugging Face or torchvision names.
+// Opening it gives its card (architecture, numerics, preprocessing, labels) and its parameters by canonical
+// name. Knows the model's config and parameter table, not its computation.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // The header of one .npy array: element type, order, shape. The dict literal is read by its grammar, never
-// evaluated. Used by npz. Knows no files.
+// evaluated. Knows no files.
 #pragma once
 
 #include <cstddef>

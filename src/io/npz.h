@@ -1,5 +1,4 @@
-// numpy's .npz: a zip of .npy arrays, named by entry without the ".npy". Used by open_tensors and the
-// model writer. Knows no tensor names.
+// numpy's .npz: a zip of .npy arrays, named by entry without the ".npy". Knows no tensor names.
 #pragma once
 
 #include <memory>

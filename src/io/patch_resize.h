@@ -1,6 +1,6 @@
 // Resamples patch-embedding weights to another patch size as FlexiViT does: the new weights answer a resized
-// patch as the old ones answered the patch, as nearly as least squares allows. Used when a model is opened at
-// another patch size than its file's. Knows square kernels, no files.
+// patch as the old ones answered the patch, as nearly as least squares allows. It serves a model that is
+// opened at another patch size than its file's. Knows square kernels, no files.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Resizes a table of position embeddings to another patch grid by one of the four published rules. Used
-// when a model is opened at another image size than its file's. Knows grids and rows, no files.
+// Resizes a table of position embeddings to another patch grid by one of the four published rules. It serves
+// a model that is opened at another image size than its file's. Knows grids and rows, no files.
 #pragma once
 
 #include <cstdint>

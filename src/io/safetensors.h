@@ -1,6 +1,5 @@
 // The safetensors container: a JSON header and one block of raw tensors, without holes. Everything in the
-// header is checked before anything is allocated for a tensor. Used by open_tensors, the model writer and
-// checkpoints. Knows no tensor names.
+// header is checked before anything is allocated for a tensor. Knows no tensor names.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The header of a safetensors file: names, types, shapes and offsets. Used by the reader and the writer in
-// safetensors.cpp only; apart from them so that it can be read and tested without files.
+// The header of a safetensors file: names, types, shapes and offsets. It is apart from the reader and the
+// writer so that it can be tested without files.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // Model folders with a manifest (io/checkpoint/manifest.h): written last by whoever writes the folder, and
-// held against the files again as they are read, a block at a time. Used by all readers of models. A folder
-// without a manifest of ours, and a file that it does not list, are read as they are.
+// held against the files again as they are read, a block at a time. A folder without a manifest of ours, and
+// a file that it does not list, are read as they are.
 #pragma once
 
 #include <memory>

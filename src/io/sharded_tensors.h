@@ -1,6 +1,6 @@
 // An index (model.safetensors.index.json, pytorch_model.bin.index.json) and the shards beside it, as one
 // source. Shards are plain file names in the index's folder, and every tensor lies in exactly the shard the
-// index names. Used by open_tensors, which knows how to open a shard.
+// index names.
 #pragma once
 
 #include <memory>

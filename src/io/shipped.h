@@ -1,5 +1,5 @@
-// Where files that come with Vitrail may lie: models, device files, tables of kernels. Used by those who read
-// them; knows nothing of what is in them.
+// Where files that come with Vitrail may lie: models, device files, tables of kernels. Knows nothing of what
+// is in them.
 #pragma once
 
 #include <filesystem>

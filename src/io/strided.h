@@ -1,5 +1,5 @@
-// A view of elements laid out with arbitrary strides, and copying it into row-major order. Used by the
-// readers whose files may hold views (torch) or column-major arrays (npy). Knows no format.
+// A view of elements laid out with arbitrary strides, and copying it into row-major order. Files that hold
+// such tensors: torch (views) and npy (column-major arrays). Knows no format.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
 // Limits every container format shares, and the one place where a shape from a file becomes a byte count.
-// Used by the readers and writers of io.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the numbers of a tensor look like: extremes, mean, and how many are not finite. Used by inspect.
+// What the numbers of a tensor look like: extremes, mean, and how many are not finite.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // Files of torch.save: a pickle that describes tensors, and their storages, one zip entry each or, in the
 // form before torch 1.6, one after the other behind the pickle. The pickle is read as data, so a file that
-// would run code is refused. Used by open_tensors. Knows which keys training scripts put a state dict under,
-// and no tensor names.
+// would run code is refused. Knows which keys training scripts put a state dict under, and no tensor names.
 #pragma once
 
 #include <map>

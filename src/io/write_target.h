@@ -1,5 +1,5 @@
 // The place a model is written to: whether it may be, that a failed attempt leaves nothing, and that a folder
-// that is replaced is the old one or the new one at any moment. Used by write_model. Knows no format.
+// that is replaced is the old one or the new one at any moment. Knows no format.
 #pragma once
 
 #include <filesystem>

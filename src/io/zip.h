@@ -1,6 +1,6 @@
 // A narrow zip reader and writer: what numpy and torch write (stored and deflated entries, zip64), and
-// nothing else. Used by npz and torch_file. The whole directory is checked when opened; CRC and announced
-// size are checked when an entry is read. Never extracts to disk, so entry names are only names.
+// nothing else. The whole directory is checked when opened; CRC and announced size are checked when an entry
+// is read. Never extracts to disk, so entry names are only names.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The directory of a zip file: where it lies, what it lists, and whether the local headers agree with it.
-// Used by ZipReader only; the record layouts and their signatures serve the writer too.
+// The directory of a zip file: where it lies, what it lists, and whether the local headers agree with it. The
+// record layouts and their signatures serve the writer too.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// Fixed positions as a table like any other, for weight files whose formats have no word for them. Used by
-// whoever stores a model that was trained with them.
+// Fixed positions as a table like any other, for weight files whose formats have no word for them.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Weights by rule: an architecture's parameters without a file. A value depends only on its parameter's
-// canonical name and its index, scaled so that logits are of order 1. Used by tests, bench and commands that
-// need numbers but no trained model; tools/golden_rule.py computes the same bits.
+// canonical name and its index, scaled so that logits are of order 1. tools/golden_rule.py computes the same
+// bits.
 #pragma once
 
 #include <span>

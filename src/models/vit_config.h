@@ -1,5 +1,4 @@
-// What a ViT is, as data: the fields that fix its parameters and its numerics. Filled by the zoo, by a
-// weight file's dialect or by a config file; read by vit.cpp, the parameter table and the weight tables.
+// What a ViT is, as data: the fields that fix its parameters and its numerics.
 #pragma once
 
 #include <cstdint>

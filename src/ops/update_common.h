@@ -1,5 +1,5 @@
 // What every update op shares: the per-step numbers written by step_control, and how weight decay enters an
-// update. Used by the update ops and their kernels, so that a rule is stated once. Knows no optimizer.
+// update. An update rule is stated once, here, for the op and for its kernels. Knows no optimizer.
 #pragma once
 
 #include "base/enum_names.h"

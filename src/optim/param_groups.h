@@ -1,5 +1,5 @@
 // Which parameters a run trains, how fast, and which decay: from names and ranks to lr_scale and weight
-// decay, by timm's rules. Used by the trainer. Knows the canonical names' first parts, not the model.
+// decay, by timm's rules. Knows the canonical names' first parts, not the model.
 #pragma once
 
 #include "optim/optimizer.h"

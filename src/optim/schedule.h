@@ -1,5 +1,4 @@
-// Learning rates as pure functions of the step. Used by the trainer, which fills "hyper" with them, and by
-// whoever draws the curve beforehand. Knows no optimizer and keeps no state.
+// Learning rates as pure functions of the step. Knows no optimizer and keeps no state.
 #pragma once
 
 #include <cstdint>

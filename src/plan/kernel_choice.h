@@ -1,6 +1,5 @@
 // Which kernel runs each node of a Program on a device, why faster ones declined, and the scratch it needs.
-// Answered from descriptions alone, so it works for a device this machine lacks. Used by the executor,
-// the memory plan and `plan`/`profile` reports.
+// Answered from descriptions alone, so it works for a device this machine lacks.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// The largest batch that still fits, by asking a few times: each answer plans a whole program. Used by plan,
-// for inference and for training.
+// The largest batch that still fits, by asking a few times: each answer plans a whole program.
 #pragma once
 
 #include <algorithm>

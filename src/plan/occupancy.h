@@ -1,6 +1,6 @@
 // Which bytes of an arena are given away during which moments, and the lowest ones that are free for a while.
 // A tree over the moments: where blocks lie side by side for as long as a branch lasts they are one range, so
-// that neither question nor answer takes longer for a hundred of them. Used by the memory planner.
+// that neither question nor answer takes longer for a hundred of them.
 #pragma once
 
 #include <cstddef>

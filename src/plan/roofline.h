@@ -1,5 +1,5 @@
 // How long a program takes at least on a device of known speed: each node by the slower of its arithmetic and
-// its memory traffic. Used by plan.
+// its memory traffic.
 #pragma once
 
 #include <map>

@@ -1,6 +1,5 @@
 // Values between the host and a rank's device, converted on the way. On a device that shares the host's
-// memory nothing is copied twice. Used by everything that fills inputs, reads results or keeps state in
-// files.
+// memory nothing is copied twice.
 #pragma once
 
 #include <span>

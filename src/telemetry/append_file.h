@@ -1,6 +1,5 @@
 // A file that grows by whole pieces while a run goes on: a piece that does not fit is taken back, and the
-// trouble is told once, never thrown, because a full disk must not end a training run. Used by the run's logs
-// and the TensorBoard writer. Knows no format.
+// trouble is told once, never thrown, because a full disk must not end a training run. Knows no format.
 #pragma once
 
 #include <functional>

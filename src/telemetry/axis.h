@@ -1,5 +1,4 @@
-// A chart's axis: the range the values need, round tick marks in it, and where a value lies. Used by the line
-// chart. Knows no SVG.
+// A chart's axis: the range the values need, round tick marks in it, and where a value lies. Knows no SVG.
 #pragma once
 
 #include <string>

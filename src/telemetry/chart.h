@@ -1,5 +1,5 @@
 // Line charts as SVG for a page: axes, ticks, grid, legend, and the values a script shows under the pointer.
-// Used by the report and the scaling study. Colours are the page's (classes s0..s5); knows no metrics.
+// Colours are the page's (classes s0..s5); knows no metrics.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
-// Who was taken for whom: counts of (true class, predicted class), and what follows from them. Used by
-// evaluation and the report. Knows classes by number only; memory grows with the confusions seen, not with
-// the square of the classes.
+// Who was taken for whom: counts of (true class, predicted class), and what follows from them. Knows classes
+// by number only; memory grows with the confusions seen, not with the square of the classes.
 #pragma once
 
 #include <cstdint>

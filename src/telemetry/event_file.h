@@ -1,5 +1,5 @@
 // TensorBoard event files: records with masked CRC-32C around hand-encoded Event messages. A start of a run
-// writes a file of its own, as TensorBoard expects. Used by the run's log. Knows no training.
+// writes a file of its own, as TensorBoard expects. Knows no training.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Numbers as people read them: bytes, counts, times, shares. Used by every command that shows figures.
-// Returns strings, prints nothing.
+// Numbers as people read them: bytes, counts, times, shares. Returns strings, prints nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A confusion matrix as a picture: rows are true classes, columns predictions, each cell coloured by its
-// share of the row. Used by the report. Colours are the page's (classes right and wrong).
+// share of the row. Colours are the page's (classes right and wrong).
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Text and pictures made safe for a page: escaping, data addresses, tables. Used by the report and its
-// charts. Knows nothing of what is shown.
+// Text and pictures made safe for a page: escaping, data addresses, tables. Knows nothing of what is shown.
 #pragma once
 
 #include <cstdint>

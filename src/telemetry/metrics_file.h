@@ -1,6 +1,5 @@
 // metrics.jsonl read back: line by line, and cut to the steps a resumed run still stands on, so that the log
-// of an interrupted run is that of one undisturbed run. Used by the run's log and the report. Knows the keys
-// "kind" and "step" only.
+// of an interrupted run is that of one undisturbed run. Knows the keys "kind" and "step" only.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Evaluation of pictures with several labels or none: average precision of each class, F1 at a threshold.
-// Used by evaluation and the report. Keeps every score until it is asked.
+// Keeps every score until it is asked.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // How fast this process goes and how long it will still take, on the steady clock. Counts only what it saw
-// itself, so a resumed run is not flattered by steps done before. Used by the trainer.
+// itself, so a resumed run is not flattered by steps done before.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,5 @@
 // A run or an evaluation as one page that needs nothing else: no network, no fonts, no other files. Every
-// section is there when its content is. Used by train and eval. Gets numbers, names and encoded pictures;
-// computes none of them.
+// section is there when its content is. Gets numbers, names and encoded pictures; computes none of them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The page around a report: document head, style and script. Used by render_report alone.
+// The page around a report: document head, style and script.
 #pragma once
 
 #include <string>

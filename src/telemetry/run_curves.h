@@ -1,5 +1,5 @@
 // The curves and events of a run, read from its metrics.jsonl: what the report shows is what the log says,
-// resumed runs included. Used by train and by any later look at a run folder.
+// resumed runs included.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // What a training run has to say at a moment: a step, an evaluation, the end of an epoch, an event; and the
-// JSON line each becomes in metrics.jsonl (docs/run-folder.md lists the keys). Filled by the trainer, read by
-// the log, the display and the report. Measures nothing itself.
+// JSON line each becomes in metrics.jsonl (docs/run-folder.md lists the keys). Measures nothing itself.
 #pragma once
 
 #include <cstdint>

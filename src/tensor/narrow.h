@@ -1,5 +1,5 @@
 // Roundings that only products use: e4m3, the 8-bit float of 4 exponent and 3 mantissa bits, and tf32, f32
-// with the mantissa of f16. No tensor is stored in them. Used by the reference kernels and by tests.
+// with the mantissa of f16. No tensor is stored in them.
 #pragma once
 
 #include <cstdint>

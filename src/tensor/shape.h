@@ -1,6 +1,6 @@
-// Shapes whose dims have names: B batch, N tokens, D width, H heads, E head size, F MLP width, K classes,
-// T the 3 of qkv, C channels, Y X pixels, P Q patch rows and columns, S special tokens, M keys, O outputs.
-// A name occurs once in a shape. Who uses it: every layer. It must not know memory or devices.
+// Shapes whose dims have names: B batch, N tokens, D width, H heads, E head size, F MLP width, K classes, T
+// the 3 of qkv, C channels, Y X pixels, P Q patch rows and columns, S special tokens, M keys, O outputs. A
+// name occurs once in a shape. It must not know memory or devices.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // From a decoded picture to a training input: crop, flips, policy, colour jitter, grey, blur, normalisation,
-// erasing, in this order, each a pure function of (seed, epoch, position, op). Used by the loader's workers,
-// which share one; knows no dataset and no labels.
+// erasing, in this order, each a pure function of (seed, epoch, position, op). The loader's workers share
+// one. Knows no dataset and no labels.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // Gaussian blur as Pillow's ImageFilter.GaussianBlur makes it, bit-equal: three extended box filters along
-// each side, in 24-bit fixed point, 8 bits between the passes. Used by the policies and the blur option.
+// each side, in 24-bit fixed point, 8 bits between the passes.
 #pragma once
 
 #include "data/image.h"

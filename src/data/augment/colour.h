@@ -1,6 +1,6 @@
 // Augmentations of colour, bit-equal to Pillow's ImageEnhance and, for hue, to torchvision on Pillow
 // pictures. A factor of 1 (hue: a shift of 0) leaves the picture as it is. Grey pictures have neither
-// saturation nor hue. Used by colour jitter and the policies.
+// saturation nor hue.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Where a training crop lies: the random resized crop of torchvision and timm, and the random crop of a
-// padded picture. Windows only; geometry and resize carry them out. Used by Augmenter.
+// padded picture. Windows only; geometry and resize carry them out.
 #pragma once
 
 #include "base/picture_recipe.h"

@@ -1,6 +1,5 @@
 // A stream of random numbers named by (seed, epoch, position, op): what an augmentation draws depends on
-// nothing else, so any number of workers or ranks sees the same pictures. Used by augmentation, mixing and
-// sampling; knows nothing of what is drawn for.
+// nothing else, so any number of workers or ranks sees the same pictures. Knows nothing of what is drawn for.
 #pragma once
 
 #include <cmath>

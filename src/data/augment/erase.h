@@ -1,4 +1,4 @@
-// Random erasing of normalised pictures by timm's rule. Used by Augmenter.
+// Random erasing of normalised pictures by timm's rule.
 #pragma once
 
 #include <functional>

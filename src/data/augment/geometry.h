@@ -1,5 +1,5 @@
 // Augmentations that move pixels: flips, cropping, padding, and affine maps bit-equal to Pillow's
-// Image.transform and Image.rotate. Used by crops and the policies; draws nothing at random.
+// Image.transform and Image.rotate. Draws nothing at random.
 #pragma once
 
 #include <array>

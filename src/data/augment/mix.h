@@ -1,6 +1,5 @@
 // Mixup and cutmix of a group of normalised pictures, or of their recipes, with their dense targets, by
-// timm's rules for a batch: sample i is mixed with sample n - 1 - i, all with one lambda. Used by the loader;
-// knows no files.
+// timm's rules for a batch: sample i is mixed with sample n - 1 - i, all with one lambda. Knows no files.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // Automatic augmentation policies: RandAugment written as timm writes it ("rand-m9-mstd0.5-inc1") or with
 // torchvision's operations and levels ("torchvision-m9-n2"), AutoAugment ("original" and "v0" for ImageNet as
 // in timm, "cifar10" as in torchvision) and DeiT III's 3-Augment ("3a"). A published table of sub-policies is
-// one row in policy_tables.cpp. Used by Augmenter.
+// one row in policy_tables.cpp.
 #pragma once
 
 #include <span>

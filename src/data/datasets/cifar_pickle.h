@@ -1,5 +1,5 @@
-// The python version of a CIFAR batch, read as data: labels and pixels out of a pickled dict. Used by the
-// cifar formats; runs nothing and knows no folders.
+// The python version of a CIFAR batch, read as data: labels and pixels out of a pickled dict. Runs nothing
+// and knows no folders.
 #pragma once
 
 #include <cstddef>

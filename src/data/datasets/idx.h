@@ -1,5 +1,4 @@
-// One file of MNIST's format: big-endian extents, then bytes; gzipped or not. Used by the dataset of that
-// name.
+// One file of MNIST's format: big-endian extents, then bytes; gzipped or not.
 #pragma once
 
 #include <cstdint>

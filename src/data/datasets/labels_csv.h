@@ -1,5 +1,5 @@
 // Labels of a flat folder of pictures, out of a CSV: `filename,label` (one class each), `filename,labels`
-// (any number, separated by ;) or `filename,NAME,NAME...` with 0 or 1 a cell. Used by the folder format.
+// (any number, separated by ;) or `filename,NAME,NAME...` with 0 or 1 a cell.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // What lies in a folder, with as few system calls as it takes: kinds come from the listing itself wherever
-// the file system gives them. Used by the folder format; knows nothing of classes.
+// the file system gives them. Knows nothing of classes.
 #pragma once
 
 #include <string>

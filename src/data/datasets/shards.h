@@ -1,4 +1,4 @@
-// The shards a name stands for: "train-{000..146}.tar", "{a,b}/*.tar". Used by the tar format.
+// The shards a name stands for: "train-{000..146}.tar", "{a,b}/*.tar".
 #pragma once
 
 #include <string>

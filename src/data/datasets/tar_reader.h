@@ -1,6 +1,6 @@
 // Walks the members of a tar file without reading their content: ustar, with pax records for path and size
-// and GNU long names. Links, devices and other kinds are refused; names are data, never paths. Used by the
-// tar format; knows nothing of samples.
+// and GNU long names. Links, devices and other kinds are refused; names are data, never paths. Knows nothing
+// of samples.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The samples of WebDataset shards: members that follow each other and share a key (the name up to the first
-// dot of its last part) are one sample; a picture and its label (.cls or .json) are taken from it. Used by
-// the tar format; reads headers and labels, no pictures.
+// dot of its last part) are one sample; a picture and its label (.cls or .json) are taken from it. Reads
+// headers and labels, no pictures.
 #pragma once
 
 #include <cstdint>

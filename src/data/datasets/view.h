@@ -1,6 +1,6 @@
 // Parts of a dataset that look like one: some of its samples, some of its classes, other class names. Who
 // belongs to a part is decided by a hash of the sample's name, so that it never depends on the order of
-// files, on threads or on a seed. Used by open_data; knows no format.
+// files, on threads or on a seed. Knows no format.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
-// transformers' image processors: what preprocessor_config.json says about the images of a model. Used by the
-// reader of Hugging Face's config.json.
+// transformers' image processors: what preprocessor_config.json says about the images of a model.
 #pragma once
 
 #include "io/cards/claims.h"

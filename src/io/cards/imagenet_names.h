@@ -1,4 +1,4 @@
-// Names for classes that a model only numbers. Used where classes are shown; never to match a model with
+// Names for classes that a model only numbers. The names are for display, never for matching a model with
 // data.
 #pragma once
 

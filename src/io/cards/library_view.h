@@ -1,6 +1,6 @@
 // What the library a dialect belongs to makes of the files that write_model writes for it: what it takes from
-// them, and its own defaults for what they cannot say. Used by convert, to tell what is not kept there.
-// Vitrail's own readers find everything in a block that no other library looks at.
+// them, and its own defaults for what they cannot say. Vitrail's own readers find everything in a block that
+// no other library looks at.
 #pragma once
 
 #include <optional>

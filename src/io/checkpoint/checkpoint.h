@@ -1,6 +1,6 @@
 // Checkpoints that are complete or absent: a folder `checkpoints` of `step-N` folders, each with the model as
-// published models look, the state to resume from, and a manifest of checksums. Used by the trainer, which
-// says what goes in. Must not know what the state means.
+// published models look, the state to resume from, and a manifest of checksums. Must not know what the state
+// means.
 #pragma once
 
 #include <functional>

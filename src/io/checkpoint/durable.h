@@ -1,6 +1,5 @@
 // What checkpoints need of the disk beyond single files: flushing, folders that appear whole, links that
-// change at once, room. Failures are Error(kWrite) with path and reason. Used by the checkpoint store and
-// by whoever replaces a whole model folder. Knows no format.
+// change at once, room. Failures are Error(kWrite) with path and reason. Knows no format.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The facts of two runs side by side: what a checkpoint was made with, and what would continue it. Used by
-// the trainer to refuse or warn. Must not know which facts matter.
+// The facts of two runs side by side: what a checkpoint was made with, and what would continue it. Must not
+// know which facts matter.
 #pragma once
 
 #include <string>

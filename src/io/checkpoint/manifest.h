@@ -1,6 +1,6 @@
 // The manifest of a checkpoint or a model folder: format version, step and facts of a checkpoint, and size
-// and checksums of every file. Written last and protected by a checksum of its own. Used by the checkpoint
-// store and by sealed_folder.h. Knows nothing of training.
+// and checksums of every file. Written last and protected by a checksum of its own. Knows nothing of
+// training.
 #pragma once
 
 #include <cstdint>

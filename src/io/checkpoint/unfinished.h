@@ -1,6 +1,5 @@
 // Work that is not finished, told by its name: ".tmp-WHAT-NUMBER-MARK", where the mark says which process it
-// belongs to, so that another can tell when nobody will finish it. Used by checkpoints and by whoever
-// replaces a model folder. Knows nothing of what is in it.
+// belongs to, so that another can tell when nobody will finish it. Knows nothing of what is in it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Whose names the tensors of a file have, and what a training program put before each of them. Used by the
-// binder alone. Knows the patch embedding's name in each dialect and no other tensor.
+// Whose names the tensors of a file have, and what a training program put before each of them. Knows the
+// patch embedding's name in each dialect and no other tensor.
 #pragma once
 
 #include <span>

@@ -1,7 +1,6 @@
 // How a tensor in a file is laid out, in the letters of the parameter's named dims: "PQCD" is a conv kernel
 // stored HWIO, "(HE)D" a matrix whose rows run over heads and then their elements, '1' a dim of extent one,
-// 'L' the leading block dim of a stacked tensor. Used by the dialect tables for both directions. Knows no
-// names and no files.
+// 'L' the leading block dim of a stacked tensor. Knows no names and no files.
 #pragma once
 
 #include <cstdint>

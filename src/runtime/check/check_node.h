@@ -1,4 +1,4 @@
-// Repeats one node on the reference backend, in double, from copies of its inputs and compares. Used by
+// Repeats one node on the reference backend, in double, from copies of its inputs and compares.
 // --check ref.
 #pragma once
 

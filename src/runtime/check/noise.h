@@ -1,7 +1,6 @@
 // How far a right kernel's result may lie from the reference's: the roundings a kernel makes, followed
 // through the op element by element. Sums are kept in f32; what else is rounded to 16 bits on the way is what
-// the kernel declares (Rounding) and the result itself. Used by --check ref and by every op test; it knows
-// neither kernels nor devices.
+// the kernel declares (Rounding) and the result itself. It knows neither kernels nor devices.
 #pragma once
 
 #include <span>
