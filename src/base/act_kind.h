@@ -1,4 +1,5 @@
-// The activations an MLP may have. A word of model configs and of the op that computes them.
+// The activation functions of an MLP: the names that model configs hold, shared with the op that computes
+// them.
 #pragma once
 
 #include "base/enum_names.h"

@@ -1,4 +1,5 @@
-// Arithmetic on sizes that come from outside: overflow is an answer, never a wrapped number.
+// Arithmetic on sizes that come from untrusted files: an overflow returns nothing instead of a wrapped
+// number.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
   return sum;
 }
 
-// Product of non-negative extents times `unit`, below 2^63; nothing on a negative extent or overflow.
+// Returns the product of non-negative extents times `unit`, below 2^63; nothing on a negative extent or
+// overflow.
 inline std::optional<uint64_t> checked_bytes(std::span<const int64_t> extents, uint64_t unit) {
   uint64_t total = unit;
   for (int64_t extent : extents) {

@@ -1,4 +1,4 @@
-// Seconds on the steady clock: what durations are measured with.
+// Seconds on the steady clock, for measuring durations.
 #pragma once
 
 #include <chrono>

@@ -11,7 +11,7 @@ namespace vitrail {
 // `seed` is the checksum of what came before: crc32c(b, crc32c(a)) is that of a and b together.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t seed = 0);
 
-// The same by tables alone: what other processors run.
+// Computes the same checksum by tables alone, for processors without the instruction.
 uint32_t crc32c_by_table(std::span<const std::byte> bytes, uint32_t seed = 0);
 
 }  // namespace vitrail

@@ -30,7 +30,7 @@ class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, std::string hint = {});
 
-  // Says where it happened (a file, a key, a rank); the outermost place comes first when shown.
+  // Adds where it happened (a file, a key, a rank); the outermost place comes first when shown.
   Error& at(std::string place);
 
   ErrorKind kind() const { return kind_; }
@@ -67,14 +67,16 @@ decltype(auto) with_context(const std::string& place, Body&& body) {
 
 }  // namespace vitrail
 
-// A broken promise inside Vitrail (kind internal). Always on. For input, VT_REQUIRE names the kind.
+// VT_CHECK guards an invariant of Vitrail's own code (kind internal) and is always on. Input is checked by
+// VT_REQUIRE, which names the kind.
 #define VT_CHECK(condition, ...)                                                                         \
   do {                                                                                                   \
     if (!(condition))                                                                                    \
       ::vitrail::detail::check_failed(__FILE__, __LINE__, #condition, ::vitrail::strf(" " __VA_ARGS__)); \
   } while (false)
 
-// Input or circumstances that break a rule: VT_REQUIRE(n > 0, ErrorKind::kData, "%s: n is %d", ...).
+// VT_REQUIRE guards what the user or the machine must provide: VT_REQUIRE(n > 0, ErrorKind::kData, "%s: n is
+// %d", ...).
 #define VT_REQUIRE(condition, kind, ...)                                          \
   do {                                                                            \
     if (!(condition)) throw ::vitrail::Error(kind, ::vitrail::strf(__VA_ARGS__)); \

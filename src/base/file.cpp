@@ -59,14 +59,14 @@ const char* kind_of_file(mode_t mode) {
               "copy what it gives into a file first");
 }
 
-// A pipe that has no name in any folder: it can only be reached through a descriptor that we were given, as
-// by the shell's <(command), so somebody holds its other end.
+// Whether this is an unnamed pipe: it can only be reached through an inherited descriptor, as with the
+// shell's <(command), so some process holds its other end.
 bool is_nameless_pipe(int fd) {
   struct statfs system {};
   return ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
 }
 
-// Takes O_NONBLOCK back once the descriptor is open.
+// Clears O_NONBLOCK once the descriptor is open.
 void wait_for_bytes(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
@@ -86,11 +86,10 @@ std::string read_all(int fd, const std::string& name, size_t max_bytes) {
   }
 }
 
-// Where `path` leads to when it is a link, or a link to a link. Links that the kernel makes up for
-// descriptors
-// (/dev/stdout) are left alone: what they show need not be a path.
+// Resolves `path` when it is a symbolic link, through links to links. Links that the kernel provides for
+// descriptors (/dev/stdout) are kept: their target need not be a path.
 std::string without_links(std::string path) {
-  constexpr int kMostLinks = 40;  // as the kernel
+  constexpr int kMostLinks = 40;  // the kernel's own limit
   std::error_code failed;
   for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, failed); ++i) {
     const std::filesystem::path link(path),
@@ -117,8 +116,8 @@ std::string without_links(std::string path) {
               strf("name a file in it: %s%sNAME", path.c_str(), path.ends_with('/') ? "" : "/"));
 }
 
-// Opens what takes bytes as they come: a device, a pipe, a descriptor of our own; -1 for what is a file or
-// will be one. A pipe that nobody reads is an error at once.
+// Opens a device, a pipe or an inherited descriptor, to which bytes are written directly; returns -1 for a
+// regular file or a path that does not exist yet. A pipe without a reader is an error at once.
 int open_stream(const std::string& path) {
   struct stat status {};
   std::error_code ignored;

@@ -12,11 +12,11 @@
 
 namespace vitrail {
 
-// The whole file as text; more than `max_bytes` is an error. A pipe that the shell opened for us is read to
-// its end; a device, or a pipe that merely has a name, is refused: nobody may ever write to it.
+// Returns the whole file as text; more than `max_bytes` is an error. A pipe that the shell opened for us is
+// read to its end; a device, or a pipe that has a name, is refused, because a writer may never come.
 std::string read_file(const std::string& path, size_t max_bytes);
 
-// What comes in on the standard input, whatever that is; more than `max_bytes` is an error.
+// Reads the standard input to its end; more than `max_bytes` is an error.
 std::string read_standard_input(size_t max_bytes);
 
 // Bytes that can be read at any offset: a file, or memory in tests and fuzzing. Thread-safe.
@@ -81,7 +81,7 @@ class AtomicFile {
   uint64_t position_ = 0;
 };
 
-// AtomicFile for content that is at hand.
+// Writes content that is in memory through an AtomicFile.
 void write_file(const std::string& path, std::string_view content);
 
 }  // namespace vitrail

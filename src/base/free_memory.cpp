@@ -18,7 +18,8 @@ namespace {
 
 using Bytes = std::optional<uint64_t>;
 
-// Empty when it is not there: these files differ between kernels and containers.
+// Reads a file; the result is empty when it does not exist, since these files differ between kernels and
+// containers.
 std::string read_if_there(const std::string& path) {
   constexpr size_t kMost = 1 << 20;
   try {
@@ -38,7 +39,7 @@ void for_lines(std::string_view text, Use&& use) {
   }
 }
 
-// The first number of `text`; none for "max" and "unlimited".
+// Returns the first number of `text`; nothing for "max" and "unlimited".
 Bytes first_number(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   uint64_t value = 0;
@@ -46,7 +47,7 @@ Bytes first_number(std::string_view text) {
   return code == std::errc() ? Bytes(value) : std::nullopt;
 }
 
-// The number after `key` on the line that begins with it.
+// Returns the number after `key` on the line that begins with it.
 Bytes field(std::string_view text, std::string_view key) {
   Bytes value;
   for_lines(text, [&](std::string_view line) {
@@ -62,7 +63,7 @@ uint64_t left_of(uint64_t limit, uint64_t used) {
 class Smallest {
  public:
   void consider(Bytes bytes, const std::string& where) {
-    // Zero means unknown to those who ask: a limit that is used up leaves one byte.
+    // Zero means unknown to callers, so a limit that is used up leaves one byte.
     if (bytes && (found_.bytes == 0 || *bytes < found_.bytes)) found_ = {std::max<size_t>(*bytes, 1), where};
   }
   FreeMemory take() { return std::move(found_); }
@@ -81,11 +82,11 @@ void consider_machine(const std::string& root, Smallest& smallest) {
   smallest.consider(kilobytes * 1024, FreeMemory().where);
 }
 
-// One version of control groups: where its tree is mounted and what its files are called.
+// The files of one version of control groups: where its tree is mounted and what its files are called.
 struct GroupFiles {
   std::string mount;
   const char *limit, *used;
-  std::vector<std::string_view> cached;  // of memory.stat: the kernel gives these up before it refuses memory
+  std::vector<std::string_view> cached;  // keys of memory.stat that the kernel can reclaim
 };
 
 GroupFiles first_version(const std::string& root) {
@@ -102,7 +103,7 @@ GroupFiles second_version(const std::string& root) {
 }
 
 Bytes left_in_group(const GroupFiles& files, const std::string& folder) {
-  constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // the first version writes a huge number
+  constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // v1 writes a huge number
   const Bytes limit = first_number(read_if_there(folder + "/" + files.limit));
   if (!limit || *limit >= kNoLimit) return std::nullopt;
   const uint64_t used = first_number(read_if_there(folder + "/" + files.used)).value_or(0);
@@ -124,7 +125,7 @@ void consider_groups(const GroupFiles& files, std::string group, Smallest& small
   }
 }
 
-// Lines "5:memory:/job" of the first version, "0::/job" of the second.
+// Finds this process's groups in lines "5:memory:/job" (v1) and "0::/job" (v2).
 void consider_own_groups(const std::string& root, Smallest& smallest) {
   const std::string text = read_if_there(root + "/proc/self/cgroup");
   for_lines(text, [&](std::string_view line) {

@@ -18,7 +18,7 @@ struct FreeMemory {
 // address space (ulimit -v) and of its data (ulimit -d). `root` is where /proc and /sys lie, for tests.
 FreeMemory free_memory(const std::string& root = "");
 
-// Error(kMemory) when `bytes` more than are free would be taken for `what`.
+// Throws Error(kMemory) when `what` would take `bytes` and fewer are free.
 void require_free_memory(size_t bytes, const std::string& what);
 
 }  // namespace vitrail

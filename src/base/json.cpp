@@ -11,7 +11,8 @@ namespace vitrail {
 
 namespace {
 
-// Walks the text and leaves its position where the handler can see it: the parser's callbacks carry none.
+// An iterator over the text that publishes its position to the handler, because the parser's callbacks carry
+// none.
 struct TrackedChar {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -43,7 +44,7 @@ std::string place(std::string_view text, const char* reached, const std::string&
   return strf("%s:%lld:%zu", source_name.c_str(), static_cast<long long>(line), std::max<size_t>(column, 1));
 }
 
-// The parser's message without its own prefix and position, and of bounded length.
+// Returns the parser's message without its own prefix and position, cut to a bounded length.
 std::string plain_message(std::string_view message) {
   const size_t column = message.find(", column ");
   const size_t start = column == message.npos ? message.find("] ") : message.find(": ", column);
@@ -52,7 +53,8 @@ std::string plain_message(std::string_view message) {
   return is_valid_utf8(shown) ? shown : "malformed text";
 }
 
-// What nlohmann's SAX parser calls. Turns its events into ours, and refuses what it would let pass.
+// The handler of nlohmann's SAX parser. It turns the parser's events into ours, and refuses what the parser
+// would accept.
 class Handler {
  public:
   Handler(JsonEvents& events, const JsonLimits& limits) : events_(events), limits_(limits) {}
@@ -67,7 +69,7 @@ class Handler {
     return pass(value);
   }
   bool string(std::string& value) { return pass(std::move(value)); }
-  bool binary(Json::binary_t&) { return false; }  // not in text
+  bool binary(Json::binary_t&) { return false; }  // JSON text has no binary values
   bool key(std::string& name) {
     events_.key(std::move(name));
     return true;

@@ -18,11 +18,11 @@ struct JsonLimits {
   size_t max_bytes = size_t{16} << 20;
   int max_depth = 64;
   bool comments = false;              // accept // and /* */
-  ErrorKind kind = ErrorKind::kData;  // of the errors thrown
+  ErrorKind kind = ErrorKind::kData;  // the kind of the errors thrown
 };
 
-// Receives a document piece by piece, for headers too large to hold as a tree. A consumer that dislikes
-// what it gets throws Error; the scanner adds the place.
+// Receives a document event by event, for headers too large to hold as a tree. A consumer throws Error to
+// reject its content; the scanner adds the place.
 class JsonEvents {
  public:
   virtual ~JsonEvents() = default;
@@ -30,10 +30,10 @@ class JsonEvents {
   virtual void key(std::string name) = 0;
   virtual void begin_object() = 0;
   virtual void begin_array() = 0;
-  virtual void end() = 0;  // of the innermost object or array
+  virtual void end() = 0;  // closes the innermost object or array
 };
 
-// Duplicate keys are the consumer's to refuse; every other rule above is checked here.
+// The consumer must refuse duplicate keys; every other rule above is checked here.
 void scan_json(std::string_view text, const std::string& source_name, const JsonLimits& limits,
                JsonEvents& events);
 

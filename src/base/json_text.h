@@ -1,4 +1,4 @@
-// JSON as text for files and for people, whatever its strings hold.
+// Writes JSON as text for files and for people, whatever bytes its strings hold.
 #pragma once
 
 #include <nlohmann/json.hpp>

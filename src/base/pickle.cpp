@@ -104,7 +104,7 @@ const std::array<Machine::Handler, 256>& Machine::handlers() {
       {0x8A, [](Machine& m) { m.add_long(m.input_.take<uint8_t>()); }},
       {0x8B, [](Machine& m) { m.add_long(m.input_.take<uint32_t>()); }},
       {'G', [](Machine& m) { m.add_float(); }},
-      // Texts and bytes, with 1, 4 or 8 bytes of length; 'U' and 'T' are Python 2's strings.
+      // Strings and bytes, with 1, 4 or 8 bytes of length; 'U' and 'T' are Python 2's strings.
       {'U', [](Machine& m) { m.add_text<uint8_t>(Kind::kBytes); }},
       {'T', [](Machine& m) { m.add_text<uint32_t>(Kind::kBytes); }},
       {0x8C, [](Machine& m) { m.add_text<uint8_t>(Kind::kString); }},
@@ -129,7 +129,7 @@ const std::array<Machine::Handler, 256>& Machine::handlers() {
       {'d', [](Machine& m) { m.add_dict_from_mark(); }},
       {'s', [](Machine& m) { m.set_items(m.pop_some(2)); }},
       {'u', [](Machine& m) { m.set_items(m.pop_to_mark()); }},
-      // Names and what would be made with them: REDUCE and NEWOBJ only note the wish.
+      // Globals and the objects made from them: REDUCE and NEWOBJ only record the call.
       {'c', [](Machine& m) { m.add_global_from_lines(); }},
       {0x93, [](Machine& m) { m.add_global_from_stack(); }},
       {'R', [](Machine& m) { m.add_call(); }},
@@ -177,7 +177,7 @@ void Machine::add_long(uint64_t bytes) {
 }
 
 void Machine::add_float() {
-  // The one big-endian field of the format.
+  // A float is the one big-endian field of the format.
   add(PickleKind::kFloat).real = std::bit_cast<double>(__builtin_bswap64(input_.take<uint64_t>()));
 }
 

@@ -29,8 +29,8 @@ enum class PickleKind : uint8_t {
   kSet,
   kDict,
   kGlobal,      // text: "module.name"
-  kCall,        // what `callee` (a global) would make of `argument`; never made
-  kPersistent,  // an object kept outside the pickle; `argument` says which
+  kCall,        // the call of `callee` (a global) on `argument`, recorded and never made
+  kPersistent,  // an object stored outside the pickle; `argument` identifies it
 };
 
 struct PickleNode {
@@ -40,13 +40,13 @@ struct PickleNode {
   std::string text;             // kString, kBytes, kGlobal
   std::vector<PickleId> items;  // elements; key, value, key, value... for kDict and items set on a kCall
   PickleId callee = 0, argument = 0;
-  PickleId state = kNoPickleId;  // what BUILD would hand to a kCall's object
+  PickleId state = kNoPickleId;  // the state that BUILD would set on a kCall's object
 };
 
 struct PickleGraph {
   std::vector<PickleNode> nodes;
   PickleId root = 0;
-  size_t bytes = 0;  // how many of the input it took; what follows is not looked at
+  size_t bytes = 0;  // length of the pickle in the input; what follows is not read
   const PickleNode& operator[](PickleId id) const { return nodes[id]; }
 };
 
@@ -54,13 +54,13 @@ struct PickleLimits {
   size_t max_bytes = size_t{64} << 20;
   size_t max_ops = 20'000'000;
   size_t max_nodes = 2'000'000;
-  size_t max_items = 8'000'000;  // of all containers together
+  size_t max_items = 8'000'000;  // over all containers together
 };
 
 // Decides whether "module.name" may appear in the data.
 using PickleNameFilter = std::function<bool(std::string_view)>;
 
-// Protocols 2 to 5. Throws Error(kData) for anything unknown, malformed or too large.
+// Reads protocols 2 to 5. Throws Error(kData) for anything unknown, malformed or too large.
 PickleGraph read_pickle(std::span<const std::byte> bytes, const PickleNameFilter& allowed,
                         const PickleLimits& limits = {});
 

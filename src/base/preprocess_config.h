@@ -1,5 +1,5 @@
-// How a picture becomes the input of a model, as data: filled from a model's config by io, carried out by
-// data, shown by every command that reads pictures. Knows no files and no pixels.
+// How an image becomes the input of a model, as data: resize, crop, normalisation. The fields come from the
+// model's config. Knows no files and no pixels.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace vitrail {
 
 enum class ResizeMode { kShorterSide, kStretch, kStretchCrop };
 enum class Interpolation { kNearest, kBilinear, kBicubic, kLanczos, kBox, kHamming };
-// Whose resampling: Pillow's (antialiased, 8-bit fixed point), TensorFlow's without antialias (kept in
-// float), TensorFlow's `area` (truncated to 8 bits).
+// Which library's resampling is reproduced: Pillow's (antialiased, 8-bit fixed point), TensorFlow's without
+// antialias (kept in float), TensorFlow's `area` (truncated to 8 bits).
 enum class Resampler { kPillow, kTf, kTfArea };
 // Where a centre crop starts when an odd number of pixels is left over: n/2 rounded half to even as
 // torchvision does, or down as transformers does. TensorFlow's resamplers always round down.
@@ -37,28 +37,28 @@ struct EnumNames<OddMargin> {
 };
 
 struct PreprocessConfig {
-  int64_t height = 224, width = 224;  // what the model takes: the crop
+  int64_t height = 224, width = 224;  // the model's input size: the crop
   ResizeMode mode = ResizeMode::kShorterSide;
-  // Before the centre crop, along the crop's shorter side (a square crop's rows); 0 means the crop's own.
-  // kShorterSide keeps the picture's shape and covers these sides, kStretchCrop stretches to them; kStretch
-  // does not look at them.
+  // The size before the centre crop, along the crop's shorter side (a square crop's rows); 0 means the crop's
+  // own. kShorterSide keeps the image's shape and covers these sides, kStretchCrop stretches to them;
+  // kStretch ignores them.
   int64_t resize = 248;
   // Its counterpart along the longer side; 0: in proportion, rounded down.
   int64_t resize_longer = 0;
-  // What the two were made from, see side_before_crop(); 0 when they were published themselves. Says how
-  // they follow another crop.
+  // The crop ratio from which the two were computed, see side_before_crop(); 0 when they were published as
+  // such. It decides how they change with another crop size.
   double crop_pct = 0;
   OddMargin odd_margin = OddMargin::kHalfEven;
   Interpolation interpolation = Interpolation::kBicubic;
   Resampler resampler = Resampler::kPillow;
-  // x = (pixel/255 - mean) / std, per channel.
+  // The input is x = (pixel/255 - mean) / std, per channel.
   std::vector<double> mean = {0.5, 0.5, 0.5};
   std::vector<double> std = {0.5, 0.5, 0.5};
 
   bool operator==(const PreprocessConfig&) const = default;
 };
 
-// timm's rule for a side that is cropped to the share `crop_pct` of itself.
+// timm's rule for the resized side of which the centre crop keeps the share `crop_pct`.
 inline int64_t side_before_crop(int64_t side, double crop_pct) {
   return static_cast<int64_t>(static_cast<double>(side) / crop_pct);
 }
@@ -67,7 +67,7 @@ struct ResizeSides {
   int64_t height = 0, width = 0;
 };
 
-// `resize` and `resize_longer` laid as the crop is.
+// Returns `resize` and `resize_longer` as height and width, in the orientation of the crop.
 inline ResizeSides resize_sides(const PreprocessConfig& c) {
   const int64_t shorter = std::min(c.height, c.width), longer = std::max(c.height, c.width);
   const int64_t resize = c.resize ? c.resize : shorter;

@@ -36,7 +36,8 @@ struct Seen {
   uint64_t start = 0;
 };
 
-// State and start time from /proc; the second field is the program's name, which may hold anything.
+// Reads state and start time from /proc; the second field is the program's name, which may hold any
+// characters.
 Seen look_up(int64_t pid) {
   Seen seen;
   std::string stat;

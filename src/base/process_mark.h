@@ -1,5 +1,5 @@
-// Who a process is, in a form that outlives it: host, number and start time, so that a number given to
-// another process later is not taken for it.
+// The identity of a process, which stays valid after it ends: host, pid and start time, so that a later
+// process with the same pid is not mistaken for it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct ProcessMark {
   static std::optional<ProcessMark> parse(std::string_view text);  // what text() gives
   std::string text() const;                                        // "host-pid-start", good in a file name
 
-  // Whether it is certain that the process is gone: it ran on this host and its number is free or another's.
+  // Whether it is certain that the process is gone: it ran on this host, and its pid is free or belongs to
+  // another process.
   bool surely_dead() const;
   bool operator==(const ProcessMark&) const = default;
 };

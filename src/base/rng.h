@@ -7,14 +7,14 @@
 
 namespace vitrail {
 
-// FNV-1a, 64 bits.
+// Hashes a name to a key: FNV-1a, 64 bits.
 constexpr uint64_t name_key(std::string_view name) {
   uint64_t key = 0xCBF29CE484222325u;
   for (char c : name) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   return key;
 }
 
-// SplitMix64 at position `index` of the stream that starts at `key`.
+// Returns the value at position `index` of the SplitMix64 stream that starts at `key`.
 constexpr uint64_t counter_hash(uint64_t key, uint64_t index) {
   uint64_t z = key + (index + 1) * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -22,7 +22,7 @@ constexpr uint64_t counter_hash(uint64_t key, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-// In [-1, 1), a multiple of 2^-23: 24 random bits, exact in f32.
+// Returns a uniform number in [-1, 1), a multiple of 2^-23: 24 random bits, exact in f32.
 constexpr float counter_uniform(uint64_t key, uint64_t index) {
   return static_cast<float>(counter_hash(key, index) >> 40) * 0x1p-23f - 1.0f;
 }

@@ -1,5 +1,5 @@
-// Every file and folder of a run's folder by name, so that whoever writes one and whoever reads it mean the
-// same. Knows names alone: neither what the files hold nor when they are written.
+// Every file and folder of a run's folder by name, so that writers and readers agree. Knows names alone:
+// neither what the files hold nor when they are written.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class RunFiles {
   static constexpr const char* kBest = "best";  // the model of the best evaluation
   static constexpr const char* kLast = "last";  // the last model, where no checkpoint would go
   static constexpr std::string_view kEvents = "events.out.tfevents.";  // how TensorBoard's files begin
-  // What is written whole and replaced; a death in between leaves ".NAME.tmp-NUMBER-NUMBER".
+  // The files that are written whole and replaced; a crash in between leaves ".NAME.tmp-NUMBER-NUMBER".
   static constexpr const char* kReplaced[] = {kConfig, kMetrics, kSummary, kReport};
 
   explicit RunFiles(std::string folder) : folder_(std::move(folder)) {}
@@ -35,7 +35,7 @@ class RunFiles {
   std::string checkpoints() const { return at(kCheckpoints); }
   std::string latest_checkpoint() const { return at(kLatestCheckpoint); }
   std::string best() const { return at(kBest); }
-  // Where a folder waits while its successor takes its place.
+  // Where an old folder is kept while its successor takes its place.
   std::string aside(const std::string& name) const { return at(".tmp-" + name + "-old"); }
 
  private:

@@ -40,7 +40,7 @@ std::string describe(const Owner& owner) {
               owner.mark.host.c_str(), owner.since.c_str());
 }
 
-// What the lock file says; nothing when it is empty or was cut short by the death of its writer.
+// Reads the owner from the lock file; nothing when it is empty or its writer died while writing it.
 std::optional<Owner> read_owner(int fd) {
   std::string text(kMaxLockBytes, '\0');
   const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
@@ -99,7 +99,7 @@ void refuse_links(const std::string& folder) {
 
 RunLock::RunLock(const std::string& folder) : path_(RunFiles(folder).lock()) {
   refuse_links(folder);
-  // The file may be taken away by its owner between our opening and locking it: look again.
+  // The owner may delete the file between our opening and locking it, so a failed attempt is repeated.
   for (int attempt = 0; attempt < 100; ++attempt)
     if (try_take()) return;
   errno = EBUSY;

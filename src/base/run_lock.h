@@ -1,5 +1,5 @@
-// One run per folder: a file `run.lock` that names its owner and is locked while the owner lives. Taken by
-// whoever writes a run folder, before anything else there. Knows nothing of what is in the folder.
+// One run per folder: a file `run.lock` that names its owner and is locked while the owner lives. It is taken
+// before anything else in the folder is written. Knows nothing of what is in the folder.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@ namespace vitrail {
 
 class RunLock {
  public:
-  // Error(kWrite) naming process and host when another run holds the folder, or when it cannot be written.
+  // Throws Error(kWrite) naming process and host when another run holds the folder, or when it cannot be
+  // written.
   explicit RunLock(const std::string& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;
@@ -17,8 +18,8 @@ class RunLock {
   // Says whose abandoned lock was taken over; empty otherwise.
   const std::string& note() const { return note_; }
 
-  // Whether the system itself keeps others out, on this host and on every other. Where a file system cannot
-  // lock, the file alone says who has the folder, and somebody may have deleted it.
+  // Whether the operating system enforces the lock, on this host and on every other. Where a file system
+  // cannot lock, only the file's content names the owner, and somebody may have deleted it.
   bool certain() const { return certain_; }
 
  private:

@@ -1,4 +1,4 @@
-// Repeated measurements summed up: median and spread, as every benchmark reports them.
+// Repeated measurements summarised as median and spread, as every benchmark reports them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ struct Spread {
   size_t count = 0;
   double min = 0, median = 0, p90 = 0, max = 0;
 };
-// All zero when there are none. Quantiles lie between neighbours in proportion.
+// Computes the spread; all zero when there are no values. Quantiles are interpolated linearly.
 Spread spread_of(std::vector<double> values);
 
 }  // namespace vitrail

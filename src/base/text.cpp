@@ -11,7 +11,7 @@ namespace vitrail {
 
 namespace {
 
-// Length of the valid UTF-8 sequence that starts `text`, 0 when there is none.
+// Returns the length of the valid UTF-8 sequence that starts `text`, 0 when there is none.
 size_t utf8_sequence(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto tail = [&](size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
@@ -31,7 +31,7 @@ size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
-// The character that the valid sequence `bytes` stands for.
+// Decodes the valid UTF-8 sequence `bytes`.
 uint32_t code_point(std::string_view bytes) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   uint32_t code = bytes.size() == 1 ? first : first & (0xFFu >> (bytes.size() + 1));
@@ -39,7 +39,7 @@ uint32_t code_point(std::string_view bytes) {
   return code;
 }
 
-// Control characters, and those that change the direction or the lines of what is written around them.
+// Whether a character is a control character, or changes the direction or the lines of the text around it.
 bool commands_terminal(uint32_t code) {
   constexpr std::pair<uint32_t, uint32_t> kRanges[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},
                                                        {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069},
@@ -48,7 +48,8 @@ bool commands_terminal(uint32_t code) {
                      [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
-// Takes the first character off `text`: itself where it is harmless or one of `kept`, else made visible.
+// Removes the first character of `text` and returns it: as it is when it is harmless or one of `kept`, else
+// escaped.
 std::string take_visible(std::string_view& text, std::string_view kept) {
   const size_t length = utf8_sequence(text);
   const std::string_view sequence = text.substr(0, std::max<size_t>(length, 1));
@@ -93,7 +94,7 @@ std::string Quoted::operator()(std::string_view text) const {
 }
 
 namespace {
-// Insertions, deletions, replacements and swaps of neighbours that turn a into b.
+// Counts the insertions, deletions, replacements and swaps of neighbours that turn a into b.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = j;

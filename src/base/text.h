@@ -18,21 +18,21 @@ inline constexpr Quoted quoted;
 
 bool is_valid_utf8(std::string_view text);
 
-// `text` with everything that a terminal could take for an order made visible: control characters but for
-// line ends and tabs, marks that turn the direction of writing, bytes that are not UTF-8. Valid JSON stays
-// so, and means the same.
+// Returns `text` with everything that a terminal could interpret as a command escaped: control characters
+// except line ends and tabs, marks that change the writing direction, bytes that are not UTF-8. Valid JSON
+// stays valid and keeps its meaning.
 std::string printable(std::string_view text);
-bool is_printable(std::string_view text);  // nothing to make visible, and no line end or tab
+bool is_printable(std::string_view text);  // nothing to escape, and no line end or tab
 
-// The text itself, or its quoted form when it is not plain: control characters never reach a terminal.
+// Returns the text, or its quoted form when it is not plain: control characters never reach a terminal.
 inline std::string shown(const std::string& text) {
   return is_printable(text) ? text : quoted(text);
 }
 
-// The pieces between `at`, the empty ones too; they look into `text`.
+// Splits at every `at`, keeping empty pieces; the pieces point into `text`.
 std::vector<std::string_view> split(std::string_view text, char at);
 
-// The candidate with the fewest edits from `name`, when few enough to be a likely typo; else empty.
+// Returns the candidate with the fewest edits from `name`, when few enough to be a likely typo; else empty.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace vitrail

@@ -37,7 +37,7 @@ void pause() {
 #endif
 }
 
-// Waits for `ready` without giving up the processor; false when it took longer than kSpin.
+// Spins until `ready`, without yielding the processor; false when it took longer than kSpin.
 template <typename Ready>
 bool spin_until(const Ready& ready) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
@@ -104,7 +104,7 @@ void ThreadPool::run_shared(int64_t tasks, Job job) {
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-// Takes and runs one task; false when none is left.
+// Claims and runs one task; false when none is left.
 bool ThreadPool::run_next(int worker) {
   int64_t left = left_.load(std::memory_order_relaxed);
   do {

@@ -1,6 +1,6 @@
-// A fixed set of worker threads that share numbered tasks. Whoever runs kernels or decodes pictures
-// owns one; several may coexist, none is global. A task must be a fixed piece of work, so that what is
-// computed never depends on how many threads there are. It knows nothing of what a task does.
+// A fixed set of worker threads that share numbered tasks. Several pools may coexist, none is global. A task
+// must be a fixed piece of work, so that results never depend on the number of threads. It knows nothing of
+// what a task does.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ class ThreadPool {
   // only when pending_ is 0, so a late worker can never see a half-written job.
   Job job_;
   int64_t tasks_ = 0;
-  alignas(64) std::atomic<int64_t> left_{0};  // tasks nobody has taken
+  alignas(64) std::atomic<int64_t> left_{0};  // tasks not yet claimed
   alignas(64) std::atomic<int32_t> pending_{
       0};  // tasks that have not returned; 32 bits can be waited on directly
   alignas(64) std::atomic<uint32_t> wakeups_{0};

@@ -1,4 +1,4 @@
-// Values written as text, and advice about names that are not known.
+// Parsing of values written as text, and suggestions for unknown names.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace vitrail {
 
-// Nothing where the text is more or less than a value.
+// Returns nothing unless the whole text is one value.
 std::optional<double> parse_number(const std::string& text);
 std::optional<int64_t> parse_integer(const std::string& text);
 std::optional<bool> parse_bool(const std::string& text);
 
-// "did you mean --top-k?" or `otherwise` when nothing is near.
+// Returns "did you mean --top-k?", or `otherwise` when no name is near.
 std::string did_you_mean(const std::string& wrong, const std::vector<std::string>& valid,
                          const std::string& prefix, const std::string& otherwise);
 

@@ -7,13 +7,13 @@
 
 namespace vitrail {
 
-// Error(kWrite) because the disk or a quota is full: what is deleted may help.
+// Error(kWrite) because the disk or a quota is full: deleting files may help.
 class NoRoom : public Error {
  public:
   using Error::Error;
 };
 
-// "cannot ACTION PATH: why", for a call that failed with the errno `code`. NoRoom where that is the reason.
+// Throws "cannot ACTION PATH: why" for a call that failed with the errno `code`; NoRoom where space ran out.
 [[noreturn]] void cannot_write(const char* action, const std::string& path, int code);
 
 }  // namespace vitrail

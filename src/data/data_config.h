@@ -1,4 +1,4 @@
-// Which pictures a run reads, as data: filled from the config, carried out by open_data. Knows no format.
+// Which images a run reads, as data: filled from the config, carried out by open_data. Knows no format.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Labelled pictures by index, and the way to open them: "cifar10:DIR", "cifar100:DIR", "idx:DIR",
+// Labelled images by index, and the way to open them: "cifar10:DIR", "cifar100:DIR", "idx:DIR",
 // "folder:DIR", "tar:GLOB", "packed:FILE", "synthetic:CxHxWxCLASSESxCOUNT". Knows nothing of models, batches
 // or augmentation.
 #pragma once
@@ -35,26 +35,26 @@ class Dataset {
   // Known without decoding. Exactly one, unless multi_label(): then any number, ascending.
   virtual std::span<const int32_t> labels(int64_t index) const = 0;
 
-  // The decoded picture, RGB or grey. `least_side`: the caller will shrink it so that its shorter side is
+  // The decoded image, RGB or grey. `least_side`: the caller will shrink it so that its shorter side is
   // about this many pixels (0: wants it whole); DecodeLimits::least_side says what a decoder may make of it.
   // Throws Error(kData) naming the sample.
   virtual Image load(int64_t index, int64_t least_side) const = 0;
 
-  // The sample's JPEG, PNG or WebP file as it is stored; nothing where pictures are stored as pixels.
+  // The sample's JPEG, PNG or WebP file as it is stored; nothing where images are stored as pixels.
   virtual std::optional<std::string> encoded(int64_t) const { return std::nullopt; }
 
   // What the sample takes where it is stored, known without reading it: the size of its file or of its
   // pixels; 0 where it is not known.
   virtual uint64_t stored_bytes(int64_t) const;
 
-  // Of every picture, where all are alike and stored as pixels; nothing where only decoding would tell.
+  // Of every image, where all are alike and stored as pixels; nothing where only decoding would tell.
   virtual std::optional<PixelShape> pixel_shape() const { return std::nullopt; }
 
   // Of names, labels and classes: changes when samples come, go or change their class.
   uint64_t fingerprint() const;
 
-  // Of what 64 pictures, spread evenly, hold: their files where they are stored as files, otherwise their
-  // pixels. Changes when all pictures are others under the same names.
+  // Of what 64 images, spread evenly, hold: their files where they are stored as files, otherwise their
+  // pixels. Changes when all images are others under the same names.
   uint64_t contents_fingerprint() const;
 
  protected:

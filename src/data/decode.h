@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-// Throws Error kData for anything that is not a whole picture within `limits`.
+// Throws Error kData for anything that is not a whole image within `limits`.
 Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits = {},
                    DecodeReport* report = nullptr);
 

@@ -99,7 +99,7 @@ void cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, int64_t width) {
 // The DCT of an 8 x 8 block read with fewer coefficients gives its low-pass at 1/2, 1/4 or 1/8 of the size.
 // What that leaves out lies above the frequencies that the caller's own antialiased shrinking keeps, as both
 // sides stay at least twice what it shrinks to. A side that is no multiple of the fraction is rounded up,
-// which stretches the picture: at most an eighth of a pixel of what the caller shrinks to is accepted.
+// which stretches the image: at most an eighth of a pixel of what the caller shrinks to is accepted.
 unsigned shrink_of(const jpeg_decompress_struct& cinfo, int64_t least_side) {
   if (least_side <= 0) return 1;
   const int64_t shorter = std::min(cinfo.image_width, cinfo.image_height);
@@ -195,12 +195,12 @@ Image decode_jpeg(Bytes bytes, const DecodeLimits& limits, DecodeReport& report)
   report.colour = colour_name(cinfo.jpeg_color_space);
   report.exif_orientation = orientation_of(cinfo);
 
-  // A few bytes can ask for another pass over the whole picture: the larger it is, the fewer are granted.
+  // A few bytes can ask for another pass over the whole image: the larger it is, the fewer are granted.
   constexpr int64_t kScansAtFullSize = 20;
   const int64_t pixels = int64_t{cinfo.image_width} * cinfo.image_height;
   reader.scan_limit = std::min(limits.max_scans, kScansAtFullSize * limits.max_pixels / pixels);
   cinfo.progress = &reader.progress;
-  // A progressive picture keeps all coefficients (2 bytes each) beside the pixels.
+  // A progressive image keeps all coefficients (2 bytes each) beside the pixels.
   cinfo.mem->max_memory_to_use = static_cast<long>(2 * limits.max_decoded_bytes);
 
   cinfo.scale_num = 1;

@@ -1,4 +1,4 @@
-// Pictures written as PNG: attention overlays, reports, tests. Knows no model.
+// Images written as PNG: attention overlays, reports, tests. Knows no model.
 #pragma once
 
 #include <cstdint>

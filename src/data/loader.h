@@ -28,7 +28,7 @@ namespace vitrail {
 struct Batch {
   int64_t index = 0;  // micro-batches before it since step 0
   int64_t step = 0, micro = 0, epoch = 0;
-  // As LoaderSettings::form says: pictures [B C Y X], normalised; or pixels [B Y X C] with recipes [B]; or
+  // As LoaderSettings::form says: images [B C Y X], normalised; or pixels [B Y X C] with recipes [B]; or
   // recipes alone.
   std::span<const float> pictures;
   std::span<const uint8_t> pixels;

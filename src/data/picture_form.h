@@ -1,4 +1,4 @@
-// In which form training pictures reach a step, decided in one place: floats from the CPU, or 8-bit pixels
+// In which form training images reach a step, decided in one place: floats from the CPU, or 8-bit pixels
 // from which the device makes them, one batch at a time or kept there whole. Results do not depend on the
 // choice.
 #pragma once
@@ -12,9 +12,9 @@ namespace vitrail {
 
 // What the device and the rest of the run allow.
 struct PictureLimits {
-  bool own_memory = false;   // a GPU's: the usual place to make pictures
+  bool own_memory = false;   // a GPU's: the usual place to make images
   size_t stored_bytes = 0;   // a dataset up to this size is kept there without being asked to
-  std::string needs_floats;  // who reads pictures on the CPU; empty: nobody
+  std::string needs_floats;  // who reads images on the CPU; empty: nobody
 };
 
 struct PictureChoice {

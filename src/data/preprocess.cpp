@@ -63,7 +63,7 @@ Size resized(const Image& image, const PreprocessConfig& config) {
                                      : covering(image, {sides.height, sides.width});
 }
 
-// How one side of the resized picture meets the crop: where the crop starts in it, or, when it is smaller,
+// How one side of the resized image meets the crop: where the crop starts in it, or, when it is smaller,
 // where it starts in the crop.
 struct Placement {
   int64_t from = 0, to = 0, length = 0;

@@ -1,14 +1,14 @@
-// A picture made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Knows no
+// An image made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Knows no
 // model and no file format.
 //
-// kStretch resizes to height x width, whatever the shape of the picture; kStretchCrop to resize_sides(),
+// kStretch resizes to height x width, whatever the shape of the image; kStretchCrop to resize_sides(),
 // which it then crops. kShorterSide keeps the shape:
 // - resize_sides() equal (torchvision's Resize): the shorter side becomes `resize`, the longer int(resize *
 //   long / short);
-// - otherwise (timm's ResizeKeepRatio): the picture becomes the smallest of its shape that covers them, both
+// - otherwise (timm's ResizeKeepRatio): the image becomes the smallest of its shape that covers them, both
 //   sides rounded.
 // - TensorFlow's resamplers (big_vision's resize_small): both sides are rounded from float32, any crop.
-// Then the centre crop, an odd margin split as `odd_margin` says. A picture smaller than the crop gets black
+// Then the centre crop, an odd margin split as `odd_margin` says. An image smaller than the crop gets black
 // margins.
 #pragma once
 
@@ -29,10 +29,10 @@ void preprocess(const Image& image, const PreprocessConfig& config, std::span<fl
 using LevelTable = std::array<float, 256>;
 std::vector<LevelTable> level_tables(const PreprocessConfig& config, int64_t channels);
 
-// Pillow's convert("L") of an RGB picture.
+// Pillow's convert("L") of an RGB image.
 Image to_luma(const Image& image);
 
-// What the model sees, before normalisation, in the picture's own channels: for overlays.
+// What the model sees, before normalisation, in the image's own channels: for overlays.
 Image crop_for_display(const Image& image, const PreprocessConfig& config);
 
 }  // namespace vitrail

@@ -1,4 +1,4 @@
-// Resampling of 8-bit pictures, bit-equal to Pillow's Image.resize, and the two TensorFlow resamplings that
+// Resampling of 8-bit images, bit-equal to Pillow's Image.resize, and the two TensorFlow resamplings that
 // published ViTs were evaluated with. Knows no model and no normalisation.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-// A part of the resized picture: only that part is computed, with the values it has within the whole.
+// A part of the resized image: only that part is computed, with the values it has within the whole.
 struct Window {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };

@@ -1,5 +1,5 @@
 // Which sample stands where: a pure function of (seed, epoch, position), computed for any position without
-// the ones before it, so ranks, workers and resuming change nothing. Reads labels, never pictures.
+// the ones before it, so ranks, workers and resuming change nothing. Reads labels, never images.
 #pragma once
 
 #include <cstdint>

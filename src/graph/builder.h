@@ -1,5 +1,5 @@
-// What model code holds while recording a Program: makes inputs, parameters and nodes, and keeps the name
-// path of the part being recorded. Load-time programs are recorded through it too.
+// The recorder of a Program, for model code: makes inputs, parameters and nodes, and keeps the name path of
+// the part being recorded. Load-time programs are recorded through it too.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct NodeName {
 class Builder {
  public:
   ValueId input(const std::string& name, TensorDesc desc);
-  // The same name gives the same value: shared parameters are one.
+  // Returns the same value for the same name: a shared parameter is one value.
   ValueId parameter(const std::string& name, TensorDesc desc);
-  // Something else that persists; the same name gives the same value.
+  // Records another persistent value; the same name returns the same value.
   ValueId state(const std::string& name, TensorDesc desc, Category category);
   // Records an op under the current path plus `name`; returns its only output. add<LinearOp>({x, w}, "fc1").
   ValueId add(OpPtr op, std::vector<ValueId> ins, const NodeName& name);
@@ -33,7 +33,7 @@ class Builder {
   ValueId add(std::vector<ValueId> ins, const NodeName& name, Args&&... args) {
     return add(std::make_shared<T>(std::forward<Args>(args)...), std::move(ins), name);
   }
-  // For ops with any number of outputs.
+  // Records an op with any number of outputs.
   std::vector<ValueId> add_all(OpPtr op, std::vector<ValueId> ins, const NodeName& name);
   template <typename T, typename... Args>
   std::vector<ValueId> add_all(std::vector<ValueId> ins, const NodeName& name, Args&&... args) {
@@ -45,13 +45,13 @@ class Builder {
 
   Program finish();  // validates
 
-  // While it lives, prefixes names with `name.` and says which block or part of the model is recorded.
+  // While it lives, it prefixes names with `name.` and marks which block or part of the model is recorded.
   class Scope {
    public:
     Scope(Builder& builder, const std::string& name);
     Scope(Builder& builder, const std::string& name, int block);
     Scope(Builder& builder, const std::string& name, ModelPart part);
-    Scope(Builder& builder, ModelPart part);  // names as they are
+    Scope(Builder& builder, ModelPart part);  // leaves names unchanged
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;

@@ -19,8 +19,8 @@ struct Cost {
   double bytes = 0;  // every input read once, every output written once
 };
 
-// Which dims must be whole on a rank. Any other dim s may be sharded: each input that has s is split along
-// it, the output is split along s if it has s, and is otherwise a partial sum.
+// The sharding rule: which dims must be whole on a rank. Any other dim s may be sharded: each input that has
+// s is split along it, the output is split along s if it has s, and is otherwise a partial sum.
 struct DimsRule {
   std::string_view whole;
   bool jointly_linear = false;  // f(a + b) = f(a) + f(b) over all inputs at once: partial sums pass through
@@ -28,10 +28,10 @@ struct DimsRule {
 
 using DescSpan = std::span<const TensorDesc>;
 
-// Which types an op takes in a program that computes in bf16 or f16.
+// The types an op accepts in a program that computes in bf16 or f16.
 enum class PrecisionRole {
-  kAny,       // whatever comes: element-wise and row-wise ops
-  kCompute,   // the compute type: products and attention; what they make for parameters is f32 by their rule
+  kAny,       // any type: element-wise and row-wise ops
+  kCompute,   // the compute type: GEMMs and attention; their parameter gradients are f32
   kFull,      // f32: losses and sums over a step
   kLikeFirst  // all inputs in the type of the first
 };
@@ -47,19 +47,20 @@ class Op {
   virtual double flops(DescSpan ins, DescSpan outs) const;  // default: one per output element
   Cost cost(DescSpan ins, DescSpan outs) const;
   virtual std::string attributes() const { return {}; }  // "eps=1e-06", for the printer
-  // The input whose storage output 0 may take over when nothing reads it later; -1: none.
+  // The index of the input whose storage output 0 may reuse when nothing reads it later; -1: none.
   virtual int in_place_input() const { return -1; }
-  // Inputs the op writes: persistent values that it must leave changed. A node with any is never dropped.
+  // The inputs the op writes: persistent values that it updates. A node with any is never dropped.
   virtual std::vector<int> updates() const { return {}; }
 
-  // Terms summed into one output element: the contracted extent of a product, the row length of a norm.
+  // The number of terms summed into one output element: the contracted extent of a GEMM, the row length of a
+  // norm.
   virtual int64_t reduction_length(DescSpan) const { return 1; }
   virtual PrecisionRole precision_role() const { return PrecisionRole::kAny; }
-  // The input that is the weight of a product: of a parameter there the compute type has a copy. -1: none.
+  // The index of the GEMM's weight input, of which a parameter gets a copy in the compute type; -1: none.
   virtual int weight_input() const { return -1; }
 
-  // Records the nodes that turn the gradient of the output into those of the inputs that want one.
-  // Default: Error, the op has none.
+  // Records the nodes that turn the gradient of the output into the gradients of the inputs that need one.
+  // Default: an Error, since the op has no gradient.
   virtual void grad(GradRecorder& recorder) const;
 };
 

@@ -25,16 +25,16 @@ struct Value {
   bool persistent() const { return kind == ValueKind::kParameter || kind == ValueKind::kState; }
 };
 
-// Which part of a step a node belongs to: what recompute looks at and reports add up by.
+// Which part of a step a node belongs to: recompute depends on it, and reports sum by it.
 enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 
-// What of a model a node computes, where a pass or a report treats it apart.
+// Which part of a model a node computes, where a pass or a report treats that part differently.
 enum class ModelPart : uint8_t {
   kNone,
-  kTokens,  // joins patches, prefix tokens and positions: the residual stream begins there
+  kTokens,  // joins patches, prefix tokens and positions: the start of the residual stream
   kAttention,
   kMlp,
-  kAdapter  // a LoRA branch beside a product
+  kAdapter  // a LoRA branch beside a linear
 };
 
 // A line of model code. (clang 14 lacks std::source_location.)
@@ -50,7 +50,7 @@ struct Node {
   OpPtr op;
   std::vector<ValueId> ins, outs;
   std::string name;  // path in the model: "blocks.3.attn.qkv"
-  int lane = 0;      // 0 compute; copies and communication get their own
+  int lane = 0;      // 0 compute; copies and communication have lanes of their own
   Phase phase = Phase::kForward;
   int block = -1;  // of the encoder, counted from 0; -1: outside the blocks
   ModelPart part = ModelPart::kNone;
@@ -74,8 +74,8 @@ class Program {
   std::vector<int> use_counts() const;  // readers per value; an output counts as one more
   Cost cost() const;
 
-  // Every value is defined before use, once, shapes agree with what the ops infer, and only persistent
-  // values are updated.
+  // Checks that every value is defined once and before use, that shapes agree with what the ops infer, and
+  // that only persistent values are updated.
   void validate() const;
 };
 

@@ -1,5 +1,5 @@
-// What the kernels of a backend can take in beside their own op, and how many launches it bears. A backend
-// says it, the pass pipeline goes by it.
+// Which fusions the kernels of a backend support, and how many launches it can afford. A backend fills it in,
+// the pass pipeline rewrites accordingly.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@ namespace vitrail {
 using ProductRule = bool (*)(const Op& product);
 
 struct RewriteTraits {
-  // Which products take the layernorm before them in; null: none.
+  // Which GEMMs can fuse the layernorm before them; null: none.
   ProductRule norms = [](const Op&) { return true; };
-  // Which products take in the product, bias and gelu that make what they read; null: none.
+  // Which GEMMs can fuse the linear, bias and gelu that produce their input; null: none.
   ProductRule chains = nullptr;
-  bool first_attention = false;  // whether the attention of one token takes in the product it reads (f32)
-  bool few_launches = false;     // whether work is joined until few, large launches are left
+  bool first_attention = false;  // whether class-token attention fuses the qkv linear (f32)
+  bool few_launches = false;     // whether nodes are merged until few, large launches are left
   // Which kinds of updates have a kernel for many parameters at once; null: none.
   std::function<bool(std::string_view kind)> groups = {};
 };

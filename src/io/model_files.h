@@ -23,8 +23,8 @@ struct EnumNames<Dialect> {
   static constexpr const char* names[] = {"timm", "hf", "torchvision", "google"};
 };
 
-// What turns logits into probabilities: one class of all, or each class on its own (several labels a
-// picture).
+// What turns logits into probabilities: one class of all, or each class on its own (several labels an
+// image).
 enum class ScoreKind { kSoftmax, kSigmoid };
 template <>
 struct EnumNames<ScoreKind> {

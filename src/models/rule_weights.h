@@ -10,7 +10,7 @@
 namespace vitrail {
 
 // Fills all elements of the parameter; `target` holds spec.shape.elems() floats. The name "input" gives
-// picture tensors, shape [B C Y X].
+// image tensors, shape [B C Y X].
 void fill_by_rule(const ParamSpec& spec, std::span<float> target);
 
 }  // namespace vitrail

@@ -72,7 +72,7 @@ AttentionGeometry attention_geometry(const Op& op, DescSpan ins) {
                       .out = {}};
   if (ins.size() == 2) {
     g.queries = ins[0].shape[0].local;
-    g.q = {0, 0, heads * size, size};  // the same queries for every picture
+    g.q = {0, 0, heads * size, size};  // the same queries for every image
   }
   g.out = packed_part(1, 0, g.queries, heads, size);
   return g;

@@ -1,5 +1,5 @@
 // Softmax attention per head: softmax(q k^T / sqrt(E)) v. Either packed, qkv [B N T3 H E], or a query that
-// all pictures share, q [S H E] and kv [B M T2 H E] (attention pooling). Output [B N H E] ([B S H E] for a
+// all images share, q [S H E] and kv [B M T2 H E] (attention pooling). Output [B N H E] ([B S H E] for a
 // probe). Of packed tokens the first may be the only one that asks: output [B H E]. AttentionProbsOp gives
 // the weights themselves, [B H N M], for packed qkv: what `explain` looks at.
 #pragma once
@@ -58,7 +58,7 @@ AttentionGeometry attention_geometry(const Op& op, DescSpan forward_ins);
 double first_attention_flops(const TensorDesc& qkv, const TensorDesc& weight);
 
 // Inputs as the forward op's, then dout; outputs dqkv (dq zero for tokens that did not ask), or dq and dkv of
-// a probe (dq summed over the pictures). The weights are computed again.
+// a probe (dq summed over the images). The weights are computed again.
 class AttentionGradOp : public Op {
  public:
   explicit AttentionGradOp(Asking asking = Asking::kAll) : asking_(asking) {}

@@ -1,4 +1,4 @@
-// Puts learned tokens before the patches of every picture: prefixes [S D]..., then x [B N D] last among the
+// Puts learned tokens before the patches of every image: prefixes [S D]..., then x [B N D] last among the
 // inputs -> [B N+S.. D].
 #pragma once
 
@@ -16,7 +16,7 @@ class ConcatTokensOp : public Op {
   double flops(DescSpan, DescSpan) const override { return 0; }
 };
 
-// The gradient of one prefix: `count` tokens from `first` on, summed over the pictures. [B N D] -> [S D].
+// The gradient of one prefix: `count` tokens from `first` on, summed over the images. [B N D] -> [S D].
 class SumTokensOp : public Op {
  public:
   SumTokensOp(int64_t first, int64_t count) : first_(first), count_(count) {}

@@ -1,7 +1,7 @@
-// The losses: logits [B K] and dense targets [B K] (one-hot, smoothed, mixed or a teacher's) give one loss a
-// picture, [B]. Softmax: -sum t log softmax(x). Divergence: the same less the targets' entropy. Sigmoid:
+// The losses: logits [B K] and dense targets [B K] (one-hot, smoothed, mixed or a teacher's) give one loss an
+// image, [B]. Softmax: -sum t log softmax(x). Divergence: the same less the targets' entropy. Sigmoid:
 // binary cross-entropy of every class, summed or averaged over the classes. The gradient op takes logits,
-// targets and the gradient of each picture's loss.
+// targets and the gradient of each image's loss.
 #pragma once
 
 #include "base/enum_names.h"

@@ -1,4 +1,4 @@
-// Randomly zeroes single elements (dropout) or whole pictures of a branch (stochastic depth) and scales what
+// Randomly zeroes single elements (dropout) or whole images of a branch (stochastic depth) and scales what
 // stays by 1/(1-p). The mask is a function of (seed, step, key of the node's name, global position of the
 // sample, global index of the element), so it is never stored: the gradient is the same op on dy.
 // Inputs: x [B ...], counters i64 [Z3] = seed, step, position of the batch's first sample in the step.

@@ -1,4 +1,4 @@
-// From tokens [B N D] to one vector a picture [B D]: one token, or the mean of all from `first` on; and the
+// From tokens [B N D] to one vector an image [B D]: one token, or the mean of all from `first` on; and the
 // tokens from `first` on as they are.
 #pragma once
 

@@ -34,7 +34,7 @@ class Lowering {
   void visit(const Node& node) {
     Node copy = node;
     const PrecisionRole role = node.op->precision_role();
-    // Products alone read pictures.
+    // Products alone read images.
     if (is<MakePicturesOp>(*node.op)) copy.op = std::make_shared<MakePicturesOp>(options_.compute);
     for (size_t i = 0; i < copy.ins.size(); ++i) {
       ValueId& in = copy.ins[i];

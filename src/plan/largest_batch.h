@@ -9,7 +9,7 @@ namespace vitrail {
 inline constexpr int64_t kLargestBatch = 65536;
 
 // A multiple of `unit` whose need(batch), which must not fall as the batch grows, stays within `bytes`; 0
-// when not even one unit does. Exact to 1/64. Memory is a constant and a part per picture but for a little,
+// when not even one unit does. Exact to 1/64. Memory is a constant and a part per image but for a little,
 // so a line through two answers tells nearly where the end is.
 template <typename Need>
 int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostPoints = 600, kMostDots = 40;
 constexpr int kColours = 6;
 
-// The plot inside the picture, in SVG units.
+// The plot inside the image, in SVG units.
 constexpr double kWidth = 526, kHeight = 250;
 constexpr double kLeft = 50, kRight = 508, kTop = 12, kBottom = 208;
 

@@ -23,10 +23,10 @@ struct TopCounts {
 
 // One class among all; shares whose denominator is 0 are 0.
 struct ClassCounts {
-  int64_t count = 0;      // pictures of the class
-  int64_t predicted = 0;  // pictures said to be of it
+  int64_t count = 0;      // images of the class
+  int64_t predicted = 0;  // images said to be of it
   int64_t correct = 0;    // both
-  int64_t top5 = 0;       // pictures of it with the class among the first five
+  int64_t top5 = 0;       // images of it with the class among the first five
 
   double precision() const;
   double recall() const;  // the class's own top-1
@@ -36,7 +36,7 @@ struct ClassCounts {
 
 struct ConfusedPair {
   int64_t label, predicted, count;
-  double share;  // of the label's pictures
+  double share;  // of the label's images
 };
 
 class ConfusionMatrix {
@@ -46,7 +46,7 @@ class ConfusionMatrix {
   // `predicted` may be kNoAnswer: wrong, but no other class is to blame.
   static constexpr int64_t kNoAnswer = -1;
   void add(int64_t label, int64_t predicted, bool in_top5);
-  // From the scores of one picture: the prediction is the highest, the first of equals; none with a NaN.
+  // From the scores of one image: the prediction is the highest, the first of equals; none with a NaN.
   void add(int64_t label, std::span<const float> scores);
   void add(const ConfusionMatrix& other);
 

@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-// A picture that is already encoded; sizes in pixels.
+// An image that is already encoded; sizes in pixels.
 struct EncodedPng {
   std::span<const uint8_t> bytes;
   int64_t width = 0, height = 0;

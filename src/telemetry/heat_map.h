@@ -1,4 +1,4 @@
-// A confusion matrix as a picture: rows are true classes, columns predictions, each cell coloured by its
+// A confusion matrix as an image: rows are true classes, columns predictions, each cell coloured by its
 // share of the row. Colours are the page's (classes right and wrong).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Text and pictures made safe for a page: escaping, data addresses, tables. Knows nothing of what is shown.
+// Text and images made safe for a page: escaping, data addresses, tables. Knows nothing of what is shown.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Evaluation of pictures with several labels or none: average precision of each class, F1 at a threshold.
+// Evaluation of images with several labels or none: average precision of each class, F1 at a threshold.
 // Keeps every score until it is asked.
 #pragma once
 
@@ -23,7 +23,7 @@ struct MultiLabelResult {
   double mean_ap = 0;   // over classes that occur
   double macro_f1 = 0;  // over the same
   double micro_f1 = 0;  // of all decisions together
-  int64_t count = 0;    // pictures
+  int64_t count = 0;    // images
 };
 
 class MultiLabelScores {
@@ -37,7 +37,7 @@ class MultiLabelScores {
  private:
   size_t classes_;
   float threshold_;
-  std::vector<float> scores_;      // picture by picture
+  std::vector<float> scores_;      // image by image
   std::vector<uint8_t> positive_;  // the same shape
 };
 

@@ -15,7 +15,7 @@ class RateMeter {
 
   explicit RateMeter(Time start = Clock::now(), double window_s = 30);
 
-  // One more update, of so many pictures.
+  // One more update, of so many images.
   void step(int64_t images, Time now = Clock::now());
   // Time not spent on updates (evaluation, checkpoints) that ends now: it lowers no rate, but an equal share
   // of it is expected of the steps to come.

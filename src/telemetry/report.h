@@ -1,5 +1,5 @@
 // A run or an evaluation as one page that needs nothing else: no network, no fonts, no other files. Every
-// section is there when its content is. Gets numbers, names and encoded pictures; computes none of them.
+// section is there when its content is. Gets numbers, names and encoded images; computes none of them.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ using ReportPairs = std::vector<std::pair<std::string, std::string>>;
 
 struct Report {
   std::string title;    // "demo-fashion"
-  std::string verdict;  // "86.2 % top-1 on 10,000 pictures after 2,000 steps"
+  std::string verdict;  // "86.2 % top-1 on 10,000 images after 2,000 steps"
   ReportPairs figures;  // the few numbers that matter, label and value
   std::vector<LineChart> curves;
   std::vector<std::string> classes;  // names

@@ -33,10 +33,10 @@ struct TrainStatus {
 
 struct EvalStatus {
   int64_t step = 0, epoch = 0;
-  std::optional<double> top1, top5;         // 0..1, one label a picture
-  std::optional<double> mean_ap, macro_f1;  // 0..1, several labels a picture
+  std::optional<double> top1, top5;         // 0..1, one label an image
+  std::optional<double> mean_ap, macro_f1;  // 0..1, several labels an image
   double loss = kUnknown;
-  int64_t count = 0;              // pictures
+  int64_t count = 0;              // images
   std::string weights = "model";  // or "ema"
   double seconds = kUnknown;
   bool best = false;  // the best so far

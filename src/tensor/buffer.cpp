@@ -20,15 +20,15 @@ size_t index(Category category) {
   return static_cast<size_t>(category);
 }
 
-// An arena of many megabytes is walked from end to end at every step: large pages spare it most
-// address translations, which cost twice over in a virtual machine. A wish only; it may be refused.
+// The arena, many megabytes, is traversed at every step: huge pages save most of its address translations,
+// which cost double in a virtual machine. This is a hint that the kernel may ignore.
 constexpr size_t kLargePage = size_t{2} << 20;
 constexpr size_t kLargeFrom = 2 * kLargePage;
 
 void* allocate(size_t bytes) {
   if (bytes < kLargeFrom) return std::aligned_alloc(Buffer::kAlignment, round_up(bytes, Buffer::kAlignment));
   const size_t whole = round_up(bytes, Buffer::kAlignment);
-  void* data = nullptr;  // aligned_alloc would want whole large pages
+  void* data = nullptr;  // aligned_alloc would require a multiple of the huge page
   if (posix_memalign(&data, kLargePage, whole) != 0) return nullptr;
   madvise(data, whole / kLargePage * kLargePage, MADV_HUGEPAGE);
   return data;

@@ -8,7 +8,7 @@
 
 namespace vitrail {
 
-// What a piece of memory is for; the rows of every memory table.
+// What memory is allocated for; the rows of every memory table.
 enum class Category : uint8_t {
   kParameters,
   kGradients,
@@ -27,7 +27,7 @@ class Buffer {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // From `source`, which must outlive it; null: this process's memory.
+  // Allocates from `source`, which must outlive the buffer; null: this process's memory.
   Buffer(size_t bytes, Category category, MemorySource* source = nullptr);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -38,7 +38,7 @@ class Buffer {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  // Bytes held by all living buffers of a category, in this process.
+  // Returns the bytes held by all living buffers of a category, in this process.
   static size_t allocated(Category category);
 
  private:

@@ -117,7 +117,7 @@ uint16_t f32_to_bf16(float value) {
 
 namespace {
 #if defined(__x86_64__)
-// How many it converted: whole groups of eight.
+// Converts whole groups of eight and returns how many elements that was.
 [[gnu::target("avx,f16c")]] size_t widen_f16_by_eights(const uint16_t* from, float* to, size_t count) {
   size_t i = 0;
   for (; i + 8 <= count; i += 8)
@@ -145,7 +145,7 @@ void convert_floats(const void* source, DType from, void* target, DType to, size
     std::memcpy(target, source, count * size_of(from));
     return;
   }
-  // What loading weights does.
+  // This is the conversion that loading weights needs.
   if (from == DType::kF16 && to == DType::kF32)
     return widen_f16(static_cast<const uint16_t*>(source), static_cast<float*>(target), count);
   if (from == DType::kBF16 && to == DType::kF32)

@@ -15,16 +15,16 @@ size_t size_of(DType dtype);
 const char* to_string(DType dtype);                       // "f32"
 std::optional<DType> parse_dtype(std::string_view name);  // accepts what to_string gives
 bool is_float(DType dtype);
-// What sums over many elements are kept in: f64 for f64, f32 for every other float type.
+// Returns the type in which sums over many elements are kept: f64 for f64, f32 for every other float type.
 DType accumulator_dtype(DType dtype);
 
-// IEEE half and bfloat16 as raw 16-bit patterns; rounding to nearest even.
+// Conversions of f16 (IEEE half) and bf16 as raw 16-bit patterns; rounding is to nearest even.
 float f16_to_f32(uint16_t half);
 uint16_t f32_to_f16(float value);
 float bf16_to_f32(uint16_t bits);
 uint16_t f32_to_bf16(float value);
 
-// Storage types of the two, so that plain loops can be written once over every float type.
+// Storage types of f16 and bf16, so that plain loops can be written once over every float type.
 struct F16 {
   uint16_t bits = 0;
   F16() = default;

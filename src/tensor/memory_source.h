@@ -1,5 +1,5 @@
-// Where a Buffer's bytes come from when they are not this process's own: a device's memory. Implemented by
-// devices; knows nothing of shapes or categories.
+// The allocator of a Buffer whose bytes are not this process's own, such as a device's memory. Devices
+// implement it; it knows nothing of shapes or categories.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace vitrail {
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
-  virtual std::byte* allocate(size_t bytes) = 0;  // aligned for any kernel; null when there is no more
+  virtual std::byte* allocate(size_t bytes) = 0;  // aligned for any kernel; null when memory is exhausted
   virtual void release(std::byte* data) = 0;
 };
 

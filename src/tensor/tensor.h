@@ -1,4 +1,5 @@
-// TensorDesc: dtype and shape. TensorView: a description and a pointer, owning nothing; what kernels get.
+// TensorDesc: dtype and shape. TensorView: a description and a pointer that owns nothing, as kernels receive
+// it.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +61,7 @@ class TensorView {
   DType dtype() const { return desc_.dtype; }
   void* data() const { return data_; }
 
-  // The elements as T, which must be the view's dtype.
+  // Returns the elements as T, which must be the view's dtype.
   template <typename T>
   T* as() const {
     VT_CHECK(desc_.packing.empty(), "%s is read as if it were row-major", to_string(desc_).c_str());

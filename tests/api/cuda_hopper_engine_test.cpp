@@ -1,4 +1,4 @@
-// A whole model whose products run on the kernel for compute capability 9.0, against the same pictures one at
+// A whole model whose products run on the kernel for compute capability 9.0, against the same images one at
 // a time, whose products are too short for it.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Vitrail against timm, Hugging Face, torchvision and a google forward: same weights by rule, same pictures.
+// Vitrail against timm, Hugging Face, torchvision and a google forward: same weights by rule, same images.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

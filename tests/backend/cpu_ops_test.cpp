@@ -193,7 +193,7 @@ TEST(CpuUpdates, SkippedStepLeavesOnlyZeroSums) {
   }
 }
 
-// Pictures of a batch that starts at another position drop what the whole batch drops there.
+// Images of a batch that starts at another position drop what the whole batch drops there.
 TEST(CpuDropoutOp, MasksFollowTheGlobalPosition) {
   for (DropUnit unit : {DropUnit::kElement, DropUnit::kSample}) {
     const DropoutOp op(0.5, unit, 3);

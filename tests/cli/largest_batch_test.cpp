@@ -12,7 +12,7 @@
 namespace vitrail::cli {
 namespace {
 
-// A constant, a part per picture, and alignment; beyond a size another program needs most.
+// A constant, a part per image, and alignment; beyond a size another program needs most.
 struct Memory {
   size_t constant, per_picture, alignment;
   int64_t knee;

@@ -20,7 +20,7 @@ PreprocessConfig small() {
   return config;
 }
 
-// Good and bad pictures, the number of each known by its place.
+// Good and bad images, the number of each known by its place.
 std::vector<std::string> mixed_list(const TempFolder& folder, size_t count, size_t bad_every) {
   const std::string bad = folder.file("bad.png", "no picture");
   std::vector<std::string> paths;
@@ -94,7 +94,7 @@ TEST(BatchesAhead, WorkersAlwaysFindAPictureAndMemoryIsBounded) {
     }
 }
 
-// What predict prints for a list, bad pictures included; the error at its end is the list's.
+// What predict prints for a list, bad images included; the error at its end is the list's.
 std::string predicted(std::vector<std::string> arguments, const std::vector<std::string>& paths) {
   const TempFolder folder;
   std::string list;

@@ -80,7 +80,7 @@ TEST(TrainPlan, RowsAddUpAndTheFiguresAreThere) {
   EXPECT_LE(answer["memory_lower_bound"], answer["memory"]["peak"]);
   EXPECT_EQ(answer["steps"], 8);
   EXPECT_TRUE(answer["fits"].get<bool>());
-  // Forward and backward are three forwards at least, over 16 pictures; of the last block the class token
+  // Forward and backward are three forwards at least, over 16 images; of the last block the class token
   // alone.
   const double spared = 4 * (2 * 5 * 16 + 16 * 16 + 2 * 16 * 32);  // multiply-adds of the four patches there
   EXPECT_GT(answer["flops"].get<double>(), 16 * 6 * (answer["macs"].get<double>() - spared));

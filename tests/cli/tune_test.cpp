@@ -175,7 +175,7 @@ TEST(Kernels, TrainingTakesThePlainKernelOfARow) {
   const TempFolder folder;
   const std::string file = (folder.path() / "table.json").string();
   KernelTable table;
-  // The tiny model: 5 tokens of 8 pictures, width 16.
+  // The tiny model: 5 tokens of 8 images, width 16.
   table.set({{"linear", 40, 32, 16, 1, static_cast<int>(best_isa())}, {"packed gemm", "onednn tiles"}});
   write_kernels(file, table);
   const std::string text =
@@ -235,7 +235,7 @@ TEST(Device, PlansForAProcessorThatIsNotHere) {
   const auto plan = run_in_process("plan", base + std::vector<std::string>{"--batch", "8"}).json();
   EXPECT_EQ(plan["device"], "cpu (avx512, 4 threads)");
   EXPECT_EQ(plan["memory_available"], 1 << 30);
-  // 8 pictures at 200 GFLOP/s: the products alone, of the last block the class token's, and not much more.
+  // 8 images at 200 GFLOP/s: the products alone, of the last block the class token's, and not much more.
   const double least = 2 * 8 * plan["macs"].get<double>() * 11 / 12 / 200e9;
   EXPECT_GT(plan["run_s"].get<double>(), least);
   EXPECT_LT(plan["run_s"].get<double>(), 2 * least);

@@ -119,7 +119,7 @@ TEST(Policy, IsAFunctionOfItsDraws) {
   }
 }
 
-// timm's rule: half of the layers do nothing, so a quarter of the pictures stay as they were, and more where
+// timm's rule: half of the layers do nothing, so a quarter of the images stay as they were, and more where
 // an operation happens to change nothing.
 TEST(Policy, RandAugmentSkipsHalfOfItsLayers) {
   const Image original = test::scene(16, 16, 3, 2);

@@ -165,7 +165,7 @@ AugmentConfig plain() {
 
 constexpr int64_t kPictures = 4000;
 
-// Of many pictures, the share that comes out as the expected one; five deviations either way.
+// Of many images, the share that comes out as the expected one; five deviations either way.
 void expect_share(const AugmentConfig& config, double wanted, const Image& image, const Image& expected) {
   const Augmenter augmenter(config, of_side(image.height), image.channels, 3);
   int64_t found = 0;
@@ -278,7 +278,7 @@ TEST(Augmenter, FlipsThenJittersThenGreysThenBlurs) {
   }
 }
 
-// What turned pictures leave open is the mean colour.
+// What turned images leave open is the mean colour.
 TEST(Augmenter, PoliciesFillWithTheMeanColour) {
   Image white = Image::blank(8, 8, 3);
   std::fill(white.pixels.begin(), white.pixels.end(), uint8_t{255});
@@ -333,7 +333,7 @@ TEST(Augmenter, InterpolationOfTheModel) {
   EXPECT_NE(of_model.vary(image, 0, 1).pixels, bicubic.vary(image, 0, 1).pixels);
 }
 
-// A picture is made to cover the model's size, its other side rounded down, and cropped anywhere.
+// An image is made to cover the model's size, its other side rounded down, and cropped anywhere.
 TEST(Augmenter, PadCoversTheTarget) {
   for (const auto& [height, width] : {std::pair{12, 20}, {20, 12}}) {
     const Image image = test::scene(height, width, 3, 2);

@@ -104,7 +104,7 @@ TEST(ResizedCrop, FallsBackToTheCentre) {
   }
 }
 
-// Whatever is cropped of a picture of that size is not enlarged (but for the rounding of sides).
+// Whatever is cropped of an image of that size is not enlarged (but for the rounding of sides).
 TEST(ResizedCrop, LeastSideIsEnough) {
   const AugmentConfig config;
   for (int64_t position = 0; position < 300; ++position) {

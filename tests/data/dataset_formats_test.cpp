@@ -1,4 +1,4 @@
-// The formats with pictures as pixels: cifar10, cifar100, idx, synthetic; and the words FORMAT:PLACE.
+// The formats with images as pixels: cifar10, cifar100, idx, synthetic; and the words FORMAT:PLACE.
 #include <zlib.h>
 
 #include "base/file.h"

@@ -1,4 +1,4 @@
-// Decoding a JPEG at a fraction of its size: when it happens, and how little a shrunk picture shows it.
+// Decoding a JPEG at a fraction of its size: when it happens, and how little a shrunk image shows it.
 #include <cmath>
 #include <cstddef>
 #include <cstdio>

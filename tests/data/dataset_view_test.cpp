@@ -42,7 +42,7 @@ TEST(OpenData, SplitsByHashOfNames) {
   for (const std::string& name : val) EXPECT_FALSE(train.count(name));
   EXPECT_NE(all_notes(splits).find("20 % of folder:"), std::string::npos) << all_notes(splits);
   EXPECT_NE(all_notes(splits).find(strf("%zu samples", val.size())), std::string::npos);
-  // A picture that is added moves no other.
+  // An image that is added moves no other.
   folder.file("class 0/new.png", png(0));
   for (const std::string& name : names_of(*open_data(config).val))
     EXPECT_TRUE(val.count(name) || name == "class 0/new.png");

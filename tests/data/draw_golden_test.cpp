@@ -167,7 +167,7 @@ TEST(DrawGolden, ColourJitter) {
   }
 }
 
-// Which operations happen, how many to a picture, and with which arguments.
+// Which operations happen, how many to an image, and with which arguments.
 TEST(DrawGolden, PoliciesOfTimm) {
   for (const Json& c : goldens().at("policies")) {
     SCOPED_TRACE(c.at("policy").get<std::string>());

@@ -1,4 +1,4 @@
-// A dataset for the sampler's and the loader's tests: pictures by the rule of scene(), some of them broken.
+// A dataset for the sampler's and the loader's tests: images by the rule of scene(), some of them broken.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Pictures made to break a reader: bombs, truncations, headers that lie.
+// Images made to break a reader: bombs, truncations, headers that lie.
 #include <algorithm>
 #include <cstring>
 
@@ -159,7 +159,7 @@ TEST(HostilePicture, JpegHeadersThatLieAreRefused) {
   refusal(jpeg_claiming("ycbcr_444_progressive.jpg", 7000, 7000), small);
 }
 
-// The last scan of a progressive picture repeated: each repetition is another pass over all of it.
+// The last scan of a progressive image repeated: each repetition is another pass over all of it.
 Bytes with_scans(size_t count) {
   Bytes jpeg = sample("ycbcr_444_progressive.jpg");
   const uint8_t mark[] = {0xff, 0xda};
@@ -175,7 +175,7 @@ TEST(HostilePicture, TooManyScansAreRefused) {
   DecodeLimits lenient = DecodeLimits::for_datasets();
   EXPECT_EQ(decode_image(with_scans(50), lenient).width, 27);
   EXPECT_NE(refusal(with_scans(600), lenient).find("more than 500 scans"), std::string::npos);
-  lenient.max_pixels = 27 * 19;  // a picture of the largest size: 20 passes
+  lenient.max_pixels = 27 * 19;  // an image of the largest size: 20 passes
   EXPECT_NE(refusal(with_scans(50), lenient).find("more than 20 scans"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// In which form pictures reach a step: the decision, its reasons, and what a loader then holds.
+// In which form images reach a step: the decision, its reasons, and what a loader then holds.
 #include "data/picture_form.h"
 
 #include "data/augment/augment_config.h"

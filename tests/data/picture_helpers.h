@@ -1,4 +1,4 @@
-// What the picture tests share: noise by the rule of tools/make_picture_goldens.py, its tables and files.
+// What the image tests share: noise by the rule of tools/make_picture_goldens.py, its tables and files.
 #pragma once
 
 #include <gtest/gtest.h>

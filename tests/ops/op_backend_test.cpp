@@ -106,7 +106,7 @@ TEST_P(OpTest, CudaHasAKernel) {
   }
 }
 
-// The case with more pictures: about so many rows of a product.
+// The case with more images: about so many rows of a product.
 OpCase enlarged(OpCase c, int64_t rows, int64_t wanted) {
   for (Shape& shape : c.ins)
     if (shape.has('B')) shape = shape.with('B', {'B', shape.local('B') * ((wanted + rows - 1) / rows)});

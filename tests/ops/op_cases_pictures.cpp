@@ -1,4 +1,4 @@
-// Pictures made from pixels: every step of a recipe, alone and together.
+// Images made from pixels: every step of a recipe, alone and together.
 #include <cstring>
 
 #include "base/picture_recipe.h"

@@ -91,7 +91,7 @@ inline void fill_inputs(RankContext& rank, const Executor& executor) {
     }
     std::vector<float> values(static_cast<size_t>(view.desc().elems()));
     fill_by_rule({value.name + ".input", view.shape()}, values);
-    if (value.name == "targets")  // one-hot, the class by picture
+    if (value.name == "targets")  // one-hot, the class by image
       for (size_t i = 0; i < values.size(); ++i) values[i] = i % 4 == 0 ? 1.0f : 0.0f;
     write_floats(rank, view, values);
   }

@@ -13,7 +13,7 @@ class CudaTrain : public CudaTest {};
 
 const RunOptions kCuda{.cuda = true};
 
-// Masks and everything else that is drawn, without the mixing of pictures.
+// Masks and everything else that is drawn, without the mixing of images.
 TrainConfig masked_config(int64_t steps) {
   TrainConfig config = tiny_config(steps);
   config.train.smoothing = 0.1;

@@ -1,4 +1,4 @@
-// Micro-batches whose pictures are sent ahead of their turn: the run is that of a step which reads them in
+// Micro-batches whose images are sent ahead of their turn: the run is that of a step which reads them in
 // place, whether the loader is ahead or behind, and the place where they land is planned.
 #include "train/micro_feed.h"
 

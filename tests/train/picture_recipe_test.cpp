@@ -1,4 +1,4 @@
-// Pictures made by the step from pixels and recipes are those of the CPU's own path, bit for bit; so is a run
+// Images made by the step from pixels and recipes are those of the CPU's own path, bit for bit; so is a run
 // on them.
 #include <gtest/gtest.h>
 

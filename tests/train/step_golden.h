@@ -70,7 +70,7 @@ inline StepCase load_step_case(const std::string& name, DType dtype) {
   return c;
 }
 
-// All pictures, targets and teacher's probabilities of a case, by rule.
+// All images, targets and teacher's probabilities of a case, by rule.
 struct StepData {
   std::vector<float> pictures, targets, teacher;
 };

@@ -180,7 +180,7 @@ TEST_F(KeptData, OtherValidationDataIsSaidAndItsResultsCountAnew) {
   const Ran first = train(config_, work_ / "run");
   ASSERT_GT(first.outcome.best, 0);
   config_.train.steps = 3;
-  // Every picture in the other class: nothing is as good as before.
+  // Every image in the other class: nothing is as good as before.
   fs::rename(work_ / "data/val/a", work_ / "data/val/c");
   fs::rename(work_ / "data/val/b", work_ / "data/val/a");
   fs::rename(work_ / "data/val/c", work_ / "data/val/b");

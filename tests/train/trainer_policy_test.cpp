@@ -1,4 +1,4 @@
-// When a run evaluates, saves, ends and goes on, and what it does with bad pictures, disks and checkpoints.
+// When a run evaluates, saves, ends and goes on, and what it does with bad images, disks and checkpoints.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -157,7 +157,7 @@ TEST(Policy, WhatMakesRoomIsTold) {
   EXPECT_EQ(ran.events_of("write_failed"), 0);
 }
 
-// Two classes of twenty pictures, some of them cut short or empty.
+// Two classes of twenty images, some of them cut short or empty.
 std::string picture_folder(const WorkFolder& work, const Steps& broken) {
   for (int64_t i = 0; i < 40; ++i) {
     Image image = Image::blank(8, 8, 3);

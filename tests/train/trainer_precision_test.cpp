@@ -67,7 +67,7 @@ TEST(Precision, RecomputingChangesNoLoss) {
   }
 }
 
-// Wrong gradients, updates, targets or positions of the pictures would not get there.
+// Wrong gradients, updates, targets or positions of the images would not get there.
 TEST(Learning, ATinyViTLearnsMadeUpPictures) {
   struct Recipe {
     const char* optimizer;

@@ -38,7 +38,7 @@ TEST(Wiring, AccumulationIsOneLargeBatch) {
   }
 }
 
-// One picture again and again, and nothing learnt: only masks can change the loss.
+// One image again and again, and nothing learnt: only masks can change the loss.
 TEST(Wiring, EveryStepDrawsItsOwnMasks) {
   struct Case {
     double dropout, drop_path;

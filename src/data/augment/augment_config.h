@@ -1,4 +1,4 @@
-// How training pictures are varied, as data: filled from the config, carried out by Augmenter and the
+// How training images are varied, as data: filled from the config, carried out by Augmenter and the
 // loader. docs/augmentation.md says what each key does. Knows no pixels.
 #pragma once
 

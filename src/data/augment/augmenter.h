@@ -1,4 +1,4 @@
-// From a decoded picture to a training input: crop, flips, policy, colour jitter, grey, blur, normalisation,
+// From a decoded image to a training input: crop, flips, policy, colour jitter, grey, blur, normalisation,
 // erasing, in this order, each a pure function of (seed, epoch, position, op). The loader's workers share
 // one. Knows no dataset and no labels.
 #pragma once
@@ -22,7 +22,7 @@ class Augmenter {
   // What Dataset::load may be told; `position` is the sample's place in the epoch.
   int64_t least_side(int64_t epoch, int64_t position) const;
 
-  // 8-bit pixels, as large as the model takes them. The picture has the model's channels already.
+  // 8-bit pixels, as large as the model takes them. The image has the model's channels already.
   Image vary(Image picture, int64_t epoch, int64_t position) const;
 
   // The same, normalised and erased into planes.
@@ -32,7 +32,7 @@ class Augmenter {
   // with them. Erased boxes must be few and of EraseMode::kConst.
   Image prepare(Image picture, int64_t epoch, int64_t position, PictureRecipe& recipe) const;
 
-  // Whether pictures of the model's size need nothing but a recipe, and that recipe.
+  // Whether images of the model's size need nothing but a recipe, and that recipe.
   bool only_moves() const;
   void describe(int64_t epoch, int64_t position, PictureRecipe& recipe) const;
 
@@ -52,7 +52,7 @@ class Augmenter {
   std::vector<LevelTable> levels_;
 };
 
-// Grey to RGB or RGB to luma, where the model takes other channels than the picture has.
+// Grey to RGB or RGB to luma, where the model takes other channels than the image has.
 Image with_channels(Image picture, int64_t channels);
 
 }  // namespace vitrail

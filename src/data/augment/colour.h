@@ -1,5 +1,5 @@
 // Augmentations of colour, bit-equal to Pillow's ImageEnhance and, for hue, to torchvision on Pillow
-// pictures. A factor of 1 (hue: a shift of 0) leaves the picture as it is. Grey pictures have neither
+// images. A factor of 1 (hue: a shift of 0) leaves the image as it is. Grey images have neither
 // saturation nor hue.
 #pragma once
 

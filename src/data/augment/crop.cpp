@@ -13,7 +13,7 @@ int64_t rounded(double x) {
 }
 
 struct Attempt {
-  double area, ratio;  // share of the picture's area; width / height
+  double area, ratio;  // share of the image's area; width / height
 };
 
 Attempt draw_attempt(const AugmentConfig& config, Draw& draw) {
@@ -50,7 +50,7 @@ Window resized_crop(Size picture, const AugmentConfig& config, Draw& draw) {
 int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw draw) {
   double least = 0;
   for (int i = 0; i < kAttempts; ++i) {
-    // Of a picture whose shorter side is s, the crop has at least s * sqrt(area * ratio) columns and
+    // Of an image whose shorter side is s, the crop has at least s * sqrt(area * ratio) columns and
     // s * sqrt(area / ratio) rows.
     const Attempt attempt = draw_attempt(config, draw);
     least = std::max({least, static_cast<double>(target.width) / std::sqrt(attempt.area * attempt.ratio),

@@ -1,5 +1,5 @@
 // A stream of random numbers named by (seed, epoch, position, op): what an augmentation draws depends on
-// nothing else, so any number of workers or ranks sees the same pictures. Knows nothing of what is drawn for.
+// nothing else, so any number of workers or ranks sees the same images. Knows nothing of what is drawn for.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Random erasing of normalised pictures by timm's rule.
+// Random erasing of normalised images by timm's rule.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace vitrail {
 void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
                  const std::function<void(const Window&)>& erase);
 
-// `picture`: planes of `size`. Zero is the mean colour of normalised pictures.
+// `picture`: planes of `size`. Zero is the mean colour of normalised images.
 void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw);
 
 }  // namespace vitrail

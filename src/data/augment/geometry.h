@@ -14,7 +14,7 @@ namespace vitrail {
 void flip_horizontal(Image& image);
 void flip_vertical(Image& image);
 
-// The window may reach outside of the picture by less than a side: there, black or (`mirror`) its reflection
+// The window may reach outside of the image by less than a side: there, black or (`mirror`) its reflection
 // about the border pixel.
 Image crop_window(const Image& image, const Window& window, bool mirror = false);
 
@@ -24,7 +24,7 @@ struct Sampling {
   std::array<uint8_t, 3> fill = {128, 128, 128};
 };
 
-// Output pixel (x, y) shows the place (a x + b y + c, d x + e y + f) of the picture, `map` = {a, ..., f}.
+// Output pixel (x, y) shows the place (a x + b y + c, d x + e y + f) of the image, `map` = {a, ..., f}.
 void affine(Image& image, const std::array<double, 6>& map, const Sampling& sampling);
 
 // Counter-clockwise about the centre.

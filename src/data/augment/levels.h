@@ -1,5 +1,5 @@
 // Augmentations that map every level by a table, the tables as Pillow's ImageOps makes them: bit-equal to
-// Pillow. Each channel of the picture is mapped alike, or by its own histogram.
+// Pillow. Each channel of the image is mapped alike, or by its own histogram.
 #pragma once
 
 #include <cstdint>

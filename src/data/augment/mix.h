@@ -1,4 +1,4 @@
-// Mixup and cutmix of a group of normalised pictures, or of their recipes, with their dense targets, by
+// Mixup and cutmix of a group of normalised images, or of their recipes, with their dense targets, by
 // timm's rules for a batch: sample i is mixed with sample n - 1 - i, all with one lambda. Knows no files.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Mix {
 
 Mix draw_mix(const AugmentConfig& config, Size size, Draw& draw);
 
-// The group's part of a batch, of pictures or of recipes; rows of `pictures` and `targets` belong to one
+// The group's part of a batch, of images or of recipes; rows of `pictures` and `targets` belong to one
 // sample each.
 struct MixGroup {
   std::span<float> pictures, targets, weights;

@@ -53,7 +53,7 @@ struct PolicyDraw {
   Interpolation interpolation;
 };
 
-// What happens to a picture of this size, in order; operations that are left out by chance do not appear.
+// What happens to an image of this size, in order; operations that are left out by chance do not appear.
 std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size picture, Draw& draw);
 
 void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image);

@@ -1,4 +1,4 @@
-// A folder of pictures: a folder a class, or a flat one with labels.csv; at the top, or below train and val.
+// A folder of images: a folder a class, or a flat one with labels.csv; at the top, or below train and val.
 #include <algorithm>
 #include <filesystem>
 

@@ -26,7 +26,7 @@ std::unique_ptr<Dataset> open_tar(const std::string& place, Part part);
 Image decode_sample(std::string_view bytes, const std::string& name, int64_t least_side);
 inline constexpr uint64_t kMaxPictureBytes = uint64_t{64} << 20;
 
-// Whether the ending says picture: those that are read, and those that are refused by name when read.
+// Whether the ending says image: those that are read, and those that are refused by name when read.
 bool has_picture_ending(std::string_view name);
 
 // A name as it may stand in a message: quoted when it is not plain text.

@@ -1,4 +1,4 @@
-// MNIST's format: big-endian headers, one file of pictures and one of labels a part, gzipped or not.
+// MNIST's format: big-endian headers, one file of images and one of labels a part, gzipped or not.
 #include <zlib.h>
 
 #include <algorithm>

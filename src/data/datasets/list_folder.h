@@ -15,7 +15,7 @@ struct FolderEntries {
 // folder cannot be listed.
 FolderEntries list_folder(const std::string& path);
 
-// Every picture below `path`, as paths relative to it in byte order. A folder whose name ends like a picture
+// Every image below `path`, as paths relative to it in byte order. A folder whose name ends like an image
 // counts as one: it cannot be read, and whoever tries is told so. Links to folders are not followed.
 std::vector<std::string> list_pictures_below(const std::string& path);
 

@@ -1,4 +1,4 @@
-// The packed cache: a whole dataset in one file, with a checksum for its table and for every picture. Written
+// The packed cache: a whole dataset in one file, with a checksum for its table and for every image. Written
 // by `vitrail data pack`, opened as packed:FILE. Docs/datasets.md gives the layout byte by byte.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace vitrail {
 
-// A picture as it is kept: a JPEG, PNG or WebP file as it came, or pixels.
+// An image as it is kept: a JPEG, PNG or WebP file as it came, or pixels.
 struct PackedPicture {
   bool pixels = false;
   int64_t height = 0, width = 0, channels = 0;  // of pixels
@@ -39,7 +39,7 @@ class PackWriter {
   uint64_t count_ = 0;
 };
 
-// Checks everything but the pictures, which are checked one by one as they are loaded. Nothing when `part`
+// Checks everything but the images, which are checked one by one as they are loaded. Nothing when `part`
 // is kVal and no sample belongs to it.
 std::unique_ptr<Dataset> open_packed_bytes(std::unique_ptr<ByteSource> bytes, Part part);
 

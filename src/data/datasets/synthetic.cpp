@@ -1,4 +1,4 @@
-// Made-up pictures that can be learnt: each class has a smooth pattern of its own, each sample adds noise.
+// Made-up images that can be learnt: each class has a smooth pattern of its own, each sample adds noise.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,6 +1,6 @@
 // The samples of WebDataset shards: members that follow each other and share a key (the name up to the first
-// dot of its last part) are one sample; a picture and its label (.cls or .json) are taken from it. Reads
-// headers and labels, no pictures.
+// dot of its last part) are one sample; an image and its label (.cls or .json) are taken from it. Reads
+// headers and labels, no images.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct TarLabel {
 };
 
 struct TarSample {
-  std::string name;  // of the picture's member
+  std::string name;  // of the image's member
   uint64_t offset = 0, size = 0;
   TarLabel label;
 };

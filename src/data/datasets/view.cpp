@@ -140,7 +140,7 @@ std::unique_ptr<Dataset> align_classes(SharedDataset base, const std::vector<std
 }
 
 std::vector<int64_t> stratified_share(const Dataset& dataset, double fraction) {
-  // The last group holds pictures without any label.
+  // The last group holds images without any label.
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> groups(dataset.classes().size() + 1);
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const auto labels = dataset.labels(i);

@@ -20,7 +20,7 @@ inline constexpr int32_t kDropped = -1;
 std::unique_ptr<Dataset> make_view(SharedDataset base, std::vector<int64_t> indices,
                                    const std::vector<int32_t>& numbers, std::vector<std::string> classes);
 
-// Only the classes named, in the data's order. A picture of several labels stays whatever it shows.
+// Only the classes named, in the data's order. An image of several labels stays whatever it shows.
 std::unique_ptr<Dataset> keep_classes(SharedDataset base, const std::vector<std::string>& names);
 
 // The same samples under other class names, one each.
@@ -35,7 +35,7 @@ std::vector<int64_t> stratified_share(const Dataset& dataset, double fraction);
 struct HashSplit {
   std::vector<int64_t> kept, split_off;
 };
-// Each sample is split off with probability `fraction`, whatever else is in the set: pictures that are added
+// Each sample is split off with probability `fraction`, whatever else is in the set: images that are added
 // later move no other.
 HashSplit split_by_name(const Dataset& dataset, double fraction);
 

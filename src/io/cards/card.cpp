@@ -50,7 +50,7 @@ struct Merge {
   }
 };
 
-// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' pictures.
+// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' images.
 PictureHints picture_hints(const TensorSource& source, const Binding& binding) {
   PictureHints hints{.file_name = source.path().substr(source.path().find_last_of("/\\") + 1)};
   if (const auto at = binding.pieces.find("blocks.0.norm2.weight"); at != binding.pieces.end())
@@ -169,7 +169,7 @@ class CardMaker {
     return fitting;
   }
 
-  // Heads and pictures are not in the tensors of a bare file; the zoo may know them.
+  // Heads and images are not in the tensors of a bare file; the zoo may know them.
   void settle_architecture() {
     const bool heads_open = !facts_.known.contains("heads") && !origins_.contains("heads");
     const bool pictures_open =

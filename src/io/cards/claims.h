@@ -43,7 +43,7 @@ Claims architecture_claims(const std::string& name, Dialect dialect);
 // What every model of the dialect has in common: epsilon, GELU, position rule.
 Claims dialect_claims(Dialect dialect);
 
-// What a weight file without a config tells about the pictures of its model.
+// What a weight file without a config tells about the images of its model.
 struct PictureHints {
   std::string file_name;
   bool big_vision = false;  // named as big_vision's own classifiers are
@@ -52,7 +52,7 @@ struct PictureHabit {
   PreprocessConfig preprocess;
   std::string origin;
 };
-// How torchvision and google treat the pictures of such a model; nothing for the others.
+// How torchvision and google treat the images of such a model; nothing for the others.
 std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
                                                const PictureHints& hints);
 
@@ -61,7 +61,7 @@ std::vector<std::string> read_labels(const Json& root, const std::string& origin
 
 constexpr double kLeastCropPct = 0.01, kMostCropPct = 16;  // beyond 1 the crop is filled up with black
 
-// The same picture treatment for another input size: the same share of the picture is seen. timm resizes
+// The same image treatment for another input size: the same share of the image is seen. timm resizes
 // bilinearly for crops that are not square, and for square ones by `square`, or as before where that is not
 // known.
 PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width,

@@ -93,7 +93,7 @@ Json hf_preprocessor_json(const PreprocessConfig& p) {
     json["size"] = crop;
     return json;
   }
-  // transformers' plain ViT processor only stretches; DeiT's also crops, CLIP's keeps the picture's shape.
+  // transformers' plain ViT processor only stretches; DeiT's also crops, CLIP's keeps the image's shape.
   const bool stretches = p.mode == ResizeMode::kStretchCrop;
   const ResizeSides sides = resize_sides(p);
   json["image_processor_type"] = stretches ? "DeiTImageProcessor" : "CLIPImageProcessor";

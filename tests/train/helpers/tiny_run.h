@@ -1,4 +1,4 @@
-// Training runs that take milliseconds: a ViT of a few thousand parameters on made-up pictures, run in
+// Training runs that take milliseconds: a ViT of a few thousand parameters on made-up images, run in
 // process. What a run said and left behind is collected for comparison.
 #pragma once
 
@@ -65,7 +65,7 @@ inline void set_patch(TrainConfig& config, int64_t patch) {
   set_model(config, "patch", [&](VitConfig& m) { m.patch = patch; });
 }
 
-// 8 x 8 pictures of 4 classes in 4 patches, two blocks of width 16; nothing saved or evaluated but at the
+// 8 x 8 images of 4 classes in 4 patches, two blocks of width 16; nothing saved or evaluated but at the
 // end.
 inline TrainConfig tiny_config(int64_t steps) {
   TrainConfig config;
