@@ -25,7 +25,7 @@ class ActivateOp : public Op {
   ActKind act_;
 };
 
-// dx from x and dy.
+// Computes dx from x and dy.
 class ActivateGradOp : public Op {
  public:
   explicit ActivateGradOp(ActKind act) : act_(act) {}

@@ -126,7 +126,7 @@ double AttentionGradOp::flops(DescSpan ins, DescSpan) const {
 }
 
 namespace {
-// Sums run over the keys and over a head's elements.
+// The longest sum runs over the keys or over a head's elements.
 int64_t longest_sum(DescSpan ins) {
   return std::max(ins.back().shape[1].local, ins.back().shape.local('E'));
 }
@@ -140,7 +140,7 @@ int64_t AttentionProbsOp::reduction_length(DescSpan ins) const {
 }
 int64_t AttentionGradOp::reduction_length(DescSpan ins) const {
   const AttentionGeometry g = attention_geometry(*this, ins.first(ins.size() - 1));
-  const int64_t summed_images = ins.size() == 3 ? g.batch : 1;  // the gradient of a probe is one for all
+  const int64_t summed_images = ins.size() == 3 ? g.batch : 1;  // a probe's gradient is shared by all images
   return std::max(g.keys * summed_images, g.head_size);
 }
 

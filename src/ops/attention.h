@@ -1,7 +1,7 @@
-// Softmax attention per head: softmax(q k^T / sqrt(E)) v. Either packed, qkv [B N T3 H E], or a query that
-// all images share, q [S H E] and kv [B M T2 H E] (attention pooling). Output [B N H E] ([B S H E] for a
-// probe). Of packed tokens the first may be the only one that asks: output [B H E]. AttentionProbsOp gives
-// the weights themselves, [B H N M], for packed qkv: what `explain` looks at.
+// Softmax attention per head: softmax(q k^T / sqrt(E)) v. The input is either packed qkv [B N T3 H E], or a
+// learned query that all images share, q [S H E], with kv [B M T2 H E] (attention pooling). Output [B N H E]
+// ([B S H E] for a pooling query). With Asking::kFirst the class token is the only query: output [B H E].
+// AttentionProbsOp returns the softmax weights [B H N M] of packed qkv, for explanations.
 #pragma once
 
 #include "graph/op.h"
@@ -49,16 +49,17 @@ struct AttentionGeometry {
   int64_t batch, heads, queries, keys, head_size;
   AttentionStrides q, k, v, out;  // q in input 0; k and v in the last input
 };
-// Of one of the three ops and the inputs of the forward one.
+// Returns the geometry of one of the three attention ops from the inputs of the forward one.
 AttentionGeometry attention_geometry(const Op& op, DescSpan forward_ins);
 
-// What it takes to answer a first token that asks alone from the tokens themselves, x [B N D]: the product
-// with the weight [T H E D] that makes queries, keys and values is then made for one token instead of all,
-// since q . (W x) = (W^T q) . x and the weighted sum of values W x is W times that of the x.
+// The FLOPs of class-token attention computed from the tokens themselves, x [B N D]: the linear with the
+// weight [T H E D] that makes queries, keys and values is then computed for one token instead of all, since q
+// . (W x) = (W^T q) . x and the weighted sum of the values W x is W times that of the x.
 double first_attention_flops(const TensorDesc& qkv, const TensorDesc& weight);
 
-// Inputs as the forward op's, then dout; outputs dqkv (dq zero for tokens that did not ask), or dq and dkv of
-// a probe (dq summed over the images). The weights are computed again.
+// The gradient of attention. Inputs as the forward op's, then dout; outputs dqkv (dq is zero for tokens that
+// were no queries), or dq and dkv of a pooling query (dq summed over the images). The softmax weights are
+// recomputed.
 class AttentionGradOp : public Op {
  public:
   explicit AttentionGradOp(Asking asking = Asking::kAll) : asking_(asking) {}

@@ -1,4 +1,4 @@
-// The same values in another float type.
+// Converts to another float type.
 #pragma once
 
 #include "graph/op.h"

@@ -1,6 +1,6 @@
-// The losses: logits [B K] and dense targets [B K] (one-hot, smoothed, mixed or a teacher's) give one loss an
-// image, [B]. Softmax: -sum t log softmax(x). Divergence: the same less the targets' entropy. Sigmoid:
-// binary cross-entropy of every class, summed or averaged over the classes. The gradient op takes logits,
+// The losses: logits [B K] and dense targets [B K] (one-hot, smoothed, mixed or a teacher's) give one loss
+// per image, [B]. Softmax: -sum t log softmax(x). Divergence: the same less the targets' entropy. Sigmoid:
+// binary cross-entropy of every class, summed or averaged over the classes. The gradient op reads logits,
 // targets and the gradient of each image's loss.
 #pragma once
 

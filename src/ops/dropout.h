@@ -35,7 +35,7 @@ class DropoutOp : public Op {
 
 inline constexpr int64_t kCounterCount = 3;
 
-// The stream of one node in one step, and whether element `index` of it stays.
+// The random stream of one node in one step, and whether element `index` of it is kept.
 uint64_t dropout_stream(uint64_t key, int64_t seed, int64_t step);
 bool dropout_keeps(uint64_t stream, uint64_t index, double probability);
 

@@ -1,4 +1,4 @@
-// What ops ask of their inputs while inferring shapes; a failure names the op, what it expected and found.
+// Checks of an op's inputs while shapes are inferred; a failure names the op, what it expected and found.
 #pragma once
 
 #include "graph/op.h"
@@ -7,10 +7,10 @@ namespace vitrail {
 
 void expect_inputs(const Op& op, DescSpan ins, size_t count);
 void expect_same(const Op& op, const TensorDesc& a, const TensorDesc& b);
-// `small`'s dims are the last dims of `big`, in order, with the same extents.
+// Requires that `small`'s dims are the last dims of `big`, in order, with the same extents.
 void expect_suffix(const Op& op, const Shape& big, const Shape& small);
 void expect_dim(const Op& op, const Shape& shape, char name);
-// The last dim of `shape` has this name.
+// Requires that the last dim of `shape` has this name.
 void expect_last(const Op& op, const Shape& shape, char name);
 
 }  // namespace vitrail

@@ -1,6 +1,6 @@
-// Several ops run as one: made by the fuse pass alone. It keeps its members, so a backend without a kernel
-// for the whole runs them one by one. Every member has one output, the last one's is the node's; a last
-// member that updates an input instead has none, and neither has the node.
+// Several ops run as one node, which the fuse pass alone creates. It keeps its members, so a backend without
+// a kernel for the whole runs them one by one. Every member has one output, and the last one's is the node's;
+// a last member that updates an input instead has none, and neither has the node.
 #pragma once
 
 #include "graph/op.h"
@@ -13,14 +13,14 @@ class FusedOp : public Op {
   struct Member {
     OpPtr op;
     std::vector<int> sources;
-    std::string name = {};  // of the node it was: what randomness and reports go by
+    std::string name = {};  // of the original node: seeds randomness, labels reports
   };
 
   explicit FusedOp(std::vector<Member> members);
 
   std::string_view kind() const override { return kind_; }  // "layernorm+linear+bias"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  // Programs are fused after they are distributed: no dim of a fused node may be split.
+  // Programs are fused after they are distributed, so no dim of a fused node may be split.
   DimsRule dims() const override { return {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}; }
   int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
@@ -31,7 +31,7 @@ class FusedOp : public Op {
   std::vector<int> updates() const override;
 
   const std::vector<Member>& members() const { return members_; }
-  // Output descriptions of every member that has one.
+  // Returns the output descriptions of every member that has one.
   std::vector<TensorDesc> member_outputs(DescSpan ins) const;
   static DescSpan outputs_of(size_t member, DescSpan member_outs);
   std::vector<TensorDesc> member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const;
@@ -41,7 +41,7 @@ class FusedOp : public Op {
   std::string kind_;
 };
 
-// Whether an op is these fused, one after the other: fuses<SumRowsOp, AccumulateOp>(op).
+// Whether an op is the fusion of these classes in order: fuses<SumRowsOp, AccumulateOp>(op).
 template <typename... Ops>
 bool fuses(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
@@ -50,7 +50,7 @@ bool fuses(const Op& op) {
   return (is<Ops>(*fused->members()[at++].op) && ...);
 }
 
-// The fused attention of a first token that asks alone, with the product it reads.
+// Whether an op is class-token attention fused with the qkv linear it reads.
 bool is_first_attention(const Op& op);
 
 }  // namespace vitrail

@@ -24,7 +24,8 @@ class GeluOp : public Op {
   bool tanh_form_;
 };
 
-// dx from x and dy and, where wanted, its sums over all rows: the gradient of the bias before the gelu.
+// Computes dx from x and dy and, if requested, its sums over all rows: the gradient of the bias before the
+// gelu.
 class GeluGradOp : public Op {
  public:
   explicit GeluGradOp(bool tanh_form, bool row_sums = false) : tanh_form_(tanh_form), row_sums_(row_sums) {}

@@ -25,9 +25,9 @@ class LayernormOp : public Op {
   double eps_;
 };
 
-// Inputs x, weight, dy and, with a residual, the gradient that reaches x past the norm; outputs dx, the
-// residual added; dweight and dbias, when the parameters are trained; the sums of dx over all rows, where
-// they are wanted. Mean and variance are computed again from x.
+// Inputs x, weight, dy and, with a residual, the gradient of the residual branch around the norm. Outputs dx
+// with that gradient added; dweight and dbias, when the parameters are trained; the sums of dx over all rows,
+// if requested. Mean and variance are recomputed from x.
 class LayernormGradOp : public Op {
  public:
   LayernormGradOp(double eps, bool parameters, bool residual = false, bool row_sums = false)

@@ -8,7 +8,7 @@
 namespace vitrail {
 
 namespace {
-// How many trailing dims of x and w are contracted: as many as agree by name.
+// Counts the trailing dims of x and w that are contracted: as many as agree by name.
 size_t contracted_rank(const Shape& x, const Shape& w) {
   size_t rank = 0;
   while (rank < x.rank() && rank < w.rank() && x[x.rank() - 1 - rank].name == w[w.rank() - 1 - rank].name)
@@ -54,7 +54,8 @@ std::string arithmetic_text(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kExact ? "" : std::string("arithmetic=") + enum_name(arithmetic);
 }
 
-// bf16 and int8 are for inference; the scales of fp8 lie along what dw sums over, so they do not factor out.
+// bf16 and int8 are for inference only; the scales of fp8 lie along the dim that dw sums over, so they do not
+// factor out of the sum.
 Arithmetic arithmetic_of_dx(Arithmetic forward) {
   return forward == Arithmetic::kFp8 || forward == Arithmetic::kTF32 ? forward : Arithmetic::kExact;
 }
@@ -92,7 +93,7 @@ double matmul_flops(const MatmulExtents& e) {
   return 2.0 * static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
 }
 
-// How many of w's leading dims are dy's last ones.
+// Counts the leading dims of w that are the last dims of dy.
 size_t contracted_outputs(const Shape& dy, const Shape& w) {
   for (size_t rank = std::min(dy.rank(), w.rank()); rank > 0; --rank) {
     bool agree = true;

@@ -1,6 +1,6 @@
-// Matrix product by names: contracts the dims that x and w share, which are the last ones of both, and
-// keeps the others: x [B N D], w [F D] -> [B N F]; w [T H E D] -> [B N T H E]; x [B N H E], w [D H E] -> [B N
-// D].
+// Linear layer as a GEMM over named dims: contracts the dims that x and w share, which are the last ones of
+// both, and keeps the others: x [B N D], w [F D] -> [B N F]; w [T H E D] -> [B N T H E]; x [B N H E], w
+// [D H E] -> [B N D].
 #pragma once
 
 #include "base/enum_names.h"
@@ -8,7 +8,7 @@
 
 namespace vitrail {
 
-// In what a product is computed, whatever the types of x, w and the result.
+// The arithmetic of a GEMM, independent of the types of x, w and the result.
 //   bf16: x and w rounded to bf16, products summed in f32.
 //   int8: w rounded to integers of -127..127 times one scale per output, x times one scale per row (largest
 //   magnitude / 127 both, computed anew on every call), sums exact, then sum * row scale * output scale in
@@ -42,14 +42,15 @@ class LinearOp : public Op {
   Arithmetic arithmetic_;
 };
 
-// The product as plain matrices: out[m, n] = x[m, k] . w[n, k].
+// The GEMM of plain matrices: out[m, n] = x[m, k] . w[n, k].
 struct MatmulExtents {
   int64_t m, n, k;
 };
 MatmulExtents linear_extents(const Shape& x, const Shape& w);
 
-// The gradient of x: dy [B N F], w [F D] -> [B N D]. Contracts the leading dims of w, dy's last ones. Exact,
-// fp8 (a scale per row of dy and per input of w, which are the outputs here) or tf32.
+// The gradient of x: dy [B N F], w [F D] -> [B N D]. It contracts the leading dims of w with the last ones of
+// dy. The arithmetic is exact, fp8 (a scale per row of dy and per column of w, which is the output here) or
+// tf32.
 class LinearDxOp : public Op {
  public:
   explicit LinearDxOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
@@ -70,8 +71,8 @@ class LinearDxOp : public Op {
   Arithmetic arithmetic_;
 };
 
-// The gradient of w: x [B N D], dy [B N F] -> [F D] in the accumulator's type. Contracts the leading dims the
-// two share. Exact or tf32.
+// The gradient of w: x [B N D], dy [B N F] -> [F D] in the accumulator's type. It contracts the leading dims
+// the two share. The arithmetic is exact or tf32.
 class LinearDwOp : public Op {
  public:
   explicit LinearDwOp(Arithmetic arithmetic = Arithmetic::kExact) : arithmetic_(arithmetic) {}
@@ -91,11 +92,11 @@ class LinearDwOp : public Op {
   Arithmetic arithmetic_;
 };
 
-// Of any of the three; exact for every other op.
+// Returns the arithmetic of LinearOp, LinearDxOp or LinearDwOp; kExact for every other op.
 Arithmetic arithmetic_of(const Op& op);
 
-// As plain matrices, with the extents of the forward product: dx[m, k] = dy[m, n] . w[n, k] and
-// dw[n, k] = sum over m of dy[m, n] x[m, k].
+// The gradients as GEMMs of plain matrices, with the extents of the forward one: dx[m, k] = dy[m, n] .
+// w[n, k] and dw[n, k] = sum over m of dy[m, n] x[m, k].
 MatmulExtents linear_dx_extents(const Shape& dy, const Shape& w);
 MatmulExtents linear_dw_extents(const Shape& x, const Shape& dy);
 

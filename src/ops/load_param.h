@@ -1,5 +1,5 @@
-// Brings a parameter from the f32 form in which a file gives it to the form the program wants: another dtype
-// or a backend's packing. The only op of load-time programs.
+// Converts a parameter from the f32 form of its file to the form the program stores: another dtype or a
+// backend's packing. It is the only op of load-time programs.
 #pragma once
 
 #include "graph/op.h"

@@ -1,6 +1,6 @@
-// The same kind of op on many values at once, none of which reads what another writes: the updates of all
-// parameters as one node, for backends that pay by the launch. Inputs are those of the parts, one after
-// another. Made by the group_updates pass alone.
+// One kind of op on many values at once, none of which reads what another writes: the updates of all
+// parameters as one node, for backends on which launches are expensive. Inputs are those of the parts, one
+// after another. The group_updates pass alone creates it.
 #pragma once
 
 #include "graph/op.h"
@@ -11,7 +11,7 @@ class ManyOp : public Op {
  public:
   struct Part {
     OpPtr op;                     // without outputs
-    size_t first = 0, count = 0;  // its inputs
+    size_t first = 0, count = 0;  // the range of its inputs
   };
 
   explicit ManyOp(std::vector<Part> parts);

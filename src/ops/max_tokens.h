@@ -1,4 +1,5 @@
-// From tokens [B N D] to one vector an image [B D]: of each column the largest from token `first` on.
+// Max pooling of tokens [B N D] to one vector per image [B D]: the largest value of each column from token
+// `first` on.
 #pragma once
 
 #include "graph/op.h"
@@ -23,7 +24,7 @@ class MaxTokensOp : public Op {
   int64_t first_;
 };
 
-// From x and dy [B D]: dy goes to the token that was the largest, in equal shares where several were.
+// Computes the gradient from x and dy [B D]: dy goes to the largest token, in equal shares where several are.
 class MaxTokensGradOp : public Op {
  public:
   explicit MaxTokensGradOp(int64_t first) : first_(first) {}

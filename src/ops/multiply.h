@@ -1,4 +1,4 @@
-// x times a number fixed when the program is recorded.
+// Multiplies x by a constant of the program.
 #pragma once
 
 #include "graph/op.h"
@@ -23,7 +23,7 @@ class MultiplyOp : public Op {
   double factor_;
 };
 
-// x times the first element of a second input, which a run may change: the loss scale.
+// Multiplies x by the first element of a second input, which may change from run to run: the loss scale.
 class ScaleByOp : public Op {
  public:
   static constexpr std::string_view kKind = "scale_by";

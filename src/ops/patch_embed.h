@@ -1,5 +1,5 @@
-// Cuts an image into patches and projects each: x [B C Y X], w [D C P Q] -> [B N D], patches row by row.
-// Rows and columns beyond the last whole patch are not read.
+// Cuts an image into patches and projects each: x [B C Y X], w [D C P Q] -> [B N D], patches row by row. Rows
+// and columns beyond the last whole patch are not read.
 #pragma once
 
 #include "graph/op.h"
@@ -19,7 +19,7 @@ class PatchEmbedOp : public Op {
   double flops(DescSpan ins, DescSpan outs) const override;
 };
 
-// The gradient of w: x [B C Y X], dy [B N D] -> [D C P Q]. Images themselves take no gradient.
+// The gradient of w: x [B C Y X], dy [B N D] -> [D C P Q]. Images need no gradient.
 class PatchEmbedDwOp : public Op {
  public:
   PatchEmbedDwOp(int64_t patch_rows, int64_t patch_columns) : rows_(patch_rows), columns_(patch_columns) {}

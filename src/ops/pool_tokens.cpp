@@ -6,7 +6,7 @@
 namespace vitrail {
 
 namespace {
-// [B N D] without its token dim, the second one (N, or S after attention pooling).
+// Returns [B N D] without its token dim, the second one (N, or S after attention pooling).
 TensorDesc pooled(const TensorDesc& x) {
   return {x.dtype, {x.shape[0], x.shape[2]}};
 }

@@ -1,5 +1,5 @@
-// From tokens [B N D] to one vector an image [B D]: one token, or the mean of all from `first` on; and the
-// tokens from `first` on as they are.
+// Pooling of tokens [B N D] to one vector per image [B D]: one token, or the mean of all from `first` on; and
+// DropTokens, which keeps the tokens from `first` on.
 #pragma once
 
 #include "graph/op.h"
@@ -61,7 +61,7 @@ class DropTokensOp : public Op {
   int64_t first_;
 };
 
-// dy [B D] as the gradient of token `index`, zero for the others: [B N D].
+// Turns dy [B D] into the gradient of token `index`, zero for the others: [B N D].
 class SelectTokenGradOp : public Op {
  public:
   SelectTokenGradOp(int64_t index, Dim tokens) : index_(index), tokens_(tokens) {}
@@ -80,7 +80,7 @@ class SelectTokenGradOp : public Op {
   Dim tokens_;
 };
 
-// dy [B D] shared out to the tokens from `first` on: [B N D].
+// Distributes dy [B D] equally over the tokens from `first` on: [B N D].
 class MeanTokensGradOp : public Op {
  public:
   MeanTokensGradOp(int64_t first, Dim tokens) : first_(first), tokens_(tokens) {}
@@ -99,7 +99,7 @@ class MeanTokensGradOp : public Op {
   Dim tokens_;
 };
 
-// dy [B N D] with zeros for the `first` tokens that were dropped before it.
+// Turns dy into [B N D] with zeros for the `first` tokens that were dropped.
 class DropTokensGradOp : public Op {
  public:
   explicit DropTokensGradOp(int64_t first) : first_(first) {}

@@ -25,8 +25,8 @@ class QkNormOp : public Op {
   double eps_;
 };
 
-// Inputs qkv, q weight, k weight, dy; outputs dqkv and, when the parameters are trained, the gradients of q
-// weight, q bias, k weight, k bias.
+// The gradient of the q/k norm. Inputs qkv, q weight, k weight, dy; outputs dqkv and, when the parameters are
+// trained, the gradients of q weight, q bias, k weight, k bias.
 class QkNormGradOp : public Op {
  public:
   QkNormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}

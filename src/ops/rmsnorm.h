@@ -1,4 +1,4 @@
-// Norm by the root of the mean square over D, with weight: inputs x [... D], weight [D].
+// RMSNorm over D, with weight: inputs x [... D], weight [D].
 #pragma once
 
 #include "graph/op.h"
@@ -25,7 +25,7 @@ class RmsnormOp : public Op {
   double eps_;
 };
 
-// Inputs x, weight, dy; outputs dx and, when the weight is trained, dweight.
+// The gradient of RMSNorm. Inputs x, weight, dy; outputs dx and, when the weight is trained, dweight.
 class RmsnormGradOp : public Op {
  public:
   RmsnormGradOp(double eps, bool parameters) : eps_(eps), parameters_(parameters) {}

@@ -34,6 +34,6 @@ std::vector<double> SincosPositionsOp::table() const {
   return values;
 }
 
-void SincosPositionsOp::grad(GradRecorder&) const {}  // it has no inputs
+void SincosPositionsOp::grad(GradRecorder&) const {}  // the op has no inputs
 
 }  // namespace vitrail

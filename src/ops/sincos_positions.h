@@ -22,7 +22,7 @@ class SincosPositionsOp : public Op {
   int64_t columns() const { return columns_; }
   int64_t width() const { return width_; }
 
-  // The values, row-major.
+  // Returns the values, row-major.
   std::vector<double> table() const;
 
  private:

@@ -16,7 +16,7 @@ class SoftmaxOp : public Op {
   int in_place_input() const override { return 0; }
 };
 
-// dx from y and dy.
+// Computes dx from y and dy.
 class SoftmaxGradOp : public Op {
  public:
   static constexpr std::string_view kKind = "softmax_grad";

@@ -1,4 +1,4 @@
-// Hyperbolic tangent, elementwise: after pre_logits.
+// Hyperbolic tangent, elementwise: the activation of pre_logits.
 #pragma once
 
 #include "graph/op.h"
@@ -15,7 +15,7 @@ class TanhOp : public Op {
   int in_place_input() const override { return 0; }
 };
 
-// dx from y and dy.
+// Computes dx from y and dy.
 class TanhGradOp : public Op {
  public:
   static constexpr std::string_view kKind = "tanh_grad";

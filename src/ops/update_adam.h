@@ -11,7 +11,7 @@ namespace vitrail {
 struct Moments {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 
-  // What takes the start at zero out of m and of sqrt(v): 1/(1-b1^t) and 1/sqrt(1-b2^t).
+  // The bias corrections of m and of sqrt(v), which start at zero: 1/(1-b1^t) and 1/sqrt(1-b2^t).
   double m_correction(double step) const;
   double root_v_correction(double step) const;
   std::string text() const;

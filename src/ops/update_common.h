@@ -7,20 +7,20 @@
 
 namespace vitrail {
 
-// Dims rule of an op that needs every dim whole.
+// The dims rule of an op that needs every dim whole.
 inline constexpr std::string_view kEveryDim = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 // The "hyper" input, f64 [Z4], filled before each update.
 enum HyperSlot { kHyperLr, kHyperDecay, kHyperEma, kHyperSpare, kHyperCount };
 
-// What step_control gives to every update, f64 [Z6].
+// What step_control passes to every update, f64 [Z6].
 struct StepValues {
   double skip = 0;         // 1: nothing may change but the gradient sums, which become zero
   double grad_factor = 1;  // gradient = sum times this: clipping and the loss scale
   double lr = 0;           // before a parameter's own lr_scale
   double decay = 1;        // multiplies every weight decay
   double step = 0;         // which applied update this is, from 1
-  double grad_norm = 0;    // of all gradients, loss scale taken out, before clipping
+  double grad_norm = 0;    // over all gradients, unscaled, before clipping
 
   static StepValues read(const double* control);
   void write(double* control) const;
@@ -28,17 +28,17 @@ struct StepValues {
 inline constexpr int64_t kControlCount = 6;
 
 enum class DecayStyle {
-  kUsual,      // the optimizer's own; resolved before an op is made
+  kUsual,      // the optimizer's own default; resolved before an op is made
   kCoupled,    // gradient += wd w
   kDecoupled,  // w -= lr wd w
-  kSchedule    // w -= (lr / base lr) wd w: follows the schedule, not the learning rate's size
+  kSchedule    // w -= (lr / base lr) wd w: follows the schedule, not the size of lr
 };
 template <>
 struct EnumNames<DecayStyle> {
   static constexpr const char* names[] = {"usual", "coupled", "decoupled", "schedule"};
 };
 
-// One parameter's share of the settings.
+// The learning rate and decay factors of one parameter.
 struct UpdateScale {
   double lr_scale = 1;
   double weight_decay = 0;
@@ -51,9 +51,9 @@ struct UpdateScale {
   std::string text() const;                      // for attributes()
 };
 
-// Inputs param, gradient sum, `states` tensors of the parameter's shape, control: checks them.
+// Checks the inputs of an update: param, gradient sum, `states` tensors of the parameter's shape, control.
 void expect_update(const Op& op, DescSpan ins, size_t states);
-// 0..count-1: an update writes its first inputs.
+// Returns 0..count-1, because an update writes its first inputs.
 std::vector<int> first_inputs(int count);
 TensorDesc hyper_desc();
 TensorDesc control_desc();

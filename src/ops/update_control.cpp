@@ -13,7 +13,7 @@ TensorDesc scalars(int64_t count) {
   return {DType::kF64, {{'Z', count}}};
 }
 
-// What torch adds to the norm before dividing by it.
+// torch adds this to the norm before dividing by it.
 constexpr double kClipEpsilon = 1e-6;
 
 }  // namespace

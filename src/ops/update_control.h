@@ -1,5 +1,5 @@
-// What stands between the gradient sums and the updates. SquareSum: the sum of squares of all of them, f64
-// [Z1]. StepControl: from that, hyper, the loss scale and the counters (the last two updated) it decides
+// The ops between the gradient sums and the updates. SquareSum computes the sum of squares of all of them,
+// f64 [Z1]. From that, hyper, the loss scale and the counters (the last two updated) StepControl decides
 // whether this step is applied, how gradients are scaled, and what the next loss scale is.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace vitrail {
 
-// Elements per partial sum: every kernel adds up each input in such chunks, then chunks and inputs in order.
+// The number of elements per partial sum: every kernel sums each input in such chunks, then chunks and inputs
+// in order.
 inline constexpr int64_t kSquareSumChunk = 4096;
 
 class SquareSumOp : public Op {
@@ -20,8 +21,8 @@ class SquareSumOp : public Op {
   double flops(DescSpan ins, DescSpan outs) const override;
 };
 
-// fp16 gradients are multiplied by a scale that halves when they overflow and doubles after `window` steps
-// without. A fixed scale never changes.
+// Dynamic loss scaling: f16 gradients are multiplied by a scale that halves when they overflow and doubles
+// after `window` steps without overflow. A fixed scale never changes.
 struct LossScaleRule {
   bool dynamic = false;
   double initial = 1;
@@ -45,7 +46,7 @@ class StepControlOp : public Op {
   std::string attributes() const override;
   std::vector<int> updates() const override { return {2, 3}; }
 
-  // The whole decision: returns what the updates read, advances the loss scale and the counters.
+  // Makes the whole decision: returns what the updates read, and advances the loss scale and the counters.
   StepValues decide(double square_sum, const double* hyper, double* loss_scale, double* counters) const;
 
   double max_norm() const { return max_norm_; }

@@ -1,12 +1,12 @@
-// What a run says about its optimizer, as data. Read from the training config; a negative beta or epsilon
-// means the optimizer's usual one, which resolved() fills in. Knows nothing of parameters or of the model.
+// The settings of a run's optimizer, as data. A negative beta or epsilon means the optimizer's default, which
+// resolved() fills in. Knows nothing of parameters or of the model.
 #pragma once
 
 #include "ops/update_control.h"
 
 namespace vitrail {
 
-// How the first moment is stored: in the parameter's own type or in half the bytes.
+// The stored type of the first moment: the parameter's own type or bf16, half the bytes.
 enum class MomentDType { kMaster, kBF16 };
 template <>
 struct EnumNames<MomentDType> {
@@ -50,7 +50,7 @@ struct OptimConfig {
 // Throws Error(kConfig) naming key, value and rule.
 void validate(const OptimConfig& config);
 
-// The same with every usual value written out; also validates.
+// Returns the config with every default written out; also validates.
 OptimConfig resolved(const OptimConfig& config);
 
 enum class LossScaleMode { kAuto, kOff, kFixed, kDynamic };

@@ -14,7 +14,7 @@ using Patterns = std::vector<std::string>;
 
 const Patterns kLinearProbe = {"*", "!head.*", "!head_dist.*"};
 constexpr std::string_view kStem[] = {"cls_token", "dist_token", "reg_token", "pos_embed", "patch_embed."};
-// timm counts a norm before the blocks as the last norm too.
+// timm treats a norm before the blocks like the last norm.
 constexpr std::string_view kBlocks = "blocks.", kLastNorm = "norm";
 
 bool negated(std::string_view pattern) {
@@ -24,14 +24,14 @@ std::string_view bare(std::string_view pattern) {
   return negated(pattern) ? pattern.substr(1) : pattern;
 }
 
-// Whether the last pattern that fits is a plain one.
+// Whether the last pattern that matches is a plain one, without negation.
 bool selected(const std::string& name, const Patterns& patterns) {
   for (auto p = patterns.rbegin(); p != patterns.rend(); ++p)
     if (matches_pattern(name, bare(*p))) return !negated(*p);
   return false;
 }
 
-// The number of the block a parameter belongs to, or -1.
+// Returns the block index of a parameter, or -1.
 int64_t block_of(std::string_view name) {
   if (!name.starts_with(kBlocks)) return -1;
   int64_t block = -1;
@@ -39,7 +39,7 @@ int64_t block_of(std::string_view name) {
   return block;
 }
 
-// A mistyped pattern would silently train what was to stay.
+// Refuses unused patterns, because a mistyped one would silently train what was to stay frozen.
 void require_used(const Patterns& patterns, const std::vector<NamedParam>& params) {
   for (const std::string& pattern : patterns)
     VT_REQUIRE(std::any_of(params.begin(), params.end(),
@@ -65,7 +65,8 @@ void validate(const ParamGroupConfig& c) {
                "params.freeze has the empty pattern %s; expected a name", quoted(pattern).c_str());
 }
 
-// Greedy with one point of return: the last `*` seen takes one character more whenever the rest fails.
+// Matches greedily with one point to backtrack to: the last `*` seen takes one character more whenever the
+// rest fails.
 bool matches_pattern(std::string_view name, std::string_view pattern) {
   size_t n = 0, p = 0, star = std::string_view::npos, resume = 0;
   while (n < name.size()) {

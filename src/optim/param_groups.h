@@ -1,5 +1,5 @@
-// Which parameters a run trains, how fast, and which decay: from names and ranks to lr_scale and weight
-// decay, by timm's rules. Knows the canonical names' first parts, not the model.
+// Which parameters a run trains, with which learning rate and weight decay: from names and ranks to lr_scale
+// and decay, by timm's rules. Knows the canonical names' first parts, not the model.
 #pragma once
 
 #include "optim/optimizer.h"
@@ -33,15 +33,15 @@ struct NamedParam {
   TensorDesc desc;
 };
 
-// `*` stands for any characters, none included; everything else for itself.
+// Matches `*` with any characters, none included; everything else matches itself.
 bool matches_pattern(std::string_view name, std::string_view pattern);
 
-// 0 tokens, positions and patch embedding; i + 1 block i; the last norm with the last block; the rest depth
-// + 1.
+// Returns the layer for layer-wise decay: 0 for tokens, positions and patch embedding; i + 1 for block i; the
+// last norm goes with the last block; the rest is depth + 1.
 int64_t layer_of(std::string_view name, int64_t depth);
 
-// The parameters to train, in the order given. Error(kConfig) when a pattern fits no parameter or nothing is
-// left to train.
+// Returns the parameters to train, in the order given. Throws Error(kConfig) when a pattern matches no
+// parameter or nothing is left to train.
 std::vector<TrainedParam> group_params(const std::vector<NamedParam>& params, const ParamGroupConfig& config,
                                        double weight_decay);
 

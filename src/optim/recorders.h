@@ -6,14 +6,14 @@
 
 namespace vitrail {
 
-// One parameter about to be updated.
+// The recorder's view of one parameter to update.
 class UpdateSite {
  public:
   UpdateSite(Builder& builder, const TrainedParam& param, const OptimConfig& config, ValueId control);
 
   const OptimConfig& config() const { return config_; }
   UpdateScale scale() const;
-  // optim/P/suffix in the parameter's own type, or as the config stores first moments.
+  // Records optim/P/suffix in the parameter's own type, or as the config stores first moments.
   ValueId state(const char* suffix) { return state(suffix, param_.desc.dtype); }
   ValueId first_moment();
   void add(OpPtr op, const std::vector<ValueId>& states);
@@ -33,10 +33,10 @@ struct Optimizer {
   void (*record)(UpdateSite&);
   DecayStyle decay;
   double beta1, beta2, eps;
-  bool own_decay = false;  // the decay is part of the update's formula and cannot be chosen
+  bool own_decay = false;  // the decay is part of the update's formula and not an option
 };
 
-// Error(kConfig) naming the known ones when there is none.
+// Throws Error(kConfig) naming the known optimizers when there is none of this name.
 const Optimizer& find_optimizer(const std::string& name);
 
 void record_sgd(UpdateSite& site);

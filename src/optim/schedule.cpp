@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// A length of the config in updates.
+// Converts a length of the config to updates.
 double updates(double length, double total) {
   return length < 1 ? std::round(length * total) : length;
 }
@@ -26,8 +26,8 @@ double falls(const ScheduleConfig& c, double at, double total) {
                                            [&](double m) { return updates(m, total) <= at; }));
 }
 
-// Two half cosines: from base/start_divisor up to base, then down to base/start_divisor/end_divisor at the
-// last update.
+// The one-cycle schedule is two half cosines: from base/start_divisor up to base, then down to
+// base/start_divisor/end_divisor at the last update.
 double one_cycle(const ScheduleConfig& c, double base, double at, double total) {
   const double first = base / c.start_divisor, last = total - 1;
   const double top = std::max(0.0, c.peak_at * total - 1);

@@ -15,7 +15,7 @@ struct EnumNames<ScheduleKind> {
   static constexpr const char* names[] = {"constant", "cosine", "linear", "step", "polynomial", "one_cycle"};
 };
 
-// Lengths are in updates; one below 1 is a share of the run.
+// The schedule's settings; lengths are in updates, and a length below 1 is a share of the run.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::kCosine;
   double warmup = 0;
@@ -53,8 +53,8 @@ struct ScheduleConfig {
 // Throws Error(kConfig) naming key, value and rule.
 void validate(const ScheduleConfig& config);
 
-// The learning rate of update `step`, counted from 0, of a run of total_steps. So the first update takes the
-// curve's first value: warmup_lr when there is a warm-up, even if that is 0.
+// Returns the learning rate of update `step`, counted from 0, in a run of total_steps. The first update uses
+// the curve's first value: warmup_lr when there is a warm-up, even if that is 0.
 double lr_at(const ScheduleConfig& config, double base_lr, int64_t step, int64_t total_steps);
 
 }  // namespace vitrail

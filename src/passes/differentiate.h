@@ -1,6 +1,6 @@
-// Adds the backward half of a step: from the gradient of the loss back to a sum for every trained parameter
-// (state "grad/<name>"). Each op records its own gradient; nothing is recorded for what no trained parameter
-// reaches or needs. The first pass.
+// Adds the backward part of a step: from the gradient of the loss back to a gradient sum for every trained
+// parameter (state "grad/<name>"). Each op records its own gradient; nothing is recorded for values that no
+// trained parameter influences. It is the first pass.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 namespace vitrail {
 
 struct DifferentiateOptions {
-  std::string loss = "loss";  // the output to descend
-  ValueId seed = -1;          // its gradient: an input or a value computed before the loss
+  std::string loss = "loss";  // the output to minimise
+  ValueId seed = -1;          // the gradient of the loss: an input, or a value computed before it
   std::function<bool(const std::string& parameter)> trained;  // null: all
 };
 

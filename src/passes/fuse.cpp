@@ -18,7 +18,7 @@ namespace vitrail {
 
 namespace {
 
-// Members that may follow a product, in the order they must come.
+// The epilogue ops that may follow a GEMM, in the order they must come.
 constexpr std::string_view kAfter[] = {BiasOp::kKind, GeluOp::kKind, ScaleOp::kKind, AddOp::kKind};
 
 class Fuser {
@@ -67,7 +67,7 @@ class Fuser {
 
   int node_count() const { return static_cast<int>(program_.nodes.size()); }
 
-  // A node and the clone of it that recompute made are fused alike, or the two would round differently: the
+  // A node and the clone that recompute made of it are fused alike, or the two would round differently: the
   // values of both count the readers that one had before.
   void count_for_clones() {
     std::map<std::string_view, int> forward;
@@ -86,7 +86,7 @@ class Fuser {
       if (original[i] >= 0) uses_[program_.nodes[i].outs[0]] = uses_[program_.nodes[original[i]].outs[0]];
   }
 
-  // The only reader of node i's output, when nothing else needs it.
+  // Returns the only reader of node i's output, when nothing else needs it.
   int only_reader(int i) const {
     const ValueId out = program_.nodes[i].outs[0];
     return uses_[out] == 1 && !program_.is_output(out) ? reader_[out] : -1;
@@ -119,7 +119,7 @@ class Fuser {
     groups_[at] = std::move(group);
   }
 
-  // An attention of one token takes in the product it reads, with its layernorm and bias.
+  // Whether class-token attention can fuse the qkv linear it reads, with its layernorm and bias.
   bool takes_product(int attention, const Group& group, int chained) const {
     if (!options_.first_attention || attention < 0 || chained >= 0) return false;
     const auto* op = dynamic_cast<const AttentionOp*>(program_.nodes[attention].op.get());
@@ -130,7 +130,7 @@ class Fuser {
            program_.values[last.outs[0]].desc.dtype == DType::kF32;
   }
 
-  // The group of a product of the same kind that ends in the gelu which `product` alone reads; -1: none.
+  // Returns the group of a GEMM of the same kind that ends in the gelu which only `product` reads; -1: none.
   int chain_before(int product) const {
     const int gelu = producer_[program_.nodes[product].ins[0]];
     if (!options_.chains || gelu < 0 || !node_is<GeluOp>(gelu) || group_of_[gelu] < 0) return -1;
@@ -141,8 +141,8 @@ class Fuser {
     return group_of_[gelu];
   }
 
-  // Whether a gelu's gradient is taken of a product's. In 16 bits the product is rounded first, by kernels of
-  // its own.
+  // Whether a gelu's gradient follows a GEMM. In 16 bits the GEMM's result is rounded first, so the two stay
+  // separate kernels.
   bool follows_product(int gelu_grad) const {
     const Node& node = program_.nodes[gelu_grad];
     const int maker = producer_[node.ins[1]];
@@ -150,8 +150,8 @@ class Fuser {
            program_.values[node.outs[0]].desc.dtype == DType::kF32;
   }
 
-  // A node takes in the one that makes its input, where nothing else reads that: a gradient is added to its
-  // sum, or passed on through a gelu, as it is made.
+  // Fuses a node with the producer of its input, where nothing else reads that: a gradient is added to its
+  // sum, or passed through a gelu, in the epilogue.
   void join_maker(int node, int input) {
     const int maker = producer_[program_.nodes[node].ins[input]];
     if (maker < 0 || group_of_[maker] >= 0 || program_.nodes[maker].outs.size() != 1) return;
@@ -165,8 +165,8 @@ class Fuser {
     return at == std::end(kAfter) ? -1 : static_cast<int>(at - std::begin(kAfter));
   }
 
-  // A bias or scale must cover exactly the product's outputs (a position table or a bias per head does not),
-  // and a residual must differ from the value it is added to.
+  // A bias or scale must cover exactly the GEMM's outputs (a position table or a bias per head does not), and
+  // a residual must differ from the value it is added to.
   bool is_row_operand(int node, const Group& group) const {
     const Node& n = program_.nodes[node];
     if (is<GeluOp>(*n.op)) return true;
@@ -176,7 +176,7 @@ class Fuser {
     return n.ins[0] == flowing && program_.values[other].desc.elems() == outputs_of(group.product);
   }
 
-  // Features a product writes per row.
+  // Returns the number of features a GEMM writes per row.
   int64_t outputs_of(int product) const {
     const Node& node = program_.nodes[product];
     const Shape& w = program_.values[node.ins[1]].desc.shape;
@@ -184,7 +184,7 @@ class Fuser {
     return linear_extents(program_.values[node.ins[0]].desc.shape, w).n;
   }
 
-  // The layernorm before a product can join it when it normalises exactly what the product contracts.
+  // A GEMM can fuse the layernorm before it when that normalises exactly the contracted dims.
   bool takes_norm(int norm, int product) const {
     const Node& node = program_.nodes[product];
     if (norm < 0 || !node_is<LayernormOp>(norm)) return false;

@@ -1,6 +1,6 @@
-// Makes coarse nodes of neighbours: a product with the layernorm before it and the bias, gelu, scale and
-// residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
-// a product's gradient with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
+// Fuses neighbouring nodes: a GEMM with the layernorm before it and the epilogue (bias, gelu, scale,
+// residual) after it; class-token attention with its qkv linear; a parameter's gradient with its sum; the
+// gradient of a linear with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
 // keeps its members.
 #pragma once
 

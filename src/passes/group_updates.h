@@ -1,6 +1,6 @@
-// Makes one node of all nodes of a kind that update persistent values and have no outputs: the optimizer's
-// steps of every parameter, or the small additions to gradient sums, become one launch. For backends that
-// have such kernels.
+// Merges all nodes of a kind that update persistent values and have no outputs into one: the optimizer's
+// steps of every parameter, or the small additions to gradient sums, become one launch. It is for backends
+// that have such kernels.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace vitrail {
 
-// Where a group stands among the nodes. First: what its members read must be there already, as in updates.
-// Last: nothing may read what they write, as with gradient sums.
+// The position of a group among the nodes. kFirst is right when what its members read is there already, as in
+// updates; kLast when nothing reads what they write, as with gradient sums.
 enum class GroupAt { kFirst, kLast };
 
-// `grouped` says for which kinds.
+// Merges the kinds for which `grouped` is true.
 Program group_updates(const Program& program, const std::function<bool(std::string_view kind)>& grouped,
                       GroupAt place = GroupAt::kFirst);
 

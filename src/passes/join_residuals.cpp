@@ -9,7 +9,7 @@ namespace vitrail {
 
 namespace {
 
-// The node that makes `id`, when it is a layernorm's gradient that nothing but one add reads; else null.
+// Returns the node that makes `id`, when it is a layernorm's gradient that only one add reads; else null.
 Node* only_norm_grad(Program& program, const std::vector<int>& producer, const std::vector<int>& uses,
                      ValueId id) {
   if (producer[id] < 0 || uses[id] != 1) return nullptr;
@@ -31,7 +31,7 @@ Program join_residuals(Program program) {
     for (int side : {0, 1}) {
       Node* grad = only_norm_grad(program, producer, uses, add.ins[side]);
       const ValueId other = add.ins[1 - side];
-      // What passes beside the norm must be there when its gradient is computed.
+      // The gradient of the residual branch must be computed before the norm's gradient.
       if (!grad || other == add.ins[side] || producer[other] > producer[add.ins[side]]) continue;
       const auto& op = static_cast<const LayernormGradOp&>(*grad->op);
       grad->op = std::make_shared<LayernormGradOp>(op.eps(), op.parameters(), true);

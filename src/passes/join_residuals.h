@@ -1,5 +1,5 @@
-// Where a layernorm's gradient is added to the gradient that passed beside the norm, makes the two one node:
-// the sum costs no pass over memory of its own. Runs after recompute, before fuse.
+// Merges a layernorm's gradient with the add of the residual branch's gradient into one node, so that the sum
+// costs no extra pass over memory. Runs after recompute, before fuse.
 #pragma once
 
 #include "graph/program.h"

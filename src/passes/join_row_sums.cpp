@@ -8,7 +8,7 @@ namespace vitrail {
 
 namespace {
 
-// The op that makes the sums of its first output too; null when it cannot.
+// Returns the op that also computes the row sums of its first output; null when there is none.
 OpPtr with_row_sums(const Op& op) {
   if (const auto* gelu = dynamic_cast<const GeluGradOp*>(&op); gelu && !gelu->row_sums())
     return std::make_shared<GeluGradOp>(gelu->tanh_form(), true);

@@ -18,7 +18,7 @@ constexpr std::string_view kMicroPasses[] = {"record",    "reduce_products", "di
                                              "recompute", "join_residuals",  "join_row_sums", "fuse",
                                              "schedule",  "group_updates"};
 
-// A program on its way through the passes of a list: each must be its next.
+// Runs a program through a list of passes and checks that each pass is the next of the list.
 class Pipeline {
  public:
   Pipeline(std::span<const std::string_view> passes, Program recorded, const AfterPass& after)
@@ -34,7 +34,7 @@ class Pipeline {
     if (after_) after_(name, program_);
   }
 
-  // The program, for the next pass to rewrite.
+  // Moves the program out, for the next pass to rewrite.
   Program take() { return std::move(program_); }
 
   Program finish() {
@@ -59,7 +59,7 @@ Program inference_program(Program recorded, const Rewrites& r, const AfterPass& 
   Pipeline p(kInferencePasses, std::move(recorded), after);
   p.pass("reduce_products", reduce_products(p.take(), r.arithmetic));
   p.pass("precision", precision(p.take(), r.precision).program);
-  // Here `distribute` will cut the program for a mesh: types are settled, nothing is fused yet.
+  // A `distribute` pass would shard the program here: types are settled, nothing is fused yet.
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
   return p.finish();
@@ -73,7 +73,7 @@ PreciseProgram micro_program(Program recorded, const DifferentiateOptions& desce
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", std::move(precise.program));
-  // Here `distribute` will cut the program for a mesh: types are settled, nothing is fused yet.
+  // A `distribute` pass would shard the program here: types are settled, nothing is fused yet.
   p.pass("recompute", recompute(p.take(), r.recompute));
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());

@@ -1,5 +1,5 @@
-// The order of the passes, known here alone: what the engine, the trainer, its evaluations and its teacher
-// run, and what `plan --dump-after` prints.
+// The order of the passes, known here alone, for inference, training steps, evaluations and the teacher of a
+// distillation; `plan --dump-after` prints the program after each.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,25 @@
 namespace vitrail {
 
 struct Rewrites {
-  Arithmetic arithmetic = Arithmetic::kExact;  // of the blocks' products
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks
   PrecisionOptions precision = {};
-  RecomputeOptions recompute = {};  // of training
-  bool join = true;                 // residuals with the gradients of norms
+  RecomputeOptions recompute = {};  // training only
+  bool join = true;                 // joins residuals with the gradients of norms
   bool fuse = true;
-  RewriteTraits traits = {};  // of the backend that will run it
+  RewriteTraits traits = {};  // of the backend that runs it
 };
 
-// Is shown the program as it was recorded ("record") and as each pass leaves it, by the pass' name.
+// A callback that receives the program as recorded ("record") and after each pass, with the pass's name.
 using AfterPass = std::function<void(std::string_view pass, const Program& program)>;
 
 Program inference_program(Program recorded, const Rewrites& rewrites, const AfterPass& after = {});
-// Forward, backward and the gradient sums of a micro-batch.
+// Makes forward, backward and gradient sums of a micro-batch.
 PreciseProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& rewrites,
                              const AfterPass& after = {});
-// What changes persistent values alone: an optimizer's update, copies of weights.
+// Makes a program that only changes persistent values: an optimizer's update, copies of weights.
 Program update_program(Program recorded, const Rewrites& rewrites);
 
-// The names that `after` is given, in order. Every pass is named, also where it has nothing to do.
+// The names that `after` receives, in order. Every pass is named, also where it has nothing to do.
 std::span<const std::string_view> inference_passes();
 std::span<const std::string_view> micro_passes();
 

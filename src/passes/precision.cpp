@@ -34,7 +34,7 @@ class Lowering {
   void visit(const Node& node) {
     Node copy = node;
     const PrecisionRole role = node.op->precision_role();
-    // Products alone read images.
+    // Only GEMMs read images, so they are made in the compute type.
     if (is<MakePicturesOp>(*node.op)) copy.op = std::make_shared<MakePicturesOp>(options_.compute);
     for (size_t i = 0; i < copy.ins.size(); ++i) {
       ValueId& in = copy.ins[i];
@@ -54,7 +54,8 @@ class Lowering {
     if (joins_stream(node)) now_[node.outs[0]] = in_type(node.outs[0], options_.residual, &node);
   }
 
-  // Where the residual stream begins: after the positions. Every add keeps the wider type from there on.
+  // Whether the residual stream begins here, after the positions. Every add keeps the wider type from there
+  // on.
   static bool joins_stream(const Node& node) {
     return node.part == ModelPart::kTokens && node.phase == Phase::kForward &&
            is<BiasOp, ConcatTokensOp>(*node.op);
@@ -86,7 +87,7 @@ class Lowering {
     return found->second;
   }
 
-  // The value in another type; a cast is made once and remembered.
+  // Returns the value in another type; a cast is recorded once and reused.
   ValueId in_type(ValueId id, DType dtype, const Node* node) {
     if (desc(id).dtype == dtype || !is_float(desc(id).dtype)) return id;
     const auto [found, fresh] = casts_.try_emplace({id, dtype}, -1);
@@ -108,7 +109,7 @@ class Lowering {
   const Program& source_;
   PrecisionOptions options_;
   PreciseProgram result_;
-  std::vector<ValueId> now_;  // by value of the source: what stands for it
+  std::vector<ValueId> now_;  // by value of the source: its replacement
   std::map<ValueId, ValueId> copies_;
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
 };

@@ -1,9 +1,9 @@
-// Turns a differentiated f32 program into one that computes in bf16 or f16. Roles, in one table:
-//   products and attention, their weights and saved inputs   the compute type
+// Turns a differentiated f32 program into one that computes in bf16 or f16. Types by role:
+//   GEMMs and attention, their weights and saved inputs       the compute type
 //   vectors (biases, norms, tokens, positions)                f32 parameters as they are
 //   statistics, losses, gradient sums, master weights         f32
 //   the residual stream                                       f32 or the compute type, by option
-// A weight that products read gets a copy "<name>@bf16", which the update program refreshes from its master.
+// A weight that GEMMs read gets a copy "<name>@bf16", which the update program refreshes from its master.
 // Runs after differentiate.
 #pragma once
 
@@ -17,8 +17,7 @@ namespace vitrail {
 struct PrecisionOptions {
   DType compute = DType::kF32;
   DType residual = DType::kF32;
-  bool keep_masters =
-      true;  // false: weights and biases of products are stored in the compute type only (inference)
+  bool keep_masters = true;  // false: GEMM weights and biases are stored in the compute type only (inference)
 };
 
 struct PreciseProgram {

@@ -7,7 +7,7 @@ namespace vitrail {
 
 namespace {
 
-// The segment a forward node belongs to; -1: what is computed there is kept.
+// Returns the segment a forward node belongs to; -1: its results are kept.
 int64_t segment_of(const Node& node, const RecomputeOptions& options) {
   if (node.phase != Phase::kForward || node.block < 0) return -1;
   if (options.level == Recompute::kMlp) return node.part == ModelPart::kMlp ? node.block : -1;
@@ -43,7 +43,7 @@ class Recomputer {
  private:
   bool recomputed(ValueId id) const { return maker_[id] >= 0 && segment_[maker_[id]] >= 0 && !leaves_[id]; }
 
-  // Values that another segment, or what lies outside all of them, reads going forward: they are kept.
+  // Finds the values that the forward pass reads outside their own segment: they are kept.
   void find_leaving() {
     for (const Output& out : source_.outputs) leaves_[out.value] = true;
     for (size_t i = 0; i < source_.nodes.size(); ++i)
@@ -52,7 +52,7 @@ class Recomputer {
           if (maker_[in] >= 0 && segment_[maker_[in]] != segment_[i]) leaves_[in] = true;
   }
 
-  // The value as the backward half sees it, cloned with its segment at the first request.
+  // Returns the value as the backward pass sees it; its segment is cloned at the first request.
   ValueId again(ValueId id) {
     if (!recomputed(id)) return id;
     const int64_t segment = segment_[maker_[id]];
@@ -76,7 +76,7 @@ class Recomputer {
     }
   }
 
-  // Whether the backward half reads what node i computes, or something of the segment made from it does.
+  // Whether the backward pass reads node i's result, directly or through later nodes of the segment.
   bool is_needed(size_t i) {
     if (needed_.empty()) find_needed();
     return needed_[i];

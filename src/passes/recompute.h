@@ -1,6 +1,6 @@
-// Trades time for memory: what a segment of the forward half computes is computed again when the backward
-// half needs it, instead of being kept. Clones keep their node's name and op, so they give the same bits,
-// masks included. Runs after differentiate and precision.
+// Activation checkpointing: what a segment of the forward pass computes is computed again when the backward
+// pass needs it, instead of being kept. Clones keep their node's name and op, so they give the same bits,
+// dropout masks included. Runs after differentiate and precision.
 #pragma once
 
 #include "base/enum_names.h"
@@ -16,7 +16,7 @@ struct EnumNames<Recompute> {
 
 struct RecomputeOptions {
   Recompute level = Recompute::kNone;
-  int64_t every = 1;  // blocks in a segment of kBlock
+  int64_t every = 1;  // blocks per segment of kBlock
 };
 
 Program recompute(Program program, const RecomputeOptions& options);

@@ -1,6 +1,6 @@
-// Lets the products of the encoder blocks (qkv, proj, fc1, fc2) compute in another arithmetic, which is where
-// the time of a ViT goes. The patch embedding, pooling, the head and adapters stay exact: they cost little
-// and the answer hangs on them. Before fuse; of training, before differentiate, which hands it to the
+// Sets a lower-precision arithmetic for the linears of the encoder blocks (qkv, proj, fc1, fc2), which take
+// most of a ViT's time. The patch embedding, pooling, the head and adapters stay exact: they cost little and
+// accuracy depends on them. Runs before fuse; in training before differentiate, which passes it on to the
 // gradients.
 #pragma once
 

@@ -22,7 +22,7 @@ constexpr const char* kFormat = "vitrail device 1";
               "one written by: vitrail bench calibrate --out FILE");
 }
 
-// Reads members, naming what is missing.
+// Reads members of the JSON, naming what is missing.
 struct Reader {
   const Json& object;
   const std::string& path;

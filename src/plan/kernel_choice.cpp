@@ -9,7 +9,7 @@ namespace vitrail {
 
 namespace {
 
-// A fused node for which the backend has no kernel: choose one for each member.
+// Chooses one kernel for each member of a fused node, where the backend has no kernel for the whole.
 NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& backend,
                           const DeviceInfo& device) {
   NodeChoice choice;
@@ -45,13 +45,13 @@ NodeChoice choose_node(const Node& node, const Program& program, const Backend& 
   return choice;
 }
 
-// Packs the parameters the fastest kernel of `node` wants, if that kernel then accepts the node.
+// Packs parameters as the fastest kernel of `node` requires, if that kernel then accepts the node.
 void pack_for(const Node& node, Program& program, const Backend& backend, const DeviceInfo& device,
               const std::vector<int>& uses) {
   std::vector<TensorDesc> ins = program.descs(node.ins);
   const std::vector<TensorDesc> outs = program.descs(node.outs);
   for (const Kernel* kernel : backend.candidates({*node.op, ins, outs}, device)) {
-    if (kernel->declines({*node.op, ins, outs}, device).empty()) return;  // content with what is there
+    if (kernel->declines({*node.op, ins, outs}, device).empty()) return;  // it accepts the unpacked form
     std::vector<TensorDesc> packed = ins;
     while (kernel->packing) {
       const Packing packing = kernel->packing({*node.op, packed, outs}, device);

@@ -1,5 +1,5 @@
 // Which kernel runs each node of a Program on a device, why faster ones declined, and the scratch it needs.
-// Answered from descriptions alone, so it works for a device this machine lacks.
+// The choice depends on descriptions alone, so it works for a device this machine lacks.
 #pragma once
 
 #include <vector>
@@ -27,7 +27,7 @@ struct NodeChoice {
 std::vector<NodeChoice> choose_kernels(const Program& program, const Backend& backend,
                                        const DeviceInfo& device);
 
-// Gives parameters the storage order their kernels want. A parameter that several nodes read stays plain.
+// Gives parameters the storage order their kernels require. A parameter that several nodes read stays plain.
 Program pack_parameters(Program program, const Backend& backend, const DeviceInfo& device);
 
 // A Program ready for one device: packed, kernels chosen, memory laid out.
@@ -38,14 +38,14 @@ struct ExecutionPlan {
   std::vector<NodeChoice> choices;
   MemoryPlan memory;
 };
-// What the kernels chosen for a node round beside its results; a node that runs member by member rounds every
-// member's.
+// Returns which intermediate results the kernels of a node round; a node that runs member by member rounds
+// every member's.
 Rounding rounding_of(const ExecutionPlan& plan, size_t node);
 
 struct PlanOptions {
-  // Store weights as kernels like them; training updates them in place and leaves them plain.
+  // Packs weights for their kernels; training updates them in place and leaves them plain.
   bool pack = true;
-  // Shared with other programs; a new one when null.
+  // The layout shared with other programs; a new one when null.
   std::shared_ptr<PersistentLayout> layout = nullptr;
 };
 ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device,

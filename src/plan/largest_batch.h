@@ -1,4 +1,4 @@
-// The largest batch that still fits, by asking a few times: each answer plans a whole program.
+// The largest batch that still fits, found in a few evaluations, each of which plans a whole program.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@ namespace vitrail {
 
 inline constexpr int64_t kLargestBatch = 65536;
 
-// A multiple of `unit` whose need(batch), which must not fall as the batch grows, stays within `bytes`; 0
-// when not even one unit does. Exact to 1/64. Memory is a constant and a part per image but for a little,
-// so a line through two answers tells nearly where the end is.
+// Returns a multiple of `unit` whose need(batch), which must not fall as the batch grows, stays within
+// `bytes`; 0 when not even one unit does. The result is exact to 1/64. Memory is nearly a constant plus a
+// part per image, so a line through two evaluations comes close to the limit.
 template <typename Need>
 int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {
   struct Answer {
@@ -25,7 +25,7 @@ int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {
   if (most == 1) return unit;
   Answer bad = ask(std::min<int64_t>(16, most));
   while (bad.bytes <= room && bad.units < most) {
-    // Beyond the end by the line, by as much as the answer may be off.
+    // The next trial lies beyond the limit that the line predicts, by the allowed error.
     const double slope = (bad.bytes - good.bytes) / static_cast<double>(bad.units - good.units);
     const double end = slope > 0 ? static_cast<double>(bad.units) + (room - bad.bytes) / slope : 1e9;
     good = bad;

@@ -59,7 +59,7 @@ class Planner {
         {aligned(program_.values[id].desc.bytes()), 0, node, std::max(node, last_use_[id]), category});
   }
 
-  // Written going forward, read again going back.
+  // Whether the value is written by the forward pass and read again by the backward pass.
   bool is_saved(int writer, ValueId id) const {
     const int reader = last_use_[id];
     return program_.nodes[writer].phase == Phase::kForward && reader >= 0 &&
@@ -67,7 +67,7 @@ class Planner {
            program_.nodes[reader].phase == Phase::kBackward;
   }
 
-  // The block node i's first output may take over, or -1.
+  // Returns the block that node i's first output may reuse, or -1.
   int reusable_block(int i) const {
     const Node& node = program_.nodes[i];
     const int input = node.op->in_place_input();
@@ -97,7 +97,7 @@ class Planner {
     blocks_.push_back({aligned(scratch_[i]), 0, i, i, Category::kScratch});
   }
 
-  // Largest first, each at the lowest offset free during its whole life.
+  // Places the largest block first, each at the lowest offset free during its whole life.
   void place_blocks() {
     std::vector<int> order(blocks_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -149,7 +149,7 @@ class Planner {
   void measure(MemoryPlan& plan) const {
     for (const Block& block : blocks_)
       plan.transient_bytes = std::max(plan.transient_bytes, block.offset + block.bytes);
-    // What comes alive at each moment and what is no longer alive there.
+    // Collects the blocks whose life begins and ends at each moment.
     const size_t moments = program_.nodes.size() + 1;
     std::vector<std::array<size_t, kCategoryCount>> begins(moments), ends(moments + 1);
     for (const Block& block : blocks_) {

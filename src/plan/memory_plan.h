@@ -1,7 +1,6 @@
 // Where every value of a Program lies: the persistent arenas (parameters and what training keeps beside them)
-// and one transient arena (inputs, activations, outputs, scratch), from lifetimes. Made before anything is
-// allocated; the executor allocates exactly these bytes, so what is predicted is what is used. Printed by
-// `vitrail plan`.
+// and one transient arena (inputs, activations, outputs, scratch), from lifetimes. The executor allocates
+// exactly these bytes, so what is predicted is what is used.
 #pragma once
 
 #include <array>
@@ -16,7 +15,7 @@ namespace vitrail {
 
 struct Placement {
   bool persistent = false;
-  bool staged = false;  // an input with a place of its own
+  bool staged = false;  // an input outside the transient arena
   size_t offset = 0, bytes = 0;
   int first = 0, last = 0;  // nodes between which a transient must keep its bytes, inclusive
   Category category = Category::kTransient;
@@ -31,15 +30,15 @@ struct MemoryPlan {
   size_t transient_bytes = 0;                  // the arena: peak over time, fragmentation included
   size_t lower_bound_bytes = 0;                // most bytes alive at once; no layout can need fewer
   std::array<size_t, kCategoryCount> alive{};  // of the transient arena, at the moment of the lower bound
-  std::array<size_t, kCategoryCount> by_category{};  // the same and the persistent arenas
+  std::array<size_t, kCategoryCount> by_category{};  // the same, plus the persistent arenas
 
   size_t peak_bytes() const { return persistent_bytes + staging_bytes + transient_bytes; }
   size_t fragmentation_bytes() const { return transient_bytes - lower_bound_bytes; }
 };
 
-// `scratch_bytes` gives one size per node. Outputs keep their bytes to the end. An op that allows it writes
-// over an input nobody reads later. Persistent values go into `layout`, a new one when it is null. Where
-// `stage_inputs`, inputs lie apart and may be filled once for many runs.
+// Lays out all values; `scratch_bytes` holds one size per node. Outputs keep their bytes to the end. An op
+// that allows it overwrites an input nobody reads later. Persistent values go into `layout`, a new one when
+// it is null. With `stage_inputs`, inputs lie apart and may be filled once for many runs.
 MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
                        std::shared_ptr<PersistentLayout> layout = nullptr, bool stage_inputs = false);
 

@@ -1,5 +1,5 @@
-// What a plan takes, as rows that add up to its peak, and as a table of them: the same for an inference, a
-// training step and a refusal of either.
+// The memory of a plan as rows that add up to its peak, and as a table: the same for inference, a training
+// step and the message that refuses either.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@ namespace vitrail {
 using NamedBytes = std::vector<std::pair<std::string, size_t>>;
 size_t sum_of(const NamedBytes& rows);
 
-// Every category that takes any bytes, or is among `always`, and what alignment and gaps cost up to the peak.
+// Returns every category that takes any bytes, or is among `always`, and the overhead of alignment and gaps
+// up to the peak.
 NamedBytes memory_rows(const std::array<size_t, kCategoryCount>& by_category, size_t peak_bytes,
                        std::span<const Category> always = {});
 

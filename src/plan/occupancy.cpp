@@ -10,7 +10,7 @@ Occupancy::Occupancy(int moments) {
   branches_.resize(2 * static_cast<size_t>(leaves_));
 }
 
-// `whole` for the fewest branches that make up the moments, `part` for all above them.
+// Visits the tree: `whole` for the fewest branches that make up the moments, `part` for all above them.
 template <typename Whole, typename Part>
 void Occupancy::visit(int first, int last, const Whole& whole, const Part& part) {
   const auto go = [&](const auto& self, size_t branch, int begin, int end) -> void {

@@ -1,6 +1,6 @@
-// Which bytes of an arena are given away during which moments, and the lowest ones that are free for a while.
-// A tree over the moments: where blocks lie side by side for as long as a branch lasts they are one range, so
-// that neither question nor answer takes longer for a hundred of them.
+// Which bytes of an arena are taken during which moments, and the lowest that are free for a span of moments.
+// It is a segment tree over the moments: blocks that lie side by side for as long as a branch lasts are one
+// range, so that queries do not slow down with the number of blocks.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@ namespace vitrail {
 
 class Occupancy {
  public:
-  // Moments 0 to `moments` - 1.
+  // Makes an empty arena with moments 0 to `moments` - 1.
   explicit Occupancy(int moments);
 
-  // Where `bytes` bytes are free from moment `first` to moment `last`, both included: the lowest such offset.
+  // Returns the lowest offset at which `bytes` bytes are free from moment `first` to moment `last`, both
+  // included.
   size_t lowest_free(int first, int last, size_t bytes);
   void take(int first, int last, size_t begin, size_t end);
 
-  // Ranges looked at so far.
+  // The number of ranges visited so far.
   int64_t steps() const { return steps_; }
 
  private:
   using Ranges = std::map<size_t, size_t>;  // begin and end, disjoint and not even touching
   struct Branch {
     Ranges all_through;  // taken for as long as the branch lasts, and not for its parent
-    Ranges ever;         // taken at any moment of it, but for what `all_through` of its parents holds
+    Ranges ever;         // taken at any moment of it, except what `all_through` of its parents holds
   };
 
   template <typename Whole, typename Part>

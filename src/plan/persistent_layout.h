@@ -1,5 +1,6 @@
-// Where the values that persist from run to run lie: one arena a category, each value at a fixed offset under
-// its name. Programs of one step, and plans for several batch sizes, share one layout and so one memory.
+// Where the values that persist from run to run lie: one arena per category, each value at a fixed offset
+// under its name. Programs of one step, and plans for several batch sizes, share one layout and so one
+// memory.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ struct PersistentValue {
 
 class PersistentLayout {
  public:
-  // The place of a value, which is made at its first appearance. The same name must mean the same thing.
+  // Returns the place of a value, assigned at its first appearance. One name must always mean the same value.
   const PersistentValue& place(const Value& value);
   const PersistentValue& at(const std::string& name) const;  // throws for an unknown name
   bool has(const std::string& name) const { return index_.contains(name); }

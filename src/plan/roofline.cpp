@@ -17,8 +17,8 @@ DType narrowest_float(const Program& program, const Node& node) {
   return narrowest;
 }
 
-// What a node multiplies in: what it asks for, or the narrowest float type of its inputs; f32 where there is
-// none.
+// The type of a node's arithmetic: the one it sets, or the narrowest float type of its inputs; f32 where
+// there is none.
 std::string type_of(const Program& program, const Node& node) {
   Arithmetic arithmetic = arithmetic_of(*node.op);
   if (const auto* fused = dynamic_cast<const FusedOp*>(node.op.get()))

@@ -1,5 +1,5 @@
-// How long a program takes at least on a device of known speed: each node by the slower of its arithmetic and
-// its memory traffic.
+// A roofline estimate: the least time a program takes on a device of known speed, each node by the slower of
+// its arithmetic and its memory traffic.
 #pragma once
 
 #include <map>
@@ -11,18 +11,18 @@
 namespace vitrail {
 
 struct Roofline {
-  std::map<std::string, double> flops;  // a second, by the type products are computed in; f32 at least
-  double bytes = 0;                     // a second, read and written both counted
+  std::map<std::string, double> flops;  // per second, by GEMM type; f32 at least
+  double bytes = 0;                     // per second, read and written both counted
 };
 
-// The type of the node that computes most.
+// Returns the type of the node with the most FLOPs.
 std::string product_type(const Program& program);
 
-// Seconds of one run; a type whose speed is not known takes that of f32.
+// Estimates the seconds of one run; a type of unknown speed is taken at the speed of f32.
 double estimate_seconds(const Program& program, const Roofline& device);
-// Those types.
+// Returns the types of unknown speed.
 std::set<std::string> unknown_types(const Program& program, const Roofline& device);
-// "; bf16 at the rate of f32: the device file has none of its own", or nothing.
+// Returns "; bf16 at the rate of f32: the device file has none of its own", or nothing.
 std::string unknown_text(const std::set<std::string>& types);
 
 }  // namespace vitrail

@@ -25,7 +25,7 @@ Tolerance tolerance_of(DType dtype, int64_t length) {
 }
 
 namespace {
-// Whether a member that rounds comes before a product that rounds its inputs: then values next to a rounding
+// Whether a member that rounds comes before a GEMM that rounds its inputs: then values next to a rounding
 // boundary may fall to either side of it, and each that does moves the sums by a step of one term.
 bool rounds_what_it_made(const FusedOp& fused) {
   for (size_t m = 1; m < fused.members().size(); ++m)
@@ -33,7 +33,8 @@ bool rounds_what_it_made(const FusedOp& fused) {
   return false;
 }
 
-// Tensor cores keep fewer bits than f32 of sums in fp8, and may cut the last bit of tf32 off: as f16 would.
+// Tensor cores keep fewer bits than f32 when summing in fp8, and may truncate the last bit of tf32, so both
+// are bounded as f16.
 bool sums_as_f16(const Op& op) {
   if (const auto* fused = dynamic_cast<const FusedOp*>(&op))
     return std::any_of(fused->members().begin(), fused->members().end(),
@@ -46,7 +47,7 @@ bool sums_as_f16(const Op& op) {
 
 Tolerance tolerance_of(const Op& op, DescSpan ins) {
   Tolerance tolerance = tolerance_of(sums_as_f16(op) ? DType::kF16 : DType::kF32, op.reduction_length(ins));
-  constexpr double kStep = 0x1p-8;  // half a step of int8 beside the largest value of a row, and of bf16
+  constexpr double kStep = 0x1p-8;  // half a step of int8 relative to the largest value of a row, and of bf16
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (fused && rounds_what_it_made(*fused)) tolerance.relative += 2 * kStep;
   return tolerance;
