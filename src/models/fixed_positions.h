@@ -1,4 +1,4 @@
-// Fixed positions as a table like any other, for weight files whose formats have no word for them.
+// Fixed positions as a learned table, for weight files whose formats have no field for fixed ones.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace vitrail {
 
-// The config of a model that answers the same from a learned table; unchanged where there is one already, or
-// none.
+// Returns the config of a model with the same outputs and a learned table; unchanged where there is one
+// already, or no positions.
 VitConfig with_learned_positions(VitConfig config);
 
-// The table of a sincos2d model, [N D].
+// Returns the position table of a sincos2d model, [N D].
 std::vector<float> fixed_positions(const VitConfig& config);
 
 }  // namespace vitrail

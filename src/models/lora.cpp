@@ -20,7 +20,7 @@ bool lora_applies(const LoraConfig& config, const std::string& product) {
 }
 
 namespace {
-// How many leading dims of a product's weight are outputs.
+// Returns how many leading dims of a linear's weight are outputs.
 size_t output_rank(const std::string& product) {
   return product.ends_with(".qkv") ? 3 : 1;
 }

@@ -1,5 +1,5 @@
-// Low-rank adapters: W x + (alpha / rank) B A x on chosen products, A [R in], B [out R]. Recorded by the
-// model as nodes of their own; merged into the weights when a model is saved that way.
+// Low-rank adapters (LoRA): W x + (alpha / rank) B A x on chosen linears, A [R in], B [out R]. The model
+// records them as nodes of their own; they can be merged into the weights when a model is saved.
 #pragma once
 
 #include <string>
@@ -29,13 +29,14 @@ struct LoraConfig {
 
 void validate(const LoraConfig& config);
 
-// Whether the product "blocks.3.attn.qkv" has an adapter.
+// Whether the linear "blocks.3.attn.qkv" has an adapter.
 bool lora_applies(const LoraConfig& config, const std::string& product);
 
-// "<product>.lora_a.weight" [R ...inputs] and "<product>.lora_b.weight" [...outputs R] of every adapter.
+// Returns "<product>.lora_a.weight" [R ...inputs] and "<product>.lora_b.weight" [...outputs R] of every
+// adapter.
 std::vector<ParamSpec> lora_params(const VitConfig& config, const LoraConfig& lora);
 
-// weight += alpha / rank * B A, all row-major as the parameter table has them.
+// Computes weight += alpha / rank * B A, all row-major as in the parameter table.
 void lora_merge(const LoraConfig& config, const float* a, const float* b, int64_t outputs, int64_t inputs,
                 float* weight);
 

@@ -10,14 +10,14 @@ namespace vitrail {
 
 namespace {
 
-constexpr float kByFanIn = 0;  // stands for sqrt(3 / fan_in): unit variance out for unit variance in
+constexpr float kByFanIn = 0;  // stands for sqrt(3 / fan_in), which keeps unit variance
 
 struct Rule {
   std::string_view ending;
   float offset, scale;
 };
 
-// The first ending that matches holds.
+// The first suffix that matches applies.
 constexpr Rule kRules[] = {
     {"input", 0.0f, 1.5f},       {"_token", 0.0f, 0.5f},       {"pos_embed", 0.0f, 0.5f},
     {"latent", 0.0f, 0.5f},      {".gamma", 0.5f, 0.2f},       {".bias", 0.0f, 0.1f},
@@ -31,7 +31,7 @@ const Rule& find_rule(std::string_view name) {
   throw Error(ErrorKind::kInternal, strf("no weight rule for \"%s\"", std::string(name).c_str()));
 }
 
-// Outputs come first: [T H E] or [H E] of a packed projection, else one dim.
+// Returns the number of inputs; outputs come first: [T H E] or [H E] of a packed projection, else one dim.
 int64_t fan_in(const Shape& shape) {
   int64_t outputs = 1;
   size_t i = 0;
@@ -49,7 +49,7 @@ void fill_by_rule(const ParamSpec& spec, std::span<float> target) {
   float scale = rule.scale;
   if (scale == kByFanIn) scale = static_cast<float>(std::sqrt(3.0 / static_cast<double>(fan_in(spec.shape))));
   const uint64_t key = name_key(spec.name);
-  // In double the product is exact: the same bits whether or not the compiler fuses multiply and add.
+  // In f64 the product is exact: the same bits whether or not the compiler fuses multiply and add.
   for (size_t i = 0; i < target.size(); ++i)
     target[i] = static_cast<float>(static_cast<double>(rule.offset) +
                                    static_cast<double>(scale) * static_cast<double>(counter_uniform(key, i)));

@@ -1,6 +1,6 @@
-// Weights by rule: an architecture's parameters without a file. A value depends only on its parameter's
-// canonical name and its index, scaled so that logits are of order 1. tools/golden_rule.py computes the same
-// bits.
+// Synthetic weights by rule: an architecture's parameters without a file. A value depends only on its
+// parameter's canonical name and its index, scaled so that logits are of order 1. tools/golden_rule.py
+// computes the same bits.
 #pragma once
 
 #include <span>

@@ -40,7 +40,7 @@ class VitRecorder {
       values_.counters = b_.input("counters", {DType::kI64, {{'Z', kCounterCount}}});
   }
 
-  // The tokens after the last norm.
+  // Records the body and returns the tokens after the last norm.
   ValueId record_body() {
     ValueId x = embed();
     note("embed", x);
@@ -68,7 +68,7 @@ class VitRecorder {
     return values_;
   }
 
-  // What inference gives: one vector of logits, and the probabilities if asked for.
+  // Records the outputs of inference: one vector of logits, and the probabilities if requested.
   void record_outputs() {
     if (c_.classes == 0) return;
     ValueId logits = values_.logits;
@@ -89,7 +89,7 @@ class VitRecorder {
     if (options_.layers) b_.output(name, value);
   }
 
-  // `where`: the line that asked, which is what a report should name.
+  // `where` is the caller's line, which a report should name.
   ValueId norm(ValueId x, const std::string& name, SourceLine where = SourceLine::here()) {
     if (c_.norm == NormKind::kRms)
       return b_.add<RmsnormOp>({x, param(name + ".weight")}, {name, where}, c_.norm_eps);
@@ -131,7 +131,7 @@ class VitRecorder {
              to_string(b_.desc(pictures)).c_str(), to_string(wanted).c_str());
     ValueId x = b_.add<PatchEmbedOp>({pictures, param("patch_embed.proj.weight")}, "patch_embed");
     if (!c_.pre_norm) x = b_.add<BiasOp>({x, param("patch_embed.proj.bias")}, "patch_embed.bias");
-    // A position table with rows for the class token is added after that token has joined, else before.
+    // A position table with rows for the class token is added after that token is prepended, else before.
     const Builder::Scope scope(b_, ModelPart::kTokens);
     x = c_.pos_for_prefix ? add_positions(add_prefix(x)) : add_prefix(add_positions(x));
     x = dropout(x, "pos_drop");
@@ -157,8 +157,8 @@ class VitRecorder {
     return b_.add<BiasOp>({x, table}, "pos_embed");
   }
 
-  // Then no other token needs answers from the last block: of twelve, all but their queries, keys and values
-  // are 6 % of the work.
+  // Whether the last block computes its output for the class token only: in a model of twelve blocks, the
+  // rest of that block except queries, keys and values is 6 % of the work.
   bool class_token_alone() const { return reads_class_token_alone(c_) && !options_.layers; }
 
   ValueId block(ValueId x, int64_t index) {
@@ -211,7 +211,7 @@ class VitRecorder {
     return dropout(linear(dropout(hidden, "drop1"), "fc2"), "drop2");
   }
 
-  // Multihead attention pooling: a learned probe asks all patches, then an MLP with a residual.
+  // Multihead attention pooling: a learned query attends to all patches, then an MLP with a residual.
   ValueId map_pool(ValueId x) {
     const Builder::Scope scope(b_, "attn_pool");
     if (c_.prefix_tokens() > 0 && !c_.pool_prefix)

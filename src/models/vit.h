@@ -14,30 +14,30 @@ struct VitRecordOptions {
   DType dtype = DType::kF32;
   bool features = false;  // also output "features", the pooled vector before the head
   // Also output "embed", "blocks.i" and "tokens" (after the last norm, before pooling). Without it the last
-  // block may hold the class token alone.
+  // block may compute the class token alone.
   bool layers = false;
   bool attention = false;        // also output "blocks.i.attention", the softmax weights [B H N M]
   int64_t attention_block = -1;  // of this block alone; -1: of every block
   bool probabilities = false;    // also output "probs", the softmax of the logits
 
-  // Training: input "counters" i64 [Z3] (seed, step, position) exists when either is above 0.
+  // For training. The input "counters" i64 [Z3] (seed, step, position) exists when either is above 0.
   double dropout = 0;    // after the positions and in every branch
   double drop_path = 0;  // of the last block; earlier ones in proportion
   LoraConfig lora = {};
-  ValueId pictures = -1;  // recorded before, [B C Y X]; -1: the input "pictures"
+  ValueId pictures = -1;  // recorded by the caller, [B C Y X]; -1: the input "pictures"
 };
 
 struct VitValues {
-  ValueId logits = -1;     // of a distilled model being trained, the class head alone
-  ValueId distilled = -1;  // its other head
+  ValueId logits = -1;     // for a distilled model in training, the class head alone
+  ValueId distilled = -1;  // the distillation head
   ValueId counters = -1;
 };
 
-// Input "pictures" [B C Y X]; outputs "logits" (when the model has a head; else "features") and what was
-// asked for.
+// Records the model: input "pictures" [B C Y X]; outputs "logits" (when the model has a head; else
+// "features") and those requested.
 Program record_vit(const VitConfig& config, const VitRecordOptions& options = {});
 
-// The same into a program under way, without average of the two heads: a loss follows.
+// Records the model into an open program, without averaging the two heads, because a loss follows.
 VitValues record_vit_for_training(Builder& builder, const VitConfig& config, const VitRecordOptions& options);
 
 }  // namespace vitrail

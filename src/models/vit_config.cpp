@@ -40,7 +40,7 @@ long long n(int64_t value) {
   return value;
 }
 
-// The largest divisor of `number` that is at most `most`.
+// Returns the largest divisor of `number` that is at most `most`.
 int64_t divisor_below(int64_t number, int64_t most) {
   int64_t divisor = std::min(number, most);
   while (number % divisor != 0) --divisor;

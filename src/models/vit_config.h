@@ -1,4 +1,5 @@
-// What a ViT is, as data: the fields that fix its parameters and its numerics.
+// The configuration of a ViT, as data: the fields that fix its parameters and its numerics. Knows neither
+// files nor computation.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,16 @@
 
 namespace vitrail {
 
-// Which tokens become the feature vector; kMeanMax is half the mean and half the largest.
+// How tokens are pooled to the feature vector; kMeanMax is the average of mean and max pooling.
 enum class Pool { kCls, kMean, kMap, kMax, kMeanMax };
 enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d, kNone };
-// Layernorm, or the norm by the root of the mean square, which has no bias.
+// LayerNorm, or RMSNorm, which has no bias.
 enum class NormKind { kLayer, kRms };
-// The five published rules for resizing a position table (none of them equal).
+// The five published rules for resizing a position table (no two are equal).
 enum class PosResize { kTimm, kHf, kTorchvision, kJax, kFlexivit };
-// Where the last norm stands: on all tokens before pooling, on the pooled vector (timm's fc_norm), or
-// nowhere.
+// The position of the last norm: on all tokens before pooling, on the pooled vector (timm's fc_norm), or
+// none.
 enum class NormPlace { kBeforePool, kAfterPool, kNone };
 
 template <>
@@ -51,7 +52,7 @@ struct VitConfig {
   std::string arch;  // timm's name when it is a known one, else empty
 
   int64_t image_height = 224, image_width = 224;
-  int64_t patch = 16;       // rows of a patch; pixels beyond the last whole patch are not looked at
+  int64_t patch = 16;       // rows of a patch; pixels beyond the last whole patch are ignored
   int64_t patch_width = 0;  // its columns; 0: as many as rows
   int64_t channels = 3;
   int64_t width = 768;
@@ -62,7 +63,7 @@ struct VitConfig {
 
   Pool pool = Pool::kCls;
   NormPlace norm_place = NormPlace::kBeforePool;
-  bool pool_prefix = false;  // mean, max and map take the tokens before the patches too
+  bool pool_prefix = false;  // mean, max and map pool the tokens before the patches too
   bool class_token = true;
   bool distilled = false;      // DeiT's second token and head; outputs are averaged
   int64_t registers = 0;       // register tokens after the class token
@@ -86,27 +87,27 @@ struct VitConfig {
   int64_t grid_width() const { return image_width / patch_columns(); }
   int64_t patch_columns() const { return patch_width > 0 ? patch_width : patch; }
   int64_t head_size() const { return width / heads; }
-  // What the head reads.
+  // The number of features the head reads.
   int64_t representation_size() const { return pre_logits && representation > 0 ? representation : width; }
-  // Tokens before the patches: class, distillation, registers.
+  // The number of tokens before the patches: class, distillation, registers.
   int64_t prefix_tokens() const { return (class_token ? 1 : 0) + (distilled ? 1 : 0) + registers; }
-  // Rows of the position table before those of the grid.
+  // The number of rows of the position table before those of the grid.
   int64_t pos_prefix_rows() const { return pos_for_prefix ? prefix_tokens() : 0; }
   int64_t tokens() const { return prefix_tokens() + grid_height() * grid_width(); }
 
   bool operator==(const VitConfig&) const = default;
 };
 
-// Throws Error(kConfig) naming the rule broken. Call it on anything that came from outside, before use:
+// Throws Error(kConfig) naming the broken rule. Every config from a file or a user must pass it before use:
 // every extent is then small enough that no product in the parameter table overflows.
 void validate(const VitConfig& config);
 
 // Whether every pixel lies in a patch.
 bool patches_cover(const VitConfig& config);
-// Published models may leave pixels out; sizes that a user asks for instead must not: Error(kConfig).
+// Published models may leave pixels out; sizes that a user sets must not: Error(kConfig).
 void require_patches_cover(const VitConfig& asked, const VitConfig& published);
 
-// Lists the fields once: Visitor is called as v(name, field, help). Used to read, write, print and document.
+// Lists the fields once: Visitor is called as v(name, field, help), to read, write, print and document them.
 template <typename Config, typename Visitor>
 void visit_fields(Config& c, Visitor&& v) {
   v("arch", c.arch, "timm's architecture name");

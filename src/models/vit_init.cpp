@@ -17,7 +17,7 @@ double normal(uint64_t key, uint64_t index) {
          std::cos(2 * M_PI * uniform01(key, 2 * index + 1));
 }
 
-// A unit normal cut at +-2, and what that leaves of its deviation.
+// The standard deviation of a unit normal truncated at +-2.
 constexpr double kCutDeviation = 0.87962566103423978;
 double cut_normal(uint64_t key, uint64_t index) {
   for (uint64_t attempt = 0;; ++attempt) {
@@ -38,7 +38,7 @@ struct Draw {
   void gauss(double deviation) const {
     each([&](size_t i) { return deviation * normal(key, i); });
   }
-  // timm's trunc_normal_tf_: the scale is that of the normal before it is cut.
+  // Draws timm's trunc_normal_tf_: the scale is that of the normal before truncation.
   void cut_gauss(double scale) const {
     each([&](size_t i) { return scale * cut_normal(key, i); });
   }
@@ -51,19 +51,19 @@ double root_of(int64_t count) {
   return std::sqrt(static_cast<double>(count));
 }
 
-// Inputs of a matrix: what is left after its outputs ([D C P Q], [T H E D], [D H E], [F D]).
+// Returns the fan-in of a matrix: the dims after its outputs ([D C P Q], [T H E D], [D H E], [F D]).
 int64_t inputs_of(const ParamSpec& spec) {
   const bool heads_out = spec.name.ends_with(".qkv.weight") || spec.name.ends_with("attn_pool.q.weight") ||
                          spec.name.ends_with("attn_pool.kv.weight");
   return heads_out ? spec.shape.dims().back().local : spec.shape.elems() / spec.shape[0].local;
 }
 
-// Flax's default of a layer.
+// Draws LeCun normal, Flax's default for a layer.
 void lecun_normal(const ParamSpec& spec, const Draw& draw) {
   draw.cut_gauss(1 / root_of(inputs_of(spec)) / kCutDeviation);
 }
 
-// timm leaves torch's default of a convolution: weights and bias alike by the number of inputs.
+// timm leaves torch's default for a convolution: weights and bias alike by the fan-in.
 void init_patches(const VitConfig& config, const ParamSpec& spec, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kTimm)
     return draw.uniform(1 / root_of(config.channels * config.patch * config.patch_columns()));
@@ -77,17 +77,17 @@ void init_matrix(const ParamSpec& spec, InitStyle style, const Draw& draw) {
   if (spec.name.starts_with("pre_logits")) return lecun_normal(spec, draw);
   const int64_t inputs = inputs_of(spec);
   int64_t outputs = spec.shape.elems() / inputs;
-  if (spec.shape.has('T')) outputs /= spec.shape.local('T');  // q, k and v each on its own
+  if (spec.shape.has('T')) outputs /= spec.shape.local('T');  // q, k and v separately
   draw.uniform(std::sqrt(6.0 / static_cast<double>(inputs + outputs)));
 }
 
-// The class token starts near zero; DeiT's own token as positions do.
+// The class token starts near zero; DeiT's distillation token is drawn like positions.
 void init_token(const std::string& name, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kJax) return draw.constant(0);
   draw.gauss(name == "dist_token" ? 0.02 : 1e-6);
 }
 
-// The probe of attention pooling: big_vision's Xavier counts one input a value.
+// The query of attention pooling: big_vision's Xavier counts a fan-in of one per value.
 void init_latent(int64_t width, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kJax) return draw.uniform(std::sqrt(6.0 / static_cast<double>(1 + width)));
   draw.cut_gauss(1 / root_of(width));

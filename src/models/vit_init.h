@@ -1,5 +1,5 @@
-// Weights to start training from, as timm and vit_jax draw them; every value is a function of (seed,
-// parameter, element), whatever the order. Also the adapters' own start: A small and random, B zero.
+// Initial weights for training, as timm and vit_jax draw them; every value is a function of (seed, parameter,
+// element), whatever the order. LoRA adapters start with A small and random, B zero.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace vitrail {
 
 // timm: matrices N(0, 0.02), patch embedding as torch's convolution. jax: Xavier-uniform matrices (q, k and v
-// each on its own), LeCun patch embedding, MLP biases N(0, 1e-6), zero head.
+// separately), LeCun patch embedding, MLP biases N(0, 1e-6), zero head.
 enum class InitStyle { kTimm, kJax };
 template <>
 struct EnumNames<InitStyle> {

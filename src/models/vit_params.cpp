@@ -130,7 +130,8 @@ int64_t count_run_macs(const VitConfig& c, bool from_tokens) {
   const int64_t answers = 2 * tokens * d + d * d + 2 * d * c.mlp;  // of one token: attention, proj and MLP
   const int64_t run = count_macs(c) - (tokens - 1) * answers;
   if (!from_tokens) return run;
-  // q, k and v of one token, and scores and sums over tokens d wide for each head instead of all together.
+  // This counts q, k and v of one token, and, per head instead of all heads together, scores and sums over
+  // tokens of width d.
   return run - (tokens - 1) * 3 * d * d + (c.heads - 1) * 2 * tokens * d;
 }
 

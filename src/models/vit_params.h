@@ -1,5 +1,5 @@
-// The parameters of a ViT by canonical name (timm's) with named shapes. Model code asks for them while
-// recording, weight tables fill them, `plan` counts them. One list, so that the three cannot disagree.
+// The parameters of a ViT by canonical name (timm's) with named shapes. Model code, weight tables and `plan`
+// share this one list, so that they cannot disagree.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct ParamSpec {
   Shape shape;  // row-major, outermost first: linear weights are [outputs..., inputs...]
 };
 
-// In the order a forward pass meets them. Models of norm rms have no biases in their norms, sincos2d models
-// and those without positions no "pos_embed".
+// Returns the parameters in the order of a forward pass. RMSNorm models have no biases in their norms;
+// sincos2d models and those without positions have no "pos_embed".
 //   patch_embed.proj.weight [D C P Q]  .bias [D]      cls_token [S1 D]  dist_token [S1 D]  reg_token [S D]
 //   pos_embed [N D]: class row, distillation row, register rows (if pos_for_prefix), then the grid row by row
 //   norm_pre.{weight,bias} [D], and then no patch_embed.proj.bias
@@ -33,13 +33,13 @@ std::vector<ParamSpec> vit_params(const VitConfig& config);
 
 int64_t count_params(const VitConfig& config);
 
-// Multiply-adds of the matrix products of one forward pass of one image, of all tokens; and of those that
-// run: what the last block would make of tokens nobody reads is left out, and with `from_tokens` also their
-// keys and values, where a fused attention answers the class token from the tokens themselves.
+// Multiply-adds of the GEMMs of one forward pass of one image: for all tokens, and for those that actually
+// run. The latter leave out what the last block would compute for tokens nobody reads, and with `from_tokens`
+// also their keys and values, where a fused attention computes the class token from the tokens themselves.
 int64_t count_macs(const VitConfig& config);
 int64_t count_run_macs(const VitConfig& config, bool from_tokens = false);
 
-// Whether of all tokens that leave the last block the class token alone is read.
+// Whether only the class token is read of the last block's output.
 bool reads_class_token_alone(const VitConfig& config);
 
 }  // namespace vitrail

@@ -41,7 +41,7 @@ constexpr Size kGiantOpt = {1536, 40, 16, 6144};
 constexpr Size kGiganticOpt = {1536, 48, 16, 8192};
 constexpr Size kE = {1792, 56, 16, 15360};
 
-// What a row changes in the plain ViT: class token, learned positions with a class row, erf GELU.
+// The differences of a row from the plain ViT: class token, learned positions with a class row, erf GELU.
 enum Trait : unsigned {
   kDistilled = 1,
   kGap = 2,
@@ -58,7 +58,7 @@ enum Trait : unsigned {
   kMap = 4096,
   kNoHead = 8192,
   kRegPos = 16384,         // registers have positions
-  kMeanOfPatches = 32768,  // the class token is there and not asked
+  kMeanOfPatches = 32768,  // the class token exists and is not pooled
   kPoolAll = 65536,        // registers are pooled too
   kFlexi = 131072,         // positions resized by FlexiViT's rule
   kRms = 262144,           // RMSNorm
@@ -77,8 +77,8 @@ struct Row {
   Norm norm;
 };
 
-// timm's names with timm's default preprocessing, then big_vision's sizes (GAP, tanh GELU) under names of
-// our own.
+// timm's names with timm's default preprocessing, then big_vision's sizes (GAP, tanh GELU) under Vitrail's
+// names.
 constexpr Row kRows[] = {
     {"vit_base_patch8_224", kBase, 8, 224, 0, 0.9, kHalf},
     {"vit_base_patch16_224", kBase, 16, 224, 0, 0.9, kHalf},

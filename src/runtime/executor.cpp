@@ -48,7 +48,7 @@ std::vector<Executor::Step> Executor::bind(size_t node_index) const {
   return steps;
 }
 
-// Members hand their results on through the front part of the node's scratch; the last writes the output.
+// Members pass their results on through the front part of the node's scratch; the last writes the output.
 void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
   const Node& node = plan_.program.nodes[node_index];
   const NodeChoice& choice = plan_.choices[node_index];
@@ -115,7 +115,7 @@ void Executor::run_timed() {
 
 void Executor::run() {
   if (timed_) return run_timed();
-  // The first run is made step by step: libraries set themselves up in it.
+  // The first run is not recorded, because libraries initialise themselves in it.
   if (!ran_) {
     const auto alone = rank_.hardware->alone();
     run_nodes();

@@ -1,6 +1,6 @@
-// Runs an execution plan for one rank: allocates the transient arena the plan asks for, or shares one with
-// other plans, binds every node to its kernel and addresses once, then runs the list, timing each node. On a
-// device that can, a whole run is recorded and repeated. Holds no policy.
+// Runs an execution plan for one rank: allocates the plan's transient arena, or shares one with other plans,
+// binds every node to its kernel and addresses once, then runs the list, timing each node. Where the device
+// supports it, a whole run is captured as a graph and replayed. Holds no policy.
 #pragma once
 
 #include <vector>
@@ -18,19 +18,19 @@ struct NodeTime {
 
 class Executor {
  public:
-  // `shared`, where given, is at least as large as the plan's transient arena, `staging` as its staged
-  // inputs; programs that share them take turns.
+  // `shared`, if given, must be at least as large as the plan's transient arena, and `staging` as its staged
+  // inputs; programs that share them must not run at the same time.
   Executor(const ExecutionPlan& plan, const PersistentStore& store, RankContext& rank,
            const Buffer* shared = nullptr, const Buffer* staging = nullptr);
 
   // Inputs must be filled before every run: their bytes are reused while the program runs.
   TensorView input(std::string_view name) const;
   TensorView output(std::string_view name) const;  // valid until the next run
-  // A device that records repeats its second run from then on as one; it times nodes only when asked to, and
-  // then runs them one by one.
+  // A device with graph capture replays its second run from then on as one launch; it times nodes only when
+  // timing is enabled, and then runs them one by one.
   void run();
-  // Runs each node here and, from the same inputs, on the reference backend with plain parameters; throws
-  // Error(kCheck) at the first node that differs by more than its tolerance.
+  // Runs each node and, from the same inputs, repeats it on the reference backend with plain parameters;
+  // throws Error(kCheck) at the first node that differs by more than its tolerance.
   void run_checked(const PersistentStore& plain_store);
 
   const ExecutionPlan& plan() const { return plan_; }

@@ -10,7 +10,7 @@ namespace vitrail {
 
 namespace {
 
-// One node a parameter somebody reads, from the f32 a source gives to what the plan wants.
+// Records one node per parameter in use, from the f32 of its source to the form the plan stores.
 Program load_program(const ExecutionPlan& plan) {
   Builder builder;
   for (size_t id = 0; id < plan.program.values.size(); ++id) {
@@ -22,8 +22,8 @@ Program load_program(const ExecutionPlan& plan) {
   return builder.finish();
 }
 
-// How many parameters are read and packed at a time: enough for any disk, and what is staged stays below an
-// eighth of them all.
+// Returns how many parameters are read and packed at a time: enough to saturate a disk, while the staging
+// memory stays below an eighth of all parameters.
 int64_t readers(int threads, size_t largest, size_t total) {
   constexpr int64_t kMost = 8;
   const auto fitting = static_cast<int64_t>(largest > 0 ? total / 8 / largest : 1);
@@ -58,7 +58,7 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
   size_t largest = 0;
   for (const Node& node : program.nodes)
     largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
-  // Filled in the host's memory, which is where the kernel reads too if the device can.
+  // Values are staged in host memory; the kernel reads them there too if the device can.
   const bool apart = rank_.memory() != nullptr;
   const Buffer passage(apart ? largest : 0, Category::kStaging, rank_.memory());
   const auto load_one = [&](size_t i, const Buffer& staging) {

@@ -1,5 +1,5 @@
-// The persistent values of execution plans that share a layout: owns their arenas, one a category, zeroed.
-// Fills parameters through a load-time Program that converts or packs a few at a time, so that a source needs
+// The persistent values of execution plans that share a layout: owns their arenas, one per category, zeroed.
+// Fills parameters through a load-time Program that converts or packs a few at a time, so that loading needs
 // little memory beside them.
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace vitrail {
 
-// Fills a parameter's f32 values, row-major in `shape`. Called from several threads at once.
+// A callback that fills a parameter's f32 values, row-major in `shape`. It is called from several threads at
+// once.
 using ParamFiller = std::function<void(const std::string& name, const Shape& shape, std::span<float> target)>;
 
 class PersistentStore {
@@ -23,7 +24,7 @@ class PersistentStore {
   PersistentStore(const ExecutionPlan& plan, RankContext& rank)
       : PersistentStore(plan.memory.persistent, rank) {}
 
-  // Asks for every parameter of the plan.
+  // Fills every parameter of the plan.
   void load(const ExecutionPlan& plan, const ParamFiller& fill);
 
   TensorView view(const PersistentValue& value) const;

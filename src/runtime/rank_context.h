@@ -15,9 +15,9 @@ struct RankContext {
   explicit RankContext(DeviceInfo info, uint64_t rank_seed = 0)
       : device(std::move(info)), pool(device.threads), seed(rank_seed), hardware(open_device(device)) {}
 
-  // Where its arenas lie: null for the host's own memory.
+  // The memory in which its arenas lie; null for the host's own.
   MemorySource* memory() const { return hardware->shares_host_memory() ? nullptr : hardware.get(); }
-  // What arenas may take now.
+  // The memory that arenas may still take.
   FreeMemory available() const {
     FreeMemory free = hardware->shares_host_memory()
                           ? free_memory()

@@ -54,7 +54,7 @@ void AppendFile::tell(Error error) {
   if (!std::exchange(told_, true) && trouble_) trouble_(error);
 }
 
-// `length`: what the file had before the piece, -1 when it cannot be cut back.
+// `length` is the file's size before the piece, -1 when it cannot be truncated.
 bool AppendFile::give_up(long long length, int code) {
   Error error = write_error("write", path_, code);
   if (length >= 0 && ::ftruncate(fd_, static_cast<off_t>(length)) != 0)

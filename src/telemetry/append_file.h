@@ -1,5 +1,5 @@
-// A file that grows by whole pieces while a run goes on: a piece that does not fit is taken back, and the
-// trouble is told once, never thrown, because a full disk must not end a training run. Knows no format.
+// A file that grows by whole pieces during a run: a piece that does not fit is removed again, and the failure
+// is reported once, never thrown, because a full disk must not end a training run. Knows no format.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ using WriteTrouble = std::function<void(const Error&)>;
 
 class AppendFile {
  public:
-  // Opens at the end, creating what is missing; Error(kWrite) when that fails: a run that cannot write at all
-  // should not start. `trouble` (may be empty) hears of the first failure later on.
+  // Opens at the end, creating what is missing; throws Error(kWrite) when that fails, because a run that
+  // cannot write at all should not start. `trouble` (may be empty) is called at the first failure later on.
   AppendFile(std::string path, WriteTrouble trouble);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // All of `bytes` or nothing; false when it was nothing. A later piece is tried again.
+  // Appends all of `bytes` or nothing; false when it was nothing. A later piece is tried again.
   bool append(std::string_view bytes);
-  // Brings what was appended to the disk, so that a loss of power does not take it. A failure is told.
+  // Flushes what was appended to the disk, so that a power failure does not lose it. A failure is reported.
   void sync();
   const std::string& path() const { return path_; }
 

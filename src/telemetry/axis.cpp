@@ -10,7 +10,8 @@ namespace vitrail {
 namespace {
 constexpr double kLargest = 1e200;  // beyond it differences and ratios of values overflow
 
-// The round distance (1, 2 or 5 times a power of ten) that divides `span` into at most about `wanted` parts.
+// Returns the round distance (1, 2 or 5 times a power of ten) that divides `span` into at most about `wanted`
+// parts.
 double round_distance(double span, int wanted) {
   const double rough = span / wanted, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -18,7 +19,7 @@ double round_distance(double span, int wanted) {
   return 10 * power;
 }
 
-// As many decimals as the distance between ticks needs; large ones in thousands and millions.
+// Writes as many decimals as the distance between ticks needs; large values in thousands and millions.
 std::string tick_label(double value, double distance) {
   if (std::fabs(value) < distance * 1e-6) return "0";
   const double size = std::max(std::fabs(value), distance);
@@ -49,7 +50,7 @@ void Axis::finish(int wanted, bool round) {
 }
 
 void Axis::linear_ticks(int wanted, bool round) {
-  // A single value, or values that differ by less than a double can place, get some room.
+  // A single value, or values closer than a double can resolve, get a margin.
   const double size = std::max(std::fabs(low_), std::fabs(high_));
   if (high_ - low_ <= size * 1e-9) {
     const double room = size > 0 ? size * 0.1 : 1;
@@ -72,7 +73,7 @@ void Axis::linear_ticks(int wanted, bool round) {
   }
 }
 
-// Powers of ten, with 2 and 5 times them when there are few, thinned out when there are many.
+// Chooses powers of ten, with 2 and 5 times them when there are few, thinned out when there are many.
 void Axis::logarithmic_ticks(int wanted, bool round) {
   if (high_ <= low_ * (1 + 1e-9)) {
     low_ /= 2;

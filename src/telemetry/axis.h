@@ -13,14 +13,15 @@ struct Tick {
 
 class Axis {
  public:
-  // Takes in every finite value (positive, when logarithmic).
+  // Makes an axis that covers every finite value added (positive, when logarithmic).
   explicit Axis(bool logarithmic = false) : logarithmic_(logarithmic) {}
   void include(double value);
 
-  // Ends at round values when `round`; about `wanted` ticks. Without values, 0 to 1 (or 1 to 10).
+  // Ends the axis at round values when `round`, with about `wanted` ticks. Without values it is 0 to 1 (or 1
+  // to 10).
   void finish(int wanted, bool round);
 
-  bool holds(double value) const;       // can be shown on this axis
+  bool holds(double value) const;       // whether it can be shown on this axis
   double position(double value) const;  // 0 at the low end, 1 at the high end
   const std::vector<Tick>& ticks() const { return ticks_; }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostPoints = 600, kMostDots = 40;
 constexpr int kColours = 6;
 
-// The plot inside the image, in SVG units.
+// The plot area inside the image, in SVG units.
 constexpr double kWidth = 526, kHeight = 250;
 constexpr double kLeft = 50, kRight = 508, kTop = 12, kBottom = 208;
 
@@ -46,11 +46,11 @@ std::string axes(const Frame& frame, const LineChart& chart) {
   return out + html_escape(chart.x_label) + "</text></g>\n";
 }
 
-// Stretches of the line between points that cannot be shown; a lonely point becomes a dot of the line's
-// width.
+// Draws the segments of the line between points that cannot be shown; a single point becomes a dot of the
+// line's width.
 std::string path_of(const Frame& frame, const std::vector<Point>& points) {
   std::string path;
-  size_t length = 0;  // of the stretch so far
+  size_t length = 0;  // of the segment so far
   const auto close = [&] {
     if (length == 1) path += "h0";
     length = 0;
@@ -76,7 +76,7 @@ std::string dots_of(const Frame& frame, const std::vector<Point>& points, int co
   return out;
 }
 
-// The values for the script under the pointer: "pixel,x,y;..."
+// Encodes the values that the script shows under the pointer: "pixel,x,y;..."
 std::string values_of(const Frame& frame, const std::vector<Point>& points) {
   std::string out;
   for (const Point& p : points)
@@ -109,7 +109,7 @@ std::string legend(const LineChart& chart) {
 
 std::vector<Point> decimate(const std::vector<Point>& points, size_t most) {
   if (points.size() <= most || most < 4) return points;
-  // Two points a stretch, between the first and the last.
+  // Each interval between the first and the last point keeps two points.
   const size_t inner = points.size() - 2, stretches = (most - 2) / 2;
   std::vector<Point> kept = {points.front()};
   for (size_t s = 0; s < stretches; ++s) {

@@ -13,7 +13,7 @@ struct Point {
 
 struct Series {
   std::string name;
-  std::vector<Point> points;  // x ascending; a y that is no number interrupts the line
+  std::vector<Point> points;  // x ascending; a NaN y interrupts the line
   bool faint = false;         // drawn pale behind the next series and in its colour, not in the legend
 };
 
@@ -23,14 +23,14 @@ struct LineChart {
   bool log_y = false;
 };
 
-// At most about `most` points that look the same: the lowest and the highest of every stretch stay, so no
-// spike is lost; the first and the last stay.
+// Returns at most about `most` points that look the same: the lowest and the highest of every interval stay,
+// so no spike is lost; the first and the last stay.
 std::vector<Point> decimate(const std::vector<Point>& points, size_t most);
 
-// The running average that follows the noise of a loss curve by about `span` points.
+// Returns a running average over about `span` points.
 std::vector<Point> smooth(const std::vector<Point>& points, double span);
 
-// A <figure> with caption, legend (when there are several series) and <svg>.
+// Returns a <figure> with caption, legend (when there are several series) and <svg>.
 std::string line_chart(const LineChart& chart);
 
 }  // namespace vitrail

@@ -1,5 +1,5 @@
-// Who was taken for whom: counts of (true class, predicted class), and what follows from them. Knows classes
-// by number only; memory grows with the confusions seen, not with the square of the classes.
+// The confusion matrix: counts of (true class, predicted class), and the metrics derived from them. Knows
+// classes by number only; memory grows with the confusions seen, not with the square of the classes.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace vitrail {
 
-// How many classes score higher than `label`; an equal score of an earlier class is higher. Scores with a NaN
-// among them are no answer: the rank is the number of classes.
+// Counts the classes that score higher than `label`; an equal score of an earlier class is higher. Scores
+// with a NaN among them are no prediction: the rank is the number of classes.
 int64_t rank_of(std::span<const float> scores, int64_t label);
 
 struct TopCounts {
   int64_t count = 0, top1 = 0, top5 = 0;
 
   void add(int64_t rank);
-  double top1_share() const;  // 0 of nothing
+  double top1_share() const;  // 0 when there are no images
   double top5_share() const;
 };
 
-// One class among all; shares whose denominator is 0 are 0.
+// The counts of one class; shares whose denominator is 0 are 0.
 struct ClassCounts {
   int64_t count = 0;      // images of the class
-  int64_t predicted = 0;  // images said to be of it
+  int64_t predicted = 0;  // images predicted as the class
   int64_t correct = 0;    // both
   int64_t top5 = 0;       // images of it with the class among the first five
 
@@ -43,10 +43,10 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int64_t classes);
 
-  // `predicted` may be kNoAnswer: wrong, but no other class is to blame.
+  // `predicted` may be kNoAnswer: the image is wrong, but no other class is predicted.
   static constexpr int64_t kNoAnswer = -1;
   void add(int64_t label, int64_t predicted, bool in_top5);
-  // From the scores of one image: the prediction is the highest, the first of equals; none with a NaN.
+  // Adds the scores of one image: the prediction is the highest, the first of equals; none with a NaN.
   void add(int64_t label, std::span<const float> scores);
   void add(const ConfusionMatrix& other);
 
@@ -54,7 +54,7 @@ class ConfusionMatrix {
   const TopCounts& top() const { return top_; }
   int64_t at(int64_t label, int64_t predicted) const;
   const ClassCounts& of(int64_t label) const { return rows_[static_cast<size_t>(label)]; }
-  // Off the diagonal, most frequent first, then by number.
+  // Returns the pairs off the diagonal, most frequent first, then by number.
   std::vector<ConfusedPair> most_confused(size_t most) const;
 
  private:

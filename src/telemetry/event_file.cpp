@@ -74,7 +74,7 @@ uint32_t masked_crc(std::string_view bytes) {
 constexpr std::string_view kNameStart = RunFiles::kEvents;
 constexpr double kLastSortable = 1e10;  // seconds, in the year 2286; later ones take more digits
 
-// The latest start that a file of the folder bears in its name; 0 without one.
+// Returns the latest start time in the names of the folder's files; 0 without one.
 double newest_start(const std::string& folder) {
   double newest = 0;
   std::error_code error;
@@ -90,7 +90,7 @@ double newest_start(const std::string& folder) {
   return newest;
 }
 
-// Sorted by name, files of later starts come later, as TensorBoard reads them.
+// Makes a name that sorts after those of earlier starts, because TensorBoard reads files in name order.
 std::string file_name(const std::string& folder, double wall_time) {
   static std::atomic<unsigned> counter{0};
   constexpr double kTick = 1e-6;

@@ -1,5 +1,5 @@
-// TensorBoard event files: records with masked CRC-32C around hand-encoded Event messages. A start of a run
-// writes a file of its own, as TensorBoard expects. Knows no training.
+// TensorBoard event files: records with masked CRC-32C around hand-encoded Event messages. Each start of a
+// run writes a file of its own, as TensorBoard expects. Knows no training.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-// An image that is already encoded; sizes in pixels.
+// A PNG image; sizes in pixels.
 struct EncodedPng {
   std::span<const uint8_t> bytes;
   int64_t width = 0, height = 0;
@@ -20,9 +20,9 @@ struct EncodedPng {
 
 class EventWriter {
  public:
-  // A new file in `folder`, which must exist; its name sorts behind those of the files that are there, also
-  // when the clock was set back. `first_step`: a resumed run's next step; TensorBoard then
-  // forgets what earlier files of the folder say about it and later ones.
+  // Creates a file in `folder`, which must exist; its name sorts after those of the files that are there,
+  // also when the clock was set back. `first_step` is a resumed run's next step: TensorBoard then discards
+  // earlier files' events from that step on.
   EventWriter(const std::string& folder, double wall_time, std::optional<int64_t> first_step = {},
               WriteTrouble trouble = {});
   ~EventWriter();
@@ -32,9 +32,9 @@ class EventWriter {
   void scalar(const std::string& tag, double value, int64_t step, double wall_time);
   void image(const std::string& tag, const EncodedPng& picture, int64_t step, double wall_time);
   void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time);
-  // Hands to the system what was collected; also done when much has gathered, and by the destructor.
+  // Writes what was buffered to the file; this also happens when the buffer is large, and in the destructor.
   void flush();
-  // flush(), and on to the disk.
+  // Flushes, and on to the disk.
   void sync();
   const std::string& path() const { return file_.path(); }
 

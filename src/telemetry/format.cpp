@@ -8,7 +8,7 @@
 namespace vitrail {
 
 namespace {
-// Three significant digits for a value in 1..1000.
+// Formats a value in 1..1000 with three significant digits.
 std::string three_digits(double value) {
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return strf("%.*f", decimals, value);

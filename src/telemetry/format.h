@@ -1,4 +1,4 @@
-// Numbers as people read them: bytes, counts, times, shares. Returns strings, prints nothing.
+// Numbers formatted for people: bytes, counts, times, shares. Returns strings, prints nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ std::string format_seconds(double seconds);    // "85 us", "12.3 ms", "4.20 s", 
 std::string format_percent(double share);      // 0.3529 -> "35.29 %"
 std::string format_significant(double value);  // four significant digits, "nan" and "inf" too
 
-// `width` cells, filled in eighths of a cell by block characters; share is clamped to 0..1.
+// Draws a bar of `width` cells, filled in eighths of a cell by block characters; share is clamped to 0..1.
 std::string format_bar(double share, int width);
 
-// Cells a text takes on a terminal: code points of UTF-8, colour sequences not counted.
+// Counts the cells a text takes on a terminal: code points of UTF-8, colour sequences not counted.
 size_t display_width(std::string_view text);
 
 }  // namespace vitrail

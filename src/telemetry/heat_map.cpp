@@ -20,7 +20,7 @@ struct Layout {
   double cell, left, top = 8, plot;
 };
 
-// The first code points of a name; cut ones end in an ellipsis.
+// Returns the first code points of a name; a cut one ends in an ellipsis.
 std::string shortened(const std::string& name) {
   if (!is_valid_utf8(name) || display_width(name) <= kLabelCells) return name;
   size_t cells = 0, end = 0;
@@ -36,7 +36,7 @@ std::string cell_html(const Layout& at, const ConfusionMatrix& matrix, const std
   const int64_t count = matrix.at(row, column);
   if (count == 0) return "";
   const double share = static_cast<double>(count) / static_cast<double>(matrix.of(row).count);
-  // The square root lifts rare confusions out of the background.
+  // The square root makes rare confusions visible.
   const double strength = 0.08 + 0.92 * std::sqrt(share);
   const double x = at.left + at.cell * static_cast<double>(column);
   const double y = at.top + at.cell * static_cast<double>(row);

@@ -9,13 +9,14 @@
 
 namespace vitrail {
 
-// More classes than this are better shown as a list of the most confused pairs.
+// The most classes for which a heat map is readable; more are better shown as a list of the most confused
+// pairs.
 inline constexpr int64_t kMostHeatMapClasses = 40;
 
-// `names`: one a class; missing ones are numbered.
+// `names` holds one per class; missing ones are numbered.
 std::string heat_map(const ConfusionMatrix& matrix, const std::vector<std::string>& names);
 
-// A class as shown: its name or "class 7".
+// Returns a class's label: its name or "class 7".
 std::string class_label(const std::vector<std::string>& names, int64_t index);
 
 }  // namespace vitrail

@@ -11,14 +11,14 @@
 
 namespace vitrail {
 
-// For element content and quoted attributes. What is no valid UTF-8 is shown in quoted form; control
-// characters other than tab and newline, which no page may hold, become U+FFFD.
+// Escapes for element content and quoted attributes. Invalid UTF-8 is shown in quoted form; control
+// characters other than tab and newline, which HTML does not allow, become U+FFFD.
 std::string html_escape(std::string_view text);
 
-// "data:image/png;base64,..."
+// Returns "data:image/png;base64,...".
 std::string png_data_address(std::span<const uint8_t> png);
 
-// A cell's text is escaped; `key` (when not empty) is what it is sorted by instead.
+// The text of a cell is escaped; `key` (when not empty) is its sort key.
 struct HtmlCell {
   std::string text, key;
 };

@@ -1,5 +1,5 @@
-// metrics.jsonl read back: line by line, and cut to the steps a resumed run still stands on, so that the log
-// of an interrupted run is that of one undisturbed run. Knows the keys "kind" and "step" only.
+// metrics.jsonl read back: line by line, and trimmed to the step from which a run resumes, so that the log of
+// an interrupted run equals that of an uninterrupted one. Knows the keys "kind" and "step" only.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace vitrail {
 
 using MetricsVisitor = std::function<void(const Json& line)>;
 
-// Every whole line that is a JSON object with a step, in order; others (a line cut off by a crash) are passed
-// over and counted in the result. A missing file has no lines.
+// Visits every whole line that is a JSON object with a step, in order; others (a line cut off by a crash) are
+// skipped and counted in the result. A missing file has no lines.
 int64_t for_each_metrics_line(const std::string& path, const MetricsVisitor& visit);
 
 struct TrimResult {
@@ -21,11 +21,11 @@ struct TrimResult {
   int64_t undone = 0;  // lines of steps past the last one
   int64_t broken = 0;
 };
-// Leaves the lines with step <= last_step, replacing the file at once; `visit` sees each of them. The file is
-// not touched when nothing has to go. Error(kWrite) when it cannot be replaced.
+// Keeps the lines with step <= last_step, replacing the file atomically; `visit` receives each of them. The
+// file is not touched when nothing has to go. Throws Error(kWrite) when it cannot be replaced.
 TrimResult trim_metrics(const std::string& path, int64_t last_step, const MetricsVisitor& visit);
 
-// A value of a line; NaN or `fallback` when the key is missing or of another type.
+// Returns a value of a line; NaN or `fallback` when the key is missing or of another type.
 double metrics_number(const Json& line, const char* key);
 std::string metrics_text(const Json& line, const char* key, const char* fallback = "");
 

@@ -1,5 +1,5 @@
-// Evaluation of images with several labels or none: average precision of each class, F1 at a threshold.
-// Keeps every score until it is asked.
+// Evaluation of images with several labels or none: average precision of each class, F1 at a threshold. Keeps
+// every score until the metrics are computed.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace vitrail {
 
-// The area under precision against recall by its steps: sum of (recall gained x precision there), equal
-// scores taken together; 0 when nothing is positive. NaN scores come last.
+// Computes the area under the precision-recall curve by its steps: sum of (recall gained x precision there),
+// equal scores taken together; 0 when nothing is positive. NaN scores come last.
 double average_precision(std::span<const float> scores, std::span<const uint8_t> positive);
 
 struct LabelScores {
@@ -22,13 +22,13 @@ struct MultiLabelResult {
   std::vector<LabelScores> classes;
   double mean_ap = 0;   // over classes that occur
   double macro_f1 = 0;  // over the same
-  double micro_f1 = 0;  // of all decisions together
+  double micro_f1 = 0;  // over all decisions together
   int64_t count = 0;    // images
 };
 
 class MultiLabelScores {
  public:
-  // `threshold`: scores (probabilities) above it say that the label is there.
+  // `threshold`: a score (probability) above it predicts the label.
   explicit MultiLabelScores(int64_t classes, float threshold = 0.5f);
 
   void add(std::span<const float> scores, std::span<const int32_t> labels);

@@ -19,7 +19,7 @@ void RateMeter::step(int64_t images, Time now) {
   last_.steps += 1;
   last_.images += images;
   if (last_.seconds - marks_.back().seconds >= window_s_ / kMarksPerWindow) marks_.push_back(last_);
-  // At least one whole step lies behind the oldest mark, however long it took.
+  // At least one whole step lies after the oldest mark, however long it took.
   while (marks_.size() > 1 && last_.steps > marks_[1].steps && last_.seconds - marks_[1].seconds >= window_s_)
     marks_.pop_front();
 }

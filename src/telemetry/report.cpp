@@ -60,7 +60,7 @@ std::string confusion(const Report& report) {
          confused_pairs(report, kMostPairsBesideMap) + "</div></div>\n";
 }
 
-// The rows a table shows: all in order, or the worst when there are too many.
+// Chooses the rows a table shows: all in order, or the worst when there are too many.
 std::vector<size_t> chosen_rows(const std::vector<double>& quality) {
   std::vector<size_t> order(quality.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -130,7 +130,7 @@ std::string per_class(const Report& report) {
   return report.confusion ? class_table(report) : "";
 }
 
-// The width a PNG states, 0 when there is no whole header.
+// Returns the width in a PNG's header, 0 when the header is incomplete.
 uint32_t png_width(const std::vector<uint8_t>& png) {
   if (png.size() < 24) return 0;
   return uint32_t{png[16]} << 24 | uint32_t{png[17]} << 16 | uint32_t{png[18]} << 8 | png[19];

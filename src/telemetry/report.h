@@ -1,5 +1,6 @@
-// A run or an evaluation as one page that needs nothing else: no network, no fonts, no other files. Every
-// section is there when its content is. Gets numbers, names and encoded images; computes none of them.
+// A run or an evaluation as one self-contained HTML page: no network, no fonts, no other files. A section
+// appears when it has content. The report receives numbers, names and encoded images; it computes none of
+// them.
 #pragma once
 
 #include <cstdint>

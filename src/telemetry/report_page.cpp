@@ -5,7 +5,8 @@
 namespace vitrail {
 
 namespace {
-// Whatever a name might smuggle in, the browser loads nothing.
+// The document head; its content security policy keeps the browser from loading anything, whatever a name may
+// contain.
 constexpr const char* kHead = R"(<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
@@ -66,7 +67,7 @@ summary{cursor:pointer;font-weight:600}footer{margin-top:24px;color:var(--soft);
 @media print{body{background:none;max-width:none}.scroll{max-height:none}section{break-inside:avoid}}
 )";
 
-// Values under the pointer, and tables sorted by a click on a heading.
+// The script shows values under the pointer, and sorts tables by a click on a heading.
 constexpr const char* kScript = R"(
 document.querySelectorAll('.chart').forEach(function(figure){
   var svg=figure.querySelector('svg'),cursor=svg.querySelector('.cursor');

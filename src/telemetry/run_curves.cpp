@@ -10,7 +10,7 @@ namespace {
 constexpr double kSmoothShare = 0.02;  // the smooth line follows this share of the points
 constexpr size_t kSmoothFrom = 100;    // fewer points are shown as they are
 
-// Where each number of a line goes: chart by chart, in the order the report shows them.
+// The chart of each number of a line, in the order the report shows them.
 struct CurveRow {
   const char *kind, *key;
   size_t chart;

@@ -1,4 +1,4 @@
-// The curves and events of a run, read from its metrics.jsonl: what the report shows is what the log says,
+// The curves and events of a run, read from its metrics.jsonl, so that the report shows what was logged,
 // resumed runs included.
 #pragma once
 
@@ -16,7 +16,7 @@ struct RunHistory {
   std::vector<RunEvent> events;
 };
 
-// Error(kData) when the file is there and cannot be read; a missing one is an empty history.
+// Throws Error(kData) when the file exists and cannot be read; a missing one is an empty history.
 RunHistory read_run_history(const std::string& metrics_path);
 
 }  // namespace vitrail

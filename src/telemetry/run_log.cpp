@@ -13,12 +13,12 @@ namespace vitrail {
 namespace {
 using nlohmann::ordered_json;
 
-// An empty cell for what was not measured.
+// Formats a number; the cell is empty for what was not measured.
 std::string cell(double value) {
   return std::isfinite(value) ? strf(",%.10g", value) : ",";
 }
 
-// Accuracies in percent, as timm writes them.
+// Writes accuracies in percent, as timm does.
 std::string summary_row(const Json& line) {
   const auto value = [&](const char* key) { return metrics_number(line, key); };
   return strf("%.0f", value("epoch")) + cell(value("train_loss")) + cell(value("eval_loss")) +
@@ -29,7 +29,8 @@ std::string dumped(const ordered_json& line) {
   return json_text(line) + "\n";
 }
 
-// Names of the curves; one evaluation may be of the model's weights, the next of their average.
+// The key of a curve in metrics.jsonl and its tag in TensorBoard. An evaluation's tag also names the weights,
+// the model's own or their average.
 struct Curve {
   const char *key, *tag;
 };
@@ -62,7 +63,7 @@ RunLog::RunLog(const std::string& folder, const RunLogOptions& options) {
   events_ = std::make_unique<EventWriter>(folder, unix_seconds(), first, options.trouble);
 }
 
-// Brings metrics.jsonl back to the step the run stands on; returns what summary.csv then holds.
+// Trims metrics.jsonl to the step from which the run resumes; returns what summary.csv then holds.
 std::string RunLog::restore(const std::string& folder, const RunLogOptions& options) {
   const std::string path = RunFiles(folder).metrics();
   std::string rows = kSummaryHeader;
@@ -74,7 +75,7 @@ std::string RunLog::restore(const std::string& folder, const RunLogOptions& opti
                   "go on with it by --resume, or choose another folder with --out");
     return rows;
   }
-  // A run that begins again keeps nothing, its first words included.
+  // A run that starts again from step 0 keeps no lines, those before its first step included.
   const int64_t last_step = *options.resume_step > 0 ? *options.resume_step : -1;
   trimmed_ = trim_metrics(path, last_step, [&](const Json& line) {
     remember(line);

@@ -1,6 +1,6 @@
-// What a run leaves behind while it goes on: metrics.jsonl, summary.csv and TensorBoard events, all three fed
-// by one call each. The trainer holds one, and logs a step before it saves that step's checkpoint: then a
-// resumed run has every line exactly once. Writing that fails is told once and never stops the run.
+// The log of a run: metrics.jsonl, summary.csv and TensorBoard events, all three written by one call each. A
+// step must be logged before its checkpoint is saved: then a resumed run has every line exactly once. A write
+// that fails is reported once and never stops the run.
 #pragma once
 
 #include <map>
@@ -15,26 +15,27 @@
 namespace vitrail {
 
 struct RunLogOptions {
-  // The step whose state was loaded: lines of later steps are dropped. 0 begins a run in a folder that may
-  // hold the log of one that never came to a checkpoint; nothing given: the folder must hold no log yet.
+  // The step whose state was loaded: lines of later steps are dropped. 0 starts a run in a folder that may
+  // hold the log of one without any checkpoint; nothing given: the folder must hold no log yet.
   std::optional<int64_t> resume_step;
   bool tensorboard = true;
-  WriteTrouble trouble;  // hears of each file's first failure
+  WriteTrouble trouble;  // called at each file's first failure
 };
 
 class RunLog {
  public:
-  // Error(kWrite) when the folder cannot be written to or already holds a log.
+  // Throws Error(kWrite) when the folder cannot be written to or already holds a log.
   RunLog(const std::string& folder, const RunLogOptions& options);
 
   void train(const TrainStatus& status);
   void eval(const EvalStatus& status);
-  // A row of summary.csv: the mean of the epoch's logged losses and its last evaluation.
+  // Writes a row of summary.csv: the mean of the epoch's logged losses and its last evaluation.
   void finish_epoch(int64_t epoch, int64_t step, double lr);
   void event(const RunEvent& event);
-  // Before a checkpoint is saved: then no loss of power takes lines that the checkpoint stands on.
+  // Flushes to the disk before a checkpoint is saved: then a power failure loses no lines before the
+  // checkpoint.
   void sync();
-  // For TensorBoard alone.
+  // Writes to TensorBoard alone.
   void text(const std::string& tag, const std::string& markdown, int64_t step);
   void image(const std::string& tag, const EncodedPng& picture, int64_t step);
 

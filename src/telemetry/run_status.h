@@ -1,5 +1,5 @@
-// What a training run has to say at a moment: a step, an evaluation, the end of an epoch, an event; and the
-// JSON line each becomes in metrics.jsonl (docs/run-folder.md lists the keys). Measures nothing itself.
+// What a training run reports at a moment: a step, an evaluation, the end of an epoch, an event; and the JSON
+// line each becomes in metrics.jsonl (docs/run-folder.md lists the keys). Measures nothing itself.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-// Not measured: null in JSON, left out on the display.
+// The value of what was not measured: null in JSON, left out on the display.
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 double unix_seconds();  // now, on the wall clock
@@ -25,10 +25,10 @@ struct TrainStatus {
   double loss_scale = kUnknown;   // fp16 only
   double eta_s = kUnknown;
   uint64_t memory_bytes = 0;  // 0: unknown
-  int64_t skipped = 0;        // updates left out so far because of NaN or Inf
+  int64_t skipped = 0;        // updates skipped so far because of NaN or Inf
   double time = kUnknown;     // unix_seconds()
 
-  double data_wait_share() const;  // of the interval; kUnknown without both
+  double data_wait_share() const;  // as a share of the interval; kUnknown without both
 };
 
 struct EvalStatus {

@@ -1,4 +1,4 @@
-// Aligned text tables with a header, for every command that shows rows. Returns strings, prints nothing.
+// Aligned text tables with a header. Returns strings, prints nothing.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns);
 
-  // As many cells as columns; missing ones at the end are empty.
+  // Adds a row of at most as many cells as columns; missing ones at the end are empty.
   void row(std::vector<std::string> cells);
-  // A line across the table, before totals.
+  // Draws a line across the table, before totals.
   void rule();
 
   size_t rows() const { return rows_.size(); }
-  // Lines ending in "\n", every line indented by `indent` spaces, no spaces at the end of a line.
+  // Returns lines ending in "\n", each indented by `indent` spaces, without trailing spaces.
   std::string text(size_t indent = 0) const;
 
  private:
@@ -31,7 +31,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
 };
 
-// Lines of "name  value", the values aligned: what cards and summaries are made of.
+// Returns lines of "name  value", the values aligned, for summaries.
 std::string format_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, size_t indent = 0);
 
 }  // namespace vitrail

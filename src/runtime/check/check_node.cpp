@@ -31,7 +31,7 @@ void NodeCheck::add_persistent(const TensorView& plain, RankContext& owner) {
     ins_.push_back(plain);
 }
 
-// What is read bit by bit, as the recipes of images are, stays as it is.
+// Returns the view in f64. Inputs read bit by bit, such as the recipes of images, are not converted.
 TensorView NodeCheck::widened(const TensorView& view) {
   const bool as_it_is = dynamic_cast<const MakePicturesOp*>(node_.op.get()) != nullptr;
   if (as_it_is || !is_float(view.dtype()) || view.dtype() == DType::kF64) return view;

@@ -1,5 +1,5 @@
-// Repeats one node on the reference backend, in double, from copies of its inputs and compares.
-// --check ref.
+// The check behind --check ref: repeats one node on the reference backend, in f64, from copies of its inputs,
+// and compares the results.
 #pragma once
 
 #include <vector>
@@ -13,20 +13,20 @@ namespace vitrail {
 
 class NodeCheck {
  public:
-  // `rounding`: of the kernels that run the node.
+  // `rounding` describes the kernels that run the node.
   NodeCheck(const Node& node, const Program& program, Rounding rounding, RankContext& rank);
 
-  // In the order of the node's inputs. Those the node may write over are copied.
+  // Adds the inputs in the node's order. Those that the node may overwrite are copied.
   void add_input(const TensorView& view);
-  void add_persistent(const TensorView& plain, RankContext& owner);  // of `plain`'s memory
+  void add_persistent(const TensorView& plain, RankContext& owner);  // owner: of `plain`'s memory
 
-  // The node's results after it ran: its outputs, then the inputs it updates. Throws Error(kCheck) naming
-  // node, shapes, model line and the worst difference.
+  // Compares the node's results after it ran: its outputs, then the inputs it updates. Throws Error(kCheck)
+  // naming node, shapes, model line and the worst difference.
   void compare(const std::vector<TensorView>& found);
 
  private:
-  TensorView copy(const TensorView& view, RankContext& owner);  // in the host's memory
-  TensorView widened(const TensorView& view);                   // floats in double
+  TensorView copy(const TensorView& view, RankContext& owner);  // in host memory
+  TensorView widened(const TensorView& view);                   // floats become f64
   std::vector<TensorView> run_reference(const Op& op, std::vector<TensorView> ins);
   void expect_near(const Known& wanted, const TensorView& found);
 

@@ -64,8 +64,8 @@ constexpr Rule kRules[] = {{"linear", of_linear},
                            {"accumulate", of_sum},
                            {"scale", of_scale}};
 
-// Products of rounded factors are compared with a reference that rounds them alike; one that falls to the
-// other side of a boundary moves a sum by a whole step of a term.
+// Whether an op is a GEMM of rounded factors. The reference rounds them alike; a factor that falls to the
+// other side of a rounding boundary moves a sum by a whole step of one term.
 bool rounds_factors(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused) return arithmetic_of(op) != Arithmetic::kExact;
@@ -85,7 +85,7 @@ Noise of_op(const Args& args) {
   return rule == std::end(kRules) ? of_any(args) : rule->noise(args);
 }
 
-// What a member computes in double, from what it reads.
+// Computes a member in f64 from its inputs.
 Known run_member(const Op& op, std::span<const Known> ins, ThreadPool& pool) {
   std::vector<TensorDesc> descs;
   std::vector<TensorView> views;
@@ -111,7 +111,8 @@ bool is_product(const Op& op) {
   return is<LinearOp, LinearDxOp, PatchEmbedOp>(op);
 }
 
-// A library adds bias and residual in an order of its own: the largest of what may be rounded on the way.
+// A library adds bias and residual in an order of its own, so the largest of the possible intermediate
+// results counts as rounded.
 void round_residual(const std::vector<Known>& made, const Args& args, Noise& noise) {
   const DType type = narrow_type(args.query.descs);
   for (size_t i = 0; i < noise.bound.size(); ++i) {
@@ -124,7 +125,7 @@ void round_residual(const std::vector<Known>& made, const Args& args, Noise& noi
 
 Noise of_node(const Args& args);
 
-// Member after member; what the kernel declares is rounded between them.
+// Follows a fused node member by member; between them, what the kernel declares is rounded.
 Noise of_fused(const FusedOp& fused, const Args& args) {
   const NoiseQuery& query = args.query;
   const std::vector<TensorDesc> outs = fused.member_outputs(query.descs);
@@ -175,7 +176,7 @@ bool same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-// Which part of a result an element belongs to: queries, keys and values are judged apart.
+// The parts of a result that are judged separately: queries, keys and values.
 struct Parts {
   explicit Parts(const Shape& shape) {
     const auto dim = shape.find('T');
@@ -216,7 +217,7 @@ Verdict judge_parts(const Known& wanted, std::span<const double> found) {
   Verdict verdict;
   for (size_t part = 0; part < off.size(); ++part) {
     if (off[part] == 0) continue;
-    // Few elements scatter more about what is expected of them.
+    // A small number of elements scatters more about the expected mean square.
     const double allowed = kRootMeanSquare * (1 + 2 / std::sqrt(counted[part])) * std::sqrt(expected[part]);
     const double share = std::isfinite(off[part]) && allowed > 0 ? std::sqrt(off[part]) / allowed : INFINITY;
     if (share <= verdict.share) continue;

@@ -1,6 +1,6 @@
-// Noise of attention and its gradient. Every weight is off by its score's error and, where the kernel
-// declares it, by one rounding to 16 bits; so is every gradient of a score. What that leaves of the results
-// is a sum of many such errors.
+// Noise of attention and its gradient. Every softmax weight is off by its score's error and, where the kernel
+// declares it, by one rounding to 16 bits; the same holds for every gradient of a score. The error of a
+// result is a sum of many such errors.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ int64_t row_at(const AttentionStrides& s, int64_t b, int64_t i, int64_t h) {
   return s.base + b * s.batch + i * s.row + h * s.head;
 }
 
-// A query's weights and the mean squares of their errors.
+// A query's softmax weights and the mean squares of their errors.
 class Row {
  public:
   Row(const Args& args, const AttentionGeometry& geometry)
@@ -43,7 +43,8 @@ class Row {
       errors[j] = square(weights[j]) * (errors[j] + square(kFunction) + square(unit) / 3) + narrow(1 / total);
     }
   }
-  // The mean square of a 16-bit rounding's least step, of values that were divided by `total` afterwards.
+  // Returns the mean square of the smallest 16-bit rounding step, for values that are divided by `total`
+  // afterwards.
   double narrow(double inverse_total) const { return square(least * inverse_total) / 3; }
 
   const AttentionGeometry g;
@@ -54,7 +55,7 @@ class Row {
   int64_t query = 0;
 
  private:
-  // The score of key j, and of its error the mean square.
+  // Computes the score of key j and the mean square of its error.
   void find_score(int64_t j, int64_t key) {
     double dot = 0, squares = 0, factors = 0;
     for (int64_t e = 0; e < g.head_size; ++e) {
@@ -74,7 +75,7 @@ AttentionGeometry geometry_of(const Args& args, size_t forward_ins) {
   return attention_geometry(args.query.op, descs);
 }
 
-// Sums that grow term by term, and what their roundings and their terms' errors leave of themselves.
+// Running sums, with the variance from their own roundings and from the errors of their terms.
 struct Sums {
   explicit Sums(size_t elems) : sums(elems), squares(elems), errors(elems) {}
   void add(size_t at, double term, double error) {
@@ -86,7 +87,7 @@ struct Sums {
   Values sums, squares, errors;
 };
 
-// Of all three gradients of one node.
+// The noise of all three gradients of one attention node.
 class Gradients {
  public:
   explicit Gradients(const Args& args)
@@ -132,7 +133,7 @@ class Gradients {
     double mean, mean_error;
   };
   void add_scores(const Row& row, int64_t b, int64_t h, const Slopes& slopes) {
-    Values drift(static_cast<size_t>(g.head_size));  // dq's share of an error of the mean
+    Values drift(static_cast<size_t>(g.head_size));  // the part of dq that an error of the mean causes
     const double step = row.narrow(*std::max_element(row.weights.begin(), row.weights.end()));
     for (int64_t j = 0; j < g.keys; ++j) {
       const double weight = row.weights[j], slope = slopes.values[j] - slopes.mean;
@@ -182,7 +183,7 @@ Noise of_attention(const Args& args) {
   return noise;
 }
 
-// Packed: one result with dq, dk and dv; of a probe dq is a result of its own.
+// With packed qkv one result holds dq, dk and dv; with a pooling query dq is a result of its own.
 Noise of_attention_grad(const Args& args) {
   const Gradients found(args);
   const bool packed = args.query.ins.size() == 2;

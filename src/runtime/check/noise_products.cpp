@@ -1,4 +1,4 @@
-// Noise of matrix products: each sum's own roundings, found from its partial sums, and those of its factors.
+// Noise of GEMMs: each sum's own roundings, found from its partial sums, and those of its factors.
 #include "ops/linear.h"
 #include "runtime/check/noise_rules.h"
 
@@ -32,7 +32,7 @@ Matrix columns_of(const Known& from, int64_t terms, int64_t columns) {
   return matrix_of(from, columns, terms, [&](int64_t row, int64_t term) { return term * columns + row; });
 }
 
-// Of sum_k a[i, k] b[j, k] in out[i, j].
+// Returns the variance of out[i, j] = sum_k a[i, k] b[j, k].
 double sum_variance(const Matrix& a, const Matrix& b, int64_t i, int64_t j) {
   const double *x = &a.values[i * a.terms], *y = &b.values[j * b.terms];
   double sum = 0, squares = 0, factors = 0;
@@ -57,7 +57,7 @@ Noise of_product(const Args& args, const Matrix& a, const Matrix& b) {
   return noise;
 }
 
-// Patches as rows: of x [B C Y X], cut by w [D C P Q]; by_terms: [C P Q] as rows, patches as terms.
+// Returns patches as rows: x [B C Y X] cut by w [D C P Q]; with by_terms, [C P Q] are rows and patches terms.
 Matrix patches_of(const Known& images, const Shape& weight, bool by_terms) {
   const Shape& x = images.shape;
   const int64_t channels = x.local('C'), height = x.local('Y'), width = x.local('X');

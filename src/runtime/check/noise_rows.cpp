@@ -1,4 +1,4 @@
-// Noise of what works on single elements or rows.
+// Noise of ops that work on single elements or rows.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace vitrail::noise {
 
 namespace {
 
-// Of x: cuBLASLt's was seen to be off by a sixth of this.
+// The error of cuBLASLt's gelu relative to x; a sixth of this was observed.
 constexpr double kLibraryGelu = 0x1p-18;
 
 double gelu(double x, bool tanh_form) {
@@ -25,7 +25,7 @@ double bound(const Known& known, size_t i) {
   return known.noise.exact() ? 0 : known.noise.bound[i];
 }
 
-// A result that is the sum over all rows of result 0: a kernel may sum what it has rounded already.
+// The noise of a result that sums result 0 over all rows: a kernel may sum values that are rounded already.
 Noise of_row_sums(const Args& args) {
   Noise noise = of_any(args);
   const Values& rows = args.results[0].values;
@@ -51,7 +51,7 @@ Noise of_gelu(const Args& args) {
   return noise;
 }
 
-// dx = dy slope(x): linear in dy. The slope is less than 1.13.
+// The gradient dx = dy slope(x) is linear in dy. The slope is less than 1.13.
 Noise of_gelu_grad(const Args& args) {
   if (args.result > 0) return of_row_sums(args);
   const Known &x = args.query.ins[0], &dy = args.query.ins[1];

@@ -1,4 +1,4 @@
-// The rules by which noise passes through an op, one file a family; noise.cpp has the table.
+// The rules by which noise propagates through an op, one file per family; noise.cpp has the table.
 #pragma once
 
 #include "plan/tolerance.h"
@@ -7,25 +7,25 @@
 namespace vitrail::noise {
 
 inline constexpr double kF32 = 0x1p-24;
-// Sums may be cut instead of rounded, as tensor cores do: errors of up to a whole unit.
+// The error of a sum, up to a whole unit, because tensor cores truncate instead of rounding.
 inline constexpr double kSum = 2 * kF32;
-// An elementary function of f32, and the few operations around it.
+// The error of an elementary function in f32 and the few operations around it.
 inline constexpr double kFunction = 4 * kF32;
 
 double square(double x);
 Noise silence(size_t elems);
-// The same bound for every element, in the measure of the largest.
+// Returns the same bound for every element, relative to the largest.
 Noise alike(const Tolerance& tolerance, const Values& values);
-// Half a unit in the last place of a value of the type: of its own size, or of the smallest there is.
+// Returns half a unit in the last place of `value` in the type, or of its smallest step where that is larger.
 double rounding_of(DType type, double value);
-// The coarsest type of 16 bits among the node's operands; f32 where there is none.
+// Returns the coarsest 16-bit type among the node's operands; f32 where there is none.
 DType narrow_type(DescSpan descs);
 
 struct Args {
   const NoiseQuery& query;
   std::span<const Known> results;
   std::span<const DType> types;  // of the results
-  size_t result;                 // which one is asked about
+  size_t result;                 // the one to compute the noise of
   const Known& out;              // results[result]
 };
 Noise of_linear(const Args& args);
@@ -40,7 +40,7 @@ Noise of_gelu_grad(const Args& args);
 Noise of_layernorm_grad(const Args& args);
 Noise of_sum(const Args& args);    // x + y, y repeated where it is shorter
 Noise of_scale(const Args& args);  // x * y, the same
-// Whatever the op: an error of f32 by the length of its sums, in the measure of the largest result.
+// The rule for any other op: the f32 error for the length of its sums, relative to the largest result.
 Noise of_any(const Args& args);
 
 }  // namespace vitrail::noise
