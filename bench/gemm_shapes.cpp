@@ -53,13 +53,14 @@ struct AlignedFloats {
   float* data;
 };
 
-void measure_peak(const CpuLane& lane, Rates& rates) {
+void measure_peak(const CpuContext& context, Rates& rates) {
   constexpr int64_t kRounds = 400'000;
-  const double gflop = 1e-9 * static_cast<double>(lane.isa.spin_flops * kRounds) * lane.pool.threads();
-  std::vector<float> results(static_cast<size_t>(lane.pool.threads()));
+  const double gflop = 1e-9 * static_cast<double>(context.isa.spin_flops * kRounds) * context.pool.threads();
+  std::vector<float> results(static_cast<size_t>(context.pool.threads()));
   rates.measure(gflop, [&] {
-    lane.pool.run(lane.pool.threads(),
-                  [&](int64_t task, int) { results[static_cast<size_t>(task)] = lane.isa.spin(kRounds); });
+    context.pool.run(context.pool.threads(), [&](int64_t task, int) {
+      results[static_cast<size_t>(task)] = context.isa.spin(kRounds);
+    });
   });
 }
 
@@ -95,13 +96,13 @@ struct ReducedProduct {
   AlignedFloats packed;
   Rates rates;
 
-  ReducedProduct(const ReducedKernels& k, const Shape& s, const CpuLane& lane, const float* w)
+  ReducedProduct(const ReducedKernels& k, const Shape& s, const CpuContext& context, const float* w)
       : kernels(k), packed(static_cast<size_t>(k.packed_bytes(s.n, s.k)) / 4 + 1) {
-    parallel_reduced_pack(lane, kernels, w, s.n, s.k, bytes());
+    parallel_reduced_pack(context, kernels, w, s.n, s.k, bytes());
   }
   std::byte* bytes() const { return reinterpret_cast<std::byte*>(packed.data); }
-  void measure(double gflop, const CpuLane& lane, const LinearArgs& args) {
-    rates.measure(gflop, [&] { parallel_reduced_linear(lane, kernels, args, bytes()); });
+  void measure(double gflop, const CpuContext& context, const LinearArgs& args) {
+    rates.measure(gflop, [&] { parallel_reduced_linear(context, kernels, args, bytes()); });
   }
 };
 
@@ -121,8 +122,8 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
       c(static_cast<size_t>(s.m * s.n));
   const size_t bytes = scratch_bytes(s, isa, pool.threads());
   const AlignedFloats scratch(bytes / 4);
-  const CpuLane lane{pool, isa, {}, {reinterpret_cast<std::byte*>(scratch.data), bytes}};
-  parallel_pack_weights(lane, w.data, s.n, s.k, packed.data);
+  const CpuContext context{pool, isa, {}, {reinterpret_cast<std::byte*>(scratch.data), bytes}};
+  parallel_pack_weights(context, w.data, s.n, s.k, packed.data);
   const LinearArgs args{.a = a.data,
                         .lda = s.k,
                         .packed = packed.data,
@@ -134,15 +135,15 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
                         .norm = {},
                         .epilogue = {.bias = bias.data, .act = s.act}};
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n * s.k);
-  ReducedProduct bf16(isa.bf16, s, lane, w.data), int8(isa.int8, s, lane, w.data);
+  ReducedProduct bf16(isa.bf16, s, context, w.data), int8(isa.int8, s, context, w.data);
   Rates own, library, peak;
   for (int round = 0; round < rounds; ++round) {
-    measure_peak(lane, peak);
-    own.measure(gflop, [&] { parallel_linear(lane, args); });
-    bf16.measure(gflop, lane, args);
-    int8.measure(gflop, lane, args);
+    measure_peak(context, peak);
+    own.measure(gflop, [&] { parallel_linear(context, args); });
+    bf16.measure(gflop, context, args);
+    int8.measure(gflop, context, args);
     if (onednn().missing.empty())
-      library.measure(gflop, [&] { parallel_library_linear(lane, onednn(), args, w.data); });
+      library.measure(gflop, [&] { parallel_library_linear(context, onednn(), args, w.data); });
   }
   std::printf("%-9s %4ldx%4ldx%4ld", s.name, static_cast<long>(s.m), static_cast<long>(s.n),
               static_cast<long>(s.k));
@@ -160,7 +161,7 @@ void measure_attention(int64_t batch, ThreadPool& pool, const IsaKernels& isa, i
       out(static_cast<size_t>(batch * kTokens * kWidth));
   const size_t bytes = attention_scratch(isa, kTokens, kTokens, kSize).total(pool.threads());
   const AlignedFloats scratch(bytes / 4);
-  const CpuLane lane{pool, isa, {}, {reinterpret_cast<std::byte*>(scratch.data), bytes}};
+  const CpuContext context{pool, isa, {}, {reinterpret_cast<std::byte*>(scratch.data), bytes}};
   const AttentionView in{kTokens * 3 * kWidth, 3 * kWidth, kSize};
   const AttentionArgs args{qkv.data,
                            qkv.data + kWidth,
@@ -178,7 +179,8 @@ void measure_attention(int64_t batch, ThreadPool& pool, const IsaKernels& isa, i
                            0.125f};
   const double gflop = 4e-9 * static_cast<double>(batch * kHeads * kTokens * kTokens * kSize);
   Rates rates;
-  for (int round = 0; round < rounds; ++round) rates.measure(gflop, [&] { parallel_attention(lane, args); });
+  for (int round = 0; round < rounds; ++round)
+    rates.measure(gflop, [&] { parallel_attention(context, args); });
   std::printf("attention %ldx12x197x64  %.3f ms, %.1f GFLOP/s, per core %.1f\n", static_cast<long>(batch),
               1e3 * gflop / median(rates.wall), median(rates.wall), median(rates.core));
 }

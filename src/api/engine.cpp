@@ -4,9 +4,8 @@
 #include <optional>
 
 #include "api/packed_cache.h"
-#include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
+#include "backend/registry.h"
 #include "models/rule_weights.h"
 #include "plan/largest_batch.h"
 #include "runtime/transfer.h"
@@ -34,8 +33,7 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
 }
 
 DeviceInfo engine_device(const EngineOptions& options) {
-  return options.backend == cuda_backend().name() ? cuda_device(options.ordinal)
-                                                  : cpu_device(options.threads, options.isa);
+  return find_entry(options.backend).find({options.ordinal, options.threads, options.isa});
 }
 
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
@@ -109,7 +107,7 @@ std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, 
   const auto batch_beside = [&](size_t beside) {
     return available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
   };
-  const HeldBeside& held = plan.device.kind == DeviceKind::kCuda ? HeldBeside{} : options.beside;
+  const HeldBeside& held = plan.device.shares_host_memory ? options.beside : HeldBeside{};
   if (const int64_t fits = batch_beside(checked + held.bytes()))
     return strf("--batch %lld fits", static_cast<long long>(fits));
   const size_t others = plan.memory.peak_bytes() + checked + held.batches_bytes;

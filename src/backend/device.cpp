@@ -2,28 +2,35 @@
 
 #include <chrono>
 #include <cstring>
+#include <exception>
 
-#include "backend/cuda/kernels.h"
 #include "base/error.h"
-#include "tensor/buffer.h"
 
 namespace vitrail {
 
 namespace {
 
-class HostDevice : public Device {
+// Everything is done when a call returns: streams are in order by themselves.
+class HostStream : public Stream {
  public:
-  std::byte* allocate(size_t bytes) override {
-    return new (std::align_val_t{Buffer::kAlignment}) std::byte[bytes];
-  }
-  void release(std::byte* data) override { operator delete[](data, std::align_val_t{Buffer::kAlignment}); }
-
-  bool shares_host_memory() const override { return true; }
   void upload(void* target, const void* host, size_t bytes) override { copy(target, host, bytes); }
-  void download(void* host, const void* source, size_t bytes) override { copy(host, source, bytes); }
   void copy(void* target, const void* source, size_t bytes) override {
     if (target != source && bytes > 0) std::memcpy(target, source, bytes);
   }
+  void record(Event&) override {}
+  void wait(const Event&) override {}
+};
+
+class HostDevice : public Device {
+ public:
+  std::byte* allocate(size_t bytes) override { return process_memory().allocate(bytes); }
+  void release(std::byte* data) override { process_memory().release(data); }
+
+  bool shares_host_memory() const override { return true; }
+  Stream& stream() override { return stream_; }
+  std::unique_ptr<Stream> create_stream() override { return std::make_unique<HostStream>(); }
+  std::unique_ptr<Event> create_event() override { return std::make_unique<Event>(); }
+  void download(void* host, const void* source, size_t bytes) override { copy(host, source, bytes); }
   void clear(void* target, size_t bytes) override {
     if (bytes > 0) std::memset(target, 0, bytes);
   }
@@ -39,6 +46,7 @@ class HostDevice : public Device {
 
  private:
   using Clock = std::chrono::steady_clock;
+  HostStream stream_;
   std::vector<Clock::time_point> marks_;
 };
 
@@ -46,20 +54,25 @@ class HostDevice : public Device {
 
 std::unique_ptr<Recording> record(Device& device, const std::function<void()>& work) {
   device.start_recording();
+  std::exception_ptr failure;
   try {
     work();
   } catch (...) {
-    try {
-      device.end_recording();
-    } catch (const Error&) {  // the first failure says why
-    }
-    throw;
+    failure = std::current_exception();
   }
-  return device.end_recording();
+  std::unique_ptr<Recording> recording;
+  try {
+    recording = device.end_recording();
+  } catch (const Error&) {
+    if (!failure) throw;  // else the first failure says why
+    std::rethrow_exception(failure);
+  }
+  // Launches of a spoilt recording fail too, each in its library's words.
+  if (failure && recording) std::rethrow_exception(failure);
+  return recording;
 }
 
-std::unique_ptr<Device> open_device(const DeviceInfo& info) {
-  if (info.kind == DeviceKind::kCuda) return open_cuda_device(info);
+std::unique_ptr<Device> open_host_device() {
   return std::make_unique<HostDevice>();
 }
 

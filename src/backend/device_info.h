@@ -10,12 +10,12 @@
 
 namespace vitrail {
 
-enum class DeviceKind { kCpu, kCuda };
-
 struct DeviceInfo {
-  DeviceKind kind = DeviceKind::kCpu;
+  std::string backend = "cpu";  // the row of the registry that opens it
   std::string name = "cpu";
-  size_t memory_bytes = 0;  // 0: unknown
+  bool shares_host_memory = true;  // the host reads and writes it by its addresses
+  bool records_graphs = false;     // launches can be recorded and repeated
+  size_t memory_bytes = 0;         // 0: unknown
   int threads = 1;
   int isa = 0;  // IsaLevel of backend/cpu
 

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 
-#include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
-#include "backend/ref/kernels.h"
 #include "ops/fused.h"
 #include "ops/many.h"
 
 namespace vitrail {
 
-namespace {
-const std::vector<const Backend*>& backends() {
-  static const std::vector<const Backend*> list = {&cpu_backend(), &cuda_backend(), &ref_backend()};
-  return list;
+void Kernel::run(const KernelArgs& args) const {
+  std::vector<TensorDesc> ins, outs;
+  for (const TensorView& view : args.ins) ins.push_back(view.desc());
+  for (const TensorView& view : args.outs) outs.push_back(view.desc());
+  prepare({args.op, ins, outs}, args.context.device).run(args);
 }
-}  // namespace
 
 const std::vector<Kernel>* Backend::find(std::string_view op_kind) const {
   for (const OpKernels& row : kernels())
@@ -77,15 +74,6 @@ Choice Backend::choose(const NodeView& node, const DeviceInfo& device) const {
 void require_arithmetic(const Backend& backend, const DeviceInfo& device, Arithmetic arithmetic) {
   if (const std::string reason = backend.lacks(arithmetic, device); !reason.empty())
     throw Error(ErrorKind::kUsage, reason, "--dtype f32 or bf16 run everywhere");
-}
-
-const Backend& find_backend(std::string_view name) {
-  std::string known;
-  for (const Backend* backend : backends()) {
-    if (name == backend->name()) return *backend;
-    known += std::string(known.empty() ? "" : ", ") + backend->name();
-  }
-  throw Error(ErrorKind::kUsage, strf("unknown backend '%s'", std::string(name).c_str()), "one of " + known);
 }
 
 }  // namespace vitrail

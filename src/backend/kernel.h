@@ -1,8 +1,9 @@
-// Kernels and how one is chosen. A kernel is a free function on (op, views, scratch, lane); each backend
-// lists its kernels fastest first. Whether one accepts a node, and the scratch it needs, are answered from
-// descriptions alone, apart from launching it. Used by plan and runtime.
+// Kernels and how one is chosen. Each backend lists its kernels fastest first. Whether one accepts a node is
+// answered from descriptions alone; then it is prepared for the node, once, and from then on only run. Knows
+// no device in use: what is prepared is launched by whoever holds the addresses.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,7 @@ struct NodeView {
 };
 
 // Where a kernel runs.
-struct Lane {
+struct LaunchContext {
   ThreadPool& pool;
   const DeviceInfo& device;
   void* stream = nullptr;  // Device::stream() of the device
@@ -33,7 +34,7 @@ struct KernelArgs {
   const Op& op;
   std::span<const TensorView> ins, outs;
   std::span<std::byte> scratch;
-  const Lane& lane;
+  const LaunchContext& context;
 };
 
 // The storage order a kernel wants for one of its parameters.
@@ -55,12 +56,29 @@ struct Rounding {
   bool gelu = false;      // none, but a library's gelu of less than f32's accuracy
 };
 
+using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
+using ScratchBytes = size_t (*)(const NodeView&, const DeviceInfo&);
+using RunKernel = void (*)(const KernelArgs&);
+
+// A kernel made ready for one node: what it read from the op and the shapes lies in `run`, which may be
+// called from several threads and refers to the node's op.
+struct Prepared {
+  size_t scratch_bytes = 0;
+  std::function<void(const KernelArgs&)> run;
+};
+using Prepare = std::function<Prepared(const NodeView&, const DeviceInfo&)>;
+
+// Of a kernel that has nothing worth keeping: it reads its node at every launch.
+inline Prepare unprepared(ScratchBytes scratch, RunKernel run) {
+  return [=](const NodeView& node, const DeviceInfo& device) { return Prepared{scratch(node, device), run}; };
+}
+
 struct Kernel {
   const char* name;
   // Empty when it can run the node, else why not ("weights are not packed").
-  std::string (*declines)(const NodeView&, const DeviceInfo&);
-  size_t (*scratch_bytes)(const NodeView&, const DeviceInfo&);
-  void (*run)(const KernelArgs&);
+  Declines declines;
+  // Of a node it does not decline.
+  Prepare prepare;
   // Which input it wants packed and how; asked again with that one packed, until there is none. Null: none,
   // ever.
   Packing (*packing)(const NodeView&, const DeviceInfo&) = nullptr;
@@ -68,6 +86,12 @@ struct Kernel {
   bool on_request = false;
   bool (*unasked)(const NodeView&, const DeviceInfo&) = nullptr;
   Rounding (*rounding)(const NodeView&) = nullptr;  // null: its results alone
+
+  size_t scratch_bytes(const NodeView& node, const DeviceInfo& device) const {
+    return prepare(node, device).scratch_bytes;
+  }
+  // Prepares and runs: for what is launched once.
+  void run(const KernelArgs& args) const;
 };
 
 // One line of a backend's list: an op's kernels, fastest first.
@@ -112,7 +136,7 @@ class Backend {
 // Error(kUsage) where the backend lacks the arithmetic.
 void require_arithmetic(const Backend& backend, const DeviceInfo& device, Arithmetic arithmetic);
 
-// The table of backends, by name ("cpu", "cuda", "ref"); Error(kUsage) for an unknown one.
+// A backend of the registry by name; Error(kUsage) for an unknown one.
 const Backend& find_backend(std::string_view name);
 
 }  // namespace vitrail

@@ -151,7 +151,7 @@ void run_bench(const Options& options, Console& console) {
                 {"loss", strf("%.4f after %lld steps", loss, static_cast<long long>(steps_run))}},
                json, console);
   if (!profiling) return;
-  if (plan.device().kind == DeviceKind::kCuda) steps.time_nodes();
+  if (plan.device().records_graphs) steps.time_nodes();
   print_profile(steps.micro(), "A micro-batch: forward and backward", peaks, console);
   print_profile(steps.update(), "The update", peaks, console);
 }

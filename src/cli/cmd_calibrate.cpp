@@ -69,7 +69,7 @@ std::string gpu_text(const DeviceFile& file) {
 }
 
 std::string as_text(const DeviceFile& file) {
-  if (file.kind == DeviceKind::kCuda) return gpu_text(file);
+  if (file.is_gpu()) return gpu_text(file);
   Table rates({{"threads", Align::kRight}, {"multiply-adds", Align::kRight}, {"copy", Align::kRight}});
   for (const DeviceFile::Rate& rate : file.rates)
     rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),

@@ -135,7 +135,7 @@ void run_plan(const Options& options, Console& console) {
   refuse_training_only(options);
   const ModelChoice choice = choose_model(options, console);
   const PlanTarget target = read_plan_target(options);
-  EngineOptions engine = read_engine_options(options, target.is_gpu() ? "cuda" : "cpu");
+  EngineOptions engine = read_engine_options(options, target.device.backend);
   if (target.file) engine.kernels = nullptr;  // those are of this machine
   if (options.given("dump-after")) {
     const std::string text = dump(choice.config, engine, options.text("dump-after"));

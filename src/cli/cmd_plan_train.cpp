@@ -119,7 +119,7 @@ std::string time_text(const TrainPlan& plan, const Estimate& e) {
   if (const int64_t steps = plan.total_steps())
     text += strf(", %s for %s", format_seconds(e.update_s * static_cast<double>(steps)).c_str(),
                  format_count(steps, "update").c_str());
-  const bool gpu = plan.device().kind == DeviceKind::kCuda;
+  const bool gpu = !plan.device().shares_host_memory;
   if (e.calibrated)
     return text + (gpu ? " at best" : "") + "; by what was measured on " + e.where +
            unknown_text(e.unmeasured);

@@ -97,7 +97,7 @@ std::vector<PlannedProduct> planned_products(const Options& options, const Devic
     const TrainPlan plan(options, device);
     return products_to_tune(plan.step().programs());
   }
-  const EngineOptions engine{.backend = "cuda",
+  const EngineOptions engine{.backend = device.backend,
                              .ordinal = device.ordinal,
                              .batch = options.integer("batch"),
                              .compute = *parse_dtype(options.text("dtype"))};

@@ -236,7 +236,7 @@ void say_checked(const Options& options, const Engine& engine, Console& console)
 }
 
 std::string device_text(const ExecutionPlan& plan) {
-  if (plan.device.kind == DeviceKind::kCuda) return "cuda (" + plan.device.name + ")";
+  if (!plan.device.shares_host_memory) return plan.device.backend + " (" + plan.device.name + ")";
   const char* isa =
       plan.backend == &find_backend("cpu") ? to_string(static_cast<IsaLevel>(plan.device.isa)) : "plain";
   return strf("%s (%s, %d thread%s)", plan.backend->name(), isa, plan.device.threads,

@@ -24,11 +24,11 @@ namespace {
 void refuse_unmeasured(const DeviceFile& device, const std::string& isa, int threads) {
   if (!isa.empty() && isa != device.isa)
     throw Error(ErrorKind::kUsage,
-                device.kind == DeviceKind::kCuda
+                device.is_gpu()
                     ? strf("--target is a GPU and has no instruction set %s", isa.c_str())
                     : strf("--target was measured with %s, not with %s", device.isa.c_str(), isa.c_str()),
                 "leave out --isa, or make another file there: vitrail bench calibrate --isa NAME");
-  if (device.kind == DeviceKind::kCpu && threads > device.cores)
+  if (!device.is_gpu() && threads > device.cores)
     throw Error(
         ErrorKind::kUsage,
         strf("--target has %s, not the %d of --threads", format_count(device.cores, "core").c_str(), threads),
@@ -72,7 +72,7 @@ DeviceFile measure_gpu(int ordinal) {
   const DeviceInfo info = cuda_device(ordinal);
   const std::unique_ptr<Device> device = open_device(info);
   DeviceFile file;
-  file.kind = DeviceKind::kCuda;
+  file.kind = info.backend;
   file.name = info.name;
   file.memory_bytes = info.memory_bytes;
   file.compute = info.compute, file.processors = info.processors;

@@ -16,7 +16,7 @@ struct PlanTarget {
   size_t available_bytes = 0;  // memory
   size_t foreign_bytes = 0;    // of a GPU: beside the arenas
 
-  bool is_gpu() const { return device.kind == DeviceKind::kCuda; }
+  bool is_gpu() const { return !device.shares_host_memory; }
 };
 PlanTarget read_plan_target(const Options& options);
 

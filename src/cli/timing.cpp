@@ -2,8 +2,7 @@
 
 #include <chrono>
 
-#include "backend/cpu/peak.h"
-#include "backend/cuda/peak.h"
+#include "backend/registry.h"
 #include "cli/progress.h"
 #include "models/rule_weights.h"
 #include "plan/roofline.h"
@@ -70,28 +69,25 @@ std::vector<double> time_runs(Engine& engine, const Options& options, Console& c
 }
 
 namespace {
-Peaks gpu_peaks(const ExecutionPlan& plan, bool copying) {
+// A yardstick: a device too full for it still runs the model.
+Peaks measured_peaks(const ExecutionPlan& plan, bool copying) {
   try {
-    const std::unique_ptr<Device> device = open_device(plan.device);
-    return {measure_cuda_peak_gflops(*device, product_type(plan.program)),
-            copying ? measure_cuda_copy_gbps(*device) : 0};
+    const DevicePeaks peaks =
+        find_entry(plan.device.backend).measure(plan.device, product_type(plan.program), copying);
+    return {peaks.gflops, peaks.gbps};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
-    return {};  // a yardstick: a card too full for it still runs the model
+    return {};
   }
 }
 }  // namespace
 
 double peak_of(const ExecutionPlan& plan) {
-  if (plan.device.kind == DeviceKind::kCuda) return gpu_peaks(plan, false).gflops;
-  ThreadPool pool(plan.device.threads);
-  return measure_peak_gflops(pool, static_cast<IsaLevel>(plan.device.isa));
+  return measured_peaks(plan, false).gflops;
 }
 
 Peaks peaks_of(const ExecutionPlan& plan) {
-  if (plan.device.kind == DeviceKind::kCuda) return gpu_peaks(plan, true);
-  ThreadPool pool(plan.device.threads);
-  return {measure_peak_gflops(pool, static_cast<IsaLevel>(plan.device.isa)), measure_copy_gbps(pool)};
+  return measured_peaks(plan, true);
 }
 
 }  // namespace vitrail::cli

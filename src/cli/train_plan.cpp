@@ -118,7 +118,7 @@ bool asks_for_training(const Options& options) {
 }
 
 TrainPlan::TrainPlan(const Options& options, DeviceInfo device)
-    : backend_(&find_backend(device.kind == DeviceKind::kCuda ? "cuda" : options.text("backend"))),
+    : backend_(&find_backend(device.shares_host_memory ? options.text("backend") : device.backend)),
       device_(std::move(device)) {
   set_up_run(options);
   step_ = plan(setup_.step);
@@ -141,7 +141,7 @@ void TrainPlan::set_up_run(const Options& options) {
   knows_data_ = false;
   const int64_t classes = assume_data(options, config);
   // What nobody knows is not kept on a card.
-  if (device_.kind == DeviceKind::kCuda && config.loader.on_device == OnDevice::kAuto)
+  if (!device_.shares_host_memory && config.loader.on_device == OnDevice::kAuto)
     config.loader.on_device = OnDevice::kPictures;
   notes_.push_back(
       strf("no data: %lld classes assumed%s", static_cast<long long>(classes),

@@ -56,8 +56,8 @@ class TrainPlan {
  private:
   // Held beside the step in the same memory: of a GPU not what the loaders hold.
   size_t other_bytes() const { return loaders_beside() + decoding_beside() + teacher_bytes_; }
-  size_t decoding_beside() const { return device_.kind == DeviceKind::kCuda ? 0 : setup_.decoding_bytes; }
-  size_t loaders_beside() const { return device_.kind == DeviceKind::kCuda ? 0 : setup_.loader_bytes(); }
+  size_t decoding_beside() const { return device_.shares_host_memory ? setup_.decoding_bytes : 0; }
+  size_t loaders_beside() const { return device_.shares_host_memory ? setup_.loader_bytes() : 0; }
   size_t peak_at(int64_t micro_batch) const;
   size_t teacher_bytes(int64_t micro_batch) const;
   void set_up_run(const Options& options);

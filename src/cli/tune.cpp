@@ -34,21 +34,22 @@ class Candidate {
             const DeviceInfo& device)
       : op_(op),
         kernel_(kernel),
+        prepared_(kernel.prepare({op_, ins, {&out, 1}}, device)),
         out_(out),
-        scratch_(kernel.scratch_bytes({op_, ins, {&out, 1}}, device), Category::kScratch) {
+        scratch_(prepared_.scratch_bytes, Category::kScratch) {
     packs_ = !ins[1].packing.empty();
     for (const TensorDesc& desc : ins) ins_.emplace_back(desc);
   }
 
-  double run(const Lane& lane) {
+  double run(const LaunchContext& context) {
     std::vector<TensorView> views;
     for (const Operand& operand : ins_) views.push_back(operand.view());
     const TensorView out = out_.view();
     const Clock::time_point start = Clock::now();
-    kernel_.run({op_, views, {&out, 1}, {scratch_.data(), scratch_.bytes()}, lane});
+    prepared_.run({op_, views, {&out, 1}, {scratch_.data(), scratch_.bytes()}, context});
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
-  void measure(const Lane& lane) { seconds_.push_back(run(lane)); }
+  void measure(const LaunchContext& context) { seconds_.push_back(run(context)); }
 
   KernelSpeed speed(double flops) const {
     return {kernel_.name, flops / spread_of(seconds_).min / 1e9, packs_};
@@ -57,6 +58,7 @@ class Candidate {
  private:
   LinearOp op_;
   const Kernel& kernel_;
+  Prepared prepared_;
   std::vector<Operand> ins_;
   Operand out_;
   Buffer scratch_;
@@ -143,15 +145,15 @@ std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds) {
 std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
                                          int64_t rounds, Arithmetic arithmetic) {
   const LinearOp op(arithmetic);
-  const Lane lane{pool, device};
+  const LaunchContext context{pool, device};
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (const OpKernels& row : cpu::f32_kernels())
     if (row.op == "linear")
       for (const Kernel& kernel : row.kernels)
         if (auto one = candidate(op, kernel, size, device)) candidates.push_back(std::move(one));
-  for (const auto& one : candidates) one->run(lane);
+  for (const auto& one : candidates) one->run(context);
   for (int64_t round = 0; round < rounds; ++round)
-    for (const auto& one : candidates) one->measure(lane);
+    for (const auto& one : candidates) one->measure(context);
   std::vector<KernelSpeed> speeds;
   const double flops =
       2 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);

@@ -74,7 +74,7 @@ class Bench {
         device_(device),
         sets_(operand_sets(product, info, device)),
         scratch_(scratch_bytes(product, info), Category::kScratch, &device),
-        lane_{pool_, info, device.stream()} {}
+        context_{pool_, info, device.launch_handle()} {}
 
   size_t launches() const { return std::max(kLeastLaunches, sets_.size()); }
 
@@ -91,9 +91,11 @@ class Bench {
   std::unique_ptr<Recording> record(const Kernel& kernel) {
     launch(kernel, sets_[0]);  // loads it, which a recording must not
     device_.finish();
-    return vitrail::record(device_, [&] {
+    auto recording = vitrail::record(device_, [&] {
       for (size_t i = 0; i < launches(); ++i) launch(kernel, sets_[i % sets_.size()]);
     });
+    VT_REQUIRE(recording, ErrorKind::kDevice, "%s cannot be recorded", kernel.name);
+    return recording;
   }
 
   // Of one launch.
@@ -112,7 +114,7 @@ class Bench {
     return bytes;
   }
   void launch(const Kernel& kernel, const OperandSet& set) {
-    kernel.run({*product_.op, set.ins, set.outs, {scratch_.data(), scratch_.bytes()}, lane_});
+    kernel.run({*product_.op, set.ins, set.outs, {scratch_.data(), scratch_.bytes()}, context_});
   }
 
   const PlannedProduct& product_;
@@ -120,7 +122,7 @@ class Bench {
   std::vector<OperandSet> sets_;
   Buffer scratch_;
   ThreadPool pool_{1};
-  Lane lane_;
+  LaunchContext context_;
 };
 
 }  // namespace

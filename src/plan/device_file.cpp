@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/spread.h"
@@ -108,10 +109,13 @@ DeviceFile read_device_file(const std::string& path) {
   if (kind != "cpu" && kind != "cuda")
     refuse(path, strf("it describes a %s, and plans are for a cpu or cuda", shown(kind).c_str()));
   DeviceFile device;
-  device.kind = kind == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  device.kind = kind;
   device.name = shown(all.text("name"));
   device.memory_bytes = static_cast<uint64_t>(all.count("memory_bytes"));
-  device.kind == DeviceKind::kCuda ? read_gpu(all, device) : read_processor(all, device);
+  if (kind == "cpu")
+    read_processor(all, device);
+  else
+    read_gpu(all, device);
   return device;
 }
 
@@ -136,9 +140,8 @@ void write_processor(const DeviceFile& device, ordered_json& json) {
 }  // namespace
 
 ordered_json to_json(const DeviceFile& device) {
-  const bool gpu = device.kind == DeviceKind::kCuda;
-  ordered_json json = {{"format", kFormat}, {"kind", gpu ? "cuda" : "cpu"}, {"name", device.name}};
-  if (!gpu) {
+  ordered_json json = {{"format", kFormat}, {"kind", device.kind}, {"name", device.name}};
+  if (!device.is_gpu()) {
     write_processor(device, json);
     return json;
   }
@@ -171,7 +174,7 @@ double DeviceFile::product_share(const std::string& dtype) const {
 
 Roofline DeviceFile::roofline(int threads) const {
   Roofline roofline;
-  if (kind == DeviceKind::kCuda) {
+  if (is_gpu()) {
     roofline.bytes = copy_gbps * 1e9;
     for (const auto& [type, rate] : tflops) roofline.flops[type] = rate * 1e12;
     return roofline;
@@ -184,18 +187,17 @@ Roofline DeviceFile::roofline(int threads) const {
 }
 
 double DeviceFile::peak_gflops(int threads, const std::string& dtype) const {
-  if (kind == DeviceKind::kCpu) return rate(threads).fma_gflops;
+  if (!is_gpu()) return rate(threads).fma_gflops;
   return tflops.at(tflops.contains(dtype) ? dtype : "f32") * 1e3;
 }
 
 DeviceInfo DeviceFile::info(int threads) const {
-  if (kind == DeviceKind::kCuda)
-    return {.kind = kind,
-            .name = name,
-            .memory_bytes = memory_bytes,
-            .compute = compute,
-            .processors = processors,
-            .l2_bytes = l2_bytes};
+  if (is_gpu()) {
+    DeviceInfo info = planned_cuda_device(name, compute, processors);
+    info.memory_bytes = memory_bytes;
+    info.l2_bytes = l2_bytes;
+    return info;
+  }
   return planned_cpu_device(threads > 0 ? threads : cores, isa, memory_bytes);
 }
 

@@ -29,7 +29,7 @@ struct DeviceFile {
     std::string dtype = "f32";  // the type of the arithmetic: f32, bf16, int8
   };
 
-  DeviceKind kind = DeviceKind::kCpu;
+  std::string kind = "cpu";  // the backend whose device it is
   std::string name;
   uint64_t memory_bytes = 0;
 
@@ -55,6 +55,7 @@ struct DeviceFile {
   // type (f32 where it was not measured).
   double peak_gflops(int threads, const std::string& dtype) const;
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
+  bool is_gpu() const { return kind != "cpu"; }
   uint64_t available_bytes() const { return memory_bytes - foreign_bytes; }
 };
 

@@ -21,8 +21,8 @@ NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& bac
     const std::vector<TensorDesc> member_ins = fused.member_inputs(m, ins, outs);
     const NodeView view{*fused.members()[m].op, member_ins, fused.outputs_of(m, outs)};
     const Kernel* kernel = backend.choose(view, device).kernel;
-    choice.launches.push_back({kernel, kernel->scratch_bytes(view, device)});
-    widest = std::max(widest, choice.launches.back().scratch_bytes);
+    choice.launches.emplace_back(kernel, view, device);
+    widest = std::max(widest, choice.launches.back().prepared.scratch_bytes);
     if (m + 1 < count) choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
   }
   choice.scratch_bytes = choice.members_bytes + widest;
@@ -36,8 +36,8 @@ NodeChoice choose_node(const Node& node, const Program& program, const Backend& 
   Choice found = backend.choose(view, device);
   NodeChoice choice;
   if (found.kernel) {
-    choice.launches.push_back({found.kernel, found.kernel->scratch_bytes(view, device)});
-    choice.scratch_bytes = choice.launches[0].scratch_bytes;
+    choice.launches.emplace_back(found.kernel, view, device);
+    choice.scratch_bytes = choice.launches[0].prepared.scratch_bytes;
   } else {
     choice = choose_members(dynamic_cast<const FusedOp&>(*node.op), ins, backend, device);
   }
@@ -93,7 +93,7 @@ ExecutionPlan plan_execution(Program program, const Backend& backend, const Devi
   plan.choices = choose_kernels(plan.program, backend, device);
   std::vector<size_t> scratch;
   for (const NodeChoice& choice : plan.choices) scratch.push_back(choice.scratch_bytes);
-  plan.memory = plan_memory(plan.program, scratch, options.layout, device.kind == DeviceKind::kCuda);
+  plan.memory = plan_memory(plan.program, scratch, options.layout, !device.shares_host_memory);
   return plan;
 }
 

@@ -10,10 +10,13 @@
 
 namespace vitrail {
 
-// One kernel launch: a plain node has one, a fused node without its own kernel one per member.
+// One kernel prepared for its node: a plain node has one, a fused node without its own kernel one per member.
 struct Launch {
-  const Kernel* kernel = nullptr;
-  size_t scratch_bytes = 0;
+  Launch(const Kernel* chosen, const NodeView& node, const DeviceInfo& device)
+      : kernel(chosen), prepared(chosen->prepare(node, device)) {}
+
+  const Kernel* kernel;
+  Prepared prepared;  // refers to the program's ops
 };
 
 struct NodeChoice {

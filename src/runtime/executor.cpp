@@ -37,7 +37,7 @@ std::vector<Executor::Step> Executor::bind(size_t node_index) const {
     return steps;
   }
   const Placement& scratch = plan_.memory.scratch[node_index];
-  Step step{.kernel = choice.launches[0].kernel,
+  Step step{.kernel = &choice.launches[0].prepared,
             .op = node.op.get(),
             .ins = {},
             .outs = {},
@@ -59,11 +59,11 @@ void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
   std::vector<TensorView> results;
   for (size_t m = 0; m < fused.members().size(); ++m) {
     const bool last = m + 1 == fused.members().size();
-    Step step{.kernel = choice.launches[m].kernel,
+    Step step{.kernel = &choice.launches[m].prepared,
               .op = fused.members()[m].op.get(),
               .ins = {},
               .outs = {},
-              .scratch = {scratch + choice.members_bytes, choice.launches[m].scratch_bytes}};
+              .scratch = {scratch + choice.members_bytes, choice.launches[m].prepared.scratch_bytes}};
     for (int source : fused.members()[m].sources)
       step.ins.push_back(source >= 0 ? view(node.ins[source]) : results[~source]);
     if (!last) {
@@ -89,10 +89,10 @@ TensorView Executor::output(std::string_view name) const {
 }
 
 void Executor::run_node(size_t node) {
-  const Lane lane = rank_.lane();
+  const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
     if (!step.outs.empty() && step.outs[0].desc().elems() == 0) continue;  // an empty shard
-    step.kernel->run({*step.op, step.ins, step.outs, step.scratch, lane});
+    step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
   }
 }
 
@@ -101,7 +101,6 @@ void Executor::run_nodes() {
 }
 
 void Executor::run_timed() {
-  const auto alone = rank_.hardware->alone();
   for (size_t node = 0; node < steps_.size(); ++node) {
     rank_.hardware->mark(node);
     run_node(node);
@@ -115,15 +114,20 @@ void Executor::run_timed() {
 
 void Executor::run() {
   if (timed_) return run_timed();
-  // The first run is not recorded, because libraries initialise themselves in it.
-  if (!ran_) {
-    const auto alone = rank_.hardware->alone();
-    run_nodes();
-    ran_ = true;
-    return;
-  }
-  if (!recording_) recording_ = record(*rank_.hardware, [this] { run_nodes(); });
-  recording_->replay();
+  // The first run is made node by node: libraries set themselves up in it.
+  if (ran_ && !recording_) try_to_record();
+  if (recording_) return recording_->replay();
+  run_nodes();
+  ran_ = true;
+}
+
+// A recording that another thread spoilt is tried again by the next run; nobody waits for anybody.
+void Executor::try_to_record() {
+  constexpr int kMostSpoilt = 100;
+  recording_ = record(*rank_.hardware, [this] { run_nodes(); });
+  if (recording_) return;
+  VT_REQUIRE(++spoilt_ < kMostSpoilt, ErrorKind::kDevice, "%s could not record a program in %d attempts",
+             rank_.device.name.c_str(), kMostSpoilt);
 }
 
 void Executor::run_checked(const PersistentStore& plain_store) {
@@ -134,10 +138,7 @@ void Executor::run_checked(const PersistentStore& plain_store) {
       plan_.memory.values[id].persistent
           ? check.add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
           : check.add_input(view(id));
-    {
-      const auto alone = rank_.hardware->alone();
-      run_node(i);
-    }
+    run_node(i);
     std::vector<TensorView> results;
     for (ValueId id : node.outs) results.push_back(view(id));
     for (int input : node.op->updates()) results.push_back(view(node.ins[input]));

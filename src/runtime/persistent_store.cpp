@@ -58,8 +58,8 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
   size_t largest = 0;
   for (const Node& node : program.nodes)
     largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
-  // Values are staged in host memory; the kernel reads them there too if the device can.
-  const bool apart = rank_.memory() != nullptr;
+  // Filled in the host's memory, which is where the kernel reads too if the device can.
+  const bool apart = !rank_.hardware->shares_host_memory();
   const Buffer passage(apart ? largest : 0, Category::kStaging, rank_.memory());
   const auto load_one = [&](size_t i, const Buffer& staging) {
     const Node& node = program.nodes[i];
@@ -67,8 +67,7 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
     fill(node.name, filled.shape(), {filled.as<float>(), static_cast<size_t>(filled.desc().elems())});
     const TensorView source(apart ? passage.data() : staging.data(), filled.desc());
     if (apart) rank_.hardware->upload(source.data(), filled.data(), filled.desc().bytes());
-    const auto alone = rank_.hardware->alone();
-    choices[i].launches[0].kernel->run({*node.op, {&source, 1}, {&target, 1}, {}, rank_.lane()});
+    choices[i].launches[0].prepared.run({*node.op, {&source, 1}, {&target, 1}, {}, rank_.launch_context()});
   };
   std::atomic<size_t> next = 0;
   const int64_t at_once = apart ? 1 : readers(rank_.device.threads, largest, bytes());

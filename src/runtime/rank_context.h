@@ -13,11 +13,18 @@ namespace vitrail {
 
 struct RankContext {
   explicit RankContext(DeviceInfo info, uint64_t rank_seed = 0)
-      : device(std::move(info)), pool(device.threads), seed(rank_seed), hardware(open_device(device)) {}
+      : RankContext(info, open_device(info), rank_seed) {}
+  RankContext(DeviceInfo info, std::unique_ptr<Device> opened, uint64_t rank_seed = 0)
+      : device(std::move(info)), pool(device.threads), seed(rank_seed), hardware(std::move(opened)) {}
 
-  // The memory in which its arenas lie; null for the host's own.
-  MemorySource* memory() const { return hardware->shares_host_memory() ? nullptr : hardware.get(); }
-  // The memory that arenas may still take.
+  // Where its arenas lie; they go before the rank does.
+  MemorySource* memory() const { return hardware.get(); }
+  // What buffers of a category hold of its device's memory and of the host's memory for it.
+  size_t allocated(Category category) const {
+    const MemorySource* beside = hardware->host_memory();
+    return hardware->allocated(category) + (beside == hardware.get() ? 0 : beside->allocated(category));
+  }
+  // What arenas may take now.
   FreeMemory available() const {
     FreeMemory free = hardware->shares_host_memory()
                           ? free_memory()
@@ -25,7 +32,7 @@ struct RankContext {
     const bool smaller = device.memory_bytes > 0 && (free.bytes == 0 || device.memory_bytes < free.bytes);
     return smaller ? FreeMemory{device.memory_bytes, "all that " + device.name + " has"} : free;
   }
-  Lane lane() { return {pool, device, hardware->stream()}; }
+  LaunchContext launch_context() { return {pool, device, hardware->launch_handle()}; }
 
   DeviceInfo device;
   ThreadPool pool;

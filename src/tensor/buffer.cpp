@@ -13,7 +13,7 @@
 namespace vitrail {
 
 namespace {
-std::array<std::atomic<size_t>, kCategoryCount> g_allocated{};
+std::array<std::atomic<size_t>, kCategoryCount> g_allocated{};  // of all sources
 constexpr const char* kNames[kCategoryCount] = {"parameters", "gradients", "optimizer",     "saved",
                                                 "transient",  "scratch",   "communication", "staging"};
 size_t index(Category category) {
@@ -25,26 +25,38 @@ size_t index(Category category) {
 constexpr size_t kLargePage = size_t{2} << 20;
 constexpr size_t kLargeFrom = 2 * kLargePage;
 
-void* allocate(size_t bytes) {
-  if (bytes < kLargeFrom) return std::aligned_alloc(Buffer::kAlignment, round_up(bytes, Buffer::kAlignment));
-  const size_t whole = round_up(bytes, Buffer::kAlignment);
-  void* data = nullptr;  // aligned_alloc would require a multiple of the huge page
-  if (posix_memalign(&data, kLargePage, whole) != 0) return nullptr;
-  madvise(data, whole / kLargePage * kLargePage, MADV_HUGEPAGE);
-  return data;
-}
+class ProcessMemory : public MemorySource {
+ public:
+  std::byte* allocate(size_t bytes) override {
+    const size_t whole = round_up(bytes, Buffer::kAlignment);
+    void* data = nullptr;  // aligned_alloc would want whole large pages
+    if (bytes < kLargeFrom) {
+      data = std::aligned_alloc(Buffer::kAlignment, whole);
+    } else {
+      if (posix_memalign(&data, kLargePage, whole) != 0) return nullptr;
+      madvise(data, whole / kLargePage * kLargePage, MADV_HUGEPAGE);
+    }
+    return static_cast<std::byte*>(data);
+  }
+  void release(std::byte* data) override { std::free(data); }
+};
 }  // namespace
 
 const char* to_string(Category category) {
   return kNames[index(category)];
 }
 
+MemorySource& process_memory() {
+  static ProcessMemory memory;
+  return memory;
+}
+
 Buffer::Buffer(size_t bytes, Category category, MemorySource* source)
-    : bytes_(bytes), category_(category), source_(source) {
+    : bytes_(bytes), category_(category), source_(source ? source : &process_memory()) {
   if (bytes == 0) return;
-  data_ = source ? source->allocate(bytes) : static_cast<std::byte*>(allocate(bytes));
+  data_ = source_->allocate(bytes);
   VT_REQUIRE(data_, ErrorKind::kMemory, "cannot allocate %zu bytes for %s", bytes, to_string(category));
-  g_allocated[index(category)] += bytes;
+  count(static_cast<ptrdiff_t>(bytes));
 }
 
 Buffer::~Buffer() {
@@ -67,13 +79,15 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 void Buffer::release() {
   if (!data_) return;
-  g_allocated[index(category_)] -= bytes_;
-  if (source_)
-    source_->release(data_);
-  else
-    std::free(data_);
+  count(-static_cast<ptrdiff_t>(bytes_));
+  source_->release(data_);
   data_ = nullptr;
   bytes_ = 0;
+}
+
+void Buffer::count(ptrdiff_t bytes) {
+  g_allocated[index(category_)] += static_cast<size_t>(bytes);
+  source_->allocated_[index(category_)] += static_cast<size_t>(bytes);
 }
 
 size_t Buffer::allocated(Category category) {

@@ -8,26 +8,12 @@
 
 namespace vitrail {
 
-// What memory is allocated for; the rows of every memory table.
-enum class Category : uint8_t {
-  kParameters,
-  kGradients,
-  kOptimizer,
-  kSaved,
-  kTransient,
-  kScratch,
-  kCommunication,
-  kStaging
-};
-inline constexpr size_t kCategoryCount = 8;
-const char* to_string(Category category);
-
 class Buffer {
  public:
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // Allocates from `source`, which must outlive the buffer; null: this process's memory.
+  // From `source`, which must outlive it; null: process_memory().
   Buffer(size_t bytes, Category category, MemorySource* source = nullptr);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -38,11 +24,12 @@ class Buffer {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  // Returns the bytes held by all living buffers of a category, in this process.
+  // Bytes held by all living buffers of a category in this process, whatever source they are of.
   static size_t allocated(Category category);
 
  private:
   void release();
+  void count(ptrdiff_t bytes);
 
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;

@@ -1,16 +1,47 @@
-// The allocator of a Buffer whose bytes are not this process's own, such as a device's memory. Devices
-// implement it; it knows nothing of shapes or categories.
+// Where a Buffer's bytes come from: this process's memory, or a device's. It counts what living buffers hold
+// of it, so that each device, and with it each rank, knows its own share. Knows nothing of shapes.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace vitrail {
 
+// What a piece of memory is for; the rows of every memory table.
+enum class Category : uint8_t {
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kSaved,
+  kTransient,
+  kScratch,
+  kCommunication,
+  kStaging
+};
+inline constexpr size_t kCategoryCount = 8;
+const char* to_string(Category category);
+
 class MemorySource {
  public:
+  MemorySource() = default;
   virtual ~MemorySource() = default;
-  virtual std::byte* allocate(size_t bytes) = 0;  // aligned for any kernel; null when memory is exhausted
+  MemorySource(const MemorySource&) = delete;
+  MemorySource& operator=(const MemorySource&) = delete;
+
+  virtual std::byte* allocate(size_t bytes) = 0;  // aligned for any kernel; null when there is no more
   virtual void release(std::byte* data) = 0;
+
+  // Bytes that living buffers of a category hold of it.
+  size_t allocated(Category category) const { return allocated_[static_cast<size_t>(category)]; }
+
+ private:
+  friend class Buffer;
+  std::array<std::atomic<size_t>, kCategoryCount> allocated_{};
 };
+
+// This process's own memory, of large pages where a piece is large.
+MemorySource& process_memory();
 
 }  // namespace vitrail

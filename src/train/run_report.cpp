@@ -48,15 +48,15 @@ std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
   for (Category category : {Category::kParameters, Category::kGradients, Category::kOptimizer})
     if (const size_t planned =
             c.plan.layout->bytes(category) + (teacher.persistent ? teacher.persistent->bytes(category) : 0))
-      rows.push_back({to_string(category), planned, Buffer::allocated(category)});
+      rows.push_back({to_string(category), planned, c.rank.allocated(category)});
   rows.push_back({"activations and scratch", c.plan.transient_bytes() + teacher.transient_bytes,
-                  Buffer::allocated(Category::kTransient)});
+                  c.rank.allocated(Category::kTransient)});
   rows.push_back({"batches being loaded",
                   c.setup.loader_bytes() + c.plan.staging_bytes() + c.plan.layout->bytes(Category::kStaging) +
                       teacher.staging_bytes,
-                  Buffer::allocated(Category::kStaging)});
-  if (c.foreign_bytes > 0)
-    rows.push_back({"foreign: driver and libraries", c.foreign_bytes, c.foreign_bytes});
+                  c.rank.allocated(Category::kStaging)});
+  if (const size_t foreign = c.rank.hardware->foreign_bytes())
+    rows.push_back({"foreign: driver and libraries", foreign, foreign});
   return rows;
 }
 

@@ -14,7 +14,7 @@ struct RunReportContent {
   const Teacher* teacher;  // null: none
   const TrainOutcome& outcome;
   int64_t best_step;
-  size_t foreign_bytes;  // of the device's driver and libraries; 0: none
+  const RankContext& rank;
 };
 void write_run_report(const RunReportContent& content);
 

@@ -63,7 +63,7 @@ constexpr double kStoredShare = 0.05;
 
 void choose_form(RunSetup& setup, const DeviceInfo& device) {
   PictureLimits limits;
-  limits.own_memory = device.kind == DeviceKind::kCuda;
+  limits.own_memory = !device.shares_host_memory;
   limits.stored_bytes = static_cast<size_t>(kStoredShare * static_cast<double>(device.memory_bytes));
   if (setup.config.distill.kind != DistillKind::kNone) limits.needs_floats = "the teacher reads them too";
   const PictureChoice choice =

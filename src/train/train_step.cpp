@@ -28,7 +28,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       store_(plan.layout, rank),
       arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
       staging_(plan.picture_staging_bytes(), Category::kStaging, rank.memory()),
-      landing_(plan.landing_bytes, Category::kStaging, rank.memory()),
+      prefetch_(plan.landing_bytes, rank),
       micro_(plan.micro, store_, rank, &arena_, &staging_),
       update_(plan.update, store_, rank, &arena_),
       eval_(plan.eval, store_, rank, &arena_, &staging_),
@@ -36,7 +36,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       refresh_(make_executor(plan.refresh, store_, rank, &arena_)) {}
 
 size_t TrainStep::allocated_bytes() const {
-  return store_.bytes() + arena_.bytes() + staging_.bytes() + landing_.bytes() + update_.staging_bytes() +
+  return store_.bytes() + arena_.bytes() + staging_.bytes() + prefetch_.bytes() + update_.staging_bytes() +
          (refresh_ ? refresh_->staging_bytes() : 0);
 }
 
@@ -99,15 +99,15 @@ void TrainStep::fill_pictures(const MicroBatch& batch) {
 
 void TrainStep::send_ahead(int64_t index, std::span<const std::byte> pictures) {
   if (!takes_ahead()) return;
-  VT_CHECK(pictures.size() == landing_.bytes(), "%zu bytes where %zu land", pictures.size(),
-           landing_.bytes());
-  rank_.hardware->upload_aside(landing_.data(), pictures.data(), pictures.size());
+  prefetch_.send(pictures);
   ahead_ = index;
 }
 
 bool TrainStep::take_ahead(const char* input, const MicroBatch& batch) {
   if (batch.index < 0 || batch.index != ahead_) return false;
-  rank_.hardware->take(micro_.input(input).data(), landing_.data(), landing_.bytes());
+  VT_CHECK(prefetch_.bytes() <= micro_.input(input).desc().bytes(), "%zu bytes for %s", prefetch_.bytes(),
+           input);
+  prefetch_.take(micro_.input(input).data());
   ahead_ = -1;
   return true;
 }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "runtime/executor.h"
+#include "runtime/prefetch.h"
 #include "train/step_plan.h"
 
 namespace vitrail {
@@ -36,7 +37,7 @@ class TrainStep {
   // can. They stay as they are until that micro-batch has run or forget_ahead(), which waits for them, was
   // called.
   void send_ahead(int64_t index, std::span<const std::byte> pictures);
-  bool takes_ahead() const { return landing_.bytes() > 0; }
+  bool takes_ahead() const { return prefetch_.bytes() > 0; }
   void forget_ahead();
   // run_micro() with the pictures, targets and weights that are there already, where the device keeps them.
   void run_micro_again(const MicroBatch& batch);
@@ -72,7 +73,8 @@ class TrainStep {
   const StepPlan& plan_;
   RankContext& rank_;
   PersistentStore store_;
-  Buffer arena_, staging_, landing_;
+  Buffer arena_, staging_;
+  Prefetch prefetch_;
   Executor micro_, update_, eval_;
   std::unique_ptr<Executor> eval_average_, refresh_;
   int64_t ahead_ = -1;                          // the micro-batch whose pictures land or have landed

@@ -19,7 +19,7 @@ namespace {
 // What the bits of a result depend on besides the config.
 Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device) {
   Json facts = {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}};
-  if (device.kind == DeviceKind::kCuda) facts["card"] = device.name;
+  if (!device.shares_host_memory) facts["card"] = device.name;
   if (device.kernels)
     facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
   return facts;
@@ -183,8 +183,7 @@ class Trainer::Run {
     TrainOutcome outcome{finished, reason, progress_.step, progress_.best, std::move(last_eval)};
     try {
       journal_.close();
-      write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step,
-                        rank_.hardware->foreign_bytes()});
+      write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_});
     } catch (const Error& error) {
       journal_.note(strf("%s was not written: %s", RunFiles::kReport, error.message().c_str()));
     }

@@ -22,7 +22,7 @@ EngineOptions many(std::shared_ptr<const KernelTable> table) {
 
 // Of a card that need not be here, as plans are made without one.
 ExecutionPlan planned(const EngineOptions& options) {
-  DeviceInfo device{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+  DeviceInfo device = planned_cuda_device("H200", 90, 132);
   device.kernels = options.kernels;
   return plan_inference(tiny(), options, device);
 }

@@ -108,7 +108,7 @@ struct Problem {
 Floats grad(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
   TestLane test(threads, isa, attention_grad_scratch(isa, p.c.tokens, p.c.tokens, p.c.head_size));
   Floats dqkv(p.qkv.size(), std::nanf(""));
-  parallel_attention_grad(test.lane(parallel), p.args(dqkv.data()));
+  parallel_attention_grad(test.context(parallel), p.args(dqkv.data()));
   return dqkv;
 }
 

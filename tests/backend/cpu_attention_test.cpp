@@ -74,7 +74,7 @@ Floats attend(const Problem& p, const IsaKernels& isa, int threads, CpuParalleli
   const Case& c = p.c;
   TestLane test(threads, isa, attention_scratch(isa, c.queries, c.keys, c.head_size));
   Floats out(p.q.size(), std::nanf(""));
-  parallel_attention(test.lane(parallel), p.args(out.data()));
+  parallel_attention(test.context(parallel), p.args(out.data()));
   return out;
 }
 
@@ -136,7 +136,7 @@ TEST(CpuAttentionLayout, ReadsPackedQkvInPlace) {
   AttentionArgs args = p.args(out.data());
   args.q = qkv.data(), args.k = args.q + width, args.v = args.k + width;
   args.q_strides = args.k_strides = args.v_strides = {tokens * 3 * width, 3 * width, size};
-  parallel_attention(test.lane(), args);
+  parallel_attention(test.context(), args);
   EXPECT_TRUE(same_bits(out, attend(p, isa, 1)));
 }
 

@@ -318,11 +318,11 @@ TEST(CpuDot, ThreadsDoNotChangeResults) {
       for (const ReducedKernels* kernels : all_products(isa)) {
         const Floats want = multiply(*kernels, normed);
         for (int threads : {1, 2, 3, 8, 16}) {
-          TestLane lane(threads, isa, reduced_linear_scratch(*kernels, c.m, c.n, c.k, true));
+          TestLane context(threads, isa, reduced_linear_scratch(*kernels, c.m, c.n, c.k, true));
           std::vector<std::byte> packed(static_cast<size_t>(kernels->packed_bytes(c.n, c.k)));
-          parallel_reduced_pack(lane.lane(), *kernels, p.w.data(), c.n, c.k, packed.data());
+          parallel_reduced_pack(context.context(), *kernels, p.w.data(), c.n, c.k, packed.data());
           Floats out(static_cast<size_t>(c.m * c.n), std::nanf(""));
-          parallel_reduced_linear(lane.lane(), *kernels,
+          parallel_reduced_linear(context.context(), *kernels,
                                   {.a = p.a.data(),
                                    .lda = c.k,
                                    .packed = nullptr,

@@ -50,7 +50,7 @@ class CpuRowGrads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>>
     return static_cast<double>(v[static_cast<size_t>(r * width + i)]);
   }
 
-  // run(lane) at every level and for several numbers of threads; all must agree, then `check` sees the
+  // run(context) at every level and for several numbers of threads; all must agree, then `check` sees the
   // values.
   template <typename Run, typename Check>
   void on_all(ScratchNeed need, const Run& run, const Check& check) {
@@ -58,7 +58,7 @@ class CpuRowGrads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>>
       Floats one;
       for (int threads : {1, 2, 3, 8}) {
         TestLane test(threads, isa, need);
-        const Floats got = run(test.lane());
+        const Floats got = run(test.context());
         if (threads == 1) one = got;
         EXPECT_TRUE(same_bits(one, got)) << threads << " threads";
       }
@@ -72,10 +72,10 @@ TEST_P(CpuRowGrads, RowSums) {
     bool product, add;
   };
   for (const Form form : {Form{false, false}, Form{true, false}, Form{false, true}}) {
-    const auto run = [&](const CpuLane& lane) {
+    const auto run = [&](const CpuContext& context) {
       Floats out = form.add ? gamma : Floats(gamma.size(), std::nanf(""));
       parallel_row_sum(
-          lane, {x.data(), form.product ? dy.data() : nullptr, width, rows, width, out.data(), form.add});
+          context, {x.data(), form.product ? dy.data() : nullptr, width, rows, width, out.data(), form.add});
       return out;
     };
     on_all(row_sum_scratch(rows, width), run, [&](const Floats& out) {
@@ -134,11 +134,11 @@ TEST_P(CpuRowGrads, Layernorm) {
   const float eps = 1e-2f;
   const NormGrad want(x, dy, gamma, static_cast<double>(eps));
   for (const bool parameters : {true, false}) {
-    const auto run = [&](const CpuLane& lane) {
+    const auto run = [&](const CpuContext& context) {
       Floats out(x.size() + 2 * gamma.size(), std::nanf(""));
       float* dgamma = parameters ? out.data() + x.size() : nullptr;
-      parallel_layernorm_grad(lane, {x.data(), dy.data(), out.data(), width, rows, width, gamma.data(), eps,
-                                     dgamma, parameters ? dgamma + width : nullptr});
+      parallel_layernorm_grad(context, {x.data(), dy.data(), out.data(), width, rows, width, gamma.data(),
+                                        eps, dgamma, parameters ? dgamma + width : nullptr});
       return out;
     };
     on_all(layernorm_grad_scratch(rows, width, parameters), run, [&](const Floats& out) {
@@ -173,15 +173,15 @@ TEST(CpuQkNormGrad, IsTheGradientOfTwoLayernorms) {
       TestLane test(threads, isa, qk_norm_grad_scratch(tokens, size));
       Floats dqkv(qkv.size()), params(static_cast<size_t>(4 * size));
       float* p = params.data();
-      parallel_qk_norm_grad(test.lane(), {.qkv = qkv.data(),
-                                          .dy = dy.data(),
-                                          .gamma = {gammas[0].data(), gammas[1].data()},
-                                          .dqkv = dqkv.data(),
-                                          .parameters = {p, p + size, p + 2 * size, p + 3 * size},
-                                          .tokens = tokens,
-                                          .heads = heads,
-                                          .head_size = size,
-                                          .eps = eps});
+      parallel_qk_norm_grad(test.context(), {.qkv = qkv.data(),
+                                             .dy = dy.data(),
+                                             .gamma = {gammas[0].data(), gammas[1].data()},
+                                             .dqkv = dqkv.data(),
+                                             .parameters = {p, p + size, p + 2 * size, p + 3 * size},
+                                             .tokens = tokens,
+                                             .heads = heads,
+                                             .head_size = size,
+                                             .eps = eps});
       for (int64_t t = 0; t < 2; ++t) {
         const NormGrad want(gather(qkv, t), gather(dy, t), gammas[t], static_cast<double>(eps));
         expect_norm_grad(gather(dqkv, t).data(), p + 2 * t * size, p + (2 * t + 1) * size, want,

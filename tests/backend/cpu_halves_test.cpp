@@ -54,8 +54,8 @@ struct Linear {
     return {.a = a.data(), .w = w.data(), .w_by_inputs = c.by_inputs, .m = c.m, .n = c.n, .k = c.k};
   }
   void run(const IsaKernels& isa, const HalfLinearArgs& product, int threads) const {
-    TestLane lane(threads, isa, half_linear_scratch(isa, c.m, c.n, c.k));
-    parallel_half_linear(lane.lane(), product);
+    TestLane context(threads, isa, half_linear_scratch(isa, c.m, c.n, c.k));
+    parallel_half_linear(context.context(), product);
   }
   Halves plain(const IsaKernels& isa, int threads = 2) const {
     Halves out(static_cast<size_t>(c.m * c.n), 0x7fc0);
@@ -112,8 +112,8 @@ struct Grad {
 
   Floats run(const IsaKernels& isa, bool add, int threads = 2) const {
     Floats dw = add ? before : Floats(before.size(), std::nanf(""));
-    TestLane lane(threads, isa, half_weight_grad_scratch(isa, c.m, c.n, c.k, add));
-    parallel_half_weight_grad(lane.lane(), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
+    TestLane context(threads, isa, half_weight_grad_scratch(isa, c.m, c.n, c.k, add));
+    parallel_half_weight_grad(context.context(), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
     return dw;
   }
 };

@@ -124,16 +124,16 @@ struct Problem {
 Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
   TestLane test(threads, isa, linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats packed(static_cast<size_t>(isa.packed_elems(p.c.n, p.c.k)), std::nanf(""));
-  parallel_pack_weights(test.lane(), p.w.data(), p.c.n, p.c.k, packed.data());
+  parallel_pack_weights(test.context(), p.w.data(), p.c.n, p.c.k, packed.data());
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
-  parallel_linear(test.lane(parallel), p.args(packed.data(), out.data()));
+  parallel_linear(test.context(parallel), p.args(packed.data(), out.data()));
   return out;
 }
 
 Floats by_library(const GemmLibrary& library, const Problem& p, const IsaKernels& isa, int threads) {
   TestLane test(threads, isa, library_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
-  parallel_library_linear(test.lane(), library, p.args(nullptr, out.data()), p.w.data());
+  parallel_library_linear(test.context(), library, p.args(nullptr, out.data()), p.w.data());
   return out;
 }
 
@@ -208,10 +208,10 @@ TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
       const IsaKernels& isa = isa_kernels(level);
       TestLane test(2, isa, linear_scratch(isa, 30, 70, k, false));
       Floats packed(static_cast<size_t>(isa.packed_elems(70, k))), out = problem.residual;
-      parallel_pack_weights(test.lane(), problem.w.data(), 70, k, packed.data());
+      parallel_pack_weights(test.context(), problem.w.data(), 70, k, packed.data());
       LinearArgs args = problem.args(packed.data(), out.data());
       args.epilogue.residual = out.data();
-      parallel_linear(test.lane(), args);
+      parallel_linear(test.context(), args);
       problem.expect_close(out, isa.name);
     }
   }
@@ -222,7 +222,7 @@ TEST(CpuLinearScratch, TooLittleIsRefused) {
   const IsaKernels& isa = isa_kernels(best_isa());
   TestLane test(1, isa, {});
   Floats out(5 * 16);
-  EXPECT_THROW(parallel_linear(test.lane(), problem.args(problem.w.data(), out.data())), Error);
+  EXPECT_THROW(parallel_linear(test.context(), problem.args(problem.w.data(), out.data())), Error);
 }
 
 struct PatchCase {
@@ -257,7 +257,7 @@ TEST_P(CpuPatchEmbed, EqualsAProductOfGatheredPatches) {
                               tokens * c.n,
                               {bias.data(), Activation::kNone, nullptr, positions.data(), c.n}};
     TestLane test(3, isa, patch_embed_scratch(isa, args));
-    parallel_patch_embed(test.lane(), args);
+    parallel_patch_embed(test.context(), args);
     for (int64_t b = 0; b < c.batch; ++b) {
       for (int64_t j = 0; j < c.n; ++j) EXPECT_EQ(out[static_cast<size_t>(b * tokens * c.n + j)], -7.0f);
       for (int64_t patch = 0; patch < patches; ++patch) {

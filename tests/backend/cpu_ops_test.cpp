@@ -79,7 +79,7 @@ Result run(const OpCase& c, const Backend& backend, const DeviceInfo& device) {
                in_views,
                out_views,
                {static_cast<std::byte*>(space.data()), space.desc().bytes()},
-               Lane{pool, device}});
+               LaunchContext{pool, device}});
   Result result{kernel->name, {}, {}};
   for (Memory& memory : outs) result.values.push_back(memory.values());
   for (const TensorDesc& desc : out_descs) result.dtypes.push_back(desc.dtype);
@@ -186,7 +186,7 @@ TEST(CpuUpdates, SkippedStepLeavesOnlyZeroSums) {
     ThreadPool pool(2);
     const Kernel* kernel = cpu_backend().choose({*c.op, c.ins, {}}, device).kernel;
     std::vector<std::byte> scratch(kernel->scratch_bytes({*c.op, c.ins, {}}, device));
-    kernel->run({*c.op, views, {}, scratch, Lane{pool, device}});
+    kernel->run({*c.op, views, {}, scratch, LaunchContext{pool, device}});
     const bool has_sum = c.name != "ema";
     if (has_sum) std::fill(before[1].begin(), before[1].end(), 0.0);
     for (size_t i = 0; i < memories.size(); ++i) EXPECT_EQ(memories[i].values(), before[i]) << c.name << i;
@@ -208,7 +208,7 @@ TEST(CpuDropoutOp, MasksFollowTheGlobalPosition) {
       ThreadPool pool(2);
       cpu_backend()
           .choose({op, descs, out_descs}, device)
-          .kernel->run({op, ins, outs, {}, Lane{pool, device}});
+          .kernel->run({op, ins, outs, {}, LaunchContext{pool, device}});
       return y;
     };
     const Floats whole = drop(100, 6), head = drop(100, 2), tail = drop(102, 4);

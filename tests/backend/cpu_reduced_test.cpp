@@ -116,9 +116,9 @@ Floats own(const Problem& p, const IsaKernels& isa, Arithmetic arithmetic, int t
   void* start = room.data();
   size_t space = room.size() * 4;
   auto* packed = static_cast<std::byte*>(std::align(64, space - 64, start, space));
-  parallel_reduced_pack(test.lane(), kernels, p.w.data(), p.c.n, p.c.k, packed);
+  parallel_reduced_pack(test.context(), kernels, p.w.data(), p.c.n, p.c.k, packed);
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
-  parallel_reduced_linear(test.lane(), kernels, p.args(out.data()), packed);
+  parallel_reduced_linear(test.context(), kernels, p.args(out.data()), packed);
   return out;
 }
 
@@ -176,7 +176,7 @@ TEST(CpuReducedScratch, TooLittleIsRefused) {
   const IsaKernels& isa = isa_kernels(best_isa());
   TestLane test(1, isa, {});
   Floats out(5 * 16);
-  EXPECT_THROW(parallel_reduced_linear(test.lane(), isa.int8, problem.args(out.data()), nullptr), Error);
+  EXPECT_THROW(parallel_reduced_linear(test.context(), isa.int8, problem.args(out.data()), nullptr), Error);
 }
 
 }  // namespace

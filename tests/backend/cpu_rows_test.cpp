@@ -71,7 +71,7 @@ class CpuRows : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
       for (int threads : {1, 2, 3, 8}) {
         TestLane test(threads, isa, {});
         Floats y(x.size(), std::nanf(""));
-        kernel(test.lane(), y.data());
+        kernel(test.context(), y.data());
         if (threads == 1) one = y;
         EXPECT_TRUE(same_bits(one, y)) << threads << " threads";
       }
@@ -83,8 +83,8 @@ class CpuRows : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
 TEST_P(CpuRows, Layernorm) {
   for (float shift : {0.0f, 100.0f}) {
     for (float& v : x) v += shift;
-    const auto kernel = [&](const CpuLane& lane, float* y) {
-      parallel_layernorm(lane, {x.data(), width, y, width, rows, width, row.data(), other.data(), 1e-6f});
+    const auto kernel = [&](const CpuContext& context, float* y) {
+      parallel_layernorm(context, {x.data(), width, y, width, rows, width, row.data(), other.data(), 1e-6f});
     };
     run(kernel, [&](const Floats& y) {
       for (int64_t r = 0; r < rows; ++r) {
@@ -105,8 +105,8 @@ TEST_P(CpuRows, Layernorm) {
 }
 
 TEST_P(CpuRows, Softmax) {
-  const auto kernel = [&](const CpuLane& lane, float* y) {
-    parallel_softmax(lane, x.data(), rows, width, y);
+  const auto kernel = [&](const CpuContext& context, float* y) {
+    parallel_softmax(context, x.data(), rows, width, y);
   };
   run(kernel, [&](const Floats& y) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -122,17 +122,23 @@ TEST_P(CpuRows, Softmax) {
 }
 
 TEST_P(CpuRows, Elementwise) {
-  using Kernel = std::function<void(const CpuLane&, float*)>;
+  using Kernel = std::function<void(const CpuContext&, float*)>;
   using Want = std::function<float(float x, float other, float row)>;
   const std::pair<Kernel, Want> kernels[] = {
-      {[&](const CpuLane& lane, float* y) { parallel_add(lane, x.data(), other.data(), rows * width, y); },
+      {[&](const CpuContext& context, float* y) {
+         parallel_add(context, x.data(), other.data(), rows * width, y);
+       },
        [](float a, float b, float) { return a + b; }},
-      {[&](const CpuLane& lane, float* y) { parallel_add_row(lane, x.data(), row.data(), rows, width, y); },
+      {[&](const CpuContext& context, float* y) {
+         parallel_add_row(context, x.data(), row.data(), rows, width, y);
+       },
        [](float a, float, float c) { return a + c; }},
-      {[&](const CpuLane& lane, float* y) { parallel_scale_row(lane, x.data(), row.data(), rows, width, y); },
+      {[&](const CpuContext& context, float* y) {
+         parallel_scale_row(context, x.data(), row.data(), rows, width, y);
+       },
        [](float a, float, float c) { return a * c; }},
-      {[&](const CpuLane& lane, float* y) {
-         parallel_activate(lane, Activation::kNone, x.data(), rows * width, y);
+      {[&](const CpuContext& context, float* y) {
+         parallel_activate(context, Activation::kNone, x.data(), rows * width, y);
        },
        [](float a, float, float) { return a; }}};
   for (const auto& [kernel, want] : kernels) {
@@ -144,9 +150,9 @@ TEST_P(CpuRows, Elementwise) {
 }
 
 TEST_P(CpuRows, MeanOverTokens) {
-  const auto kernel = [&](const CpuLane& lane, float* y) {
+  const auto kernel = [&](const CpuContext& context, float* y) {
     std::fill_n(y, rows * width, 0.0f);
-    parallel_mean_tokens(lane, x.data(), 1, rows * width, rows, width, y);
+    parallel_mean_tokens(context, x.data(), 1, rows * width, rows, width, y);
   };
   run(kernel, [&](const Floats& y) {
     for (int64_t i = 0; i < width; ++i) {

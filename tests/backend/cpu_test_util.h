@@ -1,4 +1,4 @@
-// What the CPU kernel tests share: repeatable random values, a lane with scratch, every level of the host.
+// What the CPU kernel tests share: repeatable random values, a context with scratch, every level of the host.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class TestLane {
       : pool_(threads), isa_(isa), bytes_(need.total(threads)), floats_(bytes_ / sizeof(float) + 16) {
     std::fill(floats_.begin(), floats_.end(), std::nanf(""));
   }
-  CpuLane lane(CpuParallelism parallel = {}) {
+  CpuContext context(CpuParallelism parallel = {}) {
     void* start = floats_.data();
     size_t space = floats_.size() * sizeof(float);
     std::align(64, bytes_, start, space);

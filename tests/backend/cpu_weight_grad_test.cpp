@@ -56,7 +56,7 @@ class CpuWeightGrad : public ::testing::TestWithParam<Case> {
   Floats run(const IsaKernels& isa, int threads, bool add, CpuParallelism parallel = {}) {
     TestLane test(threads, isa, weight_grad_scratch(isa, c.m, c.n, c.k, add));
     Floats dw = add ? before : Floats(before.size(), std::nanf(""));
-    parallel_weight_grad(test.lane(parallel), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
+    parallel_weight_grad(test.context(parallel), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
     return dw;
   }
 };
@@ -91,17 +91,17 @@ TEST_P(CpuWeightGrad, InputGradientAgreesWithDouble) {
       TestLane test(threads, isa, linear_scratch(isa, c.m, c.k, c.n, false));
       Floats packed(static_cast<size_t>(isa.packed_elems(c.k, c.n)), std::nanf("")),
           dx(x.size(), std::nanf(""));
-      parallel_pack_matrix(test.lane(), w.data(), c.n, c.k, packed.data());
-      parallel_linear(test.lane(), {.a = dy.data(),
-                                    .lda = c.n,
-                                    .packed = packed.data(),
-                                    .c = dx.data(),
-                                    .ldc = c.k,
-                                    .m = c.m,
-                                    .n = c.k,
-                                    .k = c.n,
-                                    .norm = {},
-                                    .epilogue = {}});
+      parallel_pack_matrix(test.context(), w.data(), c.n, c.k, packed.data());
+      parallel_linear(test.context(), {.a = dy.data(),
+                                       .lda = c.n,
+                                       .packed = packed.data(),
+                                       .c = dx.data(),
+                                       .ldc = c.k,
+                                       .m = c.m,
+                                       .n = c.k,
+                                       .k = c.n,
+                                       .norm = {},
+                                       .epilogue = {}});
       if (threads == 1) one = dx;
       EXPECT_TRUE(same_bits(one, dx)) << threads;
     }
@@ -148,7 +148,7 @@ TEST(CpuPatchWeightGrad, AgreesWithGatheredPatches) {
         Floats dw = before;
         PatchEmbedArgs args = shape;
         args.image = image.data();
-        parallel_patch_weight_grad(test.lane(), args, dy.data(), dw.data(), add);
+        parallel_patch_weight_grad(test.context(), args, dy.data(), dw.data(), add);
         expect_close(dw, want, isa.name);
       }
     });

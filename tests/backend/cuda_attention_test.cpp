@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.h"
 #include "ops/attention.h"
 
@@ -8,7 +9,7 @@ namespace {
 
 // The first kernel of an op's list that takes the node; "" when none does.
 std::string chosen(const Op& op, const std::vector<TensorDesc>& ins, int compute) {
-  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = compute};
+  const DeviceInfo device = planned_cuda_device("GPU", compute);
   const std::vector<TensorDesc> outs = op.infer(ins);
   for (const OpKernels& row : cuda::attention_kernels())
     if (row.op == op.kind())
@@ -93,7 +94,7 @@ TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
 
 // The kernel that has no rows for tokens that do not ask must not be tried where they have some.
 TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
-  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  const DeviceInfo device = planned_cuda_device("GPU", 90);
   const AttentionGradOp grad(Asking::kFirst);
   for (int64_t tokens : {197, 5000}) {
     const TensorDesc qkv = packed(DType::kBF16, tokens, 3, 64);
@@ -113,7 +114,7 @@ TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
 }
 
 TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
-  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  const DeviceInfo device = planned_cuda_device("GPU", 90);
   const AttentionGradOp grad;
   const TensorDesc qkv = packed(DType::kBF16, 197, 3, 64);
   const std::vector<TensorDesc> ins = {qkv, AttentionOp().infer(std::vector{qkv})[0]}, outs = grad.infer(ins);

@@ -15,7 +15,7 @@
 namespace vitrail::cuda {
 namespace {
 
-const DeviceInfo kHopper{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+const DeviceInfo kHopper = planned_cuda_device("H200", 90, 132);
 const Dim b('B', 2), n('N', 37);
 
 struct Sketch {
@@ -71,11 +71,11 @@ TEST(CudaFp8, SizesAndCardsThatDoNotFitAreTold) {
            {linear(64, 100), kHopper, "rows of 100 fp8 elements"},
            {linear(kLongestFp8Row + 16, 32), kHopper, "sums 16400 elements"},
            {dx(96, 40), kHopper, "rows of 40 fp8 elements"},
-           {linear(64, 96), {.kind = DeviceKind::kCuda, .name = "A100", .compute = 80}, "A100 has 8.0"},
+           {linear(64, 96), planned_cuda_device("A100", 80), "A100 has 8.0"},
            {linear(64, 96, DType::kF64), kHopper, "computes in f32, bf16 and f16"}})
     EXPECT_NE(chosen(node, device).find(part), std::string::npos) << chosen(node, device);
   const auto lacks = [](Arithmetic arithmetic, int compute) {
-    return cuda_backend().lacks(arithmetic, {.kind = DeviceKind::kCuda, .name = "card", .compute = compute});
+    return cuda_backend().lacks(arithmetic, planned_cuda_device("card", compute));
   };
   EXPECT_EQ(lacks(Arithmetic::kFp8, 90), "");
   EXPECT_EQ(lacks(Arithmetic::kTF32, 80), "");
@@ -127,7 +127,7 @@ TEST(CudaFp8, TwoProductsWithAGeluBetweenRunAsOne) {
   const size_t codes = 74 * 64 + 74 * 96, hidden = 74 * 96 * 2;
   const Kernel* kernel = cuda_backend().choose(node.view(), kHopper).kernel;
   EXPECT_GE(kernel->scratch_bytes(node.view(), kHopper), 2 * kWorkspaceBytes + codes + hidden);
-  EXPECT_EQ(chosen(mlp(DType::kBF16), {.kind = DeviceKind::kCuda, .name = "A100", .compute = 80}), "members");
+  EXPECT_EQ(chosen(mlp(DType::kBF16), planned_cuda_device("A100", 80)), "members");
 }
 
 TEST(CudaFp8, CodesScalesAndWorkspaceLieApart) {

@@ -45,7 +45,7 @@ Sketch product(std::vector<FusedOp::Member> after, std::vector<TensorDesc> besid
 }
 
 const FusedOp::Member bias{make<BiasOp>(), {~0, 2}, ""}, gelu{make<GeluOp>(false), {~1}, ""};
-const DeviceInfo h200{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+const DeviceInfo h200 = planned_cuda_device("H200", 90, 132);
 
 const Kernel& listed(const Sketch& node, std::string_view name) {
   for (const Kernel& kernel : *cuda_backend().kernels_of(node.view()))

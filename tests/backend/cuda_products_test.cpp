@@ -192,7 +192,7 @@ TEST(CudaProducts, KernelsBySizesAndTypes) {
 }
 
 TEST(CudaProducts, TablesKnowThemByKindTypesAndSizes) {
-  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  const DeviceInfo device = planned_cuda_device("GPU", 90);
   const FusedOp::Member sum{make<AccumulateOp>(), {2, ~0}};
   const auto key = [&](const Sketch& node) { return cuda_backend().tune_key(node.view(), device); };
   EXPECT_EQ(key(linear_with({bias}, {{kFull, {f}}}, kHalf)),
@@ -209,7 +209,7 @@ TEST(CudaProducts, TablesKnowThemByKindTypesAndSizes) {
 
 TEST(CudaProducts, OtherAlgorithmsRunWhereATableNamesThem) {
   const Sketch node = linear_with({bias}, {{kHalf, {f}}}, kHalf);
-  DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90};
+  DeviceInfo device = planned_cuda_device("GPU", 90);
   const size_t scratch =
       cuda_backend().choose(node.view(), device).kernel->scratch_bytes(node.view(), device);
   for (const char* name : {"cublaslt", "cublaslt 1", "cublaslt 15", "tiled product", "cublaslt 16"}) {

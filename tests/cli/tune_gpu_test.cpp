@@ -5,6 +5,7 @@
 #include <set>
 
 #include "api/engine.h"
+#include "backend/cuda/kernels.h"
 #include "cli/kernels_file.h"
 #include "cli/train_plan.h"
 #include "cli/tune_gpu.h"
@@ -15,7 +16,7 @@ namespace vitrail::cli {
 namespace {
 
 const TunedDevice kCard{"NVIDIA H200 (made up)", 90, "13.1.0"};
-const DeviceInfo kInfo{.kind = DeviceKind::kCuda, .name = kCard.name, .compute = 90};
+const DeviceInfo kInfo = planned_cuda_device(kCard.name, 90);
 
 ExecutionPlan planned(DType dtype, std::shared_ptr<const KernelTable> kernels = nullptr, int64_t batch = 2) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;

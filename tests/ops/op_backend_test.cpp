@@ -95,7 +95,7 @@ TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
 // Which kernel runs is known without a GPU.
 TEST_P(OpTest, CudaHasAKernel) {
   const OpCase& c = GetParam();
-  const DeviceInfo device{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+  const DeviceInfo device = planned_cuda_device("H200", 90, 132);
   for (const Mode& mode : kModes) {
     const std::vector<TensorDesc> ins = input_descs(c, c.ins, reference(mode)), outs = c.op->infer(ins);
     const NodeView node{*c.op, ins, outs};
@@ -115,7 +115,7 @@ OpCase enlarged(OpCase c, int64_t rows, int64_t wanted) {
 
 // Products that the own kernel takes, with about so many rows; those that differ in rows alone once.
 std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows) {
-  const DeviceInfo device{.kind = DeviceKind::kCuda, .compute = 90, .processors = 132};
+  const DeviceInfo device = planned_cuda_device("GPU", 90, 132);
   const auto takes = [&](const OpCase& c, const Kernel& one) {
     const std::vector<TensorDesc> ins = input_descs(c, c.ins, settings), outs = c.op->infer(ins);
     return std::string_view(one.name) == "hopper" && one.declines({*c.op, ins, outs}, device).empty();

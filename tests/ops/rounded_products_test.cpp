@@ -210,7 +210,7 @@ TEST_P(RoundedCuda, CudaAgreesWithTheReferenceAndReplays) {
 
 TEST_P(RoundedCuda, CudaHasAKernel) {
   const OpCase& c = GetParam();
-  const DeviceInfo hopper{.kind = DeviceKind::kCuda, .name = "H200", .compute = 90, .processors = 132};
+  const DeviceInfo hopper = planned_cuda_device("H200", 90, 132);
   for (const Mode& mode : kModes) {
     const std::vector<TensorDesc> ins =
         input_descs(c, c.ins, {.dtype = mode.dtype, .full_vectors = mode.full_vectors});

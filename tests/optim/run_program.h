@@ -43,7 +43,7 @@ class ProgramRunner {
       const auto ins = program_.descs(node.ins), outs = program_.descs(node.outs);
       const Choice choice = ref_backend().choose({*node.op, ins, outs}, device_);
       const std::vector<TensorView> in_views = views(node.ins), out_views = views(node.outs);
-      choice.kernel->run({*node.op, in_views, out_views, {}, lane_});
+      choice.kernel->run({*node.op, in_views, out_views, {}, context_});
     }
   }
 
@@ -66,7 +66,7 @@ class ProgramRunner {
   std::vector<std::vector<double>> storage_;
   DeviceInfo device_{};
   ThreadPool pool_{1};
-  Lane lane_{pool_, device_};
+  LaunchContext context_{pool_, device_};
 };
 
 }  // namespace vitrail

@@ -36,7 +36,7 @@ TEST(KernelChoice, MembersShareTheScratchOfTheWidest) {
     ASSERT_EQ(choice.launches.size(), 3u);
     EXPECT_EQ(choice.members_bytes, 2 * 64u) << "two results between three members, in whole lines";
     size_t widest = 0;
-    for (const Launch& launch : choice.launches) widest = std::max(widest, launch.scratch_bytes);
+    for (const Launch& launch : choice.launches) widest = std::max(widest, launch.prepared.scratch_bytes);
     EXPECT_EQ(choice.scratch_bytes, 2 * 64u + widest);
     EXPECT_EQ(plan.memory.scratch[0].bytes, choice.scratch_bytes);
   }

@@ -56,10 +56,10 @@ TEST(FusedMembers, HaveScratchBesideTheirResults) {
   const NodeChoice& choice = plan.choices[0];
   ASSERT_TRUE(choice.by_members);
   ASSERT_EQ(choice.launches.size(), 2u);
-  ASSERT_GT(choice.launches[0].scratch_bytes, choice.launches[1].scratch_bytes)
+  ASSERT_GT(choice.launches[0].prepared.scratch_bytes, choice.launches[1].prepared.scratch_bytes)
       << "the product packs its weight";
   EXPECT_EQ(choice.members_bytes, round_up(size_t{kRows * kOutputs * 4}, Buffer::kAlignment));
-  EXPECT_EQ(choice.scratch_bytes, choice.members_bytes + choice.launches[0].scratch_bytes);
+  EXPECT_EQ(choice.scratch_bytes, choice.members_bytes + choice.launches[0].prepared.scratch_bytes);
   EXPECT_EQ(result_of(plan), result_of(planned(false)));
 }
 

@@ -29,12 +29,11 @@ TrainConfig feed_config(OnDevice form) {
 // A run's steps on the reference backend, planned as for a card or not.
 class FedStep {
  public:
-  FedStep(const TrainConfig& config, DeviceKind kind)
+  FedStep(const TrainConfig& config, bool on_card)
       : setup_(set_up(config)),
-        plan_(plan_step(setup_.step, ref_backend(), {.kind = kind})),
-        rank_(DeviceInfo()),
+        plan_(plan_step(setup_.step, ref_backend(), {.shares_host_memory = !on_card})),
+        rank_(DeviceInfo(), std::make_unique<LateDevice>()),
         step_(plan_, rank_) {
-    rank_.hardware = std::make_unique<LateDevice>();
     step_.start(setup_.model->fill);
     bring_pictures(setup_, step_);
     auto loader = make_train_loader(*setup_.data.train, setup_.loader_settings(Purpose::kTrain));
@@ -44,7 +43,7 @@ class FedStep {
 
   // Working takes as long as loading the next batch.
   void keep_loader_ahead() {
-    lane().while_it_works = [this] {
+    device().while_it_works = [this] {
       while (!loader_->peek()) std::this_thread::yield();
     };
   }
@@ -64,12 +63,12 @@ class FedStep {
     evaluate();
     for (int64_t step : {2, 20}) {
       feed_->seek(step);
-      EXPECT_TRUE(lane().pending.empty()) << "the loader writes where an upload reads";
+      EXPECT_TRUE(device().pending.empty()) << "the loader writes where an upload reads";
       run(step, 3);
     }
   }
 
-  LateDevice& lane() { return dynamic_cast<LateDevice&>(*rank_.hardware); }
+  LateDevice& device() { return dynamic_cast<LateDevice&>(*rank_.hardware); }
   const StepPlan& plan() const { return plan_; }
   const TrainStep& step() const { return step_; }
   const std::vector<double>& losses() const { return losses_; }
@@ -88,18 +87,18 @@ class FedStep {
 TEST(MicroFeed, SendingAheadChangesNoBit) {
   for (OnDevice form : {OnDevice::kOff, OnDevice::kPictures, OnDevice::kDataset}) {
     SCOPED_TRACE(enum_name(form));
-    FedStep in_place(feed_config(form), DeviceKind::kCpu);
+    FedStep in_place(feed_config(form), false);
     in_place.wander();
-    EXPECT_EQ(in_place.lane().taken, 0);
+    EXPECT_EQ(in_place.device().waits, 0);
     for (bool loader_ahead : {true, false}) {
-      FedStep ahead(feed_config(form), DeviceKind::kCuda);
+      FedStep ahead(feed_config(form), true);
       if (loader_ahead) ahead.keep_loader_ahead();
       ahead.wander();
       EXPECT_EQ(ahead.losses(), in_place.losses());
       EXPECT_EQ(differing(ahead.state(), in_place.state()), std::vector<std::string>());
       // 20 micro-batches, three of them the first after a start or a seek.
       if (loader_ahead) {
-        EXPECT_EQ(ahead.lane().taken, form == OnDevice::kDataset ? 0 : 17);
+        EXPECT_EQ(ahead.device().waits, form == OnDevice::kDataset ? 0 : 17);
       }
     }
   }
@@ -114,7 +113,7 @@ TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {
       SCOPED_TRACE(strf("%s in %s", enum_name(form), enum_name(dtype)));
       TrainConfig config = feed_config(form);
       config.train.dtype = dtype;
-      FedStep on_card(config, DeviceKind::kCuda), here(config, DeviceKind::kCpu);
+      FedStep on_card(config, true), here(config, false);
       EXPECT_EQ(here.plan().landing_bytes, 0u);
       EXPECT_EQ(on_card.plan().landing_bytes, bytes);
       EXPECT_EQ(on_card.step().allocated_bytes(), on_card.plan().peak_bytes());

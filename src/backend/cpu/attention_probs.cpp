@@ -31,30 +31,31 @@ ScratchNeed attention_probs_scratch(const IsaKernels& isa, int64_t queries, int6
   return {.worker_bytes = padded_bytes(parts.keys + parts.packed + parts.tile)};
 }
 
-void parallel_attention_probs(const CpuLane& lane, const AttentionArgs& args) {
-  const Scratch scratch(lane, attention_probs_scratch(lane.isa, args.queries, args.keys, args.head_size));
-  const Parts parts(lane.isa, args.queries, args.keys, args.head_size);
-  spread(lane, lane.parallel.heads, args.batch * args.heads, [&](int64_t task, int worker) {
+void parallel_attention_probs(const CpuContext& context, const AttentionArgs& args) {
+  const Scratch scratch(context,
+                        attention_probs_scratch(context.isa, args.queries, args.keys, args.head_size));
+  const Parts parts(context.isa, args.queries, args.keys, args.head_size);
+  spread(context, context.parallel.heads, args.batch * args.heads, [&](int64_t task, int worker) {
     const int64_t b = task / args.heads, head = task % args.heads;
     const auto offset = [&](const AttentionView& s) { return b * s.image + head * s.head; };
     float *keys = scratch.of(worker), *packed = keys + parts.keys;
     copy_scaled(args.k + offset(args.k_strides), args.k_strides.token, args.keys, args.head_size, args.scale,
                 keys);
-    lane.isa.pack_weights(keys, args.keys, args.head_size, packed);
-    lane.isa.gemm_tile({.a = args.q + offset(args.q_strides),
-                        .lda = args.q_strides.token,
-                        .packed = packed,
-                        .c = args.out + task * args.queries * args.keys,
-                        .ldc = args.keys,
-                        .rows = args.queries,
-                        .n = args.keys,
-                        .k = args.head_size,
-                        .col_begin = 0,
-                        .col_end = args.keys,
-                        .epilogue = {},
-                        .scratch = packed + parts.packed});
+    context.isa.pack_weights(keys, args.keys, args.head_size, packed);
+    context.isa.gemm_tile({.a = args.q + offset(args.q_strides),
+                           .lda = args.q_strides.token,
+                           .packed = packed,
+                           .c = args.out + task * args.queries * args.keys,
+                           .ldc = args.keys,
+                           .rows = args.queries,
+                           .n = args.keys,
+                           .k = args.head_size,
+                           .col_begin = 0,
+                           .col_end = args.keys,
+                           .epilogue = {},
+                           .scratch = packed + parts.packed});
   });
-  parallel_softmax(lane, args.out, args.batch * args.heads * args.queries, args.keys, args.out);
+  parallel_softmax(context, args.out, args.batch * args.heads * args.queries, args.keys, args.out);
 }
 
 }  // namespace vitrail

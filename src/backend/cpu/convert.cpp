@@ -16,21 +16,21 @@ bool converts(DType from, DType to) {
   return from == to || (from == DType::kF32 && is_half(to)) || (is_half(from) && to == DType::kF32);
 }
 
-void parallel_convert(const CpuLane& lane, const TensorView& from, const TensorView& to) {
+void parallel_convert(const CpuContext& context, const TensorView& from, const TensorView& to) {
   const DType source = from.dtype(), target = to.dtype();
   VT_CHECK(converts(source, target), "no conversion from %s to %s", to_string(source), to_string(target));
   const auto size = static_cast<int64_t>(size_of(source)), to_size = static_cast<int64_t>(size_of(target));
-  cpu_tiles::spread_rows(lane, from.desc().elems(), 1, [&](int64_t first, int64_t count) {
+  cpu_tiles::spread_rows(context, from.desc().elems(), 1, [&](int64_t first, int64_t count) {
     const std::byte* x = static_cast<const std::byte*>(from.data()) + first * size;
     std::byte* y = static_cast<std::byte*>(to.data()) + first * to_size;
     if (source == target)
       std::memcpy(y, x, static_cast<size_t>(count * size));
     else if (source == DType::kF32)
-      lane.isa.narrow(half_of(target), reinterpret_cast<const float*>(x), count,
-                      reinterpret_cast<uint16_t*>(y));
+      context.isa.narrow(half_of(target), reinterpret_cast<const float*>(x), count,
+                         reinterpret_cast<uint16_t*>(y));
     else
-      lane.isa.widen(half_of(source), reinterpret_cast<const uint16_t*>(x), count,
-                     reinterpret_cast<float*>(y));
+      context.isa.widen(half_of(source), reinterpret_cast<const uint16_t*>(x), count,
+                        reinterpret_cast<float*>(y));
   });
 }
 

@@ -9,7 +9,7 @@ namespace vitrail {
 
 // Whether parallel_convert can: equal types, or f32 on one side and a 16-bit float on the other.
 bool converts(DType from, DType to);
-void parallel_convert(const CpuLane& lane, const TensorView& from, const TensorView& to);
+void parallel_convert(const CpuContext& context, const TensorView& from, const TensorView& to);
 
 inline bool is_half(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16;

@@ -39,16 +39,16 @@ struct Layout {
 
 class FirstAttention {
  public:
-  FirstAttention(const CpuLane& lane, const FirstAttentionArgs& args)
-      : lane_(lane),
+  FirstAttention(const CpuContext& context, const FirstAttentionArgs& args)
+      : context_(context),
         a_(args),
-        at_(lane.isa, args, args.norm.gamma != nullptr),
-        scratch_(lane, first_attention_scratch(lane.isa, args, args.norm.gamma != nullptr)),
+        at_(context.isa, args, args.norm.gamma != nullptr),
+        scratch_(context, first_attention_scratch(context.isa, args, args.norm.gamma != nullptr)),
         x_(args.x) {}
 
   void run() {
     if (a_.norm.gamma) norm();
-    spread(lane_, lane_.parallel.heads, a_.batch, [&](int64_t b, int) { place_token(b); });
+    spread(context_, context_.parallel.heads, a_.batch, [&](int64_t b, int) { place_token(b); });
     over_head_rows(
         [&](int64_t b, int64_t, int64_t row, int64_t rows, float* out) { ask(b, row, rows, out); });
     over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
@@ -61,7 +61,7 @@ class FirstAttention {
       product({tokens(b) + row * a_.width, a_.width, rows, part(b, at_.asked) + g * a_.width * at_.nr,
                heads_of(g), a_.width, false, weights(b, g) + row * at_.nr});
     });
-    spread(lane_, lane_.parallel.softmax, a_.batch * at_.groups,
+    spread(context_, context_.parallel.softmax, a_.batch * at_.groups,
            [&](int64_t task, int) { soften(task / at_.groups, task % at_.groups); });
     over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
       product({tokens(b) + row, a_.width, rows, weights(b, g), heads_of(g), a_.tokens, true,
@@ -79,11 +79,11 @@ class FirstAttention {
   }
   float* weights(int64_t b, int64_t g) const { return part(b, at_.weights) + g * a_.tokens * at_.nr; }
   const float* tokens(int64_t b) const { return x_ + b * a_.tokens * a_.width; }
-  void product(const PanelProduct& p) const { lane_.isa.panel_product(p); }
+  void product(const PanelProduct& p) const { context_.isa.panel_product(p); }
 
   void norm() {
-    parallel_layernorm(lane_, {a_.x, a_.width, scratch_.shared(), a_.width, a_.batch * a_.tokens, a_.width,
-                               a_.norm.gamma, a_.norm.beta, a_.norm.eps});
+    parallel_layernorm(context_, {a_.x, a_.width, scratch_.shared(), a_.width, a_.batch * a_.tokens, a_.width,
+                                  a_.norm.gamma, a_.norm.beta, a_.norm.eps});
     x_ = scratch_.shared();
   }
 
@@ -92,7 +92,7 @@ class FirstAttention {
   template <typename Body>
   void over_chunks(int64_t rows, const Body& body) const {
     const int64_t chunks = ceil_div(rows, kChunk);
-    spread(lane_, lane_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int worker) {
+    spread(context_, context_.parallel.heads, a_.batch * at_.groups * chunks, [&](int64_t task, int worker) {
       const int64_t row = task / a_.batch % chunks * kChunk;
       body(task % a_.batch, task / a_.batch / chunks, row, std::min(kChunk, rows - row), worker);
     });
@@ -133,7 +133,7 @@ class FirstAttention {
     for (int64_t h = 0; h < heads_of(g); ++h) {
       float* row = part(b, at_.row) + (g * at_.lanes + h) * a_.tokens;
       for (int64_t t = 0; t < a_.tokens; ++t) row[t] = columns[t * at_.nr + h];
-      lane_.isa.softmax_rows(row, 1, a_.tokens, row);
+      context_.isa.softmax_rows(row, 1, a_.tokens, row);
       for (int64_t t = 0; t < a_.tokens; ++t) columns[t * at_.nr + h] = row[t];
     }
   }
@@ -146,7 +146,7 @@ class FirstAttention {
                                         (a_.bias ? a_.bias[2 * outputs() + row + r] : 0.0f);
   }
 
-  const CpuLane& lane_;
+  const CpuContext& context_;
   const FirstAttentionArgs& a_;
   const Layout at_;
   const Scratch scratch_;
@@ -160,8 +160,8 @@ ScratchNeed first_attention_scratch(const IsaKernels& isa, const FirstAttentionA
   return {padded_bytes(at.normed + sizes.batch * at.picture), padded_bytes(kChunk * isa.nr)};
 }
 
-void parallel_first_attention(const CpuLane& lane, const FirstAttentionArgs& args) {
-  FirstAttention(lane, args).run();
+void parallel_first_attention(const CpuContext& context, const FirstAttentionArgs& args) {
+  FirstAttention(context, args).run();
 }
 
 }  // namespace vitrail

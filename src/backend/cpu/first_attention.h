@@ -16,6 +16,6 @@ struct FirstAttentionArgs {
   float scale = 1;
 };
 ScratchNeed first_attention_scratch(const IsaKernels& isa, const FirstAttentionArgs& sizes, bool norm);
-void parallel_first_attention(const CpuLane& lane, const FirstAttentionArgs& args);
+void parallel_first_attention(const CpuContext& context, const FirstAttentionArgs& args);
 
 }  // namespace vitrail

@@ -42,18 +42,19 @@ const float* next_panel(const Tiling& tiling, int64_t task, const Place& now, co
 
 }  // namespace
 
-void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed) {
-  const int64_t rows = panels_per_task(lane.isa.nr) * lane.isa.nr;
-  spread(lane, lane.parallel.rows, ceil_div(n, rows), [&](int64_t task, int) {
+void parallel_pack_weights(const CpuContext& context, const float* w, int64_t n, int64_t k, float* packed) {
+  const int64_t rows = panels_per_task(context.isa.nr) * context.isa.nr;
+  spread(context, context.parallel.rows, ceil_div(n, rows), [&](int64_t task, int) {
     const int64_t first = task * rows;
-    lane.isa.pack_weights(w + first * k, std::min(rows, n - first), k, packed + first * k);
+    context.isa.pack_weights(w + first * k, std::min(rows, n - first), k, packed + first * k);
   });
 }
 
-void parallel_pack_matrix(const CpuLane& lane, const float* w, int64_t k, int64_t n, float* packed) {
-  spread(lane, lane.parallel.rows, ceil_div(k, kPackRows), [&](int64_t task, int) {
+void parallel_pack_matrix(const CpuContext& context, const float* w, int64_t k, int64_t n, float* packed) {
+  spread(context, context.parallel.rows, ceil_div(k, kPackRows), [&](int64_t task, int) {
     const int64_t row = task * kPackRows;
-    lane.isa.pack_matrix(w + row * n, n, std::min(kPackRows, k - row), n, k, packed + row * lane.isa.nr);
+    context.isa.pack_matrix(w + row * n, n, std::min(kPackRows, k - row), n, k,
+                            packed + row * context.isa.nr);
   });
 }
 
@@ -63,16 +64,18 @@ ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t 
       padded_bytes(isa.gemm_scratch_elems(Tiling::most_rows(isa.mr, m), Tiling::most_cols(isa.nr, n), k))};
 }
 
-void parallel_linear(const CpuLane& lane, const LinearArgs& args) {
-  const Scratch scratch(lane, linear_scratch(lane.isa, args.m, args.n, args.k, args.norm.gamma != nullptr));
-  const Rows a = rows_of(lane, args, scratch.shared());
+void parallel_linear(const CpuContext& context, const LinearArgs& args) {
+  const Scratch scratch(context,
+                        linear_scratch(context.isa, args.m, args.n, args.k, args.norm.gamma != nullptr));
+  const Rows a = rows_of(context, args, scratch.shared());
   const Tiling tiling =
-      Tiling::balanced(lane.isa.mr, lane.isa.nr, lane.pool.threads(), args.m, args.n, args.k);
-  spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+      Tiling::balanced(context.isa.mr, context.isa.nr, context.pool.threads(), args.m, args.n, args.k);
+  spread(context, context.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
     const Place p(tiling, task, args.m, args.n);
-    lane.isa.gemm_tile({a.data + p.row * a.stride, a.stride, args.packed, args.c + p.row * args.ldc, args.ldc,
-                        p.rows, args.n, args.k, p.col_begin, p.col_end, at_row(args.epilogue, p.row),
-                        scratch.of(worker), next_panel(tiling, task + lane.pool.threads(), p, args)});
+    context.isa.gemm_tile({a.data + p.row * a.stride, a.stride, args.packed, args.c + p.row * args.ldc,
+                           args.ldc, p.rows, args.n, args.k, p.col_begin, p.col_end,
+                           at_row(args.epilogue, p.row), scratch.of(worker),
+                           next_panel(tiling, task + context.pool.threads(), p, args)});
   });
 }
 
@@ -98,19 +101,20 @@ ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& arg
           padded_bytes(tiling.rows * k) + padded_bytes(isa.gemm_scratch_elems(tiling.rows, tiling.cols, k))};
 }
 
-void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args) {
+void parallel_patch_embed(const CpuContext& context, const PatchEmbedArgs& args) {
   VT_CHECK(args.height >= args.patch_h && args.width >= args.patch_w, "the image holds no patch");
-  const Scratch scratch(lane, patch_embed_scratch(lane.isa, args));
+  const Scratch scratch(context, patch_embed_scratch(context.isa, args));
   const int64_t k = patch_size(args), patches = patches_of(args);
-  const Tiling tiling(lane.isa, patches, args.n);
-  spread(lane, lane.parallel.rows, args.batch * tiling.tasks(), [&](int64_t task, int worker) {
+  const Tiling tiling(context.isa, patches, args.n);
+  spread(context, context.parallel.rows, args.batch * tiling.tasks(), [&](int64_t task, int worker) {
     const int64_t b = task / tiling.tasks();
     const Place p(tiling, task % tiling.tasks(), patches, args.n);
     float* rows = scratch.of(worker);
     gather_patches(args, b * patches + p.row, p.rows, rows);
-    lane.isa.gemm_tile({rows, k, args.packed, args.out + b * args.image_out_stride + p.row * args.out_stride,
-                        args.out_stride, p.rows, args.n, k, p.col_begin, p.col_end,
-                        at_row(args.epilogue, p.row), rows + padded_bytes(tiling.rows * k) / sizeof(float)});
+    context.isa.gemm_tile({rows, k, args.packed,
+                           args.out + b * args.image_out_stride + p.row * args.out_stride, args.out_stride,
+                           p.rows, args.n, k, p.col_begin, p.col_end, at_row(args.epilogue, p.row),
+                           rows + padded_bytes(tiling.rows * k) / sizeof(float)});
   });
 }
 
@@ -118,73 +122,73 @@ ScratchNeed attention_scratch(const IsaKernels& isa, int64_t queries, int64_t ke
   return {0, padded_bytes(isa.attention_scratch_elems(std::min(queries, kMostQueries), keys, head_size))};
 }
 
-void parallel_attention(const CpuLane& lane, const AttentionArgs& args) {
-  const Scratch scratch(lane, attention_scratch(lane.isa, args.queries, args.keys, args.head_size));
-  const int64_t block = query_block(lane.pool.threads(), args.batch * args.heads, args.queries),
+void parallel_attention(const CpuContext& context, const AttentionArgs& args) {
+  const Scratch scratch(context, attention_scratch(context.isa, args.queries, args.keys, args.head_size));
+  const int64_t block = query_block(context.pool.threads(), args.batch * args.heads, args.queries),
                 blocks = ceil_div(args.queries, block);
-  spread(lane, lane.parallel.heads, args.batch * args.heads * blocks, [&](int64_t task, int worker) {
+  spread(context, context.parallel.heads, args.batch * args.heads * blocks, [&](int64_t task, int worker) {
     const int64_t query = task % blocks * block, head = task / blocks % args.heads,
                   b = task / blocks / args.heads;
     const auto offset = [&](const AttentionView& s, int64_t token) {
       return b * s.image + token * s.token + head * s.head;
     };
-    lane.isa.attention_tile({args.q + offset(args.q_strides, query), args.k + offset(args.k_strides, 0),
-                             args.v + offset(args.v_strides, 0), args.q_strides.token, args.k_strides.token,
-                             args.v_strides.token, args.out + offset(args.out_strides, query),
-                             args.out_strides.token, std::min(block, args.queries - query), args.keys,
-                             args.head_size, args.scale, scratch.of(worker)});
+    context.isa.attention_tile(
+        {args.q + offset(args.q_strides, query), args.k + offset(args.k_strides, 0),
+         args.v + offset(args.v_strides, 0), args.q_strides.token, args.k_strides.token, args.v_strides.token,
+         args.out + offset(args.out_strides, query), args.out_strides.token,
+         std::min(block, args.queries - query), args.keys, args.head_size, args.scale, scratch.of(worker)});
   });
 }
 
-void parallel_layernorm(const CpuLane& lane, const NormRows& args) {
-  spread_rows(lane, args.rows, args.width, [&](int64_t row, int64_t rows) {
+void parallel_layernorm(const CpuContext& context, const NormRows& args) {
+  spread_rows(context, args.rows, args.width, [&](int64_t row, int64_t rows) {
     NormRows part = args;
     part.x += row * args.x_stride;
     part.y += row * args.y_stride;
     part.rows = rows;
-    lane.isa.layernorm_rows(part);
+    context.isa.layernorm_rows(part);
   });
 }
 
-void parallel_softmax(const CpuLane& lane, const float* x, int64_t rows, int64_t width, float* y) {
-  spread_rows(lane, rows, width, [&](int64_t row, int64_t count) {
-    lane.isa.softmax_rows(x + row * width, count, width, y + row * width);
+void parallel_softmax(const CpuContext& context, const float* x, int64_t rows, int64_t width, float* y) {
+  spread_rows(context, rows, width, [&](int64_t row, int64_t count) {
+    context.isa.softmax_rows(x + row * width, count, width, y + row * width);
   });
 }
 
-void parallel_activate(const CpuLane& lane, Activation act, const float* x, int64_t count, float* y) {
-  spread_rows(lane, count, 1,
-              [&](int64_t first, int64_t part) { lane.isa.activate(act, x + first, part, y + first); });
+void parallel_activate(const CpuContext& context, Activation act, const float* x, int64_t count, float* y) {
+  spread_rows(context, count, 1,
+              [&](int64_t first, int64_t part) { context.isa.activate(act, x + first, part, y + first); });
 }
 
-void parallel_add(const CpuLane& lane, const float* a, const float* b, int64_t count, float* y) {
-  spread_rows(lane, count, 1,
-              [&](int64_t first, int64_t part) { lane.isa.add(a + first, b + first, part, y + first); });
+void parallel_add(const CpuContext& context, const float* a, const float* b, int64_t count, float* y) {
+  spread_rows(context, count, 1,
+              [&](int64_t first, int64_t part) { context.isa.add(a + first, b + first, part, y + first); });
 }
 
-void parallel_multiply(const CpuLane& lane, const float* x, float factor, int64_t count, float* y) {
-  spread_rows(lane, count, 1,
-              [&](int64_t first, int64_t part) { lane.isa.multiply(x + first, factor, part, y + first); });
+void parallel_multiply(const CpuContext& context, const float* x, float factor, int64_t count, float* y) {
+  spread_rows(context, count, 1,
+              [&](int64_t first, int64_t part) { context.isa.multiply(x + first, factor, part, y + first); });
 }
 
-void parallel_add_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
-                      float* y) {
-  spread_rows(lane, rows, width, [&](int64_t first, int64_t count) {
-    lane.isa.add_row(x + first * width, row, count, width, y + first * width);
+void parallel_add_row(const CpuContext& context, const float* x, const float* row, int64_t rows,
+                      int64_t width, float* y) {
+  spread_rows(context, rows, width, [&](int64_t first, int64_t count) {
+    context.isa.add_row(x + first * width, row, count, width, y + first * width);
   });
 }
 
-void parallel_scale_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
-                        float* y) {
-  spread_rows(lane, rows, width, [&](int64_t first, int64_t count) {
-    lane.isa.scale_row(x + first * width, row, count, width, y + first * width);
+void parallel_scale_row(const CpuContext& context, const float* x, const float* row, int64_t rows,
+                        int64_t width, float* y) {
+  spread_rows(context, rows, width, [&](int64_t first, int64_t count) {
+    context.isa.scale_row(x + first * width, row, count, width, y + first * width);
   });
 }
 
-void parallel_mean_tokens(const CpuLane& lane, const float* x, int64_t batch, int64_t image_stride,
+void parallel_mean_tokens(const CpuContext& context, const float* x, int64_t batch, int64_t image_stride,
                           int64_t tokens, int64_t width, float* y) {
-  spread(lane, lane.parallel.softmax, batch, [&](int64_t b, int) {
-    lane.isa.mean_rows(x + b * image_stride, width, tokens, width, y + b * width);
+  spread(context, context.parallel.softmax, batch, [&](int64_t b, int) {
+    context.isa.mean_rows(x + b * image_stride, width, tokens, width, y + b * width);
   });
 }
 

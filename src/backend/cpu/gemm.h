@@ -26,7 +26,7 @@ struct ScratchNeed {
 
 // What every driver runs on. `scratch` is 64-byte aligned and at least
 // <driver>_scratch(...).total(pool.threads()).
-struct CpuLane {
+struct CpuContext {
   ThreadPool& pool;
   const IsaKernels& isa;
   CpuParallelism parallel;
@@ -52,10 +52,10 @@ struct LinearArgs {
 };
 // packed must hold isa.packed_elems(n, k) floats; needs no scratch. The weight lies as w[n, k], or as w[k,
 // n].
-void parallel_pack_weights(const CpuLane& lane, const float* w, int64_t n, int64_t k, float* packed);
-void parallel_pack_matrix(const CpuLane& lane, const float* w, int64_t k, int64_t n, float* packed);
+void parallel_pack_weights(const CpuContext& context, const float* w, int64_t n, int64_t k, float* packed);
+void parallel_pack_matrix(const CpuContext& context, const float* w, int64_t k, int64_t n, float* packed);
 ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
-void parallel_linear(const CpuLane& lane, const LinearArgs& args);
+void parallel_linear(const CpuContext& context, const LinearArgs& args);
 
 // out[b, patch, :] = epilogue(w * patch): image [batch, channels, height, width], patches of
 // patch_h x patch_w without overlap (what is left over is not read), w [n, channels * patch_h * patch_w]
@@ -72,7 +72,7 @@ struct PatchEmbedArgs {
   Epilogue epilogue;
 };
 ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& args);
-void parallel_patch_embed(const CpuLane& lane, const PatchEmbedArgs& args);
+void parallel_patch_embed(const CpuContext& context, const PatchEmbedArgs& args);
 // Patches [first, first + rows) of all images as rows [channel, y, x], the order of a convolution's weight.
 void gather_patches(const PatchEmbedArgs& args, int64_t first, int64_t rows, float* out);
 
@@ -90,25 +90,25 @@ struct AttentionArgs {
   float scale = 1;
 };
 ScratchNeed attention_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
-void parallel_attention(const CpuLane& lane, const AttentionArgs& args);
+void parallel_attention(const CpuContext& context, const AttentionArgs& args);
 
 // The weights themselves: out[b, h, i, j] = softmax over j of scale * q_i k_j, contiguous. args.v and
 // out_strides are not read.
 ScratchNeed attention_probs_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
-void parallel_attention_probs(const CpuLane& lane, const AttentionArgs& args);
+void parallel_attention_probs(const CpuContext& context, const AttentionArgs& args);
 
 // Row-wise ops need no scratch. Contiguous unless a stride is given; outputs may be the inputs.
-void parallel_layernorm(const CpuLane& lane, const NormRows& args);
-void parallel_softmax(const CpuLane& lane, const float* x, int64_t rows, int64_t width, float* y);
-void parallel_activate(const CpuLane& lane, Activation act, const float* x, int64_t count, float* y);
-void parallel_add(const CpuLane& lane, const float* a, const float* b, int64_t count, float* y);
-void parallel_multiply(const CpuLane& lane, const float* x, float factor, int64_t count, float* y);
-void parallel_add_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
-                      float* y);
-void parallel_scale_row(const CpuLane& lane, const float* x, const float* row, int64_t rows, int64_t width,
-                        float* y);
+void parallel_layernorm(const CpuContext& context, const NormRows& args);
+void parallel_softmax(const CpuContext& context, const float* x, int64_t rows, int64_t width, float* y);
+void parallel_activate(const CpuContext& context, Activation act, const float* x, int64_t count, float* y);
+void parallel_add(const CpuContext& context, const float* a, const float* b, int64_t count, float* y);
+void parallel_multiply(const CpuContext& context, const float* x, float factor, int64_t count, float* y);
+void parallel_add_row(const CpuContext& context, const float* x, const float* row, int64_t rows,
+                      int64_t width, float* y);
+void parallel_scale_row(const CpuContext& context, const float* x, const float* row, int64_t rows,
+                        int64_t width, float* y);
 // y[b, width] = mean over tokens of x[b, tokens, width].
-void parallel_mean_tokens(const CpuLane& lane, const float* x, int64_t batch, int64_t image_stride,
+void parallel_mean_tokens(const CpuContext& context, const float* x, int64_t batch, int64_t image_stride,
                           int64_t tokens, int64_t width, float* y);
 
 }  // namespace vitrail

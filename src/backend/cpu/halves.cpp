@@ -35,18 +35,18 @@ ScratchNeed half_linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int
   return {static_cast<size_t>(packed_bytes(isa, n, k)), tile_bytes(isa, half_tiling(isa, m, n), k)};
 }
 
-void parallel_half_linear(const CpuLane& lane, const HalfLinearArgs& args) {
-  const IsaKernels& isa = lane.isa;
-  const Scratch scratch(lane, half_linear_scratch(isa, args.m, args.n, args.k));
+void parallel_half_linear(const CpuContext& context, const HalfLinearArgs& args) {
+  const IsaKernels& isa = context.isa;
+  const Scratch scratch(context, half_linear_scratch(isa, args.m, args.n, args.k));
   auto* packed = reinterpret_cast<std::byte*>(scratch.shared());
   const int64_t columns = pack_columns(isa);
   const auto pack = args.w_by_inputs ? isa.halves.pack_matrix : isa.halves.pack_rows;
-  spread(lane, lane.parallel.rows, ceil_div(args.n, columns), [&](int64_t task, int) {
+  spread(context, context.parallel.rows, ceil_div(args.n, columns), [&](int64_t task, int) {
     const int64_t first = task * columns;
     pack(args.w, args.n, first, std::min(columns, args.n - first), args.k, packed);
   });
   const Tiling tiling = half_tiling(isa, args.m, args.n);
-  spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+  spread(context, context.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
     const Place p(tiling, task, args.m, args.n);
     const int64_t to = p.row * args.n;
     HalfTile tile{
@@ -85,12 +85,12 @@ struct Parts {
 };
 
 // Rows [first, first + depth) of x and dy into the shared scratch.
-void pack_chunk(const CpuLane& lane, const HalfWeightGradArgs& args, const Parts& parts, int64_t first,
+void pack_chunk(const CpuContext& context, const HalfWeightGradArgs& args, const Parts& parts, int64_t first,
                 int64_t depth, std::byte* panels, uint16_t* dy) {
-  const HalfKernels& halves = lane.isa.halves;
-  const int64_t columns = pack_columns(lane.isa), packs = ceil_div(args.k, columns),
+  const HalfKernels& halves = context.isa.halves;
+  const int64_t columns = pack_columns(context.isa), packs = ceil_div(args.k, columns),
                 transposes = ceil_div(depth, kTransposeRows);
-  spread(lane, lane.parallel.rows, packs + transposes, [&](int64_t task, int) {
+  spread(context, context.parallel.rows, packs + transposes, [&](int64_t task, int) {
     if (task < packs) {
       const int64_t column = task * columns;
       return halves.pack_matrix(args.x + first * args.k, args.k, column, std::min(columns, args.k - column),
@@ -110,9 +110,9 @@ ScratchNeed half_weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n
           tile_bytes(isa, half_tiling(isa, n, k), parts.chunk)};
 }
 
-void parallel_half_weight_grad(const CpuLane& lane, const HalfWeightGradArgs& args) {
-  const IsaKernels& isa = lane.isa;
-  const Scratch scratch(lane, half_weight_grad_scratch(isa, args.m, args.n, args.k, args.add));
+void parallel_half_weight_grad(const CpuContext& context, const HalfWeightGradArgs& args) {
+  const IsaKernels& isa = context.isa;
+  const Scratch scratch(context, half_weight_grad_scratch(isa, args.m, args.n, args.k, args.add));
   const Parts parts(isa, args.m, args.n, args.k, args.add);
   auto* panels = reinterpret_cast<std::byte*>(scratch.shared());
   auto* dy = reinterpret_cast<uint16_t*>(panels + parts.panels);
@@ -122,8 +122,8 @@ void parallel_half_weight_grad(const CpuLane& lane, const HalfWeightGradArgs& ar
   for (int64_t first = 0; first < args.m; first += parts.chunk) {
     const int64_t depth = std::min(parts.chunk, args.m - first);
     const bool last = first + depth == args.m;
-    pack_chunk(lane, args, parts, first, depth, panels, dy);
-    spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+    pack_chunk(context, args, parts, first, depth, panels, dy);
+    spread(context, context.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
       const Place p(tiling, task, args.n, args.k);
       float* to = c + p.row * args.k;
       isa.halves.wide_tile({.a = reinterpret_cast<const std::byte*>(dy + p.row * parts.dy_stride),

@@ -19,7 +19,7 @@ struct HalfLinearArgs {
   float* wide_out = nullptr;
 };
 ScratchNeed half_linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k);
-void parallel_half_linear(const CpuLane& lane, const HalfLinearArgs& args);
+void parallel_half_linear(const CpuContext& context, const HalfLinearArgs& args);
 
 // dw[n, k] (+)= sum over m of dy[m, n] x[m, k], as parallel_weight_grad does it.
 struct HalfWeightGradArgs {
@@ -29,6 +29,6 @@ struct HalfWeightGradArgs {
   bool add = false;
 };
 ScratchNeed half_weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add);
-void parallel_half_weight_grad(const CpuLane& lane, const HalfWeightGradArgs& args);
+void parallel_half_weight_grad(const CpuContext& context, const HalfWeightGradArgs& args);
 
 }  // namespace vitrail

@@ -19,62 +19,68 @@ namespace {
 
 using cpu::declines_unless_f32;
 
-const Kernel kPackedLinear{.name = "packed gemm",
-                           .declines = cpu::declines_linear,
-                           .scratch_bytes = cpu::linear_scratch_bytes,
-                           .run = cpu::run_linear,
-                           .packing = cpu::weight_packing};
-const Kernel kInt8Linear{.name = "int8 gemm",
-                         .declines = cpu::declines_reduced<Arithmetic::kInt8>,
-                         .scratch_bytes = cpu::reduced_scratch_bytes,
-                         .run = cpu::run_reduced,
-                         .packing = cpu::reduced_packing<Arithmetic::kInt8>};
-const Kernel kBF16Linear{.name = "bf16 gemm",
-                         .declines = cpu::declines_reduced<Arithmetic::kBF16>,
-                         .scratch_bytes = cpu::reduced_scratch_bytes,
-                         .run = cpu::run_reduced,
-                         .packing = cpu::reduced_packing<Arithmetic::kBF16>};
-const Kernel kSplitLinear{.name = "gemm by bf16 parts",
-                          .declines = cpu::declines_reduced<Arithmetic::kExact>,
-                          .scratch_bytes = cpu::reduced_scratch_bytes,
-                          .run = cpu::run_reduced,
-                          .packing = cpu::reduced_packing<Arithmetic::kExact>,
-                          .on_request = true};
-const Kernel kPlainLinear{.name = "gemm that packs",
-                          .declines = cpu::declines_plain_linear,
-                          .scratch_bytes = cpu::plain_linear_scratch_bytes,
-                          .run = cpu::run_plain_linear};
-const Kernel kOneDnnLinear{
-    .name = "onednn tiles",
-    .declines = [](const NodeView& node,
-                   const DeviceInfo& device) { return cpu::declines_library(node, device, onednn()); },
-    .scratch_bytes = cpu::library_scratch_bytes,
-    .run = [](const KernelArgs& args) { cpu::run_library_linear(args, onednn()); }};
-const Kernel kHalfLinear{.name = "bf16 tiles",
-                         .declines = cpu::declines_half_linear,
-                         .scratch_bytes = cpu::half_linear_scratch_bytes,
-                         .run = cpu::run_half_linear,
-                         .rounding = [](const NodeView&) { return Rounding{.members = true}; }};
-const Kernel kHalfLinearDw{.name = "bf16 tiles by chunks",
-                           .declines = cpu::declines_half_linear_dw,
-                           .scratch_bytes = cpu::half_linear_dw_scratch_bytes,
-                           .run = cpu::run_half_linear_dw};
-const Kernel kSum{.name = "sums by chunks",
-                  .declines = cpu::declines_sum,
-                  .scratch_bytes = cpu::sum_scratch_bytes,
-                  .run = cpu::run_sum};
-const Kernel kInF32{.name = "in f32",
-                    .declines = cpu::declines_half,
-                    .scratch_bytes = cpu::half_scratch_bytes,
-                    .run = cpu::run_half};
+Kernel packed_linear() {
+  return {.name = "packed gemm",
+          .declines = cpu::declines_linear,
+          .prepare = unprepared(cpu::linear_scratch_bytes, cpu::run_linear),
+          .packing = cpu::weight_packing};
+}
+Kernel int8_linear() {
+  return {.name = "int8 gemm",
+          .declines = cpu::declines_reduced<Arithmetic::kInt8>,
+          .prepare = unprepared(cpu::reduced_scratch_bytes, cpu::run_reduced),
+          .packing = cpu::reduced_packing<Arithmetic::kInt8>};
+}
+Kernel bf16_linear() {
+  return {.name = "bf16 gemm",
+          .declines = cpu::declines_reduced<Arithmetic::kBF16>,
+          .prepare = unprepared(cpu::reduced_scratch_bytes, cpu::run_reduced),
+          .packing = cpu::reduced_packing<Arithmetic::kBF16>};
+}
+Kernel split_linear() {
+  return {.name = "gemm by bf16 parts",
+          .declines = cpu::declines_reduced<Arithmetic::kExact>,
+          .prepare = unprepared(cpu::reduced_scratch_bytes, cpu::run_reduced),
+          .packing = cpu::reduced_packing<Arithmetic::kExact>,
+          .on_request = true};
+}
+Kernel plain_linear() {
+  return {.name = "gemm that packs",
+          .declines = cpu::declines_plain_linear,
+          .prepare = unprepared(cpu::plain_linear_scratch_bytes, cpu::run_plain_linear)};
+}
+Kernel onednn_linear() {
+  return {.name = "onednn tiles",
+          .declines = [](const NodeView& node,
+                         const DeviceInfo& device) { return cpu::declines_library(node, device, onednn()); },
+          .prepare = unprepared(cpu::library_scratch_bytes,
+                                [](const KernelArgs& args) { cpu::run_library_linear(args, onednn()); })};
+}
+Kernel half_linear() {
+  return {.name = "bf16 tiles",
+          .declines = cpu::declines_half_linear,
+          .prepare = unprepared(cpu::half_linear_scratch_bytes, cpu::run_half_linear),
+          .rounding = [](const NodeView&) { return Rounding{.members = true}; }};
+}
+Kernel half_linear_dw() {
+  return {.name = "bf16 tiles by chunks",
+          .declines = cpu::declines_half_linear_dw,
+          .prepare = unprepared(cpu::half_linear_dw_scratch_bytes, cpu::run_half_linear_dw)};
+}
+Kernel sum() {
+  return {.name = "sums by chunks",
+          .declines = cpu::declines_sum,
+          .prepare = unprepared(cpu::sum_scratch_bytes, cpu::run_sum)};
+}
+Kernel in_f32() {
+  return {.name = "in f32",
+          .declines = cpu::declines_half,
+          .prepare = unprepared(cpu::half_scratch_bytes, cpu::run_half)};
+}
 
 size_t no_scratch(const NodeView&, const DeviceInfo&) {
   return 0;
 }
-
-using Run = void (*)(const KernelArgs&);
-using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
-using ScratchBytes = size_t (*)(const NodeView&, const DeviceInfo&);
 
 // Sums over rows are nodes of their own here.
 std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
@@ -83,17 +89,17 @@ std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
   return sums ? "makes no sums over the rows it writes" : declines_unless_f32(node, device);
 }
 
-Kernel kernel(const char* name, Run run, Declines declines = declines_unless_f32,
+Kernel kernel(const char* name, RunKernel run, Declines declines = declines_unless_f32,
               ScratchBytes scratch = no_scratch) {
-  return {.name = name, .declines = declines, .scratch_bytes = scratch, .run = run};
+  return {.name = name, .declines = declines, .prepare = unprepared(scratch, run)};
 }
-Kernel rows_kernel(Run run, ScratchBytes scratch = no_scratch) {
+Kernel rows_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
   return kernel("vector rows", run, declines_unless_f32, scratch);
 }
-Kernel copy_kernel(Run run, Declines declines = declines_unless_f32) {
+Kernel copy_kernel(RunKernel run, Declines declines = declines_unless_f32) {
   return kernel("parallel copy", run, declines);
 }
-Kernel update_kernel(Run run, ScratchBytes scratch = no_scratch) {
+Kernel update_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
   return kernel("one pass", run, cpu::declines_update, scratch);
 }
 
@@ -101,15 +107,16 @@ Kernel update_kernel(Run run, ScratchBytes scratch = no_scratch) {
 std::vector<OpKernels> forward_kernels() {
   return {
       {"fused",
-       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOneDnnLinear, kHalfLinear, kSum,
-        kHalfLinearDw,
+       {packed_linear(), split_linear(), int8_linear(), bf16_linear(), plain_linear(), onednn_linear(),
+        half_linear(), sum(), half_linear_dw(),
         kernel("one query by the tokens", cpu::run_first_attention, cpu::declines_first_attention,
                cpu::first_attention_scratch_bytes),
         kernel("gemm with gelu slope", cpu::run_linear_dx, cpu::declines_gelu_dx,
                cpu::linear_dx_scratch_bytes)}},
       {"linear",
-       {kPackedLinear, kSplitLinear, kInt8Linear, kBF16Linear, kPlainLinear, kOneDnnLinear, kHalfLinear}},
-      {"patch_embed", {kPackedLinear, kPlainLinear}},
+       {packed_linear(), split_linear(), int8_linear(), bf16_linear(), plain_linear(), onednn_linear(),
+        half_linear()}},
+      {"patch_embed", {packed_linear(), plain_linear()}},
       {"attention",
        {kernel("blocked online softmax", cpu::run_attention, declines_unless_f32,
                cpu::attention_scratch_bytes)}},
@@ -140,8 +147,8 @@ std::vector<OpKernels> gradient_kernels() {
        {kernel("gemm that packs", cpu::run_linear_dx, declines_unless_f32, cpu::linear_dx_scratch_bytes),
         kernel("bf16 tiles", cpu::run_half_linear_dx, cpu::declines_half_linear_dx,
                cpu::half_linear_dx_scratch_bytes)}},
-      {"linear_dw", {kSum, kHalfLinearDw}},
-      {"patch_embed_dw", {kSum}},
+      {"linear_dw", {sum(), half_linear_dw()}},
+      {"patch_embed_dw", {sum()}},
       {"attention_grad",
        {kernel("blocks of queries", cpu::run_attention_grad, cpu::declines_attention_grad,
                cpu::attention_grad_scratch_bytes)}},
@@ -151,9 +158,9 @@ std::vector<OpKernels> gradient_kernels() {
       {"qk_norm_grad", {rows_kernel(cpu::run_qk_norm_grad, cpu::qk_norm_grad_scratch_bytes)}},
       {"gelu_grad", {kernel("vector rows", cpu::run_gelu_grad, declines_row_sums)}},
       {"tanh_grad", {rows_kernel(cpu::run_tanh_grad)}},
-      {"sum_rows", {kSum}},
-      {"scale_dw", {kSum}},
-      {"sum_tokens", {kSum}},
+      {"sum_rows", {sum()}},
+      {"scale_dw", {sum()}},
+      {"sum_tokens", {sum()}},
       {"select_token_grad", {copy_kernel(cpu::run_select_token_grad)}},
       {"drop_tokens_grad", {copy_kernel(cpu::run_drop_tokens_grad)}},
       {"mean_tokens_grad", {rows_kernel(cpu::run_mean_tokens_grad)}},
@@ -188,7 +195,7 @@ std::vector<OpKernels> own_kernels() {
 // Behind an op's own kernels stands the one that widens 16-bit floats for them, behind all the reference.
 std::vector<OpKernels> with_reference(std::vector<OpKernels> list) {
   for (OpKernels& row : list)
-    if (row.op != "load_param") row.kernels.push_back(kInF32);
+    if (row.op != "load_param") row.kernels.push_back(in_f32());
   for (const OpKernels& reference : ref_backend().kernels()) {
     const auto own =
         std::find_if(list.begin(), list.end(), [&](const OpKernels& row) { return row.op == reference.op; });

@@ -1,4 +1,4 @@
-// The CPU kernels as the kernel table takes them: from (op, views, scratch, lane) to the raw drivers of
+// The CPU kernels as the kernel table takes them: from (op, views, scratch, context) to the raw drivers of
 // gemm.h and grads.h. One function each for accepting, scratch and running; kernels.cpp puts them in order.
 #pragma once
 

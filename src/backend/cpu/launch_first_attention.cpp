@@ -1,8 +1,8 @@
 // The fused node of a layernorm, a product, its bias and the attention of the first token.
 #include <cmath>
 
+#include "backend/cpu/context.h"
 #include "backend/cpu/first_attention.h"
-#include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/product.h"
 #include "ops/fused.h"
@@ -55,7 +55,7 @@ void run_first_attention(const KernelArgs& args) {
     attention.norm = {args.ins[p.gamma].as<float>(), args.ins[p.beta].as<float>(),
                       static_cast<float>(p.norm->eps())};
   attention.out = args.outs[0].as<float>();
-  parallel_first_attention(lane_of(args), attention);
+  parallel_first_attention(context_of(args), attention);
 }
 
 }  // namespace vitrail::cpu

@@ -1,6 +1,6 @@
 // Gradients of activations on the CPU.
+#include "backend/cpu/context.h"
 #include "backend/cpu/grads.h"
-#include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
 #include "ops/attention.h"
@@ -41,9 +41,9 @@ size_t linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
 
 void run_linear_dx(const KernelArgs& args) {
   const MatmulExtents e = linear_dx_extents(args.ins[0].shape(), args.ins[1].shape());
-  const CpuLane lane = lane_of(args);
-  auto* packed = reinterpret_cast<float*>(lane.scratch.data());
-  parallel_pack_matrix(lane, args.ins[1].as<float>(), e.n, e.k, packed);
+  const CpuContext context = context_of(args);
+  auto* packed = reinterpret_cast<float*>(context.scratch.data());
+  parallel_pack_matrix(context, args.ins[1].as<float>(), e.n, e.k, packed);
   const LinearArgs linear{.a = args.ins[0].as<float>(),
                           .lda = e.n,
                           .packed = packed,
@@ -54,7 +54,8 @@ void run_linear_dx(const KernelArgs& args) {
                           .k = e.n,
                           .norm = {},
                           .epilogue = {}};
-  const CpuLane rest = cpu_tiles::past(lane, cpu_tiles::padded_bytes(lane.isa.packed_elems(e.k, e.n)));
+  const CpuContext rest =
+      cpu_tiles::past(context, cpu_tiles::padded_bytes(context.isa.packed_elems(e.k, e.n)));
   if (const GeluGradOp* gelu = gelu_after_dx(args.op))
     return parallel_linear_activate_grad(rest, linear, activation_of(*gelu), args.ins[2].as<float>());
   parallel_linear(rest, linear);
@@ -82,7 +83,7 @@ void run_attention_grad(const KernelArgs& args) {
   const float* qkv = args.ins[0].as<float>();
   float* dqkv = args.outs[0].as<float>();
   grad.dq = dqkv + (f.q - qkv), grad.dk = dqkv + (f.k - qkv), grad.dv = dqkv + (f.v - qkv);
-  parallel_attention_grad(lane_of(args), grad);
+  parallel_attention_grad(context_of(args), grad);
 }
 
 size_t layernorm_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -103,7 +104,7 @@ void run_layernorm_grad(const KernelArgs& args) {
                     .eps = static_cast<float>(static_cast<const LayernormGradOp&>(args.op).eps())};
   if (args.outs.size() > 1) rows.dgamma = args.outs[1].as<float>(), rows.dbeta = args.outs[2].as<float>();
   if (args.ins.size() > 3) rows.residual = args.ins[3].as<float>();
-  parallel_layernorm_grad(lane_of(args), rows);
+  parallel_layernorm_grad(context_of(args), rows);
 }
 
 size_t qk_norm_grad_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -122,25 +123,25 @@ void run_qk_norm_grad(const KernelArgs& args) {
                       .head_size = qkv.local('E'),
                       .eps = static_cast<float>(static_cast<const QkNormGradOp&>(args.op).eps())};
   for (size_t i = 1; i < args.outs.size(); ++i) grad.parameters[i - 1] = args.outs[i].as<float>();
-  parallel_qk_norm_grad(lane_of(args), grad);
+  parallel_qk_norm_grad(context_of(args), grad);
 }
 
 void run_gelu_grad(const KernelArgs& args) {
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const Activation act = activation_of(static_cast<const GeluGradOp&>(args.op));
   const float *x = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
   float* dx = args.outs[0].as<float>();
-  cpu_tiles::spread_rows(lane, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {
-    lane.isa.activate_grad(act, x + first, dy + first, count, dx + first);
+  cpu_tiles::spread_rows(context, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {
+    context.isa.activate_grad(act, x + first, dy + first, count, dx + first);
   });
 }
 
 void run_tanh_grad(const KernelArgs& args) {
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const float *y = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
   float* dx = args.outs[0].as<float>();
-  cpu_tiles::spread_rows(lane, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {
-    lane.isa.tanh_grad(y + first, dy + first, count, dx + first);
+  cpu_tiles::spread_rows(context, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {
+    context.isa.tanh_grad(y + first, dy + first, count, dx + first);
   });
 }
 

@@ -1,7 +1,7 @@
 // 16-bit floats as storage: their values are widened into scratch, the op's own f32 kernel runs on those, and
 // what it wrote is rounded back. Serves every op that has an f32 kernel of its own.
+#include "backend/cpu/context.h"
 #include "backend/cpu/convert.h"
-#include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
 #include "ops/fused.h"
@@ -87,19 +87,19 @@ size_t half_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
 }
 
 void run_half(const KernelArgs& args) {
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   std::byte* next = args.scratch.data();
   const std::vector<TensorView> ins = wide_views(args.ins, next), outs = wide_views(args.outs, next);
   const auto used = static_cast<size_t>(next - args.scratch.data());
   for (size_t i = 0; i < ins.size(); ++i)
-    if (is_half(args.ins[i].dtype())) parallel_convert(lane, args.ins[i], ins[i]);
-  const Kernel* kernel = f32_kernel(args.op, descs_of(ins), descs_of(outs), args.lane.device);
+    if (is_half(args.ins[i].dtype())) parallel_convert(context, args.ins[i], ins[i]);
+  const Kernel* kernel = f32_kernel(args.op, descs_of(ins), descs_of(outs), args.context.device);
   VT_CHECK(kernel, "no f32 kernel for %s", std::string(args.op.kind()).c_str());
-  kernel->run({args.op, ins, outs, args.scratch.subspan(used), args.lane});
+  kernel->run({args.op, ins, outs, args.scratch.subspan(used), args.context});
   for (size_t i = 0; i < outs.size(); ++i)
-    if (is_half(args.outs[i].dtype())) parallel_convert(lane, outs[i], args.outs[i]);
+    if (is_half(args.outs[i].dtype())) parallel_convert(context, outs[i], args.outs[i]);
   for (int i : args.op.updates())
-    if (is_half(args.ins[i].dtype())) parallel_convert(lane, ins[i], args.ins[i]);
+    if (is_half(args.ins[i].dtype())) parallel_convert(context, ins[i], args.ins[i]);
 }
 
 }  // namespace vitrail::cpu

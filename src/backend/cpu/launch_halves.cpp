@@ -1,6 +1,6 @@
 // Products of bf16 tensors and their gradients, where the instruction set multiplies bf16 itself.
+#include "backend/cpu/context.h"
 #include "backend/cpu/halves.h"
-#include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/product.h"
 #include "ops/accumulate.h"
@@ -79,7 +79,7 @@ void run_half_linear(const KernelArgs& args) {
     product.wide_out = args.outs[0].as<float>();
   else
     product.out = static_cast<uint16_t*>(args.outs[0].data());
-  parallel_half_linear(lane_of(args), product);
+  parallel_half_linear(context_of(args), product);
 }
 
 std::string declines_half_linear_dx(const NodeView& node, const DeviceInfo& device) {
@@ -96,13 +96,13 @@ size_t half_linear_dx_scratch_bytes(const NodeView& node, const DeviceInfo& devi
 // dx[m, k] = dy[m, n] . w[n, k]: to the product w is a weight of k outputs that lies by its inputs.
 void run_half_linear_dx(const KernelArgs& args) {
   const MatmulExtents e = linear_dx_extents(args.ins[0].shape(), args.ins[1].shape());
-  parallel_half_linear(lane_of(args), {.a = static_cast<const uint16_t*>(args.ins[0].data()),
-                                       .w = static_cast<const uint16_t*>(args.ins[1].data()),
-                                       .w_by_inputs = true,
-                                       .m = e.m,
-                                       .n = e.k,
-                                       .k = e.n,
-                                       .out = static_cast<uint16_t*>(args.outs[0].data())});
+  parallel_half_linear(context_of(args), {.a = static_cast<const uint16_t*>(args.ins[0].data()),
+                                          .w = static_cast<const uint16_t*>(args.ins[1].data()),
+                                          .w_by_inputs = true,
+                                          .m = e.m,
+                                          .n = e.k,
+                                          .k = e.n,
+                                          .out = static_cast<uint16_t*>(args.outs[0].data())});
 }
 
 std::string declines_half_linear_dw(const NodeView& node, const DeviceInfo& device) {
@@ -123,13 +123,13 @@ void run_half_linear_dw(const KernelArgs& args) {
   const WeightGrad grad = parse_weight_grad(args.op);
   const MatmulExtents e = linear_dw_extents(args.ins[grad.x].shape(), args.ins[grad.dy].shape());
   const TensorView& target = grad.target < 0 ? args.outs[0] : args.ins[grad.target];
-  parallel_half_weight_grad(lane_of(args), {.x = static_cast<const uint16_t*>(args.ins[grad.x].data()),
-                                            .dy = static_cast<const uint16_t*>(args.ins[grad.dy].data()),
-                                            .dw = target.as<float>(),
-                                            .m = e.m,
-                                            .n = e.n,
-                                            .k = e.k,
-                                            .add = grad.target >= 0});
+  parallel_half_weight_grad(context_of(args), {.x = static_cast<const uint16_t*>(args.ins[grad.x].data()),
+                                               .dy = static_cast<const uint16_t*>(args.ins[grad.dy].data()),
+                                               .dw = target.as<float>(),
+                                               .m = e.m,
+                                               .n = e.n,
+                                               .k = e.k,
+                                               .add = grad.target >= 0});
 }
 
 }  // namespace vitrail::cpu

@@ -1,5 +1,5 @@
 // Products by oneDNN on our own tiles, where the weight is not packed, and how tables know products.
-#include "backend/cpu/lane.h"
+#include "backend/cpu/context.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/library_linear.h"
 #include "backend/cpu/product.h"
@@ -31,7 +31,7 @@ size_t library_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
 void run_library_linear(const KernelArgs& args, const GemmLibrary& library) {
   const Product p = parse_product(args.op);
   const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
-  parallel_library_linear(lane_of(args), library, linear_args(args, p, e), args.ins[p.weight].as<float>());
+  parallel_library_linear(context_of(args), library, linear_args(args, p, e), args.ins[p.weight].as<float>());
 }
 
 }  // namespace vitrail::cpu

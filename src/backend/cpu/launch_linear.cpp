@@ -1,5 +1,5 @@
 // Products, alone or fused with their neighbours, with weights packed at load or on each call.
-#include "backend/cpu/lane.h"
+#include "backend/cpu/context.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/product.h"
 #include "backend/cpu/tiles.h"
@@ -64,7 +64,7 @@ size_t linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
 
 namespace {
 
-void run_product(const KernelArgs& args, const CpuLane& lane, const Product& p, const float* packed) {
+void run_product(const KernelArgs& args, const CpuContext& context, const Product& p, const float* packed) {
   const Shape &x = args.ins[p.x].shape(), &w = args.ins[p.weight].shape();
   const MatmulExtents e = product_extents(p, x, w);
   if (p.is_patch_embed) {
@@ -73,11 +73,11 @@ void run_product(const KernelArgs& args, const CpuLane& lane, const Product& p, 
     patches.packed = packed;
     patches.out = args.outs[0].as<float>();
     patches.epilogue = epilogue_of(args, p, e.n);
-    return parallel_patch_embed(lane, patches);
+    return parallel_patch_embed(context, patches);
   }
   LinearArgs linear = linear_args(args, p, e);
   linear.packed = packed;
-  parallel_linear(lane, linear);
+  parallel_linear(context, linear);
 }
 
 size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
@@ -88,7 +88,7 @@ size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
 
 void run_linear(const KernelArgs& args) {
   const Product p = parse_product(args.op);
-  run_product(args, lane_of(args), p, static_cast<const float*>(args.ins[p.weight].data()));
+  run_product(args, context_of(args), p, static_cast<const float*>(args.ins[p.weight].data()));
 }
 
 size_t plain_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -100,10 +100,10 @@ size_t plain_linear_scratch_bytes(const NodeView& node, const DeviceInfo& device
 void run_plain_linear(const KernelArgs& args) {
   const Product p = parse_product(args.op);
   const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
-  const CpuLane lane = lane_of(args);
-  auto* packed = reinterpret_cast<float*>(lane.scratch.data());
-  parallel_pack_weights(lane, args.ins[p.weight].as<float>(), e.n, e.k, packed);
-  run_product(args, cpu_tiles::past(lane, packed_bytes(lane.isa, e)), p, packed);
+  const CpuContext context = context_of(args);
+  auto* packed = reinterpret_cast<float*>(context.scratch.data());
+  parallel_pack_weights(context, args.ins[p.weight].as<float>(), e.n, e.k, packed);
+  run_product(args, cpu_tiles::past(context, packed_bytes(context.isa, e)), p, packed);
 }
 
 Packing weight_packing(const NodeView& node, const DeviceInfo& device) {
@@ -122,7 +122,7 @@ std::string declines_pack(const NodeView& node, const DeviceInfo& device) {
 
 void run_pack(const KernelArgs& args) {
   const int64_t rows = args.outs[0].desc().packed_rows, columns = args.ins[0].desc().elems() / rows;
-  parallel_pack_weights(lane_of(args), args.ins[0].as<float>(), rows, columns,
+  parallel_pack_weights(context_of(args), args.ins[0].as<float>(), rows, columns,
                         static_cast<float*>(args.outs[0].data()));
 }
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/cpu/context.h"
 #include "backend/cpu/convert.h"
-#include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
 #include "ops/dropout.h"
@@ -23,9 +23,9 @@ void zero(float* to, int64_t count) {
 
 // body(b) for every picture, some pictures a task.
 template <typename Body>
-void each_picture(const CpuLane& lane, const Shape& wide, const Body& body) {
+void each_picture(const CpuContext& context, const Shape& wide, const Body& body) {
   const int64_t batch = wide[0].local;
-  cpu_tiles::spread_rows(lane, batch, wide.elems() / batch, [&](int64_t first, int64_t count) {
+  cpu_tiles::spread_rows(context, batch, wide.elems() / batch, [&](int64_t first, int64_t count) {
     for (int64_t b = first; b < first + count; ++b) body(b);
   });
 }
@@ -42,7 +42,7 @@ void run_concat_tokens(const KernelArgs& args) {
   const Shape& out = args.outs[0].shape();
   const Tokens to(out);
   const int64_t patches = args.ins.back().desc().elems() / out[0].local;
-  each_picture(lane_of(args), out, [&](int64_t b) {
+  each_picture(context_of(args), out, [&](int64_t b) {
     float* target = args.outs[0].as<float>() + b * to.picture;
     for (const TensorView& prefix : args.ins.first(args.ins.size() - 1)) {
       copy(prefix.as<float>(), prefix.desc().elems(), target);
@@ -55,7 +55,7 @@ void run_concat_tokens(const KernelArgs& args) {
 void run_select_token(const KernelArgs& args) {
   const Tokens x(args.ins[0].shape());
   const int64_t index = static_cast<const SelectTokenOp&>(args.op).index();
-  each_picture(lane_of(args), args.outs[0].shape(), [&](int64_t b) {
+  each_picture(context_of(args), args.outs[0].shape(), [&](int64_t b) {
     copy(args.ins[0].as<float>() + b * x.picture + index * x.width, x.width,
          args.outs[0].as<float>() + b * x.width);
   });
@@ -64,7 +64,7 @@ void run_select_token(const KernelArgs& args) {
 void run_select_token_grad(const KernelArgs& args) {
   const Tokens dx(args.outs[0].shape());
   const int64_t index = static_cast<const SelectTokenGradOp&>(args.op).index();
-  each_picture(lane_of(args), args.outs[0].shape(), [&](int64_t b) {
+  each_picture(context_of(args), args.outs[0].shape(), [&](int64_t b) {
     float* target = args.outs[0].as<float>() + b * dx.picture;
     zero(target, dx.picture);
     copy(args.ins[0].as<float>() + b * dx.width, dx.width, target + index * dx.width);
@@ -75,7 +75,7 @@ void run_drop_tokens(const KernelArgs& args) {
   const Tokens x(args.ins[0].shape());
   const int64_t skipped = static_cast<const DropTokensOp&>(args.op).first() * x.width,
                 kept = x.picture - skipped;
-  each_picture(lane_of(args), args.ins[0].shape(), [&](int64_t b) {
+  each_picture(context_of(args), args.ins[0].shape(), [&](int64_t b) {
     copy(args.ins[0].as<float>() + b * x.picture + skipped, kept, args.outs[0].as<float>() + b * kept);
   });
 }
@@ -84,7 +84,7 @@ void run_drop_tokens_grad(const KernelArgs& args) {
   const Tokens dx(args.outs[0].shape());
   const int64_t skipped = static_cast<const DropTokensGradOp&>(args.op).first() * dx.width,
                 kept = dx.picture - skipped;
-  each_picture(lane_of(args), args.outs[0].shape(), [&](int64_t b) {
+  each_picture(context_of(args), args.outs[0].shape(), [&](int64_t b) {
     float* target = args.outs[0].as<float>() + b * dx.picture;
     zero(target, skipped);
     copy(args.ins[0].as<float>() + b * kept, kept, target + skipped);
@@ -92,20 +92,20 @@ void run_drop_tokens_grad(const KernelArgs& args) {
 }
 
 void run_mean_tokens_grad(const KernelArgs& args) {
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const Tokens dx(args.outs[0].shape());
   const int64_t first = static_cast<const MeanTokensGradOp&>(args.op).first();
   const float share = 1.0f / static_cast<float>(dx.count - first);
-  each_picture(lane, args.outs[0].shape(), [&](int64_t b) {
+  each_picture(context, args.outs[0].shape(), [&](int64_t b) {
     float* target = args.outs[0].as<float>() + b * dx.picture;
     zero(target, first * dx.width);
     for (int64_t n = first; n < dx.count; ++n)
-      lane.isa.multiply(args.ins[0].as<float>() + b * dx.width, share, dx.width, target + n * dx.width);
+      context.isa.multiply(args.ins[0].as<float>() + b * dx.width, share, dx.width, target + n * dx.width);
   });
 }
 
 void run_multiply(const KernelArgs& args) {
-  parallel_multiply(lane_of(args), args.ins[0].as<float>(),
+  parallel_multiply(context_of(args), args.ins[0].as<float>(),
                     static_cast<float>(static_cast<const MultiplyOp&>(args.op).factor()),
                     args.ins[0].desc().elems(), args.outs[0].as<float>());
 }
@@ -117,8 +117,9 @@ std::string declines_scale_by(const NodeView& node, const DeviceInfo&) {
 }
 
 void run_scale_by(const KernelArgs& args) {
-  parallel_multiply(lane_of(args), args.ins[0].as<float>(), static_cast<float>(args.ins[1].as<double>()[0]),
-                    args.ins[0].desc().elems(), args.outs[0].as<float>());
+  parallel_multiply(context_of(args), args.ins[0].as<float>(),
+                    static_cast<float>(args.ins[1].as<double>()[0]), args.ins[0].desc().elems(),
+                    args.outs[0].as<float>());
 }
 
 std::string declines_dropout(const NodeView& node, const DeviceInfo&) {
@@ -135,34 +136,34 @@ void run_dropout(const KernelArgs& args) {
   const Shape& shape = args.ins[0].shape();
   const auto position = static_cast<uint64_t>(counters[2] + shape[0].offset);
   const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const float* x = args.ins[0].as<float>();
   float* y = args.outs[0].as<float>();
   const auto kept = static_cast<float>(1.0 / (1.0 - op.probability()));
   const int64_t picture = shape.elems() / shape[0].local;
   if (op.unit() == DropUnit::kSample)
-    return each_picture(lane, shape, [&](int64_t b) {
+    return each_picture(context, shape, [&](int64_t b) {
       const bool stays = dropout_keeps(stream, position + static_cast<uint64_t>(b), op.probability());
       if (!stays) return zero(y + b * picture, picture);
-      lane.isa.multiply(x + b * picture, kept, picture, y + b * picture);
+      context.isa.multiply(x + b * picture, kept, picture, y + b * picture);
     });
   // u / 2^53 >= p for an integer u is u >= ceil(p 2^53), and both products are exact.
   const auto threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
   const uint64_t start = position * static_cast<uint64_t>(picture);
-  cpu_tiles::spread_rows(lane, shape.elems(), 1, [&](int64_t first, int64_t count) {
-    lane.isa.drop_elements({.x = x + first,
-                            .y = y + first,
-                            .count = count,
-                            .stream = stream,
-                            .index = start + static_cast<uint64_t>(first),
-                            .threshold = threshold,
-                            .scale = kept});
+  cpu_tiles::spread_rows(context, shape.elems(), 1, [&](int64_t first, int64_t count) {
+    context.isa.drop_elements({.x = x + first,
+                               .y = y + first,
+                               .count = count,
+                               .stream = stream,
+                               .index = start + static_cast<uint64_t>(first),
+                               .threshold = threshold,
+                               .scale = kept});
   });
 }
 
 void run_accumulate(const KernelArgs& args) {
   float* sum = args.ins[0].as<float>();
-  parallel_add(lane_of(args), sum, args.ins[1].as<float>(), args.ins[0].desc().elems(), sum);
+  parallel_add(context_of(args), sum, args.ins[1].as<float>(), args.ins[0].desc().elems(), sum);
 }
 
 std::string declines_cast(const NodeView& node, const DeviceInfo&) {
@@ -170,7 +171,7 @@ std::string declines_cast(const NodeView& node, const DeviceInfo&) {
 }
 
 void run_cast(const KernelArgs& args) {
-  parallel_convert(lane_of(args), args.ins[0], args.outs[0]);
+  parallel_convert(context_of(args), args.ins[0], args.outs[0]);
 }
 
 std::string declines_copy_into(const NodeView& node, const DeviceInfo&) {
@@ -178,7 +179,7 @@ std::string declines_copy_into(const NodeView& node, const DeviceInfo&) {
 }
 
 void run_copy_into(const KernelArgs& args) {
-  parallel_convert(lane_of(args), args.ins[1], args.ins[0]);
+  parallel_convert(context_of(args), args.ins[1], args.ins[0]);
 }
 
 }  // namespace vitrail::cpu

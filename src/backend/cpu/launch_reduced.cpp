@@ -2,7 +2,7 @@
 // rounded or cut into parts and packed at load.
 #include <optional>
 
-#include "backend/cpu/lane.h"
+#include "backend/cpu/context.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/product.h"
 #include "backend/cpu/reduced.h"
@@ -77,8 +77,8 @@ size_t reduced_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
 void run_reduced(const KernelArgs& args) {
   const Product p = parse_product(args.op);
   const MatmulExtents e = product_extents(p, args.ins[p.x].shape(), args.ins[p.weight].shape());
-  const CpuLane lane = lane_of(args);
-  parallel_reduced_linear(lane, reduced_of(lane.isa, p.arithmetic), linear_args(args, p, e),
+  const CpuContext context = context_of(args);
+  parallel_reduced_linear(context, reduced_of(context.isa, p.arithmetic), linear_args(args, p, e),
                           static_cast<const std::byte*>(args.ins[p.weight].data()));
 }
 
@@ -101,9 +101,9 @@ std::string declines_reduced_pack(const NodeView& node, const DeviceInfo& device
 
 void run_reduced_pack(const KernelArgs& args) {
   const TensorDesc& packed = args.outs[0].desc();
-  const CpuLane lane = lane_of(args);
-  const std::optional<Arithmetic> arithmetic = packed_for(packed.packing, args.lane.device);
-  parallel_reduced_pack(lane, reduced_of(lane.isa, arithmetic.value()), args.ins[0].as<float>(),
+  const CpuContext context = context_of(args);
+  const std::optional<Arithmetic> arithmetic = packed_for(packed.packing, args.context.device);
+  parallel_reduced_pack(context, reduced_of(context.isa, arithmetic.value()), args.ins[0].as<float>(),
                         packed.packed_rows, args.ins[0].desc().elems() / packed.packed_rows,
                         static_cast<std::byte*>(args.outs[0].data()));
 }

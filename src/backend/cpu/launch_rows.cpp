@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/lane.h"
+#include "backend/cpu/context.h"
 #include "backend/cpu/launch.h"
 #include "ops/attention.h"
 #include "ops/gelu.h"
@@ -41,7 +41,7 @@ AttentionArgs attention_args(const Op& op, std::span<const TensorView> ins) {
 void run_attention(const KernelArgs& args) {
   AttentionArgs attention = attention_args(args.op, args.ins);
   attention.out = args.outs[0].as<float>();
-  parallel_attention(lane_of(args), attention);
+  parallel_attention(context_of(args), attention);
 }
 
 size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& device) {
@@ -52,12 +52,12 @@ size_t attention_probs_scratch_bytes(const NodeView& node, const DeviceInfo& dev
 void run_attention_probs(const KernelArgs& args) {
   AttentionArgs attention = attention_args(args.op, args.ins);
   attention.out = args.outs[0].as<float>();
-  parallel_attention_probs(lane_of(args), attention);
+  parallel_attention_probs(context_of(args), attention);
 }
 
 void run_layernorm(const KernelArgs& args) {
   const int64_t width = args.ins[1].desc().elems();
-  parallel_layernorm(lane_of(args),
+  parallel_layernorm(context_of(args),
                      {.x = args.ins[0].as<float>(),
                       .x_stride = width,
                       .y = args.outs[0].as<float>(),
@@ -72,56 +72,56 @@ void run_layernorm(const KernelArgs& args) {
 void run_qk_norm(const KernelArgs& args) {
   const Shape& shape = args.ins[0].shape();
   const int64_t heads = shape.local('H'), width = shape.local('E'), part = heads * width;
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const auto eps = static_cast<float>(static_cast<const QkNormOp&>(args.op).eps());
   const float* x = args.ins[0].as<float>();
   float* y = args.outs[0].as<float>();
   const auto token = [&](int64_t row, int) {
     for (int64_t t = 0; t < 2; ++t)
-      lane.isa.layernorm_rows({.x = x + (3 * row + t) * part,
-                               .x_stride = width,
-                               .y = y + (3 * row + t) * part,
-                               .y_stride = width,
-                               .rows = heads,
-                               .width = width,
-                               .gamma = args.ins[1 + 2 * t].as<float>(),
-                               .beta = args.ins[2 + 2 * t].as<float>(),
-                               .eps = eps});
+      context.isa.layernorm_rows({.x = x + (3 * row + t) * part,
+                                  .x_stride = width,
+                                  .y = y + (3 * row + t) * part,
+                                  .y_stride = width,
+                                  .rows = heads,
+                                  .width = width,
+                                  .gamma = args.ins[1 + 2 * t].as<float>(),
+                                  .beta = args.ins[2 + 2 * t].as<float>(),
+                                  .eps = eps});
     if (x != y) std::memcpy(y + (3 * row + 2) * part, x + (3 * row + 2) * part, part * sizeof(float));
   };
   const int64_t tokens = shape.local('B') * shape.local('N');
-  if (lane.parallel.softmax)
-    lane.pool.run(tokens, token);
+  if (context.parallel.softmax)
+    context.pool.run(tokens, token);
   else
     for (int64_t row = 0; row < tokens; ++row) token(row, 0);
 }
 
 void run_softmax(const KernelArgs& args) {
   const int64_t width = args.ins[0].shape().local('K');
-  parallel_softmax(lane_of(args), args.ins[0].as<float>(), args.ins[0].desc().elems() / width, width,
+  parallel_softmax(context_of(args), args.ins[0].as<float>(), args.ins[0].desc().elems() / width, width,
                    args.outs[0].as<float>());
 }
 
 void run_gelu(const KernelArgs& args) {
   const bool tanh_form = static_cast<const GeluOp&>(args.op).tanh_form();
-  parallel_activate(lane_of(args), tanh_form ? Activation::kGeluTanh : Activation::kGeluErf,
+  parallel_activate(context_of(args), tanh_form ? Activation::kGeluTanh : Activation::kGeluErf,
                     args.ins[0].as<float>(), args.ins[0].desc().elems(), args.outs[0].as<float>());
 }
 
 void run_bias(const KernelArgs& args) {
   const int64_t width = args.ins[1].desc().elems();
-  parallel_add_row(lane_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(),
+  parallel_add_row(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(),
                    args.ins[0].desc().elems() / width, width, args.outs[0].as<float>());
 }
 
 void run_scale(const KernelArgs& args) {
   const int64_t width = args.ins[1].desc().elems();
-  parallel_scale_row(lane_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(),
+  parallel_scale_row(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(),
                      args.ins[0].desc().elems() / width, width, args.outs[0].as<float>());
 }
 
 void run_add(const KernelArgs& args) {
-  parallel_add(lane_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(), args.ins[0].desc().elems(),
+  parallel_add(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(), args.ins[0].desc().elems(),
                args.outs[0].as<float>());
 }
 
@@ -129,7 +129,7 @@ void run_mean_tokens(const KernelArgs& args) {
   const Shape& x = args.ins[0].shape();
   const int64_t first = static_cast<const MeanTokensOp&>(args.op).first(), tokens = x[1].local,
                 width = x[2].local;
-  parallel_mean_tokens(lane_of(args), args.ins[0].as<float>() + first * width, x[0].local, tokens * width,
+  parallel_mean_tokens(context_of(args), args.ins[0].as<float>() + first * width, x[0].local, tokens * width,
                        tokens - first, width, args.outs[0].as<float>());
 }
 

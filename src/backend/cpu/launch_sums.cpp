@@ -1,7 +1,7 @@
 // Gradients of parameters: products and sums over rows that are written, or added to the parameter's gradient
 // sum where a fused node ends in accumulate.
+#include "backend/cpu/context.h"
 #include "backend/cpu/grads.h"
-#include "backend/cpu/lane.h"
 #include "backend/cpu/launch.h"
 #include "ops/accumulate.h"
 #include "ops/concat_tokens.h"
@@ -43,7 +43,7 @@ struct Target {
 struct SumKind {
   std::string_view kind;
   ScratchNeed (*scratch)(const IsaKernels&, const Op&, const Extents&, bool add);
-  void (*run)(const CpuLane&, const Op&, const Extents&, const std::vector<const float*>& ins, Target);
+  void (*run)(const CpuContext&, const Op&, const Extents&, const std::vector<const float*>& ins, Target);
 };
 
 RowSumArgs row_sum_args(const Extents& e) {
@@ -60,9 +60,9 @@ ScratchNeed scratch_of(const RowSumArgs& args) {
   return row_sum_scratch(args.rows, args.width);
 }
 
-void run_row_sum(const CpuLane& lane, RowSumArgs args, const float* x, const float* y, Target target) {
+void run_row_sum(const CpuContext& context, RowSumArgs args, const float* x, const float* y, Target target) {
   args.x = x, args.y = y, args.out = target.data, args.add = target.add;
-  parallel_row_sum(lane, args);
+  parallel_row_sum(context, args);
 }
 
 const SumKind kSums[] = {
@@ -71,35 +71,35 @@ const SumKind kSums[] = {
        const MatmulExtents e = linear_dw_extents(s.ins[0], s.ins[1]);
        return weight_grad_scratch(isa, e.m, e.n, e.k, add);
      },
-     [](const CpuLane& lane, const Op&, const Extents& s, const std::vector<const float*>& ins, Target to) {
+     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
+        Target to) {
        const MatmulExtents e = linear_dw_extents(s.ins[0], s.ins[1]);
-       parallel_weight_grad(lane, {ins[0], ins[1], to.data, e.m, e.n, e.k, to.add});
+       parallel_weight_grad(context, {ins[0], ins[1], to.data, e.m, e.n, e.k, to.add});
      }},
     {"patch_embed_dw",
      [](const IsaKernels& isa, const Op&, const Extents& s, bool add) {
        return patch_weight_grad_scratch(isa, patch_args(s.ins[0], s.out), add);
      },
-     [](const CpuLane& lane, const Op&, const Extents& s, const std::vector<const float*>& ins, Target to) {
+     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
+        Target to) {
        PatchEmbedArgs patches = patch_args(s.ins[0], s.out);
        patches.image = ins[0];
-       parallel_patch_weight_grad(lane, patches, ins[1], to.data, to.add);
+       parallel_patch_weight_grad(context, patches, ins[1], to.data, to.add);
      }},
     {"sum_rows",
      [](const IsaKernels&, const Op&, const Extents& s, bool) { return scratch_of(row_sum_args(s)); },
-     [](const CpuLane& lane, const Op&, const Extents& s, const std::vector<const float*>& ins, Target to) {
-       run_row_sum(lane, row_sum_args(s), ins[0], nullptr, to);
-     }},
+     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
+        Target to) { run_row_sum(context, row_sum_args(s), ins[0], nullptr, to); }},
     {"scale_dw",
      [](const IsaKernels&, const Op&, const Extents& s, bool) { return scratch_of(row_sum_args(s)); },
-     [](const CpuLane& lane, const Op&, const Extents& s, const std::vector<const float*>& ins, Target to) {
-       run_row_sum(lane, row_sum_args(s), ins[0], ins[1], to);
-     }},
+     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
+        Target to) { run_row_sum(context, row_sum_args(s), ins[0], ins[1], to); }},
     {"sum_tokens",
      [](const IsaKernels&, const Op&, const Extents& s, bool) { return scratch_of(token_sum_args(s)); },
-     [](const CpuLane& lane, const Op& op, const Extents& s, const std::vector<const float*>& ins,
+     [](const CpuContext& context, const Op& op, const Extents& s, const std::vector<const float*>& ins,
         Target to) {
        const int64_t skipped = static_cast<const SumTokensOp&>(op).first() * s.ins[0][2].local;
-       run_row_sum(lane, token_sum_args(s), ins[0] + skipped, nullptr, to);
+       run_row_sum(context, token_sum_args(s), ins[0] + skipped, nullptr, to);
      }},
 };
 
@@ -132,7 +132,7 @@ void run_sum(const KernelArgs& args) {
     extents.ins.push_back(args.ins[i].shape());
     ins.push_back(args.ins[i].as<float>());
   }
-  kind_of(sum)->run(lane_of(args), *sum.op, extents, ins, {target.as<float>(), sum.target >= 0});
+  kind_of(sum)->run(context_of(args), *sum.op, extents, ins, {target.as<float>(), sum.target >= 0});
 }
 
 }  // namespace vitrail::cpu

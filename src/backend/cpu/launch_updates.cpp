@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/lane.h"
+#include "backend/cpu/context.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
 #include "ops/update_adam.h"
@@ -64,8 +64,8 @@ MomentElements part(MomentElements moments, int64_t first) {
 
 // body(first, count) over the elements of a parameter.
 template <typename Body>
-void spread_elements(const CpuLane& lane, int64_t count, const Body& body) {
-  cpu_tiles::spread_rows(lane, count, 1, body);
+void spread_elements(const CpuContext& context, int64_t count, const Body& body) {
+  cpu_tiles::spread_rows(context, count, 1, body);
 }
 
 int64_t chunks_of(const TensorDesc& desc) {
@@ -86,11 +86,11 @@ void run_sgd_update(const KernelArgs& args) {
   const auto& op = static_cast<const SgdUpdateOp&>(args.op);
   const Update update(args, op.scale());
   if (update.skipped()) return;
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const auto momentum = static_cast<float>(op.momentum());
   float* m = op.momentum() > 0 ? args.ins[2].as<float>() : nullptr;
-  spread_elements(lane, update.elements.count, [&](int64_t first, int64_t count) {
-    lane.isa.sgd_update(update.part(first, count), m ? m + first : nullptr, momentum, op.nesterov());
+  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+    context.isa.sgd_update(update.part(first, count), m ? m + first : nullptr, momentum, op.nesterov());
   });
 }
 
@@ -98,10 +98,10 @@ void run_adam_update(const KernelArgs& args) {
   const auto& op = static_cast<const AdamUpdateOp&>(args.op);
   const Update update(args, op.scale());
   if (update.skipped()) return;
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const MomentElements moments = moments_of(args, op.moments(), update.step.step);
-  spread_elements(lane, update.elements.count, [&](int64_t first, int64_t count) {
-    lane.isa.adam_update(update.part(first, count), part(moments, first));
+  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+    context.isa.adam_update(update.part(first, count), part(moments, first));
   });
 }
 
@@ -109,11 +109,11 @@ void run_lion_update(const KernelArgs& args) {
   const auto& op = static_cast<const LionUpdateOp&>(args.op);
   const Update update(args, op.scale());
   if (update.skipped()) return;
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   float* m = args.ins[2].as<float>();
-  spread_elements(lane, update.elements.count, [&](int64_t first, int64_t count) {
-    lane.isa.lion_update(update.part(first, count), m + first, static_cast<float>(1 - op.beta1()),
-                         static_cast<float>(1 - op.beta2()));
+  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+    context.isa.lion_update(update.part(first, count), m + first, static_cast<float>(1 - op.beta1()),
+                            static_cast<float>(1 - op.beta2()));
   });
 }
 
@@ -125,18 +125,18 @@ void run_lamb_update(const KernelArgs& args) {
   const auto& op = static_cast<const LambUpdateOp&>(args.op);
   Update update(args, op.scale());
   if (update.skipped()) return;
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const MomentElements moments = moments_of(args, op.moments(), update.step.step);
   const int64_t count = update.elements.count, chunks = chunks_of(args.ins[0].desc());
-  auto* squares = reinterpret_cast<SquareSums*>(lane.scratch.data());
+  auto* squares = reinterpret_cast<SquareSums*>(context.scratch.data());
   const auto each_chunk = [&](const auto& body) {
-    cpu_tiles::spread(lane, lane.parallel.softmax, chunks, [&](int64_t chunk, int) {
+    cpu_tiles::spread(context, context.parallel.softmax, chunks, [&](int64_t chunk, int) {
       const int64_t first = chunk * kSquareSumChunk;
       body(chunk, update.part(first, std::min(kSquareSumChunk, count - first)), part(moments, first));
     });
   };
   each_chunk([&](int64_t chunk, const UpdateElements& elements, const MomentElements& some) {
-    squares[chunk] = lane.isa.lamb_moments(elements, some);
+    squares[chunk] = context.isa.lamb_moments(elements, some);
   });
   SquareSums total;
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
@@ -144,7 +144,7 @@ void run_lamb_update(const KernelArgs& args) {
   update.elements.lr = static_cast<float>(op.scale().lr(update.step) *
                                           op.ratio(std::sqrt(total.param), std::sqrt(total.update)));
   each_chunk([&](int64_t, const UpdateElements& elements, const MomentElements& some) {
-    lane.isa.lamb_update(elements, some);
+    context.isa.lamb_update(elements, some);
   });
 }
 
@@ -152,12 +152,12 @@ void run_ema_update(const KernelArgs& args) {
   const auto& op = static_cast<const EmaUpdateOp&>(args.op);
   const StepValues step = StepValues::read(args.ins[3].as<double>());
   if (step.skip != 0) return;
-  const CpuLane lane = lane_of(args);
+  const CpuContext context = context_of(args);
   const auto rate = static_cast<float>(1 - op.decay(args.ins[2].as<double>(), step));
   const float* w = args.ins[1].as<float>();
   float* ema = args.ins[0].as<float>();
-  spread_elements(lane, args.ins[0].desc().elems(), [&](int64_t first, int64_t count) {
-    lane.isa.move_towards(w + first, rate, count, ema + first);
+  spread_elements(context, args.ins[0].desc().elems(), [&](int64_t first, int64_t count) {
+    context.isa.move_towards(w + first, rate, count, ema + first);
   });
 }
 
@@ -174,17 +174,17 @@ size_t square_sum_scratch_bytes(const NodeView& node, const DeviceInfo&) {
 }
 
 void run_square_sum(const KernelArgs& args) {
-  const CpuLane lane = lane_of(args);
-  auto* parts = reinterpret_cast<double*>(lane.scratch.data());
+  const CpuContext context = context_of(args);
+  auto* parts = reinterpret_cast<double*>(context.scratch.data());
   std::vector<int64_t> first_chunk{0};
   for (const TensorView& in : args.ins) first_chunk.push_back(first_chunk.back() + chunks_of(in.desc()));
-  cpu_tiles::spread(lane, lane.parallel.softmax, first_chunk.back(), [&](int64_t chunk, int) {
+  cpu_tiles::spread(context, context.parallel.softmax, first_chunk.back(), [&](int64_t chunk, int) {
     const auto next = std::upper_bound(first_chunk.begin(), first_chunk.end(), chunk);
     const auto input = static_cast<size_t>(next - first_chunk.begin()) - 1;
     const int64_t first = (chunk - first_chunk[input]) * kSquareSumChunk;
     const TensorView& in = args.ins[input];
     parts[chunk] =
-        lane.isa.square_sum(in.as<float>() + first, std::min(kSquareSumChunk, in.desc().elems() - first));
+        context.isa.square_sum(in.as<float>() + first, std::min(kSquareSumChunk, in.desc().elems() - first));
   });
   double total = 0;
   for (int64_t chunk = 0; chunk < first_chunk.back(); ++chunk) total += parts[chunk];

@@ -24,15 +24,15 @@ ScratchNeed library_linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, 
   return {norm ? padded_bytes(m * k) : 0, padded_bytes(tiling.rows * tiling.cols)};
 }
 
-void parallel_library_linear(const CpuLane& lane, const GemmLibrary& library, const LinearArgs& args,
+void parallel_library_linear(const CpuContext& context, const GemmLibrary& library, const LinearArgs& args,
                              const float* w) {
   if (!library.sgemm)
     throw Error(ErrorKind::kDevice, library.missing, "install the library or use packed weights");
-  const Scratch scratch(lane,
-                        library_linear_scratch(lane.isa, args.m, args.n, args.k, args.norm.gamma != nullptr));
-  const Rows a = rows_of(lane, args, scratch.shared());
-  const Tiling tiling = library_tiling(lane.isa, args.m, args.n);
-  spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+  const Scratch scratch(
+      context, library_linear_scratch(context.isa, args.m, args.n, args.k, args.norm.gamma != nullptr));
+  const Rows a = rows_of(context, args, scratch.shared());
+  const Tiling tiling = library_tiling(context.isa, args.m, args.n);
+  spread(context, context.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
     const Place p(tiling, task, args.m, args.n);
     float* sums = scratch.of(worker);
     const int64_t cols = p.col_end - p.col_begin;
@@ -42,7 +42,7 @@ void parallel_library_linear(const CpuLane& lane, const GemmLibrary& library, co
     tile.rows = p.rows, tile.n = args.n, tile.k = args.k;
     tile.col_begin = p.col_begin, tile.col_end = p.col_end;
     tile.epilogue = at_row(args.epilogue, p.row);
-    lane.isa.finish_tile(tile, sums, cols);
+    context.isa.finish_tile(tile, sums, cols);
   });
 }
 

@@ -10,7 +10,7 @@ namespace vitrail {
 ScratchNeed library_linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
 
 // args.packed is unused; w is row-major [n, k] with row stride k. Refuses (kind device) a missing library.
-void parallel_library_linear(const CpuLane& lane, const GemmLibrary& library, const LinearArgs& args,
+void parallel_library_linear(const CpuContext& context, const GemmLibrary& library, const LinearArgs& args,
                              const float* w);
 
 }  // namespace vitrail

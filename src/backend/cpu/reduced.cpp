@@ -21,16 +21,16 @@ size_t rows_bytes(const ReducedKernels& kernels, int64_t m, int64_t k) {
 
 // Rounds all rows into `out`, normalised first where the product wants it, block by block through a worker's
 // scratch.
-void prepare(const CpuLane& lane, const ReducedKernels& kernels, const LinearArgs& args,
+void prepare(const CpuContext& context, const ReducedKernels& kernels, const LinearArgs& args,
              const Scratch& scratch, std::byte* out, float* scales) {
   const int64_t block = prepared_rows(kernels, args.k), bytes = kernels.row_bytes(args.k);
-  spread(lane, lane.parallel.rows, ceil_div(args.m, block), [&](int64_t task, int worker) {
+  spread(context, context.parallel.rows, ceil_div(args.m, block), [&](int64_t task, int worker) {
     const int64_t row = task * block, rows = std::min(block, args.m - row);
     const float* x = args.a + row * args.lda;
     int64_t stride = args.lda;
     if (args.norm.gamma) {
       float* normed = scratch.of(worker);
-      lane.isa.layernorm_rows(
+      context.isa.layernorm_rows(
           {x, stride, normed, args.k, rows, args.k, args.norm.gamma, args.norm.beta, args.norm.eps});
       x = normed, stride = args.k;
     }
@@ -40,10 +40,10 @@ void prepare(const CpuLane& lane, const ReducedKernels& kernels, const LinearArg
 
 }  // namespace
 
-void parallel_reduced_pack(const CpuLane& lane, const ReducedKernels& kernels, const float* w, int64_t n,
-                           int64_t k, std::byte* packed) {
+void parallel_reduced_pack(const CpuContext& context, const ReducedKernels& kernels, const float* w,
+                           int64_t n, int64_t k, std::byte* packed) {
   const int64_t columns = panels_per_task(kernels.cols) * kernels.cols;
-  spread(lane, lane.parallel.rows, ceil_div(n, columns), [&](int64_t task, int) {
+  spread(context, context.parallel.rows, ceil_div(n, columns), [&](int64_t task, int) {
     const int64_t first = task * columns;
     kernels.pack(w, n, first, std::min(columns, n - first), k, packed);
   });
@@ -58,17 +58,17 @@ ScratchNeed reduced_linear_scratch(const ReducedKernels& kernels, int64_t m, int
                    norm ? padded_bytes(std::min(m, prepared_rows(kernels, k)) * k) : 0)};
 }
 
-void parallel_reduced_linear(const CpuLane& lane, const ReducedKernels& kernels, const LinearArgs& args,
+void parallel_reduced_linear(const CpuContext& context, const ReducedKernels& kernels, const LinearArgs& args,
                              const std::byte* packed) {
-  const Scratch scratch(lane,
+  const Scratch scratch(context,
                         reduced_linear_scratch(kernels, args.m, args.n, args.k, args.norm.gamma != nullptr));
   auto* rows = reinterpret_cast<std::byte*>(scratch.shared());
   auto* scales = reinterpret_cast<float*>(rows + rows_bytes(kernels, args.m, args.k));
-  prepare(lane, kernels, args, scratch, rows, scales);
+  prepare(context, kernels, args, scratch, rows, scales);
   const Tiling tiling =
-      Tiling::balanced(kernels.row_step, kernels.cols, lane.pool.threads(), args.m, args.n, args.k);
+      Tiling::balanced(kernels.row_step, kernels.cols, context.pool.threads(), args.m, args.n, args.k);
   const int64_t bytes = kernels.row_bytes(args.k);
-  spread(lane, lane.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
+  spread(context, context.parallel.rows, tiling.tasks(), [&](int64_t task, int worker) {
     const Place p(tiling, task, args.m, args.n);
     kernels.tile({rows + p.row * bytes, bytes, scales + p.row, packed, args.c + p.row * args.ldc, args.ldc,
                   p.rows, args.n, args.k, p.col_begin, p.col_end, at_row(args.epilogue, p.row),

@@ -8,12 +8,12 @@
 namespace vitrail {
 
 // packed must hold kernels.packed_bytes(n, k); needs no scratch.
-void parallel_reduced_pack(const CpuLane& lane, const ReducedKernels& kernels, const float* w, int64_t n,
-                           int64_t k, std::byte* packed);
+void parallel_reduced_pack(const CpuContext& context, const ReducedKernels& kernels, const float* w,
+                           int64_t n, int64_t k, std::byte* packed);
 
 // c = epilogue(norm(a) * w^T) as parallel_linear, w packed by parallel_reduced_pack; args.packed is not read.
 ScratchNeed reduced_linear_scratch(const ReducedKernels& kernels, int64_t m, int64_t n, int64_t k, bool norm);
-void parallel_reduced_linear(const CpuLane& lane, const ReducedKernels& kernels, const LinearArgs& args,
+void parallel_reduced_linear(const CpuContext& context, const ReducedKernels& kernels, const LinearArgs& args,
                              const std::byte* packed);
 
 }  // namespace vitrail

@@ -21,17 +21,18 @@ inline size_t padded_bytes(int64_t floats) {
 
 // Runs body(task, worker) over the pool, or all on this thread.
 template <typename Body>
-void spread(const CpuLane& lane, bool parallel, int64_t tasks, const Body& body) {
-  if (parallel) return lane.pool.run(tasks, body);
+void spread(const CpuContext& context, bool parallel, int64_t tasks, const Body& body) {
+  if (parallel) return context.pool.run(tasks, body);
   for (int64_t task = 0; task < tasks; ++task) body(task, 0);
 }
 
 // The scratch of one call, cut into a shared part and one part per worker.
 class Scratch {
  public:
-  Scratch(const CpuLane& lane, ScratchNeed need) : base_(lane.scratch.data()), need_(need) {
-    VT_CHECK(lane.scratch.size() >= need.total(lane.pool.threads()),
-             "scratch holds %zu bytes, %zu are needed", lane.scratch.size(), need.total(lane.pool.threads()));
+  Scratch(const CpuContext& context, ScratchNeed need) : base_(context.scratch.data()), need_(need) {
+    VT_CHECK(context.scratch.size() >= need.total(context.pool.threads()),
+             "scratch holds %zu bytes, %zu are needed", context.scratch.size(),
+             need.total(context.pool.threads()));
     VT_CHECK(reinterpret_cast<uintptr_t>(base_) % 64 == 0, "scratch is not aligned to 64 bytes");
   }
   float* shared() const { return reinterpret_cast<float*>(base_); }
@@ -108,9 +109,9 @@ inline constexpr int64_t kElemsPerTask = 16384;  // row-wise ops: some microseco
 
 // Cuts `rows` rows of `width` into tasks of about kElemsPerTask values: body(first row, rows).
 template <typename Body>
-void spread_rows(const CpuLane& lane, int64_t rows, int64_t width, const Body& body) {
+void spread_rows(const CpuContext& context, int64_t rows, int64_t width, const Body& body) {
   const int64_t block = std::max<int64_t>(1, kElemsPerTask / std::max<int64_t>(1, width));
-  spread(lane, lane.parallel.softmax, ceil_div(rows, block),
+  spread(context, context.parallel.softmax, ceil_div(rows, block),
          [&](int64_t task, int) { body(task * block, std::min(block, rows - task * block)); });
 }
 
@@ -118,9 +119,9 @@ inline int64_t patches_of(const PatchEmbedArgs& a) {
   return a.height / a.patch_h * (a.width / a.patch_w);
 }
 
-// The same lane without the first `bytes` of its scratch.
-inline CpuLane past(const CpuLane& lane, size_t bytes) {
-  return {lane.pool, lane.isa, lane.parallel, lane.scratch.subspan(bytes)};
+// The same context without the first `bytes` of its scratch.
+inline CpuContext past(const CpuContext& context, size_t bytes) {
+  return {context.pool, context.isa, context.parallel, context.scratch.subspan(bytes)};
 }
 
 // The rows of A to multiply: in place, or normalised into the shared scratch. They are normalised once,
@@ -130,10 +131,10 @@ struct Rows {
   const float* data;
   int64_t stride;
 };
-inline Rows rows_of(const CpuLane& lane, const LinearArgs& args, float* shared) {
+inline Rows rows_of(const CpuContext& context, const LinearArgs& args, float* shared) {
   if (!args.norm.gamma) return {args.a, args.lda};
-  parallel_layernorm(lane, {args.a, args.lda, shared, args.k, args.m, args.k, args.norm.gamma, args.norm.beta,
-                            args.norm.eps});
+  parallel_layernorm(context, {args.a, args.lda, shared, args.k, args.m, args.k, args.norm.gamma,
+                               args.norm.beta, args.norm.eps});
   return {shared, args.k};
 }
 

@@ -38,9 +38,9 @@ struct WeightTiles {
 
 // pack_x(first row, rows, depth of a panel, to, worker)
 template <typename PackX>
-void weight_grad(const CpuLane& lane, const Scratch& scratch, const WeightGradArgs& args,
+void weight_grad(const CpuContext& context, const Scratch& scratch, const WeightGradArgs& args,
                  const PackX& pack_x) {
-  const auto& isa = lane.isa;
+  const auto& isa = context.isa;
   const Parts parts(isa, args.m, args.n, args.k, args.add);
   float *panels = scratch.shared(), *strips = panels + parts.panels, *sums = strips + parts.strips;
   float* c = args.add ? sums : args.dw;
@@ -48,12 +48,12 @@ void weight_grad(const CpuLane& lane, const Scratch& scratch, const WeightGradAr
   for (int64_t first = 0; first < args.m; first += parts.chunk) {
     const int64_t depth = std::min(parts.chunk, args.m - first);
     const bool last = first + depth == args.m;
-    spread(lane, lane.parallel.rows, ceil_div(depth, kPackRows), [&](int64_t task, int worker) {
+    spread(context, context.parallel.rows, ceil_div(depth, kPackRows), [&](int64_t task, int worker) {
       const int64_t row = task * kPackRows, rows = std::min(kPackRows, depth - row);
       pack_x(first + row, rows, depth, panels + row * isa.nr, worker);
       isa.pack_strips(args.dy + (first + row) * args.n, args.n, rows, args.n, depth, strips + row * isa.mr);
     });
-    spread(lane, lane.parallel.rows, tiles.down * tiles.across, [&](int64_t task, int) {
+    spread(context, context.parallel.rows, tiles.down * tiles.across, [&](int64_t task, int) {
       const int64_t row = task % tiles.down * tiles.rows, column = task / tiles.down * tiles.cols;
       const int64_t rows = std::min(tiles.rows, args.n - row), cols = std::min(tiles.cols, args.k - column);
       const int64_t at = row * args.k + column;
@@ -81,10 +81,10 @@ ScratchNeed weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n, int
   return {.shared_bytes = padded_bytes(parts.panels + parts.strips + parts.sums)};
 }
 
-void parallel_weight_grad(const CpuLane& lane, const WeightGradArgs& args) {
-  const Scratch scratch(lane, weight_grad_scratch(lane.isa, args.m, args.n, args.k, args.add));
-  weight_grad(lane, scratch, args, [&](int64_t row, int64_t rows, int64_t depth, float* to, int) {
-    lane.isa.pack_panels(args.x + row * args.k, args.k, rows, args.k, depth, to);
+void parallel_weight_grad(const CpuContext& context, const WeightGradArgs& args) {
+  const Scratch scratch(context, weight_grad_scratch(context.isa, args.m, args.n, args.k, args.add));
+  weight_grad(context, scratch, args, [&](int64_t row, int64_t rows, int64_t depth, float* to, int) {
+    context.isa.pack_panels(args.x + row * args.k, args.k, rows, args.k, depth, to);
   });
 }
 
@@ -95,15 +95,15 @@ ScratchNeed patch_weight_grad_scratch(const IsaKernels& isa, const PatchEmbedArg
   return need;
 }
 
-void parallel_patch_weight_grad(const CpuLane& lane, const PatchEmbedArgs& patches, const float* dy,
+void parallel_patch_weight_grad(const CpuContext& context, const PatchEmbedArgs& patches, const float* dy,
                                 float* dw, bool add) {
   const PatchExtents e(patches);
-  const Scratch scratch(lane, patch_weight_grad_scratch(lane.isa, patches, add));
+  const Scratch scratch(context, patch_weight_grad_scratch(context.isa, patches, add));
   const WeightGradArgs args{.x = nullptr, .dy = dy, .dw = dw, .m = e.m, .n = patches.n, .k = e.k, .add = add};
-  weight_grad(lane, scratch, args, [&](int64_t row, int64_t rows, int64_t depth, float* to, int worker) {
+  weight_grad(context, scratch, args, [&](int64_t row, int64_t rows, int64_t depth, float* to, int worker) {
     float* gathered = scratch.of(worker);
     gather_patches(patches, row, rows, gathered);
-    lane.isa.pack_panels(gathered, e.k, rows, e.k, depth, to);
+    context.isa.pack_panels(gathered, e.k, rows, e.k, depth, to);
   });
 }
 

@@ -15,6 +15,8 @@ const Backend& cuda_backend();
 
 // A GPU of this machine; Error(kDevice) saying why there is none.
 DeviceInfo cuda_device(int ordinal = 0);
+// One that need not be here, for planning. `compute`: 10 x compute capability.
+DeviceInfo planned_cuda_device(std::string name, int compute, int processors = 0);
 std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info);
 // Of the library whose algorithms tables of kernels number.
 std::string cublas_version();

@@ -35,7 +35,7 @@ size_t no_scratch(const NodeView&, const DeviceInfo&) {
 Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
                    std::string (*declines)(const NodeView&, const DeviceInfo&),
                    size_t (*scratch)(const NodeView&, const DeviceInfo&)) {
-  return {.name = name, .declines = declines, .scratch_bytes = scratch, .run = run};
+  return {.name = name, .declines = declines, .prepare = unprepared(scratch, run)};
 }
 
 }  // namespace vitrail::cuda

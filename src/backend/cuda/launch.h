@@ -7,14 +7,14 @@
 
 namespace vitrail::cuda {
 
-// The session of a lane, its card now the calling thread's.
+// The session of a launch, its GPU now the calling thread's.
 inline Session& session(void* stream) {
   auto& found = *static_cast<Session*>(stream);
   api().session.use(found);
   return found;
 }
 inline Session& session(const KernelArgs& args) {
-  return session(args.lane.stream);
+  return session(args.context.stream);
 }
 inline Operand operand(const TensorView& view) {
   return {view.data(), view.dtype()};

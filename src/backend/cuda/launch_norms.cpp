@@ -68,7 +68,7 @@ NormGradCall grad_call(const KernelArgs& args, const NormRows& rows, const Tenso
   call.rows = rows;
   call.x = operand(args.ins[0]), call.dy = operand(dy), call.dx = operand(args.outs[0]);
   call.partials = reinterpret_cast<float*>(args.scratch.data());
-  call.blocks = grad_blocks(rows, args.lane.device);
+  call.blocks = grad_blocks(rows, args.context.device);
   return call;
 }
 

@@ -134,7 +134,7 @@ void run_gelu_grad(const KernelArgs& args) {
   const bool tanh_form = op_of<GeluGradOp>(args).tanh_form();
   MapCall call = map_call(args);
   if (args.outs.size() > 1) {
-    call.sums = column_sums(call.count, args.outs[1].desc().elems(), args.lane.device);
+    call.sums = column_sums(call.count, args.outs[1].desc().elems(), args.context.device);
     call.sums.target = operand(args.outs[1]);
     call.sums.partials = reinterpret_cast<float*>(args.scratch.data());
   }
@@ -158,7 +158,7 @@ void run_sum(const KernelArgs& args) {
   const TensorView& target = sum.target < 0 ? args.outs[0] : args.ins[sum.target];
   const TensorView& x = args.ins[sum.ins[0]];
   SumCall call{.x = operand(x),
-               .sums = column_sums(x.desc().elems(), target.desc().elems(), args.lane.device)};
+               .sums = column_sums(x.desc().elems(), target.desc().elems(), args.context.device)};
   if (sum.ins.size() > 1) call.y = operand(args.ins[sum.ins[1]]);
   call.sums.target = operand(target);
   call.sums.add = sum.target >= 0;

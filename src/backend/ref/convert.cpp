@@ -46,7 +46,7 @@ class DoubleViews {
 void run_converted(const KernelArgs& args, void (*kernel)(const KernelArgs&)) {
   if (all_double(args.ins) && all_double(args.outs)) return kernel(args);
   const DoubleViews ins(args.ins, true), outs(args.outs, false);
-  kernel({args.op, ins.views(), outs.views(), args.scratch, args.lane});
+  kernel({args.op, ins.views(), outs.views(), args.scratch, args.context});
   for (size_t i = 0; i < args.outs.size(); ++i) outs.write_back(i);
   for (int i : args.op.updates()) ins.write_back(static_cast<size_t>(i));
 }

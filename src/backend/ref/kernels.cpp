@@ -23,13 +23,12 @@ OpKernels row(std::string_view op) {
   return {op,
           {{.name = "ref",
             .declines = accepts_plain,
-            .scratch_bytes = no_scratch,
-            .run = ref::in_double<kernel>}}};
+            .prepare = unprepared(no_scratch, ref::in_double<kernel>)}}};
 }
 
 // Of values in their own types.
 OpKernels as_it_is(std::string_view op, void (*kernel)(const KernelArgs&)) {
-  return {op, {{.name = "ref", .declines = accepts_plain, .scratch_bytes = no_scratch, .run = kernel}}};
+  return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(no_scratch, kernel)}}};
 }
 
 class RefBackend : public Backend {

@@ -17,7 +17,7 @@ void linear_dx(const KernelArgs& args) {
   std::vector<double> by_outputs(static_cast<size_t>(e.n * e.k));  // w transposed: [k, n]
   for (int64_t n = 0; n < e.n; ++n)
     for (int64_t k = 0; k < e.k; ++k) by_outputs[k * e.n + n] = w[n * e.k + k];
-  multiply_rows(args.lane.pool, static_cast<const LinearDxOp&>(args.op).arithmetic(), {e.m, e.k, e.n},
+  multiply_rows(args.context.pool, static_cast<const LinearDxOp&>(args.op).arithmetic(), {e.m, e.k, e.n},
                 args.ins[0].as<double>(), by_outputs.data(), args.outs[0].as<double>());
 }
 
@@ -28,7 +28,7 @@ void linear_dw(const KernelArgs& args) {
   const RoundedRows dy(args.ins[1].as<double>(), e.m, e.n, arithmetic);
   VT_CHECK(!x.scales, "linear_dw sums over what has scales");
   double* dw = args.outs[0].as<double>();
-  args.lane.pool.run(e.n, [&](int64_t n, int) {
+  args.context.pool.run(e.n, [&](int64_t n, int) {
     std::fill_n(dw + n * e.k, e.k, 0.0);
     for (int64_t m = 0; m < e.m; ++m)
       for (int64_t k = 0; k < e.k; ++k) dw[n * e.k + k] += dy.values[m * e.n + n] * x.values[m * e.k + k];
@@ -42,7 +42,7 @@ void patch_embed_dw(const KernelArgs& args) {
   const int64_t grid_x = width / cols, patches = (height / rows) * grid_x;
   const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
   double* dw = args.outs[0].as<double>();
-  args.lane.pool.run(features * channels, [&](int64_t task, int) {
+  args.context.pool.run(features * channels, [&](int64_t task, int) {
     const int64_t d = task / channels, c = task % channels;
     for (int64_t p = 0; p < rows; ++p)
       for (int64_t q = 0; q < cols; ++q) {
@@ -104,7 +104,7 @@ void attention_grad(const KernelArgs& args) {
                   args.outs[0].as<double>(),
                   args.outs[last].as<double>()};
   for (const TensorView& out : args.outs) std::fill_n(out.as<double>(), out.desc().elems(), 0.0);
-  args.lane.pool.run(g.heads, [&](int64_t h, int) {
+  args.context.pool.run(g.heads, [&](int64_t h, int) {
     std::vector<double> weights(g.keys), dweights(g.keys);
     for (int64_t b = 0; b < g.batch; ++b)
       for (int64_t i = 0; i < g.queries; ++i) grads.query(b, h, i, weights, dweights);

@@ -13,7 +13,7 @@ namespace vitrail::ref {
 
 void linear(const KernelArgs& args) {
   const MatmulExtents e = linear_extents(args.ins[0].shape(), args.ins[1].shape());
-  multiply_rows(args.lane.pool, static_cast<const LinearOp&>(args.op).arithmetic(), e,
+  multiply_rows(args.context.pool, static_cast<const LinearOp&>(args.op).arithmetic(), e,
                 args.ins[0].as<double>(), args.ins[1].as<double>(), args.outs[0].as<double>());
 }
 
@@ -24,7 +24,7 @@ void patch_embed(const KernelArgs& args) {
   const int64_t grid_x = width / cols, patches = (height / rows) * grid_x;
   const double *x = args.ins[0].as<double>(), *w = args.ins[1].as<double>();
   double* out = args.outs[0].as<double>();
-  args.lane.pool.run(x_shape.local('B') * patches, [&](int64_t task, int) {
+  args.context.pool.run(x_shape.local('B') * patches, [&](int64_t task, int) {
     const int64_t b = task / patches, top = task % patches / grid_x * rows, left = task % grid_x * cols;
     for (int64_t d = 0; d < features; ++d) {
       double sum = 0;
@@ -59,7 +59,7 @@ void attention(const KernelArgs& args) {
   const AttentionGeometry g = attention_geometry(args.op, descs);
   const double *q = args.ins[0].as<double>(), *kv = args.ins.back().as<double>();
   double* out = args.outs[0].as<double>();
-  args.lane.pool.run(g.batch * g.heads, [&](int64_t task, int) {
+  args.context.pool.run(g.batch * g.heads, [&](int64_t task, int) {
     const int64_t b = task / g.heads, h = task % g.heads;
     std::vector<double> weights(g.keys);
     for (int64_t i = 0; i < g.queries; ++i) {
@@ -80,7 +80,7 @@ void attention_probs(const KernelArgs& args) {
   const AttentionGeometry g = attention_geometry(args.op, {&desc, 1});
   const double* qkv = args.ins[0].as<double>();
   double* out = args.outs[0].as<double>();
-  args.lane.pool.run(g.batch * g.heads, [&](int64_t task, int) {
+  args.context.pool.run(g.batch * g.heads, [&](int64_t task, int) {
     std::vector<double> weights(g.keys);
     for (int64_t i = 0; i < g.queries; ++i) {
       softmax_weights(g, qkv, qkv, task / g.heads, task % g.heads, i, weights);

@@ -11,6 +11,7 @@
 #include "backend/cuda/api/products.h"
 #include "backend/cuda/api/rows.h"
 #include "backend/cuda/api/session.h"
+#include "backend/cuda/api/streams.h"
 #include "backend/cuda/api/tokens.h"
 #include "backend/cuda/api/updates.h"
 
@@ -19,6 +20,7 @@ namespace vitrail::cuda {
 struct Api {
   uint64_t version;  // a hash of these headers (cmake/cuda.cmake): a plugin of others is refused
   SessionApi session;
+  StreamsApi streams;
   ProductsApi products;
   Fp8Api fp8;
   AttentionApi attention;

@@ -1,5 +1,5 @@
-// What the program and the CUDA plugin agree on: a device in use, its memory and its streams of work. Plain
-// types only: no vendor header here, none of the program's ops in the plugin.
+// What the program and the CUDA plugin agree on: a device in use and its memory. Plain types only: no vendor
+// header here, none of the program's ops in the plugin.
 #pragma once
 
 #include <cstddef>
@@ -40,24 +40,9 @@ struct SessionApi {
   void (*release)(Session&, std::byte*);
   std::byte* (*allocate_host)(Session&, size_t bytes);  // page-locked; null when there is no more
   void (*release_host)(Session&, std::byte*);
-  void (*upload)(Session&, void* target, const void* host, size_t bytes);
-  void (*download)(Session&, void* host, const void* source, size_t bytes);
-  void (*copy)(Session&, void* target, const void* source, size_t bytes);
-  void (*clear)(Session&, void* target, size_t bytes);
-  void (*finish)(Session&);
-  void (*upload_aside)(Session&, void* landing, const void* host, size_t bytes);
-  void (*take)(Session&, void* target, const void* landing, size_t bytes);
   size_t (*free_bytes)(Session&);
   size_t (*foreign_bytes)(Session&);    // taken by the context and the libraries as the session opened
   size_t (*free_on_card)(int ordinal);  // without a session; 0: unknown
-
-  void (*start_capture)(Session&);
-  void* (*end_capture)(Session&);  // an executable graph
-  void (*replay)(Session&, void* graph);
-  void (*drop)(Session&, void* graph);
-
-  void (*mark)(Session&, size_t slot);
-  double (*seconds_between)(Session&, size_t from, size_t to);
 };
 
 }  // namespace vitrail::cuda

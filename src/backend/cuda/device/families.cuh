@@ -6,6 +6,7 @@
 namespace vitrail::cuda {
 
 SessionApi session_api();
+StreamsApi streams_api();
 ProductsApi products_api();
 Fp8Api fp8_api();
 AttentionApi attention_api();

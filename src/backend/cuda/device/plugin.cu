@@ -4,6 +4,7 @@ extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitr
   using namespace vitrail::cuda;
   static const Api api = {.version = VITRAIL_CUDA_API,
                           .session = session_api(),
+                          .streams = streams_api(),
                           .products = products_api(),
                           .fp8 = fp8_api(),
                           .attention = attention_api(),

@@ -19,16 +19,26 @@ void check(cublasStatus_t status, const char* what) {
              cublasLtGetStatusString(status));
 }
 
+void use(const Session& session) {
+  check(cudaSetDevice(session.ordinal), "choosing the card");
+}
+
+cudaError_t await_streams(Session& session) {
+  const std::lock_guard lock(session.streams_mutex);
+  cudaError_t failed = cudaSuccess;
+  for (cudaStream_t one : session.more_streams)
+    if (const cudaError_t status = cudaStreamSynchronize(one); status != cudaSuccess) failed = status;
+  const cudaError_t status = cudaStreamSynchronize(session.stream);
+  return failed != cudaSuccess ? failed : status;
+}
+
 Session::~Session() {
   cudaSetDevice(ordinal);
-  for (cudaStream_t lane : {aside, stream})
-    if (lane) cudaStreamSynchronize(lane);
+  if (stream) more_streams.push_back(stream);
+  for (cudaStream_t one : more_streams) cudaStreamSynchronize(one);
   for (cudaEvent_t event : marks) cudaEventDestroy(event);
-  for (cudaEvent_t event : {landed, taken})
-    if (event) cudaEventDestroy(event);
   if (blas) cublasLtDestroy(blas);
-  for (cudaStream_t lane : {aside, stream})
-    if (lane) cudaStreamDestroy(lane);
+  for (cudaStream_t one : more_streams) cudaStreamDestroy(one);
   cudaGetLastError();  // nobody is left to hear of it
 }
 
@@ -68,10 +78,6 @@ void versions(std::string& driver, std::string& runtime, std::string& cublas) {
   cublas = strf("%zu.%zu.%zu", blas / 10000, blas / 100 % 100, blas % 100);
 }
 
-void use(Session& session) {
-  check(cudaSetDevice(session.ordinal), "choosing the card");
-}
-
 // A kernel of our own, to ask whether any runs on the card.
 __global__ void probe() {}
 
@@ -94,10 +100,7 @@ Session* open(int ordinal) {
   use(*session);
   require_kernels(ordinal);
   session->processors = facts(ordinal).processors;
-  for (cudaStream_t* lane : {&session->stream, &session->aside})
-    check(cudaStreamCreateWithFlags(lane, cudaStreamNonBlocking), "making a stream");
-  for (cudaEvent_t* event : {&session->landed, &session->taken})
-    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
+  check(cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking), "making a stream");
   check(cublasLtCreate(&session->blas), "starting cuBLASLt");
   start_libraries(*session);
   note_foreign(*session, free_before);
@@ -121,14 +124,13 @@ std::byte* allocate(Session& session, size_t bytes) {
 }
 
 // What is given back may still be read or written.
-void await_lanes(Session& session) {
+void await_use(Session& session) {
   cudaSetDevice(session.ordinal);
-  cudaStreamSynchronize(session.stream);
-  cudaStreamSynchronize(session.aside);
+  await_streams(session);
 }
 
 void release(Session& session, std::byte* data) {
-  await_lanes(session);
+  await_use(session);
   cudaFree(data);
 }
 
@@ -145,55 +147,8 @@ std::byte* allocate_host(Session& session, size_t bytes) {
 }
 
 void release_host(Session& session, std::byte* data) {
-  await_lanes(session);
+  await_use(session);
   cudaFreeHost(data);
-}
-
-void upload(Session& session, void* target, const void* host, size_t bytes) {
-  use(session);
-  check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, session.stream), "copying to the card");
-}
-
-void finish(Session& session) {
-  use(session);
-  for (cudaStream_t lane : {session.aside, session.stream})
-    check(cudaStreamSynchronize(lane), "waiting for the card");
-}
-
-void upload_aside(Session& session, void* landing, const void* host, size_t bytes) {
-  use(session);
-  check(cudaMemcpyAsync(landing, host, bytes, cudaMemcpyHostToDevice, session.aside), "copying to the card");
-}
-
-void download(Session& session, void* host, const void* source, size_t bytes) {
-  use(session);
-  check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
-        "copying from the card");
-  check(cudaStreamSynchronize(session.stream), "waiting for the card");
-}
-
-void copy(Session& session, void* target, const void* source, size_t bytes) {
-  use(session);
-  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, session.stream),
-        "copying on the card");
-}
-
-// An event names the work enqueued before its record: it may be recorded again while an older wait stands.
-void wait_behind(cudaStream_t behind, cudaStream_t ahead, cudaEvent_t event) {
-  check(cudaEventRecord(event, ahead), "recording an event");
-  check(cudaStreamWaitEvent(behind, event, 0), "waiting for an event");
-}
-
-void take(Session& session, void* target, const void* landing, size_t bytes) {
-  use(session);
-  wait_behind(session.stream, session.aside, session.landed);
-  copy(session, target, landing, bytes);
-  wait_behind(session.aside, session.stream, session.taken);
-}
-
-void clear(Session& session, void* target, size_t bytes) {
-  use(session);
-  check(cudaMemsetAsync(target, 0, bytes, session.stream), "clearing device memory");
 }
 
 size_t free_bytes(Session& session) {
@@ -207,50 +162,6 @@ size_t foreign_bytes(Session& session) {
   return session.foreign_bytes;
 }
 
-void start_capture(Session& session) {
-  use(session);
-  check(cudaStreamBeginCapture(session.stream, cudaStreamCaptureModeThreadLocal), "starting to record");
-}
-
-void* end_capture(Session& session) {
-  use(session);
-  cudaGraph_t graph = nullptr;
-  check(cudaStreamEndCapture(session.stream, &graph), "recording");
-  cudaGraphExec_t exec = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&exec, graph, 0);
-  cudaGraphDestroy(graph);
-  check(status, "making a graph of what was recorded");
-  return exec;
-}
-
-void replay(Session& session, void* graph) {
-  use(session);
-  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), session.stream), "replaying a graph");
-}
-
-void drop(Session& session, void* graph) {
-  cudaSetDevice(session.ordinal);
-  cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
-}
-
-void mark(Session& session, size_t slot) {
-  use(session);
-  while (session.marks.size() <= slot) {
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreate(&event), "making an event");
-    session.marks.push_back(event);
-  }
-  check(cudaEventRecord(session.marks[slot], session.stream), "recording an event");
-}
-
-double seconds_between(Session& session, size_t from, size_t to) {
-  use(session);
-  check(cudaEventSynchronize(session.marks.at(to)), "waiting for an event");
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, session.marks.at(from), session.marks.at(to)), "timing");
-  return milliseconds * 1e-3;
-}
-
 }  // namespace
 
 SessionApi session_api() {
@@ -259,27 +170,14 @@ SessionApi session_api() {
           .versions = versions,
           .open = open,
           .close = close,
-          .use = use,
+          .use = [](Session& session) { use(session); },
           .allocate = allocate,
           .release = release,
           .allocate_host = allocate_host,
           .release_host = release_host,
-          .upload = upload,
-          .download = download,
-          .copy = copy,
-          .clear = clear,
-          .finish = finish,
-          .upload_aside = upload_aside,
-          .take = take,
           .free_bytes = free_bytes,
           .foreign_bytes = foreign_bytes,
-          .free_on_card = free_on_card,
-          .start_capture = start_capture,
-          .end_capture = end_capture,
-          .replay = replay,
-          .drop = drop,
-          .mark = mark,
-          .seconds_between = seconds_between};
+          .free_on_card = free_on_card};
 }
 
 }  // namespace vitrail::cuda

@@ -24,14 +24,18 @@ struct Session {
   int ordinal = 0;
   int processors = 0;
   size_t foreign_bytes = 0;       // see foreign.cuh
-  cudaStream_t stream = nullptr;  // of the work
-  cudaStream_t aside = nullptr;   // of uploads beside it
-  cudaEvent_t landed = nullptr, taken = nullptr;
+  cudaStream_t stream = nullptr;  // of programs
+  std::vector<cudaStream_t> more_streams;
+  std::mutex streams_mutex;  // memory may be given back from another thread than the session's
   cublasLtHandle_t blas = nullptr;
   std::vector<cudaEvent_t> marks;
   std::shared_ptr<GemmCache> gemms;
 };
 
+// Makes the session's GPU the calling thread's.
+void use(const Session& session);
+// Waits for all its streams; the first failure of any.
+cudaError_t await_streams(Session& session);
 void check(cudaError_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 // After every kernel launch.

@@ -1,4 +1,5 @@
-// Uploads beside the work of a GPU: what was taken is what was sent, however far the two lanes drift apart.
+// Uploads on a stream beside the work of a GPU: what was taken is what was sent, however far the two streams
+// drift apart.
 #include <algorithm>
 #include <vector>
 
@@ -9,11 +10,15 @@
 namespace vitrail {
 namespace {
 
-class CudaLanes : public CudaTest {
+class CudaStreams : public CudaTest {
  protected:
   void SetUp() override {
     CudaTest::SetUp();
-    if (!IsSkipped()) device_ = open_device(cuda_device());
+    if (IsSkipped()) return;
+    device_ = open_device(cuda_device());
+    beside_ = device_->create_stream();
+    landed_ = device_->create_event();
+    taken_ = device_->create_event();
   }
 
   Buffer on_card(size_t bytes) { return Buffer(bytes, Category::kTransient, device_.get()); }
@@ -40,21 +45,34 @@ class CudaLanes : public CudaTest {
     for (int i = 0; i < 8; ++i) device_->copy(to.data(), from.data(), from.bytes());
   }
 
+  void send(const Buffer& landing, const std::byte* host, size_t bytes) {
+    beside_->upload(landing.data(), host, bytes);
+    beside_->record(*landed_);
+  }
+  void take(std::byte* target, const Buffer& landing, size_t bytes) {
+    device_->stream().wait(*landed_);
+    device_->copy(target, landing.data(), bytes);
+    device_->stream().record(*taken_);
+    beside_->wait(*taken_);
+  }
+
   static constexpr size_t kRounds = 100, kBusy = size_t{64} << 20;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> beside_;
+  std::unique_ptr<Event> landed_, taken_;
 };
 
-// The host runs ahead of both lanes: nothing but their own order keeps a part in the landing place until it
+// The host runs ahead of both streams: nothing but their own order keeps a part in the landing place until it
 // was taken, and work from reading a part that has not landed.
-TEST_F(CudaLanes, EveryPartIsTakenOnce) {
+TEST_F(CudaStreams, EveryPartIsTakenOnce) {
   for (size_t bytes : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
     const Buffer host = numbered(kRounds, bytes), landing = on_card(bytes), target = on_card(bytes);
     const Buffer results = on_card(kRounds * bytes), busy = on_card(kBusy), other = on_card(kBusy);
     for (size_t i = 0; i < kRounds; ++i) {
       if (i % 3 == 0) keep_busy(busy, other);  // the uploads overtake the work, or wait for it
-      device_->upload_aside(landing.data(), host.data() + i * bytes, bytes);
+      send(landing, host.data() + i * bytes, bytes);
       if (i % 5 == 0) keep_busy(other, busy);
-      device_->take(target.data(), landing.data(), bytes);
+      take(target.data(), landing, bytes);
       device_->copy(results.data() + i * bytes, target.data(), bytes);
     }
     expect_numbered(results, kRounds, bytes);
@@ -62,7 +80,7 @@ TEST_F(CudaLanes, EveryPartIsTakenOnce) {
 }
 
 // As a step does it: the next part is sent while a recording that reads the present one is repeated.
-TEST_F(CudaLanes, RecordingsReadWhatWasTaken) {
+TEST_F(CudaStreams, RecordingsReadWhatWasTaken) {
   constexpr size_t kBytes = size_t{3} << 20, kParts = 50;
   const Buffer host = numbered(kParts, kBytes), landing = on_card(kBytes), target = on_card(kBytes);
   const Buffer result = on_card(kBytes), results = on_card(kParts * kBytes);
@@ -73,29 +91,29 @@ TEST_F(CudaLanes, RecordingsReadWhatWasTaken) {
   };
   work();
   const std::unique_ptr<Recording> recording = record(*device_, work);
-  device_->upload_aside(landing.data(), host.data(), kBytes);
+  send(landing, host.data(), kBytes);
   for (size_t i = 0; i < kParts; ++i) {
-    device_->take(target.data(), landing.data(), kBytes);
+    take(target.data(), landing, kBytes);
     recording->replay();
-    if (i + 1 < kParts) device_->upload_aside(landing.data(), host.data() + (i + 1) * kBytes, kBytes);
+    if (i + 1 < kParts) send(landing, host.data() + (i + 1) * kBytes, kBytes);
     device_->copy(results.data() + i * kBytes, result.data(), kBytes);
   }
   expect_numbered(results, kParts, kBytes);
 }
 
 // The host's bytes may change once either has returned.
-TEST_F(CudaLanes, FinishAndTheWorkBehindATakeWaitForUploads) {
+TEST_F(CudaStreams, FinishAndTheWorkBehindATakeWaitForUploads) {
   constexpr size_t kBytes = size_t{64} << 20, kParts = 10;
   const Buffer host(kBytes, Category::kStaging, device_->host_memory());
   const Buffer landing = on_card(kBytes), results = on_card(kParts * kBytes);
   for (size_t i = 0; i < kParts; ++i) {
     std::fill_n(host.data(), kBytes, static_cast<std::byte>(i + 1));
-    device_->upload_aside(landing.data(), host.data(), kBytes);
+    send(landing, host.data(), kBytes);
     if (i % 2 == 0) {
       device_->finish();
       std::fill_n(host.data(), kBytes, std::byte{0xff});
     }
-    device_->take(results.data() + i * kBytes, landing.data(), kBytes);
+    take(results.data() + i * kBytes, landing, kBytes);
     std::byte last;
     device_->download(&last, results.data() + (i + 1) * kBytes - 1, 1);
     EXPECT_EQ(last, static_cast<std::byte>(i + 1));

@@ -1,4 +1,4 @@
-// From the backend-neutral lane of a kernel call to what the CPU drivers run on.
+// From the backend-neutral context of a kernel call to what the CPU drivers run on.
 #pragma once
 
 #include "backend/cpu/cpu_isa.h"
@@ -12,9 +12,9 @@ inline const IsaKernels& isa_of(const DeviceInfo& device) {
   return isa_sizes(static_cast<IsaLevel>(device.isa));
 }
 
-inline CpuLane lane_of(const KernelArgs& args) {
-  const DeviceInfo& device = args.lane.device;
-  return {.pool = args.lane.pool,
+inline CpuContext context_of(const KernelArgs& args) {
+  const DeviceInfo& device = args.context.device;
+  return {.pool = args.context.pool,
           .isa = isa_kernels(static_cast<IsaLevel>(device.isa)),
           .parallel = {.heads = device.parallel_heads,
                        .rows = device.parallel_rows,

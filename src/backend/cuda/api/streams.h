@@ -1,0 +1,32 @@
+// What the program and the CUDA plugin agree on: a session's streams, the copies and events on them, and how
+// work on its own stream is captured as a graph and timed.
+#pragma once
+
+#include "backend/cuda/api/session.h"
+
+namespace vitrail::cuda {
+
+struct StreamsApi {
+  // Streams beside the session's own, which is null in every call that names one; events order them.
+  void* (*create)(Session&);
+  void (*drop)(Session&, void* stream);
+  void* (*create_event)(Session&);
+  void (*drop_event)(Session&, void* event);
+  void (*record)(Session&, void* stream, void* event);
+  void (*wait)(Session&, void* stream, void* event);
+  void (*upload)(Session&, void* stream, void* target, const void* host, size_t bytes);
+  void (*copy)(Session&, void* stream, void* target, const void* source, size_t bytes);
+  void (*download)(Session&, void* host, const void* source, size_t bytes);
+  void (*clear)(Session&, void* target, size_t bytes);
+  void (*finish)(Session&);  // every stream
+
+  void (*start_capture)(Session&);
+  void* (*end_capture)(Session&);  // an executable graph; null: another thread spoilt what was captured
+  void (*replay)(Session&, void* graph);
+  void (*drop_graph)(Session&, void* graph);
+
+  void (*mark)(Session&, size_t slot);
+  double (*seconds_between)(Session&, size_t from, size_t to);
+};
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <mutex>
+
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/launch.h"
+#include "ops/linear.h"
+
+namespace vitrail {
+
+namespace {
+
+class CudaRecording : public Recording {
+ public:
+  CudaRecording(cuda::Session& session, void* graph) : session_(session), graph_(graph) {}
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  ~CudaRecording() override { cuda::api().streams.drop_graph(session_, graph_); }
+  void replay() override { cuda::api().streams.replay(session_, graph_); }
+
+ private:
+  cuda::Session& session_;
+  void* graph_;
+};
+
+class CudaEvent : public Event {
+ public:
+  explicit CudaEvent(cuda::Session& session)
+      : session_(session), event_(cuda::api().streams.create_event(session)) {}
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() override { cuda::api().streams.drop_event(session_, event_); }
+  void* get() const { return event_; }
+
+ private:
+  cuda::Session& session_;
+  void* event_;
+};
+
+// The session's own stream, or one more that it made.
+class CudaStream : public Stream {
+ public:
+  CudaStream(cuda::Session& session, void* stream)
+      : api_(cuda::api().streams), session_(session), stream_(stream) {}
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() override {
+    if (stream_) api_.drop(session_, stream_);
+  }
+  void upload(void* target, const void* host, size_t bytes) override {
+    api_.upload(session_, stream_, target, host, bytes);
+  }
+  void copy(void* target, const void* source, size_t bytes) override {
+    api_.copy(session_, stream_, target, source, bytes);
+  }
+  void record(Event& event) override {
+    api_.record(session_, stream_, dynamic_cast<CudaEvent&>(event).get());
+  }
+  void wait(const Event& event) override {
+    api_.wait(session_, stream_, dynamic_cast<const CudaEvent&>(event).get());
+  }
+
+ private:
+  const cuda::StreamsApi& api_;
+  cuda::Session& session_;
+  void* stream_;  // null: the session's own
+};
+
+// The driver loads kernels and graphs as they are first used; arenas leave them this much.
+constexpr size_t kForeignReserve = size_t{256} << 20;
+
+// Page-locked: the card fetches from it without the driver's copy in between.
+class HostMemory : public MemorySource {
+ public:
+  explicit HostMemory(cuda::Session& session) : session_(session) {}
+  std::byte* allocate(size_t bytes) override { return cuda::api().session.allocate_host(session_, bytes); }
+  void release(std::byte* data) override { cuda::api().session.release_host(session_, data); }
+
+ private:
+  cuda::Session& session_;
+};
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int ordinal)
+      : api_(cuda::api().session),
+        streams_(cuda::api().streams),
+        session_(open(ordinal)),
+        stream_(session_, nullptr),
+        host_memory_(session_) {}
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+  ~CudaDevice() override { api_.close(&session_); }
+
+  std::byte* allocate(size_t bytes) override { return api_.allocate(session_, bytes); }
+  void release(std::byte* data) override { api_.release(session_, data); }
+  bool shares_host_memory() const override { return false; }
+  MemorySource* host_memory() override { return &host_memory_; }
+  Stream& stream() override { return stream_; }
+  std::unique_ptr<Stream> create_stream() override {
+    return std::make_unique<CudaStream>(session_, streams_.create(session_));
+  }
+  std::unique_ptr<Event> create_event() override { return std::make_unique<CudaEvent>(session_); }
+  void* launch_handle() override { return &session_; }
+  void download(void* host, const void* source, size_t bytes) override {
+    streams_.download(session_, host, source, bytes);
+  }
+  void clear(void* target, size_t bytes) override { streams_.clear(session_, target, bytes); }
+  void finish() override { streams_.finish(session_); }
+  size_t free_bytes() const override { return api_.free_bytes(session_); }
+  size_t usable_bytes() const override {
+    const size_t free = free_bytes();
+    return free > kForeignReserve ? free - kForeignReserve : 1;  // 0 would mean unknown
+  }
+  size_t foreign_bytes() const override { return api_.foreign_bytes(session_); }
+
+  bool records() const override { return true; }
+  void start_recording() override { streams_.start_capture(session_); }
+  std::unique_ptr<Recording> end_recording() override {
+    void* graph = streams_.end_capture(session_);
+    return graph ? std::make_unique<CudaRecording>(session_, graph) : nullptr;
+  }
+  void mark(size_t slot) override { streams_.mark(session_, slot); }
+  double seconds_between(size_t from, size_t to) override {
+    return streams_.seconds_between(session_, from, to);
+  }
+
+ private:
+  // One at a time: each notes what memory it takes.
+  static cuda::Session& open(int ordinal) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    return *cuda::api().session.open(ordinal);
+  }
+
+  const cuda::SessionApi& api_;
+  const cuda::StreamsApi& streams_;
+  cuda::Session& session_;
+  CudaStream stream_;
+  HostMemory host_memory_;
+};
+
+}  // namespace
+
+DeviceInfo planned_cuda_device(std::string name, int compute, int processors) {
+  return {.backend = "cuda",
+          .name = std::move(name),
+          .shares_host_memory = false,
+          .records_graphs = true,
+          .compute = compute,
+          .processors = processors};
+}
+
+DeviceInfo cuda_device(int ordinal) {
+  std::string why;
+  const int count = cuda::api().session.count(why);
+  VT_REQUIRE(ordinal >= 0 && ordinal < count, ErrorKind::kDevice, "there is no GPU %d: this machine has %d",
+             ordinal, std::max(count, 0));
+  const cuda::CardFacts card = cuda::api().session.facts(ordinal);
+  DeviceInfo info = planned_cuda_device(card.name, card.compute, card.processors);
+  info.memory_bytes = card.memory_bytes;
+  info.ordinal = ordinal;
+  info.l2_bytes = card.l2_bytes;
+  return info;
+}
+
+std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info) {
+  return std::make_unique<CudaDevice>(info.ordinal);
+}
+
+std::string cublas_version() {
+  std::string driver, runtime, cublas;
+  cuda::api().session.versions(driver, runtime, cublas);
+  return cublas;
+}
+
+CudaReport cuda_report() {
+  CudaReport report{.problem = cuda::why_unusable(), .cards = {}, .plugin = cuda::plugin_path()};
+  if (!report.problem.empty()) return report;
+  const cuda::SessionApi& api = cuda::api().session;
+  api.versions(report.driver, report.runtime, report.cublas);
+  std::string why;
+  for (int i = 0; i < api.count(why); ++i) {
+    const cuda::CardFacts card = api.facts(i);
+    const bool fp8 = cuda::lacks_arithmetic(Arithmetic::kFp8, {.compute = card.compute}).empty();
+    report.cards.push_back(strf("%s, compute capability %d.%d%s, %d multiprocessors, %.1f GiB",
+                                card.name.c_str(), card.compute / 10, card.compute % 10,
+                                fp8 ? " (with fp8)" : "", card.processors,
+                                static_cast<double>(card.memory_bytes) / (1 << 30)));
+    if (const size_t free = api.free_on_card(i))
+      report.cards.back() += strf(", %.1f GiB free", static_cast<double>(free) / (1 << 30));
+  }
+  return report;
+}
+
+}  // namespace vitrail

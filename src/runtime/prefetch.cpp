@@ -1,0 +1,29 @@
+#include "runtime/prefetch.h"
+
+#include "base/error.h"
+
+namespace vitrail {
+
+Prefetch::Prefetch(size_t bytes, RankContext& rank)
+    : device_(rank.hardware.get()), landing_(bytes, Category::kStaging, rank.memory()) {
+  if (bytes == 0) return;
+  stream_ = device_->create_stream();
+  landed_ = device_->create_event();
+  taken_ = device_->create_event();
+}
+
+void Prefetch::send(std::span<const std::byte> piece) {
+  VT_CHECK(piece.size() == landing_.bytes(), "%zu bytes where %zu land", piece.size(), landing_.bytes());
+  stream_->upload(landing_.data(), piece.data(), piece.size());
+  stream_->record(*landed_);
+}
+
+void Prefetch::take(void* target) {
+  Stream& programs = device_->stream();
+  programs.wait(*landed_);
+  programs.copy(target, landing_.data(), landing_.bytes());
+  programs.record(*taken_);
+  stream_->wait(*taken_);  // the landing place is free again
+}
+
+}  // namespace vitrail
