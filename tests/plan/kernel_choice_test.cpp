@@ -44,7 +44,8 @@ TEST(KernelChoice, MembersShareTheScratchOfTheWidest) {
 
 TEST(KernelChoice, TheProductIsTheMemberThatNeedsScratch) {
   const ExecutionPlan plan = plan_execution(joined_by_hand(), cpu_backend(), cpu_device(1), {.pack = false});
-  EXPECT_GT(plan.choices[0].launches[0].scratch_bytes, plan.choices[0].launches[2].scratch_bytes);
+  EXPECT_GT(plan.choices[0].launches[0].prepared.scratch_bytes,
+            plan.choices[0].launches[2].prepared.scratch_bytes);
 }
 
 // Two kernels might want two storage orders of it.
