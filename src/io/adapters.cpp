@@ -53,7 +53,7 @@ LoraConfig config_of(const TensorSource& source) {
   return lora;
 }
 
-// Every adapter there is supposed to be, in its shape, and nothing else.
+// Requires every expected adapter, in its shape, and nothing else.
 void require_all(const TensorSource& source, const std::vector<ParamSpec>& specs) {
   for (const ParamSpec& spec : specs) {
     const auto index = source.find(spec.name);

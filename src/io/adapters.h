@@ -1,4 +1,4 @@
-// Low-rank adapters kept beside a model's weights: adapters.safetensors with "<product>.lora_a.weight" and
+// LoRA adapters stored beside a model's weights: adapters.safetensors with "<product>.lora_a.weight" and
 // "<product>.lora_b.weight" in the parameter table's layout, rank and alpha in its metadata. They are merged
 // into the weights when the folder is opened. Knows no dialect.
 #pragma once
@@ -14,17 +14,17 @@ namespace vitrail {
 
 constexpr const char* kAdaptersFile = "adapters.safetensors";
 
-// Into a folder that holds the model already.
+// Writes the adapters into a folder that holds the model already.
 void write_adapters(const std::string& folder, const VitConfig& config, const LoraConfig& lora,
                     const ParamReader& read);
 
 class Adapters {
  public:
-  // Error(kData) unless the file holds exactly the adapters of some of the model's products.
+  // Throws Error(kData) unless the file holds exactly the adapters of some of the model's linears.
   Adapters(const std::string& path, const VitConfig& config);
 
   int64_t rank() const { return lora_.rank; }
-  // Adds the adapter's product to the weight, where the parameter has one.
+  // Adds B A, scaled, to the weight, where the parameter has an adapter.
   void merge(const ParamSpec& spec, std::span<float> weight) const;
 
  private:

@@ -13,13 +13,13 @@ namespace vitrail {
 
 namespace {
 
-// Layout, little-endian: magic, header bytes (8), content bytes (8), checksum of the header with these four
-// bytes as zeros (4), identity bytes (4), identity, a checksum of every piece (4 each), zeros up to a page;
-// then the content.
+// The layout, little-endian: magic, header bytes (8), content bytes (8), checksum of the header with these
+// four bytes as zeros (4), identity bytes (4), identity, a checksum of every piece (4 each), zeros up to a
+// page; then the content.
 constexpr std::string_view kMagic = "VTCACHE1";
 constexpr size_t kFixedBytes = 32, kChecksumAt = 24;
 constexpr uint64_t kPage = 4096;
-constexpr size_t kPiece = 1 << 20;  // read and checked while it lies in the processor's cache
+constexpr size_t kPiece = 1 << 20;  // read and checked while it is in the CPU's cache
 
 size_t piece_count(size_t bytes) {
   return (bytes + kPiece - 1) / kPiece;
@@ -51,7 +51,7 @@ std::string make_header(std::string_view identity, size_t content_bytes,
   return header.replace(kChecksumAt, 4, sum);
 }
 
-// The header as it must be, byte for byte, but for the pieces' checksums, which it gives.
+// Requires the expected header, byte for byte, except the pieces' checksums, which it returns.
 std::string read_header(const ByteSource& file, std::string_view identity, size_t content_bytes,
                         std::vector<uint32_t>& checksums) {
   const size_t expected = round_up(kFixedBytes + identity.size() + 4 * piece_count(content_bytes), kPage);

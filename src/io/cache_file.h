@@ -1,6 +1,6 @@
-// A file that holds what can be made again: one block of bytes under a text that says exactly what it was
-// made from. Checked in full before it is believed: length, text, a checksum of the header and one of every
-// piece. Knows nothing of what the bytes mean.
+// A cache file: one block of bytes under an identity text that states exactly what it was made from. It is
+// checked in full before use: length, identity, a checksum of the header and one of every piece. Knows
+// nothing of what the bytes mean.
 #pragma once
 
 #include <span>
@@ -11,12 +11,14 @@
 
 namespace vitrail {
 
-// Fills `target` and returns nothing, or returns why the file cannot serve: it is absent, cut short, damaged,
-// older, or of something else. `target` may then hold anything. Never throws for what the file holds.
+// Fills `target` and returns nothing, or returns why the file cannot be used: it is absent, truncated,
+// damaged, older, or of another identity. `target` may then hold anything. The file's content never makes it
+// throw.
 std::string read_cache_file(const std::string& path, std::string_view identity, std::span<std::byte> target,
                             ThreadPool& pool);
 
-// Atomic: readers see the file before or the file after, and on failure, Error(kWrite), nothing is left.
+// Writes atomically: readers see the old file or the new one, and after a failure, Error(kWrite), nothing is
+// left.
 void write_cache_file(const std::string& path, std::string_view identity, std::span<const std::byte> content,
                       ThreadPool& pool);
 

@@ -18,7 +18,7 @@ void require_known(const Json& object, const std::string& origin, const std::vec
   }
 }
 
-// The visitor protocol as two actions on a JSON object.
+// The visitor protocol implemented as two actions on a JSON object.
 struct Writer {
   Json object = Json::object();
   template <typename T>

@@ -1,5 +1,5 @@
-// JSON to and from Vitrail's config structs by their field visitors, and typed access to others' JSON objects
-// with messages that name file and key.
+// Conversion of JSON to and from Vitrail's config structs by their field visitors, and typed access to other
+// programs' JSON objects with messages that name file and key.
 #pragma once
 
 #include <cmath>
@@ -22,12 +22,12 @@ namespace vitrail {
 int64_t json_int(const Json& value, const std::string& origin, const std::string& key);
 double json_number(const Json& value, const std::string& origin, const std::string& key);
 bool json_bool(const Json& value, const std::string& origin, const std::string& key);
-// A class's name; some configs give numbers for names.
+// Reads a class's name; some configs give numbers for names.
 std::string json_label(const Json& value, const std::string& origin, const std::string& key);
 std::string json_string(const Json& value, const std::string& origin, const std::string& key);
 std::vector<double> json_numbers(const Json& value, const std::string& origin, const std::string& key);
 
-// The value under `key`, or null when the key is absent or null.
+// Returns the value under `key`, or null when the key is absent or null.
 const Json* json_find(const Json& object, const char* key);
 
 template <typename T>
@@ -65,7 +65,7 @@ Json json_value(const T& field) {
 Json to_json(const VitConfig& config);
 Json to_json(const PreprocessConfig& config);
 
-// Sets the fields the object names. An unknown key is Error(kConfig) with the nearest valid one.
+// Sets the fields that the object names. An unknown key is Error(kConfig) with the nearest valid one.
 void from_json(const Json& object, const std::string& origin, VitConfig* config);
 void from_json(const Json& object, const std::string& origin, PreprocessConfig* config);
 

@@ -29,7 +29,7 @@ bool is_model_folder(const fs::path& path) {
   return false;
 }
 
-// The model of a run's folder; empty when it is none.
+// Returns the model of a run's folder; empty when it is not a run's folder.
 fs::path model_of_run(const fs::path& folder) {
   if (is_model_folder(folder)) return {};
   for (const char* place : {RunFiles::kBest, RunFiles::kLatestCheckpoint})
@@ -37,7 +37,7 @@ fs::path model_of_run(const fs::path& folder) {
   return {};
 }
 
-// With or without a timm tag after a dot.
+// Whether it is an architecture's name, with or without a timm tag after a dot.
 bool is_architecture(const std::string& name) {
   const std::string plain = name.substr(0, name.find('.'));
   return std::any_of(zoo().begin(), zoo().end(), [&](auto& entry) { return entry.config.arch == plain; });

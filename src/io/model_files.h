@@ -23,8 +23,8 @@ struct EnumNames<Dialect> {
   static constexpr const char* names[] = {"timm", "hf", "torchvision", "google"};
 };
 
-// What turns logits into probabilities: one class of all, or each class on its own (several labels an
-// image).
+// How logits become probabilities: softmax for one class per image, or a sigmoid per class for several
+// labels.
 enum class ScoreKind { kSoftmax, kSigmoid };
 template <>
 struct EnumNames<ScoreKind> {
@@ -37,12 +37,12 @@ struct ModelCard {
   std::vector<std::string> labels;  // one per class, or empty
   ScoreKind scores = ScoreKind::kSoftmax;
   Dialect dialect = Dialect::kTimm;
-  // What timm would resize images by if the crop were square; nothing where that is not known.
+  // The interpolation that timm would use if the crop were square; nothing where that is unknown.
   std::optional<Interpolation> square_interpolation;
   std::string path;  // as the user gave it
-  // Where each decision came from, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
+  // The origin of each decision, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
   std::vector<std::string> notes;
-  // Defaults that were taken because no file says otherwise: those of the notes users should see unasked.
+  // Defaults that apply because no file states otherwise: the notes that users should always see.
   std::vector<std::string> warnings;
 };
 
@@ -64,8 +64,8 @@ class OpenedModel {
   const ModelCard& card() const { return card_; }
   const TensorSource& source() const { return *source_; }
 
-  // The parameter as f32 in canonical layout, elems() floats; patch weights and position tables fitted to the
-  // card's config, adapters kept beside the weights merged in.
+  // Reads the parameter as f32 in canonical layout, elems() floats; patch weights and position tables are
+  // fitted to the card's config, and adapters stored beside the weights are merged in.
   virtual void read_param(const ParamSpec& spec, std::span<float> target) const = 0;
 
  protected:
@@ -91,11 +91,11 @@ using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
 
 // Writes a model: a folder for hf (config.json, model.safetensors, preprocessor_config.json, manifest.json),
 // one file with numerics in its metadata for timm and torchvision, npz with a sidecar .json for google. What
-// is there is replaced as a whole or stays.
+// exists there is replaced as a whole or stays.
 void write_model(const std::string& path, const ModelCard& card, const WriteOptions& options,
                  const ParamReader& read);
 
-// What a model folder is written in: Hugging Face's names, or timm's for what those have no place for.
+// The dialect of model folders: Hugging Face's names, or timm's for models that those cannot express.
 Dialect folder_dialect(const VitConfig& config);
 
 }  // namespace vitrail

@@ -23,7 +23,8 @@ constexpr size_t kMaxNpyHeader = 64 << 10;  // magic and version included
 // `start` is the beginning of the array's file: all of it, or at least kMaxNpyHeader bytes.
 NpyHeader parse_npy_header(std::span<const std::byte> start);
 
-// Magic, version and dict for a row-major array, padded to a multiple of 64. bf16 is stored as 2 raw bytes.
+// Returns magic, version and dict for a row-major array, padded to a multiple of 64. bf16 is stored as 2 raw
+// bytes.
 std::string npy_header_text(DType dtype, std::span<const int64_t> shape);
 
 }  // namespace vitrail

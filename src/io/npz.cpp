@@ -37,7 +37,8 @@ class NpzFile : public TensorSource {
 
   bool has_parts(size_t index) const override { return !arrays_.at(index).column_major; }
 
-  // Each array asked for in parts keeps its place in the file, until its end or a step back.
+  // Reads a part of an array. Each array read in parts keeps its position in the file, until its end or a
+  // step back.
   void read_part(size_t index, size_t offset, std::span<std::byte> target) const override {
     if (arrays_.at(index).column_major) return TensorSource::read_part(index, offset, target);
     VT_CHECK(offset <= tensors_[index].bytes && target.size() <= tensors_[index].bytes - offset);

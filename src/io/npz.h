@@ -11,10 +11,10 @@
 namespace vitrail {
 
 std::unique_ptr<TensorSource> open_npz(const std::string& path);
-// `zip` was read from a file of this name.
+// Opens `zip`, which was read from a file of this name.
 std::unique_ptr<TensorSource> open_npz(std::unique_ptr<const ZipReader> zip, const std::string& name);
 
-// Writes atomically, asking for one tensor at a time, in order; entries are stored, not deflated.
+// Writes atomically, one tensor at a time in order; entries are stored, not deflated.
 void write_npz(const std::string& path, const std::vector<TensorToWrite>& tensors);
 
 }  // namespace vitrail

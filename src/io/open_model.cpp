@@ -36,7 +36,7 @@ class DialectModel : public OpenedModel {
   }
 
  private:
-  // A model's config is data like its tensors: what is wrong in either ends alike.
+  // Reports errors in a model's config like errors in its tensors: both are data.
   template <typename Body>
   static void as_the_files_fault(Body&& body) {
     try {
@@ -131,7 +131,7 @@ class DialectModel : public OpenedModel {
     from_stored(piece.row->layout, spec.shape, piece.row->part, values, target);
   }
 
-  // Of a tensor that stacks all blocks, those of one block.
+  // Counts the elements of one block, where a tensor stacks all blocks.
   size_t elems_of(const Piece& piece) const {
     const TensorInfo& tensor = source_->tensors()[piece.tensor];
     const size_t blocks = piece.slice < 0 ? 1 : static_cast<size_t>(tensor.shape[0]);
@@ -157,7 +157,7 @@ class DialectModel : public OpenedModel {
   std::optional<Adapters> adapters_;
   std::optional<ImageSize>
       run_image_;     // the size the model runs at by its config, unless it is that of `stored_`
-  VitConfig stored_;  // as the file has it; the card's config may have another image or patch size
+  VitConfig stored_;  // as in the file; the card's config may have another image or patch size
 };
 
 }  // namespace

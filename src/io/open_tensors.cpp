@@ -13,7 +13,7 @@ namespace vitrail {
 
 namespace {
 
-// Files that are recognised by how they begin, and refused by name.
+// Formats that are recognised by their first bytes, and refused by name.
 struct RefusedRow {
   std::string_view magic, what, hint;
 };
@@ -42,7 +42,7 @@ std::string magic_of(const ByteSource& bytes) {
   return start;
 }
 
-// The length of its header, then the header.
+// A safetensors file begins with the length of its header, then the header.
 bool is_safetensors(const std::string& magic) {
   return magic.size() > 8 && magic[8] == '{';
 }
@@ -63,7 +63,7 @@ std::unique_ptr<TensorSource> open_weights(const std::string& path) {
               "check that the download is complete and is a weight file");
 }
 
-// Any JSON looks like an index of shards until it is read: logs and configs, too.
+// Opens an index of shards; any other JSON, such as a log or a config, looks like one until it is read.
 std::unique_ptr<TensorSource> open_index(const std::string& path) {
   try {
     return open_sharded(path, open_weights);
@@ -73,7 +73,7 @@ std::unique_ptr<TensorSource> open_index(const std::string& path) {
   }
 }
 
-// Weights, or the index of several files of them.
+// Opens weights, or the index of several files of them.
 std::unique_ptr<TensorSource> open_file(const std::string& path) {
   const std::string magic = magic_of(*open_sealed(path));
   return magic.starts_with('{') && !is_safetensors(magic) ? open_index(path) : open_weights(path);

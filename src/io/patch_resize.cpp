@@ -10,7 +10,7 @@ namespace vitrail {
 
 namespace {
 
-// Row-major.
+// A matrix, row-major.
 struct Matrix {
   int64_t rows = 0, columns = 0;
   std::vector<double> values;
@@ -35,7 +35,7 @@ Matrix transposed(const Matrix& a) {
   return result;
 }
 
-// The lower triangle L of a = L L', in place; a is symmetric and positive definite.
+// Computes the lower triangle L of a = L L' in place; a is symmetric and positive definite.
 void factor(Matrix& a) {
   for (int64_t j = 0; j < a.rows; ++j) {
     for (int64_t k = 0; k < j; ++k)
@@ -46,7 +46,7 @@ void factor(Matrix& a) {
   }
 }
 
-// x with a x = b, into b.
+// Solves a x = b, into b.
 void solve(Matrix a, Matrix& b) {
   factor(a);
   for (int64_t c = 0; c < b.columns; ++c) {

@@ -1,5 +1,5 @@
-// Resamples patch-embedding weights to another patch size as FlexiViT does: the new weights answer a resized
-// patch as the old ones answered the patch, as nearly as least squares allows. It serves a model that is
+// Resamples patch-embedding weights to another patch size as FlexiViT does: the new weights map a resized
+// patch to what the old ones made of the patch, as nearly as least squares allows. It serves a model that is
 // opened at another patch size than its file's. Knows square kernels, no files.
 #pragma once
 

@@ -31,7 +31,7 @@ double half_pixel(int64_t i, int64_t in, int64_t out) {
   return (static_cast<double>(i) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
 }
 
-// Weights at integer positions around x; those outside the axis go to its edge.
+// Returns the weights at integer positions around x; those outside the axis go to its edge.
 Taps clamped(int64_t lowest, std::span<const double> weights, int64_t in) {
   const int64_t first = std::clamp<int64_t>(lowest, 0, in - 1);
   const int64_t last = std::clamp<int64_t>(lowest + static_cast<int64_t>(weights.size()) - 1, 0, in - 1);

@@ -23,7 +23,7 @@ struct PosGrid {
 void resize_positions(PosResize rule, std::span<const float> source, PosGrid from, std::span<float> target,
                       PosGrid to, int64_t prefix, int64_t dim);
 
-// The rule along one axis, as `out` rows of `in` weights.
+// Returns the rule along one axis, as `out` rows of `in` weights.
 std::vector<double> resize_matrix(PosResize rule, int64_t in, int64_t out);
 
 }  // namespace vitrail

@@ -15,8 +15,8 @@ namespace vitrail {
 std::unique_ptr<TensorSource> open_safetensors(const std::string& path);
 std::unique_ptr<TensorSource> open_safetensors(std::shared_ptr<const ByteSource> bytes);
 
-// Writes atomically, asking for one tensor at a time: in the order given, except that wider element types
-// go first, which keeps every tensor aligned to its elements.
+// Writes atomically, one tensor at a time: in the order given, except that wider element types go first,
+// which keeps every tensor aligned to its elements.
 void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -137,7 +137,7 @@ class HeaderReader : public JsonEvents {
   std::vector<uint64_t> offsets_;
 };
 
-// Data without holes, overlaps or a tail: each tensor begins where the one before ended.
+// Requires data without holes, overlaps or a tail: each tensor begins where the one before ended.
 void require_gapless(const std::vector<Row>& rows, uint64_t data_bytes) {
   uint64_t expected = 0;
   for (const Row& row : rows) {

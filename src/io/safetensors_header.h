@@ -20,7 +20,7 @@ struct SafetensorsHeader {
 // Parses and validates the JSON text for a data block of `data_bytes`.
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes);
 
-// The JSON text, padded with spaces to a multiple of 8; offsets follow from the order of `tensors`.
+// Returns the JSON text, padded with spaces to a multiple of 8; offsets follow from the order of `tensors`.
 std::string safetensors_header_text(const std::vector<const TensorInfo*>& tensors,
                                     const std::map<std::string, std::string>& metadata);
 

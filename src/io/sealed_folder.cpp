@@ -18,7 +18,8 @@ constexpr const char* kCompanions[] = {"LICENSE", "README", "NOTICE", ".gitattri
 constexpr const char* kAcceptEdits =
     "take it from a good copy; an edit of your own is accepted by vitrail verify --manifest --update FOLDER";
 
-// One flipped bit leaves enough of the word: it stands in a manifest of ours once more than there are files.
+// Recognises a manifest of ours even after a bit flip: the word occurs once per file and once more, so that
+// one occurrence survives.
 std::optional<std::string> our_manifest_text(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   std::error_code ignored;
@@ -84,7 +85,7 @@ class SealedSource : public ByteSource {
 
   RandomAccessFile file_;
   FileRecord record_;
-  std::unique_ptr<std::atomic<bool>[]> good_;  // by block: was compared
+  std::unique_ptr<std::atomic<bool>[]> good_;  // by block: compared already
 };
 
 const FileRecord* find_record(const Manifest& manifest, const std::string& name) {

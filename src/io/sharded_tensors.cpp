@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 constexpr size_t kMaxShards = 1000;
 
-// A name, never a path: the index cannot reach outside its folder. (Links placed in the folder by its
-// owner are followed, since download caches are made of them.)
+// Requires a name, never a path, so that the index cannot reach outside its folder. (Links placed in the
+// folder by its owner are followed, since download caches consist of them.)
 void require_plain_file_name(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
                      name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;

@@ -1,5 +1,5 @@
-// What a model's weight files are, in a few lines of text: when it is the same, so are the weights. Used to
-// know whether what was once made from them still holds.
+// The identity of a model's weight files, in a few lines of text: while it is the same, so are the weights,
+// and what was made from them still holds.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace vitrail {
 
-// For every file (shards and adapters kept beside them too) its name, size, time of change to the nanosecond,
-// and checksums of its head, its tail and blocks spread over it. Size and time tell of every usual change;
-// the blocks tell when another file was put there with size and time kept, as copying tools do: two trainings
-// of one architecture differ in every block. A full checksum would read the whole file, which is what a cache
-// is there to save.
+// Returns, for every file (shards and separate adapters too), its name, size, modification time to the
+// nanosecond, and checksums of its head, its tail and blocks spread over it. Size and time reveal every usual
+// change; the blocks reveal another file put there with the same size and time, as copying tools do: two
+// trainings of one architecture differ in every block. A full checksum would read the whole file, which is
+// what a cache avoids.
 std::string source_identity(const TensorSource& source);
 
 }  // namespace vitrail

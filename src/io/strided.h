@@ -18,11 +18,12 @@ struct StridedView {
   // Throws Error(kData) unless every element lies within `elements` and the view holds no more of them
   // than there are (an expanded view would turn a small file into a huge tensor).
   void require_within(uint64_t elements) const;
-  // Elements from the first to the last, those between included; the view is already checked.
+  // Returns the number of elements from the first to the last, those between included; the view is already
+  // checked.
   uint64_t reach() const;
 };
 
-// Strides of a contiguous array of this shape, last index fastest or first index fastest.
+// Returns the strides of a contiguous array of this shape, last index fastest or first index fastest.
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
 std::vector<int64_t> column_major_strides(std::span<const int64_t> shape);
 

@@ -24,7 +24,8 @@ inline void require_tensor_name(std::string_view name) {
              kMaxTensorName, name.size());
 }
 
-// product(shape) * size_of(dtype), or Error(kData) for a negative extent, overflow or too many dimensions.
+// Returns product(shape) * size_of(dtype); throws Error(kData) for a negative extent, overflow or too many
+// dimensions.
 inline size_t tensor_bytes(std::span<const int64_t> shape, DType dtype) {
   VT_REQUIRE(shape.size() <= kMaxRank, ErrorKind::kData, "%zu dimensions, at most %zu are read", shape.size(),
              kMaxRank);
@@ -33,8 +34,8 @@ inline size_t tensor_bytes(std::span<const int64_t> shape, DType dtype) {
   return static_cast<size_t>(*bytes);
 }
 
-// What a writer is given must be what a reader would accept. It holds one tensor at a time: the largest must
-// fit.
+// Requires what a reader would accept. A writer holds one tensor at a time, so the largest must fit in
+// memory.
 inline void require_writable(std::span<const TensorToWrite> tensors) {
   std::unordered_set<std::string_view> names;
   size_t largest = 0;

@@ -1,6 +1,5 @@
-// What every weight file looks like to the rest of io: a list of named tensors that can be read one by
-// one. Readers (safetensors, npz, torch zip) implement it; dialect tables and the loader consume it.
-// Nothing here knows what a ViT is.
+// The common interface of weight files: a list of named tensors that can be read one by one. Readers
+// (safetensors, npz, torch zip) implement it. Nothing here knows what a ViT is.
 #pragma once
 
 #include <cstddef>
@@ -38,17 +37,17 @@ class TensorSource {
   virtual std::vector<std::string> files() const { return {path_}; }
   const std::string& format() const { return format_; }  // "safetensors", "npz", "torch"
 
-  // Index of a tensor by its exact name.
+  // Returns the index of a tensor by its exact name.
   std::optional<size_t> find(std::string_view name) const;
 
   // Reads tensor `index` into `target`, which holds exactly tensors()[index].bytes. Thread-safe.
   virtual void read(size_t index, std::span<std::byte> target) const = 0;
 
-  // Whether parts of a tensor come without reading all of it each time.
+  // Whether a part of a tensor can be read without reading all of it each time.
   virtual bool has_parts(size_t) const { return false; }
 
-  // The bytes of tensor `index` from `offset` on, target.size() of them. Thread-safe. Meant for ascending
-  // offsets: a compressed file is then read once. By default the whole tensor is read for each part.
+  // Reads target.size() bytes of tensor `index` from `offset` on. Thread-safe. Offsets should ascend: a
+  // compressed file is then read once. By default the whole tensor is read for each part.
   virtual void read_part(size_t index, size_t offset, std::span<std::byte> target) const;
 
  protected:
@@ -61,10 +60,10 @@ class TensorSource {
   mutable std::unordered_map<std::string_view, size_t> by_name_;  // of tensors_, which no longer change
 };
 
-// A tensor about to be written: its description and its bytes, asked for one at a time.
+// A tensor to be written: its description and a function for its bytes, called one tensor at a time.
 struct TensorToWrite {
   TensorInfo info;
-  // Fills the span (info.bytes long). Called once, in order.
+  // Fills the span (info.bytes long). It is called once, in order.
   std::function<void(std::span<std::byte>)> fill;
 };
 

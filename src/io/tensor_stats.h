@@ -1,4 +1,4 @@
-// What the numbers of a tensor look like: extremes, mean, and how many are not finite.
+// Statistics of a tensor's values: extremes, mean, and how many are not finite.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct TensorStats {
   int64_t finite = 0, nan = 0, inf = 0;
 };
 
-// A tensor's numbers as they come, whole elements at a time.
+// Accumulates the statistics of a tensor from pieces of whole elements.
 class StatsScan {
  public:
   explicit StatsScan(DType dtype) : dtype_(dtype) {}

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view kPickleName = "/data.pkl";
 constexpr uint64_t kMaxSmallEntry = 64;
-// Tied weights and parameters cut from one flat tensor read each storage about once; blocks that share all
-// their weights, as often as there are blocks.
+// The most times that all storages may be read. Tied weights and parameters cut from one flat tensor read
+// each storage about once; blocks that share all their weights, as often as there are blocks.
 constexpr uint64_t kMaxReadsOfStorages = 64;
 
-// "NAME" of the entry NAME/data.pkl, nothing when there is none.
+// Returns "NAME" of the entry NAME/data.pkl, nothing when there is none.
 std::optional<std::string> root_folder(const ZipReader& zip) {
   for (const ZipEntry& entry : zip.entries()) {
     const size_t slash = entry.name.find('/');
@@ -59,14 +59,15 @@ class TorchFile : public TensorSource {
   struct Range {
     uint64_t first = 0, count = 0;
   };
-  // What reading a view takes from its storage: from its first element to its last, or all that is deflated.
+  // Returns the bytes of its storage that reading a view takes: from its first element to its last, or
+  // everything when deflated.
   static Range bytes_touched(const TorchTensor& tensor, const ZipEntry& storage) {
     if (storage.deflated) return {0, storage.size};
     const uint64_t element = size_of(tensor.dtype);
     return {tensor.view.offset * element, tensor.view.reach() * element};
   }
 
-  // A CRC covers a whole storage: it is checked with the first view of it, not with each.
+  // A CRC covers a whole storage, so it is checked with the first view of it, not with each.
   void check_once(size_t entry) const {
     const std::lock_guard lock(checking_);
     if (checked_.contains(entry)) return;
@@ -74,7 +75,7 @@ class TorchFile : public TensorSource {
     checked_.insert(entry);
   }
 
-  // A small file may describe any number of views of one storage; what reading all of them takes is bounded.
+  // A small file may describe any number of views of one storage; the cost of reading all of them is bounded.
   void require_bounded() const {
     std::unordered_set<size_t> seen;
     uint64_t stored = 0, read = 0;
@@ -120,7 +121,7 @@ class TorchFile : public TensorSource {
 
   void require_little_endian() const {
     const auto entry = zip_->find(folder_ + "/byteorder");
-    if (!entry) return;  // files before torch 2.1 do not say
+    if (!entry) return;  // files before torch 2.1 have no such entry
     const std::vector<std::byte> order = read_entry(*entry, kMaxSmallEntry);
     VT_REQUIRE(as_text(order) == "little", ErrorKind::kData,
                "byte order %s, only little-endian files are read", quoted(as_text(order)).c_str());

@@ -15,10 +15,10 @@
 namespace vitrail {
 
 std::unique_ptr<TensorSource> open_torch(const std::string& path);
-// `zip` was read from a file of this name.
+// Opens `zip`, which was read from a file of this name.
 std::unique_ptr<TensorSource> open_torch(std::unique_ptr<const ZipReader> zip, const std::string& name);
 
-// The form before torch 1.6, which timm's published .pth files have.
+// Opens the form before torch 1.6, which timm's published .pth files have.
 std::unique_ptr<TensorSource> open_torch_legacy(std::shared_ptr<const ByteSource> bytes);
 inline constexpr std::string_view kTorchLegacyMagic =
     "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
@@ -41,16 +41,17 @@ struct TorchStorage {
 
 struct TorchStateDict {
   std::string key;  // of the outer dict ("model", "ema.state_dict"), empty when the tensors lie at the top
-  std::string passed_over;  // keys of the state dicts beside it ("state_dict, teacher")
+  std::string passed_over;  // keys of the other state dicts, which are skipped ("state_dict, teacher")
   std::vector<TorchTensor> tensors;
   std::map<std::string, TorchStorage> storages;  // all of the file's by key, those of other dicts too
-  size_t pickle_bytes = 0;                       // of the input that the pickle took
+  size_t pickle_bytes = 0;                       // length of the pickle in the input
 };
 
-// Views may be many and storages few: refuses when reading all tensors takes `read` bytes of `stored`.
+// Views may be many and storages few: refuses when reading all tensors takes too many bytes (`read`) for what
+// is `stored`.
 void require_bounded_views(uint64_t read, uint64_t stored);
 
-// The state dict inside data.pkl. Apart from files, for tests and fuzzing.
+// Reads the state dict inside data.pkl. It needs no files, for tests and fuzzing.
 TorchStateDict read_torch_pickle(std::span<const std::byte> pickle);
 
 }  // namespace vitrail

@@ -6,8 +6,8 @@ namespace vitrail {
 
 namespace {
 
-// Four pickles (a magic number, a version, the machine, the object), a fifth with the order of the storages,
-// then each storage as its element count and its elements.
+// The legacy format: four pickles (a magic number, a version, the machine, the object), a fifth with the
+// order of the storages, then each storage as its element count and its elements.
 class TorchLegacyFile : public TensorSource {
  public:
   explicit TorchLegacyFile(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(bytes)) {

@@ -8,7 +8,7 @@ namespace vitrail {
 
 namespace {
 
-// What a name in the pickle stands for. Everything not listed is refused by the pickle reader.
+// The meaning of a global name in the pickle. The pickle reader refuses everything not listed.
 enum class Meaning { kDict, kTensor, kParameter, kStorage, kInert };
 
 struct NameRow {
@@ -31,7 +31,7 @@ constexpr NameRow kNames[] = {
     {"torch.CharStorage", Meaning::kStorage, DType::kI8},
     {"torch.ByteStorage", Meaning::kStorage, DType::kU8},
     {"torch.BoolStorage", Meaning::kStorage, DType::kBool},
-    // What training scripts keep beside the weights; passed over unread.
+    // Objects that training scripts keep beside the weights; they are skipped unread.
     {"argparse.Namespace", Meaning::kInert},
     {"collections.defaultdict", Meaning::kInert},
     {"collections.Counter", Meaning::kInert},
@@ -49,8 +49,8 @@ constexpr NameRow kNames[] = {
     {"_codecs.encode", Meaning::kInert},
 };
 
-// Where a state dict may lie, best first. The first four are timm's loader's order, which takes averaged
-// weights before the raw ones; the others are what other training programs write.
+// The keys under which a state dict may lie, best first. The first four are in the order of timm's loader,
+// which prefers averaged weights to the raw ones; the others are what other training programs write.
 constexpr std::string_view kOuterKeys[] = {
     "state_dict_ema",   "model_ema", "state_dict",     "model",     "model_state_dict",
     "model_state",      "net",       "network",        "module",    "weights",
@@ -85,7 +85,7 @@ class StateDictReader {
     std::string key, passed_over;
   };
 
-  // Known keys first, then the tensors at this level, then whatever other key alone holds some.
+  // Tries known keys first, then the tensors at this level, then any other key that alone holds some.
   std::optional<Place> find_state_dict(const PickleNode& dict, int levels) const {
     std::vector<Place> found;
     for (const std::string_view key : kOuterKeys)
@@ -139,7 +139,7 @@ class StateDictReader {
     return nullptr;
   }
 
-  // The tensor behind a value: itself, or what a Parameter wraps; nothing for other values.
+  // Returns the tensor behind a value: itself, or what a Parameter wraps; nothing for other values.
   const PickleNode* tensor_call(const PickleNode& value) const {
     if (is_call_of(value, Meaning::kTensor)) return &value;
     if (!is_call_of(value, Meaning::kParameter)) return nullptr;
@@ -168,7 +168,8 @@ class StateDictReader {
     return tensors;
   }
 
-  // _rebuild_tensor_v2(storage, offset, size, stride, ...); what follows does not concern the values.
+  // Reads _rebuild_tensor_v2(storage, offset, size, stride, ...); the remaining arguments do not affect the
+  // values.
   TorchTensor tensor_of(const PickleNode& call, const std::string& name) const {
     const std::vector<PickleId>& arguments = graph_[call.argument].items;
     VT_REQUIRE(arguments.size() >= 4, ErrorKind::kData,
@@ -193,7 +194,7 @@ class StateDictReader {
     return all;
   }
 
-  // The persistent id ("storage", torch.FloatStorage, key, location, element count).
+  // Reads the persistent id ("storage", torch.FloatStorage, key, location, element count).
   TorchTensor storage_of(const PickleNode& node) const {
     VT_REQUIRE(node.kind == PickleKind::kPersistent, ErrorKind::kData, "its first argument is not a storage");
     const PickleNode& id = graph_[node.argument];

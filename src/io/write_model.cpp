@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The parameter read last: its q, k and v may go to three tensors in a row.
+// A cache of the parameter read last, whose q, k and v may go to three tensors in a row.
 struct LastParam {
   std::string name;
   std::vector<float> values;
@@ -46,7 +46,7 @@ TensorInfo describe(const std::string& name, const NameRow& row, const ParamSpec
   return info;
 }
 
-// Every tensor of the model in the dialect's names and layouts.
+// Lists every tensor of the model in the dialect's names and layouts.
 std::vector<TensorToWrite> list_tensors(const VitConfig& config, const WriteOptions& options,
                                         const ParamReader& read) {
   const WrittenForm form = written_form(options.dialect, config);
@@ -72,8 +72,7 @@ Json sidecar(const ModelCard& card) {
   return json;
 }
 
-// Into an empty folder. The config comes last but for the manifest: without it a folder is not taken for a
-// model.
+// Fills an empty folder. The config is written last but for the manifest: a folder without it is no model.
 void fill_folder(const fs::path& home, const ModelCard& card, const std::vector<TensorToWrite>& tensors,
                  const WriteOptions& options) {
   write_safetensors((home / kFolderFiles[0]).string(), tensors, {{"format", "pt"}});

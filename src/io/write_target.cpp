@@ -21,7 +21,7 @@ bool is_of_a_model(const std::string& name) {
          std::any_of(std::begin(kFolderFiles), std::end(kFolderFiles), is);
 }
 
-// Nothing but a model of ours may be replaced: other files would be lost with it.
+// Only a model of ours may be replaced: other files would be lost with it.
 void refuse_foreign(const std::string& folder) {
   if (const std::string name = foreign_to_model(folder); !name.empty())
     throw Error(ErrorKind::kWrite,
@@ -30,7 +30,7 @@ void refuse_foreign(const std::string& folder) {
                 "another path, or take that file away; --force does not delete it");
 }
 
-// The folder itself where `path` is a link to it, without a slash at its end.
+// Returns the folder itself where `path` is a link to it, without a trailing slash.
 fs::path real_path(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);

@@ -1,5 +1,5 @@
-// The place a model is written to: whether it may be, that a failed attempt leaves nothing, and that a folder
-// that is replaced is the old one or the new one at any moment. Knows no format.
+// The place a model is written to: whether it may be written, that a failed attempt leaves nothing, and that
+// a replaced folder is the old one or the new one at any moment. Knows no format.
 #pragma once
 
 #include <filesystem>
@@ -8,20 +8,20 @@
 
 namespace vitrail {
 
-// What a model folder of ours holds beside adapters and its manifest, in the order of writing.
+// The files of a model folder of ours, beside adapters and its manifest, in the order of writing.
 constexpr const char* kFolderFiles[] = {"model.safetensors", "preprocessor_config.json", "config.json"};
 
-// Error(kWrite) when something is there that must not be replaced: anything unless `overwrite`, and always
-// what is no model of ours.
+// Throws Error(kWrite) when something exists there that must not be replaced: anything unless `overwrite`,
+// and always what is no model of ours.
 void check_target(const std::string& path, bool overwrite, bool folder);
 
-// A name in the folder that is no part of a model of ours; empty when there is none.
+// Returns a name in the folder that is no part of a model of ours; empty when there is none.
 std::string foreign_to_model(const std::string& folder);
 
-// Copies licence and readme of a model, which stay when another takes its place.
+// Copies licence and readme of a model, which stay when another replaces it.
 void copy_companions(const std::string& from, const std::string& to);
 
-// Takes away what a failed attempt has made, the deepest first; what was there before stays.
+// Removes what a failed attempt has made, the deepest first; what existed before stays.
 class MadePaths {
  public:
   MadePaths() = default;
@@ -38,8 +38,8 @@ class MadePaths {
   bool done_ = false;
 };
 
-// A folder that takes the place of another: filled beside it, then put there at once, with the old one's
-// licence and readme. Without commit() nothing of it remains.
+// A folder that replaces another: filled beside it, then swapped in atomically, with the old one's licence
+// and readme. Without commit() nothing of it remains.
 class FolderReplacement {
  public:
   explicit FolderReplacement(const std::string& path);

@@ -22,7 +22,7 @@ class ZipStream::Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // Bytes produced: target.size(), or fewer at the end of the stream.
+  // Returns the bytes produced: target.size(), or fewer at the end of the stream.
   size_t inflate_into(std::span<std::byte> target) {
     size_t produced = 0;
     while (produced < target.size() && !ended_) {
@@ -35,7 +35,7 @@ class ZipStream::Inflater {
     return produced;
   }
 
-  // True when the stream is complete, gives nothing more, and used all its bytes.
+  // Whether the stream is complete, gives nothing more, and used all its bytes.
   bool finished() {
     std::byte extra;
     return inflate_into({&extra, 1}) == 0 && ended_ && left_ == 0 && stream_.avail_in == 0;
@@ -68,7 +68,7 @@ class ZipStream::Inflater {
 namespace {
 
 uint32_t crc_of(uint32_t crc, std::span<const std::byte> bytes) {
-  if (bytes.empty()) return crc;  // zlib takes a null pointer for a wish to start again
+  if (bytes.empty()) return crc;  // zlib would restart the checksum at a null pointer
   return static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 

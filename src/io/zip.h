@@ -30,8 +30,8 @@ struct ZipLimits {
   size_t max_entries = 100'000;
 };
 
-// One entry read front to back in pieces. Its CRC and size are checked when the last byte is read. Refers to
-// the reader it came from.
+// One entry read front to back in pieces. Its CRC and size are checked when the last byte is read. It refers
+// to the reader that opened it.
 class ZipStream {
  public:
   ZipStream(const ByteSource& bytes, const ZipEntry& entry);
@@ -62,13 +62,14 @@ class ZipReader {
   const std::vector<ZipEntry>& entries() const { return entries_; }
   std::optional<size_t> find(std::string_view name) const;
 
-  // The first min(size, target.size()) bytes of an entry, without the CRC check; returns how many.
+  // Reads the first min(size, target.size()) bytes of an entry, without the CRC check; returns how many.
   size_t peek(size_t index, std::span<std::byte> target) const;
 
-  // A whole entry, its first head.size() bytes apart from the rest; together they have the entry's size.
+  // Reads a whole entry, its first head.size() bytes apart from the rest; together they have the entry's
+  // size.
   void read(size_t index, std::span<std::byte> head, std::span<std::byte> body) const;
 
-  // Bytes of a stored entry from `offset` on, without the CRC check: only a reading of the whole has one.
+  // Reads bytes of a stored entry from `offset` on, without the CRC check, which needs the whole entry.
   void read_stored(size_t index, uint64_t offset, std::span<std::byte> target) const;
 
   std::unique_ptr<ZipStream> stream(size_t index) const;
@@ -82,7 +83,7 @@ class ZipReader {
 // Writes stored entries one after the other into a file the caller commits.
 class ZipWriter {
  public:
-  // Numbers from `zip64_from` on go to 64-bit fields; tests lower it to have them without 4 GiB.
+  // Numbers from `zip64_from` on go to 64-bit fields; tests lower it to test them without 4 GiB.
   explicit ZipWriter(AtomicFile& file, uint64_t zip64_from = 0xFFFFFFFF)
       : file_(file), zip64_from_(zip64_from) {}
 

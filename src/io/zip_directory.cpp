@@ -14,10 +14,10 @@ using namespace zip_format;
 
 constexpr size_t kMaxName = 1024;
 constexpr uint64_t kMaxDirectoryBytes = uint64_t{64} << 20;
-// Deflate cannot pack more than 1032 bytes into one; whoever announces more is lying.
+// Deflate compresses by at most 1032 to 1; an entry that announces more is forged.
 constexpr uint64_t kMaxRatio = 1032;
 
-// An entry as the directory states it, before its local header was seen.
+// An entry as the directory states it, before its local header is read.
 struct Listed {
   ZipEntry entry;
   uint16_t flags = 0, method = 0;
@@ -35,7 +35,7 @@ std::array<std::byte, N> bytes_at(const ByteSource& bytes, uint64_t offset) {
   return block;
 }
 
-// The 64-bit record, when there is one right before the end record. Returns its position too.
+// Finds the 64-bit record, when there is one right before the end record. Returns its position too.
 std::optional<std::pair<Range, uint64_t>> find_range64(const ByteSource& bytes, uint64_t end) {
   if (end < kLocatorBytes + kEnd64Bytes) return std::nullopt;
   const auto locator_block = bytes_at<kLocatorBytes>(bytes, end - kLocatorBytes);
@@ -151,7 +151,7 @@ Listed read_listed(ByteCursor& cursor) {
   return listed;
 }
 
-// The local header must say the same as the directory, and gives the place of the data.
+// Requires that the local header agrees with the directory, and reads the position of the data.
 void check_local_header(const ByteSource& bytes, Listed& listed) {
   ZipEntry& entry = listed.entry;
   const auto block = bytes_at<kLocalBytes>(bytes, listed.header_offset);

@@ -21,7 +21,7 @@ constexpr uint16_t kVersion64 = 45;
 constexpr uint16_t kFirstDay = 0x0021;  // 1980-01-01: equal content gives equal files
 }  // namespace zip_format
 
-// All entries, validated: names, sizes within the file, no overlap, agreement with the local headers.
+// Returns all entries, validated: names, sizes within the file, no overlap, agreement with the local headers.
 std::vector<ZipEntry> read_zip_directory(const ByteSource& bytes, const ZipLimits& limits);
 
 }  // namespace vitrail

@@ -14,7 +14,7 @@ struct Row {
   GeluKind gelu = GeluKind::kErf;
   bool timm = true, hf = true;
 };
-// Of several names for one activation the first is written.
+// Where several names mean one activation, the first is written.
 constexpr Row kRows[] = {
     {"gelu", ActKind::kGelu},
     {"gelu_tanh", ActKind::kGelu, GeluKind::kTanh, true, false},

@@ -1,4 +1,5 @@
-// What timm and transformers call the activations of an MLP: one table, read and written by both cards.
+// The names of MLP activations in timm and transformers: one table for reading and writing both kinds of
+// config.
 #pragma once
 
 #include <string>
@@ -7,13 +8,13 @@
 
 namespace vitrail {
 
-// Claims the activation of this name in `dialect`, kTimm or kHf; Error(kData) naming `key` and the names that
-// are known when it is none.
+// Sets the activation of this name in `dialect`, kTimm or kHf; throws Error(kData) naming `key` and the known
+// names when there is none.
 void claim_activation(const Json& value, const char* key, Dialect dialect, Claims* claims);
-// The same of the one after a base model's pooler.
+// Does the same for the activation after a base model's pooler.
 void claim_pooler_activation(const Json& value, const char* key, Claims* claims);
 
-// Its name there; empty when the library has none.
+// Returns the activation's name in the dialect; empty when the library has none.
 std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect);
 
 }  // namespace vitrail

@@ -11,7 +11,8 @@ namespace vitrail {
 
 namespace {
 
-// A field and its value as people say them who know the published model and not this program's settings.
+// Describes a field and its value in the words of the published model, for readers who do not know this
+// program's settings.
 std::string spoken(std::string_view field, const Json& value) {
   if (field == "norm_place")
     return value == "after_pool"    ? "the last layernorm is after pooling"
@@ -50,7 +51,8 @@ struct Merge {
   }
 };
 
-// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' images.
+// Image towers of two-tower models (params/img) share big_vision's names, but not the preprocessing of its
+// classifiers.
 PictureHints picture_hints(const TensorSource& source, const Binding& binding) {
   PictureHints hints{.file_name = source.path().substr(source.path().find_last_of("/\\") + 1)};
   if (const auto at = binding.pieces.find("blocks.0.norm2.weight"); at != binding.pieces.end())
@@ -101,7 +103,7 @@ class CardMaker {
       apply_said(vitrail_claims(*files.config, files.config_name));
   }
 
-  // What a file says of itself must not contradict the architecture asked for: neither may win in silence.
+  // A file's own config must not contradict the architecture that the user names: neither may win silently.
   void apply_said(const Claims& claims) {
     const std::string own = claims.model.value("arch", std::string());
     const std::string asked = asked_.value("arch", std::string());
@@ -118,14 +120,15 @@ class CardMaker {
   }
 
   void apply(Claims claims) {
-    // A base model's config still counts the labels of a head it does not have.
+    // A base model's config still counts the labels of a head that it does not have.
     if (card_.config.classes == 0 && claims.model.contains("classes")) {
       claims.model.erase("classes");
       claims.labels.clear();
     }
     VitConfig claimed = card_.config;
     from_json(claims.model, claims.origin, &claimed);
-    // The rules that hold for any ViT come first: their message is clearer than a contradiction's.
+    // The rules that hold for any ViT come first, because their message is clearer than that of a
+    // contradiction.
     with_context(claims.origin, [&] { validate(claimed); });
     visit_fields(card_.config, Merge{claims.model, facts_, claims.origin, &origins_});
     if (claims.preprocess) {
@@ -143,7 +146,7 @@ class CardMaker {
     for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
   }
 
-  // What makes another family of a model, unless its config says that it has it.
+  // Requires that the config states the features which would make the model another family.
   void require_said() const {
     VT_REQUIRE(
         !card_.config.pre_norm || origins_.contains("pre_norm"), ErrorKind::kData,
@@ -153,7 +156,7 @@ class CardMaker {
                "says that there are none");
   }
 
-  // Zoo rows whose tensors are these, whatever the number of classes.
+  // Returns the zoo rows that have these tensors, whatever the number of classes.
   std::vector<const ZooEntry*> candidates() const {
     std::vector<const ZooEntry*> fitting;
     for (const ZooEntry& entry : zoo()) {
@@ -169,7 +172,7 @@ class CardMaker {
     return fitting;
   }
 
-  // Heads and images are not in the tensors of a bare file; the zoo may know them.
+  // A bare file's tensors do not determine the number of heads and the preprocessing; the zoo may know them.
   void settle_architecture() {
     const bool heads_open = !facts_.known.contains("heads") && !origins_.contains("heads");
     const bool pictures_open =
@@ -231,7 +234,7 @@ class CardMaker {
                rows->second.c_str(), claimed ? "a" : "no", static_cast<long long>(facts_.pos_rows));
   }
 
-  // timm resizes positions that are not those of the image its config gives, taking them for a square grid.
+  // timm resizes positions that do not fit the image size of its config, assuming a square grid.
   void take_stored_positions() {
     VitConfig& c = card_.config;
     const int64_t rows = facts_.pos_rows - c.pos_prefix_rows(), cells = c.grid_height() * c.grid_width();
@@ -247,7 +250,7 @@ class CardMaker {
     card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width, card_.square_interpolation);
   }
 
-  // A name stays only while the model is what the name says, apart from its head and image size.
+  // The architecture's name is kept only while the model matches it, apart from its head and image size.
   void settle_name() {
     VitConfig& c = card_.config;
     if (c.arch.empty()) return;
@@ -276,7 +279,7 @@ class CardMaker {
     card_.warnings.push_back(line);
   }
 
-  // Which of a training checkpoint's weights these are.
+  // Notes which of a training checkpoint's weights these are.
   void tell_weights() {
     const auto& metadata = source_.metadata();
     const auto taken = metadata.find("state_dict"), others = metadata.find("state_dicts_passed_over");
@@ -307,9 +310,9 @@ class CardMaker {
   std::optional<ImageSize> run_image_;
   PictureHints hints_;
   ModelCard card_;
-  std::map<std::string, std::string> origins_;  // who set a field, "preprocess" and "scores"
+  std::map<std::string, std::string> origins_;  // the source of a field, "preprocess" and "scores"
   std::string pictures_warning_;                // of the claim that set "preprocess"
-  Json asked_ = Json::object();                 // fields of the architecture the user names
+  Json asked_ = Json::object();                 // fields of the architecture that the user names
 };
 
 }  // namespace

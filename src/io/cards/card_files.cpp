@@ -21,7 +21,8 @@ std::optional<Json> read_json(const fs::path& path) {
   });
 }
 
-// The names transformers and timm give their files: these belong with the config.json beside them.
+// Whether transformers or timm give their weights this name: such a file belongs with the config.json beside
+// it.
 bool is_standard_name(const std::string& name) {
   return name == "model.safetensors" || name == "pytorch_model.bin" ||
          name == "model.safetensors.index.json" || name == "pytorch_model.bin.index.json";

@@ -1,5 +1,5 @@
-// What a config file says about a model, before it is held against the tensors. One reader per kind of
-// config: Vitrail's own block, Hugging Face's, timm's, an architecture's name, a dialect's habits.
+// What a config file states about a model, before it is checked against the tensors. There is one reader per
+// kind of config: Vitrail's own block, Hugging Face's, timm's, an architecture's name, a dialect's defaults.
 #pragma once
 
 #include <optional>
@@ -15,35 +15,36 @@ struct Claims {
   std::string origin;           // shown in notes and errors: "config.json"
   Json model = Json::object();  // fields of VitConfig by name
   std::optional<PreprocessConfig> preprocess;
-  std::string pictures_origin;   // who says `preprocess`, when not `origin`
-  std::string pictures_warning;  // why `preprocess` is a default rather than said; empty when it is said
+  std::string pictures_origin;   // the source of `preprocess`, when not `origin`
+  std::string pictures_warning;  // why `preprocess` is a default rather than stated; empty when it is stated
   std::vector<std::string> labels;
   std::optional<ScoreKind> scores;
-  // timm resizes the table when positions are another image's than the model's, or, where the model is made
-  // for any size, than those the images are prepared in.
+  // The size at which the model runs, when its positions belong to another: timm then resizes the position
+  // table to the model's image size or, for a model made for any size, to that of its preprocessing.
   std::optional<ImageSize> run_image;
   std::optional<Interpolation> square_interpolation;  // see ModelCard
   std::vector<std::string> notes;
 };
 
-// Vitrail's own: {"vitrail": {"model": {...}, "preprocess": {...}, "scores": "sigmoid"}, "id2label": {...}}.
+// Reads Vitrail's own block: {"vitrail": {"model": {...}, "preprocess": {...}, "scores": "sigmoid"},
+// "id2label": {...}}.
 Claims vitrail_claims(const Json& root, const std::string& origin);
 Json vitrail_block(const ModelCard& card);
 
-// Hugging Face's config.json and, where there is one, preprocessor_config.json.
+// Reads Hugging Face's config.json and, where there is one, preprocessor_config.json.
 Claims hf_claims(const Json& config, const Json* preprocessor);
 
-// timm's hub config.json: architecture, pretrained_cfg, model_args.
+// Reads timm's hub config.json: architecture, pretrained_cfg, model_args.
 Claims timm_claims(const Json& config);
 
-// A zoo row; its numerics belong to it only in timm's own dialect. Only classes and, beside a class token,
-// the pool stay open.
+// Takes the fields of a zoo row; its numerics belong to it only in timm's own dialect. Only classes and,
+// beside a class token, the pool stay open.
 Claims architecture_claims(const std::string& name, Dialect dialect);
 
-// What every model of the dialect has in common: epsilon, GELU, position rule.
+// Returns what every model of the dialect has in common: epsilon, GELU, position rule.
 Claims dialect_claims(Dialect dialect);
 
-// What a weight file without a config tells about the images of its model.
+// What a weight file without a config reveals about the preprocessing of its model.
 struct PictureHints {
   std::string file_name;
   bool big_vision = false;  // named as big_vision's own classifiers are
@@ -52,22 +53,22 @@ struct PictureHabit {
   PreprocessConfig preprocess;
   std::string origin;
 };
-// How torchvision and google treat the images of such a model; nothing for the others.
+// Returns how torchvision and google preprocess images for such a model; nothing for the other dialects.
 std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
                                                const PictureHints& hints);
 
-// id2label as a list; empty when absent or when it holds only the names transformers makes up.
+// Returns id2label as a list; empty when absent or when it holds only transformers' placeholder names.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);
 
-constexpr double kLeastCropPct = 0.01, kMostCropPct = 16;  // beyond 1 the crop is filled up with black
+constexpr double kLeastCropPct = 0.01, kMostCropPct = 16;  // beyond 1 the crop is padded with black
 
-// The same image treatment for another input size: the same share of the image is seen. timm resizes
-// bilinearly for crops that are not square, and for square ones by `square`, or as before where that is not
-// known.
+// Returns the same preprocessing for another input size, which sees the same share of the image. timm resizes
+// bilinearly for crops that are not square, and for square ones by `square`, or as before where that is
+// unknown.
 PreprocessConfig at_size(PreprocessConfig preprocess, int64_t height, int64_t width,
                          std::optional<Interpolation> square = std::nullopt);
 
-// Throws Error(kConfig) naming the rule broken.
+// Throws Error(kConfig) naming the broken rule.
 void validate(const PreprocessConfig& preprocess, const VitConfig& config);
 
 }  // namespace vitrail

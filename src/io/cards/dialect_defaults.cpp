@@ -18,8 +18,8 @@ constexpr Numerics kNumerics[] = {
     {Dialect::kGoogle, 1e-6, GeluKind::kTanh, PosResize::kJax},
 };
 
-// torchvision's published weights by size, apart from those that take 256 and bilinear. The SWAG ones take
-// the crop without a margin, bicubic; the linear ones of them share the shapes of others and are told by the
+// torchvision's published weights by size, except those that use 256 and bilinear. The SWAG ones use the crop
+// without a margin, bicubic; the linear ones among them share the shapes of others and are recognised by the
 // name they are published under.
 struct TorchvisionRow {
   int64_t width, patch, image, resize;

@@ -13,14 +13,14 @@ namespace {
 
 constexpr const char* kFile = "config.json";
 
-// A model type of transformers that is a plain ViT, with what its config class says where a config.json is
-// silent. All of them: 768 wide, 12 blocks of 12 heads, an MLP of 3072, 3 channels, images of 224 in patches
-// of 16, biases on q, k and v, erf GELU.
+// A model type of transformers that is a plain ViT, with the defaults of its config class for keys that a
+// config.json leaves out. All of them: 768 wide, 12 blocks of 12 heads, an MLP of 3072, 3 channels, images of
+// 224 in patches of 16, biases on q, k and v, erf GELU.
 struct ModelType {
   const char* name;
   double norm_eps;
   const char* processor;
-  bool mean_pool = false;  // classifies the mean of all tokens: there is no class token
+  bool mean_pool = false;  // classifies the mean of all tokens, without a class token
 };
 constexpr ModelType kModelTypes[] = {
     {"vit", 1e-12, "ViT"},
@@ -40,7 +40,7 @@ constexpr IntKey kIntKeys[] = {{"hidden_size", "width", 768},
                                {"intermediate_size", "mlp", 3072},
                                {"num_channels", "channels", 3}};
 
-// Other families are refused before, by their names.
+// Other families were refused before, by their names.
 const ModelType& model_type(const Json& config) {
   const Json* type = json_find(config, "model_type");
   if (!type) return kModelTypes[0];
@@ -58,7 +58,7 @@ void read_pooler(const Json& config, Claims* claims) {
   claim_pooler_activation(*act, "pooler_act", claims);
 }
 
-// As transformers' pipeline does: one label is a yes or no, whatever the problem is called.
+// Follows transformers' pipeline: a single label is binary, whatever the problem is called.
 void read_scores(const Json& config, Claims* claims) {
   const Json* value = json_find(config, "problem_type");
   const std::string problem = value ? json_string(*value, kFile, "problem_type") : "";

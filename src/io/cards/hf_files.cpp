@@ -101,7 +101,7 @@ Json hf_preprocessor_json(const PreprocessConfig& p) {
   json["crop_size"] = crop;
   if (stretches)
     json["size"] = {{"height", sides.height}, {"width", sides.width}};
-  else  // of a crop that is not square the longer side: below it transformers would fill up with black
+  else  // the longer side of a crop that is not square: else transformers would pad with black
     json["size"] = {{"shortest_edge", std::max(sides.height, sides.width)}};
   return json;
 }

@@ -12,7 +12,7 @@ namespace vitrail {
 Json hf_config_json(const ModelCard& card, DType storage);
 Json hf_preprocessor_json(const PreprocessConfig& preprocess);
 
-// {"0": "tench", ...}
+// Returns {"0": "tench", ...}.
 Json label_table(const std::vector<std::string>& labels);
 
 }  // namespace vitrail

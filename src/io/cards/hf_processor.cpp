@@ -28,11 +28,11 @@ bool flag(const Json& object, const char* key, bool otherwise) {
   return value ? json_bool(*value, kPictures, key) : otherwise;
 }
 
-// What the image processors of transformers do where a config is silent.
+// The defaults of transformers' image processors for keys that a config leaves out.
 struct Processor {
-  const char* name;  // of the class, without "ImageProcessor"
+  const char* name;  // the class, without "ImageProcessor"
   bool number_is_shorter_side, crops;
-  int64_t size;  // resized to, for a crop of 224
+  int64_t size;  // the resized side, for a crop of 224
   Interpolation interpolation;
   bool clip_colours;
 };
@@ -48,7 +48,7 @@ constexpr Processor kProcessors[] = {
 // Keys by which other processors do more than resize, crop and normalise.
 constexpr const char* kBeyond[] = {"crop_pct", "rescale_offset", "do_flip_channel_order", "size_divisor",
                                    "do_color_quantize"};
-// What has to be said when nothing else tells what a processor does.
+// Keys that are required when nothing else determines what a processor does.
 constexpr const char* kEssential[] = {"size", "resample", "do_center_crop", "image_mean", "image_std"};
 
 const Processor& row_named(std::string_view name) {
@@ -67,7 +67,7 @@ void refuse_beyond(const Json& pictures, std::span<const char* const> keys) {
   }
 }
 
-// "DeiTImageProcessorFast" -> "DeiT".
+// Maps "DeiTImageProcessorFast" to "DeiT".
 std::string processor_stem(const std::string& name) {
   for (const char* ending : {"ImageProcessor", "FeatureExtractor"})
     if (const size_t at = name.find(ending); at != std::string::npos) return name.substr(0, at);
@@ -116,7 +116,7 @@ HfSide resized_to(const Json& pictures, const Processor& processor, const Prepro
   return read_side(*size, kPictures, "size");
 }
 
-// `p` comes with the model's own size as its crop.
+// Reads resize and crop into `p`, which comes with the model's own size as its crop.
 void read_geometry(const Json& pictures, const Processor& processor, Claims* claims, PreprocessConfig* p) {
   const HfSide resized = resized_to(pictures, processor, *p, &p->mode);
   const Json* crop = json_find(pictures, "crop_size");
@@ -129,7 +129,7 @@ void read_geometry(const Json& pictures, const Processor& processor, Claims* cla
     p->height = resized.height;
     p->width = resized.width;
   }
-  // Without a crop only square images come out square, and those of the model's size alone are taken.
+  // Without a crop only square images come out square, and only the model's size is accepted.
   VT_REQUIRE(
       crops || p->mode != ResizeMode::kShorterSide || (resized.height == p->height && p->height == p->width),
       ErrorKind::kData,
@@ -147,7 +147,8 @@ void read_geometry(const Json& pictures, const Processor& processor, Claims* cla
     claims->notes.push_back("preprocessor_config.json says not to resize; pictures are resized all the same");
 }
 
-// Hugging Face: (pixel * factor - mean) / std; ours: (pixel / 255 - mean) / std.
+// Converts the normalisation: Hugging Face's is (pixel * factor - mean) / std, ours (pixel / 255 - mean) /
+// std.
 void read_normalisation(const Json& pictures, PreprocessConfig* p) {
   if (const Json* mean = json_find(pictures, "image_mean"))
     p->mean = json_numbers(*mean, kPictures, "image_mean");
@@ -188,7 +189,7 @@ PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide ima
   const Processor& processor = find_processor(file, usual, claims);
   const Json silent = Json::object();
   const Json& pictures = file ? *file : silent;
-  // What is out of range here is refused as the model's size.
+  // A side out of range is refused later, together with the model's size.
   const auto bounded = [](int64_t side) { return std::clamp<int64_t>(side, 1, 1 << 20); };
   PreprocessConfig p{.height = bounded(image.height),
                      .width = bounded(image.width),

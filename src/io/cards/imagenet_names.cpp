@@ -6,7 +6,7 @@ namespace vitrail {
 
 namespace {
 
-// In the order of ILSVRC 2012's classes, which timm and torchvision keep.
+// The names are in the order of ILSVRC 2012's classes, which timm and torchvision keep.
 constexpr const char* kNames =
     "tench|goldfish|great white shark|tiger shark|hammerhead|electric ray|stingray|cock|hen|ostrich|"
     "brambling|goldfinch|house finch|junco|indigo bunting|robin|bulbul|jay|magpie|chickadee|water ouzel|"

@@ -6,7 +6,7 @@
 
 namespace vitrail {
 
-// The card's own labels; ImageNet's for a timm or torchvision model of 1,000 classes that has none.
+// Returns the card's own labels; ImageNet's for a timm or torchvision model of 1,000 classes without labels.
 std::vector<std::string> display_labels(const ModelCard& card);
 
 }  // namespace vitrail

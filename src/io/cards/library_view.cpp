@@ -24,7 +24,7 @@ const char* library_name(Dialect dialect) {
   return "";
 }
 
-// What its config says, or for a bare file what the architecture's name says.
+// Returns what timm reads from the config, or for a bare file from the architecture's name.
 Claims timm_view(const ModelCard& card, bool folder) {
   const Json config = timm_config_json(card);
   if (folder) return timm_claims(config);
@@ -43,7 +43,7 @@ Claims claims_of(const ModelCard& card, const WriteOptions& options) {
   return hf_claims(hf_config_json(card, options.storage), &pictures);
 }
 
-// Equal for equal results: sides spelled out, nothing that the mode does not look at.
+// Makes configs with equal results equal: sides are spelled out, and fields that the mode ignores are reset.
 PreprocessConfig in_effect(PreprocessConfig p) {
   const ResizeSides sides = resize_sides(p);
   const bool crops = p.mode != ResizeMode::kStretch;

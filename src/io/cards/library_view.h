@@ -1,6 +1,6 @@
-// What the library a dialect belongs to makes of the files that write_model writes for it: what it takes from
-// them, and its own defaults for what they cannot say. Vitrail's own readers find everything in a block that
-// no other library looks at.
+// How the library of a dialect interprets the files that write_model writes for it: the fields it reads, and
+// its own defaults for what they cannot hold. Vitrail's own readers find everything in a block that no other
+// library reads.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@ namespace vitrail {
 struct LibraryView {
   std::string library;  // as its users call it
   VitConfig config;
-  // Nothing: the files do not say, and whoever uses the library does.
+  // The preprocessing; nothing where the files do not hold it and the library's user chooses.
   std::optional<PreprocessConfig> preprocess;
   ScoreKind scores = ScoreKind::kSoftmax;
 };
 LibraryView library_view(const ModelCard& card, const WriteOptions& options);
 
-// One line for each thing the library will compute otherwise than the card says: "norm_eps (layernorm
+// Returns one line for each thing the library will compute differently from the card: "norm_eps (layernorm
 // epsilon): 0.1 here, timm will use 1e-06".
 std::vector<std::string> not_kept(const ModelCard& card, const LibraryView& view);
 
-// Why the library will not load the files at all, though they can be written and Vitrail reads them; empty:
-// it will.
+// Returns why the library cannot load the files at all, though they can be written and Vitrail reads them;
+// empty: it can.
 std::string library_refuses(const ModelCard& card, const WriteOptions& options);
 
 }  // namespace vitrail

@@ -30,7 +30,7 @@ Claims vitrail_claims(const Json& root, const std::string& origin) {
   return claims;
 }
 
-// Softmax goes without saying, which keeps the block as earlier versions read it.
+// Softmax is the default and is not written, which keeps the block as earlier versions read it.
 Json vitrail_block(const ModelCard& card) {
   Json block = {{"model", to_json(card.config)}, {"preprocess", to_json(card.preprocess)}};
   if (card.scores != ScoreKind::kSoftmax) block["scores"] = enum_name(card.scores);
@@ -40,7 +40,7 @@ Json vitrail_block(const ModelCard& card) {
 Claims architecture_claims(const std::string& name, Dialect dialect) {
   const ZooEntry& entry = find_architecture(name);
   Claims claims{.origin = "architecture " + entry.config.arch, .model = to_json(entry.config)};
-  claims.model.erase("classes");  // heads are exchanged more often than anything else
+  claims.model.erase("classes");  // the head is what fine-tuning replaces most often
   if (entry.config.pool == Pool::kCls) claims.model.erase("pool");
   if (dialect != Dialect::kTimm)
     for (const char* field : {"norm_eps", "activation", "gelu", "pos_resize"}) claims.model.erase(field);
@@ -112,7 +112,7 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
   VT_REQUIRE(p.mean.size() == channels && p.std.size() == channels, ErrorKind::kConfig,
              "preprocess: mean has %zu and std %zu numbers for %zu channels", p.mean.size(), p.std.size(),
              channels);
-  constexpr double kLargest = 1e6;  // of numbers that mean something for pixels between 0 and 1
+  constexpr double kLargest = 1e6;  // beyond it no number makes sense for pixels between 0 and 1
   for (double value : p.mean)
     VT_REQUIRE(std::fabs(value) <= kLargest, ErrorKind::kConfig,
                "preprocess: mean holds %g; it must be between %g and %g", value, -kLargest, kLargest);

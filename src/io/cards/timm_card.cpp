@@ -32,16 +32,16 @@ constexpr ArgRow kPools[] = {
 constexpr ArgRow kPositions[] = {{"learn", "learned"}, {"none", "none"}, {"", "none"}};
 constexpr ArgRow kNorms[] = {
     {"layernorm", "layer"}, {"layernormfp32", "layer"}, {"rmsnorm", "rms"}, {"rmsnormfp32", "rms"}};
-// Arguments without effect on a trained model's output, or told by its tensors.
+// Arguments without effect on a trained model's output, or determined by its tensors.
 constexpr const char* kHarmless[] = {
     "drop_rate",        "pos_drop_rate",   "patch_drop_rate", "proj_drop_rate",
     "attn_drop_rate",   "drop_path_rate",  "weight_init",     "fix_init",
     "dynamic_img_size", "strict_img_size", "dynamic_img_pad", "pretrained",
     "features_only",    "fc_norm",         "proj_bias",       "pretrained_strict"};
-// Arguments that are understood only when they are off.
+// Arguments that are supported only when they are off.
 constexpr const char* kOnlyOff[] = {"scale_attn_norm", "scale_mlp_norm", "use_naflex"};
 
-// Python's truth: some configs say 1 for true.
+// Reads a truth value as Python does: some configs hold 1 for true.
 bool truth(const Json& value, const std::string& key) {
   return value.is_number() ? json_number(value, kFile, key) != 0 : json_bool(value, kFile, key);
 }
@@ -57,7 +57,7 @@ std::string named(const Json& value, const char* key, std::span<const ArgRow> ro
               strf("config.json: %s is %s; supported are %s", key, quoted(name).c_str(), known.c_str()));
 }
 
-// 224 or [224, 160].
+// Reads 224 or [224, 160].
 ImageSize read_sides(const Json& value, const char* key) {
   const bool pair = value.is_array() && value.size() == 2;
   const ImageSize sides{json_int(pair ? value[0] : value, kFile, key),
@@ -90,7 +90,7 @@ void read_mlp(const Json& args, Claims* claims) {
   }
 }
 
-// Arguments that take more than a look at their own value.
+// Reads arguments whose effect depends on more than their own value.
 bool read_special_arg(const std::string& key, const Json& value, Claims* claims) {
   if (key == "patch_size") {
     const ImageSize sides = read_sides(value, "model_args.patch_size");
@@ -186,7 +186,7 @@ void read_pretrained_cfg(const Json& cfg, Claims* claims) {
   claims->preprocess = p;
 }
 
-// A list, or a dict by number that may leave numbers out.
+// Reads a list, or a dict by number that may leave numbers out.
 void read_label_names(const Json& object, const char* key, Claims* claims) {
   const Json* names = json_find(object, key);
   if (!names) return;
@@ -209,14 +209,14 @@ void read_label_names(const Json& object, const char* key, Claims* claims) {
   }
 }
 
-// A name the zoo lacks is the file's fault here, not the user's; it may tell a family that is not supported.
+// An unknown name is here an error of the file, not of the user; it may name a family that is not supported.
 Claims named_claims(const std::string& architecture) {
   try {
     Claims claims = architecture_claims(architecture, Dialect::kTimm);
     claims.origin = kFile;
     claims.pictures_origin.clear();
     claims.model["pool"] = enum_name(find_architecture(architecture).config.pool);
-    // Which fc_norm and the pooling decide together; the tensors tell it.
+    // fc_norm and the pooling decide this together, so the tensors determine it.
     if (claims.model.at("norm_place") != enum_name(NormPlace::kNone)) claims.model.erase("norm_place");
     return claims;
   } catch (const Error& error) {
@@ -224,7 +224,7 @@ Claims named_claims(const std::string& architecture) {
   }
 }
 
-// Architectures of timm's that take images of any size unless they are told otherwise.
+// timm's architectures that accept images of any size by default.
 constexpr const char* kAnySize[] = {"test_vit", "test_vit2", "test_vit4", "vit_intern300m_patch14_448"};
 
 bool flag(const Json* args, const char* key, bool otherwise) {
@@ -232,7 +232,8 @@ bool flag(const Json* args, const char* key, bool otherwise) {
   return value ? truth(*value, key) : otherwise;
 }
 
-// Then timm fills up the last patches, or refuses the image: what there is of them is left out otherwise.
+// Requires patches that cover the image: otherwise timm pads the last patches, or refuses the image, whereas
+// Vitrail ignores the remaining pixels.
 void require_whole_patches(const ImageSize& image, const Claims& claims) {
   const int64_t rows = claims.model.at("patch"), across = claims.model.at("patch_width");
   VT_REQUIRE(
@@ -244,7 +245,7 @@ void require_whole_patches(const ImageSize& image, const Claims& claims) {
       static_cast<long long>(rows));
 }
 
-// The model's own size decides, unless it was made for images of any.
+// The model's own size decides, unless it was made for images of any size.
 void fit_preprocess(const std::string& architecture, const Json* args, Claims* claims) {
   const PreprocessConfig& p = *claims->preprocess;
   const ImageSize model{claims->model.at("image_height"), claims->model.at("image_width")};

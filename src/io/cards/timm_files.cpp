@@ -40,7 +40,7 @@ Json model_args(const VitConfig& c) {
   return args;
 }
 
-// The share from which timm computes the side before the crop again, rounded down.
+// Returns the share from which timm computes the same side before the crop, rounded down.
 double crop_pct(const PreprocessConfig& p) {
   if (p.mode == ResizeMode::kStretch) return 1;
   if (p.crop_pct > 0) return p.crop_pct;

@@ -1,5 +1,5 @@
 // config.json of a folder as timm publishes models: an architecture, the arguments that make it this model,
-// and how its images are treated.
+// and its preprocessing.
 #pragma once
 
 #include "base/json.h"

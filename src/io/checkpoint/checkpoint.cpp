@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Number and count of the shards of the state: one now, one a rank when ranks write their own.
+// The state's file, with number and count of its shards: one now, one per rank when ranks write their own.
 constexpr const char* kStateFile = "state-00000-of-00001.safetensors";
-// Before the name of a checkpoint that makes way for another of the same step.
+// The prefix of a checkpoint that is being replaced by another of the same step.
 constexpr std::string_view kAside = ".tmp-old-";
 
 std::string step_name(int64_t step) {
@@ -39,7 +39,7 @@ std::string at(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
 
-// A new folder for unfinished work, gone when the scope ends; one that was given its name is no longer there.
+// A new folder for unfinished work, deleted when the scope ends unless it was renamed to its final name.
 class Unfinished {
  public:
   explicit Unfinished(std::string path) : path_(std::move(path)) { make_new_folder(path_); }
@@ -70,7 +70,7 @@ void write_files(const CheckpointContent& content, const std::string& folder) {
   write_safetensors(at(folder, kStateFile), content.state);
   const std::string text = manifest_text({content.step, content.facts, seal_all(folder)});
   parse_manifest(text, kManifestName);
-  // Comes last; its own commit flushes the names of all files as well.
+  // The manifest is written last; its own commit flushes the names of all files as well.
   write_file(at(folder, kManifestName), text);
 }
 
@@ -135,7 +135,7 @@ void CheckpointStore::write_folder(const CheckpointContent& content) {
   judged_[content.step] = true;
 }
 
-// A quota is no lack of free bytes: it shows only when a write fails.
+// A quota does not show in the free bytes, only when a write fails.
 void CheckpointStore::write_making_room(const CheckpointContent& content, int64_t least_good) {
   for (const int64_t oldest : removable(least_good)) {
     try {
@@ -159,7 +159,7 @@ void CheckpointStore::save(const CheckpointContent& content, int64_t least_good)
     for (const int64_t step : removable(policy_.keep_last))
       if (step != content.step) remove(step);
   } catch (const Error& error) {
-    // What cannot be read back was not written.
+    // A checkpoint that cannot be read back counts as not written.
     if (error.kind() != ErrorKind::kData) throw;
     throw Error(ErrorKind::kWrite, error.what());
   }
@@ -218,7 +218,7 @@ bool CheckpointStore::is_good(int64_t step) {
   return judged_[step];
 }
 
-// Checkpoints that may go while as many good ones stay, ascending.
+// Returns the checkpoints that may be deleted while `good_ones` good ones stay, ascending.
 std::vector<int64_t> CheckpointStore::removable(int64_t good_ones) {
   const auto is_milestone = [&](int64_t step) {
     return policy_.keep_every > 0 && step > 0 && step % policy_.keep_every == 0;

@@ -15,7 +15,7 @@
 
 namespace vitrail {
 
-// One may turn out damaged.
+// The number of good checkpoints kept, since one may turn out damaged.
 constexpr int64_t kLeastGood = 2;
 
 struct CheckpointPolicy {
@@ -33,11 +33,11 @@ void validate(const CheckpointPolicy& policy);
 
 struct CheckpointContent {
   int64_t step = 0;
-  Json facts = Json::object();       // what the run says of itself: kept in the manifest
-  std::vector<TensorToWrite> state;  // all that an exact resume needs, by logical name
-  // Writes the model's files into the empty folder it is given, plain files only; may be absent.
+  Json facts = Json::object();       // the run's own facts, stored in the manifest
+  std::vector<TensorToWrite> state;  // everything an exact resume needs, by logical name
+  // Writes the model's files, plain files only, into the empty folder it receives; may be absent.
   std::function<void(const std::string& folder)> write_model;
-  uint64_t model_bytes = 0;  // about what write_model will write, for the check of free space
+  uint64_t model_bytes = 0;  // approximate size of the model's files, for the check of free space
 };
 
 struct OpenedCheckpoint {
@@ -49,32 +49,33 @@ struct OpenedCheckpoint {
 
 class CheckpointStore {
  public:
-  // Touches nothing: reading needs no more. A missing folder is an empty store.
+  // Opens the store without touching it, which suffices for reading. A missing folder is an empty store.
   explicit CheckpointStore(std::string run_folder, CheckpointPolicy policy = {});
 
-  // Once, by the holder of the run's lock, before the first save: makes the folder, shows that it can be
-  // written, puts back what a death had left moved aside, and removes what dead processes of this host left
-  // unfinished; `sole`: nobody else can be at work here, so that all that is unfinished goes. Returns what it
-  // removed.
+  // Prepares the folder for writing; called once, by the holder of the run's lock, before the first save. It
+  // creates the folder, verifies that it can be written, puts back what a crash left moved aside, and removes
+  // what dead processes of this host left unfinished; with `sole`, no other process can be at work here, so
+  // all unfinished work is removed. Returns what it removed.
   std::vector<std::string> prepare(bool sole = false);
 
-  // Durable on return. Error(kWrite) otherwise: nothing unfinished remains and the newest checkpoints are as
-  // they were. Older ones are removed by the policy; where there is no room for one more, and for no other
-  // reason, the oldest go first, one by one, but `least_good` good ones stay.
+  // Saves a checkpoint, durable on return. After Error(kWrite) nothing unfinished remains and the newest
+  // checkpoints are unchanged. Older ones are removed by the policy; where there is no room for one more, and
+  // for no other reason, the oldest are removed first, one by one, but `least_good` good ones stay.
   void save(const CheckpointContent& content, int64_t least_good = kLeastGood);
 
-  // Hears of each checkpoint that went, before its time, because there was no room.
+  // Sets a callback for each checkpoint that is removed early because there was no room.
   void on_made_room(std::function<void(int64_t step)> tell) { made_room_ = std::move(tell); }
 
-  // Removes checkpoints, the oldest first, until so many bytes are free; as many good ones stay as said.
+  // Removes checkpoints, the oldest first, until `bytes` are free; `least_good` good ones stay. Throws
   // Error(kWrite) when that is not enough.
   void make_room(uint64_t bytes, int64_t least_good = kLeastGood);
 
-  // The newest checkpoint whose every byte is as it was written. Each newer one adds a complaint with the
-  // file and what is wrong with it. A checkpoint of a later version of Vitrail is an Error, not passed over.
+  // Returns the newest checkpoint whose every byte is as it was written. Each newer, bad one adds a message
+  // with the file and what is wrong with it. A checkpoint of a later version of Vitrail is an Error, never
+  // skipped.
   std::optional<OpenedCheckpoint> newest_good(std::vector<std::string>* complaints = nullptr);
 
-  // This one, checked in full; Error(kData) when it is bad or missing.
+  // Opens this checkpoint, checked in full; throws Error(kData) when it is bad or missing.
   OpenedCheckpoint open(int64_t step);
 
   std::vector<int64_t> steps() const;  // of all checkpoint folders, good or bad, ascending

@@ -30,7 +30,7 @@ void sync_path(const std::string& path, int flags) {
   const int result = ::fsync(fd);
   const int code = errno;
   ::close(fd);
-  // Some file systems cannot flush a folder; what it names is durable with the files.
+  // Some file systems cannot flush a folder; its names are then durable with the files.
   const bool unsupported = (flags & O_DIRECTORY) != 0 && (code == EINVAL || code == ENOTSUP);
   if (result != 0 && !unsupported) cannot_write("flush", path, code);
 }
@@ -44,7 +44,7 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-// ".tmp-gone-0-tmp-best-old" for ".tmp-best-old".
+// Returns ".tmp-gone-0-tmp-best-old" for ".tmp-best-old".
 std::string gone_name(const std::string& folder, int number) {
   const std::string name = fs::path(folder).filename().string();
   return parent_of(folder) + "/" + std::string(kGonePrefix) + std::to_string(number) + "-" +
@@ -54,7 +54,7 @@ std::string gone_name(const std::string& folder, int number) {
 uint64_t free_bytes(const std::string& folder) {
   struct statvfs room {};
   if (::statvfs(folder.c_str(), &room) != 0) cannot_write("ask for free space in", folder, errno);
-  if (room.f_blocks == 0) return UINT64_MAX;  // the file system does not say
+  if (room.f_blocks == 0) return UINT64_MAX;  // the file system does not report it
   return static_cast<uint64_t>(room.f_bavail) * room.f_frsize;
 }
 
@@ -98,7 +98,7 @@ void make_folders(const std::string& path) {
   for (std::string at = path; !fs::exists(at, error); at = parent_of(at)) missing.push_back(at);
   for (; !missing.empty(); missing.pop_back()) {
     const std::string& folder = missing.back();
-    // What is above it exists: where there is said to be none, the system itself keeps folders out (/proc).
+    // The parent exists: where mkdir reports none, the system itself does not allow folders there (/proc).
     if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
       cannot_write("create the folder", folder, errno == ENOENT ? EPERM : errno);
     sync_folder(parent_of(folder));

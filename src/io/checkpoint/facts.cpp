@@ -10,7 +10,7 @@ namespace vitrail {
 std::vector<FactDifference> compare_facts(const Json& saved, const Json& now) {
   std::map<std::string, FactDifference> by_key;
   const auto collect = [&](const Json& facts, Json FactDifference::*side) {
-    if (facts.empty()) return;  // flatten() makes null of it
+    if (facts.empty()) return;  // flatten() would turn it into null
     const Json flat = facts.flatten();
     for (const auto& [key, value] : flat.items()) by_key[key].*side = value;
   };

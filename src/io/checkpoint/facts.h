@@ -1,4 +1,4 @@
-// The facts of two runs side by side: what a checkpoint was made with, and what would continue it. Must not
+// Comparison of the facts of two runs: what a checkpoint was made with, and what would continue it. Must not
 // know which facts matter.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What differs between two sets of facts, by dotted key; one side is null where the key is missing there.
+// A difference between two sets of facts, by dotted key; one side is null where the key is missing there.
 struct FactDifference {
   std::string key;
   Json saved, now;

@@ -151,7 +151,7 @@ Manifest parse_manifest(std::string_view text, const std::string& source_name) {
     if (sealed) throw;
   }
   return with_context(source_name, [&] {
-    // Another version may seal otherwise; a damaged manifest of this one still names this format or none.
+    // Another version may have another seal; a damaged manifest of this one still names this format or none.
     if (json && !sealed && json->is_object() && json->contains("format") &&
         !json->contains("manifest_crc32c"))
       require_known_format(*json, source_name);

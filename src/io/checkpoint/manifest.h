@@ -1,5 +1,5 @@
 // The manifest of a checkpoint or a model folder: format version, step and facts of a checkpoint, and size
-// and checksums of every file. Written last and protected by a checksum of its own. Knows nothing of
+// and checksums of every file. It is written last and protected by a checksum of its own. Knows nothing of
 // training.
 #pragma once
 
@@ -28,29 +28,29 @@ struct FileRecord {
 };
 
 struct Manifest {
-  int64_t step = 0;  // 0: of a model that is no checkpoint
+  int64_t step = 0;  // 0: a model that is no checkpoint
   Json facts = Json::object();
   std::vector<FileRecord> files;
 };
 
-// A checkpoint of a later version: not damaged, so never to be passed over for an older one.
+// A checkpoint of a later version is not damaged, so it must never be skipped for an older one.
 class NewerFormat : public Error {
  public:
   using Error::Error;
 };
 
-// Whether a manifest may list a file of this name; its own it may not.
+// Whether a manifest may list a file of this name; it may not list itself.
 bool is_plain_file_name(std::string_view name);
 
 std::string manifest_text(const Manifest& manifest);
 
-// Error(kData) for anything but what manifest_text writes, NewerFormat for a later format.
+// Throws Error(kData) for anything but what manifest_text writes, NewerFormat for a later format.
 Manifest parse_manifest(std::string_view text, const std::string& source_name);
 
-// Size and checksums of a file as it is read back.
+// Reads a file back and returns its size and checksums.
 FileRecord record_of(const ByteSource& file, const std::string& name);
 
-// Error(kData) naming the file and its first bad block.
+// Throws Error(kData) naming the file and its first bad block.
 void require_intact(const ByteSource& file, const FileRecord& record);
 
 }  // namespace vitrail

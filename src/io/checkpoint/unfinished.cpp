@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The mark is the name's last three words, and a host may hold no '-'; a number stands before it.
+// The mark is the last three words of the name, and a host's name holds no '-'; a number precedes it.
 std::optional<ProcessMark> mark_in(const std::string& name) {
   if (!name.starts_with(kUnfinishedPrefix)) return std::nullopt;
   size_t cut = name.size();

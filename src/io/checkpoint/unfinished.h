@@ -1,5 +1,6 @@
-// Work that is not finished, told by its name: ".tmp-WHAT-NUMBER-MARK", where the mark says which process it
-// belongs to, so that another can tell when nobody will finish it. Knows nothing of what is in it.
+// Unfinished work, recognised by its name: ".tmp-WHAT-NUMBER-MARK", where the mark identifies the process it
+// belongs to, so that another process can tell when it will never be finished. Knows nothing of what is in
+// it.
 #pragma once
 
 #include <string>
@@ -9,21 +10,21 @@
 namespace vitrail {
 
 constexpr const char* kUnfinishedPrefix = ".tmp-";
-constexpr std::string_view kGonePrefix = ".tmp-gone-";  // before a number below kMostGone and a name
+constexpr std::string_view kGonePrefix = ".tmp-gone-";  // followed by a number below kMostGone and a name
 constexpr int kMostGone = 16;
 
-// Whether the name has this form, or is that of what could not be deleted (durable.h): whatever else begins
-// alike is somebody else's.
+// Whether the name has this form, or is that of a folder that could not be deleted (durable.h); other names
+// with the same start are not ours.
 bool is_unfinished(const std::string& name);
 
-// Digits and nothing else, as numbers in such names are.
+// Whether the text consists of digits alone, as numbers in such names do.
 bool is_number(std::string_view text);
 
-// A name that no other process, and no other call in this one, will give.
+// Returns a name that is unique among processes and calls.
 std::string unfinished_name(const std::string& what);
 
-// Removes unfinished work from a folder and returns the names of what went: that of processes which are
-// surely dead, or, for the `sole` user of the folder, that of anybody else.
+// Removes unfinished work from a folder and returns the removed names: that of processes which are surely
+// dead, or, for the `sole` user of the folder, that of any other process.
 std::vector<std::string> remove_unfinished(const std::string& folder, bool sole);
 
 }  // namespace vitrail

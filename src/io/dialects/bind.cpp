@@ -95,8 +95,8 @@ class Binder {
     });
   }
 
-  // A head that was exchanged when the model was fine-tuned: one linear layer, whatever it is called within
-  // the head ("heads.1.weight" after a dropout).
+  // Binds a head that fine-tuning replaced: one linear layer, whatever its name within the head
+  // ("heads.1.weight" after a dropout).
   void bind_exchanged_head() {
     if (head_.empty()) return;
     std::string layers, weight;
@@ -192,7 +192,7 @@ void drop_unused_pooler(Binding* binding) {
     binding->notes.push_back("pooler.dense left out: the classifier does not use it");
 }
 
-// transformers' base model pools its first token, which without a class token is a patch like the others.
+// transformers' base model pools its first token, which without a class token is an ordinary patch.
 void require_class_token(const Binding& binding) {
   VT_REQUIRE(binding.table->dialect != Dialect::kHf || binding.has("cls_token") || binding.has("head.weight"),
              ErrorKind::kData,
@@ -200,7 +200,7 @@ void require_class_token(const Binding& binding) {
 }
 
 // Without a head of its own, the distillation token of transformers' DeiT is one more token that the class
-// token can look at: what a register with a position is.
+// token can attend to, like a register with a position.
 void take_unread_token_as_register(Binding* binding) {
   if (binding->table->dialect != Dialect::kHf || binding->has("head_dist.weight")) return;
   auto token = binding->pieces.extract("dist_token");
@@ -210,8 +210,8 @@ void take_unread_token_as_register(Binding* binding) {
   binding->notes.push_back("the distillation token has no head: it is one more token beside the others");
 }
 
-// Linear layers may be made without a bias, and are the same with one of zeros. Of the blocks' layers all
-// lack theirs, or the file lost some.
+// A linear layer without a bias is the same as one with a bias of zeros. Either all layers of the blocks lack
+// theirs, or the file is incomplete.
 void add_absent_biases(Binding* binding) {
   constexpr const char* kOfBlocks[] = {"attn.proj.bias", "mlp.fc1.bias", "mlp.fc2.bias"};
   const auto absent = [&](const std::string& bias) {

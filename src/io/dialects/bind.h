@@ -1,5 +1,5 @@
-// Which tensors of a file hold which parameter: finds the dialect and its prefix, matches every name
-// against the table, and refuses files with tensors that fit nothing.
+// Binds the tensors of a file to parameters: finds the dialect and its prefix, matches every name against the
+// table, and refuses files with tensors that match nothing.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace vitrail {
 
-// One tensor's share in a parameter.
+// One tensor's part of a parameter.
 struct Piece {
   size_t tensor = 0;  // index in the source
   const NameRow* row = nullptr;
@@ -32,7 +32,7 @@ struct Binding {
 
 Binding bind_tensors(const TensorSource& source);
 
-// `pattern` with {i} replaced.
+// Returns `pattern` with {i} replaced.
 std::string with_block(const char* pattern, int64_t block);
 
 }  // namespace vitrail

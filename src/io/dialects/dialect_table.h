@@ -1,5 +1,5 @@
-// The four dialects as data: which tensor name stands for which parameter, and in what layout. One table
-// each (timm.cpp, hf.cpp, torchvision.cpp, google.cpp), read by the binder and by the writer.
+// The four dialects as data: which tensor name stands for which parameter, and in what layout. Each has one
+// table (timm.cpp, hf.cpp, torchvision.cpp, google.cpp), for reading and for writing.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace vitrail {
 
-// When a row is written; every row is read. A dialect has at most two forms: Hugging Face's ViT and DeiT,
-// google's vit_jax and big_vision.
+// The form in which a row is written; every row is read. A dialect has at most two forms: Hugging Face's ViT
+// and DeiT, google's vit_jax and big_vision.
 enum class Form { kAny, kFirst, kSecond, kReadOnly };
 
 struct NameRow {
@@ -28,12 +28,12 @@ struct IgnoredName {
 
 struct DialectTable {
   Dialect dialect;
-  const char* key;  // the row's source that tells the dialect: the patch embedding's kernel
+  const char* key;  // the row's source that identifies the dialect: the patch embedding's kernel
   std::span<const char* const> prefixes;  // what '@' may stand for
   const char* written_prefix[2];          // '@' when written in the first and second form
   std::span<const NameRow> rows;
   std::span<const IgnoredName> ignored;
-  std::span<const std::string_view> heads;  // modules that are exchanged in fine-tuning
+  std::span<const std::string_view> heads;  // modules that fine-tuning replaces
   const char* stacked = nullptr;  // "from>to": name part of one block and of all blocks in one tensor
 };
 

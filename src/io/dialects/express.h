@@ -1,4 +1,4 @@
-// What a dialect can hold, and the names it gives when a model is written in it.
+// Which models a dialect can express, and the names it uses when a model is written in it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace vitrail {
 
 bool can_express(Dialect dialect, const VitConfig& config);
 
-// Throws Error(kUsage) naming the feature the dialect has no place for.
+// Throws Error(kUsage) naming the feature that the dialect cannot express.
 void refuse_inexpressible(Dialect dialect, const VitConfig& config);
 
 struct WrittenForm {
@@ -21,7 +21,7 @@ struct WrittenForm {
 };
 WrittenForm written_form(Dialect dialect, const VitConfig& config);
 
-// The tensors that hold a canonical parameter, with their names.
+// Returns the tensors that hold a canonical parameter, with their names.
 std::vector<std::pair<std::string, const NameRow*>> rows_for(const WrittenForm& form,
                                                              const std::string& param);
 

@@ -10,7 +10,8 @@ namespace vitrail {
 
 namespace {
 
-// Of several models in a file, the one under nothing but these is meant: the others are copies of it.
+// Where a file holds several models, the one under these wrappers alone is chosen: the others are copies of
+// it.
 constexpr std::string_view kUsualWrappers[] = {"module.", "model.", "state_dict.", "_orig_mod.",
                                                "timm_model."};
 

@@ -1,5 +1,5 @@
-// Whose names the tensors of a file have, and what a training program put before each of them. Knows the
-// patch embedding's name in each dialect and no other tensor.
+// Finds the dialect of a file's tensor names, and the prefix that a training program put before each of them.
+// Knows the patch embedding's name in each dialect and no other tensor.
 #pragma once
 
 #include <span>
@@ -16,11 +16,12 @@ struct FoundDialect {
   std::string prefix;   // what '@' stands for
 };
 
-// Any wrapper will do while the file holds one model. Throws Error(kData) when there is none, or when there
-// are several and their names do not tell which is meant.
+// Accepts any wrapper while the file holds one model. Throws Error(kData) when there is none, or when there
+// are several and their names do not show which is meant.
 FoundDialect find_dialect(const TensorSource& source);
 
-// What checkpoints hold beside the model, outside the wrapper, and its answers do not depend on.
+// Returns the names that checkpoints hold beside the model, outside the wrapper, without effect on its
+// outputs.
 std::span<const IgnoredName> names_beside_the_model();
 
 }  // namespace vitrail

@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kPrefixes[] = {"vit.", "deit.", "ijepa.", ""};
 
-// Files keep the names of transformers 4; the names with q_proj and fc1 are those transformers 5 has in
+// Files keep the names of transformers 4; the names with q_proj and fc1 are those of transformers 5 in
 // memory, found in bare state dicts. The first form is ViT, the second DeiT with its teacher's head.
 constexpr NameRow kRows[] = {
     {"@embeddings.cls_token", "1SD", "cls_token"},
@@ -58,7 +58,8 @@ constexpr NameRow kRows[] = {
     {"distillation_classifier.bias", "K", "head_dist.bias", 0, Form::kSecond},
 };
 
-// ViTModel's pooler is a linear and tanh on the class token. Classifiers do not use one they happen to hold.
+// ViTModel's pooler is a linear and tanh on the class token. Classifiers do not use a pooler that their file
+// holds.
 constexpr IgnoredName kIgnored[] = {
     {"@embeddings.position_ids", "a counting buffer"},
     {"@embeddings.mask_token", "for masked pretraining"},

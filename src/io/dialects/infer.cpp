@@ -21,7 +21,7 @@ std::string shape_text(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-// The tensor's shape without the leading block dim of a stacked one.
+// Returns the tensor's shape without the leading block dim of a stacked one.
 std::vector<int64_t> own_shape(const Piece& piece, const TensorSource& source) {
   std::vector<int64_t> shape = source.tensors()[piece.tensor].shape;
   if (piece.slice >= 0) shape.erase(shape.begin());
@@ -38,7 +38,8 @@ class Extents {
  public:
   explicit Extents(const TensorSource& source) : source_(source) {}
 
-  // `representation`: what a head after pre_logits reads, which the layouts call D like any input of a head.
+  // `representation` is the input width of a head after pre_logits, which the layouts call D like any input
+  // of a head.
   void see(const Piece& piece, bool representation) {
     const TensorInfo& tensor = source_.tensors()[piece.tensor];
     const std::vector<int64_t> shape = own_shape(piece, source_);
@@ -76,7 +77,7 @@ std::optional<int64_t> square_side(int64_t cells) {
   return side * side == cells ? std::optional(side) : std::nullopt;
 }
 
-// Sizes beyond these are refused with the config; here they would overflow what is computed of them.
+// Larger sizes are refused with the config; here they would overflow what is computed from them.
 void require_sane(const Facts& facts) {
   constexpr int64_t kMostPatch = 1024, kMostRegisters = 1024, kMostPositions = (1 << 16) + kMostRegisters;
   const struct {
@@ -92,7 +93,7 @@ void require_sane(const Facts& facts) {
                ll(size.least), ll(size.most));
 }
 
-// A square grid is the guess until a config says otherwise.
+// Assumes a square grid until a config states otherwise.
 void guess_image(Facts* facts) {
   VitConfig& c = facts->config;
   c.pos_for_prefix = c.registers == 0 && (c.pos == PosKind::kLearned || !c.class_token);
@@ -131,7 +132,7 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
   c.pre_logits = b.has("pre_logits.fc.weight");
   c.pre_norm = b.has("norm_pre.weight");
   c.norm_place = b.has("fc_norm.weight") ? NormPlace::kAfterPool : NormPlace::kBeforePool;
-  // timm has fc_norm where it pools the mean, unless it is told otherwise.
+  // timm has fc_norm where it pools the mean, unless configured otherwise.
   const bool mean = !c.class_token || c.norm_place == NormPlace::kAfterPool;
   c.pool = b.has("attn_pool.latent") ? Pool::kMap : mean ? Pool::kMean : Pool::kCls;
   VT_REQUIRE(!(b.has("fc_norm.weight") && b.has("norm.weight")), ErrorKind::kData,
@@ -192,7 +193,7 @@ Facts infer_facts(const Binding& binding, const TensorSource& source) {
   if (c.pre_logits && extents.get('O') != c.width) c.representation = extents.get('O');
   require_sane(facts);
   VT_REQUIRE(c.depth >= 1 && c.mlp >= 1, ErrorKind::kData, "the file holds no transformer block");
-  const int64_t heads = extents.get('H'), head_size = extents.get('E');  // qk-norm tells the latter
+  const int64_t heads = extents.get('H'), head_size = extents.get('E');  // qk-norm reveals the latter
   if (heads > 0) {
     c.heads = heads;
     facts.known.insert("heads");

@@ -1,5 +1,5 @@
-// What the tensors alone say about a model's architecture, and the check that a finished config and the
-// tensors fit each other in every shape.
+// Infers a model's architecture from its tensors alone, and checks that a finished config and the tensors
+// agree in every shape.
 #pragma once
 
 #include <set>
@@ -18,11 +18,11 @@ struct Facts {
 
 Facts infer_facts(const Binding& binding, const TensorSource& source);
 
-// Says which rows of the position table are the grid at the config's image size; Error(kData) with both
-// numbers when they do not fit.
+// Sets which rows of the position table are the grid at the config's image size; throws Error(kData) with
+// both numbers when they do not fit.
 void settle_positions(const Facts& facts, const std::string& origin, VitConfig* config);
 
-// Every parameter of the config must be there, whole and in the right shape, and no tensor left over.
+// Requires every parameter of the config, whole and in the right shape, and no tensor left over.
 void check_complete(const VitConfig& config, const Binding& binding, const TensorSource& source);
 
 }  // namespace vitrail

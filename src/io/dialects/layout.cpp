@@ -33,13 +33,13 @@ std::string letters_of(const Shape& shape) {
   return letters;
 }
 
-// A head after pre_logits takes its input from O; in the layouts the input of a head is always D.
+// A head after pre_logits reads its input from O; in the layouts the input of a head is always D.
 Shape as_in(std::string_view layout, const Shape& shape) {
   const bool renamed = shape.has('O') && layout.find('O') == std::string_view::npos;
   return renamed ? shape.with('O', Dim('D', shape.local('O'))) : shape;
 }
 
-// Neighbouring loops that step through memory as one become one.
+// Merges neighbouring loops that step through memory as one.
 std::vector<Loop> merged(const std::vector<Loop>& loops) {
   std::vector<Loop> out;
   for (const Loop& loop : loops) {
@@ -55,7 +55,7 @@ std::vector<Loop> merged(const std::vector<Loop>& loops) {
   return out;
 }
 
-// Square tiles, so that of a transpose's two strided sides neither leaves the cache.
+// Copies in square tiles, so that neither strided side of a transpose leaves the cache.
 void copy_plane(Loop rows, Loop columns, const float* from, float* to) {
   constexpr int64_t kTile = 32;
   for (int64_t r0 = 0; r0 < rows.extent; r0 += kTile)
@@ -83,7 +83,7 @@ void strided_copy(const std::vector<Loop>& all, const float* from, float* to) {
   }
 }
 
-// Loops over the stored elements in the parameter's order: `from` steps through the stored tensor.
+// Returns loops over the stored elements in the parameter's order: `from` steps through the stored tensor.
 std::vector<Loop> loops_over(std::string_view layout, const Shape& param) {
   const Shape canonical = as_in(layout, param);
   const std::string stored = letters_of(layout), own = letters_of(canonical);

@@ -13,10 +13,10 @@
 
 namespace vitrail {
 
-// "(THE)D" -> {"THE", "D"}.
+// Splits "(THE)D" into {"THE", "D"}.
 std::vector<std::string> layout_groups(std::string_view layout);
 
-// The file's shape of a parameter with shape `canonical` under `layout`.
+// Returns the file's shape of a parameter with shape `canonical` under `layout`.
 std::vector<int64_t> stored_shape(std::string_view layout, const Shape& canonical);
 
 // Copies a stored tensor into its place in the parameter, or back. A layout without T holds only index
@@ -26,7 +26,7 @@ void from_stored(std::string_view layout, const Shape& canonical, int part, std:
 void to_stored(std::string_view layout, const Shape& canonical, int part, std::span<const float> param,
                std::span<float> stored);
 
-// True when the two orders are the same, so that no copy is needed.
+// Whether the two orders are the same, so that no copy is needed.
 bool same_order(std::string_view layout, const Shape& canonical);
 
 }  // namespace vitrail

@@ -14,9 +14,9 @@ namespace {
 struct Sign {
   const char* part;  // of a tensor's or a model's name
   const char* family;
-  const char* except = nullptr;  // part of names that are no sign
+  const char* except = nullptr;  // part of names that do not indicate it
 };
-// The first that fits speaks, so the more telling stand first.
+// The first sign that matches decides, so the more specific ones come first.
 constexpr Sign kSigns[] = {
     {"patch_embed.backbone.stem.conv1.", "ViTamin"},
     {"attn_block.", "MaxViT"},

@@ -10,8 +10,9 @@ namespace vitrail {
 // Throws Error(kData) naming the family when the tensors are of a known one that is not supported.
 void refuse_other_families(const TensorSource& source);
 
-// The same by what a config.json says the model is: Hugging Face's model_type and architectures, timm's
-// architecture. To be asked first: a config's word is surer than a look at names that several families share.
+// Does the same by what a config.json states: Hugging Face's model_type and architectures, timm's
+// architecture. It must be called first: a config is more certain than tensor names that several families
+// share.
 void refuse_other_families(const Json& config);
 
 }  // namespace vitrail
