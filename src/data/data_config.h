@@ -1,4 +1,4 @@
-// Which images a run reads, as data: filled from the config, carried out by open_data. Knows no format.
+// Which images a run reads, as data. Knows no format.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace vitrail {
 struct DataConfig {
   std::string train;                     // FORMAT:PLACE, see docs/datasets.md
   std::string val;                       // empty: the data's own validation part, or one split off `train`
-  double val_fraction = 0.1;             // of a set without a validation part, by hash of the sample's name
-  double fraction = 1;                   // of the training part that is used, the same share of every class
+  double val_fraction = 0.1;             // for a set without a validation part, by hash of the sample's name
+  double fraction = 1;                   // share of the training part that is used, the same of every class
   std::vector<std::string> classes;      // keep only these; empty: all
   std::vector<std::string> class_names;  // shown instead of the data's own, in its order; empty: its own
 

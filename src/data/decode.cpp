@@ -41,7 +41,7 @@ using Measure = int64_t (*)(Bytes, const DecodeLimits&);
 
 struct Format {
   const char* name;
-  size_t offset;          // where the mark stands
+  size_t offset;          // position of the magic bytes
   std::string_view mark;  // compared without case when it starts with '<'
   Decoder decoder;        // none: refused by this name
   const char* hint = "convert it to PNG or JPEG first";

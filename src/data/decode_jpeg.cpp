@@ -84,7 +84,7 @@ void read_header(Reader& reader) {
   jpeg_read_header(&reader.cinfo, TRUE);
 }
 
-// Stored inverted, as Adobe's programs do and Pillow assumes of every CMYK JPEG: a sample is 255 - ink.
+// Adobe's programs store CMYK inverted, and Pillow assumes it of every CMYK JPEG: a sample is 255 - ink.
 void cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, int64_t width) {
   for (int64_t x = 0; x < width; ++x, cmyk += 4, rgb += 3) {
     const int key = cmyk[3];
@@ -96,10 +96,11 @@ void cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, int64_t width) {
   }
 }
 
-// The DCT of an 8 x 8 block read with fewer coefficients gives its low-pass at 1/2, 1/4 or 1/8 of the size.
-// What that leaves out lies above the frequencies that the caller's own antialiased shrinking keeps, as both
-// sides stay at least twice what it shrinks to. A side that is no multiple of the fraction is rounded up,
-// which stretches the image: at most an eighth of a pixel of what the caller shrinks to is accepted.
+// Returns the fraction at which the image is decoded. The DCT of an 8 x 8 block read with fewer coefficients
+// gives its low-pass at 1/2, 1/4 or 1/8 of the size. The frequencies left out lie above those that the
+// caller's own antialiased shrinking keeps, as both sides stay at least twice the final size. A side that is
+// no multiple of the fraction is rounded up, which stretches the image: at most an eighth of a final pixel is
+// accepted.
 unsigned shrink_of(const jpeg_decompress_struct& cinfo, int64_t least_side) {
   if (least_side <= 0) return 1;
   const int64_t shorter = std::min(cinfo.image_width, cinfo.image_height);
@@ -177,7 +178,7 @@ int64_t working_bytes_jpeg(Bytes bytes, const DecodeLimits& limits) {
   check_size("JPEG", cinfo.image_width, cinfo.image_height, limits);
   int64_t total = int64_t{cinfo.image_width} * cinfo.image_height * 3;
   if (!cinfo.progressive_mode) return total;
-  for (int i = 0; i < cinfo.num_components; ++i)  // all coefficients, 64 a block
+  for (int i = 0; i < cinfo.num_components; ++i)  // all coefficients, 64 per block
     total += int64_t{cinfo.comp_info[i].width_in_blocks} * cinfo.comp_info[i].height_in_blocks * 64 *
              static_cast<int64_t>(sizeof(JCOEF));
   return total;
@@ -195,7 +196,7 @@ Image decode_jpeg(Bytes bytes, const DecodeLimits& limits, DecodeReport& report)
   report.colour = colour_name(cinfo.jpeg_color_space);
   report.exif_orientation = orientation_of(cinfo);
 
-  // A few bytes can ask for another pass over the whole image: the larger it is, the fewer are granted.
+  // A few bytes can request another pass over the whole image: the larger it is, the fewer are allowed.
   constexpr int64_t kScansAtFullSize = 20;
   const int64_t pixels = int64_t{cinfo.image_width} * cinfo.image_height;
   reader.scan_limit = std::min(limits.max_scans, kScansAtFullSize * limits.max_pixels / pixels);

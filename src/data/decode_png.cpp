@@ -60,11 +60,11 @@ void guard(Reader& reader, Step step) {
 void read_header(Reader& reader) {
   png_structp png = reader.png;
   constexpr png_alloc_size_t kChunkBytes = 8 << 20;
-  // Sizes are refused by check_size, which says more; these stop what comes before it.
+  // check_size refuses sizes with a better message; these limits stop what comes before it.
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_chunk_malloc_max(png, kChunkBytes);
   png_set_chunk_cache_max(png, 16);
-  // Only IHDR, PLTE, tRNS, IDAT and IEND are looked at: no text, no profiles, no gamma.
+  // Only IHDR, PLTE, tRNS, IDAT and IEND are read: no text, no profiles, no gamma.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_read_fn(png, &reader, on_read);
   png_read_info(png, reader.info);
@@ -102,7 +102,7 @@ const char* colour_name(int type) {
   }
 }
 
-// libpng was told to drop eXIf with the rest, so the chunks are walked here.
+// libpng is set to drop eXIf with the rest, so the chunks are searched here.
 int orientation_of(Bytes bytes) {
   constexpr size_t kSignature = 8, kHead = 8, kCrc = 4;
   for (size_t at = kSignature; bytes.size() - at >= kHead;) {
@@ -116,7 +116,8 @@ int orientation_of(Bytes bytes) {
   return 0;
 }
 
-// Deflate cannot shrink below about 1/1032: a file too short for its own header is refused unallocated.
+// Deflate compresses by at most about 1032 to 1: a file too short for its own header is refused before
+// allocation.
 void check_density(const Reader& reader, int64_t height) {
   constexpr int64_t kMaxRatio = 1100;
   const auto row_bytes = static_cast<int64_t>(png_get_rowbytes(reader.png, reader.info));
@@ -127,7 +128,7 @@ void check_density(const Reader& reader, int64_t height) {
 
 }  // namespace
 
-// IHDR comes first, at a fixed place.
+// IHDR comes first, at a fixed position.
 int64_t working_bytes_png(Bytes bytes, const DecodeLimits& limits) {
   constexpr size_t kWidthAt = 16, kHeightAt = 20;
   if (bytes.size() < kHeightAt + 4) refuse("PNG", "the file ends too early");

@@ -36,7 +36,7 @@ int orientation_of(Bytes bytes) {
     if (length > left) break;
     Bytes body = bytes.subspan(at + kHead, length);
     if (std::memcmp(head, "EXIF", 4) == 0) {
-      // Some writers keep JPEG's mark in front of the TIFF header.
+      // Some writers keep JPEG's marker in front of the TIFF header.
       const bool marked = length > kExifMark && std::memcmp(body.data(), "Exif\0\0", kExifMark) == 0;
       return exif_orientation(marked ? body.subspan(kExifMark) : body);
     }

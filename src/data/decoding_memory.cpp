@@ -28,7 +28,7 @@ size_t largest_decoding(const Dataset& dataset) {
         largest =
             std::max(largest, decoding_bytes({reinterpret_cast<const uint8_t*>(file->data()), file->size()},
                                              DecodeLimits::for_datasets()));
-    } catch (const Error&) {  // who trains on it will be told
+    } catch (const Error&) {  // training on it reports the error
     }
   }
   return largest;

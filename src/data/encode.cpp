@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// As in decode_png.cpp: libpng leaves by longjmp, so what must be released lives outside of the jump.
+// libpng leaves by longjmp, as in decode_png.cpp, so what must be released lives outside of the jump.
 struct Writer {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -31,7 +31,7 @@ struct Writer {
   png_longjmp(png, 1);
 }
 
-// A C++ exception may not travel through libpng.
+// A C++ exception must not propagate through libpng.
 bool append(std::vector<uint8_t>& bytes, const uint8_t* from, size_t count) noexcept {
   try {
     bytes.insert(bytes.end(), from, from + count);

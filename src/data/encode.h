@@ -1,4 +1,4 @@
-// Images written as PNG: attention overlays, reports, tests. Knows no model.
+// Writes images as PNG. Knows no model.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace vitrail {
 
-// 1 (grey), 3 (RGB) or 4 (RGBA) channels.
+// Encodes 1 (grey), 3 (RGB) or 4 (RGBA) channels.
 std::vector<uint8_t> encode_png(const Image& image);
 
-// Replaces `path` completely or not at all; Error kWrite names the path.
+// Replaces `path` completely or not at all; throws Error(kWrite) naming the path.
 void write_png(const std::string& path, const Image& image);
 
 }  // namespace vitrail

@@ -1,5 +1,5 @@
-// An image in memory, the limits under which one is decoded, and what the decoder saw on the way. Knows no
-// file format and no model.
+// An image in memory, the limits under which one is decoded, and the decoder's report. Knows no file format
+// and no model.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct DecodeLimits {
   int64_t max_pixels = 50'000'000;
   int64_t max_decoded_bytes = int64_t{256} << 20;
   int64_t max_scans = 100;  // of a progressive JPEG; fewer for images near max_pixels
-  bool strict = true;       // a codec's warning (a JPEG cut short, junk between markers) refuses the image
-  // When positive, the caller will shrink the image until its shorter side is about this long: a JPEG may
-  // be decoded at 1/2, 1/4 or 1/8 of its size while both sides stay at least twice as long and its shape is
-  // kept (decode_jpeg.cpp says how well). 0: whole.
+  bool strict = true;       // a codec's warning (a truncated JPEG, junk between markers) refuses the image
+  // When positive, the caller will shrink the image until its shorter side is about this long: a JPEG may be
+  // decoded at 1/2, 1/4 or 1/8 of its size while both sides stay at least twice as long and its shape is kept
+  // (decode_jpeg.cpp states how well). 0: full size.
   int64_t least_side = 0;
 
-  // For a training set, where a damaged image is counted rather than refused.
+  // The limits for a training set, where a damaged image is counted rather than refused.
   static DecodeLimits for_datasets() {
     DecodeLimits limits;
     limits.max_scans = 500;
@@ -44,7 +44,7 @@ struct DecodeReport {
   std::string format;  // "JPEG", "PNG", "WebP"
   std::string colour;  // as stored: "grey", "grey+alpha", "palette", "rgb", "rgba", "ycbcr", "cmyk", "ycck"
   int bits = 8;        // per channel, as stored
-  int exif_orientation = 0;  // 1..8 as stored, 0 when there is none; seen, never applied
+  int exif_orientation = 0;  // 1..8 as stored, 0 when there is none; reported, never applied
   bool cut_short = false;    // the file ends before its image does; always false under strict
   int64_t warnings = 0;      // of the codec; always 0 under DecodeLimits::strict
   std::string first_warning;

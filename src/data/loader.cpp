@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// One slot more than is made ahead: the one the consumer reads.
+// The ring has one slot more than batches are prefetched: the one that the consumer reads.
 int64_t slot_count(const LoaderSettings& settings) {
   return settings.loader.prefetch + 1;
 }
@@ -116,7 +116,7 @@ void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>
   if (--slot.chunks_left == 0 || (paused_ && running_ == 0)) batch_ready_.notify_all();
 }
 
-// Gives the slot of the batch shown last back to the workers.
+// Returns the slot of the batch given last to the workers.
 void Loader::release_held() {
   if (!holding_) return;
   Slot& slot = slot_of(next_ - 1);
@@ -161,7 +161,7 @@ std::optional<Batch> Loader::peek() {
 }
 
 void Loader::take_bad(Slot& slot) {
-  // Chunks end in any order; the report does not.
+  // Chunks finish in any order, so the report is sorted.
   std::ranges::sort(slot.bad, {}, &BadSample::sample);
   for (BadSample& bad : slot.bad) {
     if (!bad_indices_.insert(bad.sample).second) continue;
@@ -199,7 +199,7 @@ void Loader::seek(int64_t step) {
   VT_CHECK(step >= 0, "step %lld", static_cast<long long>(step));
   const int64_t target = step * (source_.batches() < 0 ? settings_.accumulation : 1);
   std::unique_lock lock(mutex_);
-  if (target == next_ && !holding_ && !failed_) return;  // what is being made is what is wanted
+  if (target == next_ && !holding_ && !failed_) return;  // the batches in flight are already the right ones
   paused_ = true;
   batch_ready_.wait(lock, [this] { return running_ == 0; });
   for (Slot& slot : slots_) {

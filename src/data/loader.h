@@ -1,6 +1,6 @@
-// Batches for training and evaluation, made ahead of their use by worker threads into a ring of staging
-// buffers. What a batch holds depends on the settings and its number alone: not on the workers, and not on
-// whether the batches before it were asked for. Knows no model and no device.
+// Batches for training and evaluation, prefetched by worker threads into a ring of staging buffers. The
+// content of a batch depends on the settings and its number alone: not on the workers, and not on whether
+// earlier batches were read. Knows no model and no device.
 #pragma once
 
 #include <condition_variable>
@@ -28,8 +28,8 @@ namespace vitrail {
 struct Batch {
   int64_t index = 0;  // micro-batches before it since step 0
   int64_t step = 0, micro = 0, epoch = 0;
-  // As LoaderSettings::form says: images [B C Y X], normalised; or pixels [B Y X C] with recipes [B]; or
-  // recipes alone.
+  // The images in the form of LoaderSettings::form: images [B C Y X], normalised; or pixels [B Y X C] with
+  // recipes [B]; or recipes alone.
   std::span<const float> pictures;
   std::span<const uint8_t> pixels;
   std::span<const PictureRecipe> recipes;
@@ -46,34 +46,34 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Bytes that a loader with these settings will hold in Category::kStaging.
+  // Returns the bytes that a loader with these settings will hold in Category::kStaging.
   static size_t staging_bytes(const LoaderSettings& settings);
 
-  // What its workers may hold at once while they decode: as many of the largest image as there are workers.
-  // Of a dataset of files some are looked at, evenly spread.
+  // Returns the memory that its workers may hold at once while they decode: the largest image once per
+  // worker. For a dataset of files it samples some, evenly spread.
   static size_t decoding_bytes(const LoaderConfig& config, const Dataset& dataset);
 
-  // Waits for the next micro-batch. What a worker threw comes out here, at the batch it belongs to and at
-  // every call after. Past the end of an evaluation it is an internal error.
+  // Waits for the next micro-batch. An exception of a worker is rethrown here, at the batch it belongs to and
+  // at every later call. Calling it past the end of an evaluation is an internal error.
   const Batch& next();
 
-  // The micro-batch that next() will give, if it is made already. Takes and tells nothing: of what is wrong
-  // with it next() speaks. Its spans stay valid until the call of next() after the one that gives it.
+  // Returns the micro-batch that next() will return, if it is ready. It consumes nothing and reports no
+  // error; next() does. Its spans stay valid until the call of next() after the one that returns it.
   std::optional<Batch> peek();
 
-  // The next micro-batch will be the first of this step.
+  // Makes the next micro-batch the first of this step.
   void seek(int64_t step);
 
   int64_t steps_per_epoch() const { return source_.steps_per_epoch(); }
-  // Evaluation: micro-batches in one pass. Training has no end: -1.
+  // Returns the micro-batches in one pass of an evaluation. Training has no end: -1.
   int64_t batches() const { return source_.batches(); }
 
-  // Seconds that next() waited for workers since the last time this was asked.
+  // Returns the seconds that next() waited for workers since the last call.
   double wait_seconds();
-  // Seconds that workers spent making batches, all of them together, since the last time this was asked.
+  // Returns the seconds that all workers together spent making batches since the last call.
   double work_seconds();
 
-  // Distinct samples skipped so far, in the order they came up.
+  // The distinct samples skipped so far, in the order they came up.
   const std::vector<BadSample>& bad_samples() const { return bad_; }
 
  private:
@@ -111,14 +111,15 @@ class Loader {
   int64_t running_ = 0;  // chunks being made
   double work_seconds_ = 0;
   int64_t task_batch_ = 0, task_chunk_ = 0;  // the next chunk to make
-  int64_t next_ = 0;                         // the batch that next() will give
+  int64_t next_ = 0;                         // the batch that next() will return
   bool holding_ = false;                     // whether the consumer still reads batch next_ - 1
   std::vector<std::thread> workers_;
 };
 
 std::unique_ptr<Loader> make_train_loader(const Dataset& dataset, const LoaderSettings& settings);
 
-// The same settings; augmentation, mixing, smoothing, class weights and balancing are left out.
+// Makes a loader with the same settings, without augmentation, mixing, smoothing, class weights and
+// balancing.
 std::unique_ptr<Loader> make_eval_loader(const Dataset& dataset, const LoaderSettings& settings);
 
 }  // namespace vitrail

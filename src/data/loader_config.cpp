@@ -11,7 +11,7 @@ void require(const char* key, int64_t value, int64_t low, int64_t high) {
              static_cast<long long>(value), static_cast<long long>(low), static_cast<long long>(high));
 }
 
-// The largest group not above the wanted one that divides the batch; 0 when there is none.
+// Returns the largest group not above the wanted one that divides the batch; 0 when there is none.
 int64_t fitting_group(int64_t batch, int64_t wanted) {
   for (int64_t group = wanted; group >= 2; group -= 2)
     if (batch % group == 0) return group;

@@ -1,5 +1,5 @@
-// How batches are loaded, as data: worker threads, reading ahead, broken samples, uneven classes. Filled
-// from the config, carried out by Loader. Knows no images.
+// How batches are loaded, as data: worker threads, prefetching, broken samples, imbalanced classes. Knows no
+// images.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct EnumNames<OnError> {
   static constexpr const char* names[] = {"fail", "skip"};
 };
 
-// What the device makes of training images: see choose_pictures().
+// Which part of the image pipeline runs on the device: see choose_pictures().
 enum class OnDevice { kAuto, kOff, kPictures, kDataset };
 
 template <>

@@ -5,7 +5,7 @@
 
 namespace vitrail {
 
-// 2 to 4 mirror and turn by half; from 5 on rows and columns are exchanged first.
+// Orientations 2 to 4 mirror and rotate by 180 degrees; from 5 on rows and columns are exchanged first.
 Image turned_upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
   const bool exchange = orientation >= 5;

@@ -10,7 +10,7 @@ std::vector<ImageMark> marks_of(const Dataset& data, int64_t most) {
   const int64_t count = std::min(data.size(), most);
   std::vector<ImageMark> marks;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = (2 * i + 1) * data.size() / (2 * count);  // the middles of equal parts
+    const int64_t index = (2 * i + 1) * data.size() / (2 * count);  // the centres of equal parts
     if (const auto key = contents_key(data, index)) marks.push_back({data.stored_bytes(index), *key});
   }
   return marks;
@@ -22,7 +22,7 @@ double Overlap::share() const {
 }
 
 Overlap find_marks(const std::vector<ImageMark>& marks, const Dataset& data, uint64_t most_bytes) {
-  constexpr uint64_t kUnknownBytes = uint64_t{64} << 10;  // taken for images of unknown size
+  constexpr uint64_t kUnknownBytes = uint64_t{64} << 10;  // assumed for images of unknown size
   std::unordered_set<uint64_t> sizes;
   std::unordered_map<uint64_t, int64_t> wanted;
   for (const ImageMark& mark : marks) sizes.insert(mark.bytes), ++wanted[mark.key];

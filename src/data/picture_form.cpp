@@ -12,7 +12,7 @@ size_t picture_bytes(const LoaderSettings& s) {
   return static_cast<size_t>(s.channels * s.preprocess.height * s.preprocess.width);
 }
 
-// Why recipes cannot hold what is asked for; empty: they can.
+// Returns why recipes cannot express these settings; empty: they can.
 std::string why_floats(const LoaderSettings& s, const PictureLimits& limits) {
   if (!limits.needs_floats.empty()) return limits.needs_floats;
   if (s.augment.erase <= 0) return {};
@@ -24,7 +24,7 @@ std::string why_floats(const LoaderSettings& s, const PictureLimits& limits) {
   return {};
 }
 
-// Why the dataset cannot, or without being asked should not, be kept on the device.
+// Returns why the dataset cannot, or by default should not, be stored on the device.
 std::string why_not_stored(const LoaderSettings& s, const Dataset& dataset, const PictureLimits& limits) {
   const std::optional<PixelShape> shape = dataset.pixel_shape();
   if (!shape) return "they are not stored as pixels of one size";

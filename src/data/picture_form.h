@@ -1,6 +1,5 @@
-// In which form training images reach a step, decided in one place: floats from the CPU, or 8-bit pixels
-// from which the device makes them, one batch at a time or kept there whole. Results do not depend on the
-// choice.
+// Chooses the form in which training images reach a step: floats from the CPU, or 8-bit pixels from which the
+// device makes them, one batch at a time or stored there as a whole. Results do not depend on the choice.
 #pragma once
 
 #include <functional>
@@ -10,11 +9,11 @@
 
 namespace vitrail {
 
-// What the device and the rest of the run allow.
+// What the device and the rest of the run support.
 struct PictureLimits {
-  bool own_memory = false;   // a GPU's: the usual place to make images
-  size_t stored_bytes = 0;   // a dataset up to this size is kept there without being asked to
-  std::string needs_floats;  // who reads images on the CPU; empty: nobody
+  bool own_memory = false;   // a GPU's: by default images are made there
+  size_t stored_bytes = 0;   // a dataset up to this size is stored there by default
+  std::string needs_floats;  // the reader of images on the CPU; empty: none
 };
 
 struct PictureChoice {
@@ -25,12 +24,12 @@ struct PictureChoice {
 PictureChoice choose_pictures(const LoaderSettings& settings, const Dataset& dataset,
                               const PictureLimits& limits);
 
-// Of PictureForm::kStored: every sample's pixels in the model's channels, a run of them at a time. Throws
-// Error(kData) where a sample cannot be read.
+// Receives the pixels for PictureForm::kStored: every sample's, in the model's channels, some samples at a
+// time. Throws Error(kData) where a sample cannot be read.
 using TakePixels = std::function<void(size_t offset, std::span<const uint8_t> pixels)>;
 void read_stored_pixels(const LoaderSettings& settings, const Dataset& dataset, const TakePixels& take);
 
-// [C 256]: what normalisation makes of each level.
+// Returns the normalised value of each level, [C 256].
 std::vector<float> picture_levels(const LoaderSettings& settings);
 
 }  // namespace vitrail

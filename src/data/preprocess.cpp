@@ -63,8 +63,8 @@ Size resized(const Image& image, const PreprocessConfig& config) {
                                      : covering(image, {sides.height, sides.width});
 }
 
-// How one side of the resized image meets the crop: where the crop starts in it, or, when it is smaller,
-// where it starts in the crop.
+// The overlap of one side of the resized image with the crop: the crop's start in the image or, when the
+// image is smaller, the image's start in the crop.
 struct Placement {
   int64_t from = 0, to = 0, length = 0;
 };
@@ -91,7 +91,7 @@ Layout lay_out(const Image& image, const PreprocessConfig& config) {
 
 struct Normaliser {
   float mean, std;
-  // Divisions as torch's ToTensor and Normalize do them, so that results are bit-equal.
+  // The divisions are those of torch's ToTensor and Normalize, so that results are bit-equal.
   float operator()(float pixel) const { return (pixel / 255.0f - mean) / std; }
 };
 

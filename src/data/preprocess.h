@@ -1,4 +1,4 @@
-// An image made into a model's input, as PreprocessConfig says: resize, centre crop, normalise. Knows no
+// Turns an image into a model's input, following PreprocessConfig: resize, centre crop, normalise. Knows no
 // model and no file format.
 //
 // kStretch resizes to height x width, whatever the shape of the image; kStretchCrop to resize_sides(),
@@ -21,18 +21,18 @@
 
 namespace vitrail {
 
-// Fills `target`, channels x height x width, planar. Its size says how many channels the model takes:
-// 3, or 1, for which colours become luma (Pillow's convert("L")) before anything else.
+// Fills `target`, channels x height x width, planar. Its size determines the model's channels: 3, or 1, for
+// which colours become luma (Pillow's convert("L")) before anything else.
 void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target);
 
-// What normalisation makes of each 8-bit level, per channel: for loaders that hold on to it.
+// The normalised value of each 8-bit level of a channel, for loaders to keep.
 using LevelTable = std::array<float, 256>;
 std::vector<LevelTable> level_tables(const PreprocessConfig& config, int64_t channels);
 
-// Pillow's convert("L") of an RGB image.
+// Computes Pillow's convert("L") of an RGB image.
 Image to_luma(const Image& image);
 
-// What the model sees, before normalisation, in the image's own channels: for overlays.
+// Returns what the model sees, before normalisation, in the image's own channels: for overlays.
 Image crop_for_display(const Image& image, const PreprocessConfig& config);
 
 }  // namespace vitrail

@@ -23,7 +23,7 @@ double triangle_kernel(double x) {
   return std::max(0.0, 1.0 - std::abs(x));
 }
 
-// Keys' cubic with a = -1/2, in the factored order whose rounding Pillow has.
+// Keys' cubic with a = -1/2, factored so that it rounds as Pillow's does.
 double cubic_kernel(double x) {
   constexpr double a = -0.5;
   x = std::abs(x);
@@ -71,7 +71,7 @@ Kernel kernel_of(Interpolation interpolation) {
   return {};
 }
 
-// Which source positions an output position is a weighted sum of.
+// The source positions of which an output position is a weighted sum.
 struct Taps {
   int64_t first = 0, count = 0;
   const int32_t* weights = nullptr;
@@ -99,7 +99,7 @@ class TapTable {
   }
 
   int64_t size() const { return static_cast<int64_t>(taps_.size()); }
-  // The source positions that any of them needs: [first, first + span).
+  // The source positions that any of the outputs needs: [first, first + span).
   int64_t first() const { return taps_.front().first; }
   int64_t span() const { return taps_.back().first + taps_.back().count - first(); }
   const Taps& operator[](int64_t i) const { return taps_[static_cast<size_t>(i)]; }
@@ -189,8 +189,8 @@ Image resample(const Image& image, Size size, const Window& window, const Kernel
     return vertical_pass(image, {rows.first(), window.left, rows.span(), window.width}, rows);
 
   const Window source{rows.first(), columns.first(), rows.span(), columns.span()};
-  // Pillow's rule since version 13; before, the horizontal pass always came first. The 8 bits between the
-  // passes make the order visible in the result.
+  // The order of the passes follows Pillow's rule since version 13; before, the horizontal pass always came
+  // first. The rounding to 8 bits between the passes makes the order visible in the result.
   const int64_t rows_lost = image.height - size.height, columns_lost = image.width - size.width;
   if (rows_lost > 0 && rows_lost > 2 * columns_lost) {
     const Image low = vertical_pass(image, source, rows);
@@ -200,7 +200,7 @@ Image resample(const Image& image, Size size, const Window& window, const Kernel
   return vertical_pass(narrow, {0, 0, narrow.height, narrow.width}, rows);
 }
 
-// Pillow adds up the step instead of multiplying, and the sum's rounding decides at the borders of cells.
+// Pillow accumulates the step instead of multiplying, and the sum's rounding matters at the borders of cells.
 std::vector<int64_t> nearest_positions(int64_t in, int64_t out, int64_t begin, int64_t length) {
   const double step = static_cast<double>(in) / static_cast<double>(out);
   double at = step * 0.5;

@@ -25,14 +25,16 @@ struct FloatImage {
   std::vector<float> pixels;  // rows, interleaved, in 0..255
 };
 
-// Pillow: antialiased, weights in 22-bit fixed point, 8 bits between the horizontal and the vertical pass.
+// Resizes as Pillow does: antialiased, weights in 22-bit fixed point, 8 bits between the horizontal and the
+// vertical pass.
 Image resize(const Image& image, Size size, Interpolation interpolation);
 Image resize(const Image& image, Size size, const Window& window, Interpolation interpolation);
 
-// tf.image.resize(method="bilinear", antialias=False): half-pixel centres, no antialias, stays in float.
+// Computes tf.image.resize(method="bilinear", antialias=False): half-pixel centres, no antialias, stays in
+// float.
 FloatImage resize_tf_bilinear(const Image& image, Size size, const Window& window);
 
-// tf.image.resize(method="area") and a cast to uint8, which truncates.
+// Computes tf.image.resize(method="area") and a cast to uint8, which truncates.
 Image resize_tf_area(const Image& image, Size size, const Window& window);
 
 }  // namespace vitrail

@@ -1,4 +1,4 @@
-// Both follow TensorFlow's CPU kernels down to the order of the float operations.
+// The two TensorFlow resamplings follow TensorFlow's CPU kernels down to the order of the float operations.
 #include <algorithm>
 #include <cmath>
 

@@ -97,8 +97,8 @@ int64_t SampleSource::chunks() const {
   return (settings_.micro_batch + chunk - 1) / chunk;
 }
 
-// Step by step, micro-batch by micro-batch, rank by rank: (accumulation, world) may change as long as their
-// product stays, and a step sees the same samples.
+// Positions run step by step, micro-batch by micro-batch, rank by rank: (accumulation, world) may change as
+// long as their product stays, and a step sees the same samples.
 SampleSource::Place SampleSource::place_of(int64_t batch, int64_t row) const {
   const int64_t accumulation = purpose_ == Purpose::kEval ? 1 : settings_.accumulation;
   const int64_t step = batch / accumulation, micro = batch % accumulation;

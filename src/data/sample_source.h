@@ -1,5 +1,5 @@
-// What a batch is made of: which samples, varied how, with which targets and weights. Fills a part of a batch
-// at a time and holds nothing that changes, so workers share one. It owns neither threads nor memory.
+// The content of a batch: which samples, with which augmentation, targets and weights. Fills a part of a
+// batch at a time and has no mutable state, so workers share one. It owns neither threads nor memory.
 #pragma once
 
 #include <functional>
@@ -31,23 +31,23 @@ struct LoaderSettings {
   PreprocessConfig preprocess;
   uint64_t seed = 0;
   int64_t micro_batch = 1;
-  int64_t chunk = 8;         // samples a worker takes at a time: few where each takes milliseconds
-  int64_t accumulation = 1;  // micro-batches a step, on every rank
+  int64_t chunk = 8;         // samples a worker claims at a time: few where each takes milliseconds
+  int64_t accumulation = 1;  // micro-batches per step, on every rank
   int64_t channels = 3;
   int64_t classes = 1;
   double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
   int64_t rank = 0, world = 1;
-  PictureForm form = PictureForm::kFloats;       // of training; choose_pictures() says which can be
+  PictureForm form = PictureForm::kFloats;       // for training; chosen by choose_pictures()
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
-  std::function<void(const BadSample&)> on_bad;  // told once for each sample, by the thread that calls next()
+  std::function<void(const BadSample&)> on_bad;  // called once per sample, by the thread that calls next()
 };
 
 enum class Purpose { kTrain, kEval };
 
-// Throws Error(kConfig) where settings do not fit together or the dataset.
+// Throws Error(kConfig) where settings contradict each other or the dataset.
 void validate(const LoaderSettings& settings, const Dataset& dataset, Purpose purpose);
 
-// The memory of one micro-batch. Parts that LoaderSettings::form has no use for are empty.
+// The memory of one micro-batch. Parts that LoaderSettings::form does not need are empty.
 struct BatchParts {
   std::span<float> pictures;
   std::span<uint8_t> pixels;
@@ -69,7 +69,7 @@ class SampleSource {
   int64_t batches() const { return purpose_ == Purpose::kEval ? steps_per_epoch_ : -1; }
   int64_t bad_allowed() const;
 
-  // A batch is made in chunks that do not depend on each other.
+  // The number of chunks of a batch, which do not depend on each other.
   int64_t chunks() const;
   void fill_chunk(int64_t batch, int64_t chunk, const BatchParts& parts, std::vector<BadSample>& bad) const;
 

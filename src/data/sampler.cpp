@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kRounds = 6;
 
-// Samples sorted by class; classes without samples are left out.
+// Sorts samples by class; classes without samples are left out.
 void group_by_class(const Dataset& dataset, std::vector<int64_t>& samples, std::vector<int64_t>& starts) {
   std::vector<std::vector<int64_t>> members(dataset.classes().size());
   for (int64_t i = 0; i < dataset.size(); ++i)
@@ -34,7 +34,7 @@ void group_by_class(const Dataset& dataset, std::vector<int64_t>& samples, std::
 int64_t permuted(uint64_t key, int64_t size, int64_t index) {
   VT_CHECK(index >= 0 && index < size, "%lld of %lld", static_cast<long long>(index),
            static_cast<long long>(size));
-  // Halves of at least two bits, since smaller ones hardly mix.
+  // Each half of the Feistel network has at least two bits, since smaller ones hardly mix.
   const auto bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(size - 1)));
   const int half = std::max(2, (bits + 1) / 2);
   const uint64_t mask = (uint64_t{1} << half) - 1;
@@ -70,7 +70,7 @@ int64_t Sampler::sample_at(int64_t epoch, int64_t position) const {
                   size_, turn % size_);
 }
 
-// Rounds in which every class has one turn; in its r-th round a class shows the r-th sample of its own order.
+// In every round each class has one turn; in its r-th round a class shows the r-th sample of its own order.
 int64_t Sampler::balanced(int64_t epoch, int64_t turn) const {
   const auto key = [&](int64_t place, const char* op) {
     return draw_key(seed_, static_cast<uint64_t>(epoch), static_cast<uint64_t>(place), op);

@@ -1,5 +1,4 @@
-// How training images are varied, as data: filled from the config, carried out by Augmenter and the
-// loader. docs/augmentation.md says what each key does. Knows no pixels.
+// The augmentation of training images, as data; docs/augmentation.md explains each key. Knows no pixels.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ Interpolation fixed_interpolation(AugmentInterpolation wanted, Interpolation of_
   }
 }
 
-// Affine maps know no wider kernels than bicubic.
+// Affine maps support no wider kernel than bicubic.
 Interpolation for_affine(Interpolation interpolation) {
   const bool known = interpolation == Interpolation::kNearest || interpolation == Interpolation::kBilinear;
   return known ? interpolation : Interpolation::kBicubic;
@@ -49,7 +49,7 @@ PolicyLook look_of(const AugmentConfig& config, const PreprocessConfig& preproce
   return look;
 }
 
-// The smallest size of the image's shape that covers the target; the side left over is rounded down.
+// Returns the smallest size of the image's shape that covers the target; the other side is rounded down.
 Size covering(const Image& picture, Size target) {
   if (target.height * picture.width >= target.width * picture.height)
     return {target.height, target.height * picture.width / picture.height};
@@ -74,7 +74,7 @@ bool Augmenter::is_drawn(double probability, int64_t epoch, int64_t position, co
   return probability > 0 && draw(epoch, position, op).chance(probability);
 }
 
-// Whether an image of the model's size stays as it is where nothing is cropped at random.
+// Whether an image of the model's size stays unchanged when there is no random crop.
 bool Augmenter::keeps_target_size() const {
   const ResizeSides sides = resize_sides(preprocess_);
   return preprocess_.mode == ResizeMode::kStretch ||

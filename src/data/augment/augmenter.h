@@ -19,17 +19,17 @@ class Augmenter {
   // `preprocess` gives size, mean, std, interpolation and, where nothing is cropped at random, the crop.
   Augmenter(const AugmentConfig& config, const PreprocessConfig& preprocess, int64_t channels, uint64_t seed);
 
-  // What Dataset::load may be told; `position` is the sample's place in the epoch.
+  // Returns the least_side for Dataset::load; `position` is the sample's place in the epoch.
   int64_t least_side(int64_t epoch, int64_t position) const;
 
-  // 8-bit pixels, as large as the model takes them. The image has the model's channels already.
+  // Returns 8-bit pixels at the model's input size. The image must have the model's channels already.
   Image vary(Image picture, int64_t epoch, int64_t position) const;
 
-  // The same, normalised and erased into planes.
+  // Does the same, normalised and erased, into planes.
   void fill(Image picture, int64_t epoch, int64_t position, std::span<float> target) const;
 
-  // The same in two parts: 8-bit pixels, as large as the model takes them, and in `recipe` what is left to do
-  // with them. Erased boxes must be few and of EraseMode::kConst.
+  // Does the same in two parts: 8-bit pixels at the model's input size, and in `recipe` the remaining steps.
+  // Erased boxes must be few and of EraseMode::kConst.
   Image prepare(Image picture, int64_t epoch, int64_t position, PictureRecipe& recipe) const;
 
   // Whether images of the model's size need nothing but a recipe, and that recipe.
@@ -52,7 +52,7 @@ class Augmenter {
   std::vector<LevelTable> levels_;
 };
 
-// Grey to RGB or RGB to luma, where the model takes other channels than the image has.
+// Converts grey to RGB or RGB to luma, where the model's channels differ from the image's.
 Image with_channels(Image picture, int64_t channels);
 
 }  // namespace vitrail

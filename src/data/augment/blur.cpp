@@ -10,13 +10,13 @@ namespace {
 
 constexpr int kPasses = 3;
 
-// A box of 2 * radius + 1 samples of weight `inner` and one more of weight `outer` at either end.
+// A box filter of 2 * radius + 1 samples of weight `inner` and one more of weight `outer` at either end.
 struct Box {
   int64_t radius;
   uint32_t inner, outer;
 };
 
-// Gwosdek et al. 2011, formulas 7, 11 and 14, in float32 as Pillow computes them.
+// Computes formulas 7, 11 and 14 of Gwosdek et al. 2011, in float32 as Pillow does.
 Box box_for(double sigma) {
   const auto wanted = static_cast<float>(sigma);
   const float variance = wanted * wanted / kPasses;
@@ -30,7 +30,7 @@ Box box_for(double sigma) {
   return {cells, inner, ((1u << 24) - static_cast<uint32_t>(cells * 2 + 1) * inner) / 2};
 }
 
-// `sums`: of the box in each column. The results never overlap what is read.
+// `sums` holds the box sum of each column. The results never overlap what is read.
 void blur_row(const uint8_t* leaving, const uint8_t* entering, const uint8_t* next, const Box& box,
               int64_t samples, uint32_t* __restrict sums, uint8_t* __restrict target) {
   const uint32_t inner = box.inner, outer = box.outer;
@@ -42,7 +42,7 @@ void blur_row(const uint8_t* leaving, const uint8_t* entering, const uint8_t* ne
   }
 }
 
-// One pass down every column at once; rows outside repeat the border.
+// Filters down every column at once; rows outside repeat the border.
 void blur_down(const Image& image, const Box& box, std::vector<uint32_t>& sums, Image& result) {
   const auto row = [&](int64_t y) { return image.row(std::clamp<int64_t>(y, 0, image.height - 1)); };
   const int64_t samples = image.width * image.channels;
@@ -74,7 +74,7 @@ void gaussian_blur(Image& image, double sigma) {
   if (sigma <= 0 || image.pixels.empty()) return;
   const Box box = box_for(sigma);
   std::vector<uint32_t> sums;
-  // Along the rows first: the 8 bits between the passes make the order visible.
+  // Rows are filtered first: the order matters, because results are rounded to 8 bits between the passes.
   for (const bool along_rows : {true, false}) {
     Image from = along_rows ? transposed(image) : std::move(image);
     Image to = Image::blank(from.height, from.width, from.channels);

@@ -9,7 +9,8 @@
 namespace vitrail {
 namespace {
 
-// Pillow's Image.blend of two levels: `plain` at alpha 0, `level` at 1, and beyond; in float32, truncated.
+// Computes Pillow's Image.blend of two levels: `plain` at alpha 0, `level` at 1, and beyond; in float32,
+// truncated.
 uint8_t blended(int plain, int level, float alpha) {
   const float mixed = static_cast<float>(plain) + alpha * static_cast<float>(level - plain);
   return static_cast<uint8_t>(std::clamp(mixed, 0.0f, 255.0f));
@@ -22,8 +23,8 @@ void blend_from_level(Image& image, double factor, int plain) {
   for (uint8_t& pixel : image.pixels) pixel = table[pixel];
 }
 
-// Pillow's SMOOTH filter: 1/13 of the eight neighbours and 5/13 of the pixel; border pixels stay. The sum's
-// half is never met exactly, so integers give what Pillow's float32 gives.
+// Applies Pillow's SMOOTH filter: 1/13 of the eight neighbours and 5/13 of the pixel; border pixels stay. The
+// sum is never exactly at one half, so integers give the same as Pillow's float32.
 Image smoothed(const Image& image) {
   Image result = image;
   const int64_t step = image.channels;
@@ -43,7 +44,7 @@ struct Hsv {
   uint8_t hue = 0, saturation = 0, value = 0;
 };
 
-// The mixture of float32 and double is Pillow's; it decides at the borders of levels.
+// The mixture of float32 and f64 is Pillow's; it matters at the borders of levels.
 Hsv to_hsv(const uint8_t* rgb) {
   const int r = rgb[0], g = rgb[1], b = rgb[2];
   const int high = std::max({r, g, b}), low = std::min({r, g, b});

@@ -1,6 +1,5 @@
-// Augmentations of colour, bit-equal to Pillow's ImageEnhance and, for hue, to torchvision on Pillow
-// images. A factor of 1 (hue: a shift of 0) leaves the image as it is. Grey images have neither
-// saturation nor hue.
+// Colour augmentations, bit-equal to Pillow's ImageEnhance and, for hue, to torchvision on Pillow images. A
+// factor of 1 (hue: a shift of 0) leaves the image unchanged. Grey images have neither saturation nor hue.
 #pragma once
 
 #include <array>
@@ -16,14 +15,14 @@ void adjust_contrast(Image& image, double factor);
 void adjust_saturation(Image& image, double factor);
 void adjust_sharpness(Image& image, double factor);
 
-// Turns hue by `shift` of a full circle, -0.5..0.5.
+// Rotates the hue by `shift` of a full circle, -0.5..0.5.
 void adjust_hue(Image& image, double shift);
 
-// Luma in all channels.
+// Writes the luma to all channels.
 void make_grey(Image& image);
 
-// torchvision's ColorJitter: factors from [max(0, 1 - strength), 1 + strength], in random order. `strengths`:
-// brightness, contrast, saturation and perhaps hue (from [-strength, strength]).
+// The draw of torchvision's ColorJitter: factors from [max(0, 1 - strength), 1 + strength], in random order.
+// `strengths`: brightness, contrast, saturation and perhaps hue (from [-strength, strength]).
 struct JitterDraw {
   std::array<int, 4> order = {0, 1, 2, 3};  // of brightness, contrast, saturation, hue
   std::array<double, 4> factor = {1, 1, 1, 0};

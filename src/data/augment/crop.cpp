@@ -50,8 +50,8 @@ Window resized_crop(Size picture, const AugmentConfig& config, Draw& draw) {
 int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw draw) {
   double least = 0;
   for (int i = 0; i < kAttempts; ++i) {
-    // Of an image whose shorter side is s, the crop has at least s * sqrt(area * ratio) columns and
-    // s * sqrt(area / ratio) rows.
+    // For an image whose shorter side is s, the crop has at least s * sqrt(area * ratio) columns and s *
+    // sqrt(area / ratio) rows.
     const Attempt attempt = draw_attempt(config, draw);
     least = std::max({least, static_cast<double>(target.width) / std::sqrt(attempt.area * attempt.ratio),
                       static_cast<double>(target.height) / std::sqrt(attempt.area / attempt.ratio)});

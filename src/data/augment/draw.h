@@ -1,5 +1,6 @@
-// A stream of random numbers named by (seed, epoch, position, op): what an augmentation draws depends on
-// nothing else, so any number of workers or ranks sees the same images. Knows nothing of what is drawn for.
+// A stream of random numbers named by (seed, epoch, position, op): the draws of an augmentation depend on
+// nothing else, so any number of workers or ranks sees the same images. Knows nothing of what the numbers are
+// for.
 #pragma once
 
 #include <cmath>
@@ -11,7 +12,7 @@
 
 namespace vitrail {
 
-// A key made of parts, each of which changes everything.
+// Combines parts to a key; every part changes the whole stream.
 constexpr uint64_t draw_key(uint64_t seed, uint64_t epoch, uint64_t position, std::string_view op) {
   return counter_hash(counter_hash(counter_hash(seed, epoch), position), name_key(op));
 }
@@ -24,30 +25,31 @@ class Draw {
 
   uint64_t bits() { return counter_hash(key_, index_++); }
 
-  // In [0, 1), 53 bits.
+  // Draws from [0, 1), 53 bits.
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   bool chance(double probability) { return uniform() < probability; }
 
-  // In [low, high], both included. The remainder's bias is below (high - low) / 2^64.
+  // Draws from [low, high], both included. The remainder's bias is below (high - low) / 2^64.
   int64_t integer(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(bits() % (static_cast<uint64_t>(high - low) + 1));
   }
 
-  // Mean 0, deviation 1 (Box and Muller; the second number is not kept).
+  // Draws from N(0, 1) (Box and Muller; the second number is dropped).
   double normal() {
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));
     return radius * std::cos(2 * std::numbers::pi * uniform());
   }
 
-  // Beta(alpha, alpha), alpha > 0. In logarithms, since both gammas may vanish when alpha is small.
+  // Draws from Beta(alpha, alpha), alpha > 0. It works in logarithms, since both gammas may underflow when
+  // alpha is small.
   double beta(double alpha) {
     const double first = log_gamma_variate(alpha), second = log_gamma_variate(alpha);
     return 1 / (1 + std::exp(second - first));
   }
 
  private:
-  // Marsaglia and Tsang 2000; for shape < 1 a variate of shape + 1 times u^(1/shape).
+  // Follows Marsaglia and Tsang 2000; for shape < 1 a variate of shape + 1 times u^(1/shape).
   double log_gamma_variate(double shape) {
     if (shape < 1) {
       const double rest = std::log(1 - uniform()) / shape;

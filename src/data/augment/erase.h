@@ -10,11 +10,11 @@
 
 namespace vitrail {
 
-// Every box that is erased, as it is drawn; `erase` may draw too before the next one is.
+// Calls `erase` with every box as it is drawn; `erase` may draw too before the next box is drawn.
 void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
                  const std::function<void(const Window&)>& erase);
 
-// `picture`: planes of `size`. Zero is the mean colour of normalised images.
+// Erases boxes of `picture`, planes of `size`. Zero is the mean colour of normalised images.
 void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw);
 
 }  // namespace vitrail

@@ -11,14 +11,15 @@
 namespace vitrail {
 namespace {
 
-// 0 1 2 3 read at -2 is 2, at 5 is 1: the border pixel is not repeated.
+// Reflects a position: 0 1 2 3 read at -2 is 2, at 5 is 1; the border pixel is not repeated.
 int64_t mirrored(int64_t at, int64_t size) {
   if (at < 0) at = -at;
   if (at >= size) at = 2 * (size - 1) - at;
   return std::clamp<int64_t>(at, 0, size - 1);
 }
 
-// What Pillow's filters share: the place is rounded down, and neighbours outside repeat the border.
+// The interpolation cell that Pillow's filters share: the position is rounded down, and neighbours outside
+// repeat the border.
 struct Cell {
   int64_t x, y;
   double dx, dy;
@@ -39,7 +40,7 @@ double lerp(double a, double b, double d) {
   return a + (b - a) * d;
 }
 
-// Keys' cubic with a = -1, which Pillow's affine maps have; its resize has a = -1/2.
+// Keys' cubic with a = -1, as in Pillow's affine maps; its resize has a = -1/2.
 double cubic(double v1, double v2, double v3, double v4, double d) {
   const double p2 = -v1 + v3, p3 = 2 * (v1 - v2) + v3 - v4, p4 = -v1 + v2 - v3 + v4;
   return v2 + d * (p2 + d * (p3 + d * p4));
@@ -87,7 +88,7 @@ void affine_exact(const Image& image, const std::array<double, 6>& m, const Read
     }
 }
 
-// Pillow walks over the source in 16.16 fixed point.
+// Pillow steps through the source in 16.16 fixed point.
 void affine_nearest(const Image& image, const std::array<double, 6>& m, Image& result) {
   const auto fixed = [](double v) { return floor_of(v * 65536.0 + 0.5); };
   int64_t row_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), row_y = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
@@ -102,7 +103,7 @@ void affine_nearest(const Image& image, const std::array<double, 6>& m, Image& r
   }
 }
 
-// Python's round(x, 15).
+// Computes Python's round(x, 15).
 double rounded15(double x) {
   char text[40];
   std::snprintf(text, sizeof text, "%.15f", x);

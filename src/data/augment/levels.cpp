@@ -57,7 +57,7 @@ Table flattened(const Histogram& counts) {
   const int64_t step = (total - last) / 255;
   if (used <= 1 || step == 0) return identity();
   int64_t below = step / 2;
-  // Cannot pass 255: all counts but the last level's amount to less than 256 steps.
+  // The result cannot exceed 255: all counts but the last level's amount to less than 256 steps.
   return make_table([&](int i) {
     const int64_t level = below / step;
     below += counts[static_cast<size_t>(i)];

@@ -1,5 +1,5 @@
-// Augmentations that map every level by a table, the tables as Pillow's ImageOps makes them: bit-equal to
-// Pillow. Each channel of the image is mapped alike, or by its own histogram.
+// Augmentations that map every level through a table, bit-equal to Pillow's ImageOps. All channels of the
+// image share the table, or each has one from its own histogram.
 #pragma once
 
 #include <cstdint>

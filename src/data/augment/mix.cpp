@@ -12,7 +12,7 @@ struct Span {
   int64_t begin, length;
 };
 
-// `cut` of `side` pixels about a centre anywhere in it; what lies outside is lost.
+// Returns `cut` of `side` pixels about a centre anywhere in it; the part outside is dropped.
 Span cut_span(int64_t side, double share, Draw& draw) {
   const auto cut = static_cast<int64_t>(static_cast<double>(side) * share);
   const int64_t centre = draw.integer(0, side - 1);

@@ -1,5 +1,5 @@
-// Mixup and cutmix of a group of normalised images, or of their recipes, with their dense targets, by
-// timm's rules for a batch: sample i is mixed with sample n - 1 - i, all with one lambda. Knows no files.
+// Mixup and cutmix of a group of normalised images, or of their recipes, with their dense targets, by timm's
+// rules for a batch: sample i is mixed with sample n - 1 - i, all with one lambda. Knows no files.
 #pragma once
 
 #include <span>
@@ -12,15 +12,15 @@
 namespace vitrail {
 
 struct Mix {
-  double lambda = 1;  // share of the sample itself
-  bool cut = false;   // cutmix: the box comes from the partner, and lambda is what is left of the area
+  double lambda = 1;  // weight of the sample itself
+  bool cut = false;   // cutmix: the box comes from the partner, and lambda is the rest of the area
   Window box;
 };
 
 Mix draw_mix(const AugmentConfig& config, Size size, Draw& draw);
 
-// The group's part of a batch, of images or of recipes; rows of `pictures` and `targets` belong to one
-// sample each.
+// The group's part of a batch, as images or as recipes; rows of `pictures` and `targets` belong to one sample
+// each.
 struct MixGroup {
   std::span<float> pictures, targets, weights;
   Size size;
@@ -28,8 +28,8 @@ struct MixGroup {
   int64_t first = 0;  // row of the batch; recipes name partners by it
 };
 
-// Pairs of which one weighs nothing (a sample that could not be read) stay as they are. Weights are mixed
-// as targets are.
+// Mixes a group. Pairs of which one has weight 0 (a sample that could not be read) stay unmixed. Weights are
+// mixed like targets.
 void mix_samples(const Mix& mix, const MixGroup& group);
 
 }  // namespace vitrail

@@ -18,7 +18,7 @@ constexpr PolicyOp kRandOps[] = {
     PolicyOp::kShearY,       PolicyOp::kTranslateX, PolicyOp::kTranslateY,
 };
 
-// torchvision's: among them nothing at all, and neither inversion nor adding.
+// torchvision's operations, which include identity, but neither invert nor solarize_add.
 constexpr PolicyOp kTorchvisionOps[] = {
     PolicyOp::kIdentity,     PolicyOp::kShearX,    PolicyOp::kShearY,     PolicyOp::kTranslateX,
     PolicyOp::kTranslateY,   PolicyOp::kRotate,    PolicyOp::kBrightness, PolicyOp::kColor,
@@ -37,7 +37,7 @@ struct Section {
   double value;
 };
 
-// "mstd0.5" -> {"mstd", 0.5}
+// Parses "mstd0.5" to {"mstd", 0.5}.
 Section parse_section(std::string_view text, std::string_view section) {
   const size_t digits = section.find_first_of("0123456789");
   const std::string_view number = digits == section.npos ? "" : section.substr(digits);

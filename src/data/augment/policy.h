@@ -33,12 +33,13 @@ struct Policy {
   std::span<const PolicyOp> ops;
   double magnitude = 10, magnitude_most = 10, probability = 0.5;
   int64_t layers = 2;
-  // Of the level drawn, of tables too; above 100 means uniform from 0 to the magnitude.
+  // The standard deviation of the level, also for tables; above 100 means uniform from 0 to the magnitude.
   double magnitude_deviation = 0;
   const PolicyTable* table = nullptr;
 };
 
-// Empty or "none" is no policy. Throws Error(kConfig) naming the part that is not understood.
+// Parses a policy; empty or "none" is no policy. Throws Error(kConfig) naming the part that is not
+// understood.
 Policy parse_policy(std::string_view text);
 
 struct PolicyLook {
@@ -46,14 +47,15 @@ struct PolicyLook {
   Sampling sampling;                 // the interpolation otherwise, and the colour outside
 };
 
-// One operation as it was drawn.
+// One operation with its drawn argument.
 struct PolicyDraw {
   PolicyOp op;
   double argument;
   Interpolation interpolation;
 };
 
-// What happens to an image of this size, in order; operations that are left out by chance do not appear.
+// Draws the operations for an image of this size, in order; operations that are skipped by chance do not
+// appear.
 std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size picture, Draw& draw);
 
 void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image);

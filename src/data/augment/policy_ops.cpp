@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// `share`: the level as a share of the scale's end.
+// `share` is the level divided by the scale's end.
 using Rule = double (*)(double share, int64_t side, Draw& draw);
 using Apply = void (*)(Image& image, double argument, const Sampling& sampling);
 

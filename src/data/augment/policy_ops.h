@@ -1,6 +1,6 @@
-// The operations automatic policies are made of: one row each, with the rules that turn a policy's level
-// into the operation's argument. A new operation is one row. Private to the policies; the pixels are in
-// levels, colour, blur and geometry.
+// The operations of automatic policies: one row each, with the rules that turn a policy's level into the
+// operation's argument. A new operation is one row. Private to the policies; levels, colour, blur and
+// geometry hold the pixel code.
 #pragma once
 
 #include "base/enum_names.h"
@@ -40,12 +40,12 @@ struct EnumNames<PolicyOp> {
       "TranslateY",        "Desaturate", "GaussianBlur", "Identity"};
 };
 
-// How levels are read: timm's scale of 0..10; the same where every operation grows stronger with the level
-// (`inc1`); or torchvision's steps, ten of AutoAugment (0..9) and thirty-one of RandAugment (0..30).
+// How levels are interpreted: timm's scale of 0..10; the same where every operation grows stronger with the
+// level (`inc1`); or torchvision's steps, ten of AutoAugment (0..9) and thirty-one of RandAugment (0..30).
 enum class LevelScale { kPlain, kIncreasing, kTenSteps, kThirtySteps };
 
-// The argument that `op` takes at `level`; signs (and the deviation of a blur) are drawn. `picture`: its
-// size, since translations are shares of it.
+// Returns the argument of `op` at `level`; signs (and the standard deviation of a blur) are drawn. `picture`
+// is the image's size, since translations are shares of it.
 double op_argument(PolicyOp op, LevelScale scale, double level, Size picture, Draw& draw);
 
 void apply_op(PolicyOp op, double argument, const Sampling& sampling, Image& image);

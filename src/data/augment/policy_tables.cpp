@@ -5,7 +5,7 @@ namespace {
 
 using Op = PolicyOp;
 
-// Cubuk et al. 2019, ImageNet, in timm's reading: {operation, probability, level}.
+// Cubuk et al. 2019, ImageNet, as in timm: {operation, probability, level}.
 constexpr PolicyStep kOriginal[] = {
     {Op::kPosterizeOriginal, 0.4, 8},
     {Op::kRotate, 0.6, 9},
@@ -80,7 +80,7 @@ constexpr PolicyStep kV0[] = {
     {Op::kColor, 0.8, 6},     {Op::kRotate, 0.4, 5},
 };
 
-// Cubuk et al. 2019, CIFAR-10, in torchvision's reading.
+// Cubuk et al. 2019, CIFAR-10, as in torchvision.
 constexpr PolicyStep kCifar10[] = {
     {Op::kInvert, 0.1, 0},       {Op::kContrast, 0.2, 6},     {Op::kRotate, 0.7, 2},
     {Op::kTranslateX, 0.3, 9},   {Op::kSharpness, 0.8, 1},    {Op::kSharpness, 0.9, 3},

@@ -1,4 +1,4 @@
-// CIFAR-10 and CIFAR-100, as binary files or as python's pickles; of CIFAR-100 the fine labels.
+// CIFAR-10 and CIFAR-100, as binary files or as python's pickles; CIFAR-100 with its fine labels.
 #include <algorithm>
 #include <filesystem>
 
@@ -14,16 +14,16 @@ namespace vitrail::formats {
 namespace {
 namespace fs = std::filesystem;
 
-// One row a dataset: all that tells CIFAR-10 and CIFAR-100 apart.
+// Everything in which CIFAR-10 and CIFAR-100 differ, one row per dataset.
 struct Kind {
   const char* name;
   int32_t classes;
   size_t label_bytes;                         // before the pixels of a record; the last of them counts
   std::vector<std::string> train, test;       // files, without the ending of the binary version
-  const char *binary_folder, *python_folder;  // in which the archives unpack
-  const char *label_key, *names_key;          // of the pickles
+  const char *binary_folder, *python_folder;  // folders of the unpacked archives
+  const char *label_key, *names_key;          // in the pickles
   const char *names_text, *names_pickle;
-  std::vector<std::string> names;  // when no file says them
+  std::vector<std::string> names;  // when no file holds them
 };
 
 const Kind& cifar10() {
@@ -105,7 +105,7 @@ class Cifar : public Dataset {
     std::string name;
     std::unique_ptr<ByteSource> bytes;
     int64_t first;        // its first sample in the set
-    size_t stride, skip;  // of records, and of what stands before the pixels
+    size_t stride, skip;  // bytes per record, and before its pixels
   };
 
   const Batch& batch_of(int64_t index) const {

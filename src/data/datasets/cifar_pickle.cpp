@@ -10,7 +10,7 @@ namespace vitrail {
 
 namespace {
 
-// What numpy writes for an array; every numpy that exists calls it one of these.
+// Whether it is a global that numpy writes for an array; every version of numpy uses one of these.
 bool is_numpy_name(std::string_view name) {
   static constexpr std::string_view kNames[] = {"numpy.core.multiarray._reconstruct",
                                                 "numpy._core.multiarray._reconstruct", "numpy.ndarray",
@@ -45,7 +45,7 @@ class Batch {
     return n.kind == PickleKind::kCall && node(n.callee).text.ends_with(name);
   }
 
-  // The uint8 array `n` as its bytes, and how many rows it has.
+  // Returns the uint8 array `n` as its bytes, and sets its number of rows.
   std::string array_bytes(const PickleNode& n, uint64_t& rows) const {
     VT_REQUIRE(calls(n, "._reconstruct") && n.state != kNoPickleId, ErrorKind::kData,
                "\"data\" is not a numpy array");
@@ -81,7 +81,7 @@ class Batch {
     return static_cast<uint64_t>(extent(0));
   }
 
-  // Python 3 writes bytes in old protocols as a text and the wish to encode it as latin1.
+  // Python 3 writes bytes in old protocols as a string and a call that encodes it as latin1.
   std::string raw_bytes(const PickleNode& n) const {
     if (n.kind == PickleKind::kBytes) return n.text;
     const bool wish = calls(n, "_codecs.encode") && node(n.argument).items.size() == 2 &&

@@ -13,13 +13,13 @@ inline constexpr size_t kCifarPixels = 3072;  // planes of 32 x 32: red, green, 
 
 struct CifarBatch {
   std::vector<int32_t> labels;
-  std::string pixels;  // kCifarPixels a sample
+  std::string pixels;  // kCifarPixels per sample
 };
 
-// Of a dict with `label_key` ("labels", "fine_labels") and "data". Throws Error(kData).
+// Reads a dict with `label_key` ("labels", "fine_labels") and "data". Throws Error(kData).
 CifarBatch read_cifar_pickle(std::span<const std::byte> bytes, const std::string& label_key, int32_t classes);
 
-// The list of texts under `key` ("label_names", "fine_label_names").
+// Returns the list of strings under `key` ("label_names", "fine_label_names").
 std::vector<std::string> read_cifar_names(std::span<const std::byte> bytes, const std::string& key);
 
 }  // namespace vitrail

@@ -1,4 +1,5 @@
-// A folder of images: a folder a class, or a flat one with labels.csv; at the top, or below train and val.
+// A folder of images: one folder per class, or a flat one with labels.csv; at the top, or below train and
+// val.
 #include <algorithm>
 #include <filesystem>
 
@@ -14,7 +15,7 @@ namespace vitrail::formats {
 namespace {
 
 constexpr const char* kTrain = "train";
-// The first that is there is the validation part.
+// The first of these folders that exists is the validation part.
 constexpr const char* kVal[] = {"val", "valid", "validation", "test"};
 constexpr const char* kSheet = "labels.csv";
 
@@ -22,8 +23,8 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// "train/", "val/"...; one empty name when the folder is not divided. It is when there is a folder train and
-// every other folder is a part too: a class may be called train.
+// Returns "train/", "val/"...; one empty name when the folder is not divided into parts. It is divided when
+// there is a folder train and every other folder is a part too, because a class may be called train.
 std::vector<std::string> part_folders(const FolderEntries& top) {
   const auto is_val = [](const std::string& name) {
     return std::find(std::begin(kVal), std::end(kVal), name) != std::end(kVal);
@@ -40,7 +41,7 @@ std::vector<std::string> part_folders(const FolderEntries& top) {
 
 class Folder : public Dataset {
  public:
-  // Classes are those of all parts, so that every part numbers them alike; samples those of `chosen`.
+  // Classes are those of all parts, so that every part numbers them alike; samples are those of `chosen`.
   Folder(std::string root, const std::vector<std::string>& parts, const std::vector<std::string>& chosen)
       : root_(std::move(root)) {
     std::vector<Source> sources;
@@ -92,7 +93,7 @@ class Folder : public Dataset {
   struct Source {
     std::string part;
     std::vector<std::string> classes;
-    bool listed = false;  // by the sheet
+    bool listed = false;  // in labels.csv
     LabelSheet sheet;
   };
 

@@ -72,7 +72,7 @@ constexpr Format kFormats[] = {
                              : strf("did you mean %s:?", near.c_str()));
 }
 
-// Class names go into JSON, which has no place for other text.
+// Class names are written to JSON, which holds valid text only.
 void require_text(const std::string& spec, const std::vector<std::string>& classes) {
   for (const std::string& name : classes)
     if (!is_valid_utf8(name))

@@ -1,4 +1,4 @@
-// MNIST's format: big-endian headers, one file of images and one of labels a part, gzipped or not.
+// MNIST's format: big-endian headers, one file of images and one of labels per part, gzipped or not.
 #include <zlib.h>
 
 #include <algorithm>
@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxBytes = uint64_t{8} << 30;  // of one file's values
 
-// Deflate cannot shrink below about 1/1032: what a file announces beyond that is not in it.
+// Deflate compresses by at most about 1032 to 1, so a file cannot hold more than that.
 constexpr uint64_t kMostPerPackedByte = 1032;
 
-// The content of a gzip file, at most `most` bytes of it; read and unpacked in blocks, and held once.
+// Returns the content of a gzip file, at most `most` bytes of it; it is read and unpacked in blocks, and held
+// once.
 std::string inflate_gz(const ByteSource& file, uint64_t most) {
   std::string content, packed(size_t{1} << 20, '\0');
   z_stream stream{};
@@ -54,7 +55,8 @@ std::string inflate_gz(const ByteSource& file, uint64_t most) {
   return content;
 }
 
-// The whole content of a gzip file that should have `bytes`; one more shows what is too long.
+// Returns the whole content of a gzip file that should have `bytes`; one byte more reveals a file that is too
+// long.
 std::unique_ptr<ByteSource> unpacked(const ByteSource& file, uint64_t bytes) {
   VT_REQUIRE(bytes / kMostPerPackedByte <= file.size(), ErrorKind::kData,
              "the header speaks of %llu bytes; %llu packed ones cannot hold as many",
@@ -63,13 +65,13 @@ std::unique_ptr<ByteSource> unpacked(const ByteSource& file, uint64_t bytes) {
   return std::make_unique<MemoryBytes>(file.name(), inflate_gz(file, bytes + 1));
 }
 
-constexpr uint32_t kIdxMagic = 0x00000800;  // of unsigned bytes; the last byte says how many extents follow
+constexpr uint32_t kIdxMagic = 0x00000800;  // of unsigned bytes; the last byte is the number of extents
 
 uint64_t header_bytes(size_t dims) {
   return 4 * (dims + 1);
 }
 
-// Reads and checks the header; says how many bytes the values take.
+// Reads and checks the header; returns how many bytes the values take.
 uint64_t read_header(const ByteSource& bytes, size_t dims, std::vector<int64_t>& extents) {
   const auto field = [&](size_t index) {
     uint32_t value;
@@ -160,7 +162,7 @@ class Idx : public Dataset {
   std::vector<int32_t> labels_;
 };
 
-// The one file of `folder` whose name ends with `ending`, its dots and dashes alike, gzipped or not.
+// Finds the one file of `folder` whose name ends with `ending`, its dots and dashes alike, gzipped or not.
 fs::path find_idx(const fs::path& folder, const std::string& ending) {
   std::vector<fs::path> found;
   std::error_code error;

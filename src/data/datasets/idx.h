@@ -15,8 +15,8 @@ struct IdxFile {
   uint64_t header = 0;  // where the values start
 };
 
-// A file of `dims` extents and exactly the bytes they speak of. A gzipped one is unpacked into memory, if
-// there is enough of it.
+// Opens a file of `dims` extents and exactly as many bytes. A gzipped one is unpacked into memory, if there
+// is enough of it.
 IdxFile open_idx_bytes(std::unique_ptr<ByteSource> bytes, bool zipped, size_t dims);
 
 }  // namespace vitrail

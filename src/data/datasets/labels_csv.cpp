@@ -17,7 +17,7 @@ class CsvReader {
 
   int line() const { return start_; }  // where the last record begins
 
-  // The next record; false at the end. Empty lines are passed over.
+  // Reads the next record; false at the end. Empty lines are skipped.
   bool next(std::vector<std::string>& fields) {
     while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) skip();
     if (at_ >= text_.size()) return false;
@@ -94,7 +94,7 @@ std::vector<std::string> marked_labels(const std::vector<std::string>& cells,
   return labels;
 }
 
-// A plain relative path that stays below its folder.
+// Requires a plain relative path that stays below its folder.
 void check_file(const std::string& file, int line) {
   bool inside = !file.empty() && file[0] != '/' && file.find('\0') == std::string::npos;
   for (size_t begin = 0; inside && begin <= file.size();) {

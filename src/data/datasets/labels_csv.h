@@ -1,5 +1,5 @@
-// Labels of a flat folder of images, out of a CSV: `filename,label` (one class each), `filename,labels`
-// (any number, separated by ;) or `filename,NAME,NAME...` with 0 or 1 a cell.
+// Labels of a flat folder of images, from a CSV: `filename,label` (one class each), `filename,labels` (any
+// number, separated by ;) or `filename,NAME,NAME...` with 0 or 1 per cell.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct LabelRow {
 
 struct LabelSheet {
   bool multi_label = false;
-  std::vector<std::string> classes;  // of the header, for 0/1 columns; a class may have no image
+  std::vector<std::string> classes;  // from the header, for 0/1 columns; a class may have no image
   std::vector<LabelRow> rows;
 };
 

@@ -20,7 +20,8 @@ enum class EntryKind { kFile, kFolder, kFolderLink };
 EntryKind kind_of(const std::string& folder, const dirent& entry) {
   if (entry.d_type == DT_REG) return EntryKind::kFile;
   if (entry.d_type == DT_DIR) return EntryKind::kFolder;
-  // A link named like an image is one, whatever it leads to: no further call for folders full of links.
+  // A link with an image's ending counts as an image, whatever it points to: folders full of links need no
+  // further calls.
   if (entry.d_type == DT_LNK && formats::has_picture_ending(entry.d_name)) return EntryKind::kFile;
   const std::string path = folder + "/" + entry.d_name;
   struct stat own {

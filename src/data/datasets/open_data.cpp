@@ -1,4 +1,4 @@
-// What data.* asks for, carried out: parts, splits, classes, fractions; every decision is noted.
+// Opens the data that data.* configures: parts, splits, classes, fractions; every decision is noted.
 #include <set>
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ std::string pictures(const Dataset& dataset) {
               dataset.classes().size(), dataset.multi_label() ? " (several labels a picture)" : "");
 }
 
-// The samples of a set whose classes were chosen and named as the config says.
+// Returns the samples of a set with its classes chosen and named by the config.
 std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> dataset, const DataConfig& config) {
   if (!config.class_names.empty()) dataset = rename_classes(std::move(dataset), config.class_names);
   if (!config.classes.empty()) dataset = keep_classes(std::move(dataset), config.classes);
@@ -38,7 +38,7 @@ std::unique_ptr<Dataset> open_named_val(const DataConfig& config, DataSplits& sp
   return val;
 }
 
-// The split is by name alone, so a small class may have nothing in it.
+// The split is by name alone, so a small class may have no sample in it.
 void note_missing_classes(DataSplits& splits) {
   const std::vector<int64_t> trained = class_counts(*splits.train), held_out = class_counts(*splits.val);
   std::vector<std::string> missing;

@@ -1,5 +1,5 @@
-// The packed cache: a whole dataset in one file, with a checksum for its table and for every image. Written
-// by `vitrail data pack`, opened as packed:FILE. Docs/datasets.md gives the layout byte by byte.
+// The packed cache: a whole dataset in one file (packed:FILE), with a checksum for its table and for every
+// image. docs/datasets.md gives the layout byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace vitrail {
 
-// An image as it is kept: a JPEG, PNG or WebP file as it came, or pixels.
+// An image as it is stored: an unchanged JPEG, PNG or WebP file, or pixels.
 struct PackedPicture {
   bool pixels = false;
-  int64_t height = 0, width = 0, channels = 0;  // of pixels
+  int64_t height = 0, width = 0, channels = 0;  // for pixels
   std::string bytes;
 
   static PackedPicture of_file(std::string bytes) { return {false, 0, 0, 0, std::move(bytes)}; }
   static PackedPicture of_pixels(const Image& image);
 };
 
-// Nothing is left under `path` unless finish() returned.
+// Writes a packed file. Nothing is left under `path` unless finish() returned.
 class PackWriter {
  public:
   PackWriter(const std::string& path, std::vector<std::string> classes, bool multi_label);
@@ -39,8 +39,8 @@ class PackWriter {
   uint64_t count_ = 0;
 };
 
-// Checks everything but the images, which are checked one by one as they are loaded. Nothing when `part`
-// is kVal and no sample belongs to it.
+// Opens a packed file. It checks everything but the images, which are checked one by one as they are loaded.
+// Returns nothing when `part` is kVal and no sample belongs to it.
 std::unique_ptr<Dataset> open_packed_bytes(std::unique_ptr<ByteSource> bytes, Part part);
 
 }  // namespace vitrail

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostShards = 1'000'000;
 
-// "000..146" as its numbers with leading zeros kept; nothing when it is no range.
+// Returns "000..146" as its numbers with leading zeros kept; nothing when it is no range.
 std::vector<std::string> range_of(const std::string& text) {
   const size_t dots = text.find("..");
   if (dots == std::string::npos) return {};

@@ -1,4 +1,4 @@
-// The shards a name stands for: "train-{000..146}.tar", "{a,b}/*.tar".
+// Finds the shards that a pattern stands for: "train-{000..146}.tar", "{a,b}/*.tar".
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace vitrail {
 
-// {a,b} and {000..146} written out; braces do not nest. Throws Error(kConfig) on what cannot be read.
+// Expands {a,b} and {000..146}; braces do not nest. Throws Error(kConfig) for an invalid pattern.
 std::vector<std::string> expand_braces(const std::string& pattern);
 
-// The files, in order; * ? [ ] are matched against what is there. Throws Error(kData) when a pattern matches
+// Returns the files, in order; * ? [ ] match existing files. Throws Error(kData) when a pattern matches
 // nothing.
 std::vector<std::string> find_shards(const std::string& pattern);
 

@@ -1,4 +1,4 @@
-// Made-up images that can be learnt: each class has a smooth pattern of its own, each sample adds noise.
+// Synthetic images that can be learnt: each class has a smooth pattern of its own, each sample adds noise.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -47,7 +47,7 @@ class Synthetic : public Dataset {
  public:
   Synthetic(const SyntheticShape& shape, Part part)
       : shape_(shape), numbers_(static_cast<size_t>(shape.classes)) {
-    // A fifth as many again for validation, after the training samples.
+    // The validation part has a fifth as many samples again, after the training samples.
     const int64_t held_out = std::max<int64_t>(1, shape.count / 5);
     first_ = part == Part::kVal ? shape.count : 0;
     size_ = part == Part::kTrain ? shape.count : part == Part::kVal ? held_out : shape.count + held_out;

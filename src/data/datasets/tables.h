@@ -1,5 +1,5 @@
-// What the formats keep of many samples, without an allocation each: names in one block of text, labels in
-// one array, and the classes that were seen. Private to the dataset formats; knows no file.
+// Compact tables of many samples, without an allocation each: names in one block of text, labels in one
+// array, and the classes seen. Private to the dataset formats; knows no file.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class LabelTable {
   void add(int32_t label) { add(std::span(&label, 1)); }
   size_t size() const { return multi_label_ ? ends_.size() : values_.size(); }
   std::span<const int32_t> operator[](size_t index) const;
-  // Gives every label its new number; each sample's stay ascending.
+  // Renumbers every label; each sample's labels stay ascending.
   void renumber(std::span<const int32_t> numbers);
 
  private:
@@ -46,22 +46,22 @@ class LabelTable {
   std::vector<uint64_t> ends_;  // of several
 };
 
-// Class names as they are met. sorted() puts them in byte order and says the new number of each.
+// Class names in order of appearance. sorted() puts them in byte order and returns the new number of each.
 class ClassNames {
  public:
   static constexpr size_t kMost = 1'000'000;
 
-  int32_t number(std::string_view name);  // adds what is new
+  int32_t number(std::string_view name);  // adds a new name
   std::vector<int32_t> sort(std::vector<std::string>& classes) const;
 
  private:
   std::map<std::string, int32_t, std::less<>> numbers_;
 };
 
-// "0", "1"...: the names of classes that are only numbers.
+// Returns "0", "1"...: the names of classes that are only numbers.
 std::vector<std::string> numbered_classes(size_t count);
 
-// One name a line, blank lines at the end dropped.
+// Reads one name per line, blank lines at the end dropped.
 std::vector<std::string> read_class_names(const std::string& path);
 
 }  // namespace vitrail

@@ -1,4 +1,4 @@
-// WebDataset shards: indexed once when opened, then read at random.
+// WebDataset shards: indexed once when opened, then read in any order.
 #include <algorithm>
 #include <filesystem>
 
@@ -47,7 +47,7 @@ class Tar : public Dataset {
     return decode_sample(*encoded(index), sample_name(index), least_side);
   }
 
-  // Opened each time: a set may have more shards than a process may have files open.
+  // The shard is opened each time, because a set may have more shards than a process may have files open.
   std::optional<std::string> encoded(int64_t index) const override {
     const Shard& shard = shard_of(index);
     const Place& place = places_[static_cast<size_t>(index)];

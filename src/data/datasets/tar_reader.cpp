@@ -16,7 +16,7 @@ constexpr uint64_t kBlock = 512;
 constexpr uint64_t kMaxExtension = 1 << 20;
 constexpr size_t kMaxName = 4096;
 
-// A number field: octal digits between spaces and zeros, or base 256 when the first bit is set.
+// Reads a number field: octal digits between spaces and zeros, or base 256 when the first bit is set.
 uint64_t read_number(std::string_view field, const char* what) {
   const auto first = static_cast<unsigned char>(field[0]);
   uint64_t value = 0;
@@ -88,7 +88,7 @@ std::string TarReader::read_extension(const Header& header) {
   return content;
 }
 
-// Records "LENGTH KEY=VALUE\n", LENGTH counting the whole record.
+// Reads records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record.
 void TarReader::apply_pax(const std::string& records) {
   std::string_view rest = records;
   while (!rest.empty() && rest[0] != '\0') {

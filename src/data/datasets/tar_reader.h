@@ -1,6 +1,6 @@
-// Walks the members of a tar file without reading their content: ustar, with pax records for path and size
-// and GNU long names. Links, devices and other kinds are refused; names are data, never paths. Knows nothing
-// of samples.
+// Iterates over the members of a tar file without reading their content: ustar, with pax records for path and
+// size and GNU long names. Links, devices and other kinds are refused; names are data, never paths. Knows
+// nothing of samples.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class TarReader {
  public:
   explicit TarReader(const ByteSource& file) : file_(file) {}
 
-  // The next regular file, folders passed over; nothing at the end. Throws Error(kData).
+  // Returns the next regular file, folders skipped; nothing at the end. Throws Error(kData).
   std::optional<TarMember> next();
 
  private:
@@ -31,7 +31,7 @@ class TarReader {
 
   const ByteSource& file_;
   uint64_t position_ = 0;
-  // What extension headers say about the member that follows them.
+  // The fields that extension headers set for the member that follows them.
   std::optional<std::string> name_;
   std::optional<uint64_t> size_;
 };

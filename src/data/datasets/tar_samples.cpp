@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kMaxLabelBytes = 1 << 20;
 constexpr size_t kMaxLabels = 100'000;
 
-// "a/b.jpg" -> {"a/b", "jpg"}; the ending in lowercase.
+// Splits "a/b.jpg" into {"a/b", "jpg"}; the ending in lowercase.
 std::pair<std::string, std::string> split_name(const std::string& name) {
   const size_t slash = name.rfind('/');
   const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
@@ -48,7 +48,7 @@ void add_json(const Json& value, TarLabel& label) {
     throw Error(ErrorKind::kData, "a label that is neither a number nor a name");
 }
 
-// The samples being put together, member by member.
+// Assembles samples member by member.
 class Grouping {
  public:
   void take(const ByteSource& file, const TarMember& member) {

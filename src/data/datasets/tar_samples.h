@@ -1,6 +1,6 @@
-// The samples of WebDataset shards: members that follow each other and share a key (the name up to the first
-// dot of its last part) are one sample; an image and its label (.cls or .json) are taken from it. Reads
-// headers and labels, no images.
+// The samples of WebDataset shards: consecutive members that share a key (the name up to the first dot of its
+// last part) are one sample, of which an image and its label (.cls or .json) are used. Reads headers and
+// labels, no images.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct TarSample {
 // Throws Error(kData) naming the member.
 std::vector<TarSample> index_tar(const ByteSource& file);
 
-// What a .cls file says: a number or a name. What a .json file says: the same under "label", "labels" or
-// "cls", or a list of them.
+// Parse the content of a .cls file, a number or a name, and of a .json file, the same under "label", "labels"
+// or "cls", or a list of them.
 TarLabel parse_cls(const std::string& text);
 TarLabel parse_json_label(const std::string& text);
 

@@ -62,14 +62,14 @@ std::vector<int32_t> unchanged(size_t classes) {
   return numbers;
 }
 
-// Classes by their name.
+// Finds classes by name.
 class ClassFinder {
  public:
   ClassFinder(const std::vector<std::string>& classes, const char* where) : classes_(classes), where_(where) {
     for (size_t i = 0; i < classes.size(); ++i) numbers_.emplace(classes[i], i);
   }
 
-  // Where `name` stands among them; an error names the nearest.
+  // Returns the index of `name` among them; an error suggests the nearest.
   size_t operator()(const std::string& name) const {
     const auto found = numbers_.find(name);
     if (found != numbers_.end()) return found->second;
