@@ -14,8 +14,8 @@ class CudaTest : public ::testing::Test {
   }
 };
 
-// Why what is written for Hopper's own instructions cannot run here; empty: it can. tools/gpu_test.sh knows
-// this text: on another card it is no fault.
+// Returns why code for Hopper's own instructions cannot run here; empty: it can. tools/gpu_test.sh knows this
+// text: on another GPU it is no fault.
 inline std::string hopper_problem() {
   if (std::string problem = cuda_report().problem; !problem.empty()) return problem;
   return cuda_device().compute == 90 ? "" : "needs compute capability 9.0";

@@ -1,5 +1,5 @@
-// How far a kernel's result may lie from the same sum in double: one place, by dtype and reduction length.
-// Used by kernel tests; `magnitude` is the sum of the absolute values that were added up.
+// How far a kernel's result may lie from the same sum in f64: one place, by dtype and reduction length.
+// `magnitude` is the sum of the absolute values that were added up.
 #pragma once
 
 #include <cmath>

@@ -114,14 +114,14 @@ void Executor::run_timed() {
 
 void Executor::run() {
   if (timed_) return run_timed();
-  // The first run is made node by node: libraries set themselves up in it.
+  // The first run is not captured, because libraries initialise themselves in it.
   if (ran_ && !recording_) try_to_record();
   if (recording_) return recording_->replay();
   run_nodes();
   ran_ = true;
 }
 
-// A recording that another thread spoilt is tried again by the next run; nobody waits for anybody.
+// A capture that another thread invalidated is repeated by the next run; no thread waits for another.
 void Executor::try_to_record() {
   constexpr int kMostSpoilt = 100;
   recording_ = record(*rank_.hardware, [this] { run_nodes(); });

@@ -26,8 +26,8 @@ class Executor {
   // Inputs must be filled before every run: their bytes are reused while the program runs.
   TensorView input(std::string_view name) const;
   TensorView output(std::string_view name) const;  // valid until the next run
-  // A device that records repeats its second run from then on as one; it times nodes only when asked to, and
-  // then runs them one by one. Nothing is held over a run that another rank could wait for.
+  // A device with graph capture replays its second run from then on as one launch; it times nodes only when
+  // timing is enabled, and then runs them one by one. No lock is held over a run.
   void run();
   // Runs each node and, from the same inputs, repeats it on the reference backend with plain parameters;
   // throws Error(kCheck) at the first node that differs by more than its tolerance.
@@ -66,7 +66,7 @@ class Executor {
   std::vector<NodeTime> times_;
   bool timed_;
   bool ran_ = false;
-  int spoilt_ = 0;  // recordings
+  int spoilt_ = 0;  // captures that another thread invalidated
   std::unique_ptr<Recording> recording_;
 };
 

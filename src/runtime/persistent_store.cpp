@@ -58,7 +58,7 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
   size_t largest = 0;
   for (const Node& node : program.nodes)
     largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
-  // Filled in the host's memory, which is where the kernel reads too if the device can.
+  // Values are staged in host memory; the kernel reads them there too if the device can.
   const bool apart = !rank_.hardware->shares_host_memory();
   const Buffer passage(apart ? largest : 0, Category::kStaging, rank_.memory());
   const auto load_one = [&](size_t i, const Buffer& staging) {

@@ -23,7 +23,7 @@ void Prefetch::take(void* target) {
   programs.wait(*landed_);
   programs.copy(target, landing_.data(), landing_.bytes());
   programs.record(*taken_);
-  stream_->wait(*taken_);  // the landing place is free again
+  stream_->wait(*taken_);  // the prefetch buffer is free again
 }
 
 }  // namespace vitrail

@@ -1,6 +1,6 @@
-// Bytes brought to a device beside its work: one piece at a time travels on a stream of its own to a landing
-// place, from where the programs' stream takes it. Events alone order the two streams; the host never waits.
-// Knows nothing of batches, and of programs only that they run on the device's own stream.
+// Prefetch of bytes to a device during its work: one piece at a time is uploaded on a stream of its own to a
+// prefetch buffer, from which the programs' stream copies it. Events alone order the two streams; the host
+// never waits. Knows nothing of batches, and of programs only that they run on the device's own stream.
 #pragma once
 
 #include <memory>

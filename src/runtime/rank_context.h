@@ -17,14 +17,14 @@ struct RankContext {
   RankContext(DeviceInfo info, std::unique_ptr<Device> opened, uint64_t rank_seed = 0)
       : device(std::move(info)), pool(device.threads), seed(rank_seed), hardware(std::move(opened)) {}
 
-  // Where its arenas lie; they go before the rank does.
+  // The memory in which its arenas lie; they must be freed before the rank.
   MemorySource* memory() const { return hardware.get(); }
-  // What buffers of a category hold of its device's memory and of the host's memory for it.
+  // The bytes that buffers of a category hold of its device's memory and of the host memory beside it.
   size_t allocated(Category category) const {
     const MemorySource* beside = hardware->host_memory();
     return hardware->allocated(category) + (beside == hardware.get() ? 0 : beside->allocated(category));
   }
-  // What arenas may take now.
+  // The memory that arenas may still take.
   FreeMemory available() const {
     FreeMemory free = hardware->shares_host_memory()
                           ? free_memory()

@@ -13,7 +13,7 @@ class Buffer {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // From `source`, which must outlive it; null: process_memory().
+  // Allocates from `source`, which must outlive the buffer; null: process_memory().
   Buffer(size_t bytes, Category category, MemorySource* source = nullptr);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -24,7 +24,7 @@ class Buffer {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  // Bytes held by all living buffers of a category in this process, whatever source they are of.
+  // Returns the bytes held by all living buffers of a category in this process, whatever their source.
   static size_t allocated(Category category);
 
  private:

@@ -1,5 +1,5 @@
-// Where a Buffer's bytes come from: this process's memory, or a device's. It counts what living buffers hold
-// of it, so that each device, and with it each rank, knows its own share. Knows nothing of shapes.
+// The allocator of a Buffer's bytes: this process's memory, or a device's. It counts what its living buffers
+// hold, so that each device, and with it each rank, knows its own share. Knows nothing of shapes.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What a piece of memory is for; the rows of every memory table.
+// What memory is allocated for; the rows of every memory table.
 enum class Category : uint8_t {
   kParameters,
   kGradients,
@@ -30,10 +30,10 @@ class MemorySource {
   MemorySource(const MemorySource&) = delete;
   MemorySource& operator=(const MemorySource&) = delete;
 
-  virtual std::byte* allocate(size_t bytes) = 0;  // aligned for any kernel; null when there is no more
+  virtual std::byte* allocate(size_t bytes) = 0;  // aligned for any kernel; null when memory is exhausted
   virtual void release(std::byte* data) = 0;
 
-  // Bytes that living buffers of a category hold of it.
+  // Returns the bytes that its living buffers of a category hold.
   size_t allocated(Category category) const { return allocated_[static_cast<size_t>(category)]; }
 
  private:
@@ -41,7 +41,7 @@ class MemorySource {
   std::array<std::atomic<size_t>, kCategoryCount> allocated_{};
 };
 
-// This process's own memory, of large pages where a piece is large.
+// This process's own memory; large pieces lie in huge pages.
 MemorySource& process_memory();
 
 }  // namespace vitrail

@@ -1,5 +1,5 @@
-// A whole model whose products run on the kernel for compute capability 9.0, against the same images one at
-// a time, whose products are too short for it.
+// A whole model whose GEMMs run on the kernel for compute capability 9.0, against the same images one at a
+// time, whose GEMMs are too small for it.
 #include <cmath>
 
 #include "api/engine.h"
@@ -20,7 +20,7 @@ EngineOptions many(std::shared_ptr<const KernelTable> table) {
   return {.backend = "cuda", .batch = kPictures, .compute = DType::kBF16, .kernels = std::move(table)};
 }
 
-// Of a card that need not be here, as plans are made without one.
+// Plans for a GPU that need not be present.
 ExecutionPlan planned(const EngineOptions& options) {
   DeviceInfo device = planned_cuda_device("H200", 90, 132);
   device.kernels = options.kernels;

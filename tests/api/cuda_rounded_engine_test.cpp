@@ -1,5 +1,5 @@
-// Models on a GPU whose products compute in fp8 or tf32: every node against the reference, smaller weights,
-// answers near those of f32.
+// Models on a GPU whose GEMMs compute in fp8 or tf32: every node against the reference, smaller weights,
+// outputs near those of f32.
 #include <cmath>
 
 #include "api/engine.h"

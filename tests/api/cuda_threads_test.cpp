@@ -1,5 +1,5 @@
-// Several engines at once, each on a thread of its own: every call finds its card and its stream, whatever
-// the others do meanwhile.
+// Several engines at once, each on a thread of its own: every call finds its GPU and its stream, whatever the
+// others do meanwhile.
 #include <thread>
 
 #include "api/engine.h"
@@ -20,7 +20,7 @@ std::vector<float> answer_of(int ordinal, DType compute, int runs) {
   return engine.output("logits");
 }
 
-// One opens, allocates and records while the other runs; with several cards they are on two of them.
+// One engine opens, allocates and records while the other runs; with several GPUs they are on two of them.
 TEST_F(CudaThreads, EnginesDoNotDisturbEachOther) {
   const int last = static_cast<int>(cuda_report().cards.size()) - 1;
   for (DType compute : {DType::kF32, DType::kBF16}) {

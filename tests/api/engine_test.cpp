@@ -34,7 +34,7 @@ TEST(Engine, APictureGetsTheSameAnswerAloneAndInABatch) {
   }
 }
 
-// Of the last block a classifier computes the class token alone; asked for the layers, all tokens.
+// A classifier's last block computes the class token alone; with the layers as outputs, all tokens.
 TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
   void (*const changes[])(VitConfig&) = {
       [](VitConfig&) {},
@@ -154,7 +154,7 @@ TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
                   {.batch = c.batch, .features = true, .layers = true, .attention = true});
     engine.run(golden::pictures(c.config, c.batch), c.batch);
     for (const auto& [name, activation] : c.json["activations"].items()) {
-      // Of a distilled model the golden keeps the class token; ours, like timm's pre_logits, is the mean of
+      // For a distilled model the golden holds the class token; ours, like timm's pre_logits, is the mean of
       // both.
       if (name == "pooled" && c.config.distilled) continue;
       const std::vector<float> found = engine.output(our_name(name));
@@ -188,7 +188,7 @@ TEST(Engine, WhatTheCallerHoldsBesideItCounts) {
   }
 }
 
-// As timm's pre_logits of a distilled model.
+// The features follow timm's pre_logits of a distilled model.
 TEST(Engine, TheFeaturesOfADistilledModelAreTheMeanOfBothTokens) {
   VitConfig config = tiny();
   config.distilled = true;

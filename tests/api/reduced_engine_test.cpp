@@ -1,5 +1,5 @@
-// Models whose products compute in bf16 or int8: every level against the reference node by node, the same
-// bits for any number of threads, smaller weights, and answers near those of f32.
+// Models whose GEMMs compute in bf16 or int8: every level against the reference node by node, the same bits
+// for any number of threads, smaller weights, and outputs near those of f32.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// Widths that leave tails in every panel and vector; a layer scale, so that every neighbour of a product
+// Widths that leave tails in every panel and vector; a layer scale, so that every prologue and epilogue op
 // occurs.
 VitConfig odd() {
   VitConfig c;

@@ -40,7 +40,7 @@ TEST(Backends, KernelNamesOfAnOpAreDistinct) {
   }
 }
 
-// How many kernels of linear's list are asked before this one.
+// Counts the kernels of linear's list that are tried before this one.
 size_t place_of(const char* name) {
   size_t place = 0;
   for (const Kernel& kernel : *cpu_backend().find("linear")) {
@@ -123,7 +123,7 @@ TEST(KernelTable, ReplacesFindsAndHashes) {
   EXPECT_NE(table.hash(), before);
 }
 
-// The product by bf16 parts, on a processor that need not be here.
+// The GEMM by bf16 parts, on a CPU that need not be present.
 TEST(Choice, PartsAreForTilesWhereATableNamesThem) {
   const LinearOp op;
   const std::vector<TensorDesc> plain = {{DType::kF32, {{'B', 6}, {'D', 8}}},

@@ -1,5 +1,5 @@
-// The products by dot-product instructions, vectors and tiles: over emulated instructions everywhere, over
-// the real ones where the processor has them. Layouts, tails and ranges against plain loops.
+// GEMMs by dot-product instructions, vectors and tiles: over emulated instructions everywhere, over the real
+// ones where the CPU has them. Layouts, tails and ranges are compared with plain loops.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -89,8 +89,9 @@ struct Problem {
   }
 };
 
-// A whole product by one call of each function, guards around all it may touch. `steps_apart` gives each tile
-// that many row steps, `cols_apart` that many columns; 0: all. Rows of A and of the result lie apart.
+// Computes a whole GEMM by one call of each function, with guards around all it may touch. `steps_apart`
+// gives each tile that many row steps, `cols_apart` that many columns; 0: all. Rows of A and of the result
+// lie apart.
 Floats multiply(const ReducedKernels& kernels, const Problem& p, int64_t steps_apart = 0,
                 int64_t cols_apart = 0) {
   const Case& c = p.c;
@@ -128,7 +129,7 @@ float rounded_to_bf16(float x) {
   return x;
 }
 
-// What of `isa` is tested here: products by bf16, int8 and bf16 parts, where it has them.
+// The parts of `isa` that are tested here: GEMMs by bf16, int8 and bf16 parts, where it has them.
 std::vector<const ReducedKernels*> all_products(const IsaKernels& isa) {
   std::vector<const ReducedKernels*> all = {&isa.bf16, &isa.int8};
   if (isa.split.tile) all.push_back(&isa.split);
@@ -166,7 +167,7 @@ void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float),
   }
 }
 
-// All cases by one of a level's products, where it has it.
+// Runs all cases by one of a level's GEMMs, where it has it.
 void expect_sums_of_all_cases(ReducedKernels IsaKernels::*products, float (*round)(float)) {
   for_every_dot_level([&](const IsaKernels& isa) {
     if (!(isa.*products).tile) return;
@@ -226,7 +227,7 @@ TEST(CpuDot, Int8IsThatOfTheBaseline) {
   });
 }
 
-// Values that int8 holds exactly give the exact product.
+// Values that int8 holds exactly give an exact GEMM.
 TEST(CpuDot, Int8OfSmallIntegersIsExact) {
   for_every_dot_level([](const IsaKernels& isa) {
     Problem p({19, 37, 150, true, false, true});

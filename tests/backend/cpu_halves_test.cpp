@@ -1,5 +1,5 @@
-// Products of bf16 tensors and their gradients by dot-product instructions, over emulated ones everywhere and
-// over the real ones where the processor has them, against plain loops in double.
+// GEMMs of bf16 tensors and their gradients by dot-product instructions, over emulated ones everywhere and
+// over the real ones where the CPU has them, against plain loops in f64.
 #include <gtest/gtest.h>
 
 #include <cmath>

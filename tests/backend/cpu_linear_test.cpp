@@ -200,7 +200,7 @@ TEST(OneDnnUnderLoad, FreshProcessesWithMoreThreadsThanCoresAgreeWithDouble) {
   }
 }
 
-// A product may be added to its own output, also when K takes several blocks.
+// A GEMM may accumulate into its own output, also when K takes several blocks.
 TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
   for (int64_t k : {64, 700}) {
     const Problem problem({30, 70, k, false, true, false, true});

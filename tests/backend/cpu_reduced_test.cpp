@@ -75,7 +75,7 @@ struct Problem {
     return args;
   }
 
-  // As this level normalises, to the bit: rounding is then the same in both.
+  // Normalises as this level does, to the bit: rounding is then the same in both.
   Floats rows(const IsaKernels& isa) const {
     Floats result = x;
     if (c.norm)

@@ -44,7 +44,7 @@ inline Floats arguments(float limit) {
   return x;
 }
 
-// A pool, a level and as much scratch as was asked for, filled with NaN so that reading it shows.
+// A pool, a level and the requested scratch, filled with NaN so that reading it shows.
 class TestLane {
  public:
   TestLane(int threads, const IsaKernels& isa, ScratchNeed need)

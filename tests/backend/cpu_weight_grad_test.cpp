@@ -1,4 +1,4 @@
-// Gradients of products against plain loops in double: of weights, of patch embeddings, of inputs.
+// Gradients of GEMMs against plain loops in f64: of weights, of patch embeddings, of inputs.
 #include <gtest/gtest.h>
 
 #include "backend/cpu/grads.h"
@@ -82,7 +82,7 @@ TEST_P(CpuWeightGrad, AddingIsWritingThenAdding) {
   });
 }
 
-// dx = dy w: the weight lies by the product's inputs.
+// Computes dx = dy w: the weight is stored by the forward GEMM's inputs.
 TEST_P(CpuWeightGrad, InputGradientAgreesWithDouble) {
   const Floats w = random_floats(c.n * c.k, 4);
   for_every_level([&](const IsaKernels& isa) {

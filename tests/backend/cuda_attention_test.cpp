@@ -92,7 +92,7 @@ TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
   EXPECT_EQ(chosen(AttentionGradOp(), {qkv, AttentionOp().infer(std::vector{qkv})[0]}, 90), "heads");
 }
 
-// The kernel that has no rows for tokens that do not ask must not be tried where they have some.
+// The kernel without rows for tokens that are no queries must not be tried where they have some.
 TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
   const AttentionGradOp grad(Asking::kFirst);

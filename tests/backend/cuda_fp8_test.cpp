@@ -1,4 +1,4 @@
-// Which products run in fp8 on which card, and what memory they need: decided from descriptions, no device is
+// Which GEMMs run in fp8 on which GPU, and what memory they need: decided from descriptions, no device is
 // touched.
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ Sketch mlp(DType dtype) {
           {{dtype, {b, n, d}}, {dtype, {f, d}}, {dtype, {f}}, {dtype, {d, f}}, {dtype, {d}}}};
 }
 
-// The weights of both products are packed, one after the other.
+// The weights of both GEMMs are packed, one after the other.
 TEST(CudaFp8, TwoProductsWithAGeluBetweenRunAsOne) {
   Sketch node = mlp(DType::kBF16);
   EXPECT_EQ(chosen(node), "cublaslt fp8 twice, weights rounded too");
@@ -146,7 +146,7 @@ TEST(CudaFp8, CodesScalesAndWorkspaceLieApart) {
   }
 }
 
-// cuBLASLt's fp8 products add a bias of 16 bits.
+// cuBLASLt's fp8 GEMMs add a 16-bit bias.
 TEST(CudaFp8, ABiasIsAddedByTheProductWhereItsTypeSuffices) {
   const Dim d('D', 64), f('F', 96);
   const auto with_bias = [&](DType in, DType bias) {

@@ -1,4 +1,4 @@
-// Which products the own kernel for compute capability 9.0 takes, and where it runs. No GPU is needed.
+// Which GEMMs our own kernel for compute capability 9.0 accepts, and where it runs. No GPU is needed.
 #include <gtest/gtest.h>
 
 #include "backend/cuda/kernels.h"

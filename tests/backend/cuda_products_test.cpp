@@ -1,4 +1,4 @@
-// How products are carried out on a GPU, decided from descriptions: no device is touched.
+// How GEMMs are carried out on a GPU, decided from descriptions: no device is touched.
 #include <gtest/gtest.h>
 
 #include "backend/cuda/kernels.h"

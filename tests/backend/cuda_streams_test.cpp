@@ -22,7 +22,7 @@ class CudaStreams : public CudaTest {
   }
 
   Buffer on_card(size_t bytes) { return Buffer(bytes, Category::kTransient, device_.get()); }
-  // As many parts of page-locked memory, each filled with its number.
+  // Page-locked memory in as many parts, each filled with its number.
   Buffer numbered(size_t parts, size_t bytes) {
     Buffer host(parts * bytes, Category::kStaging, device_->host_memory());
     for (size_t i = 0; i < parts; ++i)
@@ -79,7 +79,8 @@ TEST_F(CudaStreams, EveryPartIsTakenOnce) {
   }
 }
 
-// As a step does it: the next part is sent while a recording that reads the present one is repeated.
+// This is the order of a training step: the next part is sent while a recording that reads the present one is
+// replayed.
 TEST_F(CudaStreams, RecordingsReadWhatWasTaken) {
   constexpr size_t kBytes = size_t{3} << 20, kParts = 50;
   const Buffer host = numbered(kParts, kBytes), landing = on_card(kBytes), target = on_card(kBytes);

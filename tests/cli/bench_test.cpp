@@ -56,7 +56,7 @@ TEST(BenchTrain, AccumulatesAsTheConfigSays) {
   EXPECT_TRUE(std::isfinite(bench["loss"].get<double>()));
 }
 
-// Of three steps the 90th percentile lies four fifths of the way from the second to the third.
+// The 90th percentile of three steps lies four fifths of the way from the second to the third.
 TEST(BenchTrain, TheFiguresOfAResultFitEachOther) {
   const auto result = run_in_process("bench train", tiny_bench()).json();
   const auto figure = [&](const char* name) { return result[name].get<double>(); };

@@ -30,7 +30,7 @@ std::vector<Golden> golden_models() {
   return models;
 }
 
-// The arguments that open a golden model: some bare files need to be told what they are.
+// The arguments that open a golden model: some bare files need an architecture's name.
 bool opens_by_itself(const std::string& path) {
   try {
     open_model(path);
@@ -142,7 +142,7 @@ TEST(Convert, Bf16WhereReadersKnowIt) {
     const Answer answer = run_in_process("convert", {source, at(name), "--to", to, "--dtype", "bf16"}, false);
     EXPECT_NE(answer.out.find("as storing in bf16 explains"), std::string::npos) << answer.out;
   }
-  // numpy has no bf16: what is asked for is refused, what is only found becomes f32.
+  // numpy has no bf16: a request for it is refused, a file's own bf16 becomes f32.
   try {
     run_in_process("convert", {source, at("m.npz"), "--dtype", "bf16"});
     ADD_FAILURE();
@@ -168,7 +168,7 @@ TEST(Convert, SmallerStorageIsExplainedByRounding) {
     EXPECT_EQ(answer["dtype"], dtype);
     EXPECT_GT(answer["max_difference"].get<double>(), 0);
     EXPECT_LT(answer["max_difference"].get<double>(), bound);
-    // What is stored small stays so unless asked otherwise.
+    // A narrow storage type is kept unless another is requested.
     const std::string again = (folder.path() / "again").string();
     EXPECT_EQ(run_in_process("convert", {target, again}).json()["dtype"], dtype);
   }

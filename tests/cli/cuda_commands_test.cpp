@@ -144,7 +144,7 @@ TEST_F(CudaCommands, DoctorNamesTheCardAndACardThatIsNotThereIsRefused) {
   EXPECT_EQ(error.kind(), ErrorKind::kDevice) << error.what();
 }
 
-// Room for a smaller product, and for none at all.
+// The memory suffices for a smaller GEMM, or for none at all.
 TEST_F(CudaCommands, AFullCardLeavesThePeakUnknown) {
   const ExecutionPlan plan = plan_inference(find_architecture("vit_tiny_patch16_224").config,
                                             {.backend = "cuda", .compute = DType::kBF16});

@@ -47,7 +47,7 @@ TEST(DevicePath, EveryDeviceOfTheTreeIsReadAndPlannedFor) {
   }
 }
 
-// 100 GFLOP/s, products of f32 at half of it; memory so fast that arithmetic decides.
+// The device has 100 GFLOP/s, f32 GEMMs at half of it, and memory so fast that arithmetic decides.
 nlohmann::json easy_device() {
   return nlohmann::json::parse(
       R"({"format": "vitrail device 1", "kind": "cpu", "name": "easy", "isa": "avx2", "cores": 1,
@@ -87,7 +87,7 @@ TEST(DeviceRates, AreThoseOfTheTypeWhereItWasMeasured) {
 
 TEST(DeviceRates, OfATypeNotMeasuredAreThoseOfF32AndThatIsSaid) {
   const nlohmann::json device = easy_device();
-  // Not fused, both types have the same nodes.
+  // Both types have the same nodes when nothing is fused.
   const double plain = planned(device, {"--no-fuse"}).json()["run_s"].get<double>();
   const auto plan = planned(device, {"--no-fuse", "--dtype", "int8"}).json();
   EXPECT_EQ(plan["unmeasured"], nlohmann::json::parse(R"(["int8"])"));

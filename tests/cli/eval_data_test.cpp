@@ -152,7 +152,7 @@ TEST_F(EvalData, PartsOfTheTrainingDataAreFoundAgain) {
   EXPECT_NE(answer.err.find("warning"), std::string::npos) << answer.err;
 }
 
-// The same bytes under other names cannot be divided as the run divided them; that they were seen is known.
+// The same bytes under other names cannot be split as the run split them; that they were trained on is known.
 TEST_F(EvalData, OtherFileNamesHideNothing) {
   renamed("renamed");
   const Answer answer = eval({"-m", run(), "--data", data("renamed")});
@@ -173,7 +173,7 @@ TEST_F(EvalData, OtherImagesOfTheSameNamesAreAllTaken) {
   EXPECT_EQ(answer.err.find("warning"), std::string::npos) << answer.err;
 }
 
-// Without the training data at its place, what the model kept of it tells.
+// Without the training data at its place, the fingerprints stored with the model decide.
 TEST_F(EvalData, DataThatMovedIsKnownAgain) {
   renamed("strange");
   fs::copy(folder_->path() / "noise", folder_->path() / "later", fs::copy_options::recursive);

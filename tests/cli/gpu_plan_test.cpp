@@ -102,7 +102,7 @@ TEST(GpuPlan, WhatNoProcessorHasIsRefusedThere) {
   }
 }
 
-// So that what rounding costs can be seen without a card.
+// The cost of rounding can then be seen without a GPU.
 TEST(GpuPlan, TheReferenceRoundsOnAnyProcessor) {
   for (const char* dtype : {"fp8", "tf32"}) {
     EXPECT_NO_THROW(check_precision(dtype, "cpu", "ref"));

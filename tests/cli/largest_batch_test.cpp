@@ -46,7 +46,7 @@ TEST(LargestBatch, IsFoundToWithinOneInSixtyFourByFewQuestions) {
       }
 }
 
-// Of this process: what others do at the time does not count.
+// Returns the CPU time of this process, which other processes do not affect.
 double processor_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

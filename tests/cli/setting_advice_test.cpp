@@ -62,8 +62,8 @@ std::optional<Error> refusal_of(const std::string& key, const std::string& value
   return refusal_of(settings);
 }
 
-// Nothing when following the advice for these settings leads anywhere else than to the same refusal; what is
-// wrong with it otherwise.
+// Returns nothing when following the advice for these settings leads anywhere but to the same refusal;
+// otherwise what is wrong with the advice.
 std::string fault_of(const Error& refusal, Assignments settings) {
   std::smatch found;
   const std::string& hint = refusal.hint();

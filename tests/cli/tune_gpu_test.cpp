@@ -1,4 +1,4 @@
-// Tuned kernels of a GPU: which products a program has to offer, and the table's file. No GPU is needed.
+// Tuned kernels of a GPU: which GEMMs of a program can be tuned, and the table's file. No GPU is needed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

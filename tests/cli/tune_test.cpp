@@ -24,7 +24,7 @@ std::set<std::string> kernels_of_products(const nlohmann::json& profile) {
   return names;
 }
 
-// A table that puts `kernel` first for every product of the model above: 5 tokens, width 192.
+// A table that puts `kernel` first for every GEMM of the model above: 5 tokens, width 192.
 KernelTable table_for(const std::string& kernel) {
   KernelTable table;
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{576, 192}, {192, 192}, {768, 192}, {192, 768}})
@@ -210,7 +210,7 @@ TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
             std::string::npos);
 }
 
-// Rates that make sums easy: 100 GFLOP/s a thread, half of it in products, 10 GB/s.
+// Rates that make sums easy: 100 GFLOP/s per thread, half of it in GEMMs, 10 GB/s.
 const char* const kRound =
     R"({"format": "vitrail device 1", "kind": "cpu", "name": "round", "isa": "avx512", "cores": 4,
   "memory_bytes": 1073741824, "rates": [{"threads": 1, "fma_gflops": 100, "copy_gbps": 10},
@@ -235,7 +235,8 @@ TEST(Device, PlansForAProcessorThatIsNotHere) {
   const auto plan = run_in_process("plan", base + std::vector<std::string>{"--batch", "8"}).json();
   EXPECT_EQ(plan["device"], "cpu (avx512, 4 threads)");
   EXPECT_EQ(plan["memory_available"], 1 << 30);
-  // 8 images at 200 GFLOP/s: the products alone, of the last block the class token's, and not much more.
+  // The bound is 8 images at 200 GFLOP/s: the GEMMs alone, with only the class token's of the last block, and
+  // not much more.
   const double least = 2 * 8 * plan["macs"].get<double>() * 11 / 12 / 200e9;
   EXPECT_GT(plan["run_s"].get<double>(), least);
   EXPECT_LT(plan["run_s"].get<double>(), 2 * least);

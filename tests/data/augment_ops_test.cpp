@@ -84,7 +84,7 @@ TEST(AugmentOps, EqualPillowBitForBit) {
   EXPECT_EQ(seen.size(), ops().size());
 }
 
-// Older Pillow's answer; Pillow 13 refuses fewer than one bit, which timm's levels can ask for.
+// This is older Pillow's result; Pillow 13 refuses fewer than one bit, which timm's levels can request.
 TEST(AugmentOps, PosterizeToNoBitsIsBlack) {
   Image image = test::noise(5, 6, 3, 4);
   posterize(image, 0);

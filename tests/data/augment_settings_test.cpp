@@ -165,7 +165,7 @@ AugmentConfig plain() {
 
 constexpr int64_t kPictures = 4000;
 
-// Of many images, the share that comes out as the expected one; five deviations either way.
+// Checks the share of many images that comes out as the expected one, within five standard deviations.
 void expect_share(const AugmentConfig& config, double wanted, const Image& image, const Image& expected) {
   const Augmenter augmenter(config, of_side(image.height), image.channels, 3);
   int64_t found = 0;
@@ -298,7 +298,7 @@ TEST(Augmenter, PoliciesFillWithTheMeanColour) {
   EXPECT_GT(filled, 1000);
 }
 
-// The same windows, resampled one way or the other.
+// The windows are the same, resampled one way or the other.
 TEST(Augmenter, RandomInterpolationIsEitherOfTwoEquallyOften) {
   const Image image = test::scene(20, 26, 3, 2);
   AugmentConfig config = plain();

@@ -86,7 +86,7 @@ TEST(ResizedCrop, KeepsToAreaAndShape) {
   }
 }
 
-// As timm falls back: the middle, of the nearest allowed shape.
+// timm falls back to the centre, with the nearest allowed shape.
 TEST(ResizedCrop, FallsBackToTheCentre) {
   AugmentConfig config;
   config.crop_scale = {0.9, 1};

@@ -56,7 +56,7 @@ TEST(ScaledJpeg, ChosenFraction) {
   const std::vector<uint8_t> bytes = photograph();
   const Image whole = decode(bytes, 0);
   ASSERT_EQ(whole.height, 427);
-  // 427 rows: 1 added for halves and quarters, 5 for eighths.
+  // 427 rows: 1 is added at 1/2 and 1/4, 5 at 1/8.
   const std::pair<int64_t, int64_t> cases[] = {{224, 1}, {54, 1}, {53, 4}, {11, 4}, {10, 8}, {1, 8}};
   for (const auto& [least_side, shrink] : cases) {
     const Image image = decode(bytes, least_side);

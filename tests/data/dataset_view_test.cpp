@@ -61,7 +61,7 @@ TEST(OpenData, TheSplitIsTheSameForEver) {
                              "class 1/81.png", "class 1/93.png", "class 1/101.png", "class 1/177.png"}));
 }
 
-// By name alone, so a class of a few images may have none in the split.
+// The split is by name alone, so a class of a few images may have none in it.
 TEST(OpenData, ClassesWithoutValidationAreSaid) {
   const DataFolder folder;
   fill(folder, "", {200, 1, 200});

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 using Numbers = std::map<std::string, std::vector<double>>;
 
 constexpr int64_t kDraws = 20000;
-// Of the difference of two estimates: a right draw fails once in some 10^6 comparisons.
+// The standard deviations allowed between two estimates: a correct draw fails once in some 10^6 comparisons.
 constexpr double kDeviations = 5;
 
 const Json& goldens() {

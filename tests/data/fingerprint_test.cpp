@@ -1,4 +1,4 @@
-// What tells whether data is the data of before.
+// Fingerprints that detect whether data has changed.
 #include <gtest/gtest.h>
 
 #include "fake_dataset.h"

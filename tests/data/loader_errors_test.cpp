@@ -93,7 +93,7 @@ TEST(LoaderErrors, TooManyBadSamplesFailAfterAll) {
   EXPECT_NE(error.hint().find("max_bad_fraction"), std::string::npos);
 }
 
-// As many as the share of the samples, rounded up: a share above 0 always lets one go.
+// The limit is the share of the samples, rounded up: a share above 0 always allows one.
 TEST(LoaderErrors, TheShareOfBadSamplesIsRoundedUp) {
   const struct {
     int64_t bad;

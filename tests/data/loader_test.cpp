@@ -41,7 +41,7 @@ TEST(Loader, WorkersDoNotChangeBatches) {
   }
 }
 
-// Memory that tells what is taken from it.
+// A memory source that records its allocations.
 class Counted : public MemorySource {
  public:
   std::byte* allocate(size_t bytes) override {

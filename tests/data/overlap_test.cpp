@@ -32,7 +32,7 @@ TEST(Overlap, LooksAtALargeSetEvenly) {
   }
 }
 
-// What could be the same takes too much to read: a part of it tells about all.
+// The candidates take too much to read, so a part of them stands for all.
 TEST(Overlap, OfMoreThanCanBeReadAnEvenShareIsCompared) {
   const auto all = images(500);
   const std::vector<ImageMark> marks = marks_of(*all, 200);

@@ -30,7 +30,7 @@ class DamageTest : public ::testing::Test {
   std::string newest(const std::string& name) {
     return CheckpointStore(run_.path().string()).folder_of(2) + "/" + name;
   }
-  // The newest checkpoint is found bad with `part` in the complaint, and the older one is used.
+  // Checks that the newest checkpoint is found bad with `part` in the message, and the older one is used.
   void expect_fallback(const std::string& part) {
     std::vector<std::string> complaints;
     const auto opened = CheckpointStore(run_.path().string()).newest_good(&complaints);

@@ -1,5 +1,5 @@
-// Death between any two steps on the disk, without a second program: this test program has its own rename,
-// renameat2, unlinkat and fsync, which pass everything on until they are told otherwise.
+// A crash between any two steps on the disk, without a second program: this test program has its own rename,
+// renameat2, unlinkat and fsync, which pass everything on until a fault is set.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // The sample files of tests/data/io and the rule their elements follow (tools/make_io_samples.py), and small
-// builders of byte strings for hostile files. Used by the tests of the container formats.
+// builders of byte strings for hostile files.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -106,7 +106,7 @@ TEST_F(SealedFolder, AnEditIsAcceptedOnceSealedAnew) {
   EXPECT_EQ(complaint(folder), "");
 }
 
-// As in the caches of other libraries.
+// The caches of other libraries are laid out like this.
 TEST_F(SealedFolder, FilesThatAreLinksAreSealedToo) {
   const std::string folder = write("m", false);
   fs::rename(folder + "/model.safetensors", at("blob"));
@@ -152,7 +152,7 @@ TEST_F(SealedFolder, AdaptersAreChecked) {
   expect_flips_found(folder, kAdaptersFile);
 }
 
-// Parts of a large file: blocks are compared once, whatever the order and the size of what is asked for.
+// A large file is read in parts: blocks are compared once, whatever the order and the size of the reads.
 TEST_F(SealedFolder, BlocksAreComparedWhateverPartIsRead) {
   fs::create_directories(at("big"));
   std::string content(2 * kChecksumBlock + 1000, '\0');

@@ -118,7 +118,7 @@ TEST(TorchPickle, FindsTheStateDict) {
   const std::string weights = dict({{"w", t}});
   EXPECT_EQ(state_of(weights).key, "");
   EXPECT_EQ(state_of(dict({{"stray", t}, {"model", weights}})).key, "model");
-  // timm's loader takes averaged weights before the raw ones; what else there is, is told.
+  // timm's loader prefers averaged weights to the raw ones; the other state dicts are reported.
   EXPECT_EQ(state_of(dict({{"state_dict", weights}, {"model_ema", dict({{"w", t}})}})).key, "model_ema");
   EXPECT_EQ(state_of(dict({{"state_dict", weights}, {"state_dict_ema", dict({{"w", t}})}})).key,
             "state_dict_ema");

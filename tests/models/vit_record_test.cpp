@@ -27,7 +27,7 @@ TEST_P(ZooRecord, UsesExactlyTheParametersOfTheTable) {
   EXPECT_EQ(parameters_of(record_vit(config)), table);
 }
 
-// FLOPs of the products alone, from the recorded ops; of all tokens, or of those a classifier needs.
+// Sums the FLOPs of the GEMMs alone, from the recorded ops; for all tokens, or for those a classifier needs.
 double product_flops(const VitConfig& config, bool all_tokens = true) {
   const Program program = record_vit(config, {.layers = all_tokens});
   double flops = 0;
@@ -48,8 +48,8 @@ TEST_P(ZooRecord, ProductsAreTwiceTheMacs) {
   EXPECT_NEAR(run / 2, static_cast<double>(count_run_macs(config)), 1e-9 * run);
 }
 
-// What a class token answered from the tokens themselves saves: the last block's product is of one token, and
-// its attention over tokens as wide as the model.
+// The saving of class-token attention computed from the tokens themselves: the last block's qkv linear has
+// one token, and its attention runs over tokens as wide as the model.
 TEST_P(ZooRecord, MacsFromTheTokensThemselves) {
   const VitConfig& config = GetParam().config;
   if (!reads_class_token_alone(config)) {
@@ -87,7 +87,7 @@ TEST(VitRecord, TheLastBlockAnswersTheClassTokenAlone) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;
   const auto others = static_cast<double>(config.tokens() - 1);
   const double width = static_cast<double>(config.width), tokens = others + 1;
-  // Of every other token: its weights and their sum of values, proj, fc1 and fc2.
+  // Every other token saves its attention weights and their sum of values, proj, fc1 and fc2.
   const double spared = 2 * others * (2 * tokens * width + 9 * width * width);
   EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config) - spared);
   config.distilled = true;

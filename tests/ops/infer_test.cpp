@@ -233,7 +233,7 @@ TEST(InPlace, OnlyOpsThatKeepTheirShapeOverwriteAnInput) {
 }
 
 TEST(Fused, NeverOverwritesTheValueItStartsFrom) {
-  // x + linear(x): the residual is also the product's input, and must outlive it.
+  // In x + linear(x) the residual is also the GEMM's input, and must outlive it.
   const FusedOp fused({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {0, ~0}}});
   EXPECT_EQ(fused.in_place_input(), -1);
   const FusedOp apart({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {2, ~0}}});

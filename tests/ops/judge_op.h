@@ -9,8 +9,8 @@
 
 namespace vitrail {
 
-// Of a case's runs on the same inputs in the same types. What roundings allow takes longer to compute than
-// most runs: it is kept for the next kernels that round alike.
+// Judges a case's runs on the same inputs in the same types. The noise takes longer to compute than most
+// runs, so it is kept for the next kernels that round alike.
 class OpJudge {
  public:
   // The results `wanted` are the reference's in double.

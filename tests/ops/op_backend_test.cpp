@@ -106,7 +106,7 @@ TEST_P(OpTest, CudaHasAKernel) {
   }
 }
 
-// The case with more images: about so many rows of a product.
+// The case with more images: about so many rows of a GEMM.
 OpCase enlarged(OpCase c, int64_t rows, int64_t wanted) {
   for (Shape& shape : c.ins)
     if (shape.has('B')) shape = shape.with('B', {'B', shape.local('B') * ((wanted + rows - 1) / rows)});
@@ -136,7 +136,7 @@ std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows) {
   return cases;
 }
 
-// By the own kernel, against the reference.
+// Runs our own kernel against the reference.
 void expect_right(const OpCase& c, RunSettings settings) {
   const std::vector<Values> inputs = make_inputs(c, settings);
   const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});

@@ -1,4 +1,4 @@
-// The shapes in which the fuse pass joins nodes: a product with its neighbours, a gradient with its sum.
+// The shapes in which the fuse pass joins nodes: a GEMM with its neighbours, a gradient with its sum.
 #include "op_cases.h"
 #include "ops/accumulate.h"
 #include "ops/add.h"
@@ -24,7 +24,7 @@ OpPtr fused(std::vector<FusedOp::Member> members) {
   return std::make_shared<FusedOp>(std::move(members));
 }
 
-// A product with its bias, and what may follow them.
+// A linear with its bias, and the epilogue ops that may follow them.
 OpCase bias_case(const char* name, const Shape& x, const Shape& w, const Shape& bias) {
   return {name,
           fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
@@ -93,8 +93,8 @@ void add_product_chains(std::vector<OpCase>& cases) {
                    {kPlain, kVector}});
 }
 
-// The attention of a first token with the product it reads: few heads and more than a vector holds, heads of
-// odd sizes and as wide as the whole, with and without norm and bias.
+// Class-token attention with the qkv linear it reads: few heads and more than a vector holds, heads of odd
+// sizes and as wide as the whole, with and without norm and bias.
 void add_first_attentions(std::vector<OpCase>& cases) {
   const struct {
     int64_t tokens, heads, head, width;
@@ -121,7 +121,7 @@ void add_first_attentions(std::vector<OpCase>& cases) {
   }
 }
 
-// The gradient of a product and of the gelu before it.
+// The gradient of a linear and of the gelu before it.
 void add_gelu_gradients(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
   for (const bool tanh_form : {false, true})

@@ -115,7 +115,7 @@ std::vector<std::byte> untouched(const OpCase& c, const PersistentStore& store) 
   return bytes;
 }
 
-// A card stays open from one case to the next: starting its libraries takes longer than most ops.
+// A GPU stays open from one case to the next: starting its libraries takes longer than most ops.
 RankContext& card(const DeviceInfo& device) {
   static RankContext rank(device);
   rank.device = device;

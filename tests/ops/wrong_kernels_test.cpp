@@ -14,7 +14,7 @@
 namespace vitrail {
 namespace {
 
-// As a kernel would store them.
+// Rounds values as a kernel would store them.
 Values rounded(const Values& values, DType type) {
   std::vector<std::byte> bytes(values.size() * size_of(type));
   Values result(values.size());
@@ -144,8 +144,8 @@ const Length kLengths[] = {{64, DType::kF16},   {64, DType::kBF16},   {197, DTyp
 INSTANTIATE_TEST_SUITE_P(Lengths, WrongKernels, testing::ValuesIn(kLengths),
                          [](const auto& test) { return testing::PrintToString(test.param); });
 
-// Of every op: what is a tenth too large, or half as large, is wrong. Where queries and keys are rounded to
-// bf16 before scores as large as these cases', a tenth may be their roundings.
+// A result of any op that is a tenth too large, or half as large, is wrong. Where queries and keys are
+// rounded to bf16 before scores as large as these cases', roundings may cause a tenth.
 class WrongSizes : public testing::TestWithParam<OpCase> {};
 
 TEST_P(WrongSizes, AreRefused) {

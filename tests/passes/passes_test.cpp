@@ -130,14 +130,14 @@ TEST(Fuse, ANormReadTwiceStaysANode) {
   VitConfig config = tiny();
   config.pool = Pool::kMap;
   config.class_token = false;
-  // The last norm feeds the pooling's kv product alone here, and is also an output with layers on.
+  // The last norm feeds the pooling's kv linear alone here, and is also an output with layers on.
   const std::vector<std::string> alone = kinds(fuse(record_vit(config)));
   const std::vector<std::string> shown = kinds(fuse(record_vit(config, {.layers = true})));
   EXPECT_EQ(std::count(alone.begin(), alone.end(), "layernorm"), 0);
   EXPECT_EQ(std::count(shown.begin(), shown.end(), "layernorm"), 1);
 }
 
-// A bias per head covers a part of a qkv product's outputs only: the kernel must never be handed it as a row.
+// A bias per head covers only a part of a qkv linear's outputs: the kernel must never receive it as a row.
 TEST(Fuse, LeavesABiasThatDoesNotCoverTheOutputsApart) {
   Builder b;
   const Dim d('D', 8), h('H', 2), e('E', 4);
@@ -239,7 +239,7 @@ TEST(Fuse, AGradientReadTwiceDoesNotJoinItsSum) {
   EXPECT_EQ(kinds(fuse(program)), (std::vector<std::string>{"tanh", "tanh_grad", "accumulate"}));
 }
 
-// What the backward half reads again must exist, so products leave their neighbours out of it.
+// Values that the backward pass reads again must exist, so GEMMs are not fused with their neighbours there.
 TEST(Fuse, SavedActivationsAreNotSwallowed) {
   const auto counts = count_kinds(fuse(record_step(tiny())));
   EXPECT_FALSE(counts.contains("layernorm+linear+bias+gelu"));
@@ -257,7 +257,8 @@ TEST(Schedule, KeepsUpdatesAndWhatTheyRead) {
   EXPECT_FALSE(count_kinds(kept).contains("cross_entropy"));
 }
 
-// A norm that two products read going forward stays apart, and so does its clone, though one reads that.
+// A norm that two GEMMs read in the forward pass stays a node of its own, and so does its clone, though only
+// one reads that.
 TEST(Fuse, ACloneThatFewerReadIsFusedAsItsOriginal) {
   Builder b;
   const Dim d('D', 8);

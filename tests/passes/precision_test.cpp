@@ -41,7 +41,7 @@ TEST(Precision, FullPrecisionChangesNothing) {
   }
 }
 
-// A product with its bias going forward and back, as stored text.
+// A linear with its bias, forward and backward, as stored text.
 TEST(Precision, LowersAProductAndKeepsItsSums) {
   Builder b;
   const Dim n('N', 4), d('D', 8), k('K', 3);
@@ -193,7 +193,7 @@ TEST(Precision, TheStreamIsWideWithAndWithoutPrefixTokens) {
   }
 }
 
-// What comes back in f32, as from a loss, meets an activation in the compute type.
+// A gradient in f32, as from a loss, reaches an activation in the compute type.
 TEST(Precision, TheGradientOfAnActivationIsOfItsType) {
   const OpPtr activations[] = {std::make_shared<TanhOp>(), std::make_shared<GeluOp>(true),
                                std::make_shared<GeluOp>(false)};

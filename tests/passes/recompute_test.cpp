@@ -40,7 +40,7 @@ TEST(Recompute, KeepsWhatCrossesASegment) {
       if (name.starts_with("blocks.")) result.insert(name);
     return result;
   };
-  // Of a block its input alone: the block before it wrote that. Its middle residual is computed again.
+  // Only a block's input is kept, which the block before it wrote. Its middle residual is computed again.
   EXPECT_EQ(names({.level = Recompute::kBlock}),
             (std::set<std::string>{"blocks.0.mlp.residual", "blocks.1.mlp.residual", "blocks.2.mlp.residual",
                                    "blocks.3.mlp.residual"}));

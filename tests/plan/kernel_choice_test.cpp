@@ -15,7 +15,8 @@ namespace {
 
 const Dim kRows('B', 3), kIn('D', 37), kOut('F', 5);
 
-// A product and what no kernel joins with it, as one node: [3 5] f32, which is 60 bytes, lies between them.
+// A GEMM and an op that no kernel fuses with it, as one node: [3 5] f32, which is 60 bytes, lies between
+// them.
 Program joined_by_hand() {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {kRows, kIn}});

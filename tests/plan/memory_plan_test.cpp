@@ -195,7 +195,7 @@ TEST(MemoryPlan, OutputsKeepTheirBytesToTheEnd) {
   EXPECT_EQ(logits.last, static_cast<int>(plan.program.nodes.size()));
 }
 
-// tanh(x), cast to another type where asked, added to itself or to `other`.
+// Records tanh(x), cast to another type if given, added to itself or to `other`.
 struct SmallSum {
   Builder b;
   ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 64}}});
@@ -250,8 +250,7 @@ TEST(MemoryPlan, StagedInputsAreAlignedAndApart) {
 
 TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
   const ExecutionPlan plan = plan_of(small(1, 32, 32), 1, false, "cpu");
-  // A plain program shares no weights: every product is packed, and the reference stands behind what has no
-  // kernel.
+  // A plain program shares no weights: every linear is packed, and the reference runs what has no kernel.
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
     if (plan.program.nodes[i].op->kind() != "linear") continue;
     EXPECT_STREQ(plan.choices[i].launches[0].kernel->name, "packed gemm");

@@ -12,7 +12,7 @@ struct Block {
   size_t bytes, offset;
 };
 
-// By the definition: the lowest offset at which nothing lies that is alive at the same time.
+// Applies the definition: the lowest offset at which nothing lies that is alive at the same time.
 size_t lowest_by_trying(const std::vector<Block>& placed, const Block& block) {
   const auto clash = [&](size_t offset) -> const Block* {
     for (const Block& other : placed)

@@ -63,7 +63,7 @@ TEST(Tolerance, GrowsWithRoundoffAndLength) {
   EXPECT_THROW(tolerance_of(DType::kI64, 1), Error);
 }
 
-// A product that rounds what another member made may round a few values the other way; alone it may not.
+// A GEMM that rounds what another member made may round a few values the other way; alone it may not.
 TEST(Tolerance, OfARoundedProductIsWiderOnlyBehindAnotherMember) {
   const auto of = [](const Op& op, const std::vector<Shape>& ins) {
     return tolerance_of(op, descs(ins)).relative;

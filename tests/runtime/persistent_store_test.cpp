@@ -14,7 +14,7 @@
 namespace vitrail {
 namespace {
 
-// x [B D] -> two products with weights of their own, one shared bias.
+// x [B D] -> two linears with weights of their own, one shared bias.
 Program two_products(DType dtype) {
   Builder b;
   const Dim d('D', 6), f('F', 5);

@@ -95,7 +95,7 @@ TEST(ConfusionMatrix, BrokenScoresAreWrongAndBlameNobody) {
   EXPECT_TRUE(matrix.most_confused(5).empty());
 }
 
-// Twenty classes, random scores, against counting in the plainest way; two halves add up to the whole.
+// Twenty classes with random scores are compared with the simplest counting; two parts add up to the whole.
 TEST(ConfusionMatrix, ScoresAgreeWithPlainCounting) {
   constexpr int64_t kClasses = 20, kPictures = 500;
   ConfusionMatrix whole(kClasses), halves[2] = {ConfusionMatrix(kClasses), ConfusionMatrix(kClasses)};

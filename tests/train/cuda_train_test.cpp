@@ -228,7 +228,7 @@ TEST_F(CudaTrain, AllocatedIsPlanned) {
       }
 }
 
-// What the card itself says is gone once libraries and kernels are loaded.
+// The memory that the GPU itself reports as used once libraries and kernels are loaded.
 TEST_F(CudaTrain, TheCardHoldsThePlanAndNothingElse) {
   TrainConfig config;
   config.model.arch = "vit_small_patch16_224";

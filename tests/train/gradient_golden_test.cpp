@@ -75,7 +75,7 @@ void expect_gradients(const StepCase& c, CaseRun& run, const Limit& limit) {
   }
 }
 
-// The estimate scatters by a tenth; torch rounds the same products and attention's weights.
+// The estimate scatters by a tenth; torch rounds the same GEMMs and attention's weights.
 constexpr Limit kFloat{.least = 2e-5, .times_torch = 0}, kHalf{.least = 1e-3, .times_torch = 1.6};
 
 class GradientGolden : public testing::TestWithParam<const char*> {};

@@ -26,7 +26,7 @@ TrainConfig feed_config(OnDevice form) {
   return config;
 }
 
-// A run's steps on the reference backend, planned as for a card or not.
+// A run's steps on the reference backend, planned as for a GPU or not.
 class FedStep {
  public:
   FedStep(const TrainConfig& config, bool on_card)

@@ -98,7 +98,7 @@ FloatBounds cuda_bounds(const StepCase& c) {
   return {1e-4, cpu_bounds(c).weights};
 }
 
-// Of all weights after the last step, and of their averages.
+// Compares all weights after the last step, and their averages.
 void expect_weights_agree(const StepCase& c, const CaseRun& run, double bound) {
   for (const TrainedParam& p : c.config.trained) {
     std::vector<double> found = run.value(p.name), wanted = c.tensor("weight/" + p.name);

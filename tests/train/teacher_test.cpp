@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kBatch = 6;
 constexpr size_t kClasses = 4;
 
-// A teacher of four classes that is sure of itself, and images to ask it about.
+// A confident teacher of four classes, and images for it.
 class TeacherTargets : public ::testing::Test {
  protected:
   TeacherTargets() {

@@ -69,7 +69,7 @@ TEST(Memory, AdviceReallyFits) {
   set_model(config, "depth", [](VitConfig& m) { m.depth = 4; });
   config.train.batch = config.train.micro_batch = 32;
   const StepConfig step = set_up(config).step;
-  // Of wider vectors scratch is what such a small model needs most of.
+  // With wider vectors, such a small model would need scratch most of all.
   const DeviceInfo device = planned_cpu_device(1, "avx2");
   const StepPlan plan = plan_step(step, cpu_backend(), device);
   int64_t batches = 0, levels = 0;

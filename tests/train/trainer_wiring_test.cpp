@@ -151,7 +151,7 @@ TEST(Wiring, SeveralLabelsAPicture) {
   EXPECT_TRUE(std::filesystem::exists(work / "run/report.html"));
 }
 
-// A line tells of the time since the one before; the clock itself is not judged.
+// A line covers the time since the one before; the clock itself is not judged.
 TEST(Wiring, LinesCoverTheirInterval) {
   const WorkFolder work;
   TrainConfig config = tiny_config(9);

@@ -43,7 +43,7 @@ uint64_t Dataset::contents_fingerprint() const {
   uint64_t print = name_key("contents");
   for (int64_t i = 0; i < count; ++i) {
     const int64_t index = count > 1 ? i * (size_ - 1) / (count - 1) : 0;
-    // A sample that cannot be read counts by its name: the loader decides how to treat it.
+    // All unreadable samples share one key: the loader decides how to treat them.
     print = counter_hash(print, contents_key(*this, index).value_or(name_key("unreadable")));
   }
   return print;

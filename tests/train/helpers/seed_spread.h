@@ -56,7 +56,7 @@ class SeedSpread {
   double nearest_ = INFINITY, farthest_end_ = 0;
 };
 
-// Learnable, in sizes that products in fp8 take.
+// Learnable data, in sizes that fp8 GEMMs accept.
 inline TrainConfig rounded_config(int64_t steps) {
   TrainConfig config = learnable_config(steps);
   set_model(config, "width", [](VitConfig& m) { m.width = 32; });

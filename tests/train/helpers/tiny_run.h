@@ -240,7 +240,7 @@ inline Tensors state_of(const std::string& folder) {
   return newest ? tensors_of(*newest->state) : Tensors();
 }
 
-// The same of a step in use.
+// Does the same for a step in use.
 inline Tensors state_of(const TrainStep& step) {
   Tensors tensors;
   for (const PersistentValue& value : step.store().layout().values()) {
