@@ -1,4 +1,4 @@
-// Tests that need a GPU: skipped by name, with the reason, where none can be used.
+// Tests that need a GPU: they are skipped by name, with the reason, where none can be used.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The demonstration behind `make demo`: trains a small ViT on Fashion-MNIST, lets it name pictures it has never
+# The demonstration behind `make demo`: trains a small ViT on Fashion-MNIST, lets it name images it has never
 # seen, then names photographs with the bundled DeiT-Tiny and draws where that model looks.
 # tools/demo.sh PROGRAM [OUT]
 set -euo pipefail

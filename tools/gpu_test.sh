@@ -1,12 +1,12 @@
 #!/bin/bash
 # The tests that need a GPU, those with Cuda in their name, from a folder of built test programs (test_*): the
 # folder may have been copied from a machine that builds. Ends in a summary line; fails when a test fails or is
-# skipped: a GPU host runs them all, but for those of kernels for a card it has not, which are counted apart.
+# skipped: a GPU host runs them all, but for those of kernels for a GPU it does not have, which are counted apart.
 #   tools/gpu_test.sh FOLDER [TEST-FILTER]       gtest's filter, *Cuda* otherwise
 #   SANITIZER=memcheck tools/gpu_test.sh FOLDER  under compute-sanitizer (memcheck, racecheck, ...); races that
 #                                                it sees within the libraries' own kernels are counted apart
 #   SHARDS=8 tools/gpu_test.sh FOLDER            each program as so many processes at once, but for test_cli,
-#                                                whose tests want to know what is free on the card
+#                                                whose tests want to know what is free on the GPU
 set -uo pipefail
 folder=${1:?"usage: tools/gpu_test.sh FOLDER [TEST-FILTER]"}
 filter=${2:-*Cuda*}

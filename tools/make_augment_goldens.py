@@ -40,7 +40,7 @@ def affine(image, map, name):
     return image.transform(image.size, Image.AFFINE, map, FILTERS[name], fillcolor=fill(image))
 
 
-# name: (arguments, function of picture and argument); with "@" the interpolation is an argument too
+# name: (arguments, function of image and argument); with "@" the interpolation is an argument too
 OPS = {
     "auto_contrast": ([0], lambda i, a: ImageOps.autocontrast(i)),
     "equalize": ([0], lambda i, a: ImageOps.equalize(i)),

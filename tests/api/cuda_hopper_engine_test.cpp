@@ -27,7 +27,7 @@ ExecutionPlan planned(const EngineOptions& options) {
   return plan_inference(tiny(), options, device);
 }
 
-// Gives the kernel all it takes.
+// A table that assigns the kernel every GEMM it accepts.
 std::shared_ptr<const KernelTable> table_for_all() {
   const ExecutionPlan plan = planned(many(nullptr));
   auto table = std::make_shared<KernelTable>();
@@ -47,7 +47,7 @@ int64_t hopper_nodes(const ExecutionPlan& plan) {
 }
 
 TEST(CudaHopperEngine, TakesTheFirstProductOfEachMlpOrAllOfABlock) {
-  // In the last block the class token is alone: too few rows to run unasked.
+  // In the last block the class token is alone: too few rows for the kernel to be the default.
   EXPECT_EQ(hopper_nodes(planned(many(nullptr))), tiny().depth - 1);
   EXPECT_GE(hopper_nodes(planned(many(table_for_all()))), 4 * tiny().depth);
   EngineOptions one = many(nullptr);
@@ -70,7 +70,7 @@ std::vector<float> one_at_a_time(const std::vector<float>& pictures) {
   return logits;
 }
 
-// The root mean square of the difference to that of what is wanted.
+// Returns the root mean square of the difference relative to that of the expected values.
 double share_off(const std::vector<float>& found, const std::vector<float>& wanted, int64_t picture) {
   double off = 0, all = 0;
   const auto classes = static_cast<size_t>(tiny().classes), first = static_cast<size_t>(picture) * classes;

@@ -83,7 +83,7 @@ class RuleModel : public OpenedModel {
   VitConfig base_;
 };
 
-// Largest |a - b|; infinite when sizes differ or anything is not a number, so that no bound lets it pass.
+// Returns the largest |a - b|; infinite when sizes differ or a value is NaN, so that no bound accepts it.
 template <typename A, typename B>
 double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   if (a.size() != b.size()) return INFINITY;

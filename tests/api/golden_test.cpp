@@ -11,15 +11,16 @@
 namespace vitrail {
 namespace {
 
-// What the project promises against every library, in f32.
+// The bound that the project promises against every library, in f32.
 constexpr double kLogitTolerance = 1e-4;
-// Reference backend in f64 against the libraries' f64; goldens carry ten digits.
+// The bound of the reference backend in f64 against the libraries' f64; goldens carry ten digits.
 constexpr double kReferenceTolerance = 1e-8;
-// The same where positions are resized: the resized table is stored in f32.
+// The same bound where positions are resized: the resized table is stored in f32.
 constexpr double kResizedTolerance = 1e-6;
-// A second or two: ViT-Ti at 224 and up to 288. Base and large models wait for make test-long.
+// Models that run in a second or two: ViT-Ti at 224 and up to 288. Base and large models are left to make
+// test-long.
 constexpr int64_t kMacsInPlainLoops = 2'500'000'000;
-// Share of the logits' spread by which the first choice in 16 bits may fall short of the best.
+// The share of the logits' spread by which the first choice in 16 bits may fall short of the best.
 constexpr double kCloseCall = 0.02;
 
 std::vector<double> run(const golden::Case& c, EngineOptions options) {

@@ -1,4 +1,5 @@
-// Packed weights kept from one start to the next: the same answers bit for bit, and any doubt means none.
+// Packed weights cached from one start to the next: the outputs are the same bit for bit, and a doubtful
+// cache is not used.
 #include <gtest/gtest.h>
 
 #include "api/engine.h"
@@ -10,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A model folder of its own with a cache beside it.
+// A model folder with a cache beside it.
 class PackedCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {

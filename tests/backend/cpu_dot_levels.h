@@ -1,4 +1,4 @@
-// The levels with dot-product instructions: emulated ones everywhere, real ones where the processor has them.
+// The levels with dot-product instructions: emulated ones everywhere, real ones where the CPU has them.
 #pragma once
 
 #include <gtest/gtest.h>

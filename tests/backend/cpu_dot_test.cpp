@@ -140,7 +140,7 @@ float as_it_is(float x) {
   return x;
 }
 
-// The level's own last step on sums of rounded values made here, so that only the sums are judged.
+// Applies the level's own epilogue to sums of rounded values made here, so that only the sums are judged.
 void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float), const Floats& got) {
   const Case& c = p.c;
   for (int64_t i = 0; i < c.m; ++i) {
@@ -283,7 +283,7 @@ TEST(CpuDot, SpecialRows) {
   });
 }
 
-// The same of weights, by columns; what a bf16 cannot hold is not finite in parts of it.
+// Does the same for weights, by columns; a value that bf16 cannot hold is not finite in its parts.
 TEST(CpuDot, SpecialColumns) {
   for_every_dot_level([](const IsaKernels& isa) {
     Problem p({20, 40, 70});
@@ -305,8 +305,8 @@ TEST(CpuDot, SpecialColumns) {
   });
 }
 
-// The driver that serves every level, on these kernels, with rows normalised first: threads change nothing,
-// and it is what its parts give.
+// The driver that serves every level, on these kernels, with rows normalised first: the number of threads
+// changes nothing, and the result equals that of its parts.
 TEST(CpuDot, ThreadsDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     for (const Case& c :
@@ -342,7 +342,7 @@ TEST(CpuDot, ThreadsDoNotChangeResults) {
   });
 }
 
-// What the kernel says of the processor is what the levels follow.
+// The levels follow what the kernel reports of the CPU.
 TEST(CpuDot, LevelsFollowTheProcessor) {
   std::ifstream file("/proc/cpuinfo");
   std::string line;

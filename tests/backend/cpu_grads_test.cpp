@@ -91,7 +91,7 @@ TEST_P(CpuRowGrads, RowSums) {
   }
 }
 
-// dx, dgamma and dbeta of rows in double.
+// Computes dx, dgamma and dbeta of rows in f64.
 struct NormGrad {
   std::vector<double> dx, dgamma, dbeta;
 
@@ -119,7 +119,7 @@ struct NormGrad {
 
 void expect_norm_grad(const float* dx, const float* dgamma, const float* dbeta, const NormGrad& want,
                       double eps) {
-  // The deviation of a row of two or three values may be small, and the quotient by it large.
+  // The standard deviation of a row of two or three values may be small, and a quotient by it large.
   const double loss = 20 / std::sqrt(eps);
   const auto rows = static_cast<int64_t>(want.dx.size() / want.dgamma.size());
   for (size_t i = 0; i < want.dx.size(); ++i)

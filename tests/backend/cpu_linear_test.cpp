@@ -1,4 +1,4 @@
-// Products with packed weights (own kernels) and by oneDNN against plain loops in double.
+// Linears with packed weights (our own kernels) and by oneDNN against plain loops in f64.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,9 +170,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kCases), [](cons
          std::to_string(test.param.k);
 });
 
-// What one of the processes below does. A library that guards its state too little goes wrong at its first
-// use, when several threads come at once: so nothing may have called it before, and nothing has in a process
-// of its own.
+// The body of one of the processes below. A library that guards its state too little fails at its first use,
+// when several threads call it at once: so nothing may have called it before, and nothing has in a process of
+// its own.
 TEST(OneDnnUnderLoad, DISABLED_FirstProductsOfAProcess) {
   const Problem problem({577, 127, 192, true, true, false, true});
   for (int product = 0; product < 8 && !HasFailure(); ++product)

@@ -1,4 +1,4 @@
-// The micro-kernel, which loads values before their turn, with operands that end where readable memory ends.
+// The micro-kernel, which loads values early, with operands that end where readable memory ends.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

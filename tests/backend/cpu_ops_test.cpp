@@ -1,5 +1,5 @@
-// The CPU's kernels as the kernel table gives them, against the reference backend: the ops of training, with
-// their values stored in f32 and in 16 bits, at every level and for several numbers of threads.
+// The CPU's kernels from the kernel table against the reference backend: the ops of training, with their
+// values stored in f32 and in 16 bits, at every level and for several numbers of threads.
 #include <gtest/gtest.h>
 
 #include "backend/cpu/kernels.h"
@@ -90,7 +90,7 @@ Result run(const OpCase& c, const Backend& backend, const DeviceInfo& device) {
   return result;
 }
 
-// What a gradient adds to its sum, by the reference: the one member, then the sum.
+// Computes what a gradient adds to its sum by the reference: the one member, then the sum.
 Result run_reference(const OpCase& c) {
   const auto* fused = dynamic_cast<const FusedOp*>(c.op.get());
   if (!fused) return run(c, ref_backend(), cpu_device(1));
@@ -157,7 +157,7 @@ TEST_P(CpuOps, AgreesWithTheReferenceOn16Bits) {
 INSTANTIATE_TEST_SUITE_P(Training, CpuOps, ::testing::ValuesIn(training_cases()),
                          [](const auto& test) { return test.param.name; });
 
-// A chain in 16 bits must round where its members would: it is left to them.
+// A chain in 16 bits must round where its members would, so its members run one by one.
 TEST(CpuHalf, LeavesChainsThatRoundInBetweenToTheirMembers) {
   const FusedOp chain({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<GeluOp>(false), {~0}}});
   for (DType dtype : {DType::kF32, DType::kBF16}) {

@@ -1,4 +1,4 @@
-// Products in bf16 and int8 at every level against the reference backend's, for any number of threads.
+// GEMMs in bf16 and int8 at every level against the reference backend's, for any number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ const Case kCases[] = {
     {401, 40, 65, false, true},
 };
 
-// The op on the reference backend.
+// Runs the op on the reference backend.
 Floats reference(Arithmetic arithmetic, const Case& c, const Floats& x, const Floats& w) {
   const LinearOp op(arithmetic);
   const std::vector<TensorDesc> ins = {{DType::kF32, {{'N', c.m}, {'D', c.k}}},
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuReduced, ::testing::ValuesIn(kCases), [](con
          std::to_string(test.param.k);
 });
 
-// One row or output that is not finite spoils itself alone; zeros and values too small for a scale give zero.
+// A row or output that is not finite affects itself alone; zeros and values too small for a scale give zero.
 TEST(CpuReducedValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
   constexpr int64_t kM = 20, kN = 35, kK = 50;
   Problem problem({kM, kN, kK});

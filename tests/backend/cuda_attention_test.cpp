@@ -7,7 +7,7 @@
 namespace vitrail {
 namespace {
 
-// The first kernel of an op's list that takes the node; "" when none does.
+// Returns the first kernel of an op's list that accepts the node; "" when none does.
 std::string chosen(const Op& op, const std::vector<TensorDesc>& ins, int compute) {
   const DeviceInfo device = planned_cuda_device("GPU", compute);
   const std::vector<TensorDesc> outs = op.infer(ins);

@@ -165,7 +165,7 @@ TEST(CudaProducts, MatricesOfEveryPass) {
   }
 }
 
-// Which kernel takes a node; empty: none, its members run.
+// Returns which kernel runs a node; empty: none, its members run.
 std::string chosen(const Sketch& node) {
   for (const OpKernels& row : product_kernels())
     if (row.op == (dynamic_cast<const FusedOp*>(node.op.get()) ? "fused" : node.op->kind()))

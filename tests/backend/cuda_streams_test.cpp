@@ -1,5 +1,5 @@
-// Uploads on a stream beside the work of a GPU: what was taken is what was sent, however far the two streams
-// drift apart.
+// Uploads on a stream beside the work of a GPU: the bytes copied are the bytes sent, however far the two
+// streams drift apart.
 #include <algorithm>
 #include <vector>
 
@@ -62,8 +62,8 @@ class CudaStreams : public CudaTest {
   std::unique_ptr<Event> landed_, taken_;
 };
 
-// The host runs ahead of both streams: nothing but their own order keeps a part in the landing place until it
-// was taken, and work from reading a part that has not landed.
+// The host runs ahead of both streams: nothing but their own order keeps a part in the prefetch buffer until
+// it is copied, and work from reading a part that has not arrived.
 TEST_F(CudaStreams, EveryPartIsTakenOnce) {
   for (size_t bytes : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
     const Buffer host = numbered(kRounds, bytes), landing = on_card(bytes), target = on_card(bytes);
@@ -102,7 +102,7 @@ TEST_F(CudaStreams, RecordingsReadWhatWasTaken) {
   expect_numbered(results, kParts, kBytes);
 }
 
-// The host's bytes may change once either has returned.
+// The host's bytes may be overwritten once either call has returned.
 TEST_F(CudaStreams, FinishAndTheWorkBehindATakeWaitForUploads) {
   constexpr size_t kBytes = size_t{64} << 20, kParts = 10;
   const Buffer host(kBytes, Category::kStaging, device_->host_memory());

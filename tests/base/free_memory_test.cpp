@@ -1,4 +1,4 @@
-// What is free, from made-up /proc and /sys.
+// Free memory, from a fake /proc and /sys.
 #include "base/free_memory.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST_F(FreeMemoryTest, TheTightestGroupAboveTheProcess) {
   file("sys/fs/cgroup/slurm/job_7/memory.current", "805306368\n");
   file("sys/fs/cgroup/slurm/job_7/step_0/memory.max", "4294967296\n");
   expect(256, "control group /slurm/job_7");
-  // What it has cached of files comes back when it is needed.
+  // Its file cache is reclaimed when memory is needed.
   file("sys/fs/cgroup/slurm/job_7/memory.stat",
        "anon 268435456\nactive_file 268435456\ninactive_file 268435456\nshmem 0\n");
   expect(768, "control group /slurm/job_7");
@@ -65,7 +65,7 @@ TEST_F(FreeMemoryTest, AContainerIsTheRootOfItsOwnTree) {
   file("sys/fs/cgroup/memory.max", "2147483648\n");
   file("sys/fs/cgroup/memory.current", "1073741824\n");
   expect(1024, "control group /");
-  // The name it has outside: such a folder is not in here.
+  // The group's name outside of the container: such a folder does not exist in here.
   file("proc/self/cgroup", "0::/docker/0123456789ab\n");
   expect(1024, "control group /");
 }

@@ -1,4 +1,4 @@
-// --cache: where it looks, and that answers stay the same.
+// --cache: which folders it uses, and that outputs stay the same.
 #include <gtest/gtest.h>
 
 #include "cli/cache_places.h"

@@ -110,7 +110,7 @@ TEST(Bench, ASavedResultIsCheckedBeforeMeasuring) {
   const TempFolder folder;
   const auto said = [&](const std::string& content) -> std::string {
     try {
-      // An hour of measuring would not go unnoticed.
+      // The saved result is refused at once, although measuring would take an hour.
       run_in_process("bench infer", {"--weights", "rule", "--model", "vit_tiny_patch16_224", "--seconds",
                                      "3600", "--compare", folder.file("saved.json", content)});
     } catch (const Error& error) {

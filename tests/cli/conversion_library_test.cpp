@@ -1,4 +1,4 @@
-// What convert says of the library that will read its files, which knows nothing of Vitrail's own metadata.
+// What convert reports about the library that will read its files, which ignores Vitrail's own metadata.
 #include <gtest/gtest.h>
 
 #include "in_process.h"
@@ -94,8 +94,8 @@ TEST_F(LibraryConversion, TheActivationOfTheLibrary) {
   EXPECT_FALSE(tells(convert(card, "timm", "timm"), "gelu"));
 }
 
-// A crop that is not square is covered; transformers knows only the shorter side, and would fill up with
-// black where the other does not reach.
+// A crop that is not square is covered; transformers stores only the shorter side, and would pad with black
+// where the other does not reach.
 TEST_F(LibraryConversion, ACropThatIsNotSquareLeavesNoBlackBorderInTransformers) {
   ModelCard card = small_card();
   card.config.image_width = 64;
@@ -186,7 +186,7 @@ TEST_F(VerifyManifest, NamesTheFileThatChanged) {
   const Error bad = refusal({"--manifest", at("m")});
   EXPECT_EQ(bad.kind(), ErrorKind::kData);
   EXPECT_NE(bad.message().find("model.safetensors"), std::string::npos) << bad.message();
-  // So does everything that reads them.
+  // Every reader of the files refuses them too.
   for (const std::string command : {"predict", "inspect"}) {
     const std::vector<std::string> arguments =
         command == "predict"

@@ -61,7 +61,7 @@ TEST_P(Conversion, KeepsEveryNumberAndEveryFact) {
       EXPECT_EQ(answer["to"], to);
       EXPECT_TRUE(answer["changed"].empty()) << answer["changed"].dump();
     } catch (const Error& error) {
-      // A dialect may lack words for an architecture; that is said before anything is written.
+      // A dialect may be unable to express an architecture; that is reported before anything is written.
       EXPECT_EQ(exit_code(error.kind()), 64) << error.what();
       EXPECT_FALSE(fs::exists(target));
       refused[golden.name] = error.message();

@@ -30,7 +30,7 @@ TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
   }
 }
 
-// From the process's start to the end of a step, kernels that were loaded on the way included.
+// The time runs from the process's start to the end of a step, including the loading of kernels.
 TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
   const TrainPlan plan(
       options_of("bench train",
@@ -104,7 +104,7 @@ TEST_F(CudaCommands, PlanAndCalibrateMeasureTheCard) {
   EXPECT_NEAR(elsewhere["run_s"].get<double>() / plan["run_s"].get<double>(), 1, 0.3);
 }
 
-// The weights of attention themselves come from a kernel of their own.
+// The attention weights come from a kernel of their own.
 TEST_F(CudaCommands, PredictsAndExplainsAsTheCpu) {
   const std::vector<std::string> asked = {"-m", VT_SOURCE_DIR "/tests/golden/models/hf_single",
                                           VT_SOURCE_DIR "/examples/images/chelsea.png"};

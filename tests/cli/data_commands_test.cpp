@@ -32,7 +32,7 @@ std::vector<nlohmann::json> lines_of(const std::string& text) {
   return lines;
 }
 
-// Runs a command that must fail its check; gives what it printed.
+// Runs a command that must fail its check; returns its output.
 std::string run_failing(const std::string& name, const std::vector<std::string>& arguments) {
   const Command& command = command_named(name);
   const Options options = parse_options(

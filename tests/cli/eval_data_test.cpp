@@ -1,5 +1,5 @@
-// Which images `eval` takes of a run and its data, and what it says of images the run has learned from: a
-// model must never be praised for what it has memorised.
+// Which images `eval` uses of a run and its data, and what it reports about images the run was trained on: a
+// model must never be credited for what it has memorised.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -22,7 +22,7 @@ std::string noise_png(uint64_t number) {
   return {bytes.begin(), bytes.end()};
 }
 
-// A run on images of pure noise with labels drawn at random: nothing can be learned but by heart.
+// A run on images of pure noise with random labels: they can only be memorised.
 class EvalData : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -121,7 +121,7 @@ TEST_F(EvalData, WhatWasLearnedFromIsSaid) {
     double count, seen;
   } rows[] = {{"all", kImages, 1 - held_out / kImages}, {"train", kImages, 1 - held_out / kImages}};
   for (const auto& row : rows) {
-    // The last weights, which know the training images by heart; best/ are those that guessed best.
+    // The last weights, which have memorised the training images; best/ holds those that guessed best.
     const Answer answer = eval({"-m", run() + "/checkpoints/latest", "--data", noise(), "--part", row.part});
     const auto found = answer.json();
     EXPECT_EQ(found["count"], row.count);
@@ -131,8 +131,8 @@ TEST_F(EvalData, WhatWasLearnedFromIsSaid) {
   }
 }
 
-// Half of these images are of the training data, in a folder of another shape; of the others, which are new,
-// half go by names of the training data.
+// Half of these images are training data, in a folder of another shape; of the others, which are new, half
+// have names of the training data.
 TEST_F(EvalData, PartsOfTheTrainingDataAreFoundAgain) {
   int number = 0;
   for (const auto& file : fs::recursive_directory_iterator(folder_->path() / "noise")) {

@@ -1,4 +1,4 @@
-// What is said of a GPU on a machine that has none: plans, estimates, tables, traces.
+// Reports about a GPU on a machine that has none: plans, estimates, tables, traces.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -48,7 +48,8 @@ TEST(GpuPlan, TrainingCountsTheCardsMemoryAlone) {
           .json();
   EXPECT_EQ(plan["device"], "cuda (NVIDIA H200)");
   EXPECT_FALSE(plan["memory"].contains("batches being loaded"));
-  // An evaluation's floats, and 8-bit pixels that land while a micro-batch computes.
+  // The buffers hold an evaluation's floats, and 8-bit pixels that are prefetched while a micro-batch
+  // computes.
   EXPECT_GT(plan["memory"]["staging"].get<double>(), 64 * 3 * 224 * 224 * (4 + 1.0));
   EXPECT_TRUE(plan["fits"].get<bool>());
   EXPECT_GT(plan["largest_micro_batch"].get<int>(), 1000);

@@ -33,7 +33,7 @@ inline Answer run_in_process(const std::string& name, const std::vector<std::str
   const Command& command = command_named(name);
   const Options options = parse_options(
       command.spec, arguments,
-      // What was tuned on this machine is no part of a test.
+      // Kernels tuned on this machine must not affect a test.
       [](const std::string& name_of) { return name_of == "VITRAIL_KERNELS" ? "none" : nullptr; },
       read_config_file);
   const TempFolder folder;

@@ -1,4 +1,4 @@
-// The largest batch that fits is found by few questions, since each plans a whole program.
+// The largest batch that fits is found in few evaluations, since each plans a whole program.
 #include "plan/largest_batch.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace vitrail::cli {
 namespace {
 
-// A constant, a part per image, and alignment; beyond a size another program needs most.
+// Memory is a constant, a part per image, and alignment; beyond a size another program needs most.
 struct Memory {
   size_t constant, per_picture, alignment;
   int64_t knee;

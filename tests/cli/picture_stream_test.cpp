@@ -1,5 +1,5 @@
 // Streaming: batches in the list's order whatever the threads, failures in their places, nothing lost at the
-// ends; and predict and eval give the same answers however their work is cut.
+// ends; and predict and eval give the same outputs however their work is split.
 #include "cli/picture_stream.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ PreprocessConfig small() {
   return config;
 }
 
-// Good and bad images, the number of each known by its place.
+// Good and bad images, whose numbers follow from their places.
 std::vector<std::string> mixed_list(const TempFolder& folder, size_t count, size_t bad_every) {
   const std::string bad = folder.file("bad.png", "no picture");
   std::vector<std::string> paths;

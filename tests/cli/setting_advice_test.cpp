@@ -1,4 +1,4 @@
-// Every setting, given a wrong value: what the refusal says.
+// Every setting, given a wrong value: what the refusal reports.
 #include "cli/setting_advice.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace vitrail::cli {
 namespace {
 
-// A run small enough to be set up for each wrong value; the wrong one wins.
+// A run small enough to be set up for each wrong value, which overrides the default.
 constexpr const char* kSmall[] = {"data.train=synthetic:3x16x16x4x32",
                                   "model.image=16",
                                   "model.patch=8",
@@ -39,7 +39,7 @@ Assignments small_run() {
   return settings;
 }
 
-// The refusal of these settings as the program shows it; nothing when they are accepted.
+// Returns the refusal of these settings as the program shows it; nothing when they are accepted.
 std::optional<Error> refusal_of(const Assignments& settings) {
   std::vector<std::string> arguments;
   for (const auto& [key, value] : settings) arguments.insert(arguments.end(), {"--set", key + "=" + value});
@@ -82,7 +82,7 @@ std::string last_part(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
 }
 
-// Wrong for the type, or beyond any range.
+// The values are of the wrong type, or beyond any range.
 std::vector<std::string> wrong_values(const OptionSpec& spec) {
   if (spec.kind == ValueKind::kInteger) return {"seven", "1.5", "-7", "99999999999"};
   if (spec.kind == ValueKind::kNumber) return {"much", "nan", "-7", "1e30"};

@@ -67,7 +67,7 @@ TEST(TrainPlan, PredictedIsAllocated) {
   }
 }
 
-// A plan for vectors of 8: of wider ones scratch is what such a small model needs most of.
+// A plan for vectors of 8: with wider ones, such a small model would need scratch most of all.
 std::vector<std::string> small_scratch_run() {
   return tiny_run() + std::vector<std::string>{"--isa", "avx2"};
 }
@@ -80,8 +80,8 @@ TEST(TrainPlan, RowsAddUpAndTheFiguresAreThere) {
   EXPECT_LE(answer["memory_lower_bound"], answer["memory"]["peak"]);
   EXPECT_EQ(answer["steps"], 8);
   EXPECT_TRUE(answer["fits"].get<bool>());
-  // Forward and backward are three forwards at least, over 16 images; of the last block the class token
-  // alone.
+  // Forward and backward cost at least three forwards, over 16 images; the last block computes the class
+  // token alone.
   const double spared = 4 * (2 * 5 * 16 + 16 * 16 + 2 * 16 * 32);  // multiply-adds of the four patches there
   EXPECT_GT(answer["flops"].get<double>(), 16 * 6 * (answer["macs"].get<double>() - spared));
   EXPECT_LT(answer["flops"].get<double>(), 1.3 * 16 * 6 * answer["macs"].get<double>());

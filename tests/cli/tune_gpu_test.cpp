@@ -98,7 +98,7 @@ TEST(TuneGpu, ATableDecidesForItsProductAlone) {
   }
   EXPECT_EQ(changed, 12);
   EXPECT_EQ(plan.memory.peak_bytes(), tuned.memory.peak_bytes());
-  // What is tuned already is measured against the usual kernel all the same.
+  // A GEMM that is tuned already is still measured against the default kernel.
   EXPECT_STREQ(products_to_tune({&tuned})[0].kernels.front()->name, "cublaslt");
 }
 

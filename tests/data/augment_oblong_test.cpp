@@ -1,4 +1,4 @@
-// Images that are not square: height and width are never taken for one another.
+// Images that are not square: height and width are never confused.
 #include <algorithm>
 
 #include "data/augment/augmenter.h"

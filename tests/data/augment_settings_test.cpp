@@ -1,5 +1,5 @@
-// Every setting of augmentation and loading does something: changing it changes what a run is shown, as often
-// as it says; those that must not change anything do not.
+// Every setting of augmentation and loading has an effect: changing it changes the images of a run, as often
+// as it states; those that must not change anything do not.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using test::Copy;
 using test::FakeDataset;
 using test::take;
 
-// Settings under which every one of them matters.
+// Settings under which each of them matters.
 LoaderSettings lively() {
   LoaderSettings s = test::small_settings();
   s.augment.crop = CropKind::kResized;
@@ -230,8 +230,8 @@ TEST(Augmenter, OneStrengthIsThree) {
     EXPECT_EQ(first.vary(image, 1, position).pixels, second.vary(image, 1, position).pixels);
 }
 
-// The peak of a blurred point falls with the deviation: its distribution is that of uniformly spread
-// deviations.
+// The peak of a blurred point falls with the standard deviation: its distribution is that of uniformly
+// distributed deviations.
 TEST(Augmenter, BlursOverTheRangeAsked) {
   Image point = Image::blank(25, 25, 1);
   point.row(12)[12] = 255;
@@ -256,7 +256,7 @@ TEST(Augmenter, BlursOverTheRangeAsked) {
         << at << ": " << peaks[at] << " for " << wanted[at];
 }
 
-// In this order: what comes later sees what came before.
+// The order matters: later operations see the result of earlier ones.
 TEST(Augmenter, FlipsThenJittersThenGreysThenBlurs) {
   const Image image = test::scene(8, 8, 3, 2);
   AugmentConfig config = plain();
@@ -278,7 +278,7 @@ TEST(Augmenter, FlipsThenJittersThenGreysThenBlurs) {
   }
 }
 
-// What turned images leave open is the mean colour.
+// Rotation fills the corners with the mean colour.
 TEST(Augmenter, PoliciesFillWithTheMeanColour) {
   Image white = Image::blank(8, 8, 3);
   std::fill(white.pixels.begin(), white.pixels.end(), uint8_t{255});

@@ -1,4 +1,4 @@
-// What a small hostile file may cost: memory bounded by what is free, time by the file's size.
+// What a small hostile file may cost: memory is bounded by what is free, time by the file's size.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <zlib.h>
@@ -38,7 +38,7 @@ std::string gzipped(const std::string& text) {
   return packed;
 }
 
-// What `body` says in a process that may take `room` more of address space.
+// Returns what `body` reports in a process that may take `room` more bytes of address space.
 template <typename Body>
 std::string said_within(size_t room, const std::string& file, Body&& body) {
   const pid_t child = ::fork();

@@ -46,7 +46,7 @@ class DataFolder {
   std::string path_;
 };
 
-// A grey level that says which image this is.
+// A grey level that identifies the image.
 inline Image flat(int64_t side, uint8_t level) {
   Image image = Image::blank(side, side, 3);
   std::fill(image.pixels.begin(), image.pixels.end(), level);

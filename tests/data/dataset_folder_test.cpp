@@ -1,4 +1,4 @@
-// folder: a folder a class, parts, sheets of labels, and what does not belong.
+// The folder format: one folder per class, parts, label sheets, and files that do not belong.
 #include <algorithm>
 #include <ctime>
 

@@ -1,4 +1,4 @@
-// Decoding a JPEG at a fraction of its size: when it happens, and how little a shrunk image shows it.
+// Decoding a JPEG at a fraction of its size: when it happens, and how little it changes the shrunk image.
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -72,7 +72,7 @@ TEST(ScaledJpeg, AShrunkPhotographDiffersLittle) {
     double mean;  // of 255
     int worst;
   };
-  // 416 rows divide by 8: what differs is the filter alone. 427 add an eighth of a pixel of stretching.
+  // 416 rows divide by 8: only the filter differs. 427 rows add an eighth of a pixel of stretching.
   const Case cases[] = {
       {416, 104, 2, 0.6, 16}, {416, 52, 4, 0.6, 16}, {416, 26, 8, 0.6, 16}, {427, 53, 4, 0.8, 32}};
   for (const Case& c : cases) {

@@ -1,4 +1,4 @@
-// packed: what is written comes back, and no flipped byte goes unseen.
+// The packed format: what is written is read back, and every flipped byte is detected.
 #include "data/datasets/packed.h"
 
 #include "base/crc32c.h"
@@ -47,7 +47,8 @@ TEST(Packed, RoundTrip) {
   }
 }
 
-// Told only where every image is stored as pixels and all are alike: then they may be kept on a device.
+// The shape is known only where every image is stored as pixels and all are alike: then they may be stored on
+// a device.
 TEST(Packed, TheShapeOfPixelsIsToldWhereAllAreAlike) {
   const auto shape_of = [](const std::vector<PackedPicture>& pictures) {
     const DataFolder folder;
@@ -92,7 +93,7 @@ TEST(Packed, EveryFlippedByteIsNoticed) {
   }
 }
 
-// A table that holds more than its samples, with a checksum that is right.
+// A table that holds more than its samples, with a valid checksum.
 TEST(Packed, BytesAfterTheLastSampleAreRefused) {
   const DataFolder folder;
   const std::string whole = read_file(packed(folder, false), 1 << 20);

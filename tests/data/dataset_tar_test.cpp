@@ -1,4 +1,4 @@
-// tar: WebDataset shards, the tar rules, and the names that stand for many shards.
+// The tar format: WebDataset shards, the tar rules, and the patterns that stand for many shards.
 #include "data/dataset.h"
 #include "data/datasets/shards.h"
 #include "data/datasets/tar_reader.h"

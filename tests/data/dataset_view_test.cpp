@@ -24,7 +24,7 @@ std::string all_notes(const DataSplits& splits) {
   return text;
 }
 
-// `counts[i]` files of class "class i".
+// Writes `counts[i]` files of class "class i".
 void fill(const DataFolder& folder, const std::string& below, const std::vector<int>& counts) {
   for (size_t c = 0; c < counts.size(); ++c)
     for (int i = 0; i < counts[c]; ++i)
@@ -48,8 +48,8 @@ TEST(OpenData, SplitsByHashOfNames) {
     EXPECT_TRUE(val.count(name) || name == "class 0/new.png");
 }
 
-// A run that is resumed or evaluated by a later program must find its own split again: who is in it, computed
-// apart.
+// A run that a later version resumes or evaluates must find its own split again: its samples, computed
+// independently.
 TEST(OpenData, TheSplitIsTheSameForEver) {
   const DataFolder folder;
   fill(folder, "", {200, 200});

@@ -1,6 +1,5 @@
-// What is drawn at random is distributed as timm and torchvision draw it: every number an augmentation
-// depends on, against the distribution of the library's own draws (tests/golden/augment/draws.json,
-// policies.txt).
+// Random draws are distributed as in timm and torchvision: every number an augmentation depends on, against
+// the distribution of the library's own draws (tests/golden/augment/draws.json, policies.txt).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -167,7 +166,7 @@ TEST(DrawGolden, ColourJitter) {
   }
 }
 
-// Which operations happen, how many to an image, and with which arguments.
+// Compares which operations happen, how many per image, and with which arguments.
 TEST(DrawGolden, PoliciesOfTimm) {
   for (const Json& c : goldens().at("policies")) {
     SCOPED_TRACE(c.at("policy").get<std::string>());
@@ -246,7 +245,7 @@ std::map<std::string, std::vector<TableRow>> tables_of_the_libraries() {
   return tables;
 }
 
-// Entry by entry.
+// Compares entry by entry.
 TEST(DrawGolden, TablesAndListsAreTheLibraries) {
   const auto wanted = tables_of_the_libraries();
   std::map<std::string, std::vector<TableRow>> found;

@@ -1,4 +1,4 @@
-// Where files keep their orientation: entries of a TIFF directory, chunks of WebP and PNG, markers of JPEG.
+// Where files store their orientation: entries of a TIFF directory, chunks of WebP and PNG, markers of JPEG.
 #include <string>
 
 #include "data/codecs.h"
@@ -20,7 +20,8 @@ struct Entry {
   int tag, type, value;
 };
 
-// A TIFF header and a directory after `gap` unused bytes, which says it has `missing` entries more.
+// Makes a TIFF header and a directory after `gap` unused bytes, which announces `missing` entries more than
+// it has.
 std::string tiff(const std::vector<Entry>& entries, bool big = false, int gap = 0, int missing = 0) {
   std::string text = (big ? std::string("MM\0*", 4) : std::string("II*\0", 4)) +
                      number(static_cast<uint32_t>(8 + gap), 4, big) +

@@ -1,4 +1,4 @@
-// Images made to break a reader: bombs, truncations, headers that lie.
+// Images made to break a reader: decompression bombs, truncations, false headers.
 #include <algorithm>
 #include <cstring>
 
@@ -42,7 +42,8 @@ struct PngShape {
   uint8_t depth, colour;
 };
 
-// A PNG of zeros whose header says `shape` and whose data holds `zeros` bytes; `extra` goes before the data.
+// Makes a PNG of zeros whose header states `shape` and whose data holds `zeros` bytes; `extra` goes before
+// the data.
 Bytes png_of_zeros(const PngShape& shape, size_t zeros, const char* extra = nullptr, const Bytes& body = {}) {
   Bytes png = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   Bytes header(13);
@@ -63,7 +64,7 @@ std::string refusal(const Bytes& bytes, const DecodeLimits& limits = {}) {
   return error.message();
 }
 
-// Where the two bytes of a JPEG's height stand (the width follows).
+// The position of the two bytes of a JPEG's height (the width follows).
 size_t frame_size_at(const Bytes& jpeg) {
   for (size_t i = 2; i + 4 < jpeg.size();) {
     const uint8_t marker = jpeg[i + 1];
@@ -115,7 +116,7 @@ TEST(HostilePicture, PngBombsAreRefusedByTheirHeader) {
   EXPECT_NE(refusal(png_of_zeros({20000, 20000, 8, 2}, 1000)).find("20000 x 20000"), std::string::npos);
   EXPECT_NE(refusal(png_of_zeros({10000, 10000, 8, 0}, 1000)).find("10000 x 10000"), std::string::npos);
   EXPECT_NE(refusal(png_of_zeros({0x7fffffff, 1, 8, 2}, 1000)).find("over the limit"), std::string::npos);
-  // Within the limits, but the data cannot be there.
+  // The size is within the limits, but the file is too short to hold the data.
   EXPECT_NE(refusal(png_of_zeros({7000, 7000, 8, 2}, 1000)).find("cannot hold"), std::string::npos);
   refusal(png_of_zeros({0, 5, 8, 2}, 100));
   refusal(png_of_zeros({5, 0, 8, 2}, 100));

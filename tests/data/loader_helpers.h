@@ -1,4 +1,4 @@
-// What the loader's tests share: small settings, and batches kept to compare.
+// Helpers of the loader's tests: small settings, and batches kept to compare.
 #pragma once
 
 #include "data/fake_dataset.h"

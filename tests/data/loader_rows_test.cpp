@@ -40,7 +40,7 @@ TEST(LoaderRows, SmoothedTargetsSumToOneAndEvaluationHasPlainOnes) {
     }
 }
 
-// A group draws by its place in the epoch, counted in groups.
+// The draws of a group depend on its place in the epoch, counted in groups.
 TEST(LoaderRows, AGroupIsMixedAsItsPlaceInTheEpochSays) {
   const FakeDataset data(64, 5);
   LoaderSettings settings = small_settings();

@@ -113,7 +113,7 @@ TEST(Loader, PeeksWithoutTaking) {
   EXPECT_FALSE(evaluation->peek()) << "past the end";
 }
 
-// A step sees the same samples, varied and mixed alike, however it is cut into micro-batches and ranks.
+// A step sees the same samples, augmented and mixed alike, however it is split into micro-batches and ranks.
 TEST(Loader, RanksAndAccumulationShareAStep) {
   const FakeDataset data(70, 5);
   const auto whole = take(*make_train_loader(data, full_settings(2)), 4);
@@ -265,7 +265,7 @@ TEST(Loader, ReadsAheadAndMeasuresItsWaits) {
   loader->next();
   EXPECT_GT(loader->wait_seconds(), 0.0);
   EXPECT_EQ(loader->wait_seconds(), 0.0);
-  // One batch is held and three are made ahead; no fifth.
+  // One batch is held and three are prefetched; no fifth.
   while (data.loads < 32) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(data.loads, 32);

@@ -1,4 +1,4 @@
-// What the image tests share: noise by the rule of tools/make_picture_goldens.py, its tables and files.
+// Helpers of the image tests: noise by the rule of tools/make_picture_goldens.py, its tables and files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ inline std::vector<std::string> sample_names() {
   return names;
 }
 
-// The Error that `body` throws; fails the test when it throws none.
+// Returns the Error that `body` throws; fails the test when it throws none.
 template <typename Body>
 Error error_of(Body&& body) {
   try {

@@ -1,6 +1,7 @@
-// A disk that forgets: replays the calls the fault shim wrote down and says what could be left of the files
-// after a loss of power. Names in a folder survive in the order they were given, at least up to the folder's
-// last flush; content of a file is certain up to the file's last flush and anything after it.
+// A model of a disk that loses unflushed data: it replays the calls that the fault shim logged and computes
+// what could be left of the files after a power failure. Names in a folder survive in the order they were
+// given, at least up to the folder's last flush; content of a file is certain up to the file's last flush and
+// anything after it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Loss of power at every moment of several saves: whatever part of the unflushed data and names is lost, the
-// newest checkpoint that was reported as saved, or a newer one, is there and whole.
+// A power failure at every moment of several saves: whatever part of the unflushed data and names is lost,
+// the newest checkpoint that was reported as saved, or a newer one, exists and is whole.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -47,7 +47,7 @@ TEST(PowerLoss, AtEveryCall) {
   RecordProperty("states", static_cast<int>(states));
 }
 
-// The model can fail: without its flushes the same run does lose what it reported.
+// The disk model can fail: without its flushes the same run does lose what it reported.
 TEST(PowerLoss, IsSeenWhenNothingIsFlushed) {
   const WorkFolder work;
   const std::string run = work / "run";

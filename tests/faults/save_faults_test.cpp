@@ -1,4 +1,4 @@
-// One save, interrupted at every system call it makes: by death, by an error, by half a write.
+// One save, interrupted at every system call it makes: by a crash, by an error, by half a write.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -34,7 +34,7 @@ class SaveFaults : public ::testing::TestWithParam<int> {
   int step() const { return GetParam(); }
   std::string success() const { return "saved " + std::to_string(step()) + "\n"; }
 
-  // The run that follows finds a good checkpoint, finishes the work and tidies up.
+  // The next run finds a good checkpoint, finishes the work and cleans up.
   void expect_recovery(const std::string& folder) {
     EXPECT_EQ(run_faulted(folder, step(), step(), {}).said, success());
     EXPECT_EQ(examine(folder), std::max(step(), 2));
@@ -112,7 +112,7 @@ TEST_P(SaveFaults, InterruptionsAndShortWritesAreNoErrors) {
   }
 }
 
-// An error of the disk is no lack of room: it costs none of five good checkpoints.
+// A disk error is no lack of space: it must cost none of five good checkpoints.
 TEST(ManyKept, AnErrorCostsNoneAndLackOfRoomOne) {
   const WorkFolder work;
   const std::string before = work / "before", folder = work / "run";

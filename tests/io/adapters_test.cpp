@@ -53,7 +53,7 @@ class AdaptersTest : public DialectTest {
     EXPECT_EQ(changed, adapters.size() / 2);
   }
 
-  // The adapters of at("m") again, changed; what opening the folder then says.
+  // Changes the adapters of at("m"); returns what opening the folder then reports.
   std::string refused(const Rename& rename, std::map<std::string, std::string> metadata) {
     write_safetensors(at("changed"), renamed(open_tensors(at("good")), rename), metadata);
     std::filesystem::rename(at("changed"), at("m/") + kAdaptersFile);

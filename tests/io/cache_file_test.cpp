@@ -1,4 +1,4 @@
-// The cache container: what was written comes back, and nothing else is ever believed.
+// The cache container: what was written is read back, and nothing else is ever accepted.
 #include "io/cache_file.h"
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ TEST(CacheFile, RefusesWhatIsNotItsOwn) {
   EXPECT_NE(read_back(put(folder, "text.bin", "no cache"), found), "");
 }
 
-// Flips one bit of a file in place; again, and it is as before.
+// Flips one bit of a file in place; a second call restores it.
 void flip(const std::string& path, size_t at) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekg(static_cast<std::streamoff>(at));

@@ -9,7 +9,7 @@ const std::string kModels = VT_SOURCE_DIR "/tests/golden/models/";
 
 class CardPictures : public DialectTest {
  protected:
-  // A Hugging Face folder that says nothing but what transformers would.
+  // A Hugging Face folder that states nothing but transformers' defaults.
   void write_hf(const ModelCard& card) {
     write_model(at("m"), card, {.dialect = Dialect::kHf, .overwrite = true}, by_rule);
     edit("m/config.json", [](Json& config) { config.erase("vitrail"); });

@@ -1,4 +1,4 @@
-// Whether a model's classes exclude one another: said in every form a model is written in, and read back.
+// Whether a model's classes exclude one another: written in every form of a model, and read back.
 #include "io/dialect_files.h"
 
 namespace vitrail {

@@ -1,4 +1,4 @@
-// Damage done to finished checkpoints: each is detected, named, and answered with the older checkpoint.
+// Damage to finished checkpoints: each is detected and named, and the older checkpoint is used instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -138,7 +138,7 @@ TEST_F(DamageTest, NothingGoodIsNothing) {
   EXPECT_EQ(complaints.size(), 2u);
 }
 
-// `text` with one replacement, sealed again.
+// Returns `text` with one replacement, sealed again.
 std::string forged(const std::string& text, const std::string& from, const std::string& to) {
   std::string body = text.substr(0, text.rfind(",\n \"manifest_crc32c\""));
   const size_t at = body.find(from);

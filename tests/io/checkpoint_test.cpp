@@ -194,7 +194,7 @@ TEST(Checkpoint, LeftoversOfTheDeadGoAndOthersStay) {
   EXPECT_EQ(names_in(store.folder()), stay);
 }
 
-// A job that moves from host to host dies on each of them.
+// A job that moves from host to host crashes on each of them.
 TEST(Checkpoint, TheSoleUserRemovesTheLeftoversOfOtherHosts) {
   const TempFolder run;
   CheckpointStore store(run.path().string());
@@ -215,7 +215,7 @@ TEST(Checkpoint, TheSoleUserRemovesTheLeftoversOfOtherHosts) {
   EXPECT_EQ(names_in(store.folder()), stay);
 }
 
-// Where folders cannot be swapped, a death between two renames leaves the old one under another name.
+// Where folders cannot be swapped, a crash between two renames leaves the old one under another name.
 TEST(Checkpoint, OneThatMadeWayForNothingComesBack) {
   const TempFolder run;
   CheckpointStore store(run.path().string());

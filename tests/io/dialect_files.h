@@ -1,4 +1,4 @@
-// Shared by the dialect tests: tiny models with rule weights, a folder to write in, and file surgery.
+// Helpers of the dialect tests: tiny models with rule weights, a folder to write in, and edits of files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class DialectTest : public ::testing::Test {
     return found;
   }
 
-  // Every parameter equals the rule's, up to `tolerance` relative (0: bit for bit).
+  // Requires that every parameter equals the rule's, up to `tolerance` relative (0: bit for bit).
   static void expect_rule_weights(const OpenedModel& model, float tolerance = 0) {
     for (const ParamSpec& spec : vit_params(model.card().config)) {
       std::vector<float> expected(static_cast<size_t>(spec.shape.elems()));
@@ -79,7 +79,7 @@ class DialectTest : public ::testing::Test {
     return out;
   }
 
-  // The message of the Error that opening gives, or "" when it opens.
+  // Returns the message of the Error that opening throws, or "" when it opens.
   static std::string refusal(const std::string& path, const OpenOptions& options = {}) {
     try {
       open_model(path, options);

@@ -12,7 +12,7 @@ class DialectRead : public DialectTest {
   static Json golden(const std::string& name) {
     return parse_json(read_file(kModels + name + ".json", 1 << 22), name);
   }
-  // A copy of the model with what its bare tensors cannot say in a sidecar.
+  // A copy of the model with a sidecar for what its bare tensors cannot hold.
   std::string with_sidecar(const Json& golden) {
     const std::string file = golden["model"], path = at(file);
     std::filesystem::copy_file(kModels + file, path);

@@ -6,14 +6,14 @@
 
 namespace vitrail::testing {
 
-// From now on no two folders can be exchanged at once, as on NFS, Lustre and FUSE.
+// From now on folders cannot be swapped, as on NFS, Lustre and FUSE.
 void refuse_exchange(bool refuse);
 
-// From now on files named .nfs* cannot be deleted: what is left on NFS of a file that somebody holds open.
+// From now on files named .nfs* cannot be deleted: NFS leaves them of files that a process holds open.
 void hold_nfs_files(bool hold);
 
-// Runs `body` in a process of its own, which dies in place of its `call`-th such step, counted from 1. False:
-// it made fewer and ended by itself.
+// Runs `body` in a process of its own, which dies instead of its `call`-th such step, counted from 1. Returns
+// false when it made fewer steps and ended by itself.
 bool dies_at(long call, const std::function<void()>& body);
 
 }  // namespace vitrail::testing

@@ -1,4 +1,4 @@
-// Model folders and files as a library would have left them: written, then edited or renamed.
+// Model folders and files as other libraries leave them: written, then edited or renamed.
 #pragma once
 
 #include "io/dialect_files.h"
@@ -9,7 +9,7 @@ inline const std::string kTimmHub = VT_SOURCE_DIR "/tests/golden/models/timm_hub
 
 class LibraryForms : public DialectTest {
  protected:
-  // A folder that says nothing of Vitrail.
+  // Makes a folder without Vitrail's own metadata.
   void write_folder(const ModelCard& card, Dialect dialect) {
     write_model(at("m"), card, {.dialect = dialect, .overwrite = true, .folder = true}, by_rule);
     edit([](Json& config) { config.erase("vitrail"); });

@@ -1,5 +1,5 @@
-// Models as people have them from timm, transformers and torchvision: configs with keys left out, exchanged
-// heads, wrappers, tokens of every kind. What each library makes of them is what must be read.
+// Models as timm, transformers and torchvision leave them: configs with keys left out, replaced heads,
+// wrappers, tokens of every kind. They must be read as each library reads them.
 #include "io/library_forms.h"
 #include "io/cards/imagenet_names.h"
 
@@ -90,7 +90,7 @@ TEST_F(LibraryForms, AnythingMayStandBeforeEveryName) {
       expect_rule_weights(
           *open_model(renamed_file(tiny(), dialect, [&](const std::string& n) { return wrapper + n; })));
     }
-  // A copy beside the model is left out; of two copies neither is.
+  // One copy beside the model is ignored; two copies are not.
   write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm, .overwrite = true}, by_rule);
   const auto source = std::shared_ptr(open_tensors(at("plain")));
   const auto twice = [&](const char* first, const char* second) {
@@ -179,7 +179,7 @@ TEST_F(LibraryForms, TimmsArgumentsInAllTheirForms) {
   for (const auto& [change, reason] : refused) EXPECT_SAYS(timm_refusal(change), reason);
 }
 
-// A folder written for timm says all of it in timm's own words.
+// A folder written for timm states everything in timm's own keys.
 TEST_F(LibraryForms, TimmsRarerArgumentsComeBackFromItsConfigAlone) {
   const std::pair<const char*, std::function<void(VitConfig&)>> rows[] = {
       {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
@@ -216,7 +216,7 @@ TEST_F(LibraryForms, ANormBeforeTheBlocksThatNothingSpeaksOfIsAClipTowers) {
   EXPECT_SAYS(refusal(at("bare")), "CLIP");
 }
 
-// What says that there is no norm or position must say so; else the file has lost it.
+// The absence of a norm or of positions must be stated; else the file has lost it.
 TEST_F(LibraryForms, WhatIsMissingUnsaidIsMissing) {
   const auto without = [&](const char* part) {
     return renamed_file(tiny(), Dialect::kTimm,

@@ -1,4 +1,5 @@
-// What is no plain ViT, or is wrong, in models of timm, transformers and torchvision: refused by its name.
+// Models of timm, transformers and torchvision that are no plain ViT, or are wrong: each is refused by its
+// name.
 #include <limits>
 
 #include "io/library_forms.h"

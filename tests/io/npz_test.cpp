@@ -135,7 +135,7 @@ TEST(Npz, PartsAreThePartsOfTheWhole) {
         EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(offset)))
             << source->tensors()[i].name << " from " << offset;
       };
-      // Going back starts the array over, so few parts will do for large ones.
+      // Going back restarts the array, so large arrays are tested with few parts.
       const size_t step = std::max<size_t>(4, whole.size() / 61);
       for (size_t at = 0; at < whole.size(); at += step) expect_part(at, step);
       for (size_t at = whole.size(); at > 0;) expect_part(at -= std::min(at, step), 2);
@@ -175,7 +175,7 @@ TEST(Npz, EntriesMustBeWholeArrays) {
   expect_refusal("does not fit", [&] { open("a.npy", wrap); });
 }
 
-// Truncated anywhere: refused. Any byte changed: accepted or refused, nothing else.
+// A truncated file is always refused. A file with any byte changed is accepted or refused, nothing else.
 TEST(Npz, TruncationsAndFlips) {
   for (const char* name : {"numpy.npz", "numpy_compressed.npz"}) {
     const std::string whole = slurp(sample(name));

@@ -42,7 +42,8 @@ TEST(PatchResize, EqualsThePublishedResample) {
   EXPECT_EQ(compared, 7);
 }
 
-// What the pseudo-inverse is for: the new kernel answers an enlarged patch as the old one answers the patch.
+// The purpose of the pseudo-inverse: the new kernel maps an enlarged patch to what the old one makes of the
+// patch.
 TEST(PatchResize, AnEnlargedPatchGetsTheSameAnswer) {
   for (const auto& [from, to] : {std::pair{4, 9}, {8, 16}, {14, 16}}) {
     const Values kernel = kernels(1, from), patch = kernels(2, from);  // the second one is the patch

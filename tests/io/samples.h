@@ -100,7 +100,7 @@ inline void read_all(const TensorSource& source) {
   for (size_t i = 0; i < source.tensors().size(); ++i) bytes_of(source, i);
 }
 
-// `body` throws Error of kind data whose text contains `part`.
+// Requires that `body` throws an Error of kind data whose text contains `part`.
 template <typename Body>
 void expect_refusal(const std::string& part, Body&& body) {
   try {

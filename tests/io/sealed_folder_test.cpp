@@ -1,4 +1,4 @@
-// Model folders with a manifest: nothing that has changed since it was written is read in silence.
+// Model folders with a manifest: a change since it was written is never read silently.
 #include "io/sealed_folder.h"
 
 #include <fstream>
@@ -20,7 +20,7 @@ class SealedFolder : public DialectTest {
     write_model(at(name), tiny(), {.dialect = Dialect::kHf, .manifest = manifest}, by_rule);
     return at(name);
   }
-  // What opening and reading everything says; "" when nothing is wrong.
+  // Returns what opening and reading everything reports; "" when nothing is wrong.
   static std::string complaint(const std::string& path) {
     try {
       const auto model = open_model(path);
@@ -138,7 +138,7 @@ TEST_F(SealedFolder, ACheckpointUsedAsAModelIsChecked) {
   EXPECT_EQ(complaint(folder), "");
   for (const char* name : {"model.safetensors", "config.json", "preprocessor_config.json"})
     expect_flips_found(folder, name);
-  // The step and what the run says of itself stay when an edit is accepted.
+  // The step and the run's facts stay when an edit is accepted.
   seal_folder(folder);
   EXPECT_EQ(store.open(3).step, 3);
 }

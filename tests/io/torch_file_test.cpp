@@ -80,7 +80,7 @@ TEST(TorchFile, TruncationsAndFlips) {
   }
 }
 
-// Pieces of pickles, so that tensors can be described that torch would never write.
+// Pieces of pickles, to describe tensors that torch would never write.
 std::string text(const std::string& content) {
   std::string op = "X";
   append_le(op, static_cast<uint32_t>(content.size()));
@@ -194,7 +194,7 @@ std::string file_of_views(const std::string& dict_ops, size_t elems) {
   return read_file(folder / "f.pth", 1 << 26);
 }
 
-// Counts what is read.
+// A source that counts what is read.
 class CountingBytes : public ByteSource {
  public:
   explicit CountingBytes(const std::string& content) : bytes_("memory", content) { size_ = bytes_.size(); }

@@ -111,7 +111,7 @@ TEST_P(WriteTarget, AFailureLeavesTheOldModel) {
   EXPECT_EQ(entries(), 1u);
 }
 
-// Adapters of the model before would be merged into the new one.
+// Adapters of the previous model would be merged into the new one.
 TEST_P(WriteTarget, NothingOfTheOldModelIsLeft) {
   write("old");
   write_adapters(at("m"), tiny().config, {.rank = 2}, by_rule);

@@ -109,7 +109,7 @@ TEST(Zip, ReadsStoredAndDeflated) {
   }
 }
 
-// Counts what is read of it.
+// A source that counts what is read.
 class CountedBytes : public ByteSource {
  public:
   explicit CountedBytes(std::string content) : content_(std::move(content)) {

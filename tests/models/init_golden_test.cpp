@@ -133,7 +133,7 @@ TEST(Init, IsAFunctionOfSeedNameAndElement) {
   EXPECT_TRUE(std::equal(first.begin(), first.end(), whole.begin()));
 }
 
-// An adapter starts as nothing: B is zero, A as torch's linear layer (Hu et al. 2021 as PEFT draws it).
+// An adapter starts without effect: B is zero, A as torch's linear layer (Hu et al. 2021 as PEFT draws it).
 TEST(Init, AdaptersStartAtNothing) {
   const VitConfig config = config_of(init_cases().front().json.at("config"));
   size_t a = 0, b = 0;

@@ -1,5 +1,5 @@
-// Where a recorded model drops, and how much: dropout after the positions and in every branch, stochastic
-// depth growing with the block as in timm.
+// Dropout in a recorded model: after the positions and in every branch, with stochastic depth growing with
+// the block as in timm.
 #include <gtest/gtest.h>
 
 #include <cmath>

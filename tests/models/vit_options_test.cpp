@@ -1,4 +1,4 @@
-// What a recorded model makes of the numbers of its config and options, node by node.
+// How the numbers of a config and its options appear in the recorded model, node by node.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ const Node* node_called(const Program& program, const std::string& name) {
   return found == program.nodes.end() ? nullptr : &*found;
 }
 
-// "kind attributes" of a node; empty: there is none of that name.
+// Returns "kind attributes" of a node; empty: there is none of that name.
 std::string text_of(const Program& program, const std::string& name) {
   const Node* node = node_called(program, name);
   if (!node) return "";

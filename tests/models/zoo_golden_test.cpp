@@ -38,7 +38,7 @@ TEST(ZooGolden, RowsAreWhatTimmBuilds) {
     if (found == timm_rows().end()) continue;
     SCOPED_TRACE(entry.config.arch);
     Json wanted = found->second.at("config");
-    // Without a class token either answer says the same of the table.
+    // Without a class token both values mean the same for the table.
     if (entry.config.pos_prefix_rows() == 0 && !wanted.at("pos_for_prefix").get<bool>())
       wanted["pos_for_prefix"] = entry.config.pos_for_prefix;
     // timm's number of classes is that of its default weights; here a name stands for the usual 1,000.

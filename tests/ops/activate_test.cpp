@@ -1,5 +1,4 @@
-// Values of the activations, of the norm by the root of the mean square and of the largest token, against
-// torch's and by hand.
+// Values of the activations, of RMSNorm and of max pooling, against torch's and by hand.
 #include "ops/activate.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ struct Part {
   int64_t begin, end;
 };
 
-// Elements of `whole` whose dim lies in the part, in order.
+// Returns the elements of `whole` whose dim lies in the part, in order.
 Values slice(const Values& whole, const Shape& shape, const Part& part) {
   const auto at = shape.find(part.name);
   if (!at) return whole;
@@ -47,7 +47,7 @@ std::vector<Shape> shards(const std::vector<Shape>& shapes, const Part& part) {
   return result;
 }
 
-// What two ways of computing one result may differ by.
+// How far two ways of computing one result may differ.
 double allowed(const OpCase& c, const Result& whole, const RunSettings& settings) {
   const int64_t length = c.op->reduction_length(input_descs(c, c.ins, settings));
   const Tolerance tolerance = tolerance_of(whole.desc.dtype, length);

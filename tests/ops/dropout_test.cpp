@@ -1,4 +1,4 @@
-// What dropout leaves: by its rate, scaled so that the mean stays, each element or each sample on its own.
+// What dropout keeps: by its rate, scaled so that the mean stays, each element or each sample independently.
 #include "ops/dropout.h"
 
 #include <gtest/gtest.h>

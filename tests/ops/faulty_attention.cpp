@@ -38,7 +38,7 @@ struct Heads {
     return weights;
   }
 
-  // The gradients of one query's scores, and with them its share of dq, dk and dv.
+  // Computes the gradients of one query's scores, and with them its part of dq, dk and dv.
   void add_query(const Values& dout, int64_t b, int64_t h, int64_t i, Values& dq, Values& dkv) const {
     const Values own = weights(b, h, i);
     const size_t dy = row_at(g.out, b, i, h), query = row_at(g.q, b, i, h);

@@ -1,4 +1,4 @@
-// Attention and its gradient in double with a fault put in: what a wrong kernel would compute.
+// Attention and its gradient in f64 with a fault injected: what a wrong kernel would compute.
 #pragma once
 
 #include "ops/attention.h"
@@ -16,7 +16,7 @@ enum class AttentionFault {
   kNoDk,
 };
 
-// Inputs and results as AttentionOp and AttentionGradOp have them.
+// Inputs and results are those of AttentionOp and AttentionGradOp.
 Values faulty_attention(AttentionFault fault, const std::vector<Shape>& shapes,
                         const std::vector<Values>& ins);
 std::vector<Values> faulty_attention_grad(AttentionFault fault, const std::vector<Shape>& shapes,

@@ -109,7 +109,8 @@ double central_difference(const OpCase& c, OpRun& forward, const std::string& na
   return difference / (2 * step);
 }
 
-// The derivative of seed . f along `direction` in one input: two steps, so that the error is of fourth order.
+// Returns the derivative of seed . f along `direction` in one input: two steps, so that the error is of
+// fourth order.
 double slope(const OpCase& c, OpRun& forward, const std::string& name, const std::vector<double>& direction,
              std::span<const double> seed) {
   const double wide = central_difference(c, forward, name, direction, seed, 2e-5),

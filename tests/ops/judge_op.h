@@ -1,5 +1,5 @@
-// Judges the results of an op's run by what the roundings of the kernels that ran it allow, and keeps the
-// largest share of that which any of them took.
+// Judges the results of an op's run by the declared roundings of its kernels, and keeps the largest error as
+// a share of the allowed one.
 #pragma once
 
 #include <map>
@@ -28,13 +28,13 @@ class OpJudge {
   std::map<std::pair<std::string, std::vector<DType>>, std::vector<Known>> known_;  // by roundings and types
 };
 
-// What is wanted with the noise that kernels of such roundings may leave in results of these types.
+// Returns the expected results with the noise that kernels of such roundings may leave in these types.
 std::vector<Known> with_noise(const OpCase& c, const RunSettings& settings, const Rounding& rounding,
                               const std::vector<Values>& inputs, const std::vector<Result>& wanted,
                               const std::vector<DType>& types);
 
-// What is left between right results and the line: printed when the test program ends, for each backend and
-// type the case that came nearest.
+// The margin of right results: printed when the test program ends, for each backend and type the case with
+// the least.
 struct Margins {
   static void note(const RunSettings& settings, double share, const std::string& name);
 };

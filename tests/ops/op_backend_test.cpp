@@ -34,7 +34,7 @@ std::string label(const OpCase& c, const RunSettings& s) {
               s.full_vectors ? " and f32 vectors" : "", s.threads);
 }
 
-// Against the reference in double, by the roundings that the kernels which ran declare.
+// Compares with the reference in f64, by the roundings that the kernels which ran declare.
 void expect_near(const OpCase& c, OpJudge& judge, const RunSettings& settings,
                  const std::vector<Result>& found) {
   const Verdict verdict = judge.verdict(settings, found);
@@ -92,7 +92,7 @@ TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
   }
 }
 
-// Which kernel runs is known without a GPU.
+// The choice of a kernel needs no GPU.
 TEST_P(OpTest, CudaHasAKernel) {
   const OpCase& c = GetParam();
   const DeviceInfo device = planned_cuda_device("H200", 90, 132);
@@ -113,7 +113,7 @@ OpCase enlarged(OpCase c, int64_t rows, int64_t wanted) {
   return c;
 }
 
-// Products that the own kernel takes, with about so many rows; those that differ in rows alone once.
+// GEMMs that our own kernel accepts, with about so many rows; those that differ in rows alone appear once.
 std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows) {
   const DeviceInfo device = planned_cuda_device("GPU", 90, 132);
   const auto takes = [&](const OpCase& c, const Kernel& one) {

@@ -68,7 +68,7 @@ void add_products(std::vector<OpCase>& cases) {
                      {false, true, true},
                      {kPlain, kVector, kVector}});
   }
-  // Patches that are not square, and pixels beyond the last of them; of 8 columns in rows of 43.
+  // Patches that are not square, and pixels beyond the last of them; patches of 8 columns in rows of 43.
   for (const int64_t columns : {4, 8})
     cases.push_back(
         {strf("patch_embed_6x%lld_uncovered", static_cast<long long>(columns)),
@@ -84,9 +84,9 @@ void add_products(std::vector<OpCase>& cases) {
                        {false, true}});
 }
 
-// Logits and scores so far below zero that nothing is left of exponentials that are not taken from the
-// largest: what lies past the end of a row, or a first guess of 0, must not be taken for it. All numbers are
-// exact in every type.
+// Logits and scores so far below zero that exponentials vanish unless the row's maximum is subtracted:
+// neither what lies past the end of a row nor an initial 0 may count as that maximum. All numbers are exact
+// in every type.
 void add_far_below_zero(std::vector<OpCase>& cases) {
   const Dim b('B', 2), h('H', 2), e('E', 16);
   for (int64_t classes : {3, 37}) {

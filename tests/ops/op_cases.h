@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-// What an input is, which decides its type and its values when the op runs in some type.
+// The role of an input, which decides its type and its values when the op runs in some type.
 enum class Role {
   kPlain,        // of the type: activations and the weights of products
   kNonNegative,  // the same in [0, 1): targets, averages of squares
@@ -41,7 +41,7 @@ inline void PrintTo(const OpCase& c, std::ostream* os) {
 
 std::vector<OpCase> op_cases();
 
-// Its parts.
+// The lists that op_cases() joins.
 void add_forward_cases(std::vector<OpCase>& cases);
 void add_gradient_cases(std::vector<OpCase>& cases);
 void add_loss_cases(std::vector<OpCase>& cases);

@@ -131,7 +131,7 @@ void add_gelu_gradients(std::vector<OpCase>& cases) {
                      {false, true, false}});
 }
 
-// A gradient's op and the addition to its sum, the last input.
+// A gradient op and the addition to its sum, the last input.
 void add_summed(std::vector<OpCase>& cases, const std::string& name, const OpPtr& maker,
                 std::vector<Shape> ins, const Shape& sum, Role sum_role = kSum) {
   std::vector<int> sources;
@@ -161,7 +161,7 @@ void add_sums(std::vector<OpCase>& cases) {
   add_summed(cases, "linear_dx", make_op<LinearDxOp>(), {{s, h, e}, {h, e, d}}, {s, d}, kPlain);
 }
 
-// Depths that are multiples of 32, which kernels on bf16 tensors want.
+// Depths that are multiples of 32, as kernels on bf16 tensors require.
 void add_deep_products(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 37), d('D', 64), f('F', 96);
   const Shape x = {b, n, d}, hidden = {b, n, f};
@@ -178,7 +178,8 @@ void add_deep_products(std::vector<OpCase>& cases) {
                    {false, true, false}});
 }
 
-// Several tiles across, or many steps along a tile, of kernels whose tiles are large; neither comes out even.
+// Several tiles across, or many steps along a tile, for kernels whose tiles are large; neither divides
+// evenly.
 void add_large_products(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 37), narrow('D', 24), wide('F', 400);
   const Shape x = {b, n, narrow}, hidden = {b, n, wide};

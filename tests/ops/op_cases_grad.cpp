@@ -1,4 +1,4 @@
-// The ops of the backward half.
+// The ops of the backward pass.
 #include "op_cases.h"
 #include "ops/activate.h"
 #include "ops/attention.h"

@@ -17,7 +17,7 @@ std::vector<PictureRecipe> recipes(int32_t height, int32_t width) {
   all[3] = {.source = 1, .erased = 2};
   all[3].box[0] = {1, 2, 3, 4};
   all[3].box[1] = {height - 2, 0, 2, width};
-  // All that can be, blended with what is cut out of it in turn.
+  // All steps together, blended with an image that is cut into in turn.
   all[4] = {.source = 2, .top = -3, .left = -3, .mirror = 1, .flip_columns = 1, .flip_rows = 1, .erased = 4};
   for (int32_t i = 0; i < PictureRecipe::kMostErased; ++i) all[4].box[i] = {i, 2 * i, 2, 2};
   all[4].mix = PictureMix::kBlend, all[4].partner = 5, all[4].lambda = 0.3f, all[4].rest = 0.7f;

@@ -1,4 +1,4 @@
-// Losses, dropout and what writes persistent values: sums, copies, optimizer updates.
+// Losses, dropout and ops that write persistent values: sums, copies, optimizer updates.
 #include <cmath>
 
 #include "op_cases.h"

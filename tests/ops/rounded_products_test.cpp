@@ -1,4 +1,4 @@
-// Products that round what they multiply, fp8 and tf32: the reference near the exact result, a GPU near the
+// GEMMs that round their factors, fp8 and tf32: the reference near the exact result, a GPU near the
 // reference.
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ OpCase exactly(OpCase c) {
   return c;
 }
 
-// The root mean square of the difference to that of what is wanted.
+// Returns the root mean square of the difference relative to that of the expected values.
 double share_off(const Values& found, const Values& wanted) {
   double off = 0, all = 0;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -125,8 +125,8 @@ double share_off(const Values& found, const Values& wanted) {
   return std::sqrt(off / all);
 }
 
-// A number's own rounding is off by up to 2^-4 in e4m3 and 2^-11 in tf32, half of that as a mean square root
-// of two factors.
+// A number's own rounding is off by up to 2^-4 in e4m3 and 2^-11 in tf32; the root mean square over two
+// factors is half of that.
 TEST(RoundedProducts, TheReferenceIsNearTheExactResult) {
   const auto check = [](const OpCase& c, double least, double most) {
     const std::vector<Values> inputs = make_inputs(c, {});
@@ -200,7 +200,8 @@ TEST_P(RoundedCuda, CudaAgreesWithTheReferenceAndReplays) {
     const Verdict verdict = OpJudge(c, inputs, wanted).verdict(settings, found);
     EXPECT_LE(verdict.share, 1) << to_string(mode.dtype) << ": " << verdict.where;
     Margins::note(settings, verdict.share, c.name);
-    // Far closer than fp8 is to the exact result; what a member rounds to 16 bits may fall to another code.
+    // The bound is far closer than fp8 is to the exact result; a value that a member rounds to 16 bits may
+    // fall to another code.
     EXPECT_LT(share_off(found[0].values, wanted[0].values), c.name.starts_with("mlp") ? 0.02 : 0.005)
         << to_string(mode.dtype);
     settings.runs = 3;

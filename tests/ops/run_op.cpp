@@ -48,7 +48,7 @@ DType dtype_of(Role role, const RunSettings& settings) {
   throw Error(ErrorKind::kInternal, "unknown role");
 }
 
-// Numbers as elements of the type.
+// Converts numbers to elements of the type.
 void convert(const Values& values, DType dtype, std::byte* target) {
   if (dtype == DType::kI64)
     std::copy(values.begin(), values.end(), reinterpret_cast<int64_t*>(target));
@@ -103,7 +103,7 @@ DeviceInfo device_for(const OpCase& c, const std::vector<Shape>& shapes, const R
   return device;
 }
 
-// The bytes of what persists and must not change.
+// Returns the bytes of the persistent values that must not change.
 std::vector<std::byte> untouched(const OpCase& c, const PersistentStore& store) {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < c.ins.size(); ++i) {

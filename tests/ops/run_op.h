@@ -36,7 +36,7 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings);
 std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
                            const std::vector<Values>& inputs, const RunSettings& settings);
 
-// What the kernels that would run it declare to round.
+// Returns what the kernels that would run it declare to round.
 Rounding op_rounding(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings);
 
 }  // namespace vitrail

@@ -1,5 +1,5 @@
-// What wrong kernels would compute is refused in 16 bits at every length, and right results are not: the
-// judgement of the op tests and of --check ref has teeth.
+// The results of wrong kernels are refused in 16 bits at every length, and right ones are not: this tests the
+// judgement of the op tests and of --check ref.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,10 +23,10 @@ Values rounded(const Values& values, DType type) {
   return result;
 }
 
-// The least exact that a kernel may be.
+// The least exact rounding that a kernel may have.
 constexpr Rounding kCoarsest{.product = true, .members = true, .weights = true};
 
-// A case with the results that are right and what kernels may leave in them.
+// A case with its right results and the noise that kernels may leave in them.
 struct Judged {
   Judged(const OpCase& of, const RunSettings& settings) : Judged(of, settings, make_inputs(of, settings)) {}
   Judged(const OpCase& of, const RunSettings& settings, std::vector<Values> given)
@@ -35,7 +35,7 @@ struct Judged {
     for (int updated : c.op->updates()) types.push_back(input_descs(c, c.ins, settings)[updated].dtype);
     known = with_noise(c, settings, kCoarsest, inputs, run_op(c, c.ins, inputs, {}), types);
   }
-  // The share of what is allowed that these take.
+  // Returns the error of these results as a share of what is allowed.
   double share(const std::vector<Values>& results) const {
     double worst = 0;
     for (size_t r = 0; r < results.size(); ++r)
@@ -63,7 +63,8 @@ class WrongKernels : public testing::TestWithParam<Length> {
   const RunSettings settings_{.dtype = GetParam().type};
 };
 
-// So many keys, and so many queries: packed, or of the longest apart, since the reference is slow.
+// So many keys and so many queries: packed, or with fewer queries for the longest, since the reference is
+// slow.
 std::vector<std::vector<Shape>> tokens_of(int64_t tokens) {
   const Dim b('B', 1), h('H', 2), e('E', tokens > 197 ? 16 : 64), few('S', 12);
   if (tokens <= 1024) return {{{b, {'N', tokens}, {'T', 3}, h, e}}};
@@ -121,7 +122,7 @@ TEST_P(WrongKernels, OfAProductWithoutItsBias) {
   EXPECT_GT(judged.share({run_op(judged.c, judged.c.ins, without, {})[0].values}), 1);
 }
 
-// What goes into the gelu is about 1.5 in size: values of [-4, -2.3], where its forms differ, are among it.
+// The gelu's input is about 1.5 in size: values in [-4, -2.3], where its two forms differ, are among it.
 TEST_P(WrongKernels, OfAGelu) {
   const OpCase c = product_case(terms_, chain(make_op<GeluOp>(false)));
   std::vector<Values> inputs = make_inputs(c, settings_);

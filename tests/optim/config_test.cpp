@@ -29,7 +29,7 @@ TEST(OptimConfig, ResolvesToTheOptimizersUsualSettings) {
   EXPECT_EQ(resolved({.name = "sgd", .decay = DecayStyle::kSchedule}).decay, DecayStyle::kSchedule);
 }
 
-// Only numbers below 0 stand for the usual ones.
+// Only numbers below 0 stand for the defaults.
 TEST(OptimConfig, AZeroIsASettingToo) {
   const OptimConfig c = resolved({.name = "adam", .beta1 = 0, .beta2 = 0, .eps = 0});
   EXPECT_EQ(c.beta1, 0);

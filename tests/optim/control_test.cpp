@@ -1,4 +1,4 @@
-// What decides about a step: clipping, skipping, the loss scale; and that a skipped step changes nothing.
+// The control of a step: clipping, skipping, the loss scale; and that a skipped step changes nothing.
 #include "ops/update_control.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(StepControl, DynamicScaleDoublesOnceAWindow) {
   }
 }
 
-// A scale that never changes counts as the others do and keeps its size whatever overflows.
+// A fixed scale counts updates like the others and keeps its size whatever overflows.
 TEST(StepControl, AFixedScaleIsTakenOutAndNeverChanged) {
   const StepControlOp op(0, {.dynamic = false, .initial = 4, .min = 1, .max = 1024, .window = 1});
   const double hyper[kHyperCount] = {};

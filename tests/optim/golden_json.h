@@ -43,7 +43,7 @@ Config read_config(const Json& object) {
   return config;
 }
 
-// Largest |a - b| over max(1, |b|); infinite when anything is missing or not a number.
+// Returns the largest |a - b| over max(1, |b|); infinite when anything is missing or NaN.
 inline double largest_error(const std::vector<double>& found, const std::vector<double>& wanted) {
   if (found.size() != wanted.size()) return INFINITY;
   double largest = 0;
@@ -54,7 +54,7 @@ inline double largest_error(const std::vector<double>& found, const std::vector<
   return largest;
 }
 
-// The rows of a file as test parameters named by their "name".
+// Returns the rows of a file as test parameters named by their "name".
 struct NamedRow {
   std::string name;
   Json row;

@@ -90,7 +90,7 @@ TEST(Schedule, RefusesWhatBreaksARule) {
   EXPECT_NO_THROW(validate(ScheduleConfig{}));
 }
 
-// A share must be below 1: of a length of 1 there is one update, however long the run is.
+// A share must be below 1: a length of 1 is one update, however long the run is.
 TEST(Schedule, ALengthOfOneIsOneUpdate) {
   const ScheduleConfig config{.kind = ScheduleKind::kLinear, .warmup = 1};
   EXPECT_EQ(lr_at(config, 1, 0, 101), 0);

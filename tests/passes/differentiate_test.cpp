@@ -55,7 +55,7 @@ Program differentiated_mlp(Trained trained) {
   return differentiate(std::move(mlp.program), {.seed = mlp.seed, .trained = std::move(trained)});
 }
 
-// The whole program, as stored text: what the pass did can be read off.
+// The whole program, as stored text, shows what the pass did.
 TEST(Differentiate, RecordsEveryGradientOnce) {
   EXPECT_EQ(to_string(differentiated_mlp(nullptr)),
             "input x f32[B2 D4]\n"

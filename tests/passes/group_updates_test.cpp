@@ -63,7 +63,7 @@ TEST(GroupUpdates, TheWorkAndWhatIsUpdatedStay) {
   EXPECT_EQ(updated, (std::set<std::string>{"w", "v", "grad/w", "grad/v", "w@bf16", "v@bf16"}));
 }
 
-// Gradients come one by one, so their sums can only be added to together when the last is there.
+// Gradients are computed one by one, so they can only be added to their sums together when the last exists.
 TEST(GroupUpdates, SumsAreAddedToWhereTheLastStood) {
   const Program apart = record_step(tiny_vit(1));
   const auto sums = [](std::string_view kind) { return kind == "accumulate"; };

@@ -24,7 +24,8 @@ std::string stream_of(const Program& program) {
   return text;
 }
 
-// The two residuals of the only block; the last norm has nothing beside it, and adds going forward stay.
+// The two residuals of the only block are joined; the last norm has no residual branch, and the forward adds
+// stay.
 TEST(JoinResiduals, AddsTheResidualWhereTheNormsGradientIsMade) {
   const Program apart = record_step(tiny_vit(1)), joined = join_residuals(apart);
   EXPECT_EQ(stream_of(joined),
@@ -51,14 +52,14 @@ TEST(JoinResiduals, TwoABlockWhateverIsRecomputedOrDropped) {
     }
 }
 
-// Without the parameters of the first norm nothing flows past it, and the frozen stem has no gradient at all.
+// Without the parameters of the first norm no gradient flows past it, and the frozen stem has none at all.
 TEST(JoinResiduals, LeavesAGradientThatNothingIsAddedTo) {
   const Trained head_only = [](const std::string& name) { return name.starts_with("head."); };
   const Program apart = record_step(tiny_vit(2), {}, head_only);
   EXPECT_EQ(to_string(join_residuals(apart)), to_string(apart));
 }
 
-// A gradient somebody else reads too must exist without the residual.
+// A gradient that another node reads too must exist without the residual.
 TEST(JoinResiduals, LeavesAGradientThatIsReadTwice) {
   Program program = record_step(tiny_vit(1));
   for (const Node& node : program.nodes)
@@ -68,8 +69,8 @@ TEST(JoinResiduals, LeavesAGradientThatIsReadTwice) {
   EXPECT_NE(stream_of(joined).find("layernorm_grad{eps=1e-06}(%22"), std::string::npos);
 }
 
-// x and gradient of a norm, the norm's gradient, and an add of it with tanh(x), which is made after it or
-// before.
+// Records x and the gradient of a norm, the norm's gradient, and an add of it with tanh(x), which is computed
+// after it or before.
 Program norm_grad_and_add(Phase phase, bool tanh_first) {
   Builder b;
   b.set_phase(phase);

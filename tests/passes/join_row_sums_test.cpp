@@ -25,7 +25,8 @@ TEST(JoinRowSums, NormsAndGelusMakeTheGradientsOfTheBiasesBeforeThem) {
             "sums}(%22, blocks.0.norm2.weight, %65, %52)");
   EXPECT_EQ(line_of(joined, "blocks.0.mlp.fc1.bias.db"), "");
   EXPECT_EQ(line_of(joined, "grad/blocks.0.mlp.fc1.bias"), "accumulate(grad/blocks.0.mlp.fc1.bias, %63)");
-  // The biases of head, qkv and patches, whose gradients other ops make, and the positions, of other rows.
+  // The biases of head, qkv and patches, whose gradients other ops make, stay apart, and so do the positions,
+  // which sum over other rows.
   EXPECT_EQ(count_kinds(joined).at("sum_rows"), 4);
   EXPECT_EQ(count_kinds(apart).at("sum_rows"), 7);
 }

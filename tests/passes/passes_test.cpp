@@ -23,7 +23,7 @@ VitConfig tiny() {
   return tiny_vit(1);
 }
 
-// The whole program before and after, as stored text: what the pass did can be read off.
+// The whole program before and after, as stored text, shows what the pass did.
 TEST(Fuse, JoinsProductsWithTheirNeighbours) {
   EXPECT_EQ(
       to_string(fuse(record_vit(tiny()))),
@@ -94,8 +94,8 @@ TEST(Fuse, TheAttentionOfOneTokenTakesItsProductInWhenAsked) {
   EXPECT_EQ(count(fuse(seen, options), "attention"), 1u) << "the weights are asked for";
 }
 
-// Queries, keys and values of one token d wide, 2 3d d instead of 2 n 3d d; scores and sums over tokens as
-// wide as d instead of a head.
+// Queries, keys and values are computed for one token, 2 3d d instead of 2 n 3d d; scores and sums run over
+// tokens of width d instead of a head's.
 TEST(Fuse, TheWorkOfOneTokenIsCounted) {
   const Program fused = fuse(record_vit(tiny_vit(1)), {.first_attention = true});
   const auto node = std::find_if(fused.nodes.begin(), fused.nodes.end(),
@@ -147,7 +147,7 @@ TEST(Fuse, LeavesABiasThatDoesNotCoverTheOutputsApart) {
   EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear", "bias"}));
 }
 
-// A kernel adds the bias before the gelu and after nothing else.
+// A kernel adds the bias before the gelu and after no other op.
 TEST(Fuse, MembersComeInOneOrderOnly) {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 4}}});
@@ -198,7 +198,7 @@ TEST(Schedule, DropsWhatNobodyNeeds) {
   EXPECT_EQ(kept.outputs.size(), 1u);
 }
 
-// Going back, a gradient nothing else reads joins its sum; a layernorm's three outputs do not.
+// In the backward pass, a gradient that nothing else reads joins its sum; a layernorm's three outputs do not.
 TEST(Fuse, GradientsJoinTheirSums) {
   const Program fused = fuse(record_step(tiny()));
   const auto counts = count_kinds(fused);

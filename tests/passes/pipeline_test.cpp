@@ -64,7 +64,7 @@ TEST(Pipeline, WithoutRewritesTheForwardNodesStayAsRecorded) {
   EXPECT_EQ(to_string(result), to_string(recorded));
 }
 
-// The number in "blocks.7.mlp.fc1"; -1 outside the blocks.
+// Returns the number in "blocks.7.mlp.fc1"; -1 outside the blocks.
 int block_in(const std::string& name) {
   const size_t at = name.find("blocks.");
   return at == std::string::npos ? -1 : std::stoi(name.substr(at + 7));

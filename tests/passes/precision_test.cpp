@@ -67,7 +67,7 @@ TEST(Precision, LowersAProductAndKeepsItsSums) {
   EXPECT_EQ(low.copies, (std::vector<std::pair<std::string, std::string>>{{"w", "w@bf16"}}));
 }
 
-// Roles, by node: the types of what it reads and of what it writes.
+// The types of each node's inputs and outputs, by its role.
 TEST(Precision, GivesEveryRoleItsType) {
   using Types = std::vector<std::string>;
   const struct {
@@ -172,7 +172,8 @@ TEST(Precision, ForInferenceStoresWeightsAndBiasesLowAndCopiesNothing) {
   }
 }
 
-// Positions come before the tokens, after them, or without them: wherever the stream begins, it is wide.
+// Positions come before the tokens, after them, or without them: the residual stream is wide wherever it
+// begins.
 TEST(Precision, TheStreamIsWideWithAndWithoutPrefixTokens) {
   void (*const changes[])(VitConfig&) = {
       [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMean; },

@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// Values the forward half writes and the backward half reads.
+// Returns the values that the forward pass writes and the backward pass reads.
 std::set<std::string> kept(const Program& program) {
   std::set<ValueId> forward;
   std::set<std::string> names;

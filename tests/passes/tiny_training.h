@@ -1,5 +1,5 @@
-// The forward half of a training step of a small ViT, as the trainer records it: what the tests of passes,
-// plan and runtime differentiate and run.
+// The forward part of a training step of a small ViT, as the trainer records it, for tests that differentiate
+// and run it.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ inline VitConfig tiny_vit(int64_t depth) {
   return c;
 }
 
-// Outputs "loss" [B] and "logits"; its loss is weighed by the input "weights".
+// Outputs "loss" [B] and "logits"; the loss is weighted by the input "weights".
 struct Recorded {
   Program program;
   ValueId seed = -1;

@@ -1,4 +1,4 @@
-// What the choice of kernels adds up: scratch of members, packed parameters, declared roundings.
+// The sums of kernel choice: scratch of members, packed parameters, declared roundings.
 #include "plan/kernel_choice.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(KernelChoice, TheProductIsTheMemberThatNeedsScratch) {
             plan.choices[0].launches[2].prepared.scratch_bytes);
 }
 
-// Two kernels might want two storage orders of it.
+// Two kernels might require two storage orders of it.
 TEST(KernelChoice, AParameterThatTwoNodesReadStaysPlain) {
   for (const bool shared : {false, true}) {
     Builder b;

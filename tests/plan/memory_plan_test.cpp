@@ -50,8 +50,8 @@ void expect_owner(const Bytes& arena, const Placement& p, int owner, const std::
   for (size_t i = 0; i < p.bytes; ++i) ASSERT_EQ(arena[p.offset + i], owner) << what << " was overwritten";
 }
 
-// Plays the program on a map of the arena: whatever a node reads must still be what was written for it, and
-// neither its scratch nor its output may lie over an input that is read while it runs (but the one it
+// Simulates the program on a map of the arena: whatever a node reads must still be what was written for it,
+// and neither its scratch nor its output may overlap an input that is read while it runs (except the one it
 // declares it overwrites).
 void expect_sound(const ExecutionPlan& plan) {
   const Program& program = plan.program;
@@ -104,7 +104,7 @@ TEST(MemoryPlan, ValuesOfATrainingStepNeverOverlap) {
       }
 }
 
-// Values that take over one another's bytes count once.
+// Values that reuse one another's bytes count once.
 size_t saved_bytes(const ExecutionPlan& plan) {
   std::map<std::pair<size_t, int>, size_t> blocks;
   for (const Placement& placement : plan.memory.values)
@@ -232,7 +232,7 @@ TEST(MemoryPlan, StagedInputsAreCountedOnceAndApart) {
   EXPECT_TRUE(memory.values[sum.x].staged);
 }
 
-// Inputs of odd sizes: each begins where a kernel may load whole vectors, and none lies over another.
+// Inputs of odd sizes: each is aligned for whole vectors, and none overlaps another.
 TEST(MemoryPlan, StagedInputsAreAlignedAndApart) {
   SmallSum sum;
   const ValueId odd[] = {sum.b.input("words", {DType::kI32, {{'Z', 3}}}),

@@ -48,8 +48,8 @@ TEST(Occupancy, FindsTheLowestPlaceThatIsFree) {
   }
 }
 
-// A training step of `depth` blocks: what is saved going forward lives until its turn comes going back;
-// beside it, at every moment, something that lives for that moment alone.
+// A training step of `depth` blocks: an activation saved in the forward pass lives until the backward pass
+// reads it; beside it, every moment has a value that lives for that moment alone.
 double steps_a_block(int depth) {
   const int moments = 2 * depth;
   Occupancy taken(moments);

@@ -45,7 +45,7 @@ TEST(PersistentLayout, ANameMeansOneThing) {
   EXPECT_EQ(layout.values().size(), 1u);
 }
 
-// One adds a bias, the other adds to a sum of its own and to the same bias.
+// One program adds a bias, the other adds to a sum of its own and to the same bias.
 Program reader(int64_t batch) {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {{'B', batch}, kD}});

@@ -1,5 +1,4 @@
-// Whole programs on a GPU: as the reference computes them, replayed to the bit, in the memory that was
-// planned.
+// Whole programs on a GPU: equal to the reference, replayed to the bit, in the memory that was planned.
 #include "cuda_test.h"
 #include "runtime/training_run.h"
 
@@ -8,7 +7,7 @@ namespace {
 
 class CudaExecutor : public CudaTest {};
 
-// Head size 32 and 64 tokens: what the tensor cores take.
+// Head size 32 and 64 tokens, which tensor cores support.
 VitConfig even_vit() {
   VitConfig c = tiny_vit(2);
   c.image_height = c.image_width = 64;
@@ -46,7 +45,7 @@ TEST_F(CudaExecutor, EveryNodeAgreesWithTheReference) {
       }
 }
 
-// fp8 beside tensors of 16 bits, tf32 beside those of 32.
+// fp8 is used beside 16-bit tensors, tf32 beside f32 ones.
 TEST_F(CudaExecutor, RoundedProductsAgreeWithTheReferenceAndReplay) {
   const StepSettings bf16 = on_cuda(kTypes[2], {Recompute::kBlock}), wide = on_cuda(kTypes[1]);
   for (StepSettings settings : {on_cuda({}), bf16, wide}) {

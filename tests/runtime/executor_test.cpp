@@ -122,7 +122,7 @@ TEST(Executor, CheckedRunFindsTheNodeThatDiffers) {
   VitRun fast(c, 1, true, "cpu", 2), plain(c, 1, true, "ref", 2);
   fast.fill_pictures();
   EXPECT_NO_THROW(fast.executor.run_checked(plain.params));
-  // Reference parameters that are off in one weight must be noticed, at that node.
+  // Reference parameters that differ in one weight must be detected, at that node.
   plain.params.load(plain.plan, [](const std::string& name, const Shape& shape, std::span<float> target) {
     fill(name, shape, target);
     if (name == "blocks.1.attn.proj.bias") target[3] += 0.01f;

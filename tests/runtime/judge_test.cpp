@@ -1,5 +1,6 @@
-// The verdict on a result, from numbers worked out by hand: twice the bound and ten deviations for an
-// element, two and a half times the expected mean square, and a little more for few elements, for a part.
+// The verdict on a result, from numbers worked out by hand: twice the bound and ten standard deviations for
+// an element, two and a half times the expected root mean square, and a little more for few elements, for a
+// part.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +39,7 @@ TEST(Judge, NoToleranceReachesNanOrInfinity) {
   EXPECT_EQ(share(1, 1 + 1e-15, 0, 0), kInf) << "nothing is allowed";
 }
 
-// One element among many that are right: its own limit is the nearer one.
+// One wrong element among many right ones exceeds its own limit first.
 TEST(Judge, AnElementMayBeOffByTwiceItsBoundAndTenDeviations) {
   constexpr size_t kCount = 10000;
   const Known wanted = known(Values(kCount, 1.0), 0.5, 0.04);
@@ -52,7 +53,7 @@ TEST(Judge, AnElementMayBeOffByTwiceItsBoundAndTenDeviations) {
   EXPECT_NE(judge(wanted, found).where.find("element 7777"), std::string::npos);
 }
 
-// All elements off alike: the mean square of a bound is a third of its square.
+// All elements are off alike: the mean square of a bound is a third of its square.
 TEST(Judge, APartMayBeOffByTwoAndAHalfTimesWhatIsExpected) {
   constexpr size_t kCount = 100;
   const double expected = std::sqrt(0.3 * 0.3 / 3 + 0.04);

@@ -16,7 +16,7 @@
 
 namespace vitrail {
 
-// Everything a block can hold, of odd sizes.
+// A config with everything a block can hold, of odd sizes.
 inline VitConfig rich_vit(int64_t depth) {
   VitConfig c = tiny_vit(depth);
   c.width = 24, c.heads = 3, c.mlp = 50;
@@ -70,7 +70,7 @@ inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& 
                         {.pack = false, .layout = std::move(layout)});
 }
 
-// Parameters and the low-precision copies of them, by the rule.
+// Fills parameters and their low-precision copies by the rule.
 inline void load_by_rule(const PersistentStore& store) {
   for (const PersistentValue& value : store.layout().values()) {
     if (value.category != Category::kParameters) continue;
@@ -131,7 +131,7 @@ struct TrainingRun {
     fill_inputs(rank, executor);
     executor.run();
   }
-  // The losses, and every gradient sum by name: the bits themselves.
+  // Returns the losses, and every gradient sum by name: the bits themselves.
   std::map<std::string, Bytes> results() {
     std::map<std::string, Bytes> found = {{"loss", bytes_of(rank, executor.output("loss"))}};
     for (const PersistentValue& value : store.layout().values())
@@ -140,7 +140,8 @@ struct TrainingRun {
   }
 };
 
-// Relative to the norm of what is wanted; the absolute part is for gradients that are zero in theory.
+// The error is relative to the norm of the expected values; the absolute part is for gradients that are zero
+// in theory.
 inline void expect_near_gradients(const TrainingRun& found, const TrainingRun& wanted) {
   for (const PersistentValue& value : found.store.layout().values()) {
     if (value.category != Category::kGradients) continue;

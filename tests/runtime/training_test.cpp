@@ -1,4 +1,4 @@
-// Whole training steps on the backends: what passes and plans promise, seen in the bits.
+// Whole training steps on the backends: what passes and plans guarantee, checked in the bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,8 +46,8 @@ TEST(TrainingStep, FusingOnTheReferenceChangesNoBit) {
   }
 }
 
-// A norm's gradient with the residual's added is the same two numbers added as by a node of its own; in f32
-// the reference, which computes in double, leaves out a rounding.
+// A norm's gradient with the residual's added equals the sum by a node of its own; in f32 the reference,
+// which computes in f64, leaves out a rounding.
 TEST(TrainingStep, JoiningResidualsChangesNoBit) {
   for (const auto& [backend, dtype] : {std::pair{"ref", DType::kF64}, {"cpu", DType::kF32}})
     for (const RecomputeOptions& again : {RecomputeOptions{}, {Recompute::kBlock}}) {
@@ -109,7 +109,7 @@ TEST(TrainingStep, FreezingChangesNoOtherGradient) {
   }
 }
 
-// tanh(x w) + y w': when both are one parameter, its gradient is the sum of the two.
+// Records tanh(x w) + y w': when both are one parameter, its gradient is the sum of the two.
 Program two_products(const char* first, const char* second) {
   Builder b;
   const Dim d('D', 6), f('F', 5);
@@ -147,7 +147,7 @@ TEST(TrainingStep, ASharedParameterGetsTheSumOfItsGradients) {
   }
 }
 
-// The update that ends a step, as a program of its own: every parameter of `micro` by plain SGD.
+// Records the update that ends a step, as a program of its own: every parameter of `micro` by plain SGD.
 Program record_sgd(const Program& micro) {
   Builder b;
   b.set_phase(Phase::kUpdate);
@@ -161,7 +161,7 @@ Program record_sgd(const Program& micro) {
   return b.finish();
 }
 
-// Micro and update program over one layout, in arenas of their own or in one they take turns in.
+// Micro and update program over one layout, in arenas of their own or in a shared one.
 struct WholeStep {
   std::shared_ptr<PersistentLayout> layout = std::make_shared<PersistentLayout>();
   ExecutionPlan micro, update;

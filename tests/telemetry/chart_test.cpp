@@ -91,7 +91,7 @@ TEST(Smooth, StartsAtTheFirstValueAndIgnoresGaps) {
   EXPECT_DOUBLE_EQ(calm[2].y, (4 * 0.5 + 8) / 1.5);
 }
 
-// Numbers of the "d" of the first path with this class.
+// Returns the numbers of the "d" of the first path with this class.
 std::string path_of(const std::string& html, const std::string& type) {
   const size_t at = html.find("<path class=\"" + type + "\" d=\"");
   if (at == std::string::npos) return "";

@@ -14,7 +14,7 @@
 namespace vitrail {
 namespace {
 
-// CRC-32C bit by bit, so that the writer's own is not its judge.
+// Computes CRC-32C bit by bit, independently of the writer's own.
 uint32_t slow_crc32c(std::string_view bytes) {
   uint32_t crc = ~0u;
   for (const char c : bytes) {
@@ -29,7 +29,7 @@ uint32_t unmasked(uint32_t stored) {
   return rotated >> 17 | rotated << 15;
 }
 
-// The records of a file; fails the test at the first bad checksum.
+// Returns the records of a file; fails the test at the first bad checksum.
 std::vector<std::string> records_of(const std::string& content) {
   ByteCursor cursor(as_byte_span(content));
   std::vector<std::string> records;
@@ -44,7 +44,8 @@ std::vector<std::string> records_of(const std::string& content) {
   return records;
 }
 
-// A protobuf message's fields by number: raw bytes of fixed and text fields, decimal digits of varints.
+// Returns a protobuf message's fields by number: raw bytes of fixed and text fields, decimal digits of
+// varints.
 std::map<int, std::string> fields_of(std::string_view message) {
   ByteCursor cursor(as_byte_span(message));
   const auto varint = [&] {

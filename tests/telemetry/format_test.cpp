@@ -1,4 +1,4 @@
-// Numbers as people read them, on either side of every change of unit.
+// Numbers formatted for people, on either side of every change of unit.
 #include "telemetry/format.h"
 
 #include <gtest/gtest.h>

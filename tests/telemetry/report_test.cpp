@@ -15,8 +15,8 @@
 namespace vitrail {
 namespace {
 
-// Walks the tags of a page: every element closed in order, attributes quoted, no stray "<" or "&". Returns
-// what is wrong, nothing when all is well. Scripts and styles are passed over.
+// Checks the tags of a page: every element closed in order, attributes quoted, no stray "<" or "&". Returns
+// what is wrong, nothing when all is well. Scripts and styles are skipped.
 std::string page_fault(const std::string& html) {
   std::vector<std::string> open;
   const std::string alone = " meta img br !DOCTYPE ";
@@ -107,7 +107,7 @@ Report sample_report() {
   return report;
 }
 
-// REPORT_FILE keeps the page for a look at it.
+// REPORT_FILE keeps the page for inspection.
 TEST(Report, SampleIsWellFormedAndComplete) {
   const std::string html = render_report(sample_report());
   if (const char* file = std::getenv("REPORT_FILE")) std::ofstream(file) << html;

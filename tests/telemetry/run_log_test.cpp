@@ -78,8 +78,8 @@ TEST(RunLog, NumbersThatAreNoneBecomeNull) {
   EXPECT_NE(folder.content("summary.csv").find("\n0,,,,,0.5\n"), std::string::npos);
 }
 
-// Interrupted anywhere, cut anywhere in its last line, resumed at any step before: the files are those of a
-// run nobody disturbed.
+// A run interrupted anywhere, cut anywhere in its last line, and resumed at any step before leaves the files
+// of an uninterrupted run.
 TEST(RunLog, AResumedRunLeavesTheFilesOfAnUndisturbedOne) {
   const RunFolder whole;
   {
@@ -94,7 +94,7 @@ TEST(RunLog, AResumedRunLeavesTheFilesOfAnUndisturbedOne) {
         log_steps(log, 1, 11);
       }
       const std::string path = folder.file("metrics.jsonl");
-      // The last line may only be lost where the run does not build on it.
+      // The last line may only be lost where the run does not resume from it.
       if (resume < 11)
         std::filesystem::resize_file(path, std::filesystem::file_size(path) - static_cast<uint64_t>(torn));
       RunLog log(folder.path(), {.resume_step = resume, .tensorboard = false});
@@ -133,7 +133,7 @@ TEST(RunLog, AFolderThatHoldsALogOrCannotBeWrittenIsRefused) {
   EXPECT_EQ(lines_of(folder).size(), 0u);
 }
 
-// Files of this process may not grow past `bytes`, as on a disk that is full.
+// Files of this process may not grow past `bytes`, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -90,7 +90,7 @@ TEST(ConvertFloats, RefusesIntegers) {
   EXPECT_THROW(convert_floats(&real, DType::kF32, &integer, DType::kI32, 1), Error);
 }
 
-// Converting many at a time takes other instructions than one at a time.
+// Converting many at a time uses other instructions than one at a time.
 TEST(DType, WideningManyEqualsWideningEach) {
   for (const DType half : {DType::kF16, DType::kBF16}) {
     std::vector<uint16_t> bits(65536 + 5);  // no multiple of any vector

@@ -9,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-// The value of a code by the format's definition.
+// Returns the value of a code by the format's definition.
 double value_of(int code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
   const double magnitude =

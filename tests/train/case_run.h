@@ -1,4 +1,4 @@
-// A golden case as it runs: the planned step with weights by rule, fed with the case's batches.
+// A golden case in execution: the planned step with weights by rule, fed with the case's batches.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -25,7 +25,7 @@ class CaseRun {
     step_.start(fill_by_rule_name);
   }
 
-  // Forward and backward of all micro-batches; returns the loss.
+  // Runs forward and backward of all micro-batches; returns the loss.
   double gradients(int64_t number) {
     double loss = 0;
     const int64_t size = case_.config.micro_batch;
@@ -49,7 +49,7 @@ class CaseRun {
     return step_.run_update(lr_at(schedule, case_.config.optim.lr, number, case_.json.at("total")));
   }
 
-  // Steps [0, count); the losses.
+  // Runs steps [0, count); returns the losses.
   std::vector<double> run(int64_t count) {
     std::vector<double> losses;
     for (int64_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// Training on a GPU: the CPU's losses, replayed and run again to the bit, saved and resumed, in the memory
-// that was planned.
+// Training on a GPU: equal losses to the CPU's, replayed and run again to the bit, saved and resumed, in the
+// memory that was planned.
 #include "cuda_test.h"
 #include "models/zoo.h"
 #include "train/helpers/answers.h"
@@ -13,7 +13,7 @@ class CudaTrain : public CudaTest {};
 
 const RunOptions kCuda{.cuda = true};
 
-// Masks and everything else that is drawn, without the mixing of images.
+// Dropout and every other random draw, without mixing of images.
 TrainConfig masked_config(int64_t steps) {
   TrainConfig config = tiny_config(steps);
   config.train.smoothing = 0.1;
@@ -26,7 +26,7 @@ TrainConfig masked_config(int64_t steps) {
   return config;
 }
 
-// 64 tokens of head size 32: what the faster kernels take.
+// 64 tokens of head size 32, which the faster kernels support.
 TrainConfig larger_config(int64_t steps) {
   TrainConfig config = masked_config(steps);
   set_image(config, 32);

@@ -1,4 +1,4 @@
-// Evaluation by hand: a model whose answers are known, on a dataset whose labels are.
+// Evaluation checked by hand: a model with known outputs on a dataset with known labels.
 #include "train/evaluate.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kCount = 21, kClasses = 7, kBatch = 4;
 
-// The logits of a sample, with its own label ahead for every third.
+// The logits of a sample, where every third has its own label first.
 std::vector<float> logits_of(int64_t sample, int64_t label) {
   std::vector<float> row;
   for (int64_t k = 0; k < kClasses; ++k)
@@ -31,7 +31,7 @@ class Evaluate : public testing::Test {
     settings_.classes = kClasses;
   }
 
-  // Batches come in order, the last filled up with rows of no sample, whose answers must not count.
+  // Batches come in order, the last padded with rows of no sample, whose outputs must not count.
   EvalResult run(EvalOptions options, int64_t turned = 0) {
     const auto loader = make_eval_loader(data_, settings_);
     int64_t first = 0;
@@ -130,7 +130,7 @@ TEST_F(Evaluate, SeveralLabelsAreScoredApart) {
   EXPECT_EQ(*result.status(0, 0, "model").mean_ap, result.multi_label->mean_ap);
 }
 
-// Right ones by the lowest loss, wrong ones by the highest; with the probability of what was answered.
+// Right predictions by the lowest loss, wrong ones by the highest; with the probability of the prediction.
 TEST_F(Evaluate, KeepsTheBestAndTheWorst) {
   const EvalResult result = run({.kept = 3});
   ASSERT_EQ(result.best.size(), 3u);

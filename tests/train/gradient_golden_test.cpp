@@ -42,7 +42,7 @@ struct Part {
   }
 };
 
-// The norm of what the values differ by, estimated from their sums under random signs.
+// The norm of the values' difference, estimated from their sums under random signs.
 double distance(const Part& part, const std::vector<double>& values, const std::vector<double>& projections) {
   double squares = 0;
   for (size_t k = 0; k < projections.size(); ++k) {

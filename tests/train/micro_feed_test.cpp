@@ -1,5 +1,5 @@
-// Micro-batches whose images are sent ahead of their turn: the run is that of a step which reads them in
-// place, whether the loader is ahead or behind, and the place where they land is planned.
+// Micro-batches whose images are prefetched: the run equals that of a step which reads them in place, whether
+// the loader is ahead or behind, and the prefetch buffer is planned.
 #include "train/micro_feed.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class FedStep {
     feed_ = std::make_unique<MicroFeed>(std::move(loader), step_, nullptr, setup_.config.train);
   }
 
-  // Working takes as long as loading the next batch.
+  // A step takes as long as loading the next batch.
   void keep_loader_ahead() {
     device().while_it_works = [this] {
       while (!loader_->peek()) std::this_thread::yield();
@@ -57,7 +57,7 @@ class FedStep {
     const std::vector<float> pictures(4 * 3 * 8 * 8, 0.5f);
     for (float logit : step_.evaluate(pictures, 4, false)) losses_.push_back(static_cast<double>(logit));
   }
-  // Steps 0 to 3, an evaluation, back to 2 and on to 4, away to 20 and on.
+  // Runs steps 0 to 3, an evaluation, back to 2 and on to 4, then to 20 and on.
   void wander() {
     run(0, 4);
     evaluate();
@@ -96,7 +96,7 @@ TEST(MicroFeed, SendingAheadChangesNoBit) {
       ahead.wander();
       EXPECT_EQ(ahead.losses(), in_place.losses());
       EXPECT_EQ(differing(ahead.state(), in_place.state()), std::vector<std::string>());
-      // 20 micro-batches, three of them the first after a start or a seek.
+      // There are 20 micro-batches, three of them the first after a start or a seek.
       if (loader_ahead) {
         EXPECT_EQ(ahead.device().waits, form == OnDevice::kDataset ? 0 : 17);
       }
@@ -124,7 +124,8 @@ TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {
     }
 }
 
-// Forms reach a device in different ways and at different moments; going back loses and repeats no batch.
+// Each form of images reaches a device in its own way and at its own moment; seeking back loses and repeats
+// no batch.
 void expect_same_way_back(const RunOptions& options) {
   const WorkFolder work;
   for (OnDevice form : {OnDevice::kDataset, OnDevice::kPictures, OnDevice::kOff}) {

@@ -1,6 +1,5 @@
-// Every setting of a run does something: one row a key, with the part of a run that it must change. A new
-// setting fails here until it has a row. What the change must be exactly, the goldens and the other tests
-// say.
+// Every setting of a run has an effect: one row per key, with the part of a run that it must change. A new
+// setting fails here until it has a row. The exact effect is checked by the goldens and the other tests.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -120,7 +119,7 @@ void averaging(TrainConfig& c) {
 void in_bf16(TrainConfig& c) {
   c.train.dtype = ComputeType::kBF16;
 }
-// Enough to keep that recomputing saves some of it, more than an evaluation needs.
+// Enough activations that recomputing saves some, more than an evaluation needs.
 void deep(TrainConfig& c) {
   c.model.fields.depth = 6;
   c.train.batch = 32;
@@ -139,7 +138,7 @@ Change curve(ScheduleKind kind) {
     if (kind == ScheduleKind::kCosine) c.schedule.warmup = 2;
   };
 }
-// Scales that overflow at first, so that the rule has something to do.
+// Scales that overflow at first, so that the loss-scale rule acts.
 void scaled(TrainConfig& c) {
   c.train.dtype = ComputeType::kF16;
   c.loss_scale = {.mode = LossScaleMode::kDynamic, .initial = 1024, .window = 2, .min = 512, .max = 2048};
@@ -148,7 +147,7 @@ void overflowing(TrainConfig& c) {
   scaled(c);
   c.loss_scale.initial = c.loss_scale.max = 1e9;
 }
-// Steps without number, at a rate no weight bears.
+// Steps whose loss is not finite, at a learning rate that diverges.
 void exploding(TrainConfig& c) {
   c.train.steps = 12;
   c.optim.lr = 1e30;

@@ -99,8 +99,8 @@ inline StepData step_data(const StepCase& c) {
   return data;
 }
 
-// The part of a parameter whose gradient is zero in theory, [first, last): softmax does not see what is added
-// to every key alike.
+// The part of a parameter whose gradient is zero in theory, [first, last): softmax does not change when the
+// same is added to every key.
 inline std::pair<size_t, size_t> key_shift(const std::string& name, size_t count) {
   if (name.ends_with("attn.qkv.bias")) return {count / 3, 2 * count / 3};
   if (name.ends_with("attn_pool.kv.bias")) return {0, count / 2};

@@ -27,7 +27,7 @@ struct KeyShift {
   double value = 0, difference = 0;  // the largest
 };
 
-// Takes the shift of all keys out of both.
+// Removes the common shift of all keys from both.
 KeyShift take_key_shift(const std::string& name, std::vector<double>& a, std::vector<double>& b) {
   const auto [first, last] = golden::key_shift(name, a.size());
   KeyShift shift;
@@ -74,7 +74,7 @@ TEST_P(StepGolden, ReferenceInDoubleAgreesWithTorch) {
   for (const TrainedParam& p : c.config.trained) {
     std::vector<double> found = run.value(p.name), wanted = c.tensor("weight/" + p.name);
     ASSERT_EQ(found.size(), wanted.size()) << p.name;
-    // Lion moves by the sign even of what is zero but for rounding.
+    // Lion moves by the sign even of a gradient that is zero but for rounding.
     const double drift = take_key_shift(p.name, found, wanted).difference;
     EXPECT_LE(drift, c.config.optim.name == "lion" ? 20 * c.config.optim.lr : 1e-9) << p.name;
     EXPECT_LE(relative_error(found, wanted), 1e-9) << p.name;
@@ -84,7 +84,7 @@ TEST_P(StepGolden, ReferenceInDoubleAgreesWithTorch) {
   }
 }
 
-// What f32 may differ from torch's f64. A first moment stored in bf16 may round the other way where the
+// How far f32 may differ from torch's f64. A first moment stored in bf16 may round the other way where the
 // gradients differ in their last bit, by one part in 256 of an update: ten updates of lr against weights of a
 // tenth.
 struct FloatBounds {

@@ -1,5 +1,5 @@
-// What must not change a step, and how much what may: recomputing, threads, loss scale, accumulation, number
-// types; and a step whose numbers overflow.
+// What must not change a step, and how much other things may: recomputing, threads, loss scale, accumulation,
+// precision; and a step whose numbers overflow.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What a teacher teaches: softmax(logits / T), or its first choice; and what the loss makes of it.
+// Distillation targets: softmax(logits / T), or the teacher's first choice; and the loss made of them.
 #include "train/teacher.h"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(Distillation, ALossOfTwoPartsByTheirWeights) {
   }
 }
 
-// Taught by the labels themselves, a hard teacher's part is the labels' loss.
+// With the labels themselves as teacher, a hard teacher's part is the labels' loss.
 TEST(Distillation, AHardTeacherIsAnotherLabel) {
   golden::StepCase c = distilled_case(DistillKind::kHard, 1, 2);
   golden::CaseRun run(c, ref_backend());

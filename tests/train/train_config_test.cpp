@@ -134,7 +134,7 @@ TEST(TrainConfig, TheEndsOfRangesAreAccepted) {
   }
 }
 
-// Only what gives other weights makes another run of it.
+// Only settings that lead to other weights make it another run.
 TEST(TrainConfig, WhatAResumedRunMayChange) {
   const std::set<std::string> free = {"train.log_every",   "train.save_every",      "train.save_minutes",
                                       "train.max_minutes", "train.tensorboard",     "train.eval_every",

@@ -1,4 +1,4 @@
-// What a run keeps when saving goes wrong, and what it says when its data is not what it was.
+// What a run keeps when saving fails, and what it reports when its data has changed.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -85,7 +85,7 @@ TEST(Keep, TheLastCheckpointIsTriedAgainAndThenTheModelAlone) {
   EXPECT_FALSE(fs::exists(work / "run/last")) << "the checkpoint holds it";
 }
 
-// The disk holds the model, but no checkpoint, when the run ends.
+// The disk has room for the model, but for no checkpoint, when the run ends.
 TEST(Keep, AFullDiskAtTheEndLeavesTheModel) {
   const WorkFolder work;
   const SmallDisk disk(work / "disk", 4 << 20);
@@ -180,7 +180,7 @@ TEST_F(KeptData, OtherValidationDataIsSaidAndItsResultsCountAnew) {
   const Ran first = train(config_, work_ / "run");
   ASSERT_GT(first.outcome.best, 0);
   config_.train.steps = 3;
-  // Every image in the other class: nothing is as good as before.
+  // Every image is in the other class, so no evaluation is as good as before.
   fs::rename(work_ / "data/val/a", work_ / "data/val/c");
   fs::rename(work_ / "data/val/b", work_ / "data/val/a");
   fs::rename(work_ / "data/val/c", work_ / "data/val/b");

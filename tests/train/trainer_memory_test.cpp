@@ -53,7 +53,7 @@ TEST(Memory, ARunHoldsWhatItSays) {
   EXPECT_EQ(sum(allocated_now()), before);
 }
 
-// A device of `share` of what the step takes.
+// Returns a device with `share` of the memory that the step takes.
 std::optional<Error> refusal(const StepPlan& plan, double share, size_t* available) {
   *available = static_cast<size_t>(static_cast<double>(plan.peak_bytes()) * share);
   try {
@@ -148,7 +148,7 @@ TEST(Memory, ADatasetKeptOnTheDeviceIsPartOfTheAdvice) {
   EXPECT_LE(plan_step(step, cpu_backend(), cpu_device(1)).peak_bytes(), available);
 }
 
-// Some terabytes: this would not survive being allocated.
+// Some terabytes: a test that allocated them would not survive.
 TEST(Memory, ARunThatDoesNotFitIsRefusedBeforeItBegins) {
   const WorkFolder work;
   TrainConfig config;

@@ -1,5 +1,5 @@
-// Numbers that stop being finite: the update is left out and counted, the run goes back and slows down, and
-// in the end says so; a label that cannot be is named.
+// Numbers that stop being finite: the update is skipped and counted, the run goes back and lowers its
+// learning rate, and at last ends with an error; an impossible label is named.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,8 +19,7 @@ void expect_finite(const std::string& folder) {
   }
 }
 
-// Six good steps, then a learning rate that no weight bears: update 7 still has good gradients, none after
-// it.
+// Six good steps, then a learning rate that diverges: update 7 still has finite gradients, none after it.
 constexpr int64_t kGood = 6;
 
 TrainConfig exploding_config(int64_t steps, const std::string& folder) {
@@ -86,7 +85,7 @@ TEST(Numerics, WithoutALaterCheckpointItGoesBackToTheBeginning) {
   EXPECT_TRUE(ran.told("rollback", "step 0 at 0.25 times"));
 }
 
-// Decay of three times the weights doubles them every update, with changing sign; half of it makes them fade.
+// A decay of three times the weights doubles them every update, with changing sign; half of it shrinks them.
 TrainConfig doubling_config() {
   TrainConfig config = tiny_config(140);
   config.optim.name = "sgd";
@@ -110,7 +109,7 @@ TEST(Numerics, HalfTheLearningRateHelps) {
   EXPECT_EQ(ran.steps.back().lr, 0.005);
   EXPECT_TRUE(std::isfinite(ran.steps.back().loss));
   expect_finite(work / "run");
-  // The log is that of one way through: no step stands there twice.
+  // The log holds no step twice.
   std::map<std::pair<std::string, int64_t>, int> lines;
   for_each_metrics_line(RunFiles(work / "run").metrics(), [&](const Json& line) {
     const std::string kind = metrics_text(line, "kind");
@@ -119,7 +118,7 @@ TEST(Numerics, HalfTheLearningRateHelps) {
   for (const auto& [line, count] : lines) EXPECT_EQ(count, 1) << line.first << " at " << line.second;
 }
 
-// Gone back, then stopped, then resumed: the rate stays halved and the run ends as the one that was not
+// The run goes back, is stopped and resumed: the rate stays halved and the run ends as the one that was not
 // stopped.
 TEST(Numerics, AResumedRunKeepsTheRateItWentBackTo) {
   const WorkFolder work;
@@ -146,7 +145,7 @@ TEST(Numerics, AResumedRunKeepsTheRateItWentBackTo) {
   }
 }
 
-// How often it went back is remembered too: what is left of two is one.
+// The number of restarts is stored too: of two, one is left.
 TEST(Numerics, AResumedRunRemembersHowOftenItWentBack) {
   const WorkFolder work;
   const TrainConfig config = exploding_config(40, work / "run");

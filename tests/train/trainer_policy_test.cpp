@@ -1,4 +1,4 @@
-// When a run evaluates, saves, ends and goes on, and what it does with bad images, disks and checkpoints.
+// When a run evaluates, saves, ends and continues, and how it treats bad images, disks and checkpoints.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -92,7 +92,7 @@ TEST(Policy, OneRunAFolder) {
   EXPECT_NE(error.hint().find("--resume"), std::string::npos);
 }
 
-// The place of the checkpoints is a plain file for a while.
+// The checkpoint folder is a plain file for a while.
 TEST(Policy, GoesOnWhenACheckpointCannotBeWritten) {
   const WorkFolder work;
   TrainConfig config = tiny_config(6);

@@ -1,4 +1,4 @@
-// Number types and recomputing over a hundred steps of a task that can be learnt.
+// Precision and recomputing over a hundred steps of a task that can be learnt.
 #include <gtest/gtest.h>
 
 #include "train/helpers/answers.h"
@@ -23,7 +23,7 @@ TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
     }
 }
 
-// On the reference: where its arithmetic is that of no hardware.
+// The test runs on the reference backend, whose arithmetic depends on no hardware.
 TEST(Precision, RoundedProductsFollowFloat) {
   TrainConfig config = rounded_config(100);
   const SeedSpread seeds(config, {});
@@ -67,7 +67,7 @@ TEST(Precision, RecomputingChangesNoLoss) {
   }
 }
 
-// Wrong gradients, updates, targets or positions of the images would not get there.
+// Wrong gradients, updates, targets or image positions would not reach this loss.
 TEST(Learning, ATinyViTLearnsMadeUpPictures) {
   struct Recipe {
     const char* optimizer;

@@ -1,5 +1,5 @@
-// An interrupted run ends as the undisturbed one does, bit for bit: whenever it stops, on any number of
-// threads and workers, in any number type.
+// An interrupted run ends as the uninterrupted one does, bit for bit: whenever it stops, on any number of
+// threads and workers, in any precision.
 #include <gtest/gtest.h>
 
 #include "train/helpers/tiny_run.h"
@@ -62,7 +62,7 @@ TEST(ResumeRun, StoppedAfterEveryStepOnOtherThreads) {
     EXPECT_FALSE(life.outcome.finished);
     EXPECT_EQ(life.outcome.step, step);
   }
-  // Stopped during the last evaluation, which is all that is left to do.
+  // The run is stopped during the last evaluation, which is all that is left to do.
   const Ran last = train(config, work / "lives", {.resume = ResumeMode::kNewest});
   EXPECT_TRUE(last.outcome.finished);
   EXPECT_TRUE(last.steps.empty());

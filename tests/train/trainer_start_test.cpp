@@ -1,4 +1,5 @@
-// How a run begins: in which folders, from which settings, with what on the disk before its first update.
+// How a run begins: in which folders, from which settings, with which files on the disk before its first
+// update.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using Names = std::vector<std::string>;
 
 struct Death : std::exception {};
 
-// A run that is gone after `step`, as if killed: nothing is saved on the way out.
+// A run that ends after `step` as if killed: nothing is saved on the way out.
 void die_after(int64_t step, const TrainConfig& config, const std::string& folder, ResumeMode resume) {
   const auto die = [&](const TrainStatus& status) {
     if (status.step == step) throw Death();
@@ -98,7 +99,7 @@ std::map<std::string, std::string> files_in(const std::string& folder) {
   return files;
 }
 
-// Names that a run uses, too; or none but what a run would take for its own leftovers.
+// Folders with names that a run uses, too; or with nothing but what a run would take for its own leftovers.
 TEST(Start, FoldersOfOtherProgramsThatLookAlikeAreLeftAlone) {
   const std::vector<Names> kFolders = {
       {"checkpoints/step-1000.ckpt", "best/model.pt", "config.json", "report.html"},
@@ -142,7 +143,7 @@ TEST(Start, AnEmptyFolderAndOneOfADeadRunAreTaken) {
   const WorkFolder work;
   fs::create_directories(work / "empty");
   EXPECT_TRUE(train(tiny_config(2), work / "empty").outcome.finished);
-  // Killed before step 0 was saved.
+  // The run was killed before step 0 was saved.
   fs::create_directories(work / "dead/checkpoints");
   for (const char* name : {"run.lock", "config.json", "metrics.jsonl", "summary.csv"})
     std::ofstream(work / "dead/" + name) << "";
@@ -225,7 +226,7 @@ TEST(Start, FixedPositionsAreStoredAsATable) {
         EXPECT_EQ(stored, fixed_positions(model->card().config));
       }
   }
-  // Goes on with fixed positions, from the state.
+  // The run continues with fixed positions, from the state.
   config.train.steps = 4;
   EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest}).outcome.step, 4);
 }

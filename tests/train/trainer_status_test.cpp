@@ -1,4 +1,4 @@
-// What a run says of itself while it goes: epochs, the best step, saves by the clock; and what it refuses or
+// What a run reports while it goes on: epochs, the best step, saves by the clock; and what it refuses or
 // mentions before it begins.
 #include <gtest/gtest.h>
 

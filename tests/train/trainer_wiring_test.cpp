@@ -1,5 +1,4 @@
-// What the config says is what the step does: accumulation, masks, averages and the schedule, seen from
-// outside.
+// The step follows the config: accumulation, dropout masks, averages and the schedule, seen from outside.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -38,7 +37,7 @@ TEST(Wiring, AccumulationIsOneLargeBatch) {
   }
 }
 
-// One image again and again, and nothing learnt: only masks can change the loss.
+// One image is repeated and nothing is learnt: only masks can change the loss.
 TEST(Wiring, EveryStepDrawsItsOwnMasks) {
   struct Case {
     double dropout, drop_path;

@@ -1,4 +1,4 @@
-// What a saved model answers, computed apart from any trainer.
+// The outputs of a saved model, computed independently of any trainer.
 #pragma once
 
 #include "base/rng.h"
@@ -39,7 +39,7 @@ inline EvalResult evaluate_folder(const std::string& folder, const Dataset& data
   return evaluate(dataset, *loader, forward, {.progress = {}, .stop = {}});
 }
 
-// All of a model's parameters by canonical name.
+// Returns all of a model's parameters by canonical name.
 inline std::map<std::string, std::vector<float>> params_of(const std::string& folder,
                                                            const OpenOptions& options = {}) {
   const std::unique_ptr<OpenedModel> model = open_model(folder, options);
@@ -52,8 +52,8 @@ inline std::map<std::string, std::vector<float>> params_of(const std::string& fo
   return params;
 }
 
-// Until the first update the average is the weights themselves, so both answer the same to the bit, whatever
-// the run computes in: the answers of the two.
+// Until the first update the average is the weights themselves, so both models give the same outputs to the
+// bit, whatever the run's precision: returns the outputs of the two.
 inline std::array<std::vector<float>, 2> first_answers(TrainConfig config, const Backend& backend,
                                                        const DeviceInfo& device) {
   config.optim.ema_decay = 0.9;

@@ -1,4 +1,4 @@
-// What a step allocates, held against its plan.
+// What a step allocates, compared with its plan.
 #pragma once
 
 #include <numeric>

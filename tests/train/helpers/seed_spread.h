@@ -1,6 +1,6 @@
-// How far the losses of one run lie from another's, with other seeds as the yardstick. Numbers as coarse as
-// fp8 move single steps by several percent where a loss falls steeply, and seeds move them by far more: what
-// counts is whether a run keeps nearer to its f32 run than f32 runs of other seeds do.
+// How far the losses of one run lie from another's, with other seeds as the yardstick. Low precision such as
+// fp8 moves single steps by several percent where a loss falls steeply, and seeds move them by far more: the
+// criterion is whether a run stays nearer to its f32 run than f32 runs of other seeds do.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Training runs that take milliseconds: a ViT of a few thousand parameters on made-up images, run in
-// process. What a run said and left behind is collected for comparison.
+// Training runs that take milliseconds: a ViT of a few thousand parameters on synthetic images, run in
+// process. The output of a run is collected for comparison.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ inline TrainConfig tiny_config(int64_t steps) {
   return config;
 }
 
-// Everything that draws random numbers or keeps state, at once.
+// Every setting that draws random numbers or keeps state, at once.
 inline TrainConfig full_config(int64_t steps) {
   TrainConfig config = tiny_config(steps);
   config.augment.crop = CropKind::kResized;
@@ -112,8 +112,8 @@ inline TrainConfig full_config(int64_t steps) {
   return config;
 }
 
-// A task that is learnt in a hundred steps. With a warm-up: Adam's first updates go by signs, which rounding
-// can turn.
+// A task that is learnt in a hundred steps. It has a warm-up, because Adam's first updates follow signs,
+// which rounding can flip.
 inline TrainConfig learnable_config(int64_t steps) {
   TrainConfig config = tiny_config(steps);
   config.data.train = "synthetic:3x8x8x4x400";
@@ -125,7 +125,7 @@ inline TrainConfig learnable_config(int64_t steps) {
   return config;
 }
 
-// A run, and everything it said.
+// A run, with everything it reported.
 struct Ran {
   TrainOutcome outcome;
   std::vector<TrainStatus> steps;
@@ -162,7 +162,7 @@ struct RunOptions {
   std::function<bool()> stop{};                    // asked between updates
 };
 
-// Fills `ran` as the run goes, so that it is there even when the run throws.
+// Fills `ran` during the run, so that it is available even when the run throws.
 inline void train_into(Ran& ran, const TrainConfig& config, const std::string& folder,
                        const RunOptions& options = {}) {
   TrainHooks hooks;
@@ -192,7 +192,7 @@ inline Ran train(const TrainConfig& config, const std::string& folder, const Run
   return ran;
 }
 
-// The error a run ends with; internal when it does not.
+// Returns the error a run ends with; internal when it does not.
 inline Error train_error(Ran& ran, const TrainConfig& config, const std::string& folder,
                          const RunOptions& options = {}) {
   try {
@@ -203,7 +203,7 @@ inline Error train_error(Ran& ran, const TrainConfig& config, const std::string&
   return Error(ErrorKind::kInternal, "the run did not fail");
 }
 
-// The losses of a whole run in a folder of its own.
+// Returns the losses of a whole run in a folder of its own.
 inline std::vector<double> losses_of(const TrainConfig& config, const RunOptions& options = {}) {
   const WorkFolder work;
   const Ran ran = train(config, work / "run", options);
@@ -211,7 +211,8 @@ inline std::vector<double> losses_of(const TrainConfig& config, const RunOptions
   return ran.losses();
 }
 
-// The largest difference relative to what is wanted; infinite where the lengths differ or a number is none.
+// Returns the largest difference relative to the expected value; infinite where the lengths differ or a
+// number is NaN.
 inline double worst_share(const std::vector<double>& found, const std::vector<double>& wanted) {
   if (found.size() != wanted.size()) return INFINITY;
   double worst = 0;
@@ -234,13 +235,13 @@ inline Tensors tensors_of(const TensorSource& source) {
   return tensors;
 }
 
-// The state in a run's newest checkpoint: weights, averages, optimizer, counters.
+// Returns the state in a run's newest checkpoint: weights, averages, optimizer, counters.
 inline Tensors state_of(const std::string& folder) {
   const auto newest = CheckpointStore(folder).newest_good();
   return newest ? tensors_of(*newest->state) : Tensors();
 }
 
-// Does the same for a step in use.
+// Returns the state of a step in use.
 inline Tensors state_of(const TrainStep& step) {
   Tensors tensors;
   for (const PersistentValue& value : step.store().layout().values()) {
@@ -258,7 +259,7 @@ inline std::vector<float> floats_of(const Tensors& tensors, const std::string& n
   return values;
 }
 
-// Names of the tensors that are not the same, bit for bit.
+// Returns the names of the tensors that differ in any bit.
 inline std::vector<std::string> differing(const Tensors& a, const Tensors& b) {
   std::vector<std::string> names;
   for (const auto& [name, bytes] : a)
@@ -268,7 +269,7 @@ inline std::vector<std::string> differing(const Tensors& a, const Tensors& b) {
   return names;
 }
 
-// metrics.jsonl without what the clock and the threads decide and what a run says of its interruptions.
+// Returns metrics.jsonl without the values that depend on the clock, the threads or interruptions.
 inline std::vector<std::string> metrics_of(const std::string& folder) {
   std::vector<std::string> lines;
   for_each_metrics_line(RunFiles(folder).metrics(), [&](const Json& line) {
