@@ -39,10 +39,10 @@ vt_layer(api DEPS vt_models vt_passes vt_plan vt_runtime vt_io vt_data)
 target_compile_definitions(vt_api PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}")
 vt_layer(measure DEPS vt_api vt_train vt_telemetry)
 vt_layer(cli DEPS vt_measure)
-if(TARGET vt_cli)
-  target_compile_definitions(vt_cli PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}"
+foreach(layer measure cli)
+  target_compile_definitions(vt_${layer} PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}"
                              VITRAIL_BUILD_TYPE="${CMAKE_BUILD_TYPE}")
-endif()
+endforeach()
 
 include(cmake/isa.cmake)
 

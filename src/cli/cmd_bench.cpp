@@ -1,12 +1,9 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/bench_result.h"
+#include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
-#include "cli/timing.h"
-#include "ops/fused.h"
 
 namespace vitrail::cli {
 
@@ -19,30 +16,20 @@ std::vector<float> first_logits(const Engine& engine) {
   return logits;
 }
 
-bool has_first_attention(const Program& program) {
-  return std::any_of(program.nodes.begin(), program.nodes.end(),
-                     [](const Node& node) { return is_first_attention(*node.op); });
-}
-
 void run_bench(const Options& options, Console& console) {
-  const std::optional<SavedBench> saved = SavedBench::read(options);
+  const std::optional<SavedBench> saved = read_saved(options);
   const ModelChoice choice = choose_model(options, console);
   const EngineOptions settings = read_engine_options(options);
   Engine engine = choice.engine(settings);
-  BenchResult result{.model = choice.name,
-                     .device = device_text(engine.plan()),
-                     .dtype = options.text("dtype"),
-                     .batch = settings.batch};
+  BenchResult result = described(engine, choice.name, options.text("dtype"));
   if (saved) saved->refuse_another(result);
-  result.peak_bytes = engine.plan().memory.peak_bytes();
-  result.foreign_bytes = engine.device().foreign_bytes();
-  const bool from_tokens = has_first_attention(engine.plan().program);
-  result.flops = 2 * static_cast<double>(count_run_macs(choice.config, from_tokens) * result.batch);
-  result.model_flops = 2 * static_cast<double>(count_macs(choice.config) * result.batch);
   console.detail(strf("%s, batch %lld, on %s", result.model.c_str(), static_cast<long long>(result.batch),
                       result.device.c_str()));
   result.peak_gflops = peak_of(engine.plan());
-  result.seconds = spread_of(time_runs(engine, options, console, "bench"));
+  result.seconds = [&] {
+    BenchProgress progress(console, "bench", 0);
+    return spread_of(time_runs(engine, read_timing(options), progress.hooks()));
+  }();
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (options.flag("logits")) json["logits"] = first_logits(engine);
   report_bench(result, saved, options, {{"dtype", result.dtype}}, json, console);

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "base/spread.h"
 #include "cli/commands.h"
@@ -29,7 +28,7 @@ class StreamBench {
     EngineOptions settings = read_engine_options(options);
     settings.batch = batch_for(options, std::ssize(paths_));
     stream_ = {model->card().preprocess, model->card().config.channels, settings.batch,
-               cpu_device(settings.threads, settings.isa).threads};
+               processor_threads(settings.threads, settings.isa)};
     settings.beside = PictureStream::memory(paths_, stream_);
     engine_ = std::make_unique<Engine>(*model, settings);
   }

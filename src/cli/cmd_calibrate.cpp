@@ -1,17 +1,13 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "backend/cpu/kernels.h"
-#include "backend/cpu/peak.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/bench_options.h"
 #include "cli/commands.h"
-#include "cli/device_choice.h"
 #include "cli/model_choice.h"
-#include "cli/plan_target.h"
 #include "cli/progress.h"
-#include "cli/tune.h"
+#include "measure/calibrate.h"
 #include "measure/host.h"
 #include "measure/other_work.h"
 #include "telemetry/format.h"
@@ -21,39 +17,14 @@ namespace vitrail::cli {
 
 namespace {
 
-// A small, a usual and a large product of ViTs.
-const std::vector<ProductSize> kSizes = {{50, 768, 192}, {197, 2304, 768}, {1576, 1024, 4096}};
-constexpr const char* kTypes[] = {"f32", "bf16", "int8"};
-
 DeviceFile calibrate_processor(const Options& options, Console& console) {
-  const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
-  const auto level = static_cast<IsaLevel>(device.isa);
-  DeviceFile file;
-  file.name = read_machine().processor;
-  file.isa = to_string(level);
-  file.cores = device.threads;
-  file.memory_bytes = device.memory_bytes;
-  const std::vector<ProductSize> sizes = wanted_products(options, kSizes);
-  std::vector<int> counts = {1};
-  if (device.threads > 1) counts.push_back(device.threads);
-  Progress progress(console, "calibrate", "measurements",
-                    static_cast<int64_t>(counts.size() * (2 + sizes.size() * std::size(kTypes))));
-  for (const int threads : counts) {
-    ThreadPool pool(threads);
-    DeviceInfo part = device;
-    part.threads = threads;
-    file.rates.push_back({threads, measure_peak_gflops(pool, level), measure_copy_gbps(pool)});
-    progress.advance(2);
-    for (const std::string type : kTypes)
-      for (const ProductSize& size : sizes) {
-        const auto speeds =
-            measure_kernels(size, part, pool, options.integer("rounds"), arithmetic_for(type));
-        if (!speeds.empty())
-          file.products.push_back({size.m, size.n, size.k, threads, speeds.front().gflops, type});
-        progress.advance(1);
-      }
-  }
-  return file;
+  Calibration calibration{
+      .device = device_here("cpu", static_cast<int>(options.integer("threads")), options.text("isa")),
+      .products = wanted_products(options, calibration_products()),
+      .rounds = options.integer("rounds")};
+  Progress progress(console, "calibrate", "measurements", calibration.measurements());
+  calibration.advance = [&](int64_t count) { progress.advance(count); };
+  return measure_processor(calibration);
 }
 
 std::string gpu_text(const DeviceFile& file) {

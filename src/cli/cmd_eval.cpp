@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/kernels.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cache_places.h"
@@ -56,7 +55,7 @@ std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& 
 LoaderConfig loader_config(const Options& options, const EngineOptions& engine) {
   LoaderConfig loader;
   LoaderConfig::fields(loader, AssignFields{"loader", options});
-  if (loader.workers == 0) loader.workers = cpu_device(engine.threads, engine.isa).threads;
+  if (loader.workers == 0) loader.workers = processor_threads(engine.threads, engine.isa);
   return loader;
 }
 

@@ -6,8 +6,9 @@
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
-#include "cli/plan_target.h"
 #include "cli/train_plan.h"
+#include "io/shipped.h"
+#include "measure/calibrate.h"
 #include "measure/profile.h"
 #include "plan/largest_batch.h"
 #include "plan/memory_table.h"
@@ -150,6 +151,18 @@ void run_plan(const Options& options, Console& console) {
         strf("warning: this does not fit; the largest batch that does is %s", format_integer(fits).c_str()));
 }
 }  // namespace
+
+PlanTarget read_plan_target(const Options& options) {
+  const auto threads = static_cast<int>(options.integer("threads"));
+  const std::string& isa = options.text("isa");
+  const std::optional<int> ordinal = parse_cuda(options.text("device"));
+  if (!options.given("target")) return ordinal ? gpu_target(*ordinal) : processor_target(threads, isa);
+  if (ordinal)
+    throw Error(ErrorKind::kUsage, "--target and --device cuda name two devices", "leave one of them out");
+  return file_target(read_device_file(find_device_file(options.text("target"),
+                                                       shipped_places("devices", "configs/devices"))),
+                     threads, isa);
+}
 
 std::string foreign_text(size_t bytes) {
   return format_bytes(bytes) + " of the driver and its libraries, beside what is planned";

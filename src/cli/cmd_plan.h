@@ -6,8 +6,12 @@
 
 #include "cli/console.h"
 #include "cli/options.h"
+#include "plan/target.h"
 
 namespace vitrail::cli {
+
+// What --target, --device, --threads and --isa name.
+PlanTarget read_plan_target(const Options& options);
 
 // Memory of a GPU that no plan can hold.
 std::string foreign_text(size_t bytes);

@@ -1,12 +1,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cmd_plan.h"
-#include "cli/kernels_file.h"
+#include "cli/device_choice.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
-#include "cli/plan_target.h"
-#include "cli/timing.h"
 #include "cli/train_plan.h"
+#include "measure/timing.h"
+#include "plan/memory_table.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -22,14 +22,14 @@ struct Estimate {
   std::string where = "here";  // or the target's name
   size_t available = 0, foreign = 0;
   int64_t largest = 0;  // micro-batch
-  std::vector<TrainPlan::Level> levels;
+  std::vector<RunPlan::Level> levels;
   double peak_gflops = 0, update_s = 0;  // 0: not known, of a processor that is not here
   bool calibrated = false;
   std::set<std::string> unmeasured;  // types estimated at the rate of f32
 };
 
 // With a device file node by node from what was measured there, else from the peak here.
-void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e) {
+void estimate_time(const RunPlan& plan, const PlanTarget& target, Estimate& e) {
   const StepPlan& step = plan.step();
   const int threads = target.device.threads;
   if (target.file) {
@@ -47,7 +47,7 @@ void estimate_time(const TrainPlan& plan, const PlanTarget& target, Estimate& e)
   }
 }
 
-Estimate estimate(const TrainPlan& plan, const PlanTarget& target) {
+Estimate estimate(const RunPlan& plan, const PlanTarget& target) {
   Estimate e;
   e.available = target.available_bytes;
   e.foreign = target.foreign_bytes;
@@ -62,7 +62,7 @@ std::string row_title(const std::string& name) {
   return name == "optimizer" ? "optimizer state" : name == "saved" ? "saved activations" : name;
 }
 
-ordered_json as_json(const TrainPlan& plan, const Estimate& e) {
+ordered_json as_json(const RunPlan& plan, const Estimate& e) {
   const RunSetup& setup = plan.setup();
   const VitConfig& model = setup.model->card.config;
   const RunConfig& train = setup.config.train;
@@ -86,7 +86,7 @@ ordered_json as_json(const TrainPlan& plan, const Estimate& e) {
   if (e.foreign > 0) json["memory_foreign"] = e.foreign;
   json["fits"] = plan.peak_bytes() <= e.available;
   json["largest_micro_batch"] = e.largest;
-  for (const TrainPlan::Level& level : e.levels)
+  for (const RunPlan::Level& level : e.levels)
     json["recompute"].push_back(
         {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
   if (e.calibrated) json.update({{"target", e.where}, {"unmeasured", e.unmeasured}});
@@ -106,12 +106,12 @@ std::string batch_text(const RunConfig& train) {
               format_integer(train.accumulation).c_str(), format_integer(train.micro_batch).c_str());
 }
 
-std::string params_text(const TrainPlan& plan) {
+std::string params_text(const RunPlan& plan) {
   const int64_t all = count_params(plan.setup().model->card.config), trained = plan.trained_params();
   return format_integer(all) + (trained == all ? "" : ", " + format_integer(trained) + " of them trained");
 }
 
-std::string time_text(const TrainPlan& plan, const Estimate& e) {
+std::string time_text(const RunPlan& plan, const Estimate& e) {
   if (e.update_s <= 0) return "not known: this processor lacks the instruction set";
   const RunSetup& setup = plan.setup();
   std::string text = strf("%s an update, %s img/s", format_seconds(e.update_s).c_str(),
@@ -127,15 +127,15 @@ std::string time_text(const TrainPlan& plan, const Estimate& e) {
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
 }
 
-std::string recompute_table(const TrainPlan& plan, const Estimate& e) {
+std::string recompute_table(const RunPlan& plan, const Estimate& e) {
   Table table({{"recompute"}, {"peak", Align::kRight}, {"FLOPs an update", Align::kRight}, {""}});
-  for (const TrainPlan::Level& level : e.levels)
+  for (const RunPlan::Level& level : e.levels)
     table.row({enum_name(level.level), format_bytes(level.peak_bytes), format_si(level.update_flops),
                level.level == plan.setup().step.recompute.level ? "this plan" : ""});
   return table.text();
 }
 
-std::string as_text(const TrainPlan& plan, const Estimate& e) {
+std::string as_text(const RunPlan& plan, const Estimate& e) {
   const RunSetup& setup = plan.setup();
   const VitConfig& model = setup.model->card.config;
   const auto pictures = static_cast<double>(setup.config.train.batch);
@@ -165,7 +165,7 @@ std::string as_text(const TrainPlan& plan, const Estimate& e) {
 }
 
 // The micro program as a pass leaves it, one line a node.
-std::string dump(const TrainPlan& plan, const std::string& after) {
+std::string dump(const RunPlan& plan, const std::string& after) {
   std::string text;
   record_micro(plan.setup().step, plan.step().micro.backend->traits(),
                [&](std::string_view pass, const Program& program) {
@@ -180,7 +180,7 @@ void run_train_plan(const Options& options, Console& console) {
   const PlanTarget target = read_plan_target(options);
   DeviceInfo device = target.device;
   if (!target.file) device.kernels = chosen_kernels(options).table;
-  const TrainPlan plan(options, device);
+  const RunPlan plan = planned_run(options, device);
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
     const std::string& pass = options.text("dump-after");

@@ -1,6 +1,5 @@
 
 #include "api/classify.h"
-#include "backend/cpu/kernels.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json_text.h"
@@ -63,7 +62,7 @@ class Predictor {
     engine.probabilities = !numbers_ && card_.scores == ScoreKind::kSoftmax;
     engine.cache_folders = cache_places(options, card_.path);
     const StreamSettings pictures{card_.preprocess, card_.config.channels, engine.batch,
-                                  cpu_device(engine.threads, engine.isa).threads, options.flag("exif")};
+                                  processor_threads(engine.threads, engine.isa), options.flag("exif")};
     engine.beside = PictureStream::memory(paths_, pictures);
     // The first images are decoded while the parameters are read.
     engine.when_it_fits = [&] { stream_ = std::make_unique<PictureStream>(paths_, pictures); };

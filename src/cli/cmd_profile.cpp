@@ -5,10 +5,10 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/spread.h"
+#include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/model_card.h"
 #include "cli/model_choice.h"
-#include "cli/timing.h"
 #include "measure/profile.h"
 #include "measure/trace.h"
 #include "telemetry/format.h"
@@ -54,7 +54,8 @@ struct Measured {
       : engine(choice.engine(read_engine_options(options, device))) {
     engine.time_nodes(true);
     peaks = peaks_of(engine.plan());
-    seconds = spread_of(time_runs(engine, options, console, "profile"));
+    BenchProgress progress(console, "profile", 0);
+    seconds = spread_of(time_runs(engine, read_timing(options), progress.hooks()));
     parts = rows(ProfileBy::kPart);
   }
 

@@ -1,17 +1,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/cpu_isa.h"
-#include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
 #include "base/error.h"
+#include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
-#include "cli/kernels_file.h"
+#include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
 #include "cli/train_plan.h"
-#include "cli/tune_gpu.h"
+#include "measure/tuner_gpu.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -26,7 +24,7 @@ std::string size_text(const ProductSize& s) {
 }
 
 std::string place_to_write(const Options& options, const TunedDevice& device) {
-  std::string path = options.given("out") ? options.text("out") : default_kernels_path(device);
+  std::string path = options.given("out") ? options.text("out") : own_kernels_path(config_home(), device);
   if (path.empty())
     throw Error(ErrorKind::kUsage, "there is no place for the table: neither XDG_CONFIG_HOME nor HOME is set",
                 "--out FILE names one");
@@ -54,7 +52,7 @@ KernelTable rows_before(const std::string& path, const Options& options, const T
   if (std::filesystem::exists(path, ignored))
     before = read_kernels(path, device);
   else if (!options.given("out"))
-    before = usual_kernels(device);
+    before = usual_kernels(config_home(), device);
   return before.table ? *before.table : KernelTable();
 }
 
@@ -69,7 +67,8 @@ void tune_processor(const Options& options, Console& console) {
   refuse_given(options, {"model", "batch", "dtype", "train"}, "with --device cuda only");
   const std::string path = place_to_write(options, this_processor());
   const std::vector<ProductSize> sizes = wanted_products(options, zoo_products());
-  const DeviceInfo device = cpu_device(static_cast<int>(options.integer("threads")), options.text("isa"));
+  const DeviceInfo device =
+      device_here("cpu", static_cast<int>(options.integer("threads")), options.text("isa"));
   ThreadPool pool(device.threads);
   KernelTable table = rows_before(path, options, this_processor());
   Table shown({{"product m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
@@ -84,17 +83,17 @@ void tune_processor(const Options& options, Console& console) {
   }
   progress.finish();
   write_kernels(path, table);
-  const char* isa = to_string(static_cast<IsaLevel>(device.isa));
+  const std::string isa = isa_name(device);
   console.print_json({{"file", path}, {"isa", isa}, {"threads", device.threads}, {"rows", rows}});
   console.print(shown.text());
-  console.say(strf("written to %s, for %s with %s", path.c_str(), isa,
+  console.say(strf("written to %s, for %s with %s", path.c_str(), isa.c_str(),
                    format_count(device.threads, "thread").c_str()));
 }
 
 std::vector<PlannedProduct> planned_products(const Options& options, const DeviceInfo& device,
                                              Console& console) {
   if (asks_for_training(options)) {
-    const TrainPlan plan(options, device);
+    const RunPlan plan = planned_run(options, device);
     return products_to_tune(plan.step().programs());
   }
   const EngineOptions engine{.backend = device.backend,
@@ -105,9 +104,9 @@ std::vector<PlannedProduct> planned_products(const Options& options, const Devic
   return products_to_tune({&plan});
 }
 
-void tune_card(int ordinal, const Options& options, Console& console) {
+void tune_gpu(const Options& options, Console& console) {
   refuse_given(options, {"product", "isa"}, "on the CPU only");
-  const DeviceInfo info = cuda_device(ordinal);
+  const DeviceInfo info = device_here(options.text("device"), 0, "");
   const TunedDevice card = this_card(info);
   const std::string path = place_to_write(options, card);
   const std::vector<PlannedProduct> products = planned_products(options, info, console);
@@ -143,8 +142,10 @@ void tune_card(int ordinal, const Options& options, Console& console) {
 }
 
 void run_tune(const Options& options, Console& console) {
-  const std::optional<int> card = parse_cuda(options.text("device"));
-  card ? tune_card(*card, options, console) : tune_processor(options, console);
+  if (parse_cuda(options.text("device")))
+    tune_gpu(options, console);
+  else
+    tune_processor(options, console);
 }
 
 // What names the program whose products a GPU is tuned for.

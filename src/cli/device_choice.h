@@ -1,15 +1,11 @@
-// --device and --backend made one: which kernels run, and where. Used by every command that computes.
+// --device and --backend made one: which kernels run, and where; and --kernels, the table that ranks them.
 #pragma once
 
-#include <optional>
-
-#include "backend/kernel.h"
 #include "cli/options.h"
+#include "measure/kernel_table_file.h"
+#include "plan/devices.h"
 
 namespace vitrail::cli {
-
-// The number after "cuda:"; nothing for "cpu". Error(kUsage) for anything else.
-std::optional<int> parse_cuda(const std::string& device);
 
 struct DeviceChoice {
   const Backend* backend;
@@ -22,5 +18,9 @@ DeviceChoice chosen_device(const Options& options);
 // The backend's name alone; `device` stands in for --device.
 const char* chosen_backend(const Options& options);
 const char* chosen_backend(const Options& options, const std::string& device);
+
+// What --kernels says for --device, or for `device` in its place.
+KernelsFile chosen_kernels(const Options& options);
+KernelsFile chosen_kernels(const Options& options, const std::string& device);
 
 }  // namespace vitrail::cli

@@ -18,6 +18,12 @@ std::vector<std::filesystem::path> model_places() {
   return model_places_for(models ? models : "", this_program());
 }
 
+std::string config_home() {
+  const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
+  if (config && *config) return config;
+  return home && *home ? (std::filesystem::path(home) / ".config").string() : "";
+}
+
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;
   for (char** entry = ::environ; entry && *entry; ++entry) {

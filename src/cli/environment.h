@@ -14,6 +14,9 @@ namespace vitrail::cli {
 // The places of io/find_model.h for this process, VITRAIL_MODELS among them.
 std::vector<std::filesystem::path> model_places();
 
+// Where the user's configuration lies: $XDG_CONFIG_HOME or ~/.config; empty without either.
+std::string config_home();
+
 // Of this process.
 std::vector<std::string> environment_names();
 

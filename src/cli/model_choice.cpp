@@ -2,13 +2,11 @@
 
 #include <filesystem>
 
-#include "backend/cpu/cpu_isa.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
-#include "cli/kernels_file.h"
 #include "cli/model_settings.h"
 #include "io/find_model.h"
 #include "models/zoo.h"
@@ -48,11 +46,9 @@ std::vector<OptionSpec> architecture_options() {
 }
 
 OptionSpec isa_option() {
-  std::string names;
-  for (const IsaLevel level : all_isa_levels())
-    names += (names.empty() ? "" : ", ") + std::string(to_string(level));
-  return {
-      .name = "isa", .help = "instruction set to use instead of the best here: " + names, .metavar = "NAME"};
+  return {.name = "isa",
+          .help = "instruction set to use instead of the best here: " + join(isa_names(), ", "),
+          .metavar = "NAME"};
 }
 
 std::vector<OptionSpec> engine_options(int default_batch) {
@@ -233,14 +229,6 @@ void say_checked(const Options& options, const Engine& engine, Console& console)
   if (options.given("check"))
     console.say(
         strf("checked: %zu nodes agree with the reference backend", engine.plan().program.nodes.size()));
-}
-
-std::string device_text(const ExecutionPlan& plan) {
-  if (!plan.device.shares_host_memory) return plan.device.backend + " (" + plan.device.name + ")";
-  const char* isa =
-      plan.backend == &find_backend("cpu") ? to_string(static_cast<IsaLevel>(plan.device.isa)) : "plain";
-  return strf("%s (%s, %d thread%s)", plan.backend->name(), isa, plan.device.threads,
-              plan.device.threads == 1 ? "" : "s");
 }
 
 }  // namespace vitrail::cli

@@ -9,6 +9,7 @@
 #include "api/engine.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "plan/devices.h"
 
 namespace vitrail::cli {
 
@@ -56,8 +57,5 @@ ModelChoice choose_model(const Options& options, Console& console);
 
 // With --check ref, after runs that found no difference: says on stderr how much was compared.
 void say_checked(const Options& options, const Engine& engine, Console& console);
-
-// "cpu (avx2, 2 threads)".
-std::string device_text(const ExecutionPlan& plan);
 
 }  // namespace vitrail::cli

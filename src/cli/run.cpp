@@ -6,7 +6,6 @@
 #include <new>
 #include <optional>
 
-#include "backend/cuda/kernels.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "cli/commands.h"
@@ -14,7 +13,6 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/help.h"
-#include "cli/kernels_file.h"
 #include "cli/model_choice.h"
 #include "cli/setting_advice.h"
 
@@ -113,7 +111,7 @@ void check_common(const CommandSpec& spec, const Options& options) {
   if (cuda && !computes)
     throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
                 "leave out --device");
-  if (cuda) cuda_device(*cuda);  // refuses before anything is read
+  if (cuda) device_here(options.text("device"), 0, "");  // refuses before anything is read
   // `plan` knows other devices, too, and checks for itself.
   const bool plans = options.declared("target");
   const auto own_dtype =

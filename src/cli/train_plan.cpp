@@ -8,9 +8,6 @@
 #include "cli/model_settings.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"
-#include "models/zoo.h"
-#include "plan/largest_batch.h"
-#include "train/teacher.h"
 
 namespace vitrail::cli {
 
@@ -54,41 +51,6 @@ TrainConfig planned_config(const Options& options) {
   return config;
 }
 
-VitConfig described_model(const ModelSettings& settings) {
-  VitConfig config = !settings.init.empty()
-                         ? open_model(settings.init, {.arch = settings.arch})->card().config
-                     : settings.arch.empty() ? VitConfig()
-                                             : find_architecture(settings.arch).config;
-  if (settings.given.contains("channels")) config.channels = settings.fields.channels;
-  if (settings.given.contains("classes")) config.classes = settings.fields.classes;
-  return config;
-}
-
-bool opens(const DataConfig& data) {
-  try {
-    open_data(data);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Data of as many classes that holds nothing: what is planned does not depend on the pictures.
-int64_t assume_data(const Options& options, TrainConfig& config) {
-  const VitConfig model = described_model(config.model);
-  const auto named = static_cast<int64_t>(config.data.class_names.size());
-  const int64_t classes = was_given(options, "classes") ? options.integer("classes")
-                          : named > 0                   ? named
-                                                        : model.classes;
-  VT_REQUIRE(classes >= 1, ErrorKind::kUsage,
-             "training needs classes, and the model has no head: --classes says how many");
-  config.data = DataConfig();
-  config.data.train =
-      strf("synthetic:%lldx8x8x%lldx%lld", static_cast<long long>(model.channels),
-           static_cast<long long>(classes), static_cast<long long>(std::max<int64_t>(classes, 64)));
-  return classes;
-}
-
 }  // namespace
 
 std::vector<OptionSpec> train_plan_options() {
@@ -117,108 +79,11 @@ bool asks_for_training(const Options& options) {
   return false;
 }
 
-TrainPlan::TrainPlan(const Options& options, DeviceInfo device)
-    : backend_(&find_backend(device.shares_host_memory ? options.text("backend") : device.backend)),
-      device_(std::move(device)) {
-  set_up_run(options);
-  step_ = plan(setup_.step);
-  teacher_bytes_ = teacher_bytes(setup_.step.micro_batch);
-}
-
-void TrainPlan::set_up_run(const Options& options) {
-  TrainConfig config = planned_config(options);
-  const bool classes_given = was_given(options, "classes");
-  if (!config.data.train.empty() && !classes_given) {
-    try {
-      setup_ = set_up(config, device_);
-      notes_ = setup_.notes;
-      return;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kData || opens(config.data)) throw;
-      notes_.push_back(error.message());
-    }
-  }
-  knows_data_ = false;
-  const int64_t classes = assume_data(options, config);
-  // What nobody knows is not kept on a card.
-  if (!device_.shares_host_memory && config.loader.on_device == OnDevice::kAuto)
-    config.loader.on_device = OnDevice::kPictures;
-  notes_.push_back(
-      strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
-           classes_given ? "" : ", the config's or the model's own; --classes gives another number"));
-  setup_ = set_up(config, device_);
-}
-
-StepPlan TrainPlan::plan(const StepConfig& config) const {
-  return plan_step(config, *backend_, device_);
-}
-
-size_t TrainPlan::teacher_bytes(int64_t micro_batch) const {
-  if (setup_.config.distill.kind == DistillKind::kNone) return 0;
-  return Teacher(setup_.config.distill, setup_.model->card, micro_batch, setup_.step.precision, *backend_,
-                 device_)
-      .bytes();
-}
-
-int64_t TrainPlan::total_steps() const {
-  return knows_data_ || setup_.config.train.steps > 0 ? setup_.total_steps : 0;
-}
-
-NamedBytes TrainPlan::memory_rows() const {
-  NamedBytes beside;
-  if (loaders_beside() > 0) beside.emplace_back("batches being loaded", loaders_beside());
-  if (decoding_beside() > 0) beside.emplace_back(kDecodingRow, decoding_beside());
-  if (teacher_bytes_ > 0) beside.emplace_back("teacher", teacher_bytes_);
-  return step_.memory_rows(beside);
-}
-
-int64_t TrainPlan::trained_params() const {
-  int64_t count = 0;
-  for (const TrainedParam& param : setup_.step.trained) count += param.desc.elems();
-  return count;
-}
-
-namespace {
-double flops_of(const StepPlan& step, int64_t accumulation) {
-  return step.micro.program.cost().flops * static_cast<double>(accumulation) +
-         step.update.program.cost().flops;
-}
-}  // namespace
-
-double TrainPlan::update_flops() const {
-  return flops_of(step_, setup_.config.train.accumulation);
-}
-
-std::vector<TrainPlan::Level> TrainPlan::recompute_levels() const {
-  std::vector<Level> levels;
-  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock}) {
-    StepConfig config = setup_.step;
-    const bool own = level == config.recompute.level;
-    config.recompute.level = level;
-    const StepPlan step = own ? step_ : plan(config);
-    levels.push_back(
-        {level, step.peak_bytes() + other_bytes(), flops_of(step, setup_.config.train.accumulation)});
-  }
-  return levels;
-}
-
-size_t TrainPlan::peak_at(int64_t micro_batch) const {
-  const bool own_eval_batch = setup_.config.train.eval_batch != setup_.config.train.micro_batch;
-  StepConfig config = setup_.step;
-  LoaderSettings train = setup_.loader_settings(Purpose::kTrain),
-                 eval = setup_.loader_settings(Purpose::kEval);
-  config.micro_batch = train.micro_batch = micro_batch;
-  if (!own_eval_batch) config.eval_batch = eval.micro_batch = micro_batch;
-  const size_t device_bytes = plan(config).peak_bytes() + teacher_bytes(micro_batch);
-  if (loaders_beside() == 0) return device_bytes;
-  return device_bytes + decoding_beside() + Loader::staging_bytes(train) +
-         (setup_.data.val ? Loader::staging_bytes(eval) : 0);
-}
-
-int64_t TrainPlan::largest_micro_batch(size_t bytes) const {
-  const AugmentConfig& augment = setup_.config.augment;
-  return largest_batch(augment.mixes() ? augment.mix_group : 1, bytes,
-                       [&](int64_t micro_batch) { return peak_at(micro_batch); });
+RunPlan planned_run(const Options& options, DeviceInfo device) {
+  const Backend& backend = find_backend(device.shares_host_memory ? options.text("backend") : device.backend);
+  std::optional<int64_t> classes;
+  if (was_given(options, "classes")) classes = options.integer("classes");
+  return {planned_config(options), classes, backend, std::move(device)};
 }
 
 }  // namespace vitrail::cli

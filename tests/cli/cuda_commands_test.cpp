@@ -1,7 +1,7 @@
 // The commands on a GPU, as a user calls them.
-#include "cli/timing.h"
 #include "cli/train_plan.h"
 #include "cuda_test.h"
+#include "measure/timing.h"
 #include "models/zoo.h"
 #include "tiny_training.h"
 #include "train/picture_data.h"
@@ -32,7 +32,7 @@ TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
 
 // The time runs from the process's start to the end of a step, including the loading of kernels.
 TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
-  const TrainPlan plan(
+  const RunPlan plan = planned_run(
       options_of("bench train",
                  on_card("vit_base_patch16_224", {"--batch", "64", "--classes", "1000", "--dtype", "bf16"})),
       cuda_device());

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "api/engine.h"
+#include "cli/cmd_plan.h"
 #include "cli/model_choice.h"
-#include "cli/plan_target.h"
 #include "measure/profile.h"
 #include "measure/trace.h"
 #include "models/zoo.h"

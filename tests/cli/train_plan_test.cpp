@@ -124,13 +124,15 @@ TEST(TrainPlan, RecomputingTradesMemoryForWork) {
 }
 
 TEST(TrainPlan, TheLargestMicroBatchFitsAndAFewMoreDoNot) {
-  const TrainPlan plan(options_of("plan", tiny_run() + settings({"train.batch=64"})), cpu_device());
+  const RunPlan plan =
+      planned_run(options_of("plan", tiny_run() + settings({"train.batch=64"})), cpu_device());
   EXPECT_EQ(plan.largest_micro_batch(plan.peak_bytes()), 64);
   EXPECT_EQ(plan.largest_micro_batch(plan.peak_bytes() - 1), 63);
   EXPECT_EQ(plan.largest_micro_batch(1000), 0);
-  const TrainPlan mixed(options_of("plan", tiny_run() + settings({"train.batch=64", "augment.mixup=0.8",
-                                                                  "augment.mix_group=8"})),
-                        cpu_device());
+  const RunPlan mixed = planned_run(
+      options_of("plan",
+                 tiny_run() + settings({"train.batch=64", "augment.mixup=0.8", "augment.mix_group=8"})),
+      cpu_device());
   EXPECT_EQ(mixed.largest_micro_batch(mixed.peak_bytes() - 1), 56);
 }
 

@@ -6,8 +6,8 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/gemm_library.h"
-#include "cli/kernels_file.h"
-#include "cli/tune.h"
+#include "cli/bench_options.h"
+#include "measure/kernel_table_file.h"
 #include "plan/device_file.h"
 #include "tiny_training.h"
 
@@ -32,40 +32,10 @@ KernelTable table_for(const std::string& kernel) {
   return table;
 }
 
-TEST(Tune, CoversTheZoo) {
-  const std::vector<ProductSize> sizes = zoo_products();
-  EXPECT_EQ(sizes.size(), 96u);
-  for (const ProductSize& size :
-       {ProductSize{197, 2304, 768}, {1576, 1024, 4096}, {50, 192, 192}, {520, 1536, 384}})
-    EXPECT_NE(std::find(sizes.begin(), sizes.end(), size), sizes.end()) << size.m << "x" << size.n;
-}
-
 TEST(Tune, ReadsProducts) {
   EXPECT_EQ(parse_product("197x2304x768"), (ProductSize{197, 2304, 768}));
   for (const char* bad : {"", "1", "1x2", "1x2x", "x2x3", "1x0x3", "1x2x3x4", "axbxc", "1x2x99999999999"})
     EXPECT_THROW(parse_product(bad), Error) << bad;
-}
-
-TEST(Tune, OnlyAClearlyFasterKernelGoesAhead) {
-  const auto names = [](const std::vector<KernelSpeed>& speeds) {
-    std::string text;
-    for (const KernelSpeed& speed : ranked(speeds)) text += speed.kernel;
-    return text;
-  };
-  EXPECT_EQ(names({{"a", 100, false}, {"b", 102, false}, {"c", 110, false}}), "cab");
-  EXPECT_EQ(names({{"a", 50, false}, {"b", 100, false}, {"c", 101, false}}), "bca");
-  EXPECT_EQ(names({{"a", 3, false}, {"b", 2, false}, {"c", 1, false}}), "abc");
-}
-
-TEST(Tune, ARowKeepsTheFastestAndOneForPlainWeights) {
-  DeviceInfo device;
-  device.threads = 2;
-  const auto kept = [&](const std::vector<KernelSpeed>& speeds) {
-    return tuned_row({3, 4, 5}, device, speeds).kernels;
-  };
-  EXPECT_EQ(kept({{"p", 9, true}, {"a", 8, false}, {"b", 7, false}}), (std::vector<std::string>{"p", "a"}));
-  EXPECT_EQ(kept({{"a", 9, false}, {"p", 8, true}}), std::vector<std::string>{"a"});
-  EXPECT_EQ(tuned_row({3, 4, 5}, device, {}).key, (TuneKey{"linear", 3, 4, 5, 2, 0}));
 }
 
 TEST(Tune, WritesATableThatHoldsHereAndKeepsOtherRows) {
@@ -109,28 +79,6 @@ TEST(Kernels, ATableDecidesAndTheResultAgrees) {
     const std::vector<double> got = logits(file);
     for (size_t i = 0; i < usual.size(); ++i) ASSERT_NEAR(got[i], usual[i], 1e-4) << kernel;
   }
-}
-
-TEST(Kernels, WhatIsNotOfThisMachineIsIgnoredWithANote) {
-  const TempFolder folder;
-  const std::string file = (folder.path() / "table.json").string();
-  write_kernels(file, table_for("gemm that packs"));
-  const nlohmann::json good = nlohmann::json::parse(read_file(file, 1 << 20));
-  ASSERT_NE(read_kernels(file).table, nullptr) << read_kernels(file).note;
-  const std::vector<std::pair<nlohmann::json, std::string>> changes = {
-      {{{"processor", "Z80"}}, "Z80"},           {{{"vitrail", "0.0.1"}}, "0.0.1"},
-      {{{"format", "other"}}, "format"},         {{{"rows", 3}}, "rows"},
-      {{{"rows", {{{"op", "linear"}}}}}, "'m'"}, {{{"libraries", {{"onednn", "0.0"}}}}, "other versions"}};
-  for (const auto& [change, part] : changes) {
-    nlohmann::json bad = good;
-    bad.update(change);
-    const KernelsFile read = read_kernels(folder.file("bad.json", bad.dump()));
-    EXPECT_EQ(read.table, nullptr) << part;
-    EXPECT_NE(read.note.find(part), std::string::npos) << read.note;
-  }
-  for (const char* text : {"", "[1, 2", "null", "{}", "\xff"})
-    EXPECT_EQ(read_kernels(folder.file("bad.json", text)).table, nullptr) << text;
-  EXPECT_EQ(read_kernels((folder.path() / "nowhere.json").string()).table, nullptr);
 }
 
 TEST(Kernels, AFileThatWasAskedForMustBeUsable) {

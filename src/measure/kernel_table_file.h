@@ -1,5 +1,5 @@
 // The table of tuned kernels as a file: which one holds for this processor or its GPU, reading it, writing
-// it. Used by every command that computes. The only reader of the table's place in the environment.
+// it. Knows no option and no environment: the folder of the user's configuration is given.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "backend/device_info.h"
-#include "cli/options.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Whose kernels a table ranks.
 struct TunedDevice {
@@ -24,9 +23,9 @@ struct TunedDevice {
 TunedDevice this_processor();
 TunedDevice this_card(const DeviceInfo& device);  // one of this machine
 
-// Where `bench tune` writes and everyone looks: below $XDG_CONFIG_HOME or ~/.config, named by the device.
-// Empty when there is no such place.
-std::string default_kernels_path(const TunedDevice& device = this_processor());
+// Where `bench tune` writes and everyone looks: below `config_home` (~/.config), named by the device. Empty
+// without such a folder.
+std::string own_kernels_path(const std::string& config_home, const TunedDevice& device = this_processor());
 // Where tables that came with Vitrail may lie.
 std::vector<std::filesystem::path> kernel_places();
 // The table of a card that came with Vitrail; empty when there is none.
@@ -43,12 +42,11 @@ struct KernelsFile {
 KernelsFile read_kernels(const std::string& path, const TunedDevice& device = this_processor());
 void write_kernels(const std::string& path, const KernelTable& table,
                    const TunedDevice& device = this_processor());
-// The table for `device` where --kernels says nothing: the user's own, else the one that came with Vitrail.
-KernelsFile usual_kernels(const TunedDevice& device);
+// The table for `device` where nothing else is said: the user's own, else the one that came with Vitrail.
+KernelsFile usual_kernels(const std::string& config_home, const TunedDevice& device);
 
-// What --kernels says for --device, or for `device` in its place: a FILE, none, or auto, the usual one. A
-// FILE that cannot be used is refused (kData): it was asked for. Nothing for a GPU that is not here.
-KernelsFile chosen_kernels(const Options& options);
-KernelsFile chosen_kernels(const Options& options, const std::string& device);
+// The table for the device of this name ("cpu", "cuda:1"): `asked` is a file, "none", or "auto", the usual
+// one. A file that cannot be used is refused (kData): it was asked for. Nothing for a GPU that is not here.
+KernelsFile kernels_for(const std::string& device, const std::string& asked, const std::string& config_home);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

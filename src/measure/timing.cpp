@@ -1,30 +1,11 @@
-#include "cli/timing.h"
-
-#include <chrono>
+#include "measure/timing.h"
 
 #include "backend/registry.h"
-#include "cli/progress.h"
+#include "base/clock.h"
 #include "models/rule_weights.h"
 #include "plan/roofline.h"
 
-namespace vitrail::cli {
-
-std::vector<OptionSpec> timing_options() {
-  return {{.name = "seconds",
-           .help = "how long to measure",
-           .kind = ValueKind::kNumber,
-           .metavar = "S",
-           .fallback = "3",
-           .least = 0,
-           .most = 3600},
-          {.name = "warmup",
-           .help = "runs before measuring",
-           .kind = ValueKind::kInteger,
-           .metavar = "N",
-           .fallback = "2",
-           .least = 0,
-           .most = 1000}};
-}
+namespace vitrail {
 
 std::vector<float> rule_pictures(const VitConfig& c, int64_t count) {
   std::vector<float> pictures(static_cast<size_t>(count * c.channels * c.image_height * c.image_width));
@@ -33,27 +14,25 @@ std::vector<float> rule_pictures(const VitConfig& c, int64_t count) {
   return pictures;
 }
 
-std::vector<double> time_calls(const Options& options, Console& console, const char* title,
-                               const std::function<void()>& run, const std::function<void()>& warm) {
-  using Clock = std::chrono::steady_clock;
+std::vector<double> time_calls(const TimingBudget& budget, const std::function<void()>& run,
+                               const TimingHooks& hooks) {
   constexpr size_t kFewestRuns = 3;
-  for (int64_t i = 0; i < options.integer("warmup"); ++i) run();
-  if (warm) warm();
-  const auto exactly = options.declared("steps") ? static_cast<size_t>(options.integer("steps")) : 0;
-  const double budget = options.number("seconds");
+  for (int64_t i = 0; i < budget.warmup; ++i) run();
+  if (hooks.warm) hooks.warm();
+  const auto exactly = static_cast<size_t>(budget.runs);
+  const Clock::time_point begin = Clock::now();
   std::vector<double> seconds;
-  Progress progress(console, title, "runs", static_cast<int64_t>(exactly));
   while (exactly > 0 ? seconds.size() < exactly
-                     : seconds.size() < kFewestRuns || progress.seconds() < budget) {
+                     : seconds.size() < kFewestRuns || seconds_since(begin) < budget.seconds) {
     const Clock::time_point start = Clock::now();
     run();
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    progress.advance(1);
+    seconds.push_back(seconds_since(start));
+    if (hooks.measured) hooks.measured();
   }
   return seconds;
 }
 
-std::vector<double> time_runs(Engine& engine, const Options& options, Console& console, const char* title) {
+std::vector<double> time_runs(Engine& engine, const TimingBudget& budget, const TimingHooks& hooks) {
   const std::vector<float> pictures = rule_pictures(engine.config(), engine.batch());
   bool filled = false;
   const auto run = [&] {
@@ -65,7 +44,11 @@ std::vector<double> time_runs(Engine& engine, const Options& options, Console& c
     filled = true;
     engine.finish();
   };
-  return time_calls(options, console, title, run, [&] { engine.reset_times(); });
+  const auto warm = [&] {
+    engine.reset_times();
+    if (hooks.warm) hooks.warm();
+  };
+  return time_calls(budget, run, {warm, hooks.measured});
 }
 
 namespace {
@@ -90,4 +73,4 @@ Peaks peaks_of(const ExecutionPlan& plan) {
   return measured_peaks(plan, true);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

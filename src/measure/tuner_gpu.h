@@ -1,14 +1,14 @@
-// Measuring which of a GPU's kernels are fastest for the products of a program: each kernel recorded with
-// memory of its own and repeated in turns. Used by bench tune --device cuda.
+// Measuring which of a GPU's kernels are fastest for the GEMMs of a program: each kernel is recorded with
+// memory of its own and repeated in turns. Knows no option and no file.
 #pragma once
 
 #include <vector>
 
 #include "backend/device.h"
-#include "cli/tune.h"
+#include "measure/tuner.h"
 #include "plan/kernel_choice.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // A product as some nodes of a program compute it.
 struct PlannedProduct {
@@ -30,4 +30,4 @@ std::vector<KernelSpeed> measure_kernels(const PlannedProduct& product, const De
 // The fastest where it beats the first clearly, else the first.
 const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,7 +1,6 @@
-#include "cli/kernels_file.h"
+#include "measure/kernel_table_file.h"
 
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -12,11 +11,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/device_choice.h"
 #include "io/shipped.h"
 #include "measure/host.h"
+#include "plan/devices.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 namespace fs = std::filesystem;
@@ -168,12 +167,10 @@ TunedDevice this_card(const DeviceInfo& device) {
   return {device.name, device.compute, cublas_version()};
 }
 
-std::string default_kernels_path(const TunedDevice& device) {
-  const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
-  const bool own = config && *config;
-  if (!own && !(home && *home)) return {};
+std::string own_kernels_path(const std::string& config_home, const TunedDevice& device) {
+  if (config_home.empty()) return {};
   const std::string name = device.is_card() ? card_file(device) : file_word(device.name) + ".json";
-  return (fs::path(own ? config : home) / (own ? "" : ".config") / "vitrail" / ("kernels-" + name)).string();
+  return (fs::path(config_home) / "vitrail" / ("kernels-" + name)).string();
 }
 
 std::vector<fs::path> kernel_places() {
@@ -226,8 +223,8 @@ void write_kernels(const std::string& path, const KernelTable& table, const Tune
   write_file(path, text + "\n");
 }
 
-KernelsFile usual_kernels(const TunedDevice& device) {
-  const std::string own = default_kernels_path(device), shipped = shipped_kernels_path(device);
+KernelsFile usual_kernels(const std::string& config_home, const TunedDevice& device) {
+  const std::string own = own_kernels_path(config_home, device), shipped = shipped_kernels_path(device);
   std::error_code ignored;
   if (!own.empty() && fs::exists(own, ignored)) return read_kernels(own, device);
   return shipped.empty() ? KernelsFile() : read_kernels(shipped, device);
@@ -235,7 +232,7 @@ KernelsFile usual_kernels(const TunedDevice& device) {
 
 namespace {
 // Nothing for a GPU that cannot be used: whoever computes there says why.
-std::optional<TunedDevice> device_here(const std::string& device) {
+std::optional<TunedDevice> tuned_device(const std::string& device) {
   const std::optional<int> ordinal = parse_cuda(device);
   if (!ordinal) return this_processor();
   try {
@@ -246,16 +243,11 @@ std::optional<TunedDevice> device_here(const std::string& device) {
 }
 }  // namespace
 
-KernelsFile chosen_kernels(const Options& options) {
-  return chosen_kernels(options, options.text("device"));
-}
-
-KernelsFile chosen_kernels(const Options& options, const std::string& device) {
-  const std::string& given = options.text("kernels");
-  if (given == "none") return {};
-  const std::optional<TunedDevice> tuned = device_here(device);
+KernelsFile kernels_for(const std::string& device, const std::string& asked, const std::string& config_home) {
+  if (asked == "none") return {};
+  const std::optional<TunedDevice> tuned = tuned_device(device);
   if (!tuned) return {};
-  return given == "auto" ? usual_kernels(*tuned) : asked_for_kernels(given, *tuned);
+  return asked == "auto" ? usual_kernels(config_home, *tuned) : asked_for_kernels(asked, *tuned);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <string>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vitrail-cli-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "vitrail-test-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
   ~TempFolder() {
@@ -35,4 +35,4 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,17 +1,15 @@
-// What a benchmark of a model found, and comparing it with an earlier one. Shared by bench infer and bench
-// train: the keys of the JSON and the rows of the text are the same.
+// What a benchmark of a model found, and comparing it with an earlier one: the keys of the JSON and the rows
+// of the text are the same for inference and training. Measures nothing and prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/spread.h"
-#include "cli/console.h"
-#include "cli/options.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct BenchResult {
   std::string model, device, dtype;
@@ -28,14 +26,17 @@ struct BenchResult {
   double gflops() const { return flops / seconds.median / 1e9; }
 };
 
-// --compare, --slack.
-std::vector<OptionSpec> comparison_options();
+// What of a result is known before it is measured.
+BenchResult described(const Engine& engine, const std::string& name, const std::string& dtype);
 
-// The JSON of an earlier run that --compare names.
+nlohmann::ordered_json to_json(const BenchResult& result);
+std::vector<std::pair<std::string, std::string>> text_rows(const BenchResult& result);
+
+// The JSON of an earlier run.
 class SavedBench {
  public:
-  // Nothing without --compare; Error(kData) for a file that is no result.
-  static std::optional<SavedBench> read(const Options& options);
+  // Error(kData) for a file that is no result.
+  static SavedBench read(const std::string& path);
 
   // Error(kUsage) unless it measured the same on the same; asked before measuring.
   void refuse_another(const BenchResult& run) const;
@@ -49,10 +50,4 @@ class SavedBench {
   double seconds_ = 0;
 };
 
-// Prints the result with what else `rows` and `json` tell; Error(kCheck) when it is slower than --slack
-// allows.
-void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,
-                  const std::vector<std::pair<std::string, std::string>>& rows,
-                  const nlohmann::ordered_json& json, Console& console);
-
-}  // namespace vitrail::cli
+}  // namespace vitrail

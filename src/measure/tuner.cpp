@@ -1,21 +1,15 @@
-#include "cli/tune.h"
+#include "measure/tuner.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backend/cpu/launch.h"
-#include "base/error.h"
+#include "base/clock.h"
 #include "base/spread.h"
-#include "base/text.h"
-#include "base/values.h"
-#include "cli/model_choice.h"
 #include "tensor/buffer.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
-using Clock = std::chrono::steady_clock;
-
 // Operands that stay where they are; ones, since zeros or subnormal numbers may take another time.
 struct Operand {
   TensorDesc desc;
@@ -47,7 +41,7 @@ class Candidate {
     const TensorView out = out_.view();
     const Clock::time_point start = Clock::now();
     prepared_.run({op_, views, {&out, 1}, {scratch_.data(), scratch_.bytes()}, context});
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return seconds_since(start);
   }
   void measure(const LaunchContext& context) { seconds_.push_back(run(context)); }
 
@@ -96,44 +90,6 @@ std::vector<ProductSize> zoo_products() {
   return sizes;
 }
 
-ProductSize parse_product(const std::string& text) {
-  constexpr int64_t kMost = 1 << 20;
-  std::vector<int64_t> sizes;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('x', at), text.size());
-    const int64_t size = parse_integer(text.substr(at, end - at)).value_or(0);
-    if (size >= 1 && size <= kMost) sizes.push_back(size);
-    at = end + 1;
-  }
-  if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
-    throw Error(ErrorKind::kUsage,
-                strf("--product expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
-                     quoted(text).c_str()),
-                "--product 197x2304x768: rows x outputs x inputs");
-  return {sizes[0], sizes[1], sizes[2]};
-}
-
-std::vector<OptionSpec> tuning_options() {
-  return {{.name = "product",
-           .help = "measure this product only; may be repeated",
-           .metavar = "MxNxK",
-           .repeated = true},
-          {.name = "rounds",
-           .help = "runs of each kernel; the best counts",
-           .kind = ValueKind::kInteger,
-           .metavar = "N",
-           .fallback = "7",
-           .least = 1,
-           .most = 1000},
-          isa_option()};
-}
-
-std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise) {
-  std::vector<ProductSize> sizes;
-  for (const std::string& text : options.list("product")) sizes.push_back(parse_product(text));
-  return sizes.empty() ? otherwise : sizes;
-}
-
 std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds) {
   constexpr double kClearly = 1.03;
   for (size_t i = 1; i < speeds.size(); ++i)
@@ -171,4 +127,4 @@ KernelTable::Row tuned_row(const ProductSize& size, const DeviceInfo& device,
   return row;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

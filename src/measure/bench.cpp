@@ -1,4 +1,4 @@
-#include "cli/bench_result.h"
+#include "measure/bench.h"
 
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -7,10 +7,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "ops/fused.h"
+#include "plan/devices.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
@@ -30,7 +32,30 @@ std::string as_phrase(const BenchResult& r) {
               r.model.c_str(), static_cast<long long>(r.batch), r.dtype.c_str(), r.device.c_str());
 }
 
-ordered_json as_json(const BenchResult& r) {
+std::string share_text(const BenchResult& r) {
+  if (r.peak_gflops <= 0) return "of an unknown peak: the card has no room to measure it";
+  return strf("%.1f %% of the %sFLOP/s measured peak", 100 * r.gflops() / r.peak_gflops,
+              format_si(1e9 * r.peak_gflops).c_str());
+}
+
+bool has_first_attention(const Program& program) {
+  return std::any_of(program.nodes.begin(), program.nodes.end(),
+                     [](const Node& node) { return is_first_attention(*node.op); });
+}
+}  // namespace
+
+BenchResult described(const Engine& engine, const std::string& name, const std::string& dtype) {
+  BenchResult result{
+      .model = name, .device = device_text(engine.plan()), .dtype = dtype, .batch = engine.batch()};
+  result.peak_bytes = engine.plan().memory.peak_bytes();
+  result.foreign_bytes = engine.device().foreign_bytes();
+  const bool from_tokens = has_first_attention(engine.plan().program);
+  result.flops = 2 * static_cast<double>(count_run_macs(engine.config(), from_tokens) * result.batch);
+  result.model_flops = 2 * static_cast<double>(count_macs(engine.config()) * result.batch);
+  return result;
+}
+
+ordered_json to_json(const BenchResult& r) {
   ordered_json json = {{"model", r.model}, {"device", r.device}, {"dtype", r.dtype}};
   if (r.training) json["training"] = true;
   json.update(
@@ -50,13 +75,7 @@ ordered_json as_json(const BenchResult& r) {
   return json;
 }
 
-std::string share_text(const BenchResult& r) {
-  if (r.peak_gflops <= 0) return "of an unknown peak: the card has no room to measure it";
-  return strf("%.1f %% of the %sFLOP/s measured peak", 100 * r.gflops() / r.peak_gflops,
-              format_si(1e9 * r.peak_gflops).c_str());
-}
-
-std::vector<std::pair<std::string, std::string>> as_rows(const BenchResult& r) {
+std::vector<std::pair<std::string, std::string>> text_rows(const BenchResult& r) {
   const Spread& s = r.seconds;
   std::vector<std::pair<std::string, std::string>> rows = {
       {"model", strf("%s, batch %lld", r.model.c_str(), static_cast<long long>(r.batch))},
@@ -72,23 +91,10 @@ std::vector<std::pair<std::string, std::string>> as_rows(const BenchResult& r) {
     rows.emplace_back("foreign", format_bytes(r.foreign_bytes) + " of the driver and its libraries");
   return rows;
 }
-}  // namespace
 
-std::vector<OptionSpec> comparison_options() {
-  return {{.name = "compare", .help = "a saved result (--json); slower than it fails", .metavar = "FILE"},
-          {.name = "slack",
-           .help = "share of the saved time that --compare accepts on top: 1 is twice the time",
-           .kind = ValueKind::kNumber,
-           .metavar = "X",
-           .fallback = "0.1",
-           .least = 0,
-           .most = 1000}};
-}
-
-std::optional<SavedBench> SavedBench::read(const Options& options) {
-  if (!options.given("compare")) return std::nullopt;
+SavedBench SavedBench::read(const std::string& path) {
   SavedBench saved;
-  saved.path_ = options.text("compare");
+  saved.path_ = path;
   const Json json = parse_json(read_file(saved.path_, kMaxResultBytes), saved.path_);
   const auto field = [&](const char* name) { return json.is_object() ? json.value(name, Json()) : Json(); };
   const Json batch = field("batch"), time = field("ms_median");
@@ -113,24 +119,4 @@ void SavedBench::refuse_another(const BenchResult& run) const {
       "the same command, model, batch, type, threads and instruction set, or without --compare");
 }
 
-void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,
-                  const std::vector<std::pair<std::string, std::string>>& rows, const ordered_json& json,
-                  Console& console) {
-  std::vector<std::pair<std::string, std::string>> all = as_rows(result);
-  all.insert(all.end(), rows.begin(), rows.end());
-  const double speed = saved ? saved->seconds() / result.seconds.median : 1;
-  if (saved) all.emplace_back("compared", strf("%.3f times the speed of %s", speed, saved->path().c_str()));
-  console.print(format_pairs(all));
-  ordered_json full = as_json(result);
-  full.update(json);
-  if (saved) full["speedup"] = speed;
-  console.print_json(full);
-  const double least = 1 / (1 + options.number("slack"));
-  if (speed < least)
-    throw Error(
-        ErrorKind::kCheck,
-        strf("slower than the saved result: %.3f times its speed, at least %.3f was asked for", speed, least),
-        "--slack sets how much more time is accepted");
-}
-
-}  // namespace vitrail::cli
+}  // namespace vitrail

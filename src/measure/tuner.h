@@ -1,5 +1,5 @@
-// Measuring which kernels are fastest for products of given sizes: every kernel of the CPU's list that takes
-// the product, in turns, so that a slow moment hits all of them. Used by bench tune.
+// Measuring which CPU kernels are fastest for GEMMs of given sizes: every kernel of the list that takes the
+// GEMM runs in turns, so that a slow moment hits all of them. Knows no option and no file.
 #pragma once
 
 #include <string>
@@ -8,10 +8,9 @@
 #include "backend/device_info.h"
 #include "backend/kernel_table.h"
 #include "base/thread_pool.h"
-#include "cli/options.h"
 #include "ops/linear.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct ProductSize {
   int64_t m = 0, n = 0, k = 0;
@@ -20,13 +19,6 @@ struct ProductSize {
 
 // The linears of the zoo's Tiny, Small, Base and Large: 1 and 8 pictures of 50, 65 and 197 tokens.
 std::vector<ProductSize> zoo_products();
-// "197x2304x768" is m x n x k; Error(kUsage) otherwise.
-ProductSize parse_product(const std::string& text);
-
-// --product, --rounds, --isa.
-std::vector<OptionSpec> tuning_options();
-// What --product names, or all of `otherwise`.
-std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise);
 
 struct KernelSpeed {
   std::string kernel;
@@ -48,4 +40,4 @@ std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceIn
 KernelTable::Row tuned_row(const ProductSize& size, const DeviceInfo& device,
                            const std::vector<KernelSpeed>& speeds);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

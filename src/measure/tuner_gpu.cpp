@@ -1,4 +1,4 @@
-#include "cli/tune_gpu.h"
+#include "measure/tuner_gpu.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/spread.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 
@@ -176,4 +176,4 @@ const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds) {
   return fastest->gflops > kClearly * speeds.front().gflops ? *fastest : speeds.front();
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,0 +1,119 @@
+#include "cli/bench_options.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/values.h"
+#include "cli/model_choice.h"
+#include "telemetry/table.h"
+
+namespace vitrail::cli {
+
+ProductSize parse_product(const std::string& text) {
+  constexpr int64_t kMost = 1 << 20;
+  std::vector<int64_t> sizes;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('x', at), text.size());
+    const int64_t size = parse_integer(text.substr(at, end - at)).value_or(0);
+    if (size >= 1 && size <= kMost) sizes.push_back(size);
+    at = end + 1;
+  }
+  if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
+    throw Error(ErrorKind::kUsage,
+                strf("--product expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
+                     quoted(text).c_str()),
+                "--product 197x2304x768: rows x outputs x inputs");
+  return {sizes[0], sizes[1], sizes[2]};
+}
+
+std::vector<OptionSpec> tuning_options() {
+  return {{.name = "product",
+           .help = "measure this product only; may be repeated",
+           .metavar = "MxNxK",
+           .repeated = true},
+          {.name = "rounds",
+           .help = "runs of each kernel; the best counts",
+           .kind = ValueKind::kInteger,
+           .metavar = "N",
+           .fallback = "7",
+           .least = 1,
+           .most = 1000},
+          isa_option()};
+}
+
+std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise) {
+  std::vector<ProductSize> sizes;
+  for (const std::string& text : options.list("product")) sizes.push_back(parse_product(text));
+  return sizes.empty() ? otherwise : sizes;
+}
+
+std::vector<OptionSpec> timing_options() {
+  return {{.name = "seconds",
+           .help = "how long to measure",
+           .kind = ValueKind::kNumber,
+           .metavar = "S",
+           .fallback = "3",
+           .least = 0,
+           .most = 3600},
+          {.name = "warmup",
+           .help = "runs before measuring",
+           .kind = ValueKind::kInteger,
+           .metavar = "N",
+           .fallback = "2",
+           .least = 0,
+           .most = 1000}};
+}
+
+TimingBudget read_timing(const Options& options) {
+  return {options.integer("warmup"), options.number("seconds"),
+          options.declared("steps") ? options.integer("steps") : 0};
+}
+
+TimingHooks BenchProgress::hooks(std::function<void()> warm) {
+  return {.warm =
+              [this, warm] {
+                if (warm) warm();
+                progress_.emplace(console_, title_, "runs", runs_);
+              },
+          .measured = [this] { progress_->advance(1); }};
+}
+
+std::vector<OptionSpec> comparison_options() {
+  return {{.name = "compare", .help = "a saved result (--json); slower than it fails", .metavar = "FILE"},
+          {.name = "slack",
+           .help = "share of the saved time that --compare accepts on top: 1 is twice the time",
+           .kind = ValueKind::kNumber,
+           .metavar = "X",
+           .fallback = "0.1",
+           .least = 0,
+           .most = 1000}};
+}
+
+std::optional<SavedBench> read_saved(const Options& options) {
+  if (!options.given("compare")) return std::nullopt;
+  return SavedBench::read(options.text("compare"));
+}
+
+void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,
+                  const std::vector<std::pair<std::string, std::string>>& rows,
+                  const nlohmann::ordered_json& json, Console& console) {
+  std::vector<std::pair<std::string, std::string>> all = text_rows(result);
+  all.insert(all.end(), rows.begin(), rows.end());
+  const double speed = saved ? saved->seconds() / result.seconds.median : 1;
+  if (saved) all.emplace_back("compared", strf("%.3f times the speed of %s", speed, saved->path().c_str()));
+  console.print(format_pairs(all));
+  nlohmann::ordered_json full = to_json(result);
+  full.update(json);
+  if (saved) full["speedup"] = speed;
+  console.print_json(full);
+  const double least = 1 / (1 + options.number("slack"));
+  if (speed < least)
+    throw Error(
+        ErrorKind::kCheck,
+        strf("slower than the saved result: %.3f times its speed, at least %.3f was asked for", speed, least),
+        "--slack sets how much more time is accepted");
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,54 @@
+// Options that the commands under `bench` and `profile` share, and what is printed of a result.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "measure/bench.h"
+#include "measure/timing.h"
+#include "measure/tuner.h"
+
+namespace vitrail::cli {
+
+// --product, --rounds, --isa.
+std::vector<OptionSpec> tuning_options();
+// "197x2304x768" is m x n x k; Error(kUsage) otherwise.
+ProductSize parse_product(const std::string& text);
+// What --product names, or all of `otherwise`.
+std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise);
+
+// --seconds, --warmup; --steps where a command has it.
+std::vector<OptionSpec> timing_options();
+TimingBudget read_timing(const Options& options);
+
+// A progress bar that begins when the warm-up is over; `warm` is called then, too.
+class BenchProgress {
+ public:
+  BenchProgress(Console& console, const char* title, int64_t runs)
+      : console_(console), title_(title), runs_(runs) {}
+  TimingHooks hooks(std::function<void()> warm = {});
+
+ private:
+  Console& console_;
+  const char* title_;
+  int64_t runs_;
+  std::optional<Progress> progress_;
+};
+
+// --compare, --slack.
+std::vector<OptionSpec> comparison_options();
+std::optional<SavedBench> read_saved(const Options& options);  // nothing without --compare
+
+// Prints the result with what else `rows` and `json` tell; Error(kCheck) when it is slower than --slack
+// allows.
+void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,
+                  const std::vector<std::pair<std::string, std::string>>& rows,
+                  const nlohmann::ordered_json& json, Console& console);
+
+}  // namespace vitrail::cli

@@ -1,0 +1,95 @@
+#include "measure/synthetic_steps.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "measure/timing.h"
+#include "plan/devices.h"
+#include "train/picture_data.h"
+
+namespace vitrail {
+
+namespace {
+// There is no warm-up of the learning rate here, so a part of it will do.
+constexpr double kShareOfRate = 0.1;
+}  // namespace
+
+SyntheticSteps::SyntheticSteps(const RunPlan& plan, RankContext& rank)
+    : config_(plan.setup().config), step_(plan.step(), rank) {
+  const VitConfig& model = plan.setup().model->card.config;
+  const int64_t pictures = config_.train.micro_batch;
+  pictures_ = rule_pictures(model, pictures);
+  make_pixels(plan.setup().step);
+  targets_.resize(static_cast<size_t>(pictures * model.classes));
+  for (int64_t i = 0; i < pictures; ++i)
+    targets_[static_cast<size_t>(i * model.classes + i % model.classes)] = 1;
+  weights_.assign(static_cast<size_t>(pictures), 1 / static_cast<float>(config_.train.batch));
+  step_.start(plan.setup().model->fill);
+  bring_pictures(plan.setup(), step_);
+}
+
+void SyntheticSteps::run() {
+  for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) run_micro(micro);
+  step_.run_update(config_.optim.lr * kShareOfRate);
+  ++steps_;
+}
+
+void SyntheticSteps::time_nodes() {
+  constexpr int kRuns = 5;
+  for (Executor* program : {&micro(), &update()}) program->time_nodes(true), program->reset_times();
+  for (int i = 0; i < kRuns; ++i) run();
+}
+
+double SyntheticSteps::loss() {
+  run_micro(0);
+  double sum = 0;
+  for (const float loss : step_.losses()) sum += static_cast<double>(loss);
+  return sum / static_cast<double>(config_.train.micro_batch);
+}
+
+// The same in 8 bits, for steps that take pixels.
+void SyntheticSteps::make_pixels(const StepConfig& step) {
+  if (step.pictures == PictureForm::kFloats) return;
+  for (int64_t i = 0; i < step.micro_batch; ++i) {
+    const bool stored = step.pictures == PictureForm::kStored;
+    recipes_.push_back({.source = static_cast<int32_t>(stored ? i % step.stored_pictures : i)});
+  }
+  for (const float value : pictures_)
+    pixels_.push_back(static_cast<uint8_t>(std::clamp(128 + 60 * value, 0.0f, 255.0f)));
+}
+
+void SyntheticSteps::run_micro(int64_t micro) {
+  // A teacher, where one is asked for, answers with the labels.
+  const MicroBatch batch{.pictures = pictures_,
+                         .targets = targets_,
+                         .weights = weights_,
+                         .teacher = targets_,
+                         .seed = config_.train.seed,
+                         .step = steps_,
+                         .position = micro * config_.train.micro_batch,
+                         .pixels = pixels_,
+                         .recipes = recipes_};
+  // Pictures stay where they are on a device that keeps them.
+  if (steps_ > 0 && step_.keeps_inputs())
+    step_.run_micro_again(batch);
+  else
+    step_.run_micro(batch);
+}
+
+BenchResult described(const RunPlan& plan) {
+  const VitConfig& model = plan.setup().model->card.config;
+  const int64_t batch = plan.setup().config.train.batch;
+  return {.model = model.arch.empty() ? strf("ViT %lldx%lld", static_cast<long long>(model.width),
+                                             static_cast<long long>(model.depth))
+                                      : model.arch,
+          .device = device_text(plan.step().micro),
+          .dtype = enum_name(plan.setup().config.train.dtype),
+          .training = true,
+          .batch = batch,
+          .peak_bytes = plan.step().peak_bytes(),
+          // Backward is twice the forward; what is recomputed counts as time lost, not as work done.
+          .flops = 3 * 2 * static_cast<double>(count_run_macs(model) * batch),
+          .model_flops = 3 * 2 * static_cast<double>(count_macs(model) * batch)};
+}
+
+}  // namespace vitrail

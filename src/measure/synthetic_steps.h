@@ -1,0 +1,42 @@
+// Whole training updates on one synthetic micro-batch that stays in memory: what `bench train` runs, without
+// a dataset and without a loader. Knows no option and prints nothing.
+#pragma once
+
+#include <vector>
+
+#include "measure/bench.h"
+#include "train/run_plan.h"
+#include "train/train_step.h"
+
+namespace vitrail {
+
+class SyntheticSteps {
+ public:
+  SyntheticSteps(const RunPlan& plan, RankContext& rank);
+
+  void run();
+  // Node times, where they cost a run of its own.
+  void time_nodes();
+  // Mean over the synthetic images, as the weights stand.
+  double loss();
+
+  int64_t steps() const { return steps_; }
+  Executor& micro() { return step_.micro(); }
+  Executor& update() { return step_.update(); }
+
+ private:
+  void make_pixels(const StepConfig& step);
+  void run_micro(int64_t micro);
+
+  const TrainConfig& config_;
+  TrainStep step_;
+  std::vector<float> pictures_, targets_, weights_;
+  std::vector<uint8_t> pixels_;
+  std::vector<PictureRecipe> recipes_;
+  int64_t steps_ = 0;
+};
+
+// What of a benchmark of such steps is known before it is measured.
+BenchResult described(const RunPlan& plan);
+
+}  // namespace vitrail

@@ -1,0 +1,107 @@
+#include "measure/system_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "backend/cpu/peak.h"
+#include "backend/cuda/kernels.h"
+#include "base/error.h"
+#include "base/values.h"
+#include "plan/devices.h"
+
+namespace vitrail {
+
+namespace {
+using nlohmann::ordered_json;
+
+#if defined(__clang__)
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+std::string cuda_note(const CudaReport& cuda) {
+  if (!cuda.problem.empty()) return cuda.problem;
+  return join(cuda.cards, "; ") + strf(" (driver for %s, built with CUDA %s, cuBLASLt %s)",
+                                       cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
+}
+
+std::vector<BackendFact> backend_facts() {
+  const CudaReport cuda = cuda_report();
+  return {{"ref", true, "plain loops, the oracle"},
+          {"cpu", true, "the fast one on processors"},
+          {"cuda", cuda.problem.empty(), cuda_note(cuda)},
+          {"mpi", false, "not in this build"}};
+}
+
+double measure_peak(int threads, IsaLevel isa) {
+  ThreadPool pool(std::max(threads, 1));
+  return measure_peak_gflops(pool, isa);
+}
+}  // namespace
+
+SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places)
+    : tuned(std::move(table)),
+      machine(read_machine()),
+      isa(to_string(best_isa())),
+      isa_levels(isa_names_here()),
+      peak_gflops(measure_peak(machine.usable, best_isa())),
+      backends(backend_facts()),
+      libraries(find_libraries()),
+      places(std::move(model_places)),
+      models(bundled_models(places)),
+      folder(std::filesystem::current_path().string()),
+      disk_bytes(free_disk_bytes(folder)),
+      version(VITRAIL_VERSION),
+      build_type(VITRAIL_BUILD_TYPE),
+      compiler(kCompiler),
+      optimised(build_type != "Debug" && !build_type.empty()) {}
+
+std::vector<std::string> SystemReport::missing() const {
+  std::vector<std::string> lines;
+  for (const LibraryInfo& library : libraries)
+    if (library.needed && !library.found)
+      lines.push_back(library.name + " (" + library.purpose + "): apt install " + library.package);
+  if (models.empty()) {
+    std::string looked;
+    for (const auto& place : places) looked += (looked.empty() ? "" : ", ") + place.string();
+    lines.push_back("bundled models; looked in " + looked + "; VITRAIL_MODELS names another folder");
+  }
+  if (!optimised) lines.push_back("an optimised build: this one is several times slower; use make build");
+  return lines;
+}
+
+ordered_json to_json(const SystemReport& report) {
+  const MachineInfo& m = report.machine;
+  ordered_json json = {{"version", report.version},
+                       {"build", {{"type", report.build_type}, {"compiler", report.compiler}}}};
+  ordered_json caches = ordered_json::array();
+  for (const CacheInfo& cache : m.caches)
+    caches.push_back({{"name", cache.name}, {"bytes", cache.bytes}, {"shared_by", cache.shared_by}});
+  json["cpu"] = {
+      {"model", m.processor}, {"isa", m.isa}, {"cores", m.cores}, {"usable", m.usable}, {"caches", caches}};
+  json["cpu"]["kernels"] = report.isa;
+  json["cpu"]["tuned"] = report.tuned.table != nullptr;
+  json["cpu"]["peak_gflops"] = report.peak_gflops;
+  json["memory"] = {
+      {"total", m.memory_bytes}, {"available", m.memory_available_bytes}, {"bound", m.memory_where}};
+  json["disk"] = {{"path", report.folder}, {"free", report.disk_bytes}};
+  json["libraries"] = ordered_json::array();
+  for (const LibraryInfo& library : report.libraries)
+    json["libraries"].push_back({{"name", library.name},
+                                 {"found", library.found},
+                                 {"needed", library.needed},
+                                 {"version", library.version},
+                                 {"for", library.purpose},
+                                 {"package", library.package}});
+  for (const BackendFact& backend : report.backends) json["backends"][backend.name] = backend.usable;
+  const CudaReport cuda = cuda_report();
+  json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.cards},   {"driver", cuda.driver},
+                  {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
+  json["models"] = ordered_json::array();
+  for (const BundledModel& model : report.models)
+    json["models"].push_back({{"name", model.name}, {"path", model.path.string()}});
+  json["missing"] = report.missing();
+  return json;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,46 @@
+// What this machine and this build can do, and what is missing: the facts that `doctor` shows. Measures the
+// processor's peak, which takes about a tenth of a second; prints nothing.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "io/find_model.h"
+#include "measure/host.h"
+#include "measure/kernel_table_file.h"
+#include "measure/libraries.h"
+
+namespace vitrail {
+
+struct BackendFact {
+  const char* name;
+  bool usable;
+  std::string note;
+};
+
+struct SystemReport {
+  // `places`: where bundled models may lie; `tuned`: the table of kernels that holds here.
+  SystemReport(KernelsFile tuned, std::vector<std::filesystem::path> places);
+
+  KernelsFile tuned;
+  MachineInfo machine;
+  std::string isa;                      // the best instruction set
+  std::vector<std::string> isa_levels;  // all that run here
+  double peak_gflops = 0;
+  std::vector<BackendFact> backends;
+  std::vector<LibraryInfo> libraries;
+  std::vector<std::filesystem::path> places;
+  std::vector<BundledModel> models;
+  std::string folder;  // where one stands
+  uint64_t disk_bytes = 0;
+  std::string version, build_type, compiler;
+  bool optimised = true;
+
+  // One line each, with what to do about it.
+  std::vector<std::string> missing() const;
+};
+nlohmann::ordered_json to_json(const SystemReport& report);
+
+}  // namespace vitrail

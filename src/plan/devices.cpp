@@ -1,0 +1,67 @@
+#include "plan/devices.h"
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/kernels.h"
+#include "backend/registry.h"
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
+  std::vector<std::string> names;
+  for (const IsaLevel level : levels) names.emplace_back(to_string(level));
+  return names;
+}
+}  // namespace
+
+std::optional<int> parse_cuda(const std::string& device) {
+  const DeviceName name = parse_device_name(device);
+  return name.entry->numbered ? std::optional(name.ordinal) : std::nullopt;
+}
+
+const Backend& device_backend(const std::string& device) {
+  return parse_device_name(device).entry->kernels();
+}
+
+DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
+                     const std::string& isa) {
+  return find_entry(backend).find({parse_device_name(device).ordinal, threads, isa});
+}
+
+DeviceInfo device_here(const std::string& device, int threads, const std::string& isa) {
+  const DeviceName name = parse_device_name(device);
+  return name.entry->find({name.ordinal, threads, isa});
+}
+
+int processor_threads(int threads, const std::string& isa) {
+  return cpu_device(threads, isa).threads;
+}
+
+std::vector<std::string> isa_names() {
+  return names_of(all_isa_levels());
+}
+
+std::vector<std::string> isa_names_here() {
+  return names_of(available_isa_levels());
+}
+
+std::string isa_name(const DeviceInfo& device) {
+  return to_string(static_cast<IsaLevel>(device.isa));
+}
+
+bool runs_here(const DeviceInfo& device) {
+  const std::vector<IsaLevel> levels = available_isa_levels();
+  return std::find(levels.begin(), levels.end(), static_cast<IsaLevel>(device.isa)) != levels.end();
+}
+
+std::string device_text(const ExecutionPlan& plan) {
+  if (!plan.device.shares_host_memory) return plan.device.backend + " (" + plan.device.name + ")";
+  const std::string isa = plan.backend == &find_backend("cpu") ? isa_name(plan.device) : "plain";
+  return strf("%s (%s, %d thread%s)", plan.backend->name(), isa.c_str(), plan.device.threads,
+              plan.device.threads == 1 ? "" : "s");
+}
+
+}  // namespace vitrail

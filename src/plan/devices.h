@@ -1,0 +1,36 @@
+// Devices by the names that people give them: "cpu", "cuda", "cuda:1"; the processor's instruction sets, and
+// what a plan runs on in words. Knows no option of the command line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/kernel_choice.h"
+
+namespace vitrail {
+
+// The number after "cuda:"; nothing for "cpu". Error(kUsage) for anything else.
+std::optional<int> parse_cuda(const std::string& device);
+
+// The device of that name; of the processor with so many threads (0: one per core) and the best instruction
+// set or the one named. Error(kDevice) when it is not here.
+DeviceInfo device_here(const std::string& device, int threads, const std::string& isa);
+// The same for another backend that runs there: "ref" on the processor.
+DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
+                     const std::string& isa);
+const Backend& device_backend(const std::string& device);  // the device's own
+// Threads of the processor that `threads` means.
+int processor_threads(int threads, const std::string& isa);
+
+// Instruction sets by name, lowest first: those of this build, and those of them that this processor has.
+std::vector<std::string> isa_names();
+std::vector<std::string> isa_names_here();
+std::string isa_name(const DeviceInfo& device);
+// Whether this processor has the device's instruction set.
+bool runs_here(const DeviceInfo& device);
+
+// "cpu (avx2, 2 threads)".
+std::string device_text(const ExecutionPlan& plan);
+
+}  // namespace vitrail

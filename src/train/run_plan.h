@@ -1,0 +1,65 @@
+// What a training run will need, found out before it: data and model as the run will open them, the planned
+// step, every byte it will hold, its arithmetic. Allocates nothing and knows no option.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/run_setup.h"
+
+namespace vitrail {
+
+class RunPlan {
+ public:
+  // Without data at hand, or with `classes`, a dataset of that many classes is assumed, and said in notes().
+  RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device);
+
+  const DeviceInfo& device() const { return device_; }
+  const RunSetup& setup() const { return setup_; }
+  const StepPlan& step() const { return step_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  bool knows_data() const { return knows_data_; }
+  // 0: not known, the number of pictures decides.
+  int64_t total_steps() const;
+
+  // By the name of the category, parts that the step does not plan last; they add up to peak_bytes().
+  NamedBytes memory_rows() const;
+  size_t peak_bytes() const { return step_.peak_bytes() + other_bytes(); }
+  size_t lower_bound_bytes() const { return step_.lower_bound_bytes() + other_bytes(); }
+
+  int64_t trained_params() const;
+  double update_flops() const;  // of one update: its micro-batches and the optimizer
+
+  // The same run with another level of recomputing.
+  struct Level {
+    Recompute level;
+    size_t peak_bytes;
+    double update_flops;
+  };
+  std::vector<Level> recompute_levels() const;
+
+  // The largest micro-batch whose run stays within `bytes`; 0: none.
+  int64_t largest_micro_batch(size_t bytes) const;
+
+ private:
+  // Held beside the step in the same memory: of a GPU not what the loaders hold.
+  size_t other_bytes() const { return loaders_beside() + decoding_beside() + teacher_bytes_; }
+  size_t decoding_beside() const { return device_.shares_host_memory ? setup_.decoding_bytes : 0; }
+  size_t loaders_beside() const { return device_.shares_host_memory ? setup_.loader_bytes() : 0; }
+  size_t peak_at(int64_t micro_batch) const;
+  size_t teacher_bytes(int64_t micro_batch) const;
+  void set_up_run(TrainConfig config, std::optional<int64_t> classes);
+  StepPlan plan(const StepConfig& config) const;
+
+  const Backend* backend_;
+  DeviceInfo device_;
+  bool knows_data_ = true;
+  std::vector<std::string> notes_;
+  RunSetup setup_;
+  StepPlan step_;
+  size_t teacher_bytes_ = 0;  // 0: none
+};
+
+}  // namespace vitrail
