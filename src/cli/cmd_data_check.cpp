@@ -17,7 +17,7 @@ bool awkward(const std::string& name) {
 void run_check(const Options& options, Console& console) {
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   ThreadPool pool(data_threads(options));
-  Progress progress(console, "check", "pictures", data->size());
+  WorkProgress progress(console, "check", data->size());
   int64_t bad = 0;
   const auto report = [&](const std::string& name, const std::string& problem) {
     ++bad;
@@ -25,7 +25,7 @@ void run_check(const Options& options, Console& console) {
     console.print(shown(name) + "\t" + problem + "\n");
   };
   in_order<char>(
-      data->size(), pool, progress,
+      data->size(), pool, progress.hooks(),
       [&](int64_t index) {
         data->load(index, 0);
         return '\0';

@@ -4,23 +4,11 @@
 #include "cli/commands.h"
 #include "cli/data_work.h"
 #include "data/datasets/packed.h"
-#include "data/preprocess.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
 
 namespace {
-
-PackedPicture pack_one(const Dataset& data, int64_t index, int64_t side) {
-  if (side > 0) {
-    PreprocessConfig config;
-    config.height = config.width = config.resize = side;
-    return PackedPicture::of_pixels(crop_for_display(data.load(index, side), config));
-  }
-  const Image image = data.load(index, 0);  // decoded in any case: what is packed can be read
-  if (auto file = data.encoded(index)) return PackedPicture::of_file(std::move(*file));
-  return PackedPicture::of_pixels(image);
-}
 
 class Packer {
  public:
@@ -49,10 +37,10 @@ class Packer {
 
  private:
   void add(const Dataset& data, Part part, PackWriter& writer) {
-    Progress progress(console_, "pack", "pictures", data.size());
+    WorkProgress progress(console_, "pack", data.size());
     const int64_t side = options_.integer("side");
     in_order<PackedPicture>(
-        data.size(), pool_, progress, [&](int64_t index) { return pack_one(data, index, side); },
+        data.size(), pool_, progress.hooks(), [&](int64_t index) { return packed(data, index, side); },
         [&](int64_t index, PackedPicture& picture, const std::optional<Error>& error) {
           const std::string name = data.sample_name(index);
           if (!error) return writer.add(name, data.labels(index), part, picture);

@@ -1,11 +1,9 @@
-#include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/spread.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/data_work.h"
+#include "data/statistics.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -13,64 +11,6 @@ namespace vitrail::cli {
 
 namespace {
 using nlohmann::ordered_json;
-
-// Sums of whole numbers: the same in any order.
-struct PictureSums {
-  int64_t height = 0, width = 0, channels = 0;
-  std::array<uint64_t, 3> sum{}, squares{};
-};
-
-PictureSums sums_of(const Image& image) {
-  PictureSums sums{image.height, image.width, image.channels, {}, {}};
-  const auto channels = static_cast<size_t>(image.channels);
-  for (size_t i = 0; i < image.pixels.size(); ++i) {
-    const uint64_t value = image.pixels[i];
-    sums.sum[i % channels] += value;
-    sums.squares[i % channels] += value * value;
-  }
-  for (size_t c = channels; c < 3; ++c) sums.sum[c] = sums.sum[0], sums.squares[c] = sums.squares[0];
-  return sums;
-}
-
-class Statistics {
- public:
-  void add(const PictureSums& one) {
-    heights_.push_back(static_cast<double>(one.height));
-    widths_.push_back(static_cast<double>(one.width));
-    channels_ = std::max(channels_, one.channels);
-    pixels_ += static_cast<uint64_t>(one.height * one.width);
-    for (size_t c = 0; c < 3; ++c) sum_[c] += one.sum[c], squares_[c] += one.squares[c];
-  }
-
-  size_t count() const { return heights_.size(); }
-  int64_t channels() const { return channels_; }
-  Spread heights() const { return spread_of(heights_); }
-  Spread widths() const { return spread_of(widths_); }
-
-  // Of pixels in 0..1, as configs give them.
-  std::vector<double> mean() const {
-    std::vector<double> values;
-    for (int64_t c = 0; c < channels_; ++c) values.push_back(average(sum_[static_cast<size_t>(c)]) / 255);
-    return values;
-  }
-  std::vector<double> deviation() const {
-    std::vector<double> values;
-    for (int64_t c = 0; c < channels_; ++c) {
-      const auto at = static_cast<size_t>(c);
-      const double mean = average(sum_[at]);
-      values.push_back(std::sqrt(std::max(0.0, average(squares_[at]) - mean * mean)) / 255);
-    }
-    return values;
-  }
-
- private:
-  double average(uint64_t total) const { return static_cast<double>(total) / static_cast<double>(pixels_); }
-
-  std::vector<double> heights_, widths_;
-  int64_t channels_ = 0;
-  uint64_t pixels_ = 0;
-  std::array<uint64_t, 3> sum_{}, squares_{};
-};
 
 std::string class_table(const Dataset& data, const std::vector<int64_t>& counts, size_t rows) {
   constexpr int kBar = 30;
@@ -103,24 +43,9 @@ std::string numbers_text(const std::vector<double>& values) {
 void run_stats(const Options& options, Console& console) {
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   ThreadPool pool(data_threads(options));
-  const int64_t limit = options.integer("limit"),
-                looked_at = limit > 0 ? std::min(limit, data->size()) : data->size();
-  Statistics statistics;
-  int64_t bad = 0;
-  Progress progress(console, "stats", "pictures", looked_at);
-  // Spread evenly over the set when not all are looked at.
-  const auto at = [&](int64_t i) {
-    return static_cast<int64_t>(static_cast<double>(i) * static_cast<double>(data->size()) /
-                                static_cast<double>(looked_at));
-  };
-  in_order<PictureSums>(
-      looked_at, pool, progress, [&](int64_t i) { return sums_of(data->load(at(i), 0)); },
-      [&](int64_t, PictureSums& sums, const std::optional<Error>& error) {
-        if (error)
-          ++bad;
-        else
-          statistics.add(sums);
-      });
+  const int64_t limit = options.integer("limit");
+  WorkProgress progress(console, "stats", limit > 0 ? std::min(limit, data->size()) : data->size());
+  const auto [statistics, looked_at, bad] = statistics_of(*data, limit, pool, progress.hooks());
   progress.finish();
   const std::vector<int64_t> counts = class_counts(*data);
   ordered_json json = {{"data", options.positional(0)},

@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "cli/cache_places.h"
 #include "cli/commands.h"
-#include "cli/eval_data.h"
-#include "cli/eval_report.h"
+#include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
 #include "cli/picture_stream.h"
@@ -14,7 +13,10 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "data/datasets/view.h"
+#include "io/find_model.h"
 #include "telemetry/format.h"
+#include "train/eval_data.h"
+#include "train/eval_report.h"
 
 namespace vitrail::cli {
 
@@ -54,7 +56,8 @@ std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& 
 // Nothing is augmented here: as many decode as compute, and share its cores.
 LoaderConfig loader_config(const Options& options, const EngineOptions& engine) {
   LoaderConfig loader;
-  LoaderConfig::fields(loader, AssignFields{"loader", options});
+  const OptionSettings settings{options};
+  LoaderConfig::fields(loader, ReadFields<OptionSettings>{"loader", settings});
   if (loader.workers == 0) loader.workers = processor_threads(engine.threads, engine.isa);
   return loader;
 }
@@ -133,7 +136,11 @@ std::unique_ptr<Engine> engine_against(const Options& options, const OpenedModel
 void run_eval(const Options& options, Console& console) {
   std::optional<AtomicFile> page;  // before the work: a report that cannot be written is known at once
   if (options.given("report")) page.emplace(options.text("report"));
-  EvalData data = open_eval_data(options, console);
+  EvalData data = open_eval_data({.model = options.text("model"),
+                                  .data = options.text("data"),
+                                  .part = options.text("part"),
+                                  .find = [](auto& name) { return find_model(name, model_places()); },
+                                  .say = [&](auto& text) { console.say(text); }});
   const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
   const ModelCard& card = model->card();
   for (const std::string& line : card.warnings) console.say("warning: " + line);
@@ -163,7 +170,7 @@ void run_eval(const Options& options, Console& console) {
   console.print(eval_text(subject, options.flag("classes") ? data.set->classes().size() : kClassRows));
   console.flush();
   if (!page) return;
-  page->write(eval_page(subject));
+  page->write(eval_page(subject, std::string("Vitrail ") + VITRAIL_VERSION));
   page->commit();
   console.say("report: " + options.text("report"));
 }
@@ -188,8 +195,10 @@ Command eval_command() {
       {.name = "report", .help = "write a page with tables and pictures", .metavar = "FILE"},
       {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag},
       cache_option()};
-  const LoaderConfig loader;
-  LoaderConfig::fields(loader, DeclareFields{"loader", own});
+  const LoaderConfig defaults;
+  std::vector<FieldSpec> loader;
+  LoaderConfig::fields(defaults, ListFields{"loader", loader});
+  own = own + options_of(loader);
   return {
       {.name = "eval",
        .summary = "how good a model is on a dataset: top-1 and top-5, classes, confusions, worst pictures",

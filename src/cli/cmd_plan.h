@@ -13,9 +13,6 @@ namespace vitrail::cli {
 // What --target, --device, --threads and --isa name.
 PlanTarget read_plan_target(const Options& options);
 
-// Memory of a GPU that no plan can hold.
-std::string foreign_text(size_t bytes);
-
 void run_train_plan(const Options& options, Console& console);
 
 }  // namespace vitrail::cli

@@ -1,6 +1,7 @@
 #include "cli/data_work.h"
 
-#include "base/text.h"
+#include <algorithm>
+
 #include "measure/host.h"
 
 namespace vitrail::cli {
@@ -30,14 +31,11 @@ int data_threads(const Options& options) {
   return static_cast<int>(asked > 0 ? asked : std::max(1, read_machine().usable));
 }
 
-std::string problem_text(const Error& error, const std::string& name) {
-  std::string text = error.message();
-  for (const std::string& place : error.context())
-    if (place != shown(name)) text = place + ": " + text;
-  // A path in a message may hold the line end that is the trouble.
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  return text;
+WalkHooks WorkProgress::hooks() {
+  return {
+      .check = [this](int64_t done,
+                      int64_t total) { stop_.check(static_cast<size_t>(done), static_cast<size_t>(total)); },
+      .advance = [this](int64_t count) { progress_.advance(count); }};
 }
 
 }  // namespace vitrail::cli

@@ -1,20 +1,15 @@
-// What the data commands share: their arguments, and going through a dataset on several threads in order.
+// What the data commands share: their arguments, and the progress of going through a dataset.
 #pragma once
 
-#include <algorithm>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "base/error.h"
-#include "base/thread_pool.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "data/dataset.h"
+#include "data/walk.h"
 
 namespace vitrail::cli {
 
@@ -26,35 +21,17 @@ std::unique_ptr<Dataset> open_chosen_data(const Options& options);
 // --threads, or every core.
 int data_threads(const Options& options);
 
-// What is wrong with a sample, in one line, without the name of the sample it may begin with.
-std::string problem_text(const Error& error, const std::string& name);
+// A progress bar of such work, which a signal ends.
+class WorkProgress {
+ public:
+  WorkProgress(Console& console, const char* title, int64_t total)
+      : progress_(console, title, "pictures", total) {}
+  WalkHooks hooks();
+  void finish() { progress_.finish(); }
 
-// Calls make(i) for every i below `count` on the pool's threads and use(i, result, error) here, in order.
-// `error` is what make threw when it is of kind data; any other is thrown on.
-template <typename Result>
-void in_order(int64_t count, ThreadPool& pool, Progress& progress, const std::function<Result(int64_t)>& make,
-              const std::function<void(int64_t, Result&, const std::optional<Error>&)>& use) {
-  const SignalGuard stop;
-  const int64_t block = int64_t{32} * pool.threads();
-  std::vector<Result> results;
-  std::vector<std::optional<Error>> errors;
-  for (int64_t first = 0; first < count; first += block) {
-    stop.check(static_cast<size_t>(first), static_cast<size_t>(count));
-    const int64_t tasks = std::min(block, count - first);
-    results.assign(static_cast<size_t>(tasks), Result());
-    errors.assign(static_cast<size_t>(tasks), std::nullopt);
-    pool.run(tasks, [&](int64_t task, int) {
-      try {
-        results[static_cast<size_t>(task)] = make(first + task);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::kData) throw;
-        errors[static_cast<size_t>(task)] = error;
-      }
-    });
-    for (int64_t task = 0; task < tasks; ++task)
-      use(first + task, results[static_cast<size_t>(task)], errors[static_cast<size_t>(task)]);
-    progress.advance(tasks);
-  }
-}
+ private:
+  SignalGuard stop_;
+  Progress progress_;
+};
 
 }  // namespace vitrail::cli

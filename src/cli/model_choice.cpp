@@ -7,7 +7,7 @@
 #include "base/values.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
-#include "cli/model_settings.h"
+#include "cli/train_settings.h"
 #include "io/find_model.h"
 #include "models/zoo.h"
 
@@ -226,9 +226,11 @@ ModelChoice choose_model(const Options& options, Console& console) {
 }
 
 void say_checked(const Options& options, const Engine& engine, Console& console) {
-  if (options.given("check"))
-    console.say(
-        strf("checked: %zu nodes agree with the reference backend", engine.plan().program.nodes.size()));
+  say_checked(options, engine.plan().program.nodes.size(), console);
+}
+
+void say_checked(const Options& options, size_t nodes, Console& console) {
+  if (options.given("check")) console.say(strf("checked: %zu nodes agree with the reference backend", nodes));
 }
 
 }  // namespace vitrail::cli

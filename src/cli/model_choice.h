@@ -57,5 +57,6 @@ ModelChoice choose_model(const Options& options, Console& console);
 
 // With --check ref, after runs that found no difference: says on stderr how much was compared.
 void say_checked(const Options& options, const Engine& engine, Console& console);
+void say_checked(const Options& options, size_t nodes, Console& console);
 
 }  // namespace vitrail::cli

@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "base/values.h"
+#include "base/fields.h"
 
 namespace vitrail::cli {
 
@@ -70,25 +70,14 @@ const OptionSpec* spoken_of(const std::string& text, const std::vector<OptionSpe
   return found ? found : first_named(text, specs, by_default);
 }
 
-// As it is written on the command line.
-std::string assignment(const OptionSpec& spec, const std::string& value) {
-  return spec.name.find('.') == spec.name.npos ? "--" + spec.name + " " + value : spec.name + "=" + value;
-}
-
 }  // namespace
 
 std::string advice_for(const OptionSpec& spec) {
-  const std::string& usual = spec.usual.empty() ? spec.fallback : spec.usual;
-  const bool several = spec.repeated || usual.find(", ") != usual.npos;
-  std::string text;
-  if (!spec.choices.empty())
-    text = "one of " + join(spec.choices, ", ");
-  else if (!usual.empty() && !several)
-    text = assignment(spec, usual) + ", its default";
-  else
-    text = strf("leave %s out: %s then", spec.name.c_str(),
-                usual.empty() ? "what the model or the machine says holds" : (usual + " holds").c_str());
-  return spec.help.empty() ? text : text + " (" + spec.help + ")";
+  return field_advice({.key = spec.name,
+                       .help = spec.help,
+                       .kind = spec.repeated ? FieldKind::kTexts : FieldKind::kText,
+                       .choices = spec.choices,
+                       .usual = spec.usual.empty() ? spec.fallback : spec.usual});
 }
 
 Error with_advice(const Error& error, const std::vector<OptionSpec>& specs, const Options& options) {

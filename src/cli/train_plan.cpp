@@ -5,7 +5,6 @@
 #include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
-#include "cli/model_settings.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"
 
@@ -54,7 +53,7 @@ TrainConfig planned_config(const Options& options) {
 }  // namespace
 
 std::vector<OptionSpec> train_plan_options() {
-  OptionSpec recompute = field_spec<Recompute>("recompute", "train.recompute");
+  OptionSpec recompute = option_of(field_spec<Recompute>("recompute", "train.recompute"));
   recompute.metavar = "LEVEL";
   return {{.name = "train", .help = "a training step instead of an inference", .kind = ValueKind::kFlag},
           {.name = "optimizer", .help = "optim.name", .metavar = "NAME"},

@@ -2,68 +2,74 @@
 
 #include "cli/environment.h"
 #include "cli/field_settings.h"
-#include "cli/model_settings.h"
 #include "io/find_model.h"
+#include "train/config_io.h"
 
 namespace vitrail::cli {
 
-std::vector<OptionSpec> train_settings() {
-  std::vector<OptionSpec> specs = {
-      {.name = "model.init", .help = "model to start from; empty: from scratch", .metavar = "MODEL"},
-      {.name = "model.arch", .help = "timm's name of an architecture", .metavar = "NAME"},
-      field_spec<InitStyle>("model.style", "how fresh weights are drawn: timm or jax"),
-      {.name = "model.image",
-       .help = "rows and columns of the pictures the model takes",
-       .kind = ValueKind::kInteger,
-       .metavar = "N"}};
-  for (OptionSpec& spec : model_settings()) specs.push_back(std::move(spec));
-  const TrainConfig config;
-  visit_preprocess_fields(config.model.preprocess, DeclareFields{"preprocess", specs, false});
-  TrainConfig::sections(config, [&](const char* name, const auto& section) {
-    std::decay_t<decltype(section)>::fields(section, DeclareFields{name, specs});
-  });
+OptionSpec option_of(const FieldSpec& field) {
+  OptionSpec spec{.name = field.key, .help = field.help};
+  spec.choices = field.choices;
+  spec.usual = field.usual;
+  spec.repeated = field.several();
+  switch (field.kind) {
+    case FieldKind::kBool:
+      spec.metavar = "BOOL";
+      break;
+    case FieldKind::kChoice:
+      spec.metavar = "KIND";
+      break;
+    case FieldKind::kInteger:
+      spec.kind = ValueKind::kInteger;
+      spec.metavar = "N";
+      break;
+    case FieldKind::kNumber:
+    case FieldKind::kNumbers:
+      spec.kind = ValueKind::kNumber;
+      spec.metavar = "X";
+      break;
+    case FieldKind::kText:
+    case FieldKind::kTexts:
+      spec.metavar = field.key == "model.init" ? "MODEL" : field.key == "model.arch" ? "NAME" : "TEXT";
+      break;
+  }
+  return spec;
+}
+
+std::vector<OptionSpec> options_of(const std::vector<FieldSpec>& fields) {
+  std::vector<OptionSpec> specs;
+  for (const FieldSpec& field : fields) specs.push_back(option_of(field));
   return specs;
 }
 
-namespace {
-
-// A side that differs from model.image, unless that was given to replace it: nobody knows which was meant.
-void require_one_size(const Options& options) {
-  for (const char* side : {"model.image_height", "model.image_width"}) {
-    if (!options.given(side) || options.integer(side) == options.integer("model.image")) continue;
-    if (options.origin("model.image") > options.origin(side)) continue;
-    throw Error(
-        ErrorKind::kConfig,
-        strf("model.image is %s and %s is %s: which of them?", options.text("model.image").c_str(), side,
-             options.text(side).c_str()),
-        "model.image for images as high as wide; else model.image_height and model.image_width alone");
-  }
+std::vector<OptionSpec> train_settings() {
+  return options_of(train_fields());
 }
 
-}  // namespace
-
 TrainConfig read_train_config(const Options& options) {
-  TrainConfig config;
-  ModelSettings& model = config.model;
-  if (options.given("model.init") && !options.text("model.init").empty())
-    model.init = find_model(options.text("model.init"), model_places());
-  model.arch = options.text("model.arch");
-  if (options.given("model.style")) assign_field(options, "model.style", model.style);
-  visit_fields(model.fields, AssignFields{"model", options, &model.given});
-  if (options.given("model.image")) {
-    require_one_size(options);
-    model.fields.image_height = model.fields.image_width = options.integer("model.image");
-    model.given.insert({"image_height", "image_width"});
-  }
-  visit_preprocess_fields(model.preprocess, AssignFields{"preprocess", options, &model.preprocess_given});
-  TrainConfig::sections(config, [&](const char* name, auto& section) {
-    std::decay_t<decltype(section)>::fields(section, AssignFields{name, options});
-  });
-  if (!config.distill.teacher.empty())
-    config.distill.teacher = find_model(config.distill.teacher, model_places());
+  TrainConfig config = config_from(OptionSettings{options},
+                                   [](const std::string& name) { return find_model(name, model_places()); });
   if (options.origin("seed") > Origin::kConfig) config.train.seed = options.integer("seed");
   if (options.origin("dtype") > Origin::kConfig) assign_field(options, "dtype", config.train.dtype);
   return config;
+}
+
+std::vector<OptionSpec> model_settings() {
+  return options_of(model_fields());
+}
+
+bool has_model_settings(const Options& options) {
+  for (const FieldSpec& field : model_fields())
+    if (options.given(field.key)) return true;
+  return false;
+}
+
+void apply_model_settings(const Options& options, VitConfig& config) {
+  const OptionSettings settings{options};
+  visit_fields(config, [&](const char* name, auto& field, const char* help) {
+    // The architecture is what --model says.
+    if (std::string_view(name) != "arch") ReadFields<OptionSettings>{"model", settings}(name, field, help);
+  });
 }
 
 }  // namespace vitrail::cli

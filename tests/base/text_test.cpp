@@ -55,5 +55,11 @@ TEST(Text, SplitKeepsEmptyPieces) {
   EXPECT_EQ(split("", '-'), Pieces{""});
 }
 
+TEST(Shown, ControlCharactersNeverReachTheTerminal) {
+  EXPECT_EQ(shown("été blocks.0"), "été blocks.0");
+  EXPECT_EQ(shown("a\033[2J").find('\033'), std::string::npos);
+  EXPECT_EQ(shown("\xff").find('\xff'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace vitrail

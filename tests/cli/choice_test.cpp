@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
-#include "cli/model_settings.h"
+#include "cli/train_settings.h"
 
 namespace vitrail::cli {
 namespace {

@@ -4,9 +4,13 @@
 #include <cmath>
 #include <set>
 
+#include "cli/environment.h"
+#include "cli/train_settings.h"
+#include "io/find_model.h"
 #include "io/model_files.h"
 #include "io/sealed_folder.h"
 #include "tiny_training.h"
+#include "train/config_io.h"
 
 namespace vitrail::cli {
 namespace {
@@ -173,6 +177,20 @@ TEST(TrainCommand, DtypeIsTheConfigsOwn) {
   run_in_process("train", tiny_run() + into(folder) + std::vector<std::string>{"--dtype", "bf16"});
   const auto config = nlohmann::json::parse(read_file((folder.path() / "run/config.json").string(), 1 << 20));
   EXPECT_EQ(config["train"]["dtype"], "bf16");
+}
+
+// Two readers of one file: the options of the command, and train/config_io without any.
+TEST(TrainCommand, ReadsAConfigAsTheLibraryDoes) {
+  const auto find = [](const std::string& name) { return find_model(name, model_places()); };
+  int read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(VT_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string path = entry.path().string();
+    const TrainConfig by_options = read_train_config(options_of("train", {"--config", path}));
+    EXPECT_EQ(to_json(by_options), to_json(vitrail::read_train_config(path, find))) << path;
+    ++read;
+  }
+  EXPECT_GE(read, 10);
 }
 
 }  // namespace

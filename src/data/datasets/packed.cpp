@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "data/datasets/formats.h"
 #include "data/datasets/tables.h"
+#include "data/preprocess.h"
 
 namespace vitrail {
 
@@ -235,6 +236,17 @@ std::unique_ptr<Dataset> open_packed_bytes(std::unique_ptr<ByteSource> bytes, Pa
 
 std::unique_ptr<Dataset> formats::open_packed(const std::string& place, Part part) {
   return open_packed_bytes(std::make_unique<RandomAccessFile>(place), part);
+}
+
+PackedPicture packed(const Dataset& data, int64_t index, int64_t side) {
+  if (side > 0) {
+    PreprocessConfig config;
+    config.height = config.width = config.resize = side;
+    return PackedPicture::of_pixels(crop_for_display(data.load(index, side), config));
+  }
+  const Image image = data.load(index, 0);  // decoded in any case: what is packed can be read
+  if (auto file = data.encoded(index)) return PackedPicture::of_file(std::move(*file));
+  return PackedPicture::of_pixels(image);
 }
 
 }  // namespace vitrail

@@ -43,4 +43,8 @@ class PackWriter {
 // Returns nothing when `part` is kVal and no sample belongs to it.
 std::unique_ptr<Dataset> open_packed_bytes(std::unique_ptr<ByteSource> bytes, Part part);
 
+// A sample as it is packed: with a `side` the pixels of a square crop, with 0 the file as it is, or the
+// pixels where there is none; decoded in any case, so that what is packed can be read.
+PackedPicture packed(const Dataset& data, int64_t index, int64_t side);
+
 }  // namespace vitrail

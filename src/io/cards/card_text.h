@@ -1,5 +1,5 @@
 // A model's card as people and scripts read it: architecture, numerics, preprocessing and where each came
-// from. Used by every command that opens a model. Returns strings and JSON.
+// from. Returns strings and JSON; prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 #include "io/model_files.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 std::string card_text(const ModelCard& card, size_t indent);
 nlohmann::ordered_json card_json(const ModelCard& card);
@@ -21,4 +21,4 @@ std::string preprocess_text(const PreprocessConfig& p);  // "shorter side to 256
 // Names of the fields in which two cards differ, "norm_eps: 1e-12 and 1e-06"; empty when they agree.
 std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

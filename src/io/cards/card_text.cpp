@@ -1,4 +1,4 @@
-#include "cli/model_card.h"
+#include "io/cards/card_text.h"
 
 #include "base/error.h"
 #include "base/json_text.h"
@@ -6,7 +6,7 @@
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
@@ -117,4 +117,4 @@ std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b
   return out;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

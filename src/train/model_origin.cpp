@@ -1,18 +1,14 @@
-#include "cli/run_data.h"
+#include "train/model_origin.h"
 
 #include <filesystem>
 
 #include "base/run_files.h"
-#include "cli/commands.h"
-#include "cli/config_file.h"
-#include "cli/environment.h"
-#include "cli/field_settings.h"
 #include "io/config_json.h"
 #include "io/find_model.h"
 #include "io/sealed_folder.h"
 #include "train/trainer.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace fs = std::filesystem;
 
@@ -43,13 +39,7 @@ Json facts_in(const fs::path& folder) {
 }
 
 DataConfig data_of_run(const std::string& folder) {
-  const std::vector<std::string> arguments = {"--config", RunFiles(folder).config()};
-  const Options run = parse_options(
-      train_command().spec, arguments, [](const std::string&) -> const char* { return nullptr; },
-      read_config_file);
-  DataConfig config;
-  DataConfig::fields(config, AssignFields{"data", run});
-  return config;
+  return read_train_config(RunFiles(folder).config()).data;
 }
 
 // FORMAT:PLACE with a relative place, as seen from `folder`.
@@ -69,10 +59,10 @@ static std::optional<LearnedFrom> learned_by(const ModelOrigin& origin) try {
   return std::nullopt;
 }
 
-ModelOrigin origin_of(const std::string& model) {
+ModelOrigin origin_of(const std::string& model, const FindModel& find) {
   std::error_code ignored;
   ModelOrigin origin{.run = run_of(model), .started_in = {}, .learned = {}};
-  const std::string found = find_model(model, model_places());
+  const std::string found = find(model);
   const fs::path folder = fs::is_directory(found, ignored) ? fs::path(found) : fs::path(found).parent_path();
   origin.learned = read_learned_from(facts_in(folder.empty() ? "." : folder));
   if (origin.run.empty()) return origin;
@@ -114,4 +104,4 @@ std::optional<DataSplits> divided_as_learned(const LearnedFrom& learned, const s
   return std::nullopt;  // other classes, too few images: other data
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -7,14 +7,14 @@
 
 #include "data/image.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // `map` (rows x columns, 0..1) smoothly enlarged over an RGB picture: cold parts darken and lose colour,
 // hot parts glow.
 Image heat_overlay(const Image& picture, std::span<const float> map, int64_t rows, int64_t columns);
 
 struct Tile {
-  std::string label;  // lowercase letters and digits, see cli/tiny_font.h
+  std::string label;  // lowercase letters and digits, see data/tiny_font.h
   Image image;
 };
 // Tiles of one size under their labels, `per_row` in a row, on a dark ground; letters of 5 x 7 dots, each
@@ -27,4 +27,4 @@ struct Colour {
 // From black through violet and orange to pale yellow.
 Colour heat_colour(float heat);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,12 +1,12 @@
-// Words on a picture: a built-in 5 x 7 font of digits and lowercase letters. Used for the labels of sheets;
-// knows pixels only.
+// Words on a picture: a built-in 5 x 7 font of digits and lowercase letters; knows
+// pixels only.
 #pragma once
 
 #include <string_view>
 
 #include "data/image.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 inline constexpr int64_t kTinyHeight = 7;  // pixels at scale 1, and two below the line
 
@@ -14,4 +14,4 @@ inline constexpr int64_t kTinyHeight = 7;  // pixels at scale 1, and two below t
 void draw_tiny_text(std::string_view text, int64_t top, int64_t left, int64_t scale, uint8_t ink,
                     Image& image);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

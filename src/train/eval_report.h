@@ -1,4 +1,4 @@
-// The result of an evaluation as people, scripts and browsers read it. Used by `eval`; computes nothing.
+// The result of an evaluation as people, scripts and browsers read it. Computes nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 #include "io/model_files.h"
 #include "train/evaluate.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct EvalSubject {
   std::string model, data, part;  // as they were named
@@ -23,7 +23,7 @@ struct EvalSubject {
 nlohmann::ordered_json eval_json(const EvalSubject& subject);
 // `rows`: of the table of classes.
 std::string eval_text(const EvalSubject& subject, size_t rows);
-// The page, like that of a training run.
-std::string eval_page(const EvalSubject& subject);
+// The page, like that of a training run; `generator` names the program and its version.
+std::string eval_page(const EvalSubject& subject, const std::string& generator);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,13 +1,13 @@
-#include "cli/overlay.h"
+#include "data/overlay.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/error.h"
-#include "cli/tiny_font.h"
+#include "data/tiny_font.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 // Lightness rises evenly along the stops.
@@ -97,4 +97,4 @@ Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row, int64_t lab
   return sheet;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,16 +1,16 @@
-#include "cli/eval_report.h"
+#include "train/eval_report.h"
 
 #include <algorithm>
 
 #include "base/json_text.h"
 #include "base/text.h"
-#include "cli/model_card.h"
+#include "io/cards/card_text.h"
 #include "telemetry/format.h"
 #include "telemetry/report.h"
 #include "telemetry/table.h"
 #include "train/run_report.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
@@ -174,7 +174,7 @@ std::string eval_text(const EvalSubject& s, size_t rows) {
   return s.result.confusion ? text + confused_table(s) + worst_table(s) : text;
 }
 
-std::string eval_page(const EvalSubject& s) {
+std::string eval_page(const EvalSubject& s, const std::string& generator) {
   Report report;
   report.title = "Evaluation of " + shown(s.model);
   report.verdict = strf("%s %s on %s of %s", format_percent(s.result.top1()).c_str(),
@@ -186,8 +186,8 @@ std::string eval_page(const EvalSubject& s) {
   const ordered_json config = {
       {"model", shown(s.model)}, {"data", shown(s.data)}, {"part", s.part}, {"card", card_json(s.card)}};
   report.config = json_text(config, 2);
-  report.generator = std::string("Vitrail ") + VITRAIL_VERSION;
+  report.generator = generator;
   return render_report(report);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,9 +1,9 @@
-#include "cli/tiny_font.h"
+#include "data/tiny_font.h"
 
 #include <algorithm>
 #include <array>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 constexpr int64_t kColumns = 5, kAdvance = 6;
@@ -59,4 +59,4 @@ void draw_tiny_text(std::string_view text, int64_t top, int64_t left, int64_t sc
   }
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,16 +1,17 @@
-#include "cli/eval_data.h"
+#include "train/eval_data.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
-#include "cli/run_data.h"
 #include "io/find_model.h"
 #include "telemetry/format.h"
+#include "train/model_origin.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
+using Say = std::function<void(const std::string&)>;
 
 EvalData validation_of(RunData& run, const std::string& folder) {
   VT_REQUIRE(run.splits.val, ErrorKind::kUsage, "%s had no validation data: --data names some",
@@ -26,20 +27,20 @@ EvalData open_named(const std::string& name, const std::string& part) {
   return {open_dataset(name, Part::kAll), name, "all"};
 }
 
-void warn_seen(const EvalData& data, const std::string& how, Console& console) {
+void warn_seen(const EvalData& data, const std::string& how, const Say& say) {
   if (data.seen->found > 0)
-    console.say("warning: the model has learned from " + how +
-                " of these images: the result says little about new ones");
+    say("warning: the model has learned from " + how +
+        " of these images: the result says little about new ones");
 }
 
-void say_seen(EvalData& data, const Dataset& train, Console& console) {
+void say_seen(EvalData& data, const Dataset& train, const Say& say) {
   data.seen = overlap_with(*data.set, train);
   const bool all = data.seen->looked_at == data.set->size() && data.seen->one_in == 1;
-  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()), console);
+  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()), say);
 }
 
 // Without the training data: by the marks that the model kept of some of its images.
-void say_marks(EvalData& data, const LearnedFrom& learned, Console& console) {
+void say_marks(EvalData& data, const LearnedFrom& learned, const Say& say) {
   const Overlap marks = find_marks(learned.images, *data.set);
   // Of the training data this many are here, by what is known of the marked ones.
   const int64_t seen = std::llround(marks.share() * static_cast<double>(learned.size));
@@ -48,62 +49,63 @@ void say_marks(EvalData& data, const LearnedFrom& learned, Console& console) {
            format_count(marks.looked_at, "training image").c_str());
   const bool all = marks.looked_at == learned.size && marks.one_in == 1;
   if (marks.found == 0 && !all)
-    return console.say("the training data is not at hand: none of " +
-                       format_count(marks.looked_at, "training image") +
-                       " that the model keeps a mark of is among these; of the others nothing is known");
+    return say("the training data is not at hand: none of " +
+               format_count(marks.looked_at, "training image") +
+               " that the model keeps a mark of is among these; of the others nothing is known");
   data.seen = Overlap{.looked_at = data.set->size(), .found = std::min(data.set->size(), seen)};
-  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()) + " (" + known + ")", console);
+  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()) + " (" + known + ")", say);
 }
 
 // What the model has learned from, compared with what it is to be measured on.
-void compare_with_training(EvalData& data, const ModelOrigin& origin, Console& console) {
+void compare_with_training(EvalData& data, const ModelOrigin& origin, const Say& say) {
   std::string why = "nothing beside it says what it was trained on";
   if (!origin.run.empty()) {
     try {
       const RunData run = open_run_data(origin);
-      if (run.unchanged) return say_seen(data, *run.splits.train, console);
+      if (run.unchanged) return say_seen(data, *run.splits.train, say);
       why = "the run's data has changed since it was trained";
     } catch (const Error& error) {
       why = error.what();
     }
   }
-  if (origin.learned) return say_marks(data, *origin.learned, console);
-  console.say("whether the model has learned from these images is not known: " + why);
+  if (origin.learned) return say_marks(data, *origin.learned, say);
+  say("whether the model has learned from these images is not known: " + why);
 }
 
 // The data named; what a run split off for validation, when it is what the run learned from.
 EvalData open_asked(const std::string& name, const std::string& part, const ModelOrigin& origin,
-                    Console& console) {
+                    const Say& say) {
   std::optional<DataSplits> own;
   if (origin.learned && part != "train" && part != "all") own = divided_as_learned(*origin.learned, name);
   if (!own) {
     EvalData data = open_named(name, part);
-    compare_with_training(data, origin, console);
+    compare_with_training(data, origin, say);
     return data;
   }
   EvalData data{std::move(own->val), name, "val"};
-  console.say(
+  say(
       strf("%s is what this model was trained on (by names, labels and contents): taking the %s kept for "
            "validation (--part all takes every image)",
            shown(name).c_str(), format_count(data.set->size(), "image").c_str()));
-  say_seen(data, *own->train, console);
+  say_seen(data, *own->train, say);
   return data;
 }
 
 }  // namespace
 
-EvalData open_eval_data(const Options& options, Console& console) {
-  const std::string &model = options.text("model"), &name = options.text("data");
+EvalData open_eval_data(const EvalRequest& request) {
+  const std::string &model = request.model, &name = request.data;
+  const Say say = request.say ? request.say : [](const std::string&) {};
   if (name.empty() && !is_run_folder(model))
     throw Error(ErrorKind::kUsage, "--data is missing: which pictures?",
                 "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
-  ModelOrigin origin = origin_of(model);
-  if (!name.empty()) return open_asked(name, options.text("part"), origin, console);
+  ModelOrigin origin = origin_of(model, request.find);
+  if (!name.empty()) return open_asked(name, request.part, origin, say);
   origin.run = model;
   RunData run = open_run_data(origin);
   EvalData data = validation_of(run, model);
-  say_seen(data, *run.splits.train, console);
+  say_seen(data, *run.splits.train, say);
   return data;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,0 +1,115 @@
+#include "measure/inference_plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "io/cards/card_text.h"
+#include "measure/profile.h"
+#include "plan/devices.h"
+#include "plan/largest_batch.h"
+#include "plan/memory_table.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail {
+
+namespace {
+using nlohmann::ordered_json;
+
+// What inference may need is shown even where it is nothing.
+constexpr Category kOfInference[] = {Category::kParameters, Category::kTransient, Category::kScratch,
+                                     Category::kStaging};
+NamedBytes rows_of(const MemoryPlan& memory) {
+  return memory_rows(memory.by_category, memory.peak_bytes(), kOfInference);
+}
+
+int64_t largest_batch_within(const VitConfig& config, EngineOptions options, const PlanTarget& target) {
+  return largest_batch(1, target.available_bytes, [&](int64_t batch) {
+    options.batch = batch;
+    return plan_inference(config, options, target.device).memory.peak_bytes();
+  });
+}
+
+double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
+  return estimate_seconds(plan.program, target.file->roofline(target.device.threads));
+}
+
+// "12.3 ms a run, 81.3 img/s": the target says how fast the device is.
+std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double pictures) {
+  const double seconds = run_seconds(plan, target);
+  return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
+              format_si(pictures / seconds).c_str(), target.is_gpu() ? " at best" : "",
+              target.file->name.c_str()) +
+         unknown_text(unknown_types(plan.program, target.file->roofline(target.device.threads)));
+}
+}  // namespace
+
+InferencePlan::InferencePlan(const VitConfig& model, const EngineOptions& options, PlanTarget device)
+    : config(model),
+      batch(options.batch),
+      target(std::move(device)),
+      plan(plan_inference(config, options, target.device)),
+      largest_batch(largest_batch_within(config, options, target)) {}
+
+ordered_json to_json(const InferencePlan& p) {
+  const auto& [config, batch, target, plan, fits] = p;
+  const MemoryPlan& memory = plan.memory;
+  ordered_json json = {{"model", config.arch},
+                       {"batch", batch},
+                       {"device", device_text(plan)},
+                       {"params", count_params(config)},
+                       {"macs", count_macs(config)},
+                       {"flops", plan.program.cost().flops},
+                       {"nodes", plan.program.nodes.size()},
+                       {"declined", declined_lines(plan)}};
+  for (const auto& [name, bytes] : rows_of(memory)) json["memory"][name] = bytes;
+  json["memory"]["peak"] = memory.peak_bytes();
+  json["memory_lower_bound"] = memory.persistent_bytes + memory.lower_bound_bytes;
+  json["memory_available"] = target.available_bytes;
+  json["largest_batch"] = fits;
+  if (target.foreign_bytes > 0) json["memory_foreign"] = target.foreign_bytes;
+  if (!target.file) return json;
+  json.update({{"target", target.file->name},
+               {"run_s", run_seconds(plan, target)},
+               {"unmeasured", unknown_types(plan.program, target.file->roofline(target.device.threads))}});
+  return json;
+}
+
+std::string to_text(const InferencePlan& p) {
+  const auto& [config, batch, target, plan, fits] = p;
+  const MemoryPlan& memory = plan.memory;
+  const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
+  const auto pictures = static_cast<double>(batch);
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"model", architecture_text(config)},
+      {"input", strf("%lld x %lld x %lld x %lld, %lld tokens a picture", static_cast<long long>(batch),
+                     static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
+                     static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
+      {"parameters", format_integer(count_params(config))},
+      {"MACs", strf("%s a picture, %s in all (products of the model, all tokens)", format_si(macs).c_str(),
+                    format_si(macs * pictures).c_str())},
+      {"FLOPs", strf("%s a picture, %s in all (every operation that runs)",
+                     format_si(flops / pictures).c_str(), format_si(flops).c_str())},
+      {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
+      {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
+                             ": most bytes alive at once, whatever the layout"},
+      {"fits", strf("%s available; largest batch %s", format_bytes(target.available_bytes).c_str(),
+                    format_integer(fits).c_str())}};
+  if (target.foreign_bytes > 0) rows.emplace_back("foreign", foreign_text(target.foreign_bytes));
+  if (target.file) rows.emplace_back("time", time_text(plan, target, pictures));
+  return format_pairs(rows) + "\n" + memory_table(rows_of(memory), memory.peak_bytes());
+}
+
+std::string dump_program(const VitConfig& config, const EngineOptions& options, const std::string& after) {
+  std::string text;
+  engine_program(config, options, [&](std::string_view pass, const Program& program) {
+    if (pass == after) text = to_string(program);
+  });
+  return text;
+}
+
+std::string foreign_text(size_t bytes) {
+  return format_bytes(bytes) + " of the driver and its libraries, beside what is planned";
+}
+
+}  // namespace vitrail

@@ -1,0 +1,33 @@
+// What an inference will need, found out before it: memory, arithmetic, time on the device it is planned for,
+// the largest batch that fits. Loads and allocates nothing, prints nothing.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "api/engine.h"
+#include "plan/target.h"
+
+namespace vitrail {
+
+struct InferencePlan {
+  InferencePlan(const VitConfig& config, const EngineOptions& options, PlanTarget target);
+
+  VitConfig config;
+  int64_t batch = 1;
+  PlanTarget target;
+  ExecutionPlan plan;
+  int64_t largest_batch = 0;  // that fits the target's memory; 0: none
+
+  bool fits() const { return plan.memory.peak_bytes() <= target.available_bytes; }
+};
+nlohmann::ordered_json to_json(const InferencePlan& plan);
+std::string to_text(const InferencePlan& plan);
+
+// The program as a pass leaves it, one line a node.
+std::string dump_program(const VitConfig& config, const EngineOptions& options, const std::string& after);
+
+// Memory of a GPU that no plan can hold.
+std::string foreign_text(size_t bytes);
+
+}  // namespace vitrail

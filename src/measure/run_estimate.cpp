@@ -1,0 +1,168 @@
+#include "measure/run_estimate.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "io/cards/card_text.h"
+#include "measure/inference_plan.h"
+#include "measure/timing.h"
+#include "plan/devices.h"
+#include "plan/memory_table.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail {
+
+namespace {
+using nlohmann::ordered_json;
+
+// Of the measured peak: what models of some size reach on the CPU. Small ones reach less.
+constexpr double kAssumedShare = 0.5;
+
+// With a device file node by node from what was measured there, else from the peak here.
+void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e) {
+  const StepPlan& step = plan.step();
+  const int threads = target.device.threads;
+  if (target.file) {
+    e.calibrated = true;
+    e.where = target.file->name;
+    e.peak_gflops = target.file->peak_gflops(threads, product_type(step.micro.program));
+    const Roofline roofline = target.file->roofline(threads);
+    e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
+                     estimate_seconds(step.micro.program, roofline) +
+                 estimate_seconds(step.update.program, roofline);
+    e.unmeasured = unknown_types(step.micro.program, roofline);
+  } else if (runs_here(target.device)) {
+    e.peak_gflops = peak_of(step.micro);
+    e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
+  }
+}
+
+// Categories as people call them; the others are called what they are.
+std::string row_title(const std::string& name) {
+  return name == "optimizer" ? "optimizer state" : name == "saved" ? "saved activations" : name;
+}
+
+std::string batch_text(const RunConfig& train) {
+  if (train.accumulation == 1) return strf("%s pictures an update", format_integer(train.batch).c_str());
+  return strf("%s pictures an update: %s micro-batches of %s", format_integer(train.batch).c_str(),
+              format_integer(train.accumulation).c_str(), format_integer(train.micro_batch).c_str());
+}
+
+std::string params_text(const RunPlan& plan) {
+  const int64_t all = count_params(plan.setup().model->card.config), trained = plan.trained_params();
+  return format_integer(all) + (trained == all ? "" : ", " + format_integer(trained) + " of them trained");
+}
+
+std::string time_text(const RunPlan& plan, const RunEstimate& e) {
+  if (e.update_s <= 0) return "not known: this processor lacks the instruction set";
+  const RunSetup& setup = plan.setup();
+  std::string text = strf("%s an update, %s img/s", format_seconds(e.update_s).c_str(),
+                          format_si(static_cast<double>(setup.config.train.batch) / e.update_s).c_str());
+  if (const int64_t steps = plan.total_steps())
+    text += strf(", %s for %s", format_seconds(e.update_s * static_cast<double>(steps)).c_str(),
+                 format_count(steps, "update").c_str());
+  const bool gpu = !plan.device().shares_host_memory;
+  if (e.calibrated)
+    return text + (gpu ? " at best" : "") + "; by what was measured on " + e.where +
+           unknown_text(e.unmeasured);
+  return text + strf("; assumes %.0f %% of the measured %s GFLOP/s and no waiting for data",
+                     100 * kAssumedShare, format_si(e.peak_gflops).c_str());
+}
+
+std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
+  Table table({{"recompute"}, {"peak", Align::kRight}, {"FLOPs an update", Align::kRight}, {""}});
+  for (const RunPlan::Level& level : e.levels)
+    table.row({enum_name(level.level), format_bytes(level.peak_bytes), format_si(level.update_flops),
+               level.level == plan.setup().step.recompute.level ? "this plan" : ""});
+  return table.text();
+}
+}  // namespace
+
+RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target) {
+  RunEstimate e;
+  e.available = target.available_bytes;
+  e.foreign = target.foreign_bytes;
+  e.largest = plan.largest_micro_batch(e.available);
+  e.levels = plan.recompute_levels();
+  estimate_time(plan, target, e);
+  return e;
+}
+
+ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
+  const RunSetup& setup = plan.setup();
+  const VitConfig& model = setup.model->card.config;
+  const RunConfig& train = setup.config.train;
+  ordered_json json = {{"model", model.arch},
+                       {"training", true},
+                       {"batch", train.batch},
+                       {"micro_batch", train.micro_batch},
+                       {"accumulation", train.accumulation},
+                       {"optimizer", setup.config.optim.name},
+                       {"dtype", enum_name(train.dtype)},
+                       {"device", device_text(plan.step().micro)},
+                       {"params", count_params(model)},
+                       {"params_trained", plan.trained_params()},
+                       {"macs", count_macs(model)},
+                       {"flops", plan.update_flops()}};
+  if (!setup.pictures.empty()) json["pictures"] = setup.pictures;
+  for (const auto& [name, bytes] : plan.memory_rows()) json["memory"][name] = bytes;
+  json["memory"]["peak"] = plan.peak_bytes();
+  json["memory_lower_bound"] = plan.lower_bound_bytes();
+  json["memory_available"] = e.available;
+  if (e.foreign > 0) json["memory_foreign"] = e.foreign;
+  json["fits"] = plan.peak_bytes() <= e.available;
+  json["largest_micro_batch"] = e.largest;
+  for (const RunPlan::Level& level : e.levels)
+    json["recompute"].push_back(
+        {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
+  if (e.calibrated) json.update({{"target", e.where}, {"unmeasured", e.unmeasured}});
+  if (e.update_s <= 0) return json;
+  json["peak_gflops"] = e.peak_gflops;
+  if (!e.calibrated) json["assumed_share"] = kAssumedShare;
+  json["update_s"] = e.update_s;
+  const int64_t steps = plan.total_steps();
+  json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
+  json["total_s"] = steps > 0 ? ordered_json(e.update_s * static_cast<double>(steps)) : ordered_json();
+  return json;
+}
+
+std::string to_text(const RunPlan& plan, const RunEstimate& e) {
+  const RunSetup& setup = plan.setup();
+  const VitConfig& model = setup.model->card.config;
+  const auto pictures = static_cast<double>(setup.config.train.batch);
+  NamedBytes rows = plan.memory_rows();
+  for (auto& [name, bytes] : rows) name = row_title(name);
+  std::vector<std::pair<std::string, std::string>> pairs = {
+      {"model",
+       strf("%s, %lld classes", architecture_text(model).c_str(), static_cast<long long>(model.classes))},
+      {"batch", batch_text(setup.config.train)},
+      {"training", strf("%s, %s", setup.config.optim.name.c_str(), enum_name(setup.config.train.dtype))},
+      {"parameters", params_text(plan)},
+      {"MACs", format_si(static_cast<double>(count_macs(model))) + " a picture, forward, all tokens"},
+      {"FLOPs",
+       strf("%s an update, %s a picture (forward, backward and update)",
+            format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / pictures).c_str())},
+      {"runs", strf("%zu nodes a micro-batch, %zu an update, on %s", plan.step().micro.program.nodes.size(),
+                    plan.step().update.program.nodes.size(), device_text(plan.step().micro).c_str())},
+      {"time", time_text(plan, e)},
+      {"least possible", format_bytes(plan.lower_bound_bytes()) + ": most bytes alive at once, whatever the "
+                                                                  "layout"},
+      {"fits",
+       strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
+            format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}};
+  if (!setup.pictures.empty()) pairs.emplace_back("pictures", setup.pictures);
+  if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
+  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
+}
+
+std::string dump_program(const RunPlan& plan, const std::string& after) {
+  std::string text;
+  record_micro(plan.setup().step, plan.step().micro.backend->traits(),
+               [&](std::string_view pass, const Program& program) {
+                 if (pass == after) text = to_string(program);
+               });
+  return text;
+}
+
+}  // namespace vitrail

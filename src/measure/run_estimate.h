@@ -1,0 +1,34 @@
+// A planned training run on the device it is planned for: whether it fits, the largest micro-batch, levels of
+// recomputing, time. Prints nothing.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plan/target.h"
+#include "train/run_plan.h"
+
+namespace vitrail {
+
+struct RunEstimate {
+  std::string where = "here";  // or the target's name
+  size_t available = 0, foreign = 0;
+  int64_t largest = 0;  // micro-batch
+  std::vector<RunPlan::Level> levels;
+  double peak_gflops = 0, update_s = 0;  // 0: not known, of a processor that is not here
+  bool calibrated = false;
+  std::set<std::string> unmeasured;  // types estimated at the rate of f32
+};
+
+// With a device file node by node from what was measured there, else from the peak measured here.
+RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target);
+
+nlohmann::ordered_json to_json(const RunPlan& plan, const RunEstimate& estimate);
+std::string to_text(const RunPlan& plan, const RunEstimate& estimate);
+
+// The micro program as a pass leaves it, one line a node.
+std::string dump_program(const RunPlan& plan, const std::string& after);
+
+}  // namespace vitrail

@@ -1,0 +1,95 @@
+#include "train/config_io.h"
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace vitrail {
+
+namespace {
+constexpr size_t kMaxBytes = 1 << 20;
+
+// `arch` is a setting of its own.
+bool is_dimension(std::string_view name) {
+  return name != "arch";
+}
+}  // namespace
+
+std::vector<FieldSpec> model_fields() {
+  std::vector<FieldSpec> specs;
+  const VitConfig config;
+  visit_fields(config, [&](const char* name, const auto& field, const char* help) {
+    if (is_dimension(name))
+      specs.push_back(field_spec<std::decay_t<decltype(field)>>(std::string("model.") + name, help));
+  });
+  return specs;
+}
+
+std::vector<FieldSpec> train_fields() {
+  std::vector<FieldSpec> specs = {
+      field_spec<std::string>("model.init", "model to start from; empty: from scratch"),
+      field_spec<std::string>("model.arch", "timm's name of an architecture"),
+      field_spec<InitStyle>("model.style", "how fresh weights are drawn: timm or jax"),
+      field_spec<int64_t>("model.image", "rows and columns of the pictures the model takes")};
+  for (FieldSpec& spec : model_fields()) specs.push_back(std::move(spec));
+  const TrainConfig config;
+  visit_preprocess_fields(config.model.preprocess, ListFields{"preprocess", specs, false});
+  TrainConfig::sections(config, [&](const char* name, const auto& section) {
+    std::decay_t<decltype(section)>::fields(section, ListFields{name, specs});
+  });
+  return specs;
+}
+
+void refuse_two_sizes(int64_t image, const char* side, int64_t other) {
+  throw Error(ErrorKind::kConfig,
+              strf("model.image is %lld and %s is %lld: which of them?", static_cast<long long>(image), side,
+                   static_cast<long long>(other)),
+              "model.image for images as high as wide; else model.image_height and model.image_width alone");
+}
+
+JsonSettings::JsonSettings(const Json& json, std::string place) : place_(std::move(place)) {
+  if (!json.is_object())
+    throw Error(ErrorKind::kConfig,
+                strf("%s holds %s; expected a training config, which is one object", place_.c_str(),
+                     json.type_name()),
+                "{ \"section\": { \"key\": value } }");
+  for (FieldSpec& spec : train_fields()) {
+    const std::string key = spec.key;
+    specs_.emplace(key, std::move(spec));
+  }
+  flatten(json, "");
+}
+
+void JsonSettings::flatten(const Json& object, const std::string& prefix) {
+  for (const auto& [name, value] : object.items()) {
+    const std::string key = prefix + name;
+    if (value.is_object() && prefix.empty()) {
+      flatten(value, key + ".");
+      continue;
+    }
+    if (!specs_.contains(key)) {
+      std::vector<std::string> known;
+      for (const auto& [one, spec] : specs_) known.push_back(one);
+      throw Error(ErrorKind::kConfig,
+                  strf("%s: a training config has no key '%s'", place_.c_str(), key.c_str()),
+                  did_you_mean(key, known, "", "vitrail train --help lists every setting with its default"));
+    }
+    values_[key] = &value;
+  }
+}
+
+TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find) {
+  return config_from(JsonSettings(json, place), find);
+}
+
+TrainConfig read_train_config(const std::string& path, const FindModel& find) {
+  const JsonLimits limits{.max_bytes = kMaxBytes, .comments = true, .kind = ErrorKind::kConfig};
+  std::string text;
+  try {
+    text = read_file(path, kMaxBytes);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kConfig, error.message(), "check the path of the config");
+  }
+  return train_config_from_json(parse_json(text, path, limits), path, find);
+}
+
+}  // namespace vitrail

@@ -1,0 +1,102 @@
+// A training config read: its settings by dotted keys ("optim.lr"), from JSON straight into the config's
+// structs, or from any other source that can tell what was given. The list of settings and the rules between
+// them stand here alone. Knows no command line.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+#include "train/train_config.h"
+
+namespace vitrail {
+
+// Every setting of a training config, in the order of its sections.
+std::vector<FieldSpec> train_fields();
+// Those of model.* that are fields of VitConfig: an architecture's dimensions.
+std::vector<FieldSpec> model_fields();
+
+// Where a model lies that a config names: by default, where it says.
+using FindModel = std::function<std::string(const std::string& name)>;
+
+// Throws Error(kConfig) naming key, value and what was expected; `place` says where the JSON comes from.
+TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find = {});
+// JSON with comments, at most 1 MiB.
+TrainConfig read_train_config(const std::string& path, const FindModel& find = {});
+
+// The settings of one JSON object, nested sections as dotted keys.
+class JsonSettings {
+ public:
+  // Error(kConfig) for a key that no setting has, with the nearest one.
+  JsonSettings(const Json& json, std::string place);
+
+  bool given(const std::string& key) const { return values_.contains(key); }
+  bool replaces(const std::string&, const std::string&) const { return false; }
+  template <typename T>
+  void assign(const std::string& key, T& field) const {
+    set_field(*values_.at(key), specs_.at(key), place_ + ": " + key, field);
+  }
+
+ private:
+  void flatten(const Json& object, const std::string& prefix);
+
+  std::string place_;
+  std::map<std::string, FieldSpec> specs_;
+  std::map<std::string, const Json*> values_;
+};
+
+// A visitor that reads the fields of a struct under "prefix." from a source, and keeps which were given.
+template <typename Source>
+struct ReadFields {
+  std::string prefix;
+  const Source& source;
+  std::set<std::string>* given = nullptr;
+  template <typename T>
+  void operator()(const char* name, T& field, const char*) const {
+    const std::string key = prefix + "." + name;
+    if (!source.given(key)) return;
+    source.assign(key, field);
+    if (given) given->insert(name);
+  }
+};
+
+// A side that differs from model.image, unless that was given to replace it: nobody knows which was meant.
+[[noreturn]] void refuse_two_sizes(int64_t image, const char* side, int64_t other);
+
+template <typename Source>
+void read_image_size(const Source& source, ModelSettings& model) {
+  int64_t image = 0, other = 0;
+  if (!source.given("model.image")) return;
+  source.assign("model.image", image);
+  for (const char* side : {"model.image_height", "model.image_width"}) {
+    if (!source.given(side) || source.replaces("model.image", side)) continue;
+    source.assign(side, other);
+    if (other != image) refuse_two_sizes(image, side, other);
+  }
+  model.fields.image_height = model.fields.image_width = image;
+  model.given.insert({"image_height", "image_width"});
+}
+
+// What was given over the defaults.
+template <typename Source>
+TrainConfig config_from(const Source& source, const FindModel& find) {
+  TrainConfig config;
+  ModelSettings& model = config.model;
+  if (source.given("model.init")) source.assign("model.init", model.init);
+  if (source.given("model.arch")) source.assign("model.arch", model.arch);
+  if (source.given("model.style")) source.assign("model.style", model.style);
+  visit_fields(model.fields, ReadFields<Source>{"model", source, &model.given});
+  read_image_size(source, model);
+  visit_preprocess_fields(model.preprocess,
+                          ReadFields<Source>{"preprocess", source, &model.preprocess_given});
+  TrainConfig::sections(config, [&](const char* name, auto& section) {
+    std::decay_t<decltype(section)>::fields(section, ReadFields<Source>{name, source});
+  });
+  for (std::string* name : {&model.init, &config.distill.teacher})
+    if (find && !name->empty()) *name = find(*name);
+  return config;
+}
+
+}  // namespace vitrail
