@@ -26,7 +26,7 @@ if(TARGET vt_api)
   add_library(vitrail_shared SHARED $<TARGET_OBJECTS:vt_api>)
   add_library(vitrail::vitrail ALIAS vitrail_shared)
   set_target_properties(vitrail_shared PROPERTIES OUTPUT_NAME vitrail EXPORT_NAME vitrail
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   get_target_property(api_deps vt_api LINK_LIBRARIES)
   target_link_libraries(vitrail_shared PRIVATE ${api_deps})
   target_include_directories(vt_api PUBLIC ${CMAKE_SOURCE_DIR}/include)

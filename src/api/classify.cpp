@@ -6,26 +6,6 @@
 
 namespace vitrail {
 
-namespace {
-
-std::vector<float> softmax(std::span<const float> logits) {
-  const double top = *std::max_element(logits.begin(), logits.end());
-  double total = 0;
-  for (float logit : logits) total += std::exp(logit - top);
-  std::vector<float> shares;
-  for (float logit : logits) shares.push_back(static_cast<float>(std::exp(logit - top) / total));
-  return shares;
-}
-
-std::vector<float> sigmoids(std::span<const float> logits) {
-  std::vector<float> shares;
-  for (float logit : logits)
-    shares.push_back(static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
-  return shares;
-}
-
-}  // namespace
-
 std::vector<int> likeliest(std::span<const float> scores, int64_t k) {
   std::vector<int> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
@@ -39,16 +19,35 @@ std::vector<int> likeliest(std::span<const float> scores, int64_t k) {
   return order;
 }
 
-std::vector<ClassProbability> top_classes(std::span<const float> logits, int k, ScoreKind scores) {
-  if (logits.empty()) return {};
-  std::vector<ClassProbability> result;
-  const std::vector<float> shares = scores == ScoreKind::kSigmoid ? sigmoids(logits) : softmax(logits);
-  for (const int one : likeliest(logits, k)) result.push_back({one, shares[static_cast<size_t>(one)]});
-  return result;
+std::vector<TopClass> top_classes(std::span<const float> probabilities,
+                                  const std::vector<std::string>& labels, int64_t count) {
+  std::vector<TopClass> top;
+  for (const int one : likeliest(probabilities, count)) {
+    const auto index = static_cast<size_t>(one);
+    top.push_back(
+        {one, index < labels.size() ? labels[index] : strf("class %zu", index), probabilities[index]});
+  }
+  return top;
+}
+
+std::vector<float> sigmoids(std::span<const float> logits) {
+  std::vector<float> shares;
+  for (float logit : logits)
+    shares.push_back(static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
+  return shares;
 }
 
 std::vector<float> class_scores(const Engine& engine, ScoreKind scores) {
   return scores == ScoreKind::kSigmoid ? sigmoids(engine.output("logits")) : engine.output("probs");
+}
+
+void require_finite(std::span<const float> values, const char* what) {
+  const auto bad = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  if (bad == 0) return;
+  throw Error(ErrorKind::kNumerics,
+              strf("the model gives NaN or infinity: %lld of %zu %s", static_cast<long long>(bad),
+                   values.size(), what),
+              "vitrail inspect MODEL --stats shows weights that are not finite");
 }
 
 }  // namespace vitrail

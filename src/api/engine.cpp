@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/engine_fit.h"
 #include "api/packed_cache.h"
-#include "backend/ref/kernels.h"
-#include "backend/registry.h"
 #include "models/rule_weights.h"
-#include "plan/largest_batch.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {
@@ -26,69 +24,6 @@ ParamFiller model_filler(const OpenedModel& model) {
   };
 }
 
-}  // namespace
-
-ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options) {
-  return plan_inference(config, options, engine_device(options));
-}
-
-DeviceInfo engine_device(const EngineOptions& options) {
-  return find_entry(options.backend).find({options.ordinal, options.threads, options.isa});
-}
-
-ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
-  device.parallel_heads = options.parallel_heads;
-  device.parallel_rows = options.parallel_rows;
-  device.parallel_softmax = options.parallel_softmax;
-  device.kernels = options.kernels;
-  const Backend& backend = find_backend(options.backend);
-  require_arithmetic(backend, device, options.arithmetic);
-  return plan_execution(engine_program(config, options), backend, device);
-}
-
-Program engine_program(const VitConfig& config, const EngineOptions& options, const AfterPass& after) {
-  Program recorded = record_vit(config, {.batch = options.batch,
-                                         .dtype = options.dtype,
-                                         .features = options.features,
-                                         .layers = options.layers,
-                                         .attention = options.attention,
-                                         .attention_block = options.attention_block,
-                                         .probabilities = options.probabilities});
-  const Rewrites rewrites{
-      .arithmetic = options.arithmetic,
-      .precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false},
-      .fuse = options.fuse,
-      .traits = find_backend(options.backend).traits()};
-  return inference_program(std::move(recorded), rewrites, after);
-}
-
-namespace {
-
-std::string mib(size_t bytes) {
-  return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-// The largest batch that fits; 0: none does.
-int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
-                      size_t available) {
-  return largest_batch(1, available, [&](int64_t batch) {
-    options.batch = batch;
-    return plan_inference(config, options, device).memory.peak_bytes();
-  });
-}
-
-// "transient 3.1 GiB, parameters 0.3 GiB": what takes most, the largest first.
-std::string largest_consumers(const MemoryPlan& memory) {
-  std::vector<std::pair<size_t, const char*>> rows;
-  for (size_t c = 0; c < kCategoryCount; ++c)
-    rows.emplace_back(memory.by_category[c], to_string(static_cast<Category>(c)));
-  std::sort(rows.rbegin(), rows.rend());
-  std::string text;
-  for (size_t i = 0; i < 3 && rows[i].first > 0; ++i)
-    text += strf("%s%s %s", i > 0 ? ", " : "", rows[i].second, mib(rows[i].first).c_str());
-  return text;
-}
-
 // Row-major parameters for the reference side of a checked run; none where the plan's own are row-major.
 std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
   bool packed = false;
@@ -101,123 +36,127 @@ std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
   return plan;
 }
 
-// What to try where `available` bytes are too few, `checked` of them being the check's.
-std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, const VitConfig& config,
-                   const EngineOptions& options) {
-  const auto batch_beside = [&](size_t beside) {
-    return available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
-  };
-  const HeldBeside& held = plan.device.shares_host_memory ? options.beside : HeldBeside{};
-  if (const int64_t fits = batch_beside(checked + held.bytes()))
-    return strf("--batch %lld fits", static_cast<long long>(fits));
-  const size_t others = plan.memory.peak_bytes() + checked + held.batches_bytes;
-  const int64_t decoders = held.decoder_bytes > 0 && available > others
-                               ? static_cast<int64_t>((available - others) / held.decoder_bytes)
-                               : 0;
-  if (decoders > 0)
-    return strf("%s%lld: fewer images are decoded at once", held.option.c_str(),
-                static_cast<long long>(decoders));
-  if (held.decoder_bytes > 0 && batch_beside(checked + held.batches_bytes + held.decoder_bytes) > 0)
-    return strf("%s1 and a smaller --batch: fewer images are decoded at once", held.option.c_str());
-  if (held.decoder_bytes > 0 && batch_beside(checked) > 0)
-    return "smaller images: the model fits, but not with one of these being decoded beside it";
-  return "a smaller model: one image does not fit either";
-}
-
-// Refuses before anything is allocated, with what would be needed (the check's parameters too) and what would
-// fit.
-const ExecutionPlan& require_fit(const ExecutionPlan& plan, size_t checked, const RankContext& rank,
-                                 const VitConfig& config, const EngineOptions& options) {
-  const MemoryPlan& memory = plan.memory;
-  const HeldBeside held = rank.hardware->shares_host_memory() ? options.beside : HeldBeside{};
-  const size_t needed = memory.peak_bytes() + checked + held.bytes();
-  const FreeMemory available = rank.available();
-  if (available.bytes == 0 || needed <= available.bytes) return plan;
-  const auto row = [](const char* name, size_t bytes) {
-    return bytes > 0 ? strf(", %s %s", name, mib(bytes).c_str()) : std::string();
-  };
-  throw Error(ErrorKind::kMemory,
-              strf("batch %lld needs %s (%s%s%s%s); %s is %s", static_cast<long long>(options.batch),
-                   mib(needed).c_str(), largest_consumers(memory).c_str(),
-                   row("the check's own parameters", checked).c_str(),
-                   row("batches made ahead", held.batches_bytes).c_str(),
-                   row("images being decoded", held.bytes() - held.batches_bytes).c_str(),
-                   mib(available.bytes).c_str(), available.where.c_str()),
-              remedy(plan, checked, available.bytes, config, options));
-}
-
 }  // namespace
 
-struct Engine::Parts {
+// What engines of one model have together: the device with its threads, the parameters, and the arenas in
+// which their programs take turns.
+struct Engine::Shared {
   // `model`: where the parameters come from; null: the rule `fill` follows.
-  Parts(const VitConfig& vit, const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model)
-      : config(vit),
-        checked(options.check_reference),
-        plan(plan_inference(vit, options)),
-        plain_plan(checked ? plain_params_plan(plan) : std::nullopt),
-        rank(plan.device),
-        params(require_fit(plan, plain_plan ? plain_plan->memory.persistent_bytes : 0, rank, vit, options),
-               rank),
-        executor(nullptr) {
+  Shared(const VitConfig& vit, const EngineOptions& wanted, const ParamFiller& fill, const OpenedModel* model)
+      : config(vit), options(wanted), plan(plan_inference(vit, wanted)), rank(plan.device) {
+    if (options.check_reference) plain_plan = plain_params_plan(plan);
+    const MemoryPlan& memory = plan.memory;
+    const size_t arena_bytes = std::max(memory.transient_bytes, options.arena_bytes),
+                 staging_bytes = std::max(memory.staging_bytes, options.staging_bytes);
+    require_fit(plan, memory.persistent_bytes + arena_bytes + staging_bytes,
+                plain_plan ? plain_plan->memory.persistent_bytes : 0, rank, vit, options);
+    params = std::make_unique<PersistentStore>(plan, rank);
     if (options.when_it_fits) options.when_it_fits();
-    load_params(options, fill, model);
-    executor = std::make_unique<Executor>(plan, params, rank);
+    options.when_it_fits = {};
+    load_params(fill, model);
+    arena = Buffer(arena_bytes, Category::kTransient, rank.memory());
+    staging = Buffer(staging_bytes, Category::kStaging, rank.memory());
     if (!plain_plan) return;
     plain_params = std::make_unique<PersistentStore>(*plain_plan, rank);
     plain_params->load(*plain_plan, fill);
   }
 
-  void load_params(const EngineOptions& options, const ParamFiller& fill, const OpenedModel* model) {
+  void load_params(const ParamFiller& fill, const OpenedModel* model) {
     std::optional<PackedCache> cache;
     const bool wanted = model && !options.cache_folders.empty();
     if (wanted && rank.hardware->shares_host_memory())
       cache.emplace(*model, plan, options.cache_folders);
     else if (wanted)
       cache_note = "no cache: a GPU packs nothing that would be worth keeping";
-    if (!cache || !cache->load(params, rank.pool)) {
-      params.load(plan, fill);
-      if (cache) cache->save(params, rank.pool);
+    if (!cache || !cache->load(*params, rank.pool)) {
+      params->load(plan, fill);
+      if (cache) cache->save(*params, rank.pool);
     }
     if (cache) cache_note = cache->note();
   }
 
   VitConfig config;
-  bool checked;
+  EngineOptions options;
   ExecutionPlan plan;
   std::optional<ExecutionPlan> plain_plan;
   RankContext rank;
-  PersistentStore params;
-  std::unique_ptr<Executor> executor;
-  std::unique_ptr<PersistentStore> plain_params;
-  int64_t count = 0;
+  std::unique_ptr<PersistentStore> params, plain_params;
+  Buffer arena, staging;
   std::string cache_note;
 };
 
+struct Engine::Parts {
+  explicit Parts(std::shared_ptr<Shared> common)
+      : shared(std::move(common)),
+        plan(shared->plan),
+        executor(plan, *shared->params, shared->rank, &shared->arena, &shared->staging) {}
+
+  // Another program over the same parameters, in the same arenas where they are large enough.
+  Parts(std::shared_ptr<Shared> common, const EngineOptions& options)
+      : shared(std::move(common)),
+        own_plan(plan_sharing(shared->config, options, shared->plan)),
+        plan(*own_plan),
+        own_arena(beyond(shared->arena, plan.memory.transient_bytes, options), Category::kTransient,
+                  shared->rank.memory()),
+        own_staging(beyond(shared->staging, plan.memory.staging_bytes, options), Category::kStaging,
+                    shared->rank.memory()),
+        executor(plan, *shared->params, shared->rank, own_arena.bytes() > 0 ? &own_arena : &shared->arena,
+                 own_staging.bytes() > 0 ? &own_staging : &shared->staging) {}
+
+  // 0 where the shared buffer has room for `bytes`; otherwise those, if memory does.
+  size_t beyond(const Buffer& common, size_t bytes, const EngineOptions& options) const {
+    if (bytes <= common.bytes()) return 0;
+    require_fit(plan, bytes, 0, shared->rank, shared->config, options);
+    return bytes;
+  }
+
+  std::shared_ptr<Shared> shared;
+  std::optional<ExecutionPlan> own_plan;
+  const ExecutionPlan& plan;
+  Buffer own_arena, own_staging;
+  Executor executor;
+  int64_t count = 0;
+};
+
 Engine::Engine(const OpenedModel& model, const EngineOptions& options)
-    : parts_(std::make_unique<Parts>(model.card().config, options, model_filler(model), &model)) {}
+    : parts_(std::make_unique<Parts>(
+          std::make_shared<Shared>(model.card().config, options, model_filler(model), &model))) {}
 Engine::Engine(const VitConfig& config, const EngineOptions& options)
-    : parts_(std::make_unique<Parts>(config, options, rule_filler(), nullptr)) {}
+    : parts_(std::make_unique<Parts>(std::make_shared<Shared>(config, options, rule_filler(), nullptr))) {}
+Engine::Engine(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
+Engine Engine::sharing(const EngineOptions& options) const {
+  const EngineOptions& own = parts_->shared->options;
+  VT_CHECK(options.backend == own.backend && options.ordinal == own.ordinal && options.dtype == own.dtype &&
+               options.compute == own.compute && options.arithmetic == own.arithmetic &&
+               !options.check_reference,
+           "engines that share parameters must compute alike");
+  return Engine(std::make_unique<Parts>(parts_->shared, options));
+}
+
+const EngineOptions& Engine::options() const {
+  return parts_->shared->options;
+}
 const VitConfig& Engine::config() const {
-  return parts_->config;
+  return parts_->shared->config;
 }
 const ExecutionPlan& Engine::plan() const {
   return parts_->plan;
 }
 const Executor& Engine::executor() const {
-  return *parts_->executor;
+  return parts_->executor;
 }
 const std::string& Engine::cache_note() const {
-  return parts_->cache_note;
+  return parts_->shared->cache_note;
 }
 int64_t Engine::batch() const {
-  return parts_->executor->input("pictures").shape().local('B');
+  return parts_->executor.input("pictures").shape().local('B');
 }
 size_t Engine::picture_elems() const {
-  return static_cast<size_t>(parts_->executor->input("pictures").desc().elems() / batch());
+  return static_cast<size_t>(parts_->executor.input("pictures").desc().elems() / batch());
 }
 
 void Engine::run(std::span<const float> pictures, int64_t count) {
@@ -225,20 +164,21 @@ void Engine::run(std::span<const float> pictures, int64_t count) {
            static_cast<long long>(batch()));
   VT_CHECK(pictures.size() == static_cast<size_t>(count) * picture_elems(), "%zu floats are no %lld pictures",
            pictures.size(), static_cast<long long>(count));
-  write_floats(parts_->rank, parts_->executor->input("pictures"), pictures);
+  write_floats(parts_->shared->rank, parts_->executor.input("pictures"), pictures);
   parts_->count = count;
   run_again();
 }
 
 bool Engine::keeps_inputs() const {
-  return parts_->executor->keeps_inputs();
+  return parts_->executor.keeps_inputs();
 }
 
 void Engine::run_again() {
-  if (parts_->checked)
-    parts_->executor->run_checked(parts_->plain_params ? *parts_->plain_params : parts_->params);
+  const Shared& shared = *parts_->shared;
+  if (shared.options.check_reference)
+    parts_->executor.run_checked(shared.plain_params ? *shared.plain_params : *shared.params);
   else
-    parts_->executor->run();
+    parts_->executor.run();
 }
 
 namespace {
@@ -248,21 +188,21 @@ size_t row_elems(const TensorView& view, int64_t count) {
 }  // namespace
 
 std::vector<float> Engine::output(const std::string& name) const {
-  const TensorView view = parts_->executor->output(name);
+  const TensorView view = parts_->executor.output(name);
   std::vector<float> values(row_elems(view, parts_->count));
-  read_floats(parts_->rank, view, values);
+  read_floats(parts_->shared->rank, view, values);
   return values;
 }
 
 std::vector<double> Engine::output_f64(const std::string& name) const {
-  const TensorView view = parts_->executor->output(name);
+  const TensorView view = parts_->executor.output(name);
   std::vector<double> values(row_elems(view, parts_->count));
-  read_doubles(parts_->rank, view, values);
+  read_doubles(parts_->shared->rank, view, values);
   return values;
 }
 
 Shape Engine::output_shape(const std::string& name) const {
-  return parts_->executor->output(name).shape();
+  return parts_->executor.output(name).shape();
 }
 
 bool Engine::has_output(const std::string& name) const {
@@ -271,19 +211,19 @@ bool Engine::has_output(const std::string& name) const {
 }
 
 void Engine::time_nodes(bool wanted) {
-  parts_->executor->time_nodes(wanted);
+  parts_->executor.time_nodes(wanted);
 }
 
 const Device& Engine::device() const {
-  return *parts_->rank.hardware;
+  return *parts_->shared->rank.hardware;
 }
 
 void Engine::finish() {
-  parts_->rank.hardware->finish();
+  parts_->shared->rank.hardware->finish();
 }
 
 void Engine::reset_times() {
-  parts_->executor->reset_times();
+  parts_->executor.reset_times();
 }
 
 }  // namespace vitrail

@@ -1,6 +1,6 @@
-// A model ready to run: its card, its execution plan, its parameters and an executor for one batch size. What
-// the commands and libvitrail stand on: load, plan, run, look at outputs and times. One Engine serves one
-// thread at a time; it prints nothing and reads no environment.
+// A model ready to run: its card, its execution plan, its parameters and an executor for one batch size;
+// engines of other batch sizes may share the parameters. One Engine, with those it shares, serves one thread
+// at a time; it prints nothing and reads no environment.
 #pragma once
 
 #include <functional>
@@ -43,6 +43,7 @@ struct EngineOptions {
   bool features = false, layers = false, attention = false, probabilities = false;
   int64_t attention_block = -1;  // the only block whose attention is wanted; -1: all
   HeldBeside beside = {};
+  size_t arena_bytes = 0, staging_bytes = 0;  // at least so large: room for engines that will share them
   // Called once memory is known to suffice, before the parameters are read: what can be begun meanwhile.
   std::function<void()> when_it_fits = {};
   // Where packed weights may be kept from one start to the next, best place first; empty: nowhere.
@@ -56,6 +57,9 @@ Program engine_program(const VitConfig& config, const EngineOptions& options, co
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options);
 // The same for a device that need not be here; threads and isa of the options do not count.
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device);
+
+// The same for another program over the parameters of `base`, stored as they are there.
+ExecutionPlan plan_sharing(const VitConfig& config, const EngineOptions& options, const ExecutionPlan& base);
 
 // The device the options name; Error(kDevice) when it is not here.
 DeviceInfo engine_device(const EngineOptions& options);
@@ -72,6 +76,12 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Another program of the same model, for another batch or other outputs: it shares the parameters, the
+  // device and, where they are large enough, the arenas. Engines that share take turns, and what one gave out
+  // is gone when another runs. Error(kMemory) where its own arena does not fit.
+  Engine sharing(const EngineOptions& options) const;
+
+  const EngineOptions& options() const;  // of the engine that loaded the parameters
   const VitConfig& config() const;
   const ExecutionPlan& plan() const;
   const Executor& executor() const;
@@ -97,7 +107,9 @@ class Engine {
   void time_nodes(bool wanted);  // on a GPU: run node by node and time each
 
  private:
+  struct Shared;
   struct Parts;
+  explicit Engine(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
 

@@ -1,11 +1,13 @@
-#include <mutex>
+#include "vitrail/model.h"
 
 #include "api/classify.h"
-#include "api/engine.h"
-#include "data/decode.h"
-#include "data/preprocess.h"
-#include "io/cards/imagenet_names.h"
-#include "vitrail/vitrail.h"
+#include "api/explain.h"
+#include "api/image_input.h"
+#include "api/predictor.h"
+#include "api/settings.h"
+#include "base/text.h"
+#include "io/find_model.h"
+#include "vitrail/version.h"
 
 namespace vitrail {
 
@@ -14,76 +16,209 @@ const char* version() {
 }
 
 struct Model::Parts {
-  Parts(const OpenedModel& opened, const EngineOptions& options)
-      : card(opened.card()), engine(opened, options) {}
+  Parts(const OpenedModel& opened, const EngineOptions& options, bool turn)
+      : upright(turn), predictor(opened, options, tasks_of(opened.card())) {}
 
-  // Runs one picture; calls take turns.
-  std::vector<float> run(std::span<const float> pixels, const std::string& output) {
-    VT_REQUIRE(pixels.size() == engine.picture_elems(), ErrorKind::kUsage,
-               "%zu floats given; a picture has %zu", pixels.size(), engine.picture_elems());
-    const std::lock_guard<std::mutex> turn(mutex);
-    engine.run(pixels, 1);
-    return engine.output(output);
+  const ModelCard& card() const { return predictor.card(); }
+
+  void require(PredictTask task) const {
+    if (card().config.classes == 0 && task != PredictTask::kEmbed)
+      throw Error(ErrorKind::kUsage, "this model has no classes", "embed gives its features");
   }
 
-  ModelCard card;
-  std::vector<std::string> labels = display_labels(card);
-  Engine engine;
-  std::mutex mutex;
+  // Rows of images, as many at a time as the model computes at once: what is decoded ahead stays bounded.
+  RowsOfFloats rows(PredictTask task, std::span<const ImageView> images) {
+    require(task);
+    RowsOfFloats rows{std::ssize(images), 0, {}};
+    const auto most = static_cast<size_t>(predictor.batch());
+    for (size_t done = 0; done < images.size(); done += most) {
+      const std::span<const ImageView> now = images.subspan(done, std::min(most, images.size() - done));
+      const int threads = predictor.engine().plan().device.threads;
+      const std::vector<float> given =
+          finite_rows(task, inputs_of(now, card(), upright, threads), std::ssize(now));
+      rows.values.insert(rows.values.end(), given.begin(), given.end());
+    }
+    rows.width = rows.count > 0 ? std::ssize(rows.values) / rows.count : 0;
+    return rows;
+  }
+
+  std::vector<float> finite_rows(PredictTask task, std::span<const float> inputs, int64_t count) {
+    std::vector<float> raw;
+    std::vector<float> rows = predictor.run(task, inputs, count, Remainder::kSmaller, &raw);
+    require_finite(raw, task == PredictTask::kEmbed ? "features" : "logits");
+    return rows;
+  }
+
+  std::vector<Prediction> predictions(std::span<const float> probabilities, int top_k) const {
+    std::vector<Prediction> given;
+    for (TopClass& top : top_classes(probabilities, predictor.labels(), top_k))
+      given.push_back(
+          {static_cast<int>(top.index), std::move(top.label), static_cast<float>(top.probability)});
+    return given;
+  }
+
+  bool upright;
+  Predictor predictor;
 };
+
+namespace {
+
+void require_top_k(int top_k) {
+  VT_REQUIRE(top_k >= 1, ErrorKind::kUsage, "top_k is %d; it must be at least 1", top_k);
+}
+
+}  // namespace
 
 Model::Model(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Model::~Model() = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 
-Model Model::load(const std::string& path, const ModelOptions& options) {
-  const auto opened = open_model(
-      path, {.arch = options.arch, .image_height = options.image_height, .image_width = options.image_width});
-  return Model(std::make_unique<Parts>(*opened, EngineOptions{.threads = options.threads, .features = true}));
+Model::Parts& Model::parts() const {
+  VT_REQUIRE(parts_ != nullptr, ErrorKind::kUsage, "this Model was moved from: it holds nothing to run");
+  return *parts_;
 }
 
-std::vector<float> Model::preprocess(const std::string& picture_path) const {
-  std::vector<float> pixels(parts_->engine.picture_elems());
-  vitrail::preprocess(load_image(picture_path), parts_->card.preprocess, pixels);
-  return pixels;
+Model Model::load(const std::string& path_or_name, const ModelOptions& options) {
+  const EngineOptions engine = engine_options(options);
+  const auto opened = open_model(find_model(path_or_name), open_options(options));
+  return Model(std::make_unique<Parts>(*opened, engine, options.upright));
 }
 
-std::vector<float> Model::logits(std::span<const float> pixels) const {
-  VT_REQUIRE(classes() > 0, ErrorKind::kUsage, "this model has no classifier");
-  return parts_->run(pixels, "logits");
+std::vector<std::vector<Prediction>> Model::classify(std::span<const ImageView> images, int top_k) const {
+  require_top_k(top_k);
+  const RowsOfFloats rows = parts().rows(PredictTask::kClassify, images);
+  std::vector<std::vector<Prediction>> given;
+  for (int64_t i = 0; i < rows.count; ++i) given.push_back(parts().predictions(rows[i], top_k));
+  return given;
 }
 
-std::vector<float> Model::embed(const std::string& picture_path) const {
-  return parts_->run(preprocess(picture_path), "features");
+std::vector<Prediction> Model::classify(const ImageView& image, int top_k) const {
+  return std::move(classify(std::span(&image, 1), top_k)[0]);
 }
 
-std::vector<Prediction> Model::classify(const std::string& picture_path, int top_k) const {
-  VT_REQUIRE(top_k >= 1, ErrorKind::kUsage, "top_k is %d; it must be at least 1", top_k);
-  std::vector<Prediction> predictions;
-  const std::vector<float> scores = logits(preprocess(picture_path));
-  for (const ClassProbability& top : top_classes(scores, top_k, parts_->card.scores)) {
-    const auto index = static_cast<size_t>(top.index);
-    const std::vector<std::string>& names = labels();
-    predictions.push_back({top.index, index < names.size() ? names[index] : std::string(), top.probability});
+std::vector<Prediction> Model::classify(const std::string& path, int top_k) const {
+  return classify(ImageView::file(path), top_k);
+}
+
+RowsOfFloats Model::logits(std::span<const ImageView> images) const {
+  return parts().rows(PredictTask::kLogits, images);
+}
+
+std::vector<float> Model::logits(const ImageView& image) const {
+  return std::move(logits(std::span(&image, 1)).values);
+}
+
+std::vector<float> Model::logits(std::span<const float> tensors) const {
+  parts().require(PredictTask::kLogits);
+  const size_t elems = input_elems(parts().card().config);
+  VT_REQUIRE(tensors.data() != nullptr && !tensors.empty() && tensors.size() % elems == 0, ErrorKind::kUsage,
+             "%zu floats given; an image has %zu", tensors.data() ? tensors.size() : size_t{0}, elems);
+  return parts().finite_rows(PredictTask::kLogits, tensors, static_cast<int64_t>(tensors.size() / elems));
+}
+
+RowsOfFloats Model::embed(std::span<const ImageView> images) const {
+  return parts().rows(PredictTask::kEmbed, images);
+}
+
+std::vector<float> Model::embed(const ImageView& image) const {
+  return std::move(embed(std::span(&image, 1)).values);
+}
+
+std::vector<float> Model::embed(const std::string& path) const {
+  return embed(ImageView::file(path));
+}
+
+std::vector<AttentionMap> Model::attention(const ImageView& image, const AttentionOptions& options) const {
+  Parts& own = parts();
+  const VitConfig& config = own.card().config;
+  const AttentionRequest request = attention_request(options.method, options.layer, config, "layer");
+  const std::vector<float> input = inputs_of({&image, 1}, own.card(), own.upright, 1);
+  const EngineOptions engine = options_for(request, own.predictor.engine().options());
+  const std::vector<NamedMap> maps = own.predictor.with_engine(engine, [&](Engine& one) {
+    one.run(input, 1);
+    return attention_maps(one, request);
+  });
+  std::vector<AttentionMap> given;
+  for (const NamedMap& map : maps)
+    given.push_back({map.name, config.grid_height(), config.grid_width(), map.map});
+  return given;
+}
+
+std::vector<float> Model::preprocess(const ImageView& image) const {
+  return inputs_of({&image, 1}, parts().card(), parts().upright, 1);
+}
+
+std::vector<float> Model::preprocess(const std::string& path) const {
+  return preprocess(ImageView::file(path));
+}
+
+namespace {
+
+// Reads, computes and gives out files until the list or the callback ends it.
+template <typename Answer>
+void stream_files(Predictor& predictor, bool upright, PredictTask task, std::span<const std::string> paths,
+                  const FileCallback& callback, const Answer& answer) {
+  VT_REQUIRE(callback != nullptr, ErrorKind::kUsage, "expected a callback, found none");
+  VT_REQUIRE(paths.empty() || paths.data() != nullptr, ErrorKind::kUsage, "a span of %zu paths at null",
+             paths.size());
+  const std::vector<std::string> list(paths.begin(), paths.end());
+  if (list.empty()) return;
+  EngineOptions engine = predictor.engine().options();
+  engine.batch = even_batch(std::ssize(list), engine.batch);
+  PictureStream stream(list, stream_settings(predictor.card(), engine, upright));
+  while (!stream.done()) {
+    const PictureBatch batch = stream.next();
+    std::vector<float> rows;
+    for (const ImageRow& row : predictor.run(task, batch, list, Remainder::kSmaller, rows)) {
+      FileResult result;
+      result.index = row.index;
+      if (row.error)
+        result.error = row.error->what();
+      else
+        answer(row.values, result);
+      if (!callback(result)) return;
+    }
   }
-  return predictions;
+}
+
+}  // namespace
+
+void Model::classify_files(std::span<const std::string> paths, const FileCallback& callback,
+                           int top_k) const {
+  require_top_k(top_k);
+  parts().require(PredictTask::kClassify);
+  stream_files(parts().predictor, parts().upright, PredictTask::kClassify, paths, callback,
+               [&](std::span<const float> row, FileResult& result) {
+                 result.predictions = parts().predictions(row, top_k);
+               });
+}
+
+void Model::embed_files(std::span<const std::string> paths, const FileCallback& callback) const {
+  stream_files(parts().predictor, parts().upright, PredictTask::kEmbed, paths, callback,
+               [](std::span<const float> row, FileResult& result) { result.features = row; });
 }
 
 int64_t Model::classes() const {
-  return parts_->card.config.classes;
+  return parts().card().config.classes;
 }
 int64_t Model::channels() const {
-  return parts_->card.config.channels;
+  return parts().card().config.channels;
 }
 int64_t Model::image_height() const {
-  return parts_->card.config.image_height;
+  return parts().card().config.image_height;
 }
 int64_t Model::image_width() const {
-  return parts_->card.config.image_width;
+  return parts().card().config.image_width;
+}
+int64_t Model::feature_width() const {
+  return parts().card().config.width;
+}
+int64_t Model::batch() const {
+  return parts().predictor.batch();
 }
 const std::vector<std::string>& Model::labels() const {
-  return parts_->labels;
+  return parts().predictor.labels();
 }
 
 }  // namespace vitrail

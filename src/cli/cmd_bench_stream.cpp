@@ -2,11 +2,11 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "api/picture_stream.h"
 #include "base/error.h"
 #include "base/spread.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
-#include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "telemetry/format.h"
@@ -27,8 +27,12 @@ class StreamBench {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     EngineOptions settings = read_engine_options(options);
     settings.batch = batch_for(options, std::ssize(paths_));
-    stream_ = {model->card().preprocess, model->card().config.channels, settings.batch,
-               processor_threads(settings.threads, settings.isa)};
+    stream_ = {model->card().preprocess,
+               model->card().config.channels,
+               settings.batch,
+               processor_threads(settings.threads, settings.isa),
+               false,
+               "--threads "};
     settings.beside = PictureStream::memory(paths_, stream_);
     engine_ = std::make_unique<Engine>(*model, settings);
   }

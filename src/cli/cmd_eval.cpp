@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/classify.h"
+#include "api/predictor.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cache_places.h"
@@ -8,7 +10,6 @@
 #include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
-#include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -88,21 +89,21 @@ LossKind loss_for(const Dataset& data, const ModelCard& card, Console& console) 
   return LossKind::kSigmoidMean;
 }
 
-// The engine as evaluate calls it; `logits` lives as long.
-Forward forward_of(Engine& engine, std::vector<float>& logits) {
+// The model as evaluate calls it; `logits` lives as long.
+Forward forward_of(Predictor& predictor, std::vector<float>& logits) {
   return [&](std::span<const float> pictures, int64_t count) -> std::span<const float> {
-    engine.run(pictures, count);
-    logits = engine.output("logits");
+    logits = predictor.run(PredictTask::kLogits, pictures, count, Remainder::kPadded);
     require_finite(logits, "logits");
     return logits;
   };
 }
 
 // `other`: of the same model, what --against names; may be null.
-EvalResult run_over(const Dataset& data, const Options& options, const ModelCard& card, Engine& engine,
-                    Engine* other, Console& console) {
+EvalResult run_over(const Dataset& data, const Options& options, Predictor& model, Predictor* other,
+                    Console& console) {
+  const ModelCard& card = model.card();
   const std::unique_ptr<Loader> loader =
-      make_eval_loader(data, loader_settings(options, card, engine.batch(), console));
+      make_eval_loader(data, loader_settings(options, card, model.batch(), console));
   const SignalGuard stop;
   Progress progress(console, "eval", "images", data.size());
   std::vector<float> logits, other_logits;
@@ -115,7 +116,7 @@ EvalResult run_over(const Dataset& data, const Options& options, const ModelCard
                             },
                         .stop = [&] { return stop.wanted(); },
                         .against = other ? forward_of(*other, other_logits) : Forward()};
-  EvalResult result = evaluate(data, *loader, forward_of(engine, logits), how);
+  EvalResult result = evaluate(data, *loader, forward_of(model, logits), how);
   console.detail(
       strf("%s pictures in %s, of which %s waiting for them; decoding beside it %s of processor time",
            format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
@@ -123,14 +124,14 @@ EvalResult run_over(const Dataset& data, const Options& options, const ModelCard
   return result;
 }
 
-std::unique_ptr<Engine> engine_against(const Options& options, const OpenedModel& model,
-                                       EngineOptions settings, const Dataset& data) {
+std::unique_ptr<Predictor> model_against(const Options& options, const OpenedModel& model,
+                                         EngineOptions settings, const Dataset& data) {
   if (!options.given("against")) return nullptr;
   if (data.multi_label())
     throw Error(ErrorKind::kUsage, "--against compares the first class of a picture, these have several",
                 "two runs of eval, one with each --dtype");
-  set_precision(options.text("against"), options.text("device"), settings);
-  return std::make_unique<Engine>(model, settings);
+  set_precision(options.text("against"), options.text("device"), settings, "--");
+  return std::make_unique<Predictor>(model, settings, std::vector{PredictTask::kLogits});
 }
 
 void run_eval(const Options& options, Console& console) {
@@ -151,10 +152,11 @@ void run_eval(const Options& options, Console& console) {
   const LoaderSettings loader = loader_settings(options, card, settings.batch, console);
   settings.beside = {Loader::staging_bytes(loader), decoder_bytes(*data.set), loader.loader.workers,
                      "--set loader.workers="};
-  Engine engine(*model, settings);
+  Predictor predictor(*model, settings, {PredictTask::kLogits});
+  const Engine& engine = predictor.engine();
   if (!engine.cache_note().empty()) console.detail(engine.cache_note());
-  const std::unique_ptr<Engine> other = engine_against(options, *model, settings, *data.set);
-  const EvalResult result = run_over(*data.set, options, card, engine, other.get(), console);
+  const std::unique_ptr<Predictor> other = model_against(options, *model, settings, *data.set);
+  const EvalResult result = run_over(*data.set, options, predictor, other.get(), console);
   say_checked(options, engine, console);
   const EvalSubject subject{options.text("model"),
                             data.name,

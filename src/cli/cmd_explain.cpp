@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "api/attention_maps.h"
 #include "api/classify.h"
+#include "api/explain.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
@@ -17,6 +17,7 @@
 #include "cli/top_classes.h"
 #include "data/encode.h"
 #include "data/overlay.h"
+#include "data/picture_list.h"
 #include "data/preprocess.h"
 #include "io/cards/card_text.h"
 #include "io/cards/imagenet_names.h"
@@ -80,27 +81,17 @@ std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const f
   return folders;
 }
 
-struct NamedMap {
-  std::string name, label;  // of the file, on the sheet
-  PatchMap map;
-};
-
 class Explainer {
  public:
   Explainer(const Options& options, Console& console)
       : console_(console), method_(options.text("method")), upright_(options.flag("exif")) {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     card_ = model->card();
-    layer_ = options.given("layer") ? options.integer("layer") : card_.config.depth - 1;
-    VT_REQUIRE(layer_ < card_.config.depth, ErrorKind::kUsage,
-               "--layer is %lld, but the model has blocks 0 to %lld", static_cast<long long>(layer_),
-               static_cast<long long>(card_.config.depth - 1));
-    VT_REQUIRE(one_block() || !options.given("layer"), ErrorKind::kUsage,
+    request_ = attention_request(method_, options.given("layer") ? options.integer("layer") : -1,
+                                 card_.config, "--layer");
+    VT_REQUIRE(request_.one_block() || !options.given("layer"), ErrorKind::kUsage,
                "--method rollout goes through all blocks: it takes no --layer");
-    EngineOptions engine = read_engine_options(options);
-    engine.batch = 1;
-    engine.attention = true;
-    if (!wants("rollout")) engine.attention_block = layer_;
+    EngineOptions engine = options_for(request_, read_engine_options(options));
     engine.probabilities = card_.config.classes > 0 && card_.scores == ScoreKind::kSoftmax;
     engine_ = std::make_unique<Engine>(*model, engine);
     console.detail("running on " + device_text(engine_->plan()));
@@ -118,41 +109,13 @@ class Explainer {
     engine_->run(input, 1);
     const std::vector<NamedMap> maps = with_context(path, [&] {
       if (engine_->has_output("logits")) require_finite(engine_->output("logits"), "logits");
-      return make_maps();
+      return attention_maps(*engine_, request_);
     });
     const std::vector<std::string> files = draw(picture, maps, folder);
     report(path, maps, files, folder);
   }
 
  private:
-  std::vector<float> weights(int64_t block) const {
-    std::vector<float> values = engine_->output("blocks." + std::to_string(block) + ".attention");
-    require_finite(values, "attention weights");
-    return values;
-  }
-
-  bool wants(const char* method) const { return method_ == "all" || method_ == method; }
-  bool one_block() const { return wants("mean") || wants("heads"); }
-
-  std::vector<NamedMap> make_maps() const {
-    const VitConfig& config = card_.config;
-    std::vector<NamedMap> maps;
-    const std::vector<float> chosen = one_block() ? weights(layer_) : std::vector<float>();
-    const std::string block = strf("block %lld ", static_cast<long long>(layer_));
-    if (wants("mean")) maps.push_back({"mean", block + "mean", mean_map(chosen, config)});
-    if (wants("rollout")) {
-      std::vector<std::vector<float>> layers;
-      for (int64_t i = 0; i < config.depth; ++i) layers.push_back(weights(i));
-      maps.push_back({"rollout", "rollout", rollout_map(layers, config)});
-    }
-    for (int64_t head = 0; wants("heads") && head < config.heads; ++head) {
-      const auto shown_head = static_cast<long long>(head);
-      maps.push_back({strf("head-%02lld", shown_head), block + strf("head %lld", shown_head),
-                      head_map(chosen, config, head)});
-    }
-    return maps;
-  }
-
   std::vector<std::string> draw(const Image& picture, const std::vector<NamedMap>& maps,
                                 const fs::path& folder) {
     make_folders(folder.string());
@@ -174,7 +137,7 @@ class Explainer {
   ordered_json settings() const {
     const ordered_json card = card_json(card_);
     ordered_json json = {{"method", method_}};
-    if (one_block()) json["layer"] = layer_;
+    if (request_.one_block()) json["layer"] = request_.layer;
     json["model"] = card["config"];
     json["preprocess"] = card["preprocess"];
     json["device"] = device_text(engine_->plan());
@@ -182,16 +145,16 @@ class Explainer {
   }
 
   std::string maps_text(size_t count) const {
-    if (!one_block()) return "overlay of the rollout";
-    const size_t own = count - (wants("rollout") ? 1 : 0);
-    return strf("%zu overlay%s of block %lld%s", own, own == 1 ? "" : "s", static_cast<long long>(layer_),
-                own < count ? " and the rollout" : "");
+    if (!request_.one_block()) return "overlay of the rollout";
+    const size_t own = count - (request_.rollout ? 1 : 0);
+    return strf("%zu overlay%s of block %lld%s", own, own == 1 ? "" : "s",
+                static_cast<long long>(request_.layer), own < count ? " and the rollout" : "");
   }
 
   void report(const std::string& path, const std::vector<NamedMap>& maps,
               const std::vector<std::string>& files, const fs::path& folder) {
     ordered_json json = {{"image", path}, {"model", card_.path}};
-    if (one_block()) json["layer"] = layer_;
+    if (request_.one_block()) json["layer"] = request_.layer;
     console_.print(console_.bold(shown(path)) + "\n");
     if (card_.config.classes > 0) {
       const std::vector<TopClass> top =
@@ -214,7 +177,7 @@ class Explainer {
   bool upright_;
   size_t not_turned_ = 0;
   ModelCard card_;
-  int64_t layer_ = 0;
+  AttentionRequest request_;
   std::unique_ptr<Engine> engine_;
 };
 

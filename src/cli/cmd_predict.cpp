@@ -1,5 +1,4 @@
-
-#include "api/classify.h"
+#include "api/predictor.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json_text.h"
@@ -7,13 +6,11 @@
 #include "cli/cache_places.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
-#include "cli/picture_stream.h"
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/top_classes.h"
 #include "io/cards/card_text.h"
-#include "io/cards/imagenet_names.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
@@ -28,135 +25,98 @@ std::string numbers_text(std::span<const float> values) {
   return text;
 }
 
-// Where the time of a run went, in seconds.
-struct PredictTimes {
-  double start = 0;    // until the model was ready
-  double total = 0;    // from then on
-  double compute = 0;  // the model's runs
-  double wait = 0;     // of computing for pictures
-  double decode = 0;   // all decoding threads together, beside the rest
-};
-
-class Predictor {
+class PredictCommand {
  public:
-  Predictor(const Options& options, Console& console, std::vector<std::string> paths)
+  PredictCommand(const Options& options, Console& console, std::vector<std::string> paths)
       : options_(options),
         console_(console),
         paths_(std::move(paths)),
-        embed_(options.flag("embed")),
-        numbers_(embed_ || options.flag("logits")),
-        top_k_(options.integer("top-k")),
+        task_(options.flag("embed")    ? PredictTask::kEmbed
+              : options.flag("logits") ? PredictTask::kLogits
+                                       : PredictTask::kClassify),
         failed_(console, paths_.size()) {
-    VT_REQUIRE(!embed_ || !options.flag("logits"), ErrorKind::kUsage,
+    VT_REQUIRE(!options.flag("embed") || !options.flag("logits"), ErrorKind::kUsage,
                "--embed gives features and --logits what the head makes of them: one or the other");
     const auto start = Clock::now();
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
-    card_ = model->card();
-    labels_ = display_labels(card_);
-    if (card_.config.classes == 0 && !embed_)
+    const ModelCard& card = model->card();
+    if (card.config.classes == 0 && task_ != PredictTask::kEmbed)
       throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
-    console.detail("pictures: " + preprocess_text(card_.preprocess));
+    console.detail("pictures: " + preprocess_text(card.preprocess));
     EngineOptions engine = read_engine_options(options);
     engine.batch = batch_for(options, std::ssize(paths_));
-    engine.features = embed_;
-    engine.probabilities = !numbers_ && card_.scores == ScoreKind::kSoftmax;
-    engine.cache_folders = cache_places(options, card_.path);
-    const StreamSettings pictures{card_.preprocess, card_.config.channels, engine.batch,
-                                  processor_threads(engine.threads, engine.isa), options.flag("exif")};
+    engine.cache_folders = cache_places(options, card.path);
+    StreamSettings pictures = stream_settings(card, engine, options.flag("exif"));
+    pictures.threads_option = "--threads ";
     engine.beside = PictureStream::memory(paths_, pictures);
     // The first images are decoded while the parameters are read.
     engine.when_it_fits = [&] { stream_ = std::make_unique<PictureStream>(paths_, pictures); };
-    engine_ = std::make_unique<Engine>(*model, engine);
-    if (!engine_->cache_note().empty()) console.detail(engine_->cache_note());
-    console.detail("running on " + device_text(engine_->plan()));
-    times_.start = seconds_since(start);
+    predictor_ = std::make_unique<Predictor>(*model, engine, std::vector{task_});
+    if (!predictor_->engine().cache_note().empty()) console.detail(predictor_->engine().cache_note());
+    console.detail("running on " + device_text(predictor_->engine().plan()));
+    start_seconds_ = seconds_since(start);
   }
 
   void run() {
     const SignalGuard stop;
     Progress progress(console_, "predict", "images", std::ssize(paths_));
-    while (!stream_->done()) {
-      stop.check(done_, paths_.size());
+    std::vector<float> rows;  // of the batch being shown
+    for (size_t done = 0; !stream_->done();) {
+      stop.check(done, paths_.size());
       const PictureBatch batch = stream_->next();
-      show(batch);
-      done_ += batch.count;
+      for (const std::string& note : batch.notes) console_.detail(note);
+      not_turned_ += batch.notes.size();
+      for (const ImageRow& row : predictor_->run(task_, batch, paths_, Remainder::kPadded, rows)) show(row);
+      console_.flush();
+      done += batch.count;
       progress.advance(static_cast<int64_t>(batch.count));
     }
     progress.finish();
-    times_.total = progress.seconds();
-    times_.wait = stream_->wait_seconds();
-    times_.decode = stream_->decode_seconds();
-    say_times();
+    say_times(progress.seconds());
     say_not_turned(not_turned_, console_);
     failed_.throw_if_any();
-    say_checked(options_, *engine_, console_);
+    say_checked(options_, predictor_->engine(), console_);
   }
 
  private:
-  void say_times() {
+  // Where the time of a run went: until the model was ready, then the model's runs, its waiting for images,
+  // and beside these all decoding threads together.
+  void say_times(double total) {
     const bool asked = options_.flag("timing");
-    const double rate = times_.total > 0 ? static_cast<double>(paths_.size()) / times_.total : 0;
+    const double rate = total > 0 ? static_cast<double>(paths_.size()) / total : 0;
+    const double compute = predictor_->compute_seconds(), wait = stream_->wait_seconds(),
+                 decode = stream_->decode_seconds();
     if (asked && console_.json())
       return console_.say(json_text(ordered_json{{"images", paths_.size()},
-                                                 {"batch", engine_->batch()},
-                                                 {"threads", engine_->plan().device.threads},
+                                                 {"batch", predictor_->batch()},
+                                                 {"threads", predictor_->engine().plan().device.threads},
                                                  {"img_per_s", rate},
-                                                 {"seconds", times_.total},
-                                                 {"start_seconds", times_.start},
-                                                 {"compute_seconds", times_.compute},
-                                                 {"wait_seconds", times_.wait},
-                                                 {"decode_seconds", times_.decode}}));
+                                                 {"seconds", total},
+                                                 {"start_seconds", start_seconds_},
+                                                 {"compute_seconds", compute},
+                                                 {"wait_seconds", wait},
+                                                 {"decode_seconds", decode}}));
     const std::string text = strf(
         "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for pictures "
         "%s; decoding beside it %s of processor time",
-        format_count(std::ssize(paths_), "picture").c_str(), format_seconds(times_.total).c_str(),
-        format_si(rate).c_str(), format_seconds(times_.start).c_str(), format_seconds(times_.compute).c_str(),
-        format_seconds(times_.wait).c_str(), format_seconds(times_.decode).c_str());
+        format_count(std::ssize(paths_), "picture").c_str(), format_seconds(total).c_str(),
+        format_si(rate).c_str(), format_seconds(start_seconds_).c_str(), format_seconds(compute).c_str(),
+        format_seconds(wait).c_str(), format_seconds(decode).c_str());
     asked ? console_.say(text) : console_.detail(text);
   }
 
-  void compute(const PictureBatch& batch) {
-    const auto start = Clock::now();
-    engine_->run(batch.pixels, static_cast<int64_t>(batch.count));
-    times_.compute += seconds_since(start);
-    raw_ = engine_->output(embed_ ? "features" : "logits");
-    rows_ = numbers_ ? raw_ : class_scores(*engine_, card_.scores);
-  }
-
   // In the order given, pictures that failed among the others.
-  void show(const PictureBatch& batch) {
-    for (const std::string& note : batch.notes) console_.detail(note);
-    not_turned_ += batch.notes.size();
-    if (batch.readable() > 0) compute(batch);
-    const size_t width = rows_.size() / batch.count;
-    auto failure = batch.failures.begin();
-    for (size_t i = 0; i < batch.count; ++i) {
-      const std::string& path = paths_[batch.first + i];
-      if (failure != batch.failures.end() && failure->first == batch.first + i)
-        failed_.add(path, (failure++)->second);
-      else
-        show_checked(path, std::span(raw_).subspan(i * width, width),
-                     std::span(rows_).subspan(i * width, width));
+  void show(const ImageRow& row) {
+    const std::string& path = paths_[row.index];
+    if (row.error) return failed_.add(path, *row.error);
+    if (task_ != PredictTask::kClassify) {
+      console_.print_json({{"image", path},
+                           {task_ == PredictTask::kEmbed ? "embedding" : "logits",
+                            std::vector<float>(row.values.begin(), row.values.end())}});
+      return console_.print(shown(path) + "\t" + numbers_text(row.values) + "\n");
     }
-    console_.flush();
-  }
-
-  void show_checked(const std::string& path, std::span<const float> raw, std::span<const float> row) {
-    try {
-      with_context(shown(path), [&] { require_finite(raw, embed_ ? "features" : "logits"); });
-    } catch (const Error& error) {
-      return failed_.add(path, error);
-    }
-    show_one(path, row);
-  }
-
-  void show_one(const std::string& path, std::span<const float> row) {
-    if (numbers_) {
-      console_.print_json(
-          {{"image", path}, {embed_ ? "embedding" : "logits", std::vector<float>(row.begin(), row.end())}});
-      return console_.print(shown(path) + "\t" + numbers_text(row) + "\n");
-    }
-    const std::vector<TopClass> top = top_classes(row, labels_, top_k_);
+    const std::vector<TopClass> top =
+        top_classes(row.values, predictor_->labels(), options_.integer("top-k"));
     console_.print_json({{"image", path}, {"top", top_classes_json(top)}});
     console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
@@ -164,20 +124,16 @@ class Predictor {
   const Options& options_;
   Console& console_;
   std::vector<std::string> paths_;
-  bool embed_, numbers_;  // features; features or logits, all of them
-  int64_t top_k_;
+  PredictTask task_;
   FailedPictures failed_;
-  ModelCard card_;
-  std::vector<std::string> labels_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Predictor> predictor_;
   std::unique_ptr<PictureStream> stream_;
-  std::vector<float> raw_, rows_;  // of the batch being shown
-  size_t done_ = 0, not_turned_ = 0;
-  PredictTimes times_;
+  size_t not_turned_ = 0;
+  double start_seconds_ = 0;
 };
 
 void run_predict(const Options& options, Console& console) {
-  Predictor(options, console, given_pictures(options)).run();
+  PredictCommand(options, console, given_pictures(options)).run();
 }
 }  // namespace
 

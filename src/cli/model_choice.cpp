@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "api/picture_stream.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -147,32 +148,9 @@ bool model_is_there(const std::string& model) {
   return false;
 }
 
-Arithmetic arithmetic_for(const std::string& dtype) {
-  return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
-}
-
-void check_precision(const std::string& dtype, const std::string& device, const std::string& backend) {
-  const bool cuda = parse_cuda(device).has_value();
-  if (cuda && dtype == "int8")
-    throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", "--dtype bf16 on a GPU");
-  const bool rounds = dtype == "fp8" || dtype == "tf32";  // which the reference backend knows how to
-  if (!cuda && (dtype == "f16" || (rounds && backend != "ref")))
-    throw Error(ErrorKind::kUsage, strf("--dtype %s needs --device cuda", dtype.c_str()),
-                rounds ? "--dtype bf16 or int8 on the CPU; --backend ref computes it anywhere, slowly"
-                       : "--dtype bf16 or int8 on the CPU; weights stored as f16 are read as they are");
-}
-
-void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine) {
-  check_precision(dtype, device, engine.backend);
-  const Arithmetic arithmetic = arithmetic_for(dtype);
-  engine.compute = DType::kF32;
-  if (!parse_cuda(device)) {
-    engine.arithmetic = arithmetic;
-    return;
-  }
-  const bool apart = arithmetic == Arithmetic::kFp8 || arithmetic == Arithmetic::kTF32;
-  engine.arithmetic = apart ? arithmetic : Arithmetic::kExact;
-  if (arithmetic != Arithmetic::kTF32) engine.compute = parse_dtype(dtype).value_or(DType::kBF16);
+int64_t batch_for(const Options& options, int64_t count) {
+  const int64_t most = options.integer("batch");
+  return options.origin("batch") == Origin::kDefault ? even_batch(count, most) : std::min(most, count);
 }
 
 EngineOptions read_engine_options(const Options& options) {
@@ -187,7 +165,7 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   engine.kernels = chosen_kernels(options, device).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
   engine.ordinal = parse_cuda(device).value_or(0);
-  set_precision(options.text("dtype"), device, engine);
+  set_precision(options.text("dtype"), device, engine, "--");
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   if (engine.check_reference && engine.backend == "ref")

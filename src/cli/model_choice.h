@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "api/precision.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "plan/devices.h"
@@ -26,18 +27,12 @@ std::vector<OptionSpec> operator+(std::vector<OptionSpec> first, const std::vect
 // "384" or "384x512"; Error(kUsage) otherwise.
 std::pair<int64_t, int64_t> parse_image_size(const std::string& text);
 
-// "f32", "bf16", "int8"...
-Arithmetic arithmetic_for(const std::string& dtype);
-// What a type means on a device: of a processor, what products compute in; of a GPU, activations too.
-// Error(kUsage) where it does not compute so. Reads engine.backend.
-void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine);
-
 OpenOptions read_open_options(const Options& options);
 EngineOptions read_engine_options(const Options& options);
 // The same on another device than --device names.
 EngineOptions read_engine_options(const Options& options, const std::string& device);
-// Error(kUsage) when the device does not compute in the type.
-void check_precision(const std::string& dtype, const std::string& device, const std::string& backend);
+// What --batch means for `count` pictures: obeyed where it is given, even where it is not.
+int64_t batch_for(const Options& options, int64_t count);
 
 // Whether --model names a file, a folder or a bundled model rather than an architecture.
 bool model_is_there(const std::string& model);

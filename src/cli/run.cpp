@@ -119,7 +119,7 @@ void check_common(const CommandSpec& spec, const Options& options) {
   const bool infers = own_dtype != spec.options.end() &&
                       std::count(own_dtype->choices.begin(), own_dtype->choices.end(), "int8") > 0;
   if (infers && !plans)
-    check_precision(options.text("dtype"), options.text("device"), options.text("backend"));
+    check_precision(options.text("dtype"), options.text("device"), options.text("backend"), "--");
   if (own_dtype == spec.options.end() && options.text("dtype") != "f32")
     throw Error(
         ErrorKind::kUsage,

@@ -2,23 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/classify.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
-
-std::vector<TopClass> top_classes(std::span<const float> probabilities,
-                                  const std::vector<std::string>& labels, int64_t count) {
-  std::vector<TopClass> top;
-  for (const int one : likeliest(probabilities, count)) {
-    const auto index = static_cast<size_t>(one);
-    top.push_back(
-        {one, index < labels.size() ? labels[index] : strf("class %zu", index), probabilities[index]});
-  }
-  return top;
-}
 
 std::string top_classes_text(const std::vector<TopClass>& top, size_t indent) {
   constexpr int kBarCells = 20;

@@ -17,8 +17,8 @@ std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
 }
 }  // namespace
 
-std::optional<int> parse_cuda(const std::string& device) {
-  const DeviceName name = parse_device_name(device);
+std::optional<int> parse_cuda(const std::string& device, const char* dash) {
+  const DeviceName name = parse_device_name(device, (std::string(dash) + "device").c_str());
   return name.entry->numbered ? std::optional(name.ordinal) : std::nullopt;
 }
 

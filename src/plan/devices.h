@@ -10,8 +10,9 @@
 
 namespace vitrail {
 
-// The number after "cuda:"; nothing for "cpu". Error(kUsage) for anything else.
-std::optional<int> parse_cuda(const std::string& device);
+// The number after "cuda:"; nothing for "cpu". Error(kUsage) for anything else, with `dash` before the names
+// of settings.
+std::optional<int> parse_cuda(const std::string& device, const char* dash = "--");
 
 // The device of that name; of the processor with so many threads (0: one per core) and the best instruction
 // set or the one named. Error(kDevice) when it is not here.

@@ -115,19 +115,6 @@ TEST(DeitTiny, FullPrecisionFileAgreesWithTimmOnPhotographs) {
   }
 }
 
-TEST(TopClasses, AreOrderedAndSumToOne) {
-  const std::vector<float> values = {1.0f, 3.0f, 3.0f, -2.0f};
-  const auto top = top_classes(values, 10);
-  ASSERT_EQ(top.size(), 4u);
-  EXPECT_EQ(top[0].index, 1);
-  EXPECT_EQ(top[1].index, 2);
-  EXPECT_EQ(top[3].index, 3);
-  float sum = 0;
-  for (const ClassProbability& c : top) sum += c.probability;
-  EXPECT_NEAR(sum, 1.0f, 1e-6f);
-  EXPECT_TRUE(top_classes({}, 5).empty());
-}
-
 TEST(TopClasses, WhatIsNoNumberComesLast) {
   const std::vector<float> scores = {NAN, -1e30f, NAN, 2.0f, -INFINITY, 2.0f};
   EXPECT_EQ(likeliest(scores, 9), (std::vector<int>{3, 5, 1, 4, 0, 2}));
@@ -135,14 +122,8 @@ TEST(TopClasses, WhatIsNoNumberComesLast) {
   EXPECT_TRUE(likeliest(scores, -1).empty());
 }
 
-TEST(TopClasses, OfSeveralLabelsAreEachTheirOwn) {
-  const auto top = top_classes(std::vector<float>{-200.0f, 0.0f, 200.0f, 0.0f}, 3, ScoreKind::kSigmoid);
-  ASSERT_EQ(top.size(), 3u);
-  EXPECT_EQ(top[0].index, 2);
-  EXPECT_EQ(top[0].probability, 1.0f);
-  EXPECT_EQ(top[1].index, 1);
-  EXPECT_EQ(top[1].probability, 0.5f);
-  EXPECT_EQ(top[2].probability, 0.5f);
+TEST(Sigmoids, AreEachTheirOwn) {
+  EXPECT_EQ(sigmoids(std::vector<float>{-200.0f, 0.0f, 200.0f}), (std::vector<float>{0, 0.5f, 1}));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Streaming: batches in the list's order whatever the threads, failures in their places, nothing lost at the
 // ends; and predict and eval give the same outputs however their work is split.
-#include "cli/picture_stream.h"
+#include "api/picture_stream.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/environment.h"
-#include "cli/pictures.h"
+#include "data/picture_list.h"
 #include "io/find_model.h"
 #include "measure/host.h"
 #include "measure/libraries.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "cli/pictures.h"
+#include "data/picture_list.h"
 #include "in_process.h"
 
 namespace vitrail::cli {

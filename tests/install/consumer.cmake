@@ -1,4 +1,5 @@
-# Installs the build into a folder, moves it, builds examples/classify against it and asks what is in the cup.
+# Installs the build into a folder, moves it, holds its symbols against a stored list, builds examples/ against it
+# and runs them.
 #   cmake -D build= -D source= -D compiler= -D nm= -P consumer.cmake
 set(work ${build}/install_consumer)
 set(prefix ${work}/moved)
@@ -29,16 +30,50 @@ foreach(device ${devices})
   endif()
 endforeach()
 
+# What the library shows, against tests/api/abi.txt: a symbol that goes or changes breaks programs, one that
+# comes is a promise. What it has of the standard library's templates does not count.
 run(${nm} -DC --defined-only ${prefix}/lib/libvitrail.so)
-if(out MATCHES "vitrail::(strf|Error::Error)" OR NOT out MATCHES "vitrail::Model::load")
-  message(FATAL_ERROR "libvitrail.so should show its API and nothing else:\n${out}")
+string(REGEX MATCHALL "[^\n]+" lines "${out}")
+set(symbols)
+foreach(line ${lines})
+  string(REGEX REPLACE "^[0-9a-f]* *. " "" symbol "${line}")
+  if(symbol MATCHES "^([a-z]+( name)? for )?vitrail::")
+    list(APPEND symbols "${symbol}")
+  endif()
+endforeach()
+list(SORT symbols)
+list(REMOVE_DUPLICATES symbols)
+string(JOIN "\n" found ${symbols})
+file(READ ${source}/tests/api/abi.txt stored)
+string(STRIP "${stored}" stored)
+if(NOT found STREQUAL stored)
+  file(WRITE ${build}/abi.txt "${found}\n")
+  message(FATAL_ERROR "libvitrail.so shows other symbols than tests/api/abi.txt lists; they are in ${build}/abi.txt:\n${found}")
 endif()
 
-run(${CMAKE_COMMAND} -S ${source}/examples/classify -B ${work}/classify -G Ninja
+set(model ${prefix}/share/vitrail/models/deit_tiny_patch16_224)
+set(pictures ${source}/examples/images)
+run(${CMAKE_COMMAND} -S ${source}/examples -B ${work}/examples -G Ninja
   -DCMAKE_CXX_COMPILER=${compiler} -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${prefix})
-run(${CMAKE_COMMAND} --build ${work}/classify)
-run(${work}/classify/classify ${prefix}/share/vitrail/models/deit_tiny_patch16_224 ${picture})
+run(${CMAKE_COMMAND} --build ${work}/examples)
+run(${work}/examples/classify ${model} ${picture})
 expect_espresso("examples/classify")
+run(${work}/examples/classify deit_tiny_patch16_224 ${picture})
+expect_espresso("examples/classify, by the bundled model's name,")
+execute_process(COMMAND ${work}/examples/classify ${model} /no/such.png RESULT_VARIABLE code ERROR_VARIABLE err)
+if(NOT code EQUAL 65 OR NOT err MATCHES "no picture")
+  message(FATAL_ERROR "an error of libvitrail should be caught as vitrail::Error of kind kData: ${code} ${err}")
+endif()
+
+run(${work}/examples/batch_gpu ${model} ${pictures}/chelsea.png ${picture})
+if(NOT out MATCHES "chelsea.png: Egyptian cat\n.*coffee.png: espresso")
+  message(FATAL_ERROR "examples/batch_gpu should name the cat, then the coffee; it said:\n${out}")
+endif()
+run(${work}/examples/embed_search ${model} ${pictures}/chelsea.png ${pictures}/rocket.jpg ${pictures}/raccoon.png
+  ${pictures}/chelsea.png)
+if(NOT out MATCHES "^1.000  [^\n]*chelsea.png\n[^\n]*raccoon.png\n[^\n]*rocket.jpg\n$")
+  message(FATAL_ERROR "examples/embed_search should find the cat, then the raccoon, then the rocket; it said:\n${out}")
+endif()
 
 if(EXISTS ${prefix}/bin/vitrail)
   run(${prefix}/bin/vitrail predict -m deit_tiny_patch16_224 ${picture})

@@ -1,6 +1,5 @@
 // Pictures on their way into a model: decoded and preprocessed by worker threads while the caller computes, a
-// bounded number of batches ahead, given out in the order of the list. Used by predict and bench stream.
-// Knows no model.
+// bounded number of batches ahead, given out in the order of the list. It must know no model.
 #pragma once
 
 #include <memory>
@@ -11,10 +10,9 @@
 
 #include "api/engine.h"
 #include "base/error.h"
-#include "cli/options.h"
 #include "data/loader.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Consecutive pictures of the list. The spans stay valid until the next call of next().
 struct PictureBatch {
@@ -29,8 +27,9 @@ struct PictureBatch {
 struct StreamSettings {
   PreprocessConfig preprocess;
   int64_t channels = 3, batch = 1;
-  int64_t threads = 1;   // that decode
-  bool upright = false;  // turned as EXIF says
+  int64_t threads = 1;              // that decode
+  bool upright = false;             // turned as EXIF says
+  std::string threads_option = {};  // "--threads ": in front of a number, what sets it
 };
 
 class PictureStream {
@@ -71,7 +70,5 @@ int64_t batches_ahead(int64_t batch, int64_t workers);
 // The batch size, at most `most`, by which `count` pictures come out in batches as equal as can be: no run of
 // the model is mostly padding.
 int64_t even_batch(int64_t count, int64_t most);
-// What --batch means for `count` pictures: obeyed where it is given, even where it is not.
-int64_t batch_for(const Options& options, int64_t count);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,12 +1,12 @@
-#include "cli/picture_stream.h"
+#include "api/picture_stream.h"
 
 #include <algorithm>
 
 #include "base/file.h"
-#include "cli/pictures.h"
 #include "data/decoding_memory.h"
+#include "data/picture_list.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // A list of paths as a dataset without labels.
 class PictureStream::List : public Dataset {
@@ -69,7 +69,7 @@ PictureStream::PictureStream(const std::vector<std::string>& paths, const Stream
 HeldBeside PictureStream::memory(const std::vector<std::string>& paths, const StreamSettings& settings) {
   const LoaderSettings loader = loader_settings(std::ssize(paths), settings);
   return {Loader::staging_bytes(loader), decoder_bytes(List(paths, settings.upright)), loader.loader.workers,
-          "--threads "};
+          settings.threads_option};
 }
 
 size_t decoder_bytes(const Dataset& images) {
@@ -104,9 +104,4 @@ int64_t even_batch(int64_t count, int64_t most) {
   return (count + batches - 1) / batches;
 }
 
-int64_t batch_for(const Options& options, int64_t count) {
-  const int64_t most = options.integer("batch");
-  return options.origin("batch") == Origin::kDefault ? even_batch(count, most) : std::min(most, count);
-}
-
-}  // namespace vitrail::cli
+}  // namespace vitrail

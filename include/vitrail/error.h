@@ -1,0 +1,52 @@
+/// \file
+/// The one exception type of Vitrail. A message says what was expected and what was found; the hint says what
+/// to try. What a callback of the caller throws passes through Vitrail as it is.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+// Inside Vitrail base/error.h holds these very definitions; a test compares the two.
+#ifndef VT_CHECK
+namespace vitrail {
+
+/// What went wrong, so that a program can decide what to do about it.
+enum class ErrorKind {
+  kInternal,  ///< a fault in Vitrail
+  kCheck,     ///< results differ from the reference
+  kUsage,     ///< an argument or an option that cannot be
+  kConfig,    ///< a setting of a model or of a training config
+  kData,      ///< an image, a model or a dataset that cannot be used
+  kNumerics,  ///< NaN or infinity where a number is needed
+  kDevice,    ///< a device that is not here or failed
+  kComm,      ///< other processes of a run
+  kDeadline,  ///< a limit of time
+  kMemory,    ///< not enough memory; nothing was allocated
+  kWrite,     ///< a file that cannot be written
+  kStopped    ///< ended on request, with everything saved
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message, std::string hint = {});
+
+  // Says where it happened (a file, a key, a rank); the outermost place comes first when shown.
+  Error& at(std::string place);
+
+  ErrorKind kind() const { return kind_; }
+  const std::string& message() const { return message_; }
+  const std::string& hint() const { return hint_; }
+  const std::vector<std::string>& context() const { return context_; }
+  const char* what() const noexcept override { return full_.c_str(); }
+
+ private:
+  void compose();
+
+  ErrorKind kind_;
+  std::string message_, hint_, full_;
+  std::vector<std::string> context_;
+};
+
+}  // namespace vitrail
+#endif

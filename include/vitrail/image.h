@@ -1,0 +1,49 @@
+/// \file
+/// Images as they are given to a model: files, encoded bytes, pixels in memory, or tensors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "vitrail/export.h"
+
+namespace vitrail {
+
+/// One image that somebody else owns, in any of four forms. It is a view: what it points to must live until
+/// the call that it is given to returns. Making one checks nothing; the call that uses it does, and throws
+/// Error with kData (what cannot be decoded), or kUsage (sizes and strides that cannot be).
+class VITRAIL_API ImageView {
+ public:
+  /// A JPEG, PNG or WebP file.
+  static ImageView file(std::string path);
+  /// The bytes of such a file.
+  static ImageView encoded(std::span<const uint8_t> bytes);
+  /// 8-bit pixels, row by row, interleaved [height, width, channels]: 1 channel (grey), 3 (RGB) or 4 (RGBA,
+  /// of which A is not looked at). `row_stride` is the distance of two rows in bytes; 0: rows touch.
+  static ImageView pixels(std::span<const uint8_t> bytes, int64_t height, int64_t width, int64_t channels = 3,
+                          int64_t row_stride = 0);
+  /// What a model takes, preprocessed already: planar [channels, height, width] of the model.
+  static ImageView tensor(std::span<const float> values);
+
+  enum class Form { kFile, kEncoded, kPixels, kTensor };
+  Form form() const { return form_; }
+  const std::string& path() const { return path_; }
+  std::span<const uint8_t> bytes() const { return bytes_; }
+  std::span<const float> values() const { return values_; }
+  int64_t height() const { return height_; }
+  int64_t width() const { return width_; }
+  int64_t channels() const { return channels_; }
+  int64_t row_stride() const { return row_stride_; }
+
+ private:
+  ImageView() = default;
+
+  Form form_ = Form::kFile;
+  std::string path_;
+  std::span<const uint8_t> bytes_;
+  std::span<const float> values_;
+  int64_t height_ = 0, width_ = 0, channels_ = 0, row_stride_ = 0;
+};
+
+}  // namespace vitrail

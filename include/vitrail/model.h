@@ -1,0 +1,131 @@
+/// \file
+/// A Vision Transformer loaded from any published form, and what it says about images.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vitrail/export.h"
+#include "vitrail/image.h"
+
+namespace vitrail {
+
+/// How a model is run.
+struct ModelOptions {
+  std::string device = "cpu";  ///< "cpu", "cuda" or "cuda:1"
+  std::string dtype = "f32";   ///< "f32", "bf16", "int8"; on a GPU "f32", "tf32", "bf16", "f16", "fp8"
+  int threads = 0;             ///< of the CPU; 0: one per core
+  int64_t image_size = 0;      ///< another input size than the model's own, square; 0 keeps it
+  int64_t batch = 1;           ///< most images computed at once; memory is planned for it
+  std::string arch = {};       ///< timm's name, for bare files that could be several
+  int64_t image_height = 0;    ///< an input that is not square: both sides instead of image_size
+  int64_t image_width = 0;
+  bool upright = false;  ///< files and encoded images are turned as their EXIF orientation says
+};
+
+/// A class with its probability.
+struct Prediction {
+  int index = 0;      ///< the class number
+  std::string label;  ///< its name, or "class 17" when the model carries none
+  float probability = 0;
+};
+
+/// Numbers of several images: `count` rows of `width`.
+struct RowsOfFloats {
+  int64_t count = 0, width = 0;
+  std::vector<float> values;
+  std::span<const float> operator[](int64_t i) const {
+    return std::span(values).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
+  }
+};
+
+/// Which maps Model::attention() gives.
+struct AttentionOptions {
+  std::string method = "rollout";  ///< "heads", "mean" (of one block), "rollout" (through all), or "all"
+  int64_t layer = -1;              ///< the block of "heads" and "mean", from 0; -1: the last
+};
+
+/// Where a model looks: one weight a patch.
+struct AttentionMap {
+  std::string name;  ///< "mean", "rollout", "head-03"
+  int64_t rows = 0, columns = 0;
+  std::vector<float> values;  ///< row by row; larger is more
+};
+
+/// One file of a stream: its answer, or the text of its error.
+struct FileResult {
+  size_t index = 0;                     ///< in the list
+  std::vector<Prediction> predictions;  ///< of classify_files()
+  std::span<const float> features;      ///< of embed_files(); valid during the callback
+  std::string error;                    ///< empty: the file was read
+};
+
+/// Called for every file in the order of the list; false ends the stream.
+using FileCallback = std::function<bool(const FileResult&)>;
+
+/// A model ready to run. Every const member function may be called from several threads at once: images are
+/// decoded side by side, the model's own runs take turns. Moving or destroying a Model while another thread
+/// uses it is not allowed; of a Model that was moved from every call throws Error(kUsage).
+class VITRAIL_API Model {
+ public:
+  /// Loads a model folder, a weight file (Hugging Face, timm, torchvision or google, found out by itself), a
+  /// training run's folder, or a bundled model by its name. Memory for `options.batch` images is planned
+  /// before anything is allocated: Error(kMemory) says what would fit.
+  static Model load(const std::string& path_or_name, const ModelOptions& options = {});
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// The `top_k` most likely classes of each image, most likely first.
+  std::vector<std::vector<Prediction>> classify(std::span<const ImageView> images, int top_k = 5) const;
+  std::vector<Prediction> classify(const ImageView& image, int top_k = 5) const;
+  std::vector<Prediction> classify(const std::string& path, int top_k = 5) const;
+
+  /// What the head gives for every class.
+  RowsOfFloats logits(std::span<const ImageView> images) const;
+  std::vector<float> logits(const ImageView& image) const;
+  /// Of one or more preprocessed images, [N, channels, height, width].
+  std::vector<float> logits(std::span<const float> tensors) const;
+
+  /// The pooled features before the head.
+  RowsOfFloats embed(std::span<const ImageView> images) const;
+  std::vector<float> embed(const ImageView& image) const;
+  std::vector<float> embed(const std::string& path) const;
+
+  /// Where the model looks in an image. Memory for it is planned at the call: Error(kMemory) where it does
+  /// not fit.
+  std::vector<AttentionMap> attention(const ImageView& image, const AttentionOptions& options = {}) const;
+
+  /// Many files: decoded by threads while the model computes, a bounded number ahead. A file that cannot be
+  /// read is its own result and ends nothing. What the callback throws ends the stream and comes out here;
+  /// the callback may use the model.
+  void classify_files(std::span<const std::string> paths, const FileCallback& callback, int top_k = 5) const;
+  void embed_files(std::span<const std::string> paths, const FileCallback& callback) const;
+
+  /// The image as the model takes it, planar [channels, height, width].
+  std::vector<float> preprocess(const ImageView& image) const;
+  std::vector<float> preprocess(const std::string& path) const;
+
+  int64_t classes() const;  ///< 0: no classifier
+  int64_t channels() const;
+  int64_t image_height() const;
+  int64_t image_width() const;
+  int64_t feature_width() const;  ///< numbers of an embedding
+  int64_t batch() const;
+  const std::vector<std::string>& labels() const;  ///< one a class, or none
+
+ private:
+  struct Parts;
+  explicit Model(std::unique_ptr<Parts> parts);
+  Parts& parts() const;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,42 @@
+/// \file
+/// What an inference will cost, before anything is loaded or allocated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/export.h"
+#include "vitrail/model.h"
+
+namespace vitrail {
+
+/// A part of the memory that will be held.
+struct MemoryItem {
+  std::string name;  ///< "parameters", "transient", "scratch"...
+  uint64_t bytes = 0;
+};
+
+/// What was found out. Bytes are exactly those that will be allocated.
+struct Plan {
+  std::vector<MemoryItem> memory;  ///< rows that add up to peak_bytes
+  uint64_t peak_bytes = 0;
+  uint64_t available_bytes = 0;  ///< free on the device now, or on the target
+  bool fits = false;             ///< peak_bytes are available
+  int64_t batch = 0;             ///< images computed at once
+  int64_t largest_batch = 0;     ///< the most that fits; 0: not even one image does
+  int64_t parameters = 0;
+  double flops = 0;                ///< of one run
+  std::optional<double> seconds;   ///< of one run, where the speed of the device is known
+  std::string device;              ///< "cpu (avx2, 8 threads)", or the target's name
+  std::vector<std::string> notes;  ///< what was assumed
+};
+
+/// Plans running a model as Model::load() with these options would: a folder, a file, a bundled model's name,
+/// or an architecture under timm's name without weights ("vit_large_patch16_224"). `target` is a device file
+/// of `vitrail bench calibrate`, or the name of one that came with Vitrail ("h200"): it need not be here.
+VITRAIL_API Plan plan_inference(const std::string& model, const ModelOptions& options = {},
+                                const std::string& target = {});
+
+}  // namespace vitrail

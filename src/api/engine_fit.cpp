@@ -1,0 +1,80 @@
+#include "api/engine_fit.h"
+
+#include <algorithm>
+
+#include "plan/largest_batch.h"
+
+namespace vitrail {
+
+namespace {
+
+std::string mib(size_t bytes) {
+  return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+// The largest batch that fits; 0: none does.
+int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
+                      size_t available) {
+  return largest_batch(1, available, [&](int64_t batch) {
+    options.batch = batch;
+    return plan_inference(config, options, device).memory.peak_bytes();
+  });
+}
+
+// "transient 3.1 GiB, parameters 0.3 GiB": what takes most, the largest first.
+std::string largest_consumers(const MemoryPlan& memory) {
+  std::vector<std::pair<size_t, const char*>> rows;
+  for (size_t c = 0; c < kCategoryCount; ++c)
+    rows.emplace_back(memory.by_category[c], to_string(static_cast<Category>(c)));
+  std::sort(rows.rbegin(), rows.rend());
+  std::string text;
+  for (size_t i = 0; i < 3 && rows[i].first > 0; ++i)
+    text += strf("%s%s %s", i > 0 ? ", " : "", rows[i].second, mib(rows[i].first).c_str());
+  return text;
+}
+
+// What to try where `available` bytes are too few, `checked` of them being the check's.
+std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, const VitConfig& config,
+                   const EngineOptions& options) {
+  const auto batch_beside = [&](size_t beside) {
+    return available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
+  };
+  const HeldBeside& held = plan.device.shares_host_memory ? options.beside : HeldBeside{};
+  if (const int64_t fits = batch_beside(checked + held.bytes()))
+    return strf("--batch %lld fits", static_cast<long long>(fits));
+  const size_t others = plan.memory.peak_bytes() + checked + held.batches_bytes;
+  const int64_t decoders = held.decoder_bytes > 0 && available > others
+                               ? static_cast<int64_t>((available - others) / held.decoder_bytes)
+                               : 0;
+  if (decoders > 0)
+    return strf("%s%lld: fewer images are decoded at once", held.option.c_str(),
+                static_cast<long long>(decoders));
+  if (held.decoder_bytes > 0 && batch_beside(checked + held.batches_bytes + held.decoder_bytes) > 0)
+    return strf("%s1 and a smaller --batch: fewer images are decoded at once", held.option.c_str());
+  if (held.decoder_bytes > 0 && batch_beside(checked) > 0)
+    return "smaller images: the model fits, but not with one of these being decoded beside it";
+  return "a smaller model: one image does not fit either";
+}
+
+}  // namespace
+
+void require_fit(const ExecutionPlan& plan, size_t needed_bytes, size_t checked, const RankContext& rank,
+                 const VitConfig& config, const EngineOptions& options) {
+  const HeldBeside held = rank.hardware->shares_host_memory() ? options.beside : HeldBeside{};
+  const size_t needed = needed_bytes + checked + held.bytes();
+  const FreeMemory available = rank.available();
+  if (available.bytes == 0 || needed <= available.bytes) return;
+  const auto row = [](const char* name, size_t bytes) {
+    return bytes > 0 ? strf(", %s %s", name, mib(bytes).c_str()) : std::string();
+  };
+  throw Error(ErrorKind::kMemory,
+              strf("batch %lld needs %s (%s%s%s%s); %s is %s", static_cast<long long>(options.batch),
+                   mib(needed).c_str(), largest_consumers(plan.memory).c_str(),
+                   row("the check's own parameters", checked).c_str(),
+                   row("batches made ahead", held.batches_bytes).c_str(),
+                   row("images being decoded", held.bytes() - held.batches_bytes).c_str(),
+                   mib(available.bytes).c_str(), available.where.c_str()),
+              remedy(plan, checked, available.bytes, config, options));
+}
+
+}  // namespace vitrail

@@ -1,0 +1,55 @@
+#include <algorithm>
+
+#include "api/engine.h"
+#include "backend/registry.h"
+
+namespace vitrail {
+
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options) {
+  return plan_inference(config, options, engine_device(options));
+}
+
+DeviceInfo engine_device(const EngineOptions& options) {
+  return find_entry(options.backend).find({options.ordinal, options.threads, options.isa});
+}
+
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
+  device.parallel_heads = options.parallel_heads;
+  device.parallel_rows = options.parallel_rows;
+  device.parallel_softmax = options.parallel_softmax;
+  device.kernels = options.kernels;
+  const Backend& backend = find_backend(options.backend);
+  require_arithmetic(backend, device, options.arithmetic);
+  return plan_execution(engine_program(config, options), backend, device);
+}
+
+ExecutionPlan plan_sharing(const VitConfig& config, const EngineOptions& options, const ExecutionPlan& base) {
+  const auto layout = std::make_shared<PersistentLayout>(*base.memory.persistent);
+  Program program = engine_program(config, options);
+  for (Value& value : program.values)
+    if (value.kind == ValueKind::kParameter && layout->has(value.name))
+      value.desc = layout->at(value.name).desc;
+  ExecutionPlan plan =
+      plan_execution(std::move(program), *base.backend, base.device, {.pack = false, .layout = layout});
+  VT_CHECK(layout->bytes() == base.memory.persistent->bytes(),
+           "a program wants parameters that are not there");
+  return plan;
+}
+
+Program engine_program(const VitConfig& config, const EngineOptions& options, const AfterPass& after) {
+  Program recorded = record_vit(config, {.batch = options.batch,
+                                         .dtype = options.dtype,
+                                         .features = options.features,
+                                         .layers = options.layers,
+                                         .attention = options.attention,
+                                         .attention_block = options.attention_block,
+                                         .probabilities = options.probabilities});
+  const Rewrites rewrites{
+      .arithmetic = options.arithmetic,
+      .precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false},
+      .fuse = options.fuse,
+      .traits = find_backend(options.backend).traits()};
+  return inference_program(std::move(recorded), rewrites, after);
+}
+
+}  // namespace vitrail

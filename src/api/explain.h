@@ -1,0 +1,37 @@
+// Which maps of attention are asked for, and these maps of one image from an engine that ran it. It must know
+// no files and no colours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/attention_maps.h"
+#include "api/engine.h"
+
+namespace vitrail {
+
+struct AttentionRequest {
+  bool heads = false, mean = false;  // of one block
+  bool rollout = false;              // through all blocks
+  int64_t layer = 0;                 // that block, from 0
+
+  bool one_block() const { return heads || mean; }
+};
+
+struct NamedMap {
+  std::string name, label;  // "head-03" for files, "block 11 head 3" for people
+  PatchMap map;
+};
+
+// "heads", "mean", "rollout" or "all" of block `layer`, negative: of the last one. Error(kUsage) for another
+// word or a block that the model does not have; `setting` names the block in messages ("--layer").
+AttentionRequest attention_request(const std::string& method, int64_t layer, const VitConfig& config,
+                                   const char* setting);
+
+// The options that make an engine for one image give what the request needs.
+EngineOptions options_for(const AttentionRequest& request, EngineOptions options);
+
+// Of the image that the engine ran last. Error(kNumerics) when weights are not finite.
+std::vector<NamedMap> attention_maps(const Engine& engine, const AttentionRequest& request);
+
+}  // namespace vitrail

@@ -1,0 +1,101 @@
+#include "vitrail/plan.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "api/predictor.h"
+#include "api/settings.h"
+#include "backend/device.h"
+#include "base/text.h"
+#include "io/find_model.h"
+#include "io/shipped.h"
+#include "models/zoo.h"
+#include "plan/devices.h"
+#include "plan/largest_batch.h"
+#include "plan/memory_table.h"
+#include "plan/roofline.h"
+#include "plan/target.h"
+
+namespace vitrail {
+
+namespace {
+
+// What a plan is made for: a device file by its path or name, a GPU here, or this processor.
+PlanTarget target_for(const std::string& target, const std::string& device, int threads) {
+  const std::optional<int> gpu = parse_cuda(device, "");
+  if (!target.empty()) {
+    VT_REQUIRE(!gpu, ErrorKind::kUsage, "target %s and device %s name two devices: leave one of them out",
+               quoted(target).c_str(), device.c_str());
+    const auto places = shipped_places("devices", "configs/devices", installed_program());
+    return file_target(read_device_file(find_device_file(target, places)), threads, "");
+  }
+  if (!gpu) return processor_target(threads, "");
+  PlanTarget here;
+  here.device = device_here(device, threads, "");
+  const std::unique_ptr<Device> opened = open_device(here.device);
+  here.available_bytes = opened->usable_bytes();
+  here.foreign_bytes = opened->foreign_bytes();
+  return here;
+}
+
+// A file's own card, or an architecture by name.
+ModelCard card_for(const std::string& model, const ModelOptions& options) {
+  const OpenOptions open = open_options(options);
+  const std::vector<BundledModel> bundled = bundled_models(model_places_for("", installed_program()));
+  const bool named =
+      std::any_of(bundled.begin(), bundled.end(), [&](auto& one) { return one.name == model; });
+  std::error_code ignored;
+  if (named || model.find('/') != std::string::npos || std::filesystem::exists(model, ignored))
+    return open_model(find_model(model), open)->card();
+  ModelCard card;
+  card.config = find_architecture(model).config;
+  if (open.image_height > 0) card.config.image_height = open.image_height;
+  if (open.image_width > 0) card.config.image_width = open.image_width;
+  validate(card.config);
+  return card;
+}
+
+// The largest of the programs that a Model of these options holds at once.
+ExecutionPlan largest_plan(const ModelCard& card, EngineOptions engine, int64_t batch,
+                           const DeviceInfo& device) {
+  engine.batch = batch;
+  ExecutionPlan largest;
+  for (const PredictTask task : tasks_of(card)) {
+    ExecutionPlan plan = plan_inference(card.config, options_for(task, card, engine), device);
+    if (plan.memory.peak_bytes() >= largest.memory.peak_bytes()) largest = std::move(plan);
+  }
+  return largest;
+}
+
+void set_memory(const NamedBytes& rows, size_t peak, const PlanTarget& target, Plan& plan) {
+  for (const auto& [name, bytes] : rows) plan.memory.push_back({name, bytes});
+  plan.peak_bytes = peak;
+  plan.available_bytes = target.available_bytes;
+  plan.fits = peak <= target.available_bytes;
+}
+
+}  // namespace
+
+Plan plan_inference(const std::string& model, const ModelOptions& options, const std::string& target_name) {
+  const PlanTarget target = target_for(target_name, options.device, options.threads);
+  ModelOptions resolved = options;
+  if (target.is_gpu()) resolved.device = "cuda";
+  const EngineOptions engine = engine_options(resolved);
+  const ModelCard card = card_for(model, options);
+  const ExecutionPlan planned = largest_plan(card, engine, options.batch, target.device);
+  Plan plan;
+  const MemoryPlan& memory = planned.memory;
+  set_memory(memory_rows(memory.by_category, memory.peak_bytes()), memory.peak_bytes(), target, plan);
+  plan.batch = options.batch;
+  plan.largest_batch = largest_batch(1, target.available_bytes, [&](int64_t batch) {
+    return largest_plan(card, engine, batch, target.device).memory.peak_bytes();
+  });
+  plan.parameters = count_params(card.config);
+  plan.flops = planned.program.cost().flops;
+  plan.device = target.file ? target.file->name : device_text(planned);
+  if (target.file)
+    plan.seconds = estimate_seconds(planned.program, target.file->roofline(target.device.threads));
+  return plan;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,125 @@
+#include "api/predictor.h"
+
+#include <algorithm>
+
+#include "api/classify.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "io/cards/imagenet_names.h"
+#include "plan/devices.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr int64_t kBatchStep = 4;  // between the batch sizes that engines are made for: 1, 4, 16...
+
+// The arenas that every task's largest batch will need, so that all of them are planned before anything is
+// allocated.
+EngineOptions with_room(EngineOptions options, const ModelCard& card, const std::vector<PredictTask>& tasks) {
+  for (size_t i = 1; i < tasks.size(); ++i) {
+    const MemoryPlan memory = plan_inference(card.config, options_for(tasks[i], card, options)).memory;
+    options.arena_bytes = std::max(options.arena_bytes, memory.transient_bytes);
+    options.staging_bytes = std::max(options.staging_bytes, memory.staging_bytes);
+  }
+  return options_for(tasks.at(0), card, options);
+}
+
+// The smallest size that holds `count` images, or the largest there is.
+int64_t batch_size_for(int64_t count, int64_t most) {
+  int64_t size = 1;
+  while (size < count && size < most) size *= kBatchStep;
+  return std::min(size, most);
+}
+
+const char* raw_output(PredictTask task) {
+  return task == PredictTask::kEmbed ? "features" : "logits";
+}
+
+}  // namespace
+
+std::vector<PredictTask> tasks_of(const ModelCard& card) {
+  if (card.config.classes == 0) return {PredictTask::kEmbed};
+  return {PredictTask::kClassify, PredictTask::kLogits, PredictTask::kEmbed};
+}
+
+EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions options) {
+  options.features = task == PredictTask::kEmbed;
+  options.probabilities = task == PredictTask::kClassify && card.scores == ScoreKind::kSoftmax;
+  return options;
+}
+
+StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright) {
+  return {card.preprocess, card.config.channels, options.batch,
+          processor_threads(options.threads, options.isa), upright};
+}
+
+Predictor::Predictor(const OpenedModel& model, EngineOptions options, std::vector<PredictTask> tasks)
+    : card_(model.card()),
+      labels_(display_labels(card_)),
+      loaded_with_(tasks.at(0)),
+      base_(model, with_room(std::move(options), card_, tasks)) {}
+
+// A checked engine has no others: what it compares with are parameters of its own.
+Engine& Predictor::engine_for(PredictTask task, int64_t count, Remainder remainder) {
+  const EngineOptions& own = base_.options();
+  const bool largest = own.check_reference || remainder == Remainder::kPadded;
+  const int64_t size = largest ? own.batch : batch_size_for(count, own.batch);
+  if (task == loaded_with_ && size == own.batch) return base_;
+  const auto found = others_.find({task, size});
+  if (found != others_.end()) return found->second;
+  EngineOptions options = options_for(task, card_, own);
+  options.batch = size;
+  return others_.emplace(std::pair(task, size), base_.sharing(options)).first->second;
+}
+
+std::vector<float> Predictor::run(PredictTask task, std::span<const float> pixels, int64_t count,
+                                  Remainder remainder, std::vector<float>* raw) {
+  const size_t elems = image_elems();
+  VT_CHECK(pixels.size() == static_cast<size_t>(count) * elems, "%zu floats are no %lld images",
+           pixels.size(), static_cast<long long>(count));
+  std::vector<float> rows;
+  if (raw) raw->clear();
+  const std::lock_guard turn(mutex_);
+  for (int64_t done = 0; done < count;) {
+    Engine& engine = engine_for(task, count - done, remainder);
+    const int64_t now = std::min(count - done, engine.batch());
+    const auto start = Clock::now();
+    engine.run(pixels.subspan(static_cast<size_t>(done) * elems, static_cast<size_t>(now) * elems), now);
+    compute_seconds_ += seconds_since(start);
+    std::vector<float> given = engine.output(raw_output(task));
+    if (raw) raw->insert(raw->end(), given.begin(), given.end());
+    if (task == PredictTask::kClassify) given = class_scores(engine, card_.scores);
+    rows.insert(rows.end(), given.begin(), given.end());
+    done += now;
+  }
+  return rows;
+}
+
+std::vector<ImageRow> Predictor::run(PredictTask task, const PictureBatch& batch,
+                                     const std::vector<std::string>& paths, Remainder remainder,
+                                     std::vector<float>& rows) {
+  std::vector<float> raw;
+  if (batch.readable() > 0)
+    rows = run(task, batch.pixels, static_cast<int64_t>(batch.count), remainder, &raw);
+  const size_t width = batch.readable() > 0 ? rows.size() / batch.count : 0;
+  std::vector<ImageRow> given;
+  auto failure = batch.failures.begin();
+  for (size_t i = 0; i < batch.count; ++i) {
+    ImageRow& row = given.emplace_back(ImageRow{batch.first + i, {}, std::nullopt});
+    if (failure != batch.failures.end() && failure->first == batch.first + i) {
+      row.error = (failure++)->second;
+      continue;
+    }
+    try {
+      with_context(shown(paths[row.index]),
+                   [&] { require_finite(std::span(raw).subspan(i * width, width), raw_output(task)); });
+      row.values = std::span(rows).subspan(i * width, width);
+    } catch (const Error& error) {
+      row.error = error;
+    }
+  }
+  return given;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,86 @@
+// The one way to predict: a model's card, its labels, and engines of several batch sizes and outputs over one
+// set of parameters. Pixels go in, rows of numbers come out, whatever the batch. Calls from several threads
+// take turns. It must know no screens and no command line.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/engine.h"
+#include "api/picture_stream.h"
+#include "base/error.h"
+
+namespace vitrail {
+
+// What a row holds: probabilities of the classes, what the head gives, or the pooled features before it.
+enum class PredictTask { kClassify, kLogits, kEmbed };
+
+// How fewer images than the largest batch are computed: by an engine of a smaller batch, or padded.
+enum class Remainder { kSmaller, kPadded };
+
+// One image of a stream: its row, or why there is none.
+struct ImageRow {
+  size_t index = 0;  // in the list
+  std::span<const float> values;
+  std::optional<Error> error;
+};
+
+class Predictor {
+ public:
+  // `options.batch` is the largest number of images computed at once, `tasks` what memory is planned for; the
+  // first of them is what the parameters are loaded with.
+  Predictor(const OpenedModel& model, EngineOptions options, std::vector<PredictTask> tasks);
+
+  const ModelCard& card() const { return card_; }
+  const std::vector<std::string>& labels() const { return labels_; }
+  const Engine& engine() const { return base_; }
+  int64_t batch() const { return base_.options().batch; }
+  size_t image_elems() const { return base_.picture_elems(); }
+
+  // A row for each of `count` preprocessed images, planar, one after the other; any number of them. Numbers
+  // that are not finite are given as they are. With `raw`, also the logits that probabilities were made of.
+  std::vector<float> run(PredictTask task, std::span<const float> pixels, int64_t count,
+                         Remainder remainder = Remainder::kSmaller, std::vector<float>* raw = nullptr);
+
+  // Rows of a batch of a stream, in its order; failures and rows that are not finite as errors. The spans
+  // look into `rows`; `paths` names the images in errors.
+  std::vector<ImageRow> run(PredictTask task, const PictureBatch& batch,
+                            const std::vector<std::string>& paths, Remainder remainder,
+                            std::vector<float>& rows);
+
+  // Calls `body` with an engine for one image and these outputs, while no other runs.
+  template <typename Body>
+  auto with_engine(const EngineOptions& options, const Body& body) {
+    const std::lock_guard turn(mutex_);
+    Engine engine = base_.sharing(options);
+    return body(engine);
+  }
+
+  double compute_seconds() const { return compute_seconds_; }
+
+ private:
+  Engine& engine_for(PredictTask task, int64_t count, Remainder remainder);
+
+  ModelCard card_;
+  std::vector<std::string> labels_;
+  PredictTask loaded_with_;
+  Engine base_;
+  std::map<std::pair<PredictTask, int64_t>, Engine> others_;  // by task and batch
+  std::mutex mutex_;
+  double compute_seconds_ = 0;
+};
+
+// What a model can do: without classes it has features alone.
+std::vector<PredictTask> tasks_of(const ModelCard& card);
+
+// The options that make an engine give what a task needs.
+EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions options);
+
+// How a stream of files is read for a model.
+StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright);
+
+}  // namespace vitrail

@@ -1,0 +1,74 @@
+#include "api/settings.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "api/precision.h"
+#include "base/text.h"
+#include "base/values.h"
+#include "io/find_model.h"
+#include "plan/devices.h"
+#include "vitrail/version.h"
+
+namespace vitrail {
+
+namespace {
+
+void require_between(const char* name, int64_t value, int64_t least, int64_t most) {
+  VT_REQUIRE(value >= least && value <= most, ErrorKind::kUsage, "%s is %lld: expected %lld to %lld", name,
+             static_cast<long long>(value), static_cast<long long>(least), static_cast<long long>(most));
+}
+
+constexpr int64_t kMaxThreads = 4096, kMaxBatch = 65536, kMaxSide = 65536;
+
+}  // namespace
+
+EngineOptions engine_options(const ModelOptions& options) {
+  const std::vector<std::string> types = {"f32", "bf16", "f16", "int8", "fp8", "tf32"};
+  if (std::find(types.begin(), types.end(), options.dtype) == types.end())
+    throw Error(
+        ErrorKind::kUsage,
+        strf("dtype expects one of %s, not %s", join(types, ", ").c_str(), quoted(options.dtype).c_str()),
+        did_you_mean(options.dtype, types, "dtype ", "dtype f32"));
+  require_between("threads", options.threads, 0, kMaxThreads);
+  require_between("batch", options.batch, 1, kMaxBatch);
+  const std::optional<int> gpu = parse_cuda(options.device, "");
+  EngineOptions engine;
+  engine.backend = gpu ? "cuda" : "cpu";
+  engine.ordinal = gpu.value_or(0);
+  engine.threads = options.threads;
+  engine.batch = options.batch;
+  set_precision(options.dtype, options.device, engine);
+  return engine;
+}
+
+OpenOptions open_options(const ModelOptions& options) {
+  require_between("image_size", options.image_size, 0, kMaxSide);
+  require_between("image_height", options.image_height, 0, kMaxSide);
+  require_between("image_width", options.image_width, 0, kMaxSide);
+  VT_REQUIRE(options.image_size == 0 || (options.image_height == 0 && options.image_width == 0),
+             ErrorKind::kUsage,
+             "image_size is for square images: leave it or image_height and image_width 0");
+  VT_REQUIRE((options.image_height == 0) == (options.image_width == 0), ErrorKind::kUsage,
+             "image_height is %lld and image_width %lld: expected both sides, or neither",
+             static_cast<long long>(options.image_height), static_cast<long long>(options.image_width));
+  return {.arch = options.arch,
+          .image_height = options.image_size > 0 ? options.image_size : options.image_height,
+          .image_width = options.image_size > 0 ? options.image_size : options.image_width};
+}
+
+std::filesystem::path installed_program() {
+  Dl_info found = {};
+  if (dladdr(reinterpret_cast<const void*>(&version), &found) == 0 || !found.dli_fname) return {};
+  std::error_code ignored;
+  const std::filesystem::path library = std::filesystem::canonical(found.dli_fname, ignored);
+  const std::filesystem::path folder = library.parent_path();
+  return folder.filename() == "lib" ? folder.parent_path() / "bin" / "vitrail" : library;
+}
+
+std::string find_model(const std::string& path_or_name) {
+  return find_model(path_or_name, model_places_for("", installed_program()));
+}
+
+}  // namespace vitrail

@@ -1,0 +1,196 @@
+// The public API of models as a program sees it: these tests include vitrail/ and nothing of src/.
+#include <gtest/gtest.h>
+#include <vitrail/vitrail.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace {
+
+using vitrail::ErrorKind;
+using vitrail::ImageView;
+using vitrail::Model;
+
+const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+const std::string kImages = VT_SOURCE_DIR "/examples/images/";
+
+std::vector<uint8_t> bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> some_paths() {
+  std::vector<std::string> paths;
+  for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"})
+    paths.push_back(kImages + name);
+  return paths;
+}
+
+std::vector<ImageView> views_of(const std::vector<std::string>& paths) {
+  std::vector<ImageView> views;
+  for (const std::string& path : paths) views.push_back(ImageView::file(path));
+  return views;
+}
+
+TEST(PublicModel, SaysWhatItIs) {
+  const Model model = Model::load(kModel, {.batch = 3});
+  EXPECT_STREQ(vitrail::version(), "0.3.0");
+  EXPECT_EQ(model.classes(), 5);
+  EXPECT_EQ(model.channels(), 3);
+  EXPECT_EQ(model.batch(), 3);
+  EXPECT_EQ(model.embed(kImages + "coffee.png").size(), static_cast<size_t>(model.feature_width()));
+  EXPECT_EQ(model.preprocess(kImages + "coffee.png").size(),
+            static_cast<size_t>(model.channels() * model.image_height() * model.image_width()));
+}
+
+TEST(PublicModel, EveryFormOfAnImageGetsTheSameAnswer) {
+  const Model model = Model::load(kModel, {.batch = 2});
+  const std::string path = kImages + "rocket.jpg";
+  const std::vector<float> wanted = model.logits(ImageView::file(path));
+  ASSERT_EQ(wanted.size(), 5u);
+  const std::vector<uint8_t> bytes = bytes_of(path);
+  EXPECT_EQ(model.logits(ImageView::encoded(bytes)), wanted);
+  const std::vector<float> tensor = model.preprocess(path);
+  EXPECT_EQ(model.logits(ImageView::tensor(tensor)), wanted);
+  EXPECT_EQ(model.logits(std::span<const float>(tensor)), wanted);
+}
+
+TEST(PublicModel, PixelsMayHaveStridesAndOtherChannels) {
+  const Model model = Model::load(kModel);
+  constexpr int64_t kHeight = 40, kWidth = 50, kStride = 50 * 3 + 7;
+  std::vector<uint8_t> packed, strided(kHeight * kStride, 255), rgba, grey, grey_rgb;
+  for (int64_t y = 0; y < kHeight; ++y)
+    for (int64_t x = 0; x < kWidth; ++x) {
+      for (int64_t c = 0; c < 3; ++c) {
+        const auto level = static_cast<uint8_t>(y * 5 + x * 3 + c * 40);
+        packed.push_back(level), rgba.push_back(level);
+        strided[static_cast<size_t>(y * kStride + x * 3 + c)] = level;
+        grey_rgb.push_back(static_cast<uint8_t>(y * 5));
+      }
+      rgba.push_back(17), grey.push_back(static_cast<uint8_t>(y * 5));
+    }
+  const auto wanted = model.logits(ImageView::pixels(packed, kHeight, kWidth));
+  EXPECT_EQ(model.logits(ImageView::pixels(strided, kHeight, kWidth, 3, kStride)), wanted);
+  EXPECT_EQ(model.logits(ImageView::pixels(rgba, kHeight, kWidth, 4)), wanted);
+  EXPECT_EQ(model.logits(ImageView::pixels(grey, kHeight, kWidth, 1)),
+            model.logits(ImageView::pixels(grey_rgb, kHeight, kWidth)));
+}
+
+TEST(PublicModel, ManyGetTheAnswersOfOneToTheBit) {
+  const std::vector<std::string> paths = some_paths();
+  const Model one = Model::load(kModel);
+  for (const int64_t batch : {1, 2, 4, 64}) {
+    const Model model = Model::load(kModel, {.batch = batch});
+    const auto classes = model.classify(views_of(paths), 5);
+    const auto logits = model.logits(views_of(paths)), features = model.embed(views_of(paths));
+    ASSERT_EQ(classes.size(), paths.size());
+    ASSERT_EQ(logits.count, std::ssize(paths));
+    for (size_t i = 0; i < paths.size(); ++i) {
+      const auto row = logits[static_cast<int64_t>(i)], feature = features[static_cast<int64_t>(i)];
+      EXPECT_EQ(std::vector(row.begin(), row.end()), one.logits(ImageView::file(paths[i])));
+      EXPECT_EQ(std::vector(feature.begin(), feature.end()), one.embed(paths[i]));
+      const auto single = one.classify(paths[i]);
+      ASSERT_EQ(classes[i].size(), single.size());
+      for (size_t k = 0; k < single.size(); ++k) {
+        EXPECT_EQ(classes[i][k].index, single[k].index);
+        EXPECT_EQ(classes[i][k].probability, single[k].probability);
+      }
+    }
+  }
+}
+
+TEST(PublicModel, AttentionIsOneWeightAPatch) {
+  const Model model = Model::load(kModel, {.batch = 4});
+  const ImageView image = ImageView::file(kImages + "chelsea.png");
+  const auto rollout = model.attention(image);
+  ASSERT_EQ(rollout.size(), 1u);
+  EXPECT_EQ(rollout[0].name, "rollout");
+  EXPECT_EQ(rollout[0].rows * rollout[0].columns, std::ssize(rollout[0].values));
+  const auto all = model.attention(image, {.method = "all", .layer = 0});
+  EXPECT_GT(all.size(), 3u);
+  double sum = 0;
+  for (const float weight : all[0].values) sum += static_cast<double>(weight);
+  EXPECT_GT(sum, 0.5);
+  EXPECT_LE(sum, 1.0 + 1e-6);
+  EXPECT_NE(all[0].values, model.attention(image, {.method = "mean"})[0].values);
+}
+
+TEST(PublicModel, FilesComeInOrderWithFailuresInTheirPlaces) {
+  std::vector<std::string> paths = some_paths();
+  paths.insert(paths.begin() + 1, "/no/such.png");
+  const Model model = Model::load(kModel, {.batch = 4});
+  std::vector<vitrail::FileResult> seen;
+  model.classify_files(paths, [&](const vitrail::FileResult& result) {
+    seen.push_back(result);
+    return true;
+  });
+  ASSERT_EQ(seen.size(), paths.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].index, i);
+    EXPECT_EQ(seen[i].error.empty(), i != 1) << seen[i].error;
+    if (i == 1) continue;
+    EXPECT_EQ(seen[i].predictions[0].probability, model.classify(paths[i])[0].probability);
+  }
+  size_t calls = 0;
+  model.embed_files(paths, [&](const vitrail::FileResult& result) {
+    const bool same = !result.error.empty() || std::vector(result.features.begin(), result.features.end()) ==
+                                                   model.embed(paths[result.index]);
+    EXPECT_TRUE(same) << result.index;
+    return ++calls < 3;
+  });
+  EXPECT_EQ(calls, 3u) << "false ends the stream";
+}
+
+TEST(PublicModel, ACallbackMayThrowAndTheModelGoesOn) {
+  const Model model = Model::load(kModel, {.batch = 2});
+  const std::vector<std::string> paths = some_paths();
+  EXPECT_THROW(model.classify_files(
+                   paths, [](const vitrail::FileResult&) -> bool { throw std::runtime_error("mine"); }),
+               std::runtime_error);
+  EXPECT_EQ(model.classify(paths[0]).size(), 5u);
+}
+
+TEST(PublicModel, OtherInputSizesAndTypes) {
+  const ImageView image = ImageView::file(kImages + "coffee.png");
+  const Model plain = Model::load(kModel);
+  const Model larger = Model::load(kModel, {.image_size = 2 * plain.image_height()});
+  EXPECT_EQ(larger.image_width(), 2 * plain.image_height());
+  EXPECT_NE(larger.logits(image), plain.logits(image));
+  const Model rounded = Model::load(kModel, {.dtype = "bf16", .threads = 1});
+  const std::vector<float> exact = plain.logits(image), near = rounded.logits(image);
+  for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(near[i], exact[i], 0.1);
+  EXPECT_NE(near, exact);
+}
+
+// Eight threads on one model, each with calls of every kind: answers are those of a thread alone.
+TEST(PublicModelThreads, OneModelServesEight) {
+  const Model model = Model::load(kModel, {.threads = 2, .batch = 4});
+  const std::vector<std::string> paths = some_paths();
+  std::vector<std::vector<float>> logits, features;
+  for (const std::string& path : paths) {
+    logits.push_back(model.logits(ImageView::file(path)));
+    features.push_back(model.embed(path));
+  }
+  std::vector<int> wrong(8, 0);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < wrong.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (size_t i = 0; i < paths.size(); ++i) {
+        const size_t mine = (i + t) % paths.size();
+        wrong[t] += model.logits(ImageView::file(paths[mine])) != logits[mine];
+        wrong[t] += model.embed(paths[mine]) != features[mine];
+        wrong[t] += model.classify(views_of(paths), 1).size() != paths.size();
+        wrong[t] += model.attention(ImageView::file(paths[mine])).size() != 1;
+      }
+      model.embed_files(paths, [&](const vitrail::FileResult& result) {
+        wrong[t] += std::vector(result.features.begin(), result.features.end()) != features[result.index];
+        return true;
+      });
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(8, 0));
+}
+
+}  // namespace

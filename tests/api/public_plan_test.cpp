@@ -1,0 +1,66 @@
+// Plans through the public API: what is predicted is what a Model then holds.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tensor/buffer.h"
+#include "vitrail/model.h"
+#include "vitrail/plan.h"
+
+namespace vitrail {
+namespace {
+
+const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+
+uint64_t held() {
+  uint64_t bytes = 0;
+  for (size_t c = 0; c < kCategoryCount; ++c) bytes += Buffer::allocated(static_cast<Category>(c));
+  return bytes;
+}
+
+TEST(PublicPlan, PredictsTheBytesOfAModel) {
+  for (const int64_t batch : {1, 7, 64})
+    for (const char* dtype : {"f32", "bf16", "int8"}) {
+      const ModelOptions options{.dtype = dtype, .batch = batch};
+      const Plan plan = plan_inference(kModel, options);
+      const uint64_t before = held();
+      const Model model = Model::load(kModel, options);
+      EXPECT_EQ(held() - before, plan.peak_bytes) << dtype << " batch " << batch;
+      uint64_t sum = 0;
+      for (const MemoryItem& item : plan.memory) sum += item.bytes;
+      EXPECT_EQ(sum, plan.peak_bytes);
+      EXPECT_TRUE(plan.fits);
+      EXPECT_GE(plan.largest_batch, batch);
+      EXPECT_FALSE(plan.seconds) << "nobody measured this machine";
+    }
+}
+
+TEST(PublicPlan, KnowsDevicesThatAreNotHere) {
+  const ModelOptions options{.dtype = "bf16", .batch = 256};
+  const Plan plan = plan_inference("vit_large_patch16_224", options, "h200");
+  EXPECT_NE(plan.device.find("H200"), std::string::npos) << plan.device;
+  ASSERT_TRUE(plan.seconds);
+  EXPECT_GT(*plan.seconds, 0);
+  EXPECT_LT(*plan.seconds, 1);
+  EXPECT_GT(plan.parameters, 300'000'000);
+  EXPECT_TRUE(plan.fits);
+  EXPECT_FALSE(plan_inference("vit_large_patch16_224", {.dtype = "bf16", .batch = 65536}, "h200").fits);
+}
+
+TEST(PublicPlan, RefusesWhatIsNotThere) {
+  const auto kind_of = [](auto&&... arguments) {
+    try {
+      plan_inference(arguments...);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::kInternal;
+  };
+  EXPECT_EQ(kind_of("no_such_vit"), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of("/no/such/folder"), ErrorKind::kData);
+  EXPECT_EQ(kind_of(kModel, ModelOptions{}, "no_such_device"), ErrorKind::kData);
+  EXPECT_EQ(kind_of(kModel, ModelOptions{.device = "cuda"}, "h200"), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kModel, ModelOptions{.batch = 0}), ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace vitrail
