@@ -1,5 +1,5 @@
 /// \file
-/// What an inference will cost, before anything is loaded or allocated.
+/// What an inference or a training run will cost, before anything is loaded or allocated.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace vitrail {
 
 /// A part of the memory that will be held.
 struct MemoryItem {
-  std::string name;  ///< "parameters", "transient", "scratch"...
+  std::string name;  ///< "parameters", "transient", "optimizer"...
   uint64_t bytes = 0;
 };
 
@@ -24,11 +24,11 @@ struct Plan {
   uint64_t peak_bytes = 0;
   uint64_t available_bytes = 0;  ///< free on the device now, or on the target
   bool fits = false;             ///< peak_bytes are available
-  int64_t batch = 0;             ///< images computed at once
+  int64_t batch = 0;             ///< images computed at once; of training, the micro-batch
   int64_t largest_batch = 0;     ///< the most that fits; 0: not even one image does
   int64_t parameters = 0;
-  double flops = 0;                ///< of one run
-  std::optional<double> seconds;   ///< of one run, where the speed of the device is known
+  double flops = 0;                ///< of one run; of training, of one update
+  std::optional<double> seconds;   ///< of one run or update, where the speed of the device is known
   std::string device;              ///< "cpu (avx2, 8 threads)", or the target's name
   std::vector<std::string> notes;  ///< what was assumed
 };
@@ -38,5 +38,10 @@ struct Plan {
 /// of `vitrail bench calibrate`, or the name of one that came with Vitrail ("h200"): it need not be here.
 VITRAIL_API Plan plan_inference(const std::string& model, const ModelOptions& options = {},
                                 const std::string& target = {});
+
+/// Plans a training run: `config` is the path of a config file or JSON text. Where its data is not at hand,
+/// the classes of the model are assumed.
+VITRAIL_API Plan plan_training(const std::string& config, const std::string& device = "cpu",
+                               const std::string& target = {});
 
 }  // namespace vitrail

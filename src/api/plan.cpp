@@ -15,6 +15,7 @@
 #include "plan/memory_table.h"
 #include "plan/roofline.h"
 #include "plan/target.h"
+#include "train/run_plan.h"
 
 namespace vitrail {
 
@@ -95,6 +96,27 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
   plan.device = target.file ? target.file->name : device_text(planned);
   if (target.file)
     plan.seconds = estimate_seconds(planned.program, target.file->roofline(target.device.threads));
+  return plan;
+}
+
+Plan plan_training(const std::string& config, const std::string& device, const std::string& target_name) {
+  const PlanTarget target = target_for(target_name, device, 0);
+  const RunPlan run(training_config(config), std::nullopt, find_backend(target.is_gpu() ? "cuda" : "cpu"),
+                    target.device);
+  Plan plan;
+  set_memory(run.memory_rows(), run.peak_bytes(), target, plan);
+  plan.batch = run.setup().config.train.micro_batch;
+  plan.largest_batch = run.largest_micro_batch(target.available_bytes);
+  plan.parameters = count_params(run.setup().model->card.config);
+  plan.flops = run.update_flops();
+  plan.device = target.file ? target.file->name : device_text(run.step().micro);
+  plan.notes = run.notes();
+  if (target.file) {
+    const Roofline roofline = target.file->roofline(target.device.threads);
+    plan.seconds = static_cast<double>(run.setup().config.train.accumulation) *
+                       estimate_seconds(run.step().micro.program, roofline) +
+                   estimate_seconds(run.step().update.program, roofline);
+  }
   return plan;
 }
 

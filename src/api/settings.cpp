@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "api/precision.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "io/find_model.h"
 #include "plan/devices.h"
+#include "train/config_io.h"
 #include "vitrail/version.h"
 
 namespace vitrail {
@@ -31,7 +33,7 @@ EngineOptions engine_options(const ModelOptions& options) {
         ErrorKind::kUsage,
         strf("dtype expects one of %s, not %s", join(types, ", ").c_str(), quoted(options.dtype).c_str()),
         did_you_mean(options.dtype, types, "dtype ", "dtype f32"));
-  require_between("threads", options.threads, 0, kMaxThreads);
+  require_threads(options.threads);
   require_between("batch", options.batch, 1, kMaxBatch);
   const std::optional<int> gpu = parse_cuda(options.device, "");
   EngineOptions engine;
@@ -56,6 +58,19 @@ OpenOptions open_options(const ModelOptions& options) {
   return {.arch = options.arch,
           .image_height = options.image_size > 0 ? options.image_size : options.image_height,
           .image_width = options.image_size > 0 ? options.image_size : options.image_width};
+}
+
+void require_threads(int threads) {
+  require_between("threads", threads, 0, kMaxThreads);
+}
+
+TrainConfig training_config(const std::string& config) {
+  const size_t start = config.find_first_not_of(" \t\r\n");
+  VT_REQUIRE(start != std::string::npos, ErrorKind::kUsage,
+             "expected a training config as a path or as JSON text, found nothing");
+  const FindModel find = [](const std::string& name) { return find_model(name); };
+  if (config[start] != '{') return read_train_config(config, find);
+  return train_config_from_json(parse_json(config, "the config"), "the config", find);
 }
 
 std::filesystem::path installed_program() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "train/train_config.h"
 #include "vitrail/model.h"
 
 namespace vitrail {
@@ -14,6 +15,12 @@ namespace vitrail {
 // Error(kUsage) for options that cannot be.
 EngineOptions engine_options(const ModelOptions& options);
 OpenOptions open_options(const ModelOptions& options);
+
+// The config of a path or of JSON text; models in it may be bundled ones.
+TrainConfig training_config(const std::string& config);
+
+// Error(kUsage) for a number of threads that cannot be.
+void require_threads(int threads);
 
 // The program as seen by io/shipped.h: the one that this library was installed or built with.
 std::filesystem::path installed_program();

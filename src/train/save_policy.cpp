@@ -36,6 +36,11 @@ bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
 
 void SavePolicy::save_first(const Progress& progress) {
   write(progress);
+  tell_saved(progress);
+}
+
+void SavePolicy::tell_saved(const Progress& progress) const {
+  if (calls_.saved) calls_.saved(progress.step);
 }
 
 void SavePolicy::save_if_due(const Progress& progress, const std::function<bool()>& update_was_made) {
@@ -53,11 +58,11 @@ void SavePolicy::save(const Progress& progress) {
 }
 
 void SavePolicy::save_anew(const Progress& progress) {
-  attempt("checkpoint", [&] { write(progress); });
+  if (attempt("checkpoint", [&] { write(progress); })) tell_saved(progress);
 }
 
 void SavePolicy::save_last(const Progress& progress) {
-  if (attempt("last checkpoint", [&] { write(progress); })) return;
+  if (attempt("last checkpoint", [&] { write(progress); })) return tell_saved(progress);
   try {
     // Once more, in the place of all older ones but one.
     write(progress, 1);
@@ -68,6 +73,7 @@ void SavePolicy::save_last(const Progress& progress) {
     throw Error(ErrorKind::kWrite, strf("the last checkpoint was not written: %s", error.what()),
                 strf("the model alone is in %s; --resume goes on from the checkpoint before", kept.c_str()));
   }
+  tell_saved(progress);
 }
 
 bool SavePolicy::write_best() {

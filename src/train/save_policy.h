@@ -12,7 +12,8 @@ class SavePolicy {
  public:
   struct Calls {
     std::function<void(const char* what, const std::string& text)> event;
-    std::function<void()> before_save;  // what a checkpoint stands on becomes durable first
+    std::function<void()> before_save;        // what a checkpoint stands on becomes durable first
+    std::function<void(int64_t step)> saved;  // a checkpoint lies on the disk; what it throws passes
   };
   // `average`: whether best/ holds the averaged weights.
   SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
@@ -37,6 +38,7 @@ class SavePolicy {
  private:
   using Clock = std::chrono::steady_clock;
   void write(const Progress& progress, int64_t least_good = kLeastGood);
+  void tell_saved(const Progress& progress) const;
   bool attempt(const char* what, const std::function<void()>& write);
 
   CheckpointKeeper& keeper_;

@@ -108,7 +108,8 @@ class Trainer::Run {
         keeper_, *step_, cfg(), plan_.eval_average.has_value(),
         SavePolicy::Calls{
             .event = [this](const char* what, const std::string& text) { journal_.event(what, text); },
-            .before_save = [this] { journal_.sync(); }});
+            .before_save = [this] { journal_.sync(); },
+            .saved = hooks_.saved});
     if (!resumed) saves_->save_first(progress_);
     skips_ = std::make_unique<SkipPolicy>(*step_, cfg(), keeper_, *saves_, journal_);
     if (resumed)

@@ -20,6 +20,7 @@ struct TrainHooks {
   std::function<void(const TrainStatus&)> logged;  // when it is also written to the log
   std::function<void(const EvalStatus&)> eval;
   std::function<void(const RunEvent&)> event;
+  std::function<void(int64_t step)> saved;       // a checkpoint lies on the disk
   std::function<void(const std::string&)> note;  // what was decided while setting up
   std::function<bool()> stop;                    // asked before every update; true saves and ends
 };

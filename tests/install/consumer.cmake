@@ -75,6 +75,13 @@ if(NOT out MATCHES "^1.000  [^\n]*chelsea.png\n[^\n]*raccoon.png\n[^\n]*rocket.j
   message(FATAL_ERROR "examples/embed_search should find the cat, then the raccoon, then the rocket; it said:\n${out}")
 endif()
 
+file(WRITE ${work}/config.json "{\"model\": {\"image_height\": 16, \"image_width\": 16, \"patch\": 8, \"width\": 32, \"depth\": 1,
+  \"heads\": 2, \"mlp\": 64}, \"data\": {\"train\": \"synthetic:3x16x16x4x64\"}, \"train\": {\"batch\": 16, \"steps\": 6}}")
+run(${work}/examples/train_callback ${work}/config.json ${work}/run 100)
+if(NOT out MATCHES "step 1 of 6: loss .*\nstopped on request at step 1\n$")
+  message(FATAL_ERROR "examples/train_callback should stop after a step; it said:\n${out}")
+endif()
+
 if(EXISTS ${prefix}/bin/vitrail)
   run(${prefix}/bin/vitrail predict -m deit_tiny_patch16_224 ${picture})
   expect_espresso("the installed program, by the model's name,")

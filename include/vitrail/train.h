@@ -1,0 +1,82 @@
+/// \file
+/// Training from a config, with callbacks on the way and a stop that loses nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "vitrail/export.h"
+
+namespace vitrail {
+
+/// Where a run begins.
+enum class Resume {
+  kNo,      ///< the folder must hold no run
+  kNewest,  ///< from the newest good checkpoint, or from the start when there is none
+  kStrict   ///< from the newest checkpoint, which must be good
+};
+
+/// How and where a run is made; what it learns stands in the config.
+struct TrainOptions {
+  std::string folder;          ///< of the run: checkpoints, the best model, metrics, the report
+  std::string device = "cpu";  ///< "cpu", "cuda" or "cuda:1"
+  int threads = 0;             ///< of the CPU; 0: one per core
+  Resume resume = Resume::kNo;
+};
+
+/// After every update.
+struct StepReport {
+  int64_t step = 0, total_steps = 0;  ///< updates done, of how many (0: open end)
+  int64_t epoch = 0;                  ///< from 0
+  double loss = 0, learning_rate = 0, grad_norm = 0;
+  double images_per_second = 0;
+  double seconds_left = 0;  ///< NaN where not known
+  int64_t skipped = 0;      ///< updates left out so far because of NaN or Inf
+};
+
+/// After every evaluation.
+struct EvalReport {
+  int64_t step = 0, epoch = 0;
+  double loss = 0;
+  std::optional<double> top1, top5;         ///< 0..1, one label an image
+  std::optional<double> mean_ap, macro_f1;  ///< 0..1, several labels an image
+  int64_t count = 0;                        ///< images
+  std::string weights;                      ///< "model" or "ema"
+  bool best = false;                        ///< the best so far
+};
+
+/// What happened besides: "resume", "skipped_update", "bad_sample", "finished"...
+struct TrainEvent {
+  std::string what;  ///< one word
+  std::string text;  ///< for people
+  int64_t step = 0;
+};
+
+/// Called on the thread that called train(). What one throws ends the run at that moment and comes out of
+/// train(); what was saved before stays, and Resume::kNewest goes on from there. One may ask for a stop.
+struct TrainCallbacks {
+  std::function<void(const StepReport&)> on_step = {};
+  std::function<void(const EvalReport&)> on_eval = {};
+  std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint lies on the disk
+  std::function<void(const TrainEvent&)> on_event = {};
+  std::function<void(const std::string&)> on_note = {};  ///< what was decided while setting up
+};
+
+/// How a run ended.
+struct TrainResult {
+  bool finished = false;  ///< false: stopped, with everything saved
+  std::string reason;     ///< "all steps done", "stopped on request"
+  int64_t step = 0;
+  std::optional<double> best;  ///< the best evaluation so far: top-1 or mean average precision
+};
+
+/// Trains from a config (the path of a file or JSON text; docs/training.md lists the settings) until its end
+/// or until `stop` is asked for, which saves everything first. Several runs may go on side by side in threads
+/// of their own, each in its own folder: a folder that another run holds is refused.
+VITRAIL_API TrainResult train(const std::string& config, const TrainOptions& options,
+                              const TrainCallbacks& callbacks = {}, std::stop_token stop = {});
+
+}  // namespace vitrail

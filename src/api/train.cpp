@@ -1,0 +1,90 @@
+#include "vitrail/train.h"
+
+#include <filesystem>
+
+#include "api/settings.h"
+#include "base/text.h"
+#include "plan/devices.h"
+#include "runtime/rank_context.h"
+#include "train/trainer.h"
+#include "vitrail/version.h"
+
+namespace vitrail {
+
+namespace {
+
+StepReport report_of(const TrainStatus& status) {
+  return {.step = status.step,
+          .total_steps = status.total_steps,
+          .epoch = status.epoch,
+          .loss = status.loss,
+          .learning_rate = status.lr,
+          .grad_norm = status.grad_norm,
+          .images_per_second = status.images_per_second,
+          .seconds_left = status.eta_s,
+          .skipped = status.skipped};
+}
+
+EvalReport report_of(const EvalStatus& status) {
+  return {.step = status.step,
+          .epoch = status.epoch,
+          .loss = status.loss,
+          .top1 = status.top1,
+          .top5 = status.top5,
+          .mean_ap = status.mean_ap,
+          .macro_f1 = status.macro_f1,
+          .count = status.count,
+          .weights = status.weights,
+          .best = status.best};
+}
+
+TrainHooks hooks_for(const TrainCallbacks& callbacks, const std::stop_token& stop) {
+  TrainHooks hooks;
+  if (callbacks.on_step)
+    hooks.step = [&](const TrainStatus& status) { callbacks.on_step(report_of(status)); };
+  if (callbacks.on_eval) hooks.eval = [&](const EvalStatus& status) { callbacks.on_eval(report_of(status)); };
+  if (callbacks.on_event)
+    hooks.event = [&](const RunEvent& event) { callbacks.on_event({event.what, event.text, event.step}); };
+  hooks.saved = callbacks.on_checkpoint;
+  hooks.note = callbacks.on_note;
+  hooks.stop = [stop] { return stop.stop_requested(); };
+  return hooks;
+}
+
+ResumeMode resume_mode(Resume resume) {
+  switch (resume) {
+    case Resume::kNo:
+      return ResumeMode::kFresh;
+    case Resume::kNewest:
+      return ResumeMode::kNewest;
+    case Resume::kStrict:
+      return ResumeMode::kStrict;
+  }
+  throw Error(ErrorKind::kUsage,
+              strf("resume is %d: expected kNo, kNewest or kStrict", static_cast<int>(resume)));
+}
+
+}  // namespace
+
+TrainResult train(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
+                  std::stop_token stop) {
+  const auto started = std::chrono::steady_clock::now();
+  VT_REQUIRE(!options.folder.empty(), ErrorKind::kUsage,
+             "expected a folder for the run, found an empty name: options.folder says where it is kept");
+  require_threads(options.threads);
+  std::error_code gone;
+  const TrainPlace place{options.folder, resume_mode(options.resume), std::string("Vitrail ") + version(),
+                         started, std::filesystem::current_path(gone).string()};
+  // Resolved here already, so that a mistake in the config makes no folder.
+  const TrainConfig resolved_config = resolved(training_config(config));
+  const bool gpu = parse_cuda(options.device, "").has_value();
+  RankContext rank(device_here(options.device, options.threads, ""),
+                   static_cast<uint64_t>(resolved_config.train.seed));
+  Trainer trainer(resolved_config, place, find_backend(gpu ? "cuda" : "cpu"), rank,
+                  hooks_for(callbacks, stop));
+  const TrainOutcome outcome = trainer.run();
+  return {outcome.finished, outcome.reason, outcome.step,
+          outcome.best >= 0 ? std::optional(outcome.best) : std::nullopt};
+}
+
+}  // namespace vitrail

@@ -1,0 +1,143 @@
+// Training through the public API: callbacks, a stop that loses nothing, mistakes. Includes vitrail/ alone.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <vitrail/vitrail.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using vitrail::ErrorKind;
+using vitrail::Resume;
+namespace fs = std::filesystem;
+
+// Eight updates on made-up images, evaluated twice.
+const std::string kConfig = R"({
+  "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
+  "data": {"train": "synthetic:3x16x16x4x64", "val": "synthetic:3x16x16x4x16"},
+  "train": {"batch": 16, "steps": 8, "eval_every": 4, "save_every": 4, "tensorboard": false}
+})";
+
+class PublicTrain : public testing::Test {
+ protected:
+  PublicTrain() {
+    std::string name = (fs::temp_directory_path() / "vitrail-train-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~PublicTrain() override { fs::remove_all(root_); }
+  std::string folder(const char* name) const { return (root_ / name).string(); }
+  fs::path root_;
+};
+
+template <typename Body>
+ErrorKind kind_of(const Body& body) {
+  try {
+    body();
+  } catch (const vitrail::Error& error) {
+    EXPECT_FALSE(error.message().empty());
+    return error.kind();
+  }
+  return ErrorKind::kInternal;
+}
+
+struct Seen {
+  std::vector<double> losses;
+  std::vector<int64_t> evals, checkpoints;
+};
+
+vitrail::TrainCallbacks watching(Seen& seen) {
+  vitrail::TrainCallbacks callbacks;
+  callbacks.on_step = [&](const vitrail::StepReport& step) { seen.losses.push_back(step.loss); };
+  callbacks.on_eval = [&](const vitrail::EvalReport& eval) { seen.evals.push_back(eval.step); };
+  callbacks.on_checkpoint = [&](int64_t step) { seen.checkpoints.push_back(step); };
+  return callbacks;
+}
+
+TEST_F(PublicTrain, TellsOfStepsEvaluationsAndCheckpoints) {
+  Seen seen;
+  const auto result = vitrail::train(kConfig, {.folder = folder("run"), .threads = 1}, watching(seen));
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.step, 8);
+  EXPECT_TRUE(result.best);
+  EXPECT_EQ(seen.losses.size(), 8u);
+  EXPECT_EQ(seen.evals, (std::vector<int64_t>{4, 8}));
+  EXPECT_EQ(seen.checkpoints, (std::vector<int64_t>{0, 4, 8}));
+  EXPECT_EQ(vitrail::Model::load(folder("run")).classes(), 4) << "a run's folder is a model";
+}
+
+TEST_F(PublicTrain, AStopInsideACallbackSavesAndGoesOnToTheSameBits) {
+  Seen whole, first, second;
+  vitrail::train(kConfig, {.folder = folder("whole"), .threads = 1}, watching(whole));
+  std::stop_source stop;
+  vitrail::TrainCallbacks callbacks = watching(first);
+  callbacks.on_step = [&](const vitrail::StepReport& step) {
+    first.losses.push_back(step.loss);
+    if (step.step == 3) stop.request_stop();
+  };
+  const auto stopped =
+      vitrail::train(kConfig, {.folder = folder("cut"), .threads = 1}, callbacks, stop.get_token());
+  EXPECT_FALSE(stopped.finished);
+  EXPECT_EQ(stopped.step, 3);
+  const auto rest = vitrail::train(
+      kConfig, {.folder = folder("cut"), .threads = 2, .resume = Resume::kNewest}, watching(second));
+  EXPECT_TRUE(rest.finished);
+  first.losses.insert(first.losses.end(), second.losses.begin(), second.losses.end());
+  EXPECT_EQ(first.losses, whole.losses);
+}
+
+TEST_F(PublicTrain, WhatACallbackThrowsComesOutAndTheRunCanGoOn) {
+  vitrail::TrainCallbacks callbacks;
+  callbacks.on_step = [](const vitrail::StepReport& step) {
+    if (step.step == 6) throw std::runtime_error("mine");
+  };
+  const vitrail::TrainOptions options{.folder = folder("run"), .threads = 1};
+  EXPECT_THROW(vitrail::train(kConfig, options, callbacks), std::runtime_error);
+  Seen seen;
+  const auto result = vitrail::train(
+      kConfig, {.folder = folder("run"), .threads = 1, .resume = Resume::kNewest}, watching(seen));
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(seen.losses.size(), 4u) << "from the checkpoint of step 4";
+}
+
+TEST_F(PublicTrain, RunsGoOnSideBySide) {
+  std::vector<vitrail::TrainResult> results(2);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < results.size(); ++i)
+    threads.emplace_back(
+        [&, i] { results[i] = vitrail::train(kConfig, {.folder = folder(i ? "b" : "a"), .threads = 1}); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(results[0].finished && results[1].finished);
+  EXPECT_EQ(results[0].best, results[1].best);
+}
+
+TEST_F(PublicTrain, MistakesMakeNoFolder) {
+  const vitrail::TrainOptions options{.folder = folder("run")};
+  EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, {}); }), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of([&] { vitrail::train("", options); }), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of([&] { vitrail::train("/no/such.json", options); }), ErrorKind::kConfig);
+  EXPECT_EQ(kind_of([&] { vitrail::train(R"({"train": {"bach": 3}})", options); }), ErrorKind::kConfig);
+  EXPECT_EQ(kind_of([&] { vitrail::train(R"({"train": {"batch": "many"}})", options); }), ErrorKind::kConfig);
+  EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, {.folder = folder("run"), .device = "tpu"}); }),
+            ErrorKind::kUsage);
+  EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, {.folder = folder("run"), .threads = -2}); }),
+            ErrorKind::kUsage);
+  EXPECT_FALSE(fs::exists(folder("run")));
+}
+
+TEST_F(PublicTrain, IsPlannedFirst) {
+  const vitrail::Plan plan = vitrail::plan_training(kConfig);
+  EXPECT_EQ(plan.batch, 16);
+  EXPECT_GE(plan.largest_batch, 16);
+  EXPECT_TRUE(plan.fits);
+  uint64_t sum = 0;
+  for (const auto& item : plan.memory) sum += item.bytes;
+  EXPECT_EQ(sum, plan.peak_bytes);
+  const vitrail::Plan there = vitrail::plan_training(kConfig, "cpu", "h200");
+  ASSERT_TRUE(there.seconds);
+  EXPECT_GT(*there.seconds, 0);
+}
+
+}  // namespace
