@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
-#include "backend/cpu/library_linear.h"
-#include "backend/cpu/reduced.h"
+#include "backend/cpu/attention/attention.h"
+#include "backend/cpu/gemm/onednn_linear.h"
+#include "backend/cpu/host/levels.h"
+#include "backend/cpu/lowp/lowp_gemm.h"
 
 using namespace vitrail;
+using namespace vitrail::cpu;
 
 namespace {
 
@@ -91,26 +93,26 @@ constexpr Shape kShapes[] = {
 };
 
 // The same product in less than f32, its weight packed before; the rows' rounding counts.
-struct ReducedProduct {
-  const ReducedKernels& kernels;
+struct LowpProduct {
+  const LowpKernels& kernels;
   AlignedFloats packed;
   Rates rates;
 
-  ReducedProduct(const ReducedKernels& k, const Shape& s, const CpuContext& context, const float* w)
+  LowpProduct(const LowpKernels& k, const Shape& s, const CpuContext& context, const float* w)
       : kernels(k), packed(static_cast<size_t>(k.packed_bytes(s.n, s.k)) / 4 + 1) {
-    parallel_reduced_pack(context, kernels, w, s.n, s.k, bytes());
+    parallel_lowp_pack(context, kernels, w, s.n, s.k, bytes());
   }
   std::byte* bytes() const { return reinterpret_cast<std::byte*>(packed.data); }
   void measure(double gflop, const CpuContext& context, const LinearArgs& args) {
-    rates.measure(gflop, [&] { parallel_reduced_linear(context, kernels, args, bytes()); });
+    rates.measure(gflop, [&] { parallel_lowp_linear(context, kernels, args, bytes()); });
   }
 };
 
 size_t scratch_bytes(const Shape& s, const IsaKernels& isa, int threads) {
   size_t bytes = linear_scratch(isa, s.m, s.n, s.k, false).total(threads);
   for (const ScratchNeed& need : {library_linear_scratch(isa, s.m, s.n, s.k, false),
-                                  reduced_linear_scratch(isa.bf16, s.m, s.n, s.k, false),
-                                  reduced_linear_scratch(isa.int8, s.m, s.n, s.k, false)})
+                                  lowp_linear_scratch(isa.bf16, s.m, s.n, s.k, false),
+                                  lowp_linear_scratch(isa.int8, s.m, s.n, s.k, false)})
     bytes = std::max(bytes, need.total(threads));
   return bytes;
 }
@@ -135,7 +137,7 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
                         .norm = {},
                         .epilogue = {.bias = bias.data, .act = s.act}};
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n * s.k);
-  ReducedProduct bf16(isa.bf16, s, context, w.data), int8(isa.int8, s, context, w.data);
+  LowpProduct bf16(isa.bf16, s, context, w.data), int8(isa.int8, s, context, w.data);
   Rates own, library, peak;
   for (int round = 0; round < rounds; ++round) {
     measure_peak(context, peak);

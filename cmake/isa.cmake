@@ -1,7 +1,10 @@
-# Kernels under backend/cpu/isa are compiled once per instruction set, each into its own namespace
-# (VT_ISA); backend/cpu chooses one at run time from what the processor reports.
-set(isa_folder ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa)
-file(GLOB isa_sources CONFIGURE_DEPENDS ${isa_folder}/*.cpp)
+# What lies under isa/ in the rooms of backend/cpu is compiled once per instruction set, each into its own
+# namespace (VT_ISA); backend/cpu chooses one at run time from what the processor reports.
+set(cpu_folder ${CMAKE_SOURCE_DIR}/src/backend/cpu)
+file(GLOB isa_sources CONFIGURE_DEPENDS ${cpu_folder}/*/isa/*.cpp)
+# Sizes and tables, which any processor can ask for.
+file(GLOB isa_tables CONFIGURE_DEPENDS ${cpu_folder}/isa/*.cpp)
+set(dot_folder ${cpu_folder}/lowp/isa/dot)
 set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
 
 function(vt_isa_objects target level)
@@ -12,22 +15,20 @@ function(vt_isa_objects target level)
   target_compile_options(${target} PRIVATE ${ARG_FLAGS})
 endfunction()
 
-# A level with f32 kernels of its own, for vectors of so many floats. How much memory they want any processor
-# can compute.
+# A level with f32 kernels of its own, for vectors of so many floats.
 function(vt_isa_level level lanes)
   vt_isa_objects(vt_isa_${level} ${level} SOURCES ${isa_sources} FLAGS ${ARGN})
-  vt_isa_objects(vt_isa_${level}_sizes ${level} SOURCES ${isa_folder}/sizes/sizes.cpp DEFINITIONS VT_LANES=${lanes})
-  target_sources(vt_backend PRIVATE $<TARGET_OBJECTS:vt_isa_${level}> $<TARGET_OBJECTS:vt_isa_${level}_sizes>)
+  vt_isa_objects(vt_isa_${level}_table ${level} SOURCES ${isa_tables} DEFINITIONS VT_LANES=${lanes})
+  target_sources(vt_backend PRIVATE $<TARGET_OBJECTS:vt_isa_${level}> $<TARGET_OBJECTS:vt_isa_${level}_table>)
 endfunction()
 
 # A level that adds dot-product instructions, by vectors (vnni) or tiles (amx), to the f32 kernels of another.
 # Its table is made by code any processor can run.
 function(vt_dot_level level kind f32_level)
   vt_isa_objects(vt_isa_${level} ${level} DEFINITIONS VT_F32_ISA=${f32_level} FLAGS ${ARGN}
-    SOURCES ${isa_folder}/dot/words.cpp ${isa_folder}/dot/rows.cpp ${isa_folder}/dot/finish.cpp
-      ${isa_folder}/dot/${kind}.cpp)
+    SOURCES ${dot_folder}/layout.cpp ${dot_folder}/rows.cpp ${dot_folder}/finish.cpp ${dot_folder}/${kind}.cpp)
   vt_isa_objects(vt_isa_${level}_table ${level} DEFINITIONS VT_F32_ISA=${f32_level}
-    SOURCES ${isa_folder}/dot/kernels.cpp)
+    SOURCES ${dot_folder}/table.cpp)
 endfunction()
 function(vt_use_dot_level target level)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:vt_isa_${level}> $<TARGET_OBJECTS:vt_isa_${level}_table>)

@@ -1,7 +1,7 @@
 #include "backend/registry.h"
 
+#include "backend/cpu/host/peak.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/peak.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/peak.h"
 #include "backend/ref/kernels.h"

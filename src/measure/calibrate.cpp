@@ -1,6 +1,6 @@
 #include "measure/calibrate.h"
 
-#include "backend/cpu/peak.h"
+#include "backend/cpu/host/peak.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/peak.h"
 #include "base/error.h"

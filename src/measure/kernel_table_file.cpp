@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "backend/cpu/cpu_isa.h"
-#include "backend/cpu/gemm_library.h"
+#include "backend/cpu/gemm/onednn.h"
+#include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "base/file.h"
@@ -35,7 +35,7 @@ Json versions_for(const KernelTable& table, const TunedDevice& device) {
   if (device.is_card()) return {{"cublaslt", device.cublas}};
   Json versions = Json::object();
   if (mentions(table, "onednn tiles"))
-    versions["onednn"] = onednn().missing.empty() ? onednn().version : "missing";
+    versions["onednn"] = cpu::onednn().missing.empty() ? cpu::onednn().version : "missing";
   return versions;
 }
 

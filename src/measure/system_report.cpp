@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/peak.h"
+#include "backend/cpu/host/peak.h"
 #include "backend/cuda/kernels.h"
 #include "base/error.h"
 #include "base/values.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/registry.h"
 #include "base/error.h"

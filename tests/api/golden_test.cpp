@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "api/engine.h"
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "cuda_test.h"
 #include "golden_cases.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/engine.h"
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "golden_cases.h"
 
 namespace vitrail {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "api/engine.h"
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "golden_cases.h"
 
 namespace vitrail {

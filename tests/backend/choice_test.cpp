@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
 #include "ops/bias.h"

@@ -1,7 +1,8 @@
 // The gradient of attention by blocks against plain loops in double.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/grads.h"
+#include "backend/cpu/attention/attention.h"
+#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu_test_util.h"
 #include "tolerance.h"
 
@@ -106,7 +107,7 @@ struct Problem {
 };
 
 Floats grad(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
-  TestLane test(threads, isa, attention_grad_scratch(isa, p.c.tokens, p.c.tokens, p.c.head_size));
+  TestContext test(threads, isa, attention_grad_scratch(isa, p.c.tokens, p.c.tokens, p.c.head_size));
   Floats dqkv(p.qkv.size(), std::nanf(""));
   parallel_attention_grad(test.context(parallel), p.args(dqkv.data()));
   return dqkv;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "backend/cpu/attention/attention.h"
 #include "backend/cpu_test_util.h"
 #include "tolerance.h"
 
@@ -72,7 +73,7 @@ struct Problem {
 
 Floats attend(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
   const Case& c = p.c;
-  TestLane test(threads, isa, attention_scratch(isa, c.queries, c.keys, c.head_size));
+  TestContext test(threads, isa, attention_scratch(isa, c.queries, c.keys, c.head_size));
   Floats out(p.q.size(), std::nanf(""));
   parallel_attention(test.context(parallel), p.args(out.data()));
   return out;
@@ -132,7 +133,7 @@ TEST(CpuAttentionLayout, ReadsPackedQkvInPlace) {
     }
   }
   const IsaKernels& isa = isa_kernels(best_isa());
-  TestLane test(2, isa, attention_scratch(isa, tokens, tokens, size));
+  TestContext test(2, isa, attention_scratch(isa, tokens, tokens, size));
   AttentionArgs args = p.args(out.data());
   args.q = qkv.data(), args.k = args.q + width, args.v = args.k + width;
   args.q_strides = args.k_strides = args.v_strides = {tokens * 3 * width, 3 * width, size};

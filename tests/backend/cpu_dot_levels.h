@@ -5,12 +5,12 @@
 
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 
-namespace vitrail::emulated_vnni {
+namespace vitrail::cpu::emulated_vnni {
 const IsaKernels& kernels();
 }
-namespace vitrail::emulated_amx {
+namespace vitrail::cpu::emulated_amx {
 const IsaKernels& kernels();
 }
 
@@ -18,10 +18,11 @@ namespace vitrail::testing {
 
 template <typename Body>
 inline void for_every_dot_level(const Body& body) {
-  std::vector<const IsaKernels*> levels = {&emulated_vnni::kernels(), &emulated_amx::kernels()};
+  std::vector<const cpu::IsaKernels*> levels = {&cpu::emulated_vnni::kernels(),
+                                                &cpu::emulated_amx::kernels()};
   for (IsaLevel level : available_isa_levels())
-    if (level >= IsaLevel::kVnni) levels.push_back(&isa_kernels(level));
-  for (const IsaKernels* isa : levels) {
+    if (level >= IsaLevel::kVnni) levels.push_back(&cpu::isa_kernels(level));
+  for (const cpu::IsaKernels* isa : levels) {
     SCOPED_TRACE(isa->name);
     body(*isa);
   }

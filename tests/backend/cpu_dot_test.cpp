@@ -8,7 +8,7 @@
 #include <limits>
 #include <sstream>
 
-#include "backend/cpu/reduced.h"
+#include "backend/cpu/lowp/lowp_gemm.h"
 #include "backend/cpu_dot_levels.h"
 #include "backend/cpu_test_util.h"
 #include "base/error.h"
@@ -92,7 +92,7 @@ struct Problem {
 // Computes a whole GEMM by one call of each function, with guards around all it may touch. `steps_apart`
 // gives each tile that many row steps, `cols_apart` that many columns; 0: all. Rows of A and of the result
 // lie apart.
-Floats multiply(const ReducedKernels& kernels, const Problem& p, int64_t steps_apart = 0,
+Floats multiply(const LowpKernels& kernels, const Problem& p, int64_t steps_apart = 0,
                 int64_t cols_apart = 0) {
   const Case& c = p.c;
   const int64_t lda = c.k + 3, ldc = c.n + 5;
@@ -130,8 +130,8 @@ float rounded_to_bf16(float x) {
 }
 
 // The parts of `isa` that are tested here: GEMMs by bf16, int8 and bf16 parts, where it has them.
-std::vector<const ReducedKernels*> all_products(const IsaKernels& isa) {
-  std::vector<const ReducedKernels*> all = {&isa.bf16, &isa.int8};
+std::vector<const LowpKernels*> all_products(const IsaKernels& isa) {
+  std::vector<const LowpKernels*> all = {&isa.bf16, &isa.int8};
   if (isa.split.tile) all.push_back(&isa.split);
   return all;
 }
@@ -168,7 +168,7 @@ void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float),
 }
 
 // Runs all cases by one of a level's GEMMs, where it has it.
-void expect_sums_of_all_cases(ReducedKernels IsaKernels::*products, float (*round)(float)) {
+void expect_sums_of_all_cases(LowpKernels IsaKernels::*products, float (*round)(float)) {
   for_every_dot_level([&](const IsaKernels& isa) {
     if (!(isa.*products).tile) return;
     for (const Case& c : kCases) {
@@ -218,7 +218,7 @@ TEST(CpuDot, PartsLoseNoBit) {
 // such instruction, bit for bit.
 TEST(CpuDot, Int8IsThatOfTheBaseline) {
   for_every_dot_level([](const IsaKernels& isa) {
-    const ReducedKernels& plain = isa_kernels(IsaLevel::kBaseline).int8;
+    const LowpKernels& plain = isa_kernels(IsaLevel::kBaseline).int8;
     for (const Case& c : kCases) {
       SCOPED_TRACE(name_of(c));
       const Problem problem({c.m, c.n, c.k});
@@ -249,7 +249,7 @@ TEST(CpuDot, Int8OfSmallIntegersIsExact) {
 TEST(CpuDot, TilesDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Problem problem({50, 136, 400, true, true, true, Activation::kGeluErf});
-    for (const ReducedKernels* kernels : all_products(isa)) {
+    for (const LowpKernels* kernels : all_products(isa)) {
       const Floats whole = multiply(*kernels, problem);
       for (int64_t steps : {1, 2, 3})
         for (int64_t cols : {32, 96})
@@ -270,7 +270,7 @@ TEST(CpuDot, SpecialRows) {
     std::fill_n(&value(5, 0), p.c.k, 0.0f);
     std::fill_n(&value(6, 0), p.c.k, 1e-42f);
     std::fill_n(&p.w[33 * p.c.k], p.c.k, 0.0f);
-    for (const ReducedKernels* kernels : all_products(isa)) {
+    for (const LowpKernels* kernels : all_products(isa)) {
       const Floats got = multiply(*kernels, p);
       for (int64_t j = 0; j < p.c.n; ++j) {
         for (int64_t row : {1, 7, 8}) EXPECT_TRUE(std::isnan(got[row * p.c.n + j])) << row << " " << j;
@@ -290,7 +290,7 @@ TEST(CpuDot, SpecialColumns) {
     p.w[3 * p.c.k + 5] = std::bit_cast<float>(0x7fffffffu);
     p.w[17 * p.c.k + 69] = std::bit_cast<float>(0xff800001u);
     p.w[39 * p.c.k] = std::nanf("");
-    for (const ReducedKernels* kernels : all_products(isa)) {
+    for (const LowpKernels* kernels : all_products(isa)) {
       const Floats got = multiply(*kernels, p);
       for (int64_t i = 0; i < p.c.m; ++i)
         for (int64_t j = 0; j < p.c.n; ++j)
@@ -316,25 +316,25 @@ TEST(CpuDot, ThreadsDoNotChangeResults) {
       const Floats gamma = random_floats(c.k, 6), beta = random_floats(c.k, 7);
       Problem normed = p;
       isa.layernorm_rows({p.a.data(), c.k, normed.a.data(), c.k, c.m, c.k, gamma.data(), beta.data(), 1e-6f});
-      for (const ReducedKernels* kernels : all_products(isa)) {
+      for (const LowpKernels* kernels : all_products(isa)) {
         const Floats want = multiply(*kernels, normed);
         for (int threads : {1, 2, 3, 8, 16}) {
-          TestLane context(threads, isa, reduced_linear_scratch(*kernels, c.m, c.n, c.k, true));
+          TestContext context(threads, isa, lowp_linear_scratch(*kernels, c.m, c.n, c.k, true));
           std::vector<std::byte> packed(static_cast<size_t>(kernels->packed_bytes(c.n, c.k)));
-          parallel_reduced_pack(context.context(), *kernels, p.w.data(), c.n, c.k, packed.data());
+          parallel_lowp_pack(context.context(), *kernels, p.w.data(), c.n, c.k, packed.data());
           Floats out(static_cast<size_t>(c.m * c.n), std::nanf(""));
-          parallel_reduced_linear(context.context(), *kernels,
-                                  {.a = p.a.data(),
-                                   .lda = c.k,
-                                   .packed = nullptr,
-                                   .c = out.data(),
-                                   .ldc = c.n,
-                                   .m = c.m,
-                                   .n = c.n,
-                                   .k = c.k,
-                                   .norm = {gamma.data(), beta.data(), 1e-6f},
-                                   .epilogue = p.epilogue()},
-                                  packed.data());
+          parallel_lowp_linear(context.context(), *kernels,
+                               {.a = p.a.data(),
+                                .lda = c.k,
+                                .packed = nullptr,
+                                .c = out.data(),
+                                .ldc = c.n,
+                                .m = c.m,
+                                .n = c.n,
+                                .k = c.k,
+                                .norm = {gamma.data(), beta.data(), 1e-6f},
+                                .epilogue = p.epilogue()},
+                               packed.data());
           EXPECT_TRUE(same_bits(out, want)) << threads << " threads";
         }
       }

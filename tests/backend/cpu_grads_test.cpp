@@ -1,7 +1,8 @@
 // Gradients of row-wise ops, and sums over rows, against plain loops in double.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/grads.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu_test_util.h"
 #include "tolerance.h"
 
@@ -57,7 +58,7 @@ class CpuRowGrads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>>
     for_every_level([&](const IsaKernels& isa) {
       Floats one;
       for (int threads : {1, 2, 3, 8}) {
-        TestLane test(threads, isa, need);
+        TestContext test(threads, isa, need);
         const Floats got = run(test.context());
         if (threads == 1) one = got;
         EXPECT_TRUE(same_bits(one, got)) << threads << " threads";
@@ -170,7 +171,7 @@ TEST(CpuQkNormGrad, IsTheGradientOfTwoLayernorms) {
   for_every_level([&](const IsaKernels& isa) {
     Floats one;
     for (int threads : {1, 2, 3, 8}) {
-      TestLane test(threads, isa, qk_norm_grad_scratch(tokens, size));
+      TestContext test(threads, isa, qk_norm_grad_scratch(tokens, size));
       Floats dqkv(qkv.size()), params(static_cast<size_t>(4 * size));
       float* p = params.data();
       parallel_qk_norm_grad(test.context(), {.qkv = qkv.data(),

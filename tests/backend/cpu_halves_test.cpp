@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/halves.h"
+#include "backend/cpu/lowp/bf16_tensor.h"
 #include "backend/cpu_dot_levels.h"
 #include "backend/cpu_test_util.h"
 #include "tensor/dtype.h"
@@ -50,16 +50,16 @@ struct Linear {
   Halves a = random_halves(c.m * c.k, 1), w = random_halves(c.n * c.k, 2);
   Floats bias = random_floats(c.n, 3), residual = random_floats(c.m * c.n, 4);
 
-  HalfLinearArgs args() const {
+  Bf16LinearArgs args() const {
     return {.a = a.data(), .w = w.data(), .w_by_inputs = c.by_inputs, .m = c.m, .n = c.n, .k = c.k};
   }
-  void run(const IsaKernels& isa, const HalfLinearArgs& product, int threads) const {
-    TestLane context(threads, isa, half_linear_scratch(isa, c.m, c.n, c.k));
-    parallel_half_linear(context.context(), product);
+  void run(const IsaKernels& isa, const Bf16LinearArgs& product, int threads) const {
+    TestContext context(threads, isa, bf16_linear_scratch(isa, c.m, c.n, c.k));
+    parallel_bf16_linear(context.context(), product);
   }
   Halves plain(const IsaKernels& isa, int threads = 2) const {
     Halves out(static_cast<size_t>(c.m * c.n), 0x7fc0);
-    HalfLinearArgs product = args();
+    Bf16LinearArgs product = args();
     product.out = out.data();
     run(isa, product, threads);
     return out;
@@ -91,7 +91,7 @@ TEST(CpuHalves, StepsRoundOneByOne) {
     const Halves plain = linear.plain(isa);
     Halves biased(plain.size());
     Floats out = linear.residual;
-    HalfLinearArgs product = linear.args();
+    Bf16LinearArgs product = linear.args();
     product.bias = linear.bias.data();
     product.out = biased.data();
     linear.run(isa, product, 2);
@@ -112,8 +112,8 @@ struct Grad {
 
   Floats run(const IsaKernels& isa, bool add, int threads = 2) const {
     Floats dw = add ? before : Floats(before.size(), std::nanf(""));
-    TestLane context(threads, isa, half_weight_grad_scratch(isa, c.m, c.n, c.k, add));
-    parallel_half_weight_grad(context.context(), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
+    TestContext context(threads, isa, bf16_weight_grad_scratch(isa, c.m, c.n, c.k, add));
+    parallel_bf16_weight_grad(context.context(), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
     return dw;
   }
 };

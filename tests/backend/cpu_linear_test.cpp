@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "backend/cpu/library_linear.h"
+#include "backend/cpu/gemm/onednn_linear.h"
 #include "backend/cpu_test_util.h"
 #include "base/error.h"
 #include "tolerance.h"
@@ -122,7 +122,7 @@ struct Problem {
 };
 
 Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
-  TestLane test(threads, isa, linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
+  TestContext test(threads, isa, linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats packed(static_cast<size_t>(isa.packed_elems(p.c.n, p.c.k)), std::nanf(""));
   parallel_pack_weights(test.context(), p.w.data(), p.c.n, p.c.k, packed.data());
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
@@ -131,7 +131,7 @@ Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism 
 }
 
 Floats by_library(const GemmLibrary& library, const Problem& p, const IsaKernels& isa, int threads) {
-  TestLane test(threads, isa, library_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
+  TestContext test(threads, isa, library_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
   parallel_library_linear(test.context(), library, p.args(nullptr, out.data()), p.w.data());
   return out;
@@ -206,7 +206,7 @@ TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
     const Problem problem({30, 70, k, false, true, false, true});
     for (IsaLevel level : available_isa_levels()) {
       const IsaKernels& isa = isa_kernels(level);
-      TestLane test(2, isa, linear_scratch(isa, 30, 70, k, false));
+      TestContext test(2, isa, linear_scratch(isa, 30, 70, k, false));
       Floats packed(static_cast<size_t>(isa.packed_elems(70, k))), out = problem.residual;
       parallel_pack_weights(test.context(), problem.w.data(), 70, k, packed.data());
       LinearArgs args = problem.args(packed.data(), out.data());
@@ -220,7 +220,7 @@ TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
 TEST(CpuLinearScratch, TooLittleIsRefused) {
   const Problem problem({5, 16, 16});
   const IsaKernels& isa = isa_kernels(best_isa());
-  TestLane test(1, isa, {});
+  TestContext test(1, isa, {});
   Floats out(5 * 16);
   EXPECT_THROW(parallel_linear(test.context(), problem.args(problem.w.data(), out.data())), Error);
 }
@@ -256,7 +256,7 @@ TEST_P(CpuPatchEmbed, EqualsAProductOfGatheredPatches) {
                               c.n,
                               tokens * c.n,
                               {bias.data(), Activation::kNone, nullptr, positions.data(), c.n}};
-    TestLane test(3, isa, patch_embed_scratch(isa, args));
+    TestContext test(3, isa, patch_embed_scratch(isa, args));
     parallel_patch_embed(test.context(), args);
     for (int64_t b = 0; b < c.batch; ++b) {
       for (int64_t j = 0; j < c.n; ++j) EXPECT_EQ(out[static_cast<size_t>(b * tokens * c.n + j)], -7.0f);

@@ -14,12 +14,12 @@ namespace {
 using namespace testing;
 
 struct HalfKind {
-  Half half;
+  Float16 half;
   float (*widen)(uint16_t);
   uint16_t (*narrow)(float);
 };
-constexpr HalfKind kHalves[] = {{Half::kF16, f16_to_f32, f32_to_f16},
-                                {Half::kBF16, bf16_to_f32, f32_to_bf16}};
+constexpr HalfKind kHalves[] = {{Float16::kF16, f16_to_f32, f32_to_f16},
+                                {Float16::kBF16, bf16_to_f32, f32_to_bf16}};
 
 TEST(CpuConvert, WidensEveryPattern) {
   std::vector<uint16_t> patterns(65536 + 3);  // an odd count: the last vector is not whole

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/reduced.h"
+#include "backend/cpu/lowp/lowp_gemm.h"
 #include "backend/cpu_test_util.h"
 #include "backend/ref/kernels.h"
 #include "base/error.h"
@@ -105,20 +105,20 @@ struct Problem {
   }
 };
 
-const ReducedKernels& kernels_of(const IsaKernels& isa, Arithmetic arithmetic) {
+const LowpKernels& kernels_of(const IsaKernels& isa, Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
 }
 
 Floats own(const Problem& p, const IsaKernels& isa, Arithmetic arithmetic, int threads) {
-  const ReducedKernels& kernels = kernels_of(isa, arithmetic);
-  TestLane test(threads, isa, reduced_linear_scratch(kernels, p.c.m, p.c.n, p.c.k, p.c.norm));
+  const LowpKernels& kernels = kernels_of(isa, arithmetic);
+  TestContext test(threads, isa, lowp_linear_scratch(kernels, p.c.m, p.c.n, p.c.k, p.c.norm));
   std::vector<float> room(static_cast<size_t>(kernels.packed_bytes(p.c.n, p.c.k)) / 4 + 17);
   void* start = room.data();
   size_t space = room.size() * 4;
   auto* packed = static_cast<std::byte*>(std::align(64, space - 64, start, space));
-  parallel_reduced_pack(test.context(), kernels, p.w.data(), p.c.n, p.c.k, packed);
+  parallel_lowp_pack(test.context(), kernels, p.w.data(), p.c.n, p.c.k, packed);
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
-  parallel_reduced_linear(test.context(), kernels, p.args(out.data()), packed);
+  parallel_lowp_linear(test.context(), kernels, p.args(out.data()), packed);
   return out;
 }
 
@@ -174,9 +174,9 @@ TEST(CpuReducedValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
 TEST(CpuReducedScratch, TooLittleIsRefused) {
   const Problem problem({5, 16, 16});
   const IsaKernels& isa = isa_kernels(best_isa());
-  TestLane test(1, isa, {});
+  TestContext test(1, isa, {});
   Floats out(5 * 16);
-  EXPECT_THROW(parallel_reduced_linear(test.context(), isa.int8, problem.args(out.data()), nullptr), Error);
+  EXPECT_THROW(parallel_lowp_linear(test.context(), isa.int8, problem.args(out.data()), nullptr), Error);
 }
 
 }  // namespace

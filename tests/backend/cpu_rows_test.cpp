@@ -4,6 +4,9 @@
 #include <cmath>
 #include <functional>
 
+#include "backend/cpu/elementwise/elementwise.h"
+#include "backend/cpu/norm/norm.h"
+#include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu_test_util.h"
 #include "tolerance.h"
 
@@ -69,7 +72,7 @@ class CpuRows : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
     for_every_level([&](const IsaKernels& isa) {
       Floats one;
       for (int threads : {1, 2, 3, 8}) {
-        TestLane test(threads, isa, {});
+        TestContext test(threads, isa, {});
         Floats y(x.size(), std::nanf(""));
         kernel(test.context(), y.data());
         if (threads == 1) one = y;

@@ -10,8 +10,12 @@
 #include <random>
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/host/levels.h"
+
+namespace vitrail {
+using namespace cpu;
+}  // namespace vitrail
 
 namespace vitrail::testing {
 
@@ -45,9 +49,9 @@ inline Floats arguments(float limit) {
 }
 
 // A pool, a level and the requested scratch, filled with NaN so that reading it shows.
-class TestLane {
+class TestContext {
  public:
-  TestLane(int threads, const IsaKernels& isa, ScratchNeed need)
+  TestContext(int threads, const IsaKernels& isa, ScratchNeed need)
       : pool_(threads), isa_(isa), bytes_(need.total(threads)), floats_(bytes_ / sizeof(float) + 16) {
     std::fill(floats_.begin(), floats_.end(), std::nanf(""));
   }

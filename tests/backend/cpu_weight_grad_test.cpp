@@ -1,7 +1,7 @@
 // Gradients of GEMMs against plain loops in f64: of weights, of patch embeddings, of inputs.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/grads.h"
+#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu_test_util.h"
 #include "tolerance.h"
 
@@ -54,7 +54,7 @@ class CpuWeightGrad : public ::testing::TestWithParam<Case> {
          before = random_floats(c.n * c.k, 3);
 
   Floats run(const IsaKernels& isa, int threads, bool add, CpuParallelism parallel = {}) {
-    TestLane test(threads, isa, weight_grad_scratch(isa, c.m, c.n, c.k, add));
+    TestContext test(threads, isa, weight_grad_scratch(isa, c.m, c.n, c.k, add));
     Floats dw = add ? before : Floats(before.size(), std::nanf(""));
     parallel_weight_grad(test.context(parallel), {x.data(), dy.data(), dw.data(), c.m, c.n, c.k, add});
     return dw;
@@ -88,7 +88,7 @@ TEST_P(CpuWeightGrad, InputGradientAgreesWithDouble) {
   for_every_level([&](const IsaKernels& isa) {
     Floats one;
     for (int threads : {1, 2, 3, 8}) {
-      TestLane test(threads, isa, linear_scratch(isa, c.m, c.k, c.n, false));
+      TestContext test(threads, isa, linear_scratch(isa, c.m, c.k, c.n, false));
       Floats packed(static_cast<size_t>(isa.packed_elems(c.k, c.n)), std::nanf("")),
           dx(x.size(), std::nanf(""));
       parallel_pack_matrix(test.context(), w.data(), c.n, c.k, packed.data());
@@ -144,7 +144,7 @@ TEST(CpuPatchWeightGrad, AgreesWithGatheredPatches) {
     const Expected want = plain_dw(c, rows, dy, add ? &before : nullptr);
     for_every_level([&](const IsaKernels& isa) {
       for (int threads : {1, 3}) {
-        TestLane test(threads, isa, patch_weight_grad_scratch(isa, shape, add));
+        TestContext test(threads, isa, patch_weight_grad_scratch(isa, shape, add));
         Floats dw = before;
         PatchEmbedArgs args = shape;
         args.image = image.data();

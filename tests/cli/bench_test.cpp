@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {

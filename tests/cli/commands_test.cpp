@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "backend/cpu/peak.h"
+#include "backend/cpu/host/peak.h"
 #include "data/decode.h"
 #include "in_process.h"
 

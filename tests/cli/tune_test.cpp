@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "backend/cpu/cpu_isa.h"
-#include "backend/cpu/gemm_library.h"
+#include "backend/cpu/gemm/onednn.h"
+#include "backend/cpu/host/levels.h"
 #include "cli/bench_options.h"
 #include "measure/kernel_table_file.h"
 #include "plan/device_file.h"
@@ -119,7 +119,7 @@ TEST(Kernels, ATableOfAKernelThatIsGoneSaysToTuneAnew) {
 }
 
 TEST(Kernels, TrainingTakesThePlainKernelOfARow) {
-  if (!onednn().missing.empty()) GTEST_SKIP() << onednn().missing;
+  if (!cpu::onednn().missing.empty()) GTEST_SKIP() << cpu::onednn().missing;
   const TempFolder folder;
   const std::string file = (folder.path() / "table.json").string();
   KernelTable table;

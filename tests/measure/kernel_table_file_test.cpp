@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "base/file.h"
 #include "measure/kernel_table_file.h"
 #include "temp_folder.h"

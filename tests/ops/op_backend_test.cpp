@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/host/levels.h"
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "cuda_test.h"

@@ -1,11 +1,35 @@
-// From the backend-neutral context of a kernel call to what the CPU drivers run on.
+// What the CPU's drivers run on: threads, the vector functions of an instruction set, which kinds of
+// parallelism are wanted, and scratch; and how a launch comes to it.
 #pragma once
 
-#include "backend/cpu/cpu_isa.h"
-#include "backend/cpu/gemm.h"
+#include <cstddef>
+#include <span>
+
+#include "backend/cpu/host/levels.h"
 #include "backend/kernel.h"
 
 namespace vitrail::cpu {
+
+// The three kinds of CPU parallelism; a kind that is off runs on the calling thread.
+struct CpuParallelism {
+  bool heads = true;    // attention: threads over (image, head, query block)
+  bool rows = true;     // products: threads over blocks of rows and columns
+  bool softmax = true;  // row-wise ops: softmax, layernorm, elementwise
+};
+
+struct ScratchNeed {
+  size_t shared_bytes = 0, worker_bytes = 0;
+  size_t total(int threads) const { return shared_bytes + worker_bytes * static_cast<size_t>(threads); }
+};
+
+// What every driver runs on. `scratch` is 64-byte aligned and at least
+// <driver>_scratch(...).total(pool.threads()).
+struct CpuContext {
+  ThreadPool& pool;
+  const IsaKernels& isa;
+  CpuParallelism parallel;
+  std::span<std::byte> scratch;
+};
 
 // For sizes: the device may be one this machine lacks.
 inline const IsaKernels& isa_of(const DeviceInfo& device) {

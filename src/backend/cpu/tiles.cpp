@@ -1,6 +1,6 @@
 #include "backend/cpu/tiles.h"
 
-namespace vitrail::cpu_tiles {
+namespace vitrail::cpu {
 
 namespace {
 
@@ -54,4 +54,4 @@ Tiling Tiling::balanced(int64_t row_step, int64_t col_step, int threads, int64_t
   return best;
 }
 
-}  // namespace vitrail::cpu_tiles
+}  // namespace vitrail::cpu

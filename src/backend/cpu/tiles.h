@@ -1,13 +1,13 @@
-// How drivers cut products, rows and scratch into parts. Used by the drivers of backend/cpu.
+// How drivers cut products, rows and scratch into parts.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/context.h"
 #include "base/error.h"
 
-namespace vitrail::cpu_tiles {
+namespace vitrail::cpu {
 
 inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -100,11 +100,6 @@ struct Place {
   }
 };
 
-inline Epilogue at_row(Epilogue epilogue, int64_t row) {
-  if (epilogue.residual) epilogue.residual += row * epilogue.residual_stride;
-  return epilogue;
-}
-
 inline constexpr int64_t kElemsPerTask = 16384;  // row-wise ops: some microseconds of work
 
 // Cuts `rows` rows of `width` into tasks of about kElemsPerTask values: body(first row, rows).
@@ -115,27 +110,9 @@ void spread_rows(const CpuContext& context, int64_t rows, int64_t width, const B
          [&](int64_t task, int) { body(task * block, std::min(block, rows - task * block)); });
 }
 
-inline int64_t patches_of(const PatchEmbedArgs& a) {
-  return a.height / a.patch_h * (a.width / a.patch_w);
-}
-
 // The same context without the first `bytes` of its scratch.
 inline CpuContext past(const CpuContext& context, size_t bytes) {
   return {context.pool, context.isa, context.parallel, context.scratch.subspan(bytes)};
 }
 
-// The rows of A to multiply: in place, or normalised into the shared scratch. They are normalised once,
-// before the tiles: within them it would be repeated for every block of columns, which costs more than
-// one pass through the cache.
-struct Rows {
-  const float* data;
-  int64_t stride;
-};
-inline Rows rows_of(const CpuContext& context, const LinearArgs& args, float* shared) {
-  if (!args.norm.gamma) return {args.a, args.lda};
-  parallel_layernorm(context, {args.a, args.lda, shared, args.k, args.m, args.k, args.norm.gamma,
-                               args.norm.beta, args.norm.eps});
-  return {shared, args.k};
-}
-
-}  // namespace vitrail::cpu_tiles
+}  // namespace vitrail::cpu

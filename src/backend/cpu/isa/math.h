@@ -5,7 +5,7 @@
 #include "backend/cpu/isa/table.h"
 #include "backend/cpu/isa/vec.h"
 
-namespace vitrail::VT_ISA {
+namespace vitrail::cpu::VT_ISA {
 
 template <int N>
 inline Vec polynomial(Vec x, const float (&coefficients)[N]) {
@@ -86,4 +86,4 @@ inline void with_activation(Activation act, const Body& body) {
   }
 }
 
-}  // namespace vitrail::VT_ISA
+}  // namespace vitrail::cpu::VT_ISA

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/isa/math.h"
 
-namespace vitrail::VT_ISA {
+namespace vitrail::cpu::VT_ISA {
 
 // Beyond +-9 both derivatives are 0 or 1 to less than 1e-13; the bound also keeps infinities out of products.
 inline Vec bounded(Vec x) {
@@ -38,4 +38,4 @@ inline Vec slope(Vec x) {
   return set1(1.0f);
 }
 
-}  // namespace vitrail::VT_ISA
+}  // namespace vitrail::cpu::VT_ISA

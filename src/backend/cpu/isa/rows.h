@@ -4,7 +4,7 @@
 #include "backend/cpu/isa/math.h"
 #include "backend/cpu/isa/vec.h"
 
-namespace vitrail::VT_ISA {
+namespace vitrail::cpu::VT_ISA {
 
 // Sum of f(x) over a row, in four interleaved vectors of partial sums: short chains, small rounding errors.
 template <typename F>
@@ -60,4 +60,4 @@ inline void map_row(const float* x, int64_t width, float* y, const F& f) {
   if (i < width) store_some(y + i, f(load_some(x + i, width - i), i, width - i), width - i);
 }
 
-}  // namespace vitrail::VT_ISA
+}  // namespace vitrail::cpu::VT_ISA

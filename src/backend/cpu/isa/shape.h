@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace vitrail::VT_ISA {
+namespace vitrail::cpu::VT_ISA {
 
 #if defined(VT_LANES)
 inline constexpr int kLanes = VT_LANES;
@@ -47,4 +47,4 @@ inline constexpr int64_t weight_bytes(int64_t n, int64_t k) {
 }
 }  // namespace int8
 
-}  // namespace vitrail::VT_ISA
+}  // namespace vitrail::cpu::VT_ISA

@@ -15,7 +15,7 @@
 
 #include "backend/cpu/isa/shape.h"
 
-namespace vitrail::VT_ISA {
+namespace vitrail::cpu::VT_ISA {
 
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef int32_t IntVec __attribute__((vector_size(kLanes * 4)));
@@ -168,4 +168,4 @@ inline Vec abs(Vec v) {
   return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & 0x7fffffff);
 }
 
-}  // namespace vitrail::VT_ISA
+}  // namespace vitrail::cpu::VT_ISA

@@ -1,0 +1,188 @@
+// Products, alone or fused with their neighbours, with weights packed at load or on each call, and the
+// gradient for a product's input. A node is parsed once, when its kernel is prepared.
+#include "backend/cpu/launch.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/product.h"
+#include "ops/fused.h"
+#include "ops/gelu.h"
+
+namespace vitrail::cpu {
+
+std::string declines_unless_f32(const NodeView& node, const DeviceInfo&) {
+  for (const TensorDesc& desc : node.ins)
+    if (desc.dtype != DType::kF32 || !desc.packing.empty())
+      return "takes row-major f32 only, not " + to_string(desc);
+  for (const TensorDesc& desc : node.outs)
+    if (desc.dtype != DType::kF32) return strf("writes f32 only, not %s", to_string(desc.dtype));
+  return {};
+}
+
+namespace {
+
+std::string exact_misfit(const NodeView& node) {
+  if (std::string reason = misfit(node); !reason.empty()) return reason;
+  const Arithmetic arithmetic = parse_product(node.op).arithmetic;
+  return arithmetic == Arithmetic::kExact ? "" : strf("computes in f32, not %s", enum_name(arithmetic));
+}
+
+// By level; those above avx512 have its f32 kernels.
+constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels64-avx512",
+                                          "panels64-avx512", "panels64-avx512"};
+
+std::string declines_linear(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = exact_misfit(node); !reason.empty()) return reason;
+  if (node.ins[parse_product(node.op).weight].packing != kPackings[device.isa])
+    return "the weight is not packed for this instruction set";
+  return {};
+}
+
+std::string declines_plain_linear(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = exact_misfit(node); !reason.empty()) return reason;
+  return declines_unless_f32(node, device);
+}
+
+size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
+  return padded_bytes(isa.packed_elems(e.n, e.k));
+}
+
+// A node's product with its sizes; of a patch embedding those of the patches too.
+struct SizedProduct {
+  Product p;
+  MatmulExtents e;
+  PatchEmbedArgs patches;
+
+  explicit SizedProduct(const NodeView& node) : p(parse_product(node.op)) {
+    const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
+    e = product_extents(p, x, w);
+    if (p.is_patch_embed) patches = patch_args(x, w);
+  }
+  size_t scratch_bytes(const DeviceInfo& device) const {
+    const IsaKernels& isa = isa_of(device);
+    const ScratchNeed need = p.is_patch_embed ? patch_embed_scratch(isa, patches)
+                                              : linear_scratch(isa, e.m, e.n, e.k, p.norm != nullptr);
+    return need.total(device.threads);
+  }
+  void run(const KernelArgs& args, const CpuContext& context, const float* packed) const {
+    if (!p.is_patch_embed) {
+      LinearArgs linear = linear_args(args, p, e);
+      linear.packed = packed;
+      return parallel_linear(context, linear);
+    }
+    PatchEmbedArgs with = patches;
+    with.image = args.ins[p.x].as<float>();
+    with.packed = packed;
+    with.out = args.outs[0].as<float>();
+    with.epilogue = epilogue_of(args, p, e.n);
+    parallel_patch_embed(context, with);
+  }
+};
+
+Prepared prepare_packed(const NodeView& node, const DeviceInfo& device) {
+  const SizedProduct product(node);
+  return {product.scratch_bytes(device), [product](const KernelArgs& args) {
+            const auto* packed = static_cast<const float*>(args.ins[product.p.weight].data());
+            product.run(args, context_of(args), packed);
+          }};
+}
+
+Prepared prepare_packing(const NodeView& node, const DeviceInfo& device) {
+  const SizedProduct product(node);
+  const size_t bytes = packed_bytes(isa_of(device), product.e);
+  return {bytes + product.scratch_bytes(device), [product, bytes](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            auto* packed = reinterpret_cast<float*>(context.scratch.data());
+            parallel_pack_weights(context, args.ins[product.p.weight].as<float>(), product.e.n, product.e.k,
+                                  packed);
+            product.run(args, past(context, bytes), packed);
+          }};
+}
+
+Packing weight_packing(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse_product(node.op);
+  if (!p.misfit.empty() || p.arithmetic != Arithmetic::kExact || node.ins[p.weight].dtype != DType::kF32)
+    return {};
+  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const auto elems = static_cast<size_t>(isa_of(device).packed_elems(e.n, e.k));
+  return {p.weight, kPackings[device.isa], e.n, elems * sizeof(float)};
+}
+
+std::string declines_pack(const NodeView& node, const DeviceInfo& device) {
+  if (node.outs[0].packing != kPackings[device.isa]) return "not a packing of this instruction set";
+  return {};
+}
+
+void run_pack(const KernelArgs& args) {
+  const int64_t rows = args.outs[0].desc().packed_rows, columns = args.ins[0].desc().elems() / rows;
+  parallel_pack_weights(context_of(args), args.ins[0].as<float>(), rows, columns,
+                        static_cast<float*>(args.outs[0].data()));
+}
+
+// The gelu whose gradient a fused node takes after that of the product behind it; null: it is not such a
+// node.
+const GeluGradOp* gelu_after_dx(const Op& op) {
+  const auto* fused = dynamic_cast<const FusedOp*>(&op);
+  if (!fused || fused->members().size() != 2) return nullptr;
+  const auto &product = fused->members()[0], &gelu = fused->members()[1];
+  if (!is<LinearDxOp>(*product.op) || !is<GeluGradOp>(*gelu.op)) return nullptr;
+  if (product.sources != std::vector{0, 1} || gelu.sources != std::vector{2, ~0}) return nullptr;
+  return static_cast<const GeluGradOp*>(gelu.op.get());
+}
+
+// dx[m, k] = dy[m, n] . w[n, k]: to the product w is a weight of k outputs that lies by its inputs.
+Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
+  const MatmulExtents e = linear_dx_extents(node.ins[0].shape, node.ins[1].shape);
+  const IsaKernels& isa = isa_of(device);
+  const size_t bytes = padded_bytes(isa.packed_elems(e.k, e.n));
+  const GeluGradOp* gelu = gelu_after_dx(node.op);
+  const auto run = [e, bytes, gelu](const KernelArgs& args) {
+    const CpuContext context = context_of(args);
+    auto* packed = reinterpret_cast<float*>(context.scratch.data());
+    parallel_pack_matrix(context, args.ins[1].as<float>(), e.n, e.k, packed);
+    const LinearArgs linear{.a = args.ins[0].as<float>(),
+                            .lda = e.n,
+                            .packed = packed,
+                            .c = args.outs[0].as<float>(),
+                            .ldc = e.k,
+                            .m = e.m,
+                            .n = e.k,
+                            .k = e.n,
+                            .norm = {},
+                            .epilogue = {}};
+    const CpuContext rest = past(context, bytes);
+    if (!gelu) return parallel_linear(rest, linear);
+    parallel_linear_activate_grad(rest, linear, activation_of(gelu->tanh_form()), args.ins[2].as<float>());
+  };
+  return {bytes + linear_scratch(isa, e.m, e.k, e.n, false).total(device.threads), run};
+}
+
+std::string declines_gelu_grad(const NodeView& node, const DeviceInfo& device) {
+  if (!gelu_after_dx(node.op)) return "not the gradient of a product behind a gelu";
+  return declines_unless_f32(node, device);
+}
+
+}  // namespace
+
+Kernel packed_gemm() {
+  return {.name = "packed gemm",
+          .declines = declines_linear,
+          .prepare = prepare_packed,
+          .packing = weight_packing};
+}
+
+Kernel packing_gemm() {
+  return {.name = "gemm that packs", .declines = declines_plain_linear, .prepare = prepare_packing};
+}
+
+Kernel pack_weight() {
+  return kernel("pack", run_pack, declines_pack);
+}
+
+Kernel input_grad_gemm() {
+  return {.name = "gemm that packs", .declines = declines_unless_f32, .prepare = prepare_input_grad};
+}
+
+Kernel gelu_grad_gemm() {
+  return {.name = "gemm with gelu slope", .declines = declines_gelu_grad, .prepare = prepare_input_grad};
+}
+
+}  // namespace vitrail::cpu

@@ -1,0 +1,36 @@
+#include "backend/cpu/host/cores.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+namespace vitrail::cpu {
+
+namespace {
+
+// Cores a container's CPU quota amounts to ("200000 100000" is two); a large number without one.
+int quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || period <= 0) return 1 << 16;
+  return static_cast<int>(std::ceil(quota / period));
+}
+
+}  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  const int cores = sched_getaffinity(0, sizeof set, &set) == 0
+                        ? CPU_COUNT(&set)
+                        : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, std::min(cores, quota_cores()));
+}
+
+size_t physical_memory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace vitrail::cpu

@@ -1,0 +1,12 @@
+// What this machine lends the process: cores by affinity and by a container's quota, and memory. Knows
+// nothing of instruction sets.
+#pragma once
+
+#include <cstddef>
+
+namespace vitrail::cpu {
+
+int usable_cores();        // one at least
+size_t physical_memory();  // bytes
+
+}  // namespace vitrail::cpu

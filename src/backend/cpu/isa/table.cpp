@@ -1,0 +1,29 @@
+// The table of a level with f32 kernels of its own. Compiled without the level's instructions: see shape.h.
+#include "backend/cpu/isa/table.h"
+
+#include "backend/cpu/isa/kernels.h"
+
+#define VT_ISA_TEXT_OF(level) #level
+#define VT_ISA_TEXT(level) VT_ISA_TEXT_OF(level)
+
+namespace vitrail::cpu::VT_ISA {
+
+const IsaKernels& kernels() {
+  static const IsaKernels table = {{VT_ISA_TEXT(VT_ISA), kLanes, kMr, kNr},
+                                   kGemm,
+                                   kPanels,
+                                   kRowProducts,
+                                   kAttention,
+                                   kAttentionGrad,
+                                   kNorm,
+                                   kElementwise,
+                                   kReduce,
+                                   kUpdate,
+                                   kConvert,
+                                   kSpin,
+                                   kBf16Products,
+                                   kInt8Products};
+  return table;
+}
+
+}  // namespace vitrail::cpu::VT_ISA

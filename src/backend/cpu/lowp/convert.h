@@ -1,0 +1,18 @@
+// Conversion between f32 and the 16-bit floats, spread over the pool. Used by the CPU kernels that cast and
+// by those that compute in f32 on values stored in less.
+#pragma once
+
+#include "backend/cpu/gemm/gemm.h"
+#include "tensor/tensor.h"
+
+namespace vitrail::cpu {
+
+// Whether parallel_convert can: equal types, or f32 on one side and a 16-bit float on the other.
+bool converts(DType from, DType to);
+void parallel_convert(const CpuContext& context, const TensorView& from, const TensorView& to);
+
+inline bool is_float16(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+}  // namespace vitrail::cpu

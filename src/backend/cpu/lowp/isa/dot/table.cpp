@@ -1,0 +1,23 @@
+#include "backend/cpu/lowp/isa/dot/table.h"
+
+#define VT_ISA_TEXT_OF(level) #level
+#define VT_ISA_TEXT(level) VT_ISA_TEXT_OF(level)
+
+namespace vitrail::cpu::VT_ISA {
+
+// The f32 kernels of the level below, with reduced products of this one's own. This file is compiled without
+// the level's instructions.
+const IsaKernels& kernels() {
+  static const IsaKernels table = [] {
+    IsaKernels own = VT_F32_ISA::kernels();
+    own.name = VT_ISA_TEXT(VT_ISA);
+    own.bf16 = kBf16Products;
+    own.int8 = kInt8Products;
+    own.split = kSplitProducts;
+    own.bf16_tensors = kBf16TensorProducts;
+    return own;
+  }();
+  return table;
+}
+
+}  // namespace vitrail::cpu::VT_ISA

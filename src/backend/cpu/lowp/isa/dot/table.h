@@ -1,0 +1,13 @@
+// What kernels.cpp puts into the table of a level with dot instructions; vnni.cpp and amx.cpp each define it,
+// and a level is built with one of them. Constants, since a plan may ask for the table on a processor that
+// cannot run the level.
+#pragma once
+
+#include "backend/cpu/isa/table.h"
+
+namespace vitrail::cpu::VT_ISA {
+
+extern const LowpKernels kBf16Products, kInt8Products, kSplitProducts;
+extern const Bf16TensorKernels kBf16TensorProducts;
+
+}  // namespace vitrail::cpu::VT_ISA

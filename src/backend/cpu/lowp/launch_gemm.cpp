@@ -1,0 +1,125 @@
+// Products in bf16 and int8, and in f32 by parts in bf16, alone or fused with their neighbours, with weights
+// rounded or cut into parts and packed at load.
+#include <optional>
+
+#include "backend/cpu/gemm/product.h"
+#include "backend/cpu/launch.h"
+#include "backend/cpu/lowp/lowp_gemm.h"
+
+namespace vitrail::cpu {
+
+namespace {
+
+// Sums of int8 products stay within 32 bits up to here.
+constexpr int64_t kLongestInt8 = int64_t{0x7fffffff} / (127 * 127);
+
+const LowpKernels& lowp_of(const IsaKernels& isa, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::kExact) return isa.split;
+  return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
+}
+
+// How weights lie, by level.
+constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf16x64-avx512", "bf16-vnni",
+                                              "bf16-amx"};
+constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
+                                              "int8-amx"};
+// A name that no weight has where there is no such product; an empty one would be a plain weight's.
+constexpr std::string_view kSplitPackings[] = {"none", "none", "none", "none", "split-amx"};
+std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::kExact) return kSplitPackings[device.isa];
+  return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];
+}
+
+// The arithmetic a weight was packed for, if it was for this device's instruction set.
+std::optional<Arithmetic> packed_for(std::string_view packing, const DeviceInfo& device) {
+  for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8, Arithmetic::kExact})
+    if (packing == packing_name(device, arithmetic)) return arithmetic;
+  return std::nullopt;
+}
+
+MatmulExtents extents_of(const NodeView& node, const Product& p) {
+  return product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+}
+
+std::string lowp_misfit(const NodeView& node, const DeviceInfo& device, Arithmetic arithmetic) {
+  if (std::string reason = misfit(node); !reason.empty()) return reason;
+  const Product p = parse_product(node.op);
+  if (p.arithmetic != arithmetic)
+    return strf("computes in %s, not %s", enum_name(arithmetic), enum_name(p.arithmetic));
+  if (p.is_patch_embed) return "takes rows, not pictures";
+  if (!lowp_of(isa_of(device), arithmetic).tile) return "this instruction set has none";
+  if (arithmetic == Arithmetic::kInt8 && extents_of(node, p).k > kLongestInt8)
+    return "the sums could overflow 32 bits";
+  return {};
+}
+
+template <Arithmetic kIn>
+std::string declines_lowp(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = lowp_misfit(node, device, kIn); !reason.empty()) return reason;
+  if (node.ins[parse_product(node.op).weight].packing != packing_name(device, kIn))
+    return "the weight is not packed for this instruction set";
+  return {};
+}
+
+Prepared prepare_lowp(const NodeView& node, const DeviceInfo& device) {
+  const Product p = parse_product(node.op);
+  const MatmulExtents e = extents_of(node, p);
+  const ScratchNeed need =
+      lowp_linear_scratch(lowp_of(isa_of(device), p.arithmetic), e.m, e.n, e.k, p.norm != nullptr);
+  return {need.total(device.threads), [p, e](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            parallel_lowp_linear(context, lowp_of(context.isa, p.arithmetic), linear_args(args, p, e),
+                                 static_cast<const std::byte*>(args.ins[p.weight].data()));
+          }};
+}
+
+template <Arithmetic kIn>
+Packing lowp_packing(const NodeView& node, const DeviceInfo& device) {
+  if (!lowp_misfit(node, device, kIn).empty()) return {};
+  const Product p = parse_product(node.op);
+  const MatmulExtents e = extents_of(node, p);
+  const int64_t bytes = lowp_of(isa_of(device), kIn).packed_bytes(e.n, e.k);
+  return {p.weight, packing_name(device, kIn), e.n, static_cast<size_t>(bytes)};
+}
+
+std::string declines_lowp_pack(const NodeView& node, const DeviceInfo& device) {
+  if (packed_for(node.outs[0].packing, device)) return {};
+  return "not a packing of this instruction set";
+}
+
+void run_lowp_pack(const KernelArgs& args) {
+  const TensorDesc& packed = args.outs[0].desc();
+  const CpuContext context = context_of(args);
+  const std::optional<Arithmetic> arithmetic = packed_for(packed.packing, args.context.device);
+  parallel_lowp_pack(context, lowp_of(context.isa, arithmetic.value()), args.ins[0].as<float>(),
+                     packed.packed_rows, args.ins[0].desc().elems() / packed.packed_rows,
+                     static_cast<std::byte*>(args.outs[0].data()));
+}
+
+template <Arithmetic kIn>
+Kernel lowp_gemm(const char* name) {
+  return {
+      .name = name, .declines = declines_lowp<kIn>, .prepare = prepare_lowp, .packing = lowp_packing<kIn>};
+}
+
+}  // namespace
+
+Kernel int8_gemm() {
+  return lowp_gemm<Arithmetic::kInt8>("int8 gemm");
+}
+
+Kernel bf16_gemm() {
+  return lowp_gemm<Arithmetic::kBF16>("bf16 gemm");
+}
+
+Kernel split_gemm() {
+  Kernel gemm = lowp_gemm<Arithmetic::kExact>("gemm by bf16 parts");
+  gemm.on_request = true;
+  return gemm;
+}
+
+Kernel pack_lowp_weight() {
+  return kernel("round and pack", run_lowp_pack, declines_lowp_pack);
+}
+
+}  // namespace vitrail::cpu

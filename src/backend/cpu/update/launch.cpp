@@ -1,0 +1,207 @@
+// Optimizer updates on the CPU: f32 parameters, sums and states, the step's numbers in f64.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/launch.h"
+#include "backend/cpu/tiles.h"
+#include "ops/update_adam.h"
+#include "ops/update_control.h"
+#include "ops/update_ema.h"
+#include "ops/update_lamb.h"
+#include "ops/update_lion.h"
+#include "ops/update_sgd.h"
+
+namespace vitrail::cpu {
+
+namespace {
+
+// The elements of an update, before they are cut into chunks.
+struct Update {
+  StepValues step;
+  UpdateElements elements;
+
+  Update(const KernelArgs& args, const UpdateScale& scale)
+      : step(StepValues::read(args.ins.back().as<double>())),
+        elements{.w = args.ins[0].as<float>(),
+                 .sum = args.ins[1].as<float>(),
+                 .count = args.ins[0].desc().elems(),
+                 .factor = static_cast<float>(step.grad_factor),
+                 .coupled = static_cast<float>(scale.coupled(step)),
+                 .shrink = static_cast<float>(scale.shrink(step)),
+                 .lr = static_cast<float>(scale.lr(step))} {}
+
+  // Zeroes the sums of a step that is skipped; false: it is not.
+  bool skipped() const {
+    if (step.skip == 0) return false;
+    std::memset(elements.sum, 0, static_cast<size_t>(elements.count) * sizeof(float));
+    return true;
+  }
+  UpdateElements part(int64_t first, int64_t count) const {
+    UpdateElements some = elements;
+    some.w += first, some.sum += first, some.count = count;
+    return some;
+  }
+};
+
+MomentElements moments_of(const KernelArgs& args, const Moments& moments, double step) {
+  return {.m = args.ins[2].as<float>(),
+          .v = args.ins[3].as<float>(),
+          .m_rate = static_cast<float>(1 - moments.beta1),
+          .v_rate = static_cast<float>(1 - moments.beta2),
+          .correction = static_cast<float>(moments.m_correction(step)),
+          .root = static_cast<float>(moments.root_v_correction(step)),
+          .eps = static_cast<float>(moments.eps)};
+}
+
+MomentElements part(MomentElements moments, int64_t first) {
+  moments.m += first, moments.v += first;
+  return moments;
+}
+
+// body(first, count) over the elements of a parameter.
+template <typename Body>
+void spread_elements(const CpuContext& context, int64_t count, const Body& body) {
+  spread_rows(context, count, 1, body);
+}
+
+int64_t chunks_of(const TensorDesc& desc) {
+  return ceil_div(desc.elems(), kSquareSumChunk);
+}
+
+// The parameter, its sum and its states have one shape; what remains are the step's numbers.
+std::string declines_update(const NodeView& node, const DeviceInfo&) {
+  for (const TensorDesc& desc : node.ins)
+    if (desc.shape == node.ins[0].shape && desc.dtype != DType::kF32)
+      return strf("updates f32 only, not %s", to_string(desc.dtype));
+  return {};
+}
+
+void run_sgd_update(const KernelArgs& args) {
+  const auto& op = static_cast<const SgdUpdateOp&>(args.op);
+  const Update update(args, op.scale());
+  if (update.skipped()) return;
+  const CpuContext context = context_of(args);
+  const auto momentum = static_cast<float>(op.momentum());
+  float* m = op.momentum() > 0 ? args.ins[2].as<float>() : nullptr;
+  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+    context.isa.sgd_update(update.part(first, count), m ? m + first : nullptr, momentum, op.nesterov());
+  });
+}
+
+void run_adam_update(const KernelArgs& args) {
+  const auto& op = static_cast<const AdamUpdateOp&>(args.op);
+  const Update update(args, op.scale());
+  if (update.skipped()) return;
+  const CpuContext context = context_of(args);
+  const MomentElements moments = moments_of(args, op.moments(), update.step.step);
+  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+    context.isa.adam_update(update.part(first, count), part(moments, first));
+  });
+}
+
+void run_lion_update(const KernelArgs& args) {
+  const auto& op = static_cast<const LionUpdateOp&>(args.op);
+  const Update update(args, op.scale());
+  if (update.skipped()) return;
+  const CpuContext context = context_of(args);
+  float* m = args.ins[2].as<float>();
+  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+    context.isa.lion_update(update.part(first, count), m + first, static_cast<float>(1 - op.beta1()),
+                            static_cast<float>(1 - op.beta2()));
+  });
+}
+
+size_t lamb_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  return static_cast<size_t>(chunks_of(node.ins[0])) * sizeof(SquareSums);
+}
+
+void run_lamb_update(const KernelArgs& args) {
+  const auto& op = static_cast<const LambUpdateOp&>(args.op);
+  Update update(args, op.scale());
+  if (update.skipped()) return;
+  const CpuContext context = context_of(args);
+  const MomentElements moments = moments_of(args, op.moments(), update.step.step);
+  const int64_t count = update.elements.count, chunks = chunks_of(args.ins[0].desc());
+  auto* squares = reinterpret_cast<SquareSums*>(context.scratch.data());
+  const auto each_chunk = [&](const auto& body) {
+    spread(context, context.parallel.softmax, chunks, [&](int64_t chunk, int) {
+      const int64_t first = chunk * kSquareSumChunk;
+      body(chunk, update.part(first, std::min(kSquareSumChunk, count - first)), part(moments, first));
+    });
+  };
+  each_chunk([&](int64_t chunk, const UpdateElements& elements, const MomentElements& some) {
+    squares[chunk] = context.isa.lamb_moments(elements, some);
+  });
+  SquareSums total;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    total.param += squares[chunk].param, total.update += squares[chunk].update;
+  update.elements.lr = static_cast<float>(op.scale().lr(update.step) *
+                                          op.ratio(std::sqrt(total.param), std::sqrt(total.update)));
+  each_chunk([&](int64_t, const UpdateElements& elements, const MomentElements& some) {
+    context.isa.lamb_update(elements, some);
+  });
+}
+
+void run_ema_update(const KernelArgs& args) {
+  const auto& op = static_cast<const EmaUpdateOp&>(args.op);
+  const StepValues step = StepValues::read(args.ins[3].as<double>());
+  if (step.skip != 0) return;
+  const CpuContext context = context_of(args);
+  const auto rate = static_cast<float>(1 - op.decay(args.ins[2].as<double>(), step));
+  const float* w = args.ins[1].as<float>();
+  float* ema = args.ins[0].as<float>();
+  spread_elements(context, args.ins[0].desc().elems(), [&](int64_t first, int64_t count) {
+    context.isa.move_towards(w + first, rate, count, ema + first);
+  });
+}
+
+std::string declines_square_sum(const NodeView& node, const DeviceInfo&) {
+  for (const TensorDesc& desc : node.ins)
+    if (desc.dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(desc.dtype));
+  return {};
+}
+
+size_t square_sum_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  int64_t chunks = 0;
+  for (const TensorDesc& desc : node.ins) chunks += chunks_of(desc);
+  return static_cast<size_t>(chunks) * sizeof(double);
+}
+
+void run_square_sum(const KernelArgs& args) {
+  const CpuContext context = context_of(args);
+  auto* parts = reinterpret_cast<double*>(context.scratch.data());
+  std::vector<int64_t> first_chunk{0};
+  for (const TensorView& in : args.ins) first_chunk.push_back(first_chunk.back() + chunks_of(in.desc()));
+  spread(context, context.parallel.softmax, first_chunk.back(), [&](int64_t chunk, int) {
+    const auto next = std::upper_bound(first_chunk.begin(), first_chunk.end(), chunk);
+    const auto input = static_cast<size_t>(next - first_chunk.begin()) - 1;
+    const int64_t first = (chunk - first_chunk[input]) * kSquareSumChunk;
+    const TensorView& in = args.ins[input];
+    parts[chunk] =
+        context.isa.square_sum(in.as<float>() + first, std::min(kSquareSumChunk, in.desc().elems() - first));
+  });
+  double total = 0;
+  for (int64_t chunk = 0; chunk < first_chunk.back(); ++chunk) total += parts[chunk];
+  *args.outs[0].as<double>() = total;
+}
+
+Kernel update_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
+  return kernel("one pass", run, declines_update, scratch);
+}
+
+}  // namespace
+
+std::vector<OpKernels> update_kernels() {
+  return {
+      {"square_sum",
+       {kernel("chunks in double", run_square_sum, declines_square_sum, square_sum_scratch_bytes)}},
+      {"sgd_update", {update_kernel(run_sgd_update)}},
+      {"adam_update", {update_kernel(run_adam_update)}},
+      {"lion_update", {update_kernel(run_lion_update)}},
+      {"lamb_update", {update_kernel(run_lamb_update, lamb_scratch_bytes)}},
+      {"ema_update", {update_kernel(run_ema_update)}},
+  };
+}
+
+}  // namespace vitrail::cpu
