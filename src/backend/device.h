@@ -24,6 +24,8 @@ class Recording {
 class Event {
  public:
   virtual ~Event() = default;
+  // The host waits until the work before it is done: not at all while it was never recorded.
+  virtual void synchronize() {}
 };
 
 // A queue of work that is done in order. Streams of one device run side by side and are ordered by events

@@ -32,4 +32,15 @@ double CrossEntropyGradOp::flops(DescSpan ins, DescSpan) const {
   return 8.0 * static_cast<double>(ins[0].elems());
 }
 
+std::vector<TensorDesc> LossSumOp::infer(DescSpan ins) const {
+  expect_inputs(*this, ins, 3);
+  expect_same(*this, ins[0], {DType::kF64, ins[1].shape});
+  expect_same(*this, ins[1], ins[2]);
+  return {};
+}
+
+double LossSumOp::flops(DescSpan ins, DescSpan) const {
+  return 2.0 * static_cast<double>(ins[0].elems());
+}
+
 }  // namespace vitrail

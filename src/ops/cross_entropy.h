@@ -1,7 +1,7 @@
 // The losses: logits [B K] and dense targets [B K] (one-hot, smoothed, mixed or a teacher's) give one loss
 // per image, [B]. Softmax: -sum t log softmax(x). Divergence: the same less the targets' entropy. Sigmoid:
 // binary cross-entropy of every class, summed or averaged over the classes. The gradient op reads logits,
-// targets and the gradient of each image's loss.
+// targets and the gradient of each image's loss. LossSum adds losses over the micro-batches of an update.
 #pragma once
 
 #include "base/enum_names.h"
@@ -52,6 +52,19 @@ class CrossEntropyGradOp : public Op {
 
  private:
   LossKind loss_;
+};
+
+// Inputs: sums f64 [B], losses [B], weights [B]. Adds each loss times its weight to its place's sum; a loss
+// of weight 0 is of no picture and may be anything.
+class LossSumOp : public Op {
+ public:
+  static constexpr std::string_view kKind = "loss_sum";
+  std::string_view kind() const override { return kKind; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  DimsRule dims() const override { return {}; }
+  PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
+  double flops(DescSpan ins, DescSpan outs) const override;
+  std::vector<int> updates() const override { return {0}; }
 };
 
 }  // namespace vitrail

@@ -23,11 +23,10 @@ void Loop::run() {
 void Loop::one_update() {
   const auto start = Clock::now();
   parts_.feed.wait_seconds();  // counts from here
-  double loss = 0;
-  for (int64_t micro = 0; micro < config().accumulation; ++micro)
-    loss += parts_.feed.run(progress_.step, micro);
+  for (int64_t micro = 0; micro < config().accumulation; ++micro) parts_.feed.run(progress_.step, micro);
   const double lr = rate_at(progress_.step);
   const StepValues values = parts_.step.run_update(lr);
+  const double loss = parts_.step.take_loss();
   ++progress_.step;
   meter_.step(config().batch);
 

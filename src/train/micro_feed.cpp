@@ -5,7 +5,8 @@
 
 namespace vitrail {
 
-double MicroFeed::run(int64_t step, int64_t micro) {
+void MicroFeed::run(int64_t step, int64_t micro) {
+  step_.wait_for_inputs();  // the loader is about to write where the last micro-batch was
   const Batch& batch = loader_->next();
   weights_.resize(batch.weights.size());
   for (size_t i = 0; i < weights_.size(); ++i)
@@ -22,16 +23,11 @@ double MicroFeed::run(int64_t step, int64_t micro) {
                         .index = batch.index};
   if (teacher_) step_batch.teacher = teacher_->targets(batch.pictures);
   step_.run_micro(step_batch);
-  send_ahead();  // before the losses are waited for
-  double loss = 0;
-  const std::span<const float> losses = step_.losses();
-  for (size_t i = 0; i < losses.size(); ++i)
-    if (weights_[i] > 0) loss += static_cast<double>(losses[i]) * static_cast<double>(weights_[i]);
-  return loss;
+  send_ahead();
 }
 
 // Nothing waits for a batch that is not made yet: it is sent when its turn comes. The loader keeps the batch
-// until the one after it is asked for, and by then this one's losses were read: it has landed.
+// until the one after it is asked for: by then it was run and its inputs waited for, so it has landed.
 void MicroFeed::send_ahead() {
   if (!step_.takes_ahead()) return;
   if (const std::optional<Batch> next = loader_->peek())
@@ -41,6 +37,7 @@ void MicroFeed::send_ahead() {
 
 // The loader writes over what may still be on its way.
 void MicroFeed::seek(int64_t step) {
+  step_.wait_for_inputs();
   step_.forget_ahead();
   loader_->seek(step);
 }

@@ -20,9 +20,9 @@ class MicroFeed {
   MicroFeed(std::unique_ptr<Loader> loader, TrainStep& step, Teacher* teacher, const RunConfig& config)
       : loader_(std::move(loader)), step_(step), teacher_(teacher), config_(config) {}
 
-  // Forward and backward of the next micro-batch, number `micro` of the update `step`; what it adds to that
-  // update's loss.
-  double run(int64_t step, int64_t micro);
+  // Forward and backward of the next micro-batch, number `micro` of the update `step`; returns while a device
+  // of its own still computes it.
+  void run(int64_t step, int64_t micro);
   // The next micro-batch will be the first of this update.
   void seek(int64_t step);
   double wait_seconds() { return loader_->wait_seconds(); }

@@ -148,6 +148,8 @@ PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& trait
   b.output("loss", loss);
   b.output("logits", vit.logits);
   ValueId seed = b.input("weights", b.desc(loss));
+  const TensorDesc sums{DType::kF64, b.desc(loss).shape};
+  b.add_all<LossSumOp>({b.state(kLossSums, sums, Category::kGradients), loss, seed}, "loss_sum");
   if (config.loss_scale.dynamic || config.loss_scale.initial != 1)
     seed = b.add<ScaleByOp>({seed, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer)},
                             "loss_scale");

@@ -19,6 +19,9 @@ namespace vitrail {
 inline constexpr const char* kPictureLevels = "data/levels";
 inline constexpr const char* kStoredPixels = "data/pixels";
 
+// Of the losses since they were last taken: one sum, f64, a place of the micro-batch.
+inline constexpr const char* kLossSums = "loss/sums";
+
 struct StepPlan {
   StepConfig config;
   std::shared_ptr<PersistentLayout> layout;

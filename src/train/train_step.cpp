@@ -1,6 +1,7 @@
 #include "train/train_step.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/transfer.h"
 
@@ -33,7 +34,8 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       update_(plan.update, store_, rank, &arena_),
       eval_(plan.eval, store_, rank, &arena_, &staging_),
       eval_average_(make_executor(plan.eval_average, store_, rank, &arena_, &staging_)),
-      refresh_(make_executor(plan.refresh, store_, rank, &arena_)) {}
+      refresh_(make_executor(plan.refresh, store_, rank, &arena_)),
+      filled_(rank.hardware->create_event()) {}
 
 size_t TrainStep::allocated_bytes() const {
   return store_.bytes() + arena_.bytes() + staging_.bytes() + prefetch_.bytes() + update_.staging_bytes() +
@@ -122,6 +124,7 @@ void TrainStep::run_micro(const MicroBatch& batch) {
   fill("targets", batch.targets);
   fill("weights", batch.weights);
   if (has_input(plan_.micro, "teacher")) fill("teacher", batch.teacher);
+  rank_.hardware->stream().record(*filled_);
   run_micro_again(batch);
 }
 
@@ -158,6 +161,14 @@ StepValues TrainStep::run_update(double lr) {
   double control[kControlCount];
   read_doubles(rank_, update_.output("control"), control);
   return StepValues::read(control);
+}
+
+double TrainStep::take_loss() {
+  const TensorView sums = store_.view(kLossSums);
+  std::vector<double> places(static_cast<size_t>(sums.desc().elems()));
+  read_doubles(rank_, sums, places);
+  rank_.hardware->clear(sums.data(), sums.desc().bytes());
+  return std::accumulate(places.begin(), places.end(), 0.0);
 }
 
 std::array<double, kUpdateCounters> TrainStep::update_counters() const {

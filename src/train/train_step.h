@@ -42,11 +42,17 @@ class TrainStep {
   // run_micro() with the pictures, targets and weights that are there already, where the device keeps them.
   void run_micro_again(const MicroBatch& batch);
   bool keeps_inputs() const { return micro_.keeps_inputs(); }
+  // Until the micro-batch that was run last is on the device and its bytes on the host may be reused; the
+  // device may still compute it.
+  void wait_for_inputs() { filled_->synchronize(); }
   std::span<const float> losses() const;  // per picture, of the last micro-batch
   std::span<const float> logits() const;
 
-  // One update from the gradient sums, which become zero.
+  // One update from the gradient sums, which become zero; waits for it.
   StepValues run_update(double lr);
+  // The loss of all micro-batches since it was last taken, each picture's times its weight: summed on the
+  // device, so that nothing waits for a micro-batch.
+  double take_loss();
 
   // What the device counted of updates so far, by UpdateCounter, and the loss scale it stands at.
   std::array<double, kUpdateCounters> update_counters() const;
@@ -77,6 +83,7 @@ class TrainStep {
   Prefetch prefetch_;
   Executor micro_, update_, eval_;
   std::unique_ptr<Executor> eval_average_, refresh_;
+  std::unique_ptr<Event> filled_;               // behind the uploads of the last micro-batch
   int64_t ahead_ = -1;                          // the micro-batch whose pictures land or have landed
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted
 };

@@ -47,6 +47,12 @@ void add_update(std::vector<OpCase>& cases, const std::string& name, const OpPtr
 
 void add_loss_cases(std::vector<OpCase>& cases) {
   const Dim b('B', 5);
+  cases.push_back({"loss_sum",
+                   make_op<LossSumOp>(),
+                   {{b}, {b}, {b}},
+                   {false, false, false},
+                   {kScalars, kFull, kFull},
+                   {{1, {0.5, 2, HUGE_VAL, 0.25, 3}}, {2, {0.25, 0.125, 0, 1, 0.5}}}});
   const Shape logits = {b, {'K', 37}}, x = {{'B', 16}, {'N', 7}, {'D', 10}},
               counters = {{'Z', kCounterCount}};
   for (LossKind kind :

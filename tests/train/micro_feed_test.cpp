@@ -49,8 +49,10 @@ class FedStep {
   }
   void run(int64_t first, int64_t steps) {
     for (int64_t step = first; step < first + steps; ++step) {
-      for (int64_t m = 0; m < setup_.config.train.accumulation; ++m) losses_.push_back(feed_->run(step, m));
+      for (int64_t m = 0; m < setup_.config.train.accumulation; ++m) feed_->run(step, m);
       step_.run_update(0.003);
+      losses_.push_back(step_.take_loss());
+      EXPECT_EQ(step_.take_loss(), 0.0) << "it was taken";
     }
   }
   void evaluate() {
@@ -69,8 +71,9 @@ class FedStep {
   }
 
   LateDevice& device() { return dynamic_cast<LateDevice&>(*rank_.hardware); }
+  MicroFeed& feed() { return *feed_; }
+  TrainStep& step() { return step_; }
   const StepPlan& plan() const { return plan_; }
-  const TrainStep& step() const { return step_; }
   const std::vector<double>& losses() const { return losses_; }
   Tensors state() const { return state_of(step_); }
 
@@ -102,6 +105,29 @@ TEST(MicroFeed, SendingAheadChangesNoBit) {
       }
     }
   }
+}
+
+TEST(MicroFeed, TheLossIsThatOfEveryMicroBatchOfAnUpdate) {
+  FedStep fed(feed_config(OnDevice::kOff), false);
+  double wanted = 0;
+  for (int64_t micro : {0, 1}) {
+    fed.feed().run(0, micro);
+    for (float loss : fed.step().losses()) wanted += static_cast<double>(loss) * static_cast<double>(0.125f);
+  }
+  EXPECT_NEAR(fed.step().take_loss(), wanted, 1e-14 * wanted);
+}
+
+// A loader writes over a batch while the device may still fetch it.
+TEST(MicroFeed, ABatchIsOnTheDeviceBeforeTheNextIsAskedFor) {
+  FedStep fed(feed_config(OnDevice::kPictures), true);
+  for (int micro = 0; micro < 4; ++micro) {
+    const int before = fed.device().host_waits;
+    fed.feed().run(micro / 2, micro % 2);
+    EXPECT_EQ(fed.device().host_waits, before + 1);
+  }
+  const int before = fed.device().host_waits;
+  fed.feed().seek(7);
+  EXPECT_EQ(fed.device().host_waits, before + 1);
 }
 
 TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {

@@ -29,11 +29,23 @@ void run_cross_entropy_grad(const KernelArgs& args) {
   api().losses.backward(session(args), call);
 }
 
+void run_loss_sum(const KernelArgs& args) {
+  api().losses.sum(session(args), {.sums = args.ins[0].as<double>(),
+                                   .losses = operand(args.ins[1]),
+                                   .weights = operand(args.ins[2]),
+                                   .pictures = args.ins[0].desc().elems()});
+}
+
+std::string declines_loss_sum(const NodeView& node, const DeviceInfo& device) {
+  return declines_unless_plain({node.op, node.ins.subspan(1), node.outs}, device);
+}
+
 }  // namespace
 
 std::vector<OpKernels> loss_kernels() {
   return {{"cross_entropy", {cuda_kernel("picture", run_cross_entropy)}},
-          {"cross_entropy_grad", {cuda_kernel("picture", run_cross_entropy_grad)}}};
+          {"cross_entropy_grad", {cuda_kernel("picture", run_cross_entropy_grad)}},
+          {"loss_sum", {cuda_kernel("elements", run_loss_sum, declines_loss_sum)}}};
 }
 
 }  // namespace vitrail::cuda

@@ -29,6 +29,7 @@ class CudaEvent : public Event {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
   ~CudaEvent() override { cuda::api().streams.drop_event(session_, event_); }
+  void synchronize() override { cuda::api().streams.synchronize(session_, event_); }
   void* get() const { return event_; }
 
  private:

@@ -70,6 +70,7 @@ class RefBackend : public Backend {
         row<ref::dropout>("dropout"),
         row<ref::cross_entropy>("cross_entropy"),
         row<ref::cross_entropy_grad>("cross_entropy_grad"),
+        row<ref::loss_sum>("loss_sum"),
         row<ref::concat_tokens>("concat_tokens"),
         row<ref::sum_tokens>("sum_tokens"),
         row<ref::select_token>("select_token"),

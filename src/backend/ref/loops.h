@@ -48,6 +48,7 @@ void cast(const KernelArgs& args);
 void dropout(const KernelArgs& args);
 void cross_entropy(const KernelArgs& args);
 void cross_entropy_grad(const KernelArgs& args);
+void loss_sum(const KernelArgs& args);
 void concat_tokens(const KernelArgs& args);
 void sum_tokens(const KernelArgs& args);
 void select_token(const KernelArgs& args);

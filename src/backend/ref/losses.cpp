@@ -69,6 +69,12 @@ void cross_entropy_grad(const KernelArgs& args) {
              args.ins[2].as<double>()[b], width, args.outs[0].as<double>() + b * width);
 }
 
+void loss_sum(const KernelArgs& args) {
+  const double *losses = args.ins[1].as<double>(), *weights = args.ins[2].as<double>();
+  for (int64_t b = 0; b < args.ins[0].desc().elems(); ++b)
+    if (weights[b] > 0) args.ins[0].as<double>()[b] += losses[b] * weights[b];
+}
+
 void dropout(const KernelArgs& args) {
   const auto& op = static_cast<const DropoutOp&>(args.op);
   const auto* counters = static_cast<const int64_t*>(args.ins[1].data());

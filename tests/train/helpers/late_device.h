@@ -17,7 +17,7 @@ class LateDevice : public Device {
   bool shares_host_memory() const override { return true; }
   Stream& stream() override { return programs_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<LateStream>(*this); }
-  std::unique_ptr<Event> create_event() override { return std::make_unique<Event>(); }
+  std::unique_ptr<Event> create_event() override { return std::make_unique<CountedEvent>(host_waits); }
   void download(void* host, const void* source, size_t bytes) override {
     host_->download(host, source, bytes);
   }
@@ -38,10 +38,19 @@ class LateDevice : public Device {
     size_t bytes;
   };
   std::vector<Upload> pending;
+  int host_waits = 0;                    // of the host for an event
   int waits = 0;                         // of the programs for an event
   std::function<void()> while_it_works;  // called as nodes run
 
  private:
+  class CountedEvent : public Event {
+   public:
+    explicit CountedEvent(int& waits) : waits_(waits) {}
+    void synchronize() override { ++waits_; }
+
+   private:
+    int& waits_;
+  };
   class Programs : public Stream {
    public:
     explicit Programs(LateDevice& device) : device_(device) {}

@@ -17,9 +17,17 @@ struct LossCall {
   float share = 1;            // without
 };
 
+// Adds each loss times its weight to its sum; losses of weight 0 are left out.
+struct LossSumCall {
+  double* sums = nullptr;   // [pictures]
+  Operand losses, weights;  // [pictures]
+  int64_t pictures = 0;
+};
+
 struct LossesApi {
   void (*forward)(Session&, const LossCall&);
   void (*backward)(Session&, const LossCall&);
+  void (*sum)(Session&, const LossSumCall&);
 };
 
 }  // namespace vitrail::cuda

@@ -14,6 +14,7 @@ struct StreamsApi {
   void (*drop_event)(Session&, void* event);
   void (*record)(Session&, void* stream, void* event);
   void (*wait)(Session&, void* stream, void* event);
+  void (*synchronize)(Session&, void* event);  // the host waits
   void (*upload)(Session&, void* stream, void* target, const void* host, size_t bytes);
   void (*copy)(Session&, void* stream, void* target, const void* source, size_t bytes);
   void (*download)(Session&, void* host, const void* source, size_t bytes);

@@ -70,6 +70,14 @@ __global__ void loss_grad_kernel(const __grid_constant__ LossCall call) {
     dx.put(i, dloss * call.share * (sigmoid(x.get(i)) - t.get(i)));
 }
 
+__global__ void loss_sum_kernel(const __grid_constant__ LossSumCall call) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= call.pictures) return;
+  const float weight = Elements(call.weights).get(i);
+  if (weight > 0)
+    call.sums[i] += static_cast<double>(Elements(call.losses).get(i)) * static_cast<double>(weight);
+}
+
 void launch(Session& session, void (*kernel)(LossCall), const LossCall& call, const char* name) {
   if (call.pictures == 0) return;
   const int64_t threads = std::clamp<int64_t>((call.classes + 31) / 32 * 32, 32, 256);
@@ -84,10 +92,18 @@ void backward(Session& session, const LossCall& call) {
   launch(session, loss_grad_kernel, call, "loss_grad");
 }
 
+void sum(Session& session, const LossSumCall& call) {
+  if (call.pictures == 0) return;
+  constexpr int64_t kThreads = 128;
+  const auto blocks = static_cast<unsigned>((call.pictures + kThreads - 1) / kThreads);
+  loss_sum_kernel<<<blocks, kThreads, 0, session.stream>>>(call);
+  check_launch("loss_sum");
+}
+
 }  // namespace
 
 LossesApi losses_api() {
-  return {.forward = forward, .backward = backward};
+  return {.forward = forward, .backward = backward, .sum = sum};
 }
 
 }  // namespace vitrail::cuda

@@ -51,6 +51,11 @@ void wait(Session& session, void* stream, void* event) {
         "waiting for an event");
 }
 
+void synchronize(Session& session, void* event) {
+  use(session);
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "waiting for an event");
+}
+
 void upload(Session& session, void* stream, void* target, const void* host, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, stream_of(session, stream)),
@@ -138,6 +143,7 @@ StreamsApi streams_api() {
           .drop_event = drop_event,
           .record = record,
           .wait = wait,
+          .synchronize = synchronize,
           .upload = upload,
           .copy = copy,
           .download = download,
