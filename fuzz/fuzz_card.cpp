@@ -3,7 +3,7 @@
 // survive being written as Vitrail's own block.
 #include "base/json.h"
 #include "io/cards/card.h"
-#include "io/cards/hf_files.h"
+#include "io/cards/written_json.h"
 #include "io/dialects/express.h"
 #include "io/dialects/layout.h"
 #include "tensor_target.h"

@@ -1,6 +1,6 @@
 // A python batch of CIFAR and its list of names, read as data.
 #include "base/bytes.h"
-#include "data/datasets/cifar_pickle.h"
+#include "data/datasets/file_formats.h"
 #include "dataset_target.h"
 
 using namespace vitrail;

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "data/datasets/labels_csv.h"
+#include "data/datasets/file_formats.h"
 #include "data/datasets/packed.h"
 #include "data/datasets/tar_samples.h"
 #include "dataset_target.h"

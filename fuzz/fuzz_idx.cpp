@@ -1,5 +1,5 @@
 // Files of MNIST's format. The first byte says which: labels or images, gzipped or not.
-#include "data/datasets/idx.h"
+#include "data/datasets/file_formats.h"
 #include "dataset_target.h"
 
 using namespace vitrail;

@@ -1,7 +1,6 @@
 // Zip archives as npz or torch files, and bare npy headers.
 #include "base/bytes.h"
 #include "io/npy.h"
-#include "io/npz.h"
 #include "io/torch_file.h"
 #include "tensor_target.h"
 

@@ -5,7 +5,7 @@
 
 #include "api/engine_fit.h"
 #include "api/packed_cache.h"
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {

@@ -68,7 +68,7 @@ class Engine {
  public:
   // Loads the parameters of an opened model; the source is not needed afterwards.
   Engine(const OpenedModel& model, const EngineOptions& options);
-  // Parameters by the rule of models/rule_weights.h: an architecture without a file.
+  // Parameters by the rule of models/vit_init.h: an architecture without a file.
   Engine(const VitConfig& config, const EngineOptions& options);
   ~Engine();
   Engine(Engine&&) noexcept;

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/decode.h"
-#include "data/orientation.h"
 #include "data/picture_list.h"
 #include "data/preprocess.h"
 

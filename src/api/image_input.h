@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "data/image.h"
+#include "image/image.h"
 #include "io/model_files.h"
 #include "vitrail/image.h"
 

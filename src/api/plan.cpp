@@ -8,7 +8,6 @@
 #include "backend/device.h"
 #include "base/text.h"
 #include "io/find_model.h"
-#include "io/shipped.h"
 #include "models/zoo.h"
 #include "plan/devices.h"
 #include "plan/largest_batch.h"

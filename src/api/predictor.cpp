@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "api/classify.h"
-#include "base/clock.h"
 #include "base/text.h"
+#include "base/timing.h"
 #include "io/cards/imagenet_names.h"
 #include "plan/devices.h"
 

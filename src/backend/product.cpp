@@ -1,7 +1,7 @@
 #include "backend/product.h"
 
-#include "ops/add.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/patch_embed.h"
 #include "ops/scale.h"

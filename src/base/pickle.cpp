@@ -1,10 +1,8 @@
 #include "base/pickle.h"
 
-#include <array>
 #include <bit>
 
-#include "base/bytes.h"
-#include "base/text.h"
+#include "base/pickle_machine.h"
 
 namespace vitrail {
 
@@ -12,141 +10,67 @@ namespace {
 
 constexpr size_t kMaxNameLine = 1024;
 
-class Machine {
- public:
-  Machine(std::span<const std::byte> bytes, const PickleNameFilter& allowed, const PickleLimits& limits)
-      : input_(bytes), allowed_(allowed), limits_(limits) {}
+}  // namespace
 
-  PickleGraph run() {
-    const auto first = input_.take<uint8_t>(), protocol = input_.take<uint8_t>();
-    VT_REQUIRE(first == kProto, ErrorKind::kData, "does not begin with a protocol number");
-    VT_REQUIRE(protocol >= 2 && protocol <= 5, ErrorKind::kData, "protocol %u, 2 to 5 are read", protocol);
-    for (size_t count = 0; count < limits_.max_ops; ++count) {
-      const auto op = input_.take<uint8_t>();
-      if (op == kStop) {
-        graph_.root = pop();
-        graph_.bytes = position();
-        return std::move(graph_);
-      }
-      const Handler handler = handlers()[op];
-      VT_REQUIRE(handler, ErrorKind::kData, "opcode 0x%02x is not used by plain data", op);
-      handler(*this);
-    }
-    throw Error(ErrorKind::kData, strf("more than %zu operations", limits_.max_ops));
-  }
-
-  size_t position() const { return input_.position(); }
-
- private:
-  using Handler = void (*)(Machine&);
-  static constexpr uint8_t kProto = 0x80, kStop = '.';
-  static const std::array<Handler, 256>& handlers();
-
-  template <typename Length>
-  void add_text(PickleKind kind) {
-    const std::string_view content = input_.take_text(input_.take<Length>());
-    VT_REQUIRE(kind == PickleKind::kBytes || is_valid_utf8(content), ErrorKind::kData,
-               "a text that is not UTF-8");
-    add(kind).text = content;
-  }
-  template <typename Integer>
-  void add_int() {
-    add(PickleKind::kInt).integer = input_.take<Integer>();
-  }
-  void add_tuple(std::vector<PickleId> items) { add(PickleKind::kTuple).items = std::move(items); }
-  PickleNode& add(PickleKind kind);
-  void add_long(uint64_t bytes);
-  void add_float();
-  void add_dict_from_mark();
-  void add_global(const std::string& full_name);
-  void add_global_from_lines();
-  void add_global_from_stack();
-  void add_call();
-  void add_persistent();
-  std::string line();
-
-  size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  void push(PickleId id);
-  PickleId pop();
-  PickleNode& top();
-  void mark();
-  void pop_value_or_mark();
-  std::vector<PickleId> pop_to_mark();
-  std::vector<PickleId> pop_some(size_t count);
-  void append(PickleKind kind, const std::vector<PickleId>& values);
-  void set_items(const std::vector<PickleId>& values);
-  void build();
-  void put(uint64_t slot);
-  void get(uint64_t slot);
-
-  ByteCursor input_;
-  const PickleNameFilter& allowed_;
-  const PickleLimits& limits_;
-  PickleGraph graph_;
-  std::vector<PickleId> stack_, memo_;
-  std::vector<size_t> marks_;  // stack heights
-  size_t items_ = 0, memo_count_ = 0;
-};
-
-const std::array<Machine::Handler, 256>& Machine::handlers() {
+const std::array<PickleMachine::Handler, 256>& PickleMachine::handlers() {
   using Kind = PickleKind;
   struct Row {
     uint8_t op;
     Handler handler;
   };
   static constexpr Row kRows[] = {
-      {'N', [](Machine& m) { m.add(Kind::kNone); }},
-      {0x88, [](Machine& m) { m.add(Kind::kBool).integer = 1; }},
-      {0x89, [](Machine& m) { m.add(Kind::kBool); }},
-      {'J', [](Machine& m) { m.add_int<int32_t>(); }},
-      {'K', [](Machine& m) { m.add_int<uint8_t>(); }},
-      {'M', [](Machine& m) { m.add_int<uint16_t>(); }},
-      {0x8A, [](Machine& m) { m.add_long(m.input_.take<uint8_t>()); }},
-      {0x8B, [](Machine& m) { m.add_long(m.input_.take<uint32_t>()); }},
-      {'G', [](Machine& m) { m.add_float(); }},
-      // Strings and bytes, with 1, 4 or 8 bytes of length; 'U' and 'T' are Python 2's strings.
-      {'U', [](Machine& m) { m.add_text<uint8_t>(Kind::kBytes); }},
-      {'T', [](Machine& m) { m.add_text<uint32_t>(Kind::kBytes); }},
-      {0x8C, [](Machine& m) { m.add_text<uint8_t>(Kind::kString); }},
-      {'X', [](Machine& m) { m.add_text<uint32_t>(Kind::kString); }},
-      {0x8D, [](Machine& m) { m.add_text<uint64_t>(Kind::kString); }},
-      {'C', [](Machine& m) { m.add_text<uint8_t>(Kind::kBytes); }},
-      {'B', [](Machine& m) { m.add_text<uint32_t>(Kind::kBytes); }},
-      {0x8E, [](Machine& m) { m.add_text<uint64_t>(Kind::kBytes); }},
-      {0x96, [](Machine& m) { m.add_text<uint64_t>(Kind::kBytes); }},
+      {'N', [](PickleMachine& m) { m.add(Kind::kNone); }},
+      {0x88, [](PickleMachine& m) { m.add(Kind::kBool).integer = 1; }},
+      {0x89, [](PickleMachine& m) { m.add(Kind::kBool); }},
+      {'J', [](PickleMachine& m) { m.add_int<int32_t>(); }},
+      {'K', [](PickleMachine& m) { m.add_int<uint8_t>(); }},
+      {'M', [](PickleMachine& m) { m.add_int<uint16_t>(); }},
+      {0x8A, [](PickleMachine& m) { m.add_long(m.input_.take<uint8_t>()); }},
+      {0x8B, [](PickleMachine& m) { m.add_long(m.input_.take<uint32_t>()); }},
+      {'G', [](PickleMachine& m) { m.add_float(); }},
+      // Texts and bytes, with 1, 4 or 8 bytes of length; 'U' and 'T' are Python 2's strings.
+      {'U', [](PickleMachine& m) { m.add_text<uint8_t>(Kind::kBytes); }},
+      {'T', [](PickleMachine& m) { m.add_text<uint32_t>(Kind::kBytes); }},
+      {0x8C, [](PickleMachine& m) { m.add_text<uint8_t>(Kind::kString); }},
+      {'X', [](PickleMachine& m) { m.add_text<uint32_t>(Kind::kString); }},
+      {0x8D, [](PickleMachine& m) { m.add_text<uint64_t>(Kind::kString); }},
+      {'C', [](PickleMachine& m) { m.add_text<uint8_t>(Kind::kBytes); }},
+      {'B', [](PickleMachine& m) { m.add_text<uint32_t>(Kind::kBytes); }},
+      {0x8E, [](PickleMachine& m) { m.add_text<uint64_t>(Kind::kBytes); }},
+      {0x96, [](PickleMachine& m) { m.add_text<uint64_t>(Kind::kBytes); }},
       // Containers.
-      {')', [](Machine& m) { m.add(Kind::kTuple); }},
-      {'t', [](Machine& m) { m.add_tuple(m.pop_to_mark()); }},
-      {0x85, [](Machine& m) { m.add_tuple(m.pop_some(1)); }},
-      {0x86, [](Machine& m) { m.add_tuple(m.pop_some(2)); }},
-      {0x87, [](Machine& m) { m.add_tuple(m.pop_some(3)); }},
-      {']', [](Machine& m) { m.add(Kind::kList); }},
-      {'a', [](Machine& m) { m.append(Kind::kList, m.pop_some(1)); }},
-      {'e', [](Machine& m) { m.append(Kind::kList, m.pop_to_mark()); }},
-      {0x8F, [](Machine& m) { m.add(Kind::kSet); }},
-      {0x90, [](Machine& m) { m.append(Kind::kSet, m.pop_to_mark()); }},
-      {'}', [](Machine& m) { m.add(Kind::kDict); }},
-      {'d', [](Machine& m) { m.add_dict_from_mark(); }},
-      {'s', [](Machine& m) { m.set_items(m.pop_some(2)); }},
-      {'u', [](Machine& m) { m.set_items(m.pop_to_mark()); }},
-      // Globals and the objects made from them: REDUCE and NEWOBJ only record the call.
-      {'c', [](Machine& m) { m.add_global_from_lines(); }},
-      {0x93, [](Machine& m) { m.add_global_from_stack(); }},
-      {'R', [](Machine& m) { m.add_call(); }},
-      {0x81, [](Machine& m) { m.add_call(); }},
-      {'b', [](Machine& m) { m.build(); }},
-      {'Q', [](Machine& m) { m.add_persistent(); }},
+      {')', [](PickleMachine& m) { m.add(Kind::kTuple); }},
+      {'t', [](PickleMachine& m) { m.add_tuple(m.pop_to_mark()); }},
+      {0x85, [](PickleMachine& m) { m.add_tuple(m.pop_some(1)); }},
+      {0x86, [](PickleMachine& m) { m.add_tuple(m.pop_some(2)); }},
+      {0x87, [](PickleMachine& m) { m.add_tuple(m.pop_some(3)); }},
+      {']', [](PickleMachine& m) { m.add(Kind::kList); }},
+      {'a', [](PickleMachine& m) { m.append(Kind::kList, m.pop_some(1)); }},
+      {'e', [](PickleMachine& m) { m.append(Kind::kList, m.pop_to_mark()); }},
+      {0x8F, [](PickleMachine& m) { m.add(Kind::kSet); }},
+      {0x90, [](PickleMachine& m) { m.append(Kind::kSet, m.pop_to_mark()); }},
+      {'}', [](PickleMachine& m) { m.add(Kind::kDict); }},
+      {'d', [](PickleMachine& m) { m.add_dict_from_mark(); }},
+      {'s', [](PickleMachine& m) { m.set_items(m.pop_some(2)); }},
+      {'u', [](PickleMachine& m) { m.set_items(m.pop_to_mark()); }},
+      // Names and what would be made with them: REDUCE and NEWOBJ only note the wish.
+      {'c', [](PickleMachine& m) { m.add_global_from_lines(); }},
+      {0x93, [](PickleMachine& m) { m.add_global_from_stack(); }},
+      {'R', [](PickleMachine& m) { m.add_call(); }},
+      {0x81, [](PickleMachine& m) { m.add_call(); }},
+      {'b', [](PickleMachine& m) { m.build(); }},
+      {'Q', [](PickleMachine& m) { m.add_persistent(); }},
       // Stack and memo. FRAME (0x95) is a hint for buffered reading.
-      {'(', [](Machine& m) { m.mark(); }},
-      {'0', [](Machine& m) { m.pop_value_or_mark(); }},
-      {'1', [](Machine& m) { m.pop_to_mark(); }},
-      {'2', [](Machine& m) { m.top(), m.push(m.stack_.back()); }},
-      {'q', [](Machine& m) { m.put(m.input_.take<uint8_t>()); }},
-      {'r', [](Machine& m) { m.put(m.input_.take<uint32_t>()); }},
-      {0x94, [](Machine& m) { m.put(m.memo_count_); }},
-      {'h', [](Machine& m) { m.get(m.input_.take<uint8_t>()); }},
-      {'j', [](Machine& m) { m.get(m.input_.take<uint32_t>()); }},
-      {0x95, [](Machine& m) { m.input_.take<uint64_t>(); }},
+      {'(', [](PickleMachine& m) { m.mark(); }},
+      {'0', [](PickleMachine& m) { m.pop_value_or_mark(); }},
+      {'1', [](PickleMachine& m) { m.pop_to_mark(); }},
+      {'2', [](PickleMachine& m) { m.top(), m.push(m.stack_.back()); }},
+      {'q', [](PickleMachine& m) { m.put(m.input_.take<uint8_t>()); }},
+      {'r', [](PickleMachine& m) { m.put(m.input_.take<uint32_t>()); }},
+      {0x94, [](PickleMachine& m) { m.put(m.memo_count_); }},
+      {'h', [](PickleMachine& m) { m.get(m.input_.take<uint8_t>()); }},
+      {'j', [](PickleMachine& m) { m.get(m.input_.take<uint32_t>()); }},
+      {0x95, [](PickleMachine& m) { m.input_.take<uint64_t>(); }},
   };
   static const std::array<Handler, 256> by_opcode = [] {
     std::array<Handler, 256> table{};
@@ -156,7 +80,7 @@ const std::array<Machine::Handler, 256>& Machine::handlers() {
   return by_opcode;
 }
 
-PickleNode& Machine::add(PickleKind kind) {
+PickleNode& PickleMachine::add(PickleKind kind) {
   VT_REQUIRE(graph_.nodes.size() < limits_.max_nodes, ErrorKind::kData, "more than %zu values",
              limits_.max_nodes);
   push(static_cast<PickleId>(graph_.nodes.size()));
@@ -164,7 +88,7 @@ PickleNode& Machine::add(PickleKind kind) {
   return graph_.nodes.back();
 }
 
-void Machine::add_long(uint64_t bytes) {
+void PickleMachine::add_long(uint64_t bytes) {
   const auto digits = input_.take(bytes);
   if (bytes > 8) {
     add(PickleKind::kBigInt);
@@ -176,18 +100,18 @@ void Machine::add_long(uint64_t bytes) {
   add(PickleKind::kInt).integer = static_cast<int64_t>(value);
 }
 
-void Machine::add_float() {
-  // A float is the one big-endian field of the format.
+void PickleMachine::add_float() {
+  // The one big-endian field of the format.
   add(PickleKind::kFloat).real = std::bit_cast<double>(__builtin_bswap64(input_.take<uint64_t>()));
 }
 
-void Machine::add_dict_from_mark() {
+void PickleMachine::add_dict_from_mark() {
   const std::vector<PickleId> items = pop_to_mark();
   add(PickleKind::kDict);
   set_items(items);
 }
 
-void Machine::add_global(const std::string& full_name) {
+void PickleMachine::add_global(const std::string& full_name) {
   if (!allowed_(full_name))
     throw Error(
         ErrorKind::kData,
@@ -197,19 +121,19 @@ void Machine::add_global(const std::string& full_name) {
   add(PickleKind::kGlobal).text = full_name;
 }
 
-void Machine::add_global_from_lines() {
+void PickleMachine::add_global_from_lines() {
   const std::string module = line();
   add_global(module + "." + line());
 }
 
-void Machine::add_global_from_stack() {
+void PickleMachine::add_global_from_stack() {
   const PickleId name = pop(), module = pop();
   VT_REQUIRE(graph_[name].kind == PickleKind::kString && graph_[module].kind == PickleKind::kString,
              ErrorKind::kData, "a name that is not a text");
   add_global(graph_[module].text + "." + graph_[name].text);
 }
 
-void Machine::add_call() {
+void PickleMachine::add_call() {
   const PickleId argument = pop(), callee = pop();
   VT_REQUIRE(graph_[callee].kind == PickleKind::kGlobal && graph_[argument].kind == PickleKind::kTuple,
              ErrorKind::kData, "a call that is not of a name with a tuple of arguments");
@@ -218,12 +142,12 @@ void Machine::add_call() {
   call.argument = argument;
 }
 
-void Machine::add_persistent() {
+void PickleMachine::add_persistent() {
   const PickleId argument = pop();
   add(PickleKind::kPersistent).argument = argument;
 }
 
-std::string Machine::line() {
+std::string PickleMachine::line() {
   std::string text;
   for (;;) {
     const char next = static_cast<char>(input_.take<uint8_t>());
@@ -233,37 +157,37 @@ std::string Machine::line() {
   }
 }
 
-void Machine::push(PickleId id) {
+void PickleMachine::push(PickleId id) {
   VT_REQUIRE(stack_.size() < limits_.max_items, ErrorKind::kData, "more than %zu values on the stack",
              limits_.max_items);
   stack_.push_back(id);
 }
 
-PickleId Machine::pop() {
+PickleId PickleMachine::pop() {
   top();
   const PickleId id = stack_.back();
   stack_.pop_back();
   return id;
 }
 
-PickleNode& Machine::top() {
+PickleNode& PickleMachine::top() {
   VT_REQUIRE(stack_.size() > floor(), ErrorKind::kData, "takes a value where the stack has none");
   return graph_.nodes[stack_.back()];
 }
 
-void Machine::mark() {
+void PickleMachine::mark() {
   VT_REQUIRE(marks_.size() < limits_.max_nodes, ErrorKind::kData, "more than %zu marks", limits_.max_nodes);
   marks_.push_back(stack_.size());
 }
 
-void Machine::pop_value_or_mark() {
+void PickleMachine::pop_value_or_mark() {
   if (!marks_.empty() && stack_.size() == floor())
     marks_.pop_back();
   else
     pop();
 }
 
-std::vector<PickleId> Machine::pop_to_mark() {
+std::vector<PickleId> PickleMachine::pop_to_mark() {
   VT_REQUIRE(!marks_.empty(), ErrorKind::kData, "no mark on the stack");
   std::vector<PickleId> values(stack_.begin() + static_cast<std::ptrdiff_t>(floor()), stack_.end());
   stack_.resize(floor());
@@ -271,13 +195,13 @@ std::vector<PickleId> Machine::pop_to_mark() {
   return values;
 }
 
-std::vector<PickleId> Machine::pop_some(size_t count) {
+std::vector<PickleId> PickleMachine::pop_some(size_t count) {
   std::vector<PickleId> values(count);
   for (size_t i = count; i-- > 0;) values[i] = pop();
   return values;
 }
 
-void Machine::append(PickleKind kind, const std::vector<PickleId>& values) {
+void PickleMachine::append(PickleKind kind, const std::vector<PickleId>& values) {
   std::vector<PickleId>& items = top().items;
   VT_REQUIRE(top().kind == kind, ErrorKind::kData, "elements are added to what is not a list or set");
   items_ += values.size();
@@ -285,7 +209,7 @@ void Machine::append(PickleKind kind, const std::vector<PickleId>& values) {
   items.insert(items.end(), values.begin(), values.end());
 }
 
-void Machine::set_items(const std::vector<PickleId>& values) {
+void PickleMachine::set_items(const std::vector<PickleId>& values) {
   VT_REQUIRE(values.size() % 2 == 0, ErrorKind::kData, "a key without a value");
   const PickleKind kind = top().kind;
   VT_REQUIRE(kind == PickleKind::kDict || kind == PickleKind::kCall, ErrorKind::kData,
@@ -293,14 +217,14 @@ void Machine::set_items(const std::vector<PickleId>& values) {
   append(kind, values);
 }
 
-void Machine::build() {
+void PickleMachine::build() {
   const PickleId state = pop();
   VT_REQUIRE(top().kind == PickleKind::kCall, ErrorKind::kData,
              "attributes are set on what is not an object");
   top().state = state;
 }
 
-void Machine::put(uint64_t slot) {
+void PickleMachine::put(uint64_t slot) {
   VT_REQUIRE(slot < limits_.max_nodes, ErrorKind::kData, "memo slot %llu is too large",
              static_cast<unsigned long long>(slot));
   top();
@@ -309,19 +233,17 @@ void Machine::put(uint64_t slot) {
   memo_[slot] = stack_.back();
 }
 
-void Machine::get(uint64_t slot) {
+void PickleMachine::get(uint64_t slot) {
   VT_REQUIRE(slot < memo_.size() && memo_[slot] != kNoPickleId, ErrorKind::kData,
              "memo slot %llu was never filled", static_cast<unsigned long long>(slot));
   push(memo_[slot]);
 }
 
-}  // namespace
-
 PickleGraph read_pickle(std::span<const std::byte> bytes, const PickleNameFilter& allowed,
                         const PickleLimits& limits) {
   VT_REQUIRE(bytes.size() <= limits.max_bytes, ErrorKind::kData,
              "a pickle of %zu bytes, at most %zu are read", bytes.size(), limits.max_bytes);
-  Machine machine(bytes, allowed, limits);
+  PickleMachine machine(bytes, allowed, limits);
   try {
     return machine.run();
   } catch (Error& error) {

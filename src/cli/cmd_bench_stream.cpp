@@ -4,7 +4,7 @@
 
 #include "api/picture_stream.h"
 #include "base/error.h"
-#include "base/spread.h"
+#include "base/timing.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
 #include "cli/pictures.h"

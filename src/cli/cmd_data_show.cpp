@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/data_work.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "data/sheet.h"
 #include "data/statistics.h"
 #include "io/checkpoint/durable.h"

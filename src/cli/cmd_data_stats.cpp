@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/timing.h"
 #include "cli/commands.h"
 #include "cli/data_work.h"
 #include "data/statistics.h"

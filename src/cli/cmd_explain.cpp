@@ -15,7 +15,7 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/top_classes.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "data/overlay.h"
 #include "data/picture_list.h"
 #include "data/preprocess.h"

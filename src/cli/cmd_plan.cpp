@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
-#include "io/shipped.h"
+#include "io/find_model.h"
 #include "measure/calibrate.h"
 #include "measure/inference_plan.h"
 #include "measure/profile.h"

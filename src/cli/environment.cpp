@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/values.h"
 #include "io/find_model.h"
-#include "io/shipped.h"
 
 namespace vitrail::cli {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail::codecs {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/data_config.h"
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail {
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "data/codecs.h"
 
 namespace vitrail {
+
 namespace codecs {
 
 void check_size(const char* format, int64_t width, int64_t height, const DecodeLimits& limits) {
@@ -135,6 +137,24 @@ Image load_image(const std::string& path, const DecodeLimits& limits, DecodeRepo
   const std::string content = read_file(path, static_cast<size_t>(limits.max_file_bytes));
   const std::span bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
   return with_context(path, [&] { return decode_image(bytes, limits, report); });
+}
+
+// 2 to 4 mirror and turn by half; from 5 on rows and columns are exchanged first.
+Image turned_upright(Image image, int orientation) {
+  if (orientation < 2 || orientation > 8) return image;
+  const bool exchange = orientation >= 5;
+  const bool from_right = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+  const bool from_below = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+  Image out = Image::blank(exchange ? image.width : image.height, exchange ? image.height : image.width,
+                           image.channels);
+  for (int64_t y = 0; y < out.height; ++y)
+    for (int64_t x = 0; x < out.width; ++x) {
+      const int64_t seen_y = from_below ? out.height - 1 - y : y, seen_x = from_right ? out.width - 1 - x : x;
+      const uint8_t* from =
+          image.row(exchange ? seen_x : seen_y) + (exchange ? seen_y : seen_x) * image.channels;
+      std::copy_n(from, image.channels, out.row(y) + x * image.channels);
+    }
+  return out;
 }
 
 }  // namespace vitrail

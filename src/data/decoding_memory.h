@@ -6,7 +6,7 @@
 #include <span>
 
 #include "data/dataset.h"
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail {
 

@@ -1,4 +1,4 @@
-#include "data/encode.h"
+#include "data/decode.h"
 
 #include <png.h>
 

@@ -4,8 +4,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/timing.h"
 #include "data/decoding_memory.h"
 
 namespace vitrail {

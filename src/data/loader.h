@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/preprocess_config.h"
 #include "data/augment/augment_config.h"
 #include "data/loader_config.h"
 #include "data/sample_source.h"
+#include "image/preprocess_config.h"
 #include "tensor/buffer.h"
 
 namespace vitrail {

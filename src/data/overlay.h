@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail {
 

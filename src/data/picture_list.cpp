@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/decode.h"
-#include "data/orientation.h"
 
 namespace vitrail {
 

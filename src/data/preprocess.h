@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
-#include "base/preprocess_config.h"
-#include "data/image.h"
+#include "image/image.h"
+#include "image/preprocess_config.h"
 
 namespace vitrail {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/preprocess_config.h"
-#include "data/image.h"
+#include "image/image.h"
+#include "image/preprocess_config.h"
 
 namespace vitrail {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/picture_recipe.h"
-#include "base/preprocess_config.h"
 #include "data/augment/augmenter.h"
 #include "data/loader_config.h"
 #include "data/sampler.h"
+#include "image/image_recipe.h"
+#include "image/preprocess_config.h"
 #include "tensor/memory_source.h"
 
 namespace vitrail {

@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "data/encode.h"
+#include "data/decode.h"
 #include "data/preprocess.h"
 
 namespace vitrail {

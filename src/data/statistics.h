@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "base/spread.h"
+#include "base/timing.h"
 #include "data/dataset.h"
 #include "data/walk.h"
 

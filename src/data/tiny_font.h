@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail {
 

@@ -11,7 +11,7 @@
 
 #include "base/enum_names.h"
 #include "base/json.h"
-#include "base/preprocess_config.h"
+#include "image/preprocess_config.h"
 #include "models/vit_config.h"
 
 namespace vitrail {

@@ -1,4 +1,5 @@
-// Resolves `-m MODEL`: a folder, a file, or the name of a bundled model, and the places of bundled models.
+// Where files that come with Vitrail may lie (models, device files, tables of kernels), and what `-m MODEL`
+// means: a folder, a file, or the name of a bundled model. Knows nothing of what is in them.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +8,19 @@
 
 namespace vitrail {
 
-// Returns the folders that may hold bundled models, in order: `environment` (the value of VITRAIL_MODELS, may
-// be empty), then beside the program as installed, then as built in the source tree.
+// Where files that come with Vitrail may lie: models, device files, tables of kernels. Knows nothing of what
+// is in them.
+std::filesystem::path this_program();
+
+// In the order they are looked through: `name` of the share folder of the program as installed, `in_source`
+// of the tree it was built in. Never what happens to lie where one stands.
+std::vector<std::filesystem::path> shipped_places(const std::string& name, const std::string& in_source,
+                                                  const std::filesystem::path& program = this_program());
+
+// What `-m MODEL` means: a folder, a file, or the name of a bundled model, and where those are looked for.
+
+// Folders that may hold bundled models, in order: `environment` (the value of VITRAIL_MODELS, may be empty),
+// then beside the program as installed, then as built in the source tree.
 std::vector<std::filesystem::path> model_places_for(const std::string& environment,
                                                     const std::filesystem::path& program);
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/preprocess_config.h"
+#include "image/preprocess_config.h"
 #include "io/tensor_source.h"
 #include "models/vit_config.h"
 #include "models/vit_params.h"

@@ -1,10 +1,9 @@
-#include "io/npz.h"
+#include "io/npy.h"
 
 #include <algorithm>
 #include <mutex>
 
 #include "base/bytes.h"
-#include "io/npy.h"
 #include "io/strided.h"
 #include "io/tensor_limits.h"
 

@@ -1,11 +1,10 @@
 #include "base/error.h"
 #include "io/adapters.h"
 #include "io/cards/card.h"
+#include "io/dialects/find_dialect.h"
 #include "io/dialects/layout.h"
-#include "io/dialects/refusals.h"
 #include "io/model_files.h"
-#include "io/patch_resize.h"
-#include "io/pos_resize.h"
+#include "io/weight_resize.h"
 
 namespace vitrail {
 

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "io/model_files.h"
-#include "io/npz.h"
+#include "io/npy.h"
 #include "io/safetensors.h"
 #include "io/sealed_folder.h"
 #include "io/sharded_tensors.h"

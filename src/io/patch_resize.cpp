@@ -1,10 +1,9 @@
-#include "io/patch_resize.h"
+#include "io/weight_resize.h"
 
 #include <cmath>
 #include <vector>
 
 #include "base/error.h"
-#include "io/pos_resize.h"
 
 namespace vitrail {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "io/safetensors_header.h"
 #include "io/tensor_limits.h"
 
 namespace vitrail {

@@ -1,4 +1,4 @@
-#include "io/safetensors_header.h"
+#include "io/safetensors.h"
 
 #include <algorithm>
 #include <numeric>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/engine.h"
-#include "base/spread.h"
+#include "base/timing.h"
 
 namespace vitrail {
 

@@ -7,7 +7,7 @@
 #include "data/decode.h"
 #include "data/preprocess.h"
 #include "io/cards/card_text.h"
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 
 namespace vitrail {
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "io/shipped.h"
+#include "io/find_model.h"
 #include "measure/host.h"
 #include "plan/devices.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/spread.h"
+#include "base/timing.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/spread.h"
+#include "base/timing.h"
 #include "measure/profile.h"
 #include "measure/timing.h"
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "measure/timing.h"
 #include "plan/devices.h"
-#include "train/picture_data.h"
+#include "train/micro_feed.h"
 
 namespace vitrail {
 

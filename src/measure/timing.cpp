@@ -1,8 +1,8 @@
 #include "measure/timing.h"
 
 #include "backend/registry.h"
-#include "base/clock.h"
-#include "models/rule_weights.h"
+#include "base/timing.h"
+#include "models/vit_init.h"
 #include "plan/roofline.h"
 
 namespace vitrail {

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/launch.h"
-#include "base/clock.h"
-#include "base/spread.h"
+#include "base/timing.h"
 #include "tensor/buffer.h"
 
 namespace vitrail {

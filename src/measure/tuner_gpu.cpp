@@ -5,7 +5,7 @@
 #include "backend/cuda/peak.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/spread.h"
+#include "base/timing.h"
 
 namespace vitrail {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "ops/sincos_positions.h"
 
 namespace vitrail {
 
@@ -111,6 +112,17 @@ void init_param(const VitConfig& config, const ParamSpec& spec, InitStyle style,
   if (ends(".weight")) return init_matrix(spec, style, draw);
   if (style == InitStyle::kJax && name.find(".mlp.") != std::string::npos) return draw.gauss(1e-6);
   draw.constant(0);
+}
+
+VitConfig with_learned_positions(VitConfig config) {
+  if (config.pos == PosKind::kSinCos2d) config.pos = PosKind::kLearned;
+  return config;
+}
+
+std::vector<float> fixed_positions(const VitConfig& config) {
+  const std::vector<double> table =
+      SincosPositionsOp(config.grid_height(), config.grid_width(), config.width, DType::kF32).table();
+  return {table.begin(), table.end()};
 }
 
 }  // namespace vitrail

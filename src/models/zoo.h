@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/preprocess_config.h"
+#include "image/preprocess_config.h"
 #include "models/vit_config.h"
 
 namespace vitrail {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/add.h"
 #include "ops/attention.h"
+#include "ops/elementwise.h"
 #include "ops/expect.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"

@@ -1,8 +1,8 @@
 #include "ops/gelu.h"
 
 #include "graph/grad.h"
+#include "ops/bias.h"
 #include "ops/expect.h"
-#include "ops/sum_rows.h"
 
 namespace vitrail {
 

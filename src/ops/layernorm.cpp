@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/grad.h"
-#include "ops/add.h"
+#include "ops/elementwise.h"
 #include "ops/expect.h"
 
 namespace vitrail {

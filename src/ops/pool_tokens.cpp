@@ -14,15 +14,15 @@ TensorDesc pooled(const TensorDesc& x) {
 
 std::vector<TensorDesc> SelectTokenOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  VT_CHECK(ins[0].shape.rank() == 3 && index_ < ins[0].shape[1].local, "select_token: no token %lld in %s",
-           static_cast<long long>(index_), to_string(ins[0]).c_str());
+  VT_CHECK(ins[0].shape.rank() == 3 && index() < ins[0].shape[1].local, "select_token: no token %lld in %s",
+           static_cast<long long>(index()), to_string(ins[0]).c_str());
   return {pooled(ins[0])};
 }
 
 std::vector<TensorDesc> MeanTokensOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  VT_CHECK(ins[0].shape.rank() == 3 && first_ < ins[0].shape[1].local, "mean_tokens: no token %lld in %s",
-           static_cast<long long>(first_), to_string(ins[0]).c_str());
+  VT_CHECK(ins[0].shape.rank() == 3 && first() < ins[0].shape[1].local, "mean_tokens: no token %lld in %s",
+           static_cast<long long>(first()), to_string(ins[0]).c_str());
   return {pooled(ins[0])};
 }
 
@@ -33,9 +33,9 @@ double MeanTokensOp::flops(DescSpan ins, DescSpan) const {
 std::vector<TensorDesc> DropTokensOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
   const int64_t tokens = ins[0].shape.local('N');
-  VT_CHECK(first_ < tokens, "drop_tokens: no token %lld in %s", static_cast<long long>(first_),
+  VT_CHECK(first() < tokens, "drop_tokens: no token %lld in %s", static_cast<long long>(first()),
            to_string(ins[0]).c_str());
-  return {{ins[0].dtype, ins[0].shape.with('N', Dim('N', tokens - first_))}};
+  return {{ins[0].dtype, ins[0].shape.with('N', Dim('N', tokens - first()))}};
 }
 
 namespace {
@@ -45,15 +45,15 @@ TensorDesc unpooled(const TensorDesc& dy, const Dim& tokens) {
 }  // namespace
 
 void SelectTokenOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add<SelectTokenGradOp>({r.dout()}, "dx", index_, r.desc(r.in(0)).shape[1]));
+  if (r.wants(0)) r.give(0, r.add<SelectTokenGradOp>({r.dout()}, "dx", index(), r.desc(r.in(0)).shape[1]));
 }
 
 void MeanTokensOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add<MeanTokensGradOp>({r.dout()}, "dx", first_, r.desc(r.in(0)).shape[1]));
+  if (r.wants(0)) r.give(0, r.add<MeanTokensGradOp>({r.dout()}, "dx", first(), r.desc(r.in(0)).shape[1]));
 }
 
 void DropTokensOp::grad(GradRecorder& r) const {
-  if (r.wants(0)) r.give(0, r.add<DropTokensGradOp>({r.dout()}, "dx", first_));
+  if (r.wants(0)) r.give(0, r.add<DropTokensGradOp>({r.dout()}, "dx", first()));
 }
 
 std::vector<TensorDesc> SelectTokenGradOp::infer(DescSpan ins) const {
@@ -69,7 +69,7 @@ std::vector<TensorDesc> MeanTokensGradOp::infer(DescSpan ins) const {
 std::vector<TensorDesc> DropTokensGradOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
   const Shape& dy = ins[0].shape;
-  return {{ins[0].dtype, dy.with('N', Dim('N', dy.local('N') + first_))}};
+  return {{ins[0].dtype, dy.with('N', Dim('N', dy.local('N') + first()))}};
 }
 
 }  // namespace vitrail

@@ -6,27 +6,37 @@
 
 namespace vitrail {
 
-class SelectTokenOp : public Op {
+// What the six ops share: the number of one token and, but for the mean, no arithmetic.
+class TokenOp : public Op {
  public:
-  explicit SelectTokenOp(int64_t index) : index_(index) {}
+  double flops(DescSpan, DescSpan) const override { return 0; }
+  std::string attributes() const override { return strf("%s=%lld", label_, static_cast<long long>(token_)); }
+
+ protected:
+  TokenOp(const char* label, int64_t token) : label_(label), token_(token) {}
+  int64_t token() const { return token_; }
+
+ private:
+  const char* label_;
+  int64_t token_;
+};
+
+class SelectTokenOp : public TokenOp {
+ public:
+  explicit SelectTokenOp(int64_t index) : TokenOp("index", index) {}
 
   static constexpr std::string_view kKind = "select_token";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"NS"}; }
-  double flops(DescSpan, DescSpan) const override { return 0; }
-  std::string attributes() const override { return strf("index=%lld", static_cast<long long>(index_)); }
 
-  int64_t index() const { return index_; }
-
- private:
-  int64_t index_;
+  int64_t index() const { return token(); }
 };
 
-class MeanTokensOp : public Op {
+class MeanTokensOp : public TokenOp {
  public:
-  explicit MeanTokensOp(int64_t first) : first_(first) {}
+  explicit MeanTokensOp(int64_t first) : TokenOp("first", first) {}
 
   static constexpr std::string_view kKind = "mean_tokens";
   std::string_view kind() const override { return kKind; }
@@ -35,86 +45,66 @@ class MeanTokensOp : public Op {
   DimsRule dims() const override { return {"N"}; }
   int64_t reduction_length(DescSpan ins) const override { return ins[0].shape[1].local; }
   double flops(DescSpan ins, DescSpan outs) const override;
-  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
 
-  int64_t first() const { return first_; }
-
- private:
-  int64_t first_;
+  int64_t first() const { return token(); }
 };
 
-class DropTokensOp : public Op {
+class DropTokensOp : public TokenOp {
  public:
-  explicit DropTokensOp(int64_t first) : first_(first) {}
+  explicit DropTokensOp(int64_t first) : TokenOp("first", first) {}
 
   static constexpr std::string_view kKind = "drop_tokens";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"N"}; }
-  double flops(DescSpan, DescSpan) const override { return 0; }
-  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
 
-  int64_t first() const { return first_; }
-
- private:
-  int64_t first_;
+  int64_t first() const { return token(); }
 };
 
-// Turns dy [B D] into the gradient of token `index`, zero for the others: [B N D].
-class SelectTokenGradOp : public Op {
+// dy [B D] as the gradient of token `index`, zero for the others: [B N D].
+class SelectTokenGradOp : public TokenOp {
  public:
-  SelectTokenGradOp(int64_t index, Dim tokens) : index_(index), tokens_(tokens) {}
+  SelectTokenGradOp(int64_t index, Dim tokens) : TokenOp("index", index), tokens_(tokens) {}
 
   static constexpr std::string_view kKind = "select_token_grad";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NS"}; }
-  double flops(DescSpan, DescSpan) const override { return 0; }
-  std::string attributes() const override { return strf("index=%lld", static_cast<long long>(index_)); }
 
-  int64_t index() const { return index_; }
+  int64_t index() const { return token(); }
 
  private:
-  int64_t index_;
   Dim tokens_;
 };
 
-// Distributes dy [B D] equally over the tokens from `first` on: [B N D].
-class MeanTokensGradOp : public Op {
+// dy [B D] shared out to the tokens from `first` on: [B N D].
+class MeanTokensGradOp : public TokenOp {
  public:
-  MeanTokensGradOp(int64_t first, Dim tokens) : first_(first), tokens_(tokens) {}
+  MeanTokensGradOp(int64_t first, Dim tokens) : TokenOp("first", first), tokens_(tokens) {}
 
   static constexpr std::string_view kKind = "mean_tokens_grad";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NS"}; }
-  double flops(DescSpan, DescSpan) const override { return 0; }
-  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
 
-  int64_t first() const { return first_; }
+  int64_t first() const { return token(); }
 
  private:
-  int64_t first_;
   Dim tokens_;
 };
 
-// Turns dy into [B N D] with zeros for the `first` tokens that were dropped.
-class DropTokensGradOp : public Op {
+// dy [B N D] with zeros for the `first` tokens that were dropped before it.
+class DropTokensGradOp : public TokenOp {
  public:
-  explicit DropTokensGradOp(int64_t first) : first_(first) {}
+  explicit DropTokensGradOp(int64_t first) : TokenOp("first", first) {}
 
   static constexpr std::string_view kKind = "drop_tokens_grad";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"N"}; }
-  double flops(DescSpan, DescSpan) const override { return 0; }
-  std::string attributes() const override { return strf("first=%lld", static_cast<long long>(first_)); }
 
-  int64_t first() const { return first_; }
-
- private:
-  int64_t first_;
+  int64_t first() const { return token(); }
 };
 
 }  // namespace vitrail

@@ -2,7 +2,7 @@
 // resolved() fills in. Knows nothing of parameters or of the model.
 #pragma once
 
-#include "ops/update_control.h"
+#include "ops/update/control.h"
 
 namespace vitrail {
 

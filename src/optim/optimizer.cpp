@@ -1,6 +1,6 @@
 #include "optim/optimizer.h"
 
-#include "ops/update_ema.h"
+#include "ops/update/ema.h"
 #include "optim/recorders.h"
 
 namespace vitrail {

@@ -1,10 +1,10 @@
-#include "passes/differentiate.h"
+#include "passes/passes.h"
 
 #include <map>
 
 #include "graph/grad.h"
-#include "ops/accumulate.h"
-#include "ops/add.h"
+#include "ops/elementwise.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 

@@ -1,17 +1,17 @@
-#include "passes/fuse.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <map>
 
-#include "ops/accumulate.h"
-#include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/persistent.h"
 #include "ops/scale.h"
 
 namespace vitrail {

@@ -1,4 +1,4 @@
-#include "passes/group_updates.h"
+#include "passes/passes.h"
 
 #include <map>
 

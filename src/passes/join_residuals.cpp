@@ -1,8 +1,8 @@
-#include "passes/join_residuals.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 
-#include "ops/add.h"
+#include "ops/elementwise.h"
 #include "ops/layernorm.h"
 
 namespace vitrail {

@@ -1,8 +1,8 @@
-#include "passes/join_row_sums.h"
+#include "passes/passes.h"
 
+#include "ops/bias.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
-#include "ops/sum_rows.h"
 
 namespace vitrail {
 

@@ -1,12 +1,7 @@
 #include "passes/pipeline.h"
 
-#include "ops/accumulate.h"
-#include "passes/fuse.h"
-#include "passes/group_updates.h"
-#include "passes/join_residuals.h"
-#include "passes/join_row_sums.h"
-#include "passes/reduce_products.h"
-#include "passes/schedule.h"
+#include "ops/persistent.h"
+#include "passes/passes.h"
 
 namespace vitrail {
 

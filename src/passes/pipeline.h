@@ -7,9 +7,8 @@
 
 #include "graph/rewrite_traits.h"
 #include "ops/linear.h"
-#include "passes/differentiate.h"
+#include "passes/passes.h"
 #include "passes/precision.h"
-#include "passes/recompute.h"
 
 namespace vitrail {
 

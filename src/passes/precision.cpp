@@ -3,8 +3,8 @@
 #include <map>
 
 #include "ops/bias.h"
-#include "ops/cast.h"
 #include "ops/concat_tokens.h"
+#include "ops/elementwise.h"
 #include "ops/make_pictures.h"
 
 namespace vitrail {

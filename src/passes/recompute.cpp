@@ -1,4 +1,4 @@
-#include "passes/recompute.h"
+#include "passes/passes.h"
 
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-#include "passes/reduce_products.h"
+#include "passes/passes.h"
 
 namespace vitrail {
 

@@ -1,4 +1,4 @@
-#include "passes/schedule.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 

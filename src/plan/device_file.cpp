@@ -8,8 +8,8 @@
 #include "backend/cuda/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/spread.h"
 #include "base/text.h"
+#include "base/timing.h"
 
 namespace vitrail {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "graph/builder.h"
-#include "ops/load_param.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 

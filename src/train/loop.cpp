@@ -1,6 +1,6 @@
 #include "train/loop.h"
 
-#include "base/clock.h"
+#include "base/timing.h"
 
 namespace vitrail {
 

@@ -1,5 +1,5 @@
-// From the loader into the step, one micro-batch after the other: the pictures of the next one travel to the
-// device while it computes this one. Used by the trainer; decides nothing.
+// From the data into the step: batch after batch while a run goes on, and once, before it, what stays on the
+// device. Decides nothing.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "train/run_setup.h"
 #include "train/train_config.h"
+#include "train/train_step.h"
 
 namespace vitrail {
 
+// From the loader into the step, one micro-batch after the other: the pictures of the next one travel to the
+// device while it computes this one. Decides nothing.
 class Teacher;
 class TrainStep;
 
@@ -36,5 +40,12 @@ class MicroFeed {
   const RunConfig& config_;
   std::vector<float> weights_;
 };
+
+// The data that lies on the device beside a step which makes its own pictures. Which form pictures have was
+// decided when the run was set up.
+
+// Once, before the first micro-batch: the levels and, where all pictures are kept there, those. Nothing for a
+// step that takes floats.
+void bring_pictures(const RunSetup& setup, const TrainStep& step);
 
 }  // namespace vitrail

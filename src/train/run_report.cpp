@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "data/resize.h"
 #include "telemetry/format.h"
 #include "telemetry/report.h"

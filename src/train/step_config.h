@@ -2,13 +2,13 @@
 // recomputed, which parameters learn and how. Made by the trainer from its config; read by plan_step.
 #pragma once
 
-#include "base/picture_recipe.h"
+#include "image/image_recipe.h"
 #include "models/vit.h"
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
 #include "optim/optimizer.h"
+#include "passes/passes.h"
 #include "passes/precision.h"
-#include "passes/recompute.h"
 
 namespace vitrail {
 

@@ -5,11 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ops/accumulate.h"
-#include "ops/add.h"
-#include "ops/average.h"
+#include "ops/elementwise.h"
 #include "ops/make_pictures.h"
-#include "ops/multiply.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 

@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "base/preprocess_config.h"
 #include "data/augment/augment_config.h"
 #include "data/data_config.h"
 #include "data/loader_config.h"
+#include "image/preprocess_config.h"
 #include "io/checkpoint/checkpoint.h"
 #include "models/lora.h"
 #include "models/vit_init.h"

@@ -2,7 +2,7 @@
 
 #include "io/adapters.h"
 #include "io/config_json.h"
-#include "models/fixed_positions.h"
+#include "models/vit_init.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {

@@ -7,7 +7,7 @@
 #include "base/json_text.h"
 #include "base/run_files.h"
 #include "train/loop.h"
-#include "train/picture_data.h"
+#include "train/micro_feed.h"
 #include "train/run_folder.h"
 #include "train/run_report.h"
 #include "train/teacher.h"

@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "io/config_json.h"
 #include "io/model_files.h"
-#include "io/pos_resize.h"
-#include "models/rule_weights.h"
+#include "io/weight_resize.h"
+#include "models/vit_init.h"
 
 namespace vitrail::golden {
 

@@ -10,7 +10,7 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
-#include "ops/load_param.h"
+#include "ops/persistent.h"
 
 namespace vitrail::cuda {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "backend/cuda/kernels.h"
-#include "ops/add.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"

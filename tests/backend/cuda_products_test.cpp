@@ -4,14 +4,14 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/products_parse.h"
-#include "ops/accumulate.h"
-#include "ops/add.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/persistent.h"
 #include "ops/scale.h"
 
 namespace vitrail::cuda {

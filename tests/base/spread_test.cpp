@@ -1,4 +1,4 @@
-#include "base/spread.h"
+#include "base/timing.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include "in_process.h"
 #include "io/cards/library_view.h"
 #include "io/model_files.h"
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 
 namespace vitrail::cli {
 namespace {

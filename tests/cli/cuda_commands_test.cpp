@@ -4,7 +4,7 @@
 #include "measure/timing.h"
 #include "models/zoo.h"
 #include "tiny_training.h"
-#include "train/picture_data.h"
+#include "train/micro_feed.h"
 
 namespace vitrail::cli {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "data/dataset.h"
 #include "data/decode.h"
-#include "data/encode.h"
 #include "in_process.h"
 
 namespace vitrail::cli {

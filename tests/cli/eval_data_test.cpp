@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {

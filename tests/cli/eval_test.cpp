@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "data/encode.h"
+#include "data/decode.h"
 #include "io/model_files.h"
 #include "io/sealed_folder.h"
 #include "tiny_training.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/spread.h"
+#include "base/timing.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 

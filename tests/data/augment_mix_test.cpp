@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "data/augment/erase.h"
 #include "data/augment/mix.h"
+#include "data/augment/windows.h"
 #include "data/fake_dataset.h"
 
 namespace vitrail {

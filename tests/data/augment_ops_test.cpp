@@ -1,9 +1,8 @@
 #include <map>
 
-#include "data/augment/blur.h"
 #include "data/augment/colour.h"
 #include "data/augment/geometry.h"
-#include "data/augment/levels.h"
+#include "data/augment/pixel_ops.h"
 #include "data/fake_dataset.h"
 
 namespace vitrail {

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "data/augment/augmenter.h"
-#include "data/augment/blur.h"
 #include "data/augment/colour.h"
 #include "data/augment/geometry.h"
+#include "data/augment/pixel_ops.h"
 #include "data/loader_helpers.h"
 
 namespace vitrail {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "data/augment/augmenter.h"
-#include "data/augment/crop.h"
+#include "data/augment/windows.h"
 #include "data/fake_dataset.h"
 
 namespace vitrail {

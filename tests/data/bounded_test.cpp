@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/free_memory.h"
 #include "data/dataset.h"
-#include "data/datasets/idx.h"
+#include "data/datasets/file_formats.h"
 #include "data/datasets/view.h"
 #include "data/decoding_memory.h"
 #include "data/loader.h"

@@ -11,8 +11,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "data/encode.h"
-#include "data/image.h"
+#include "data/decode.h"
+#include "image/image.h"
 
 namespace vitrail::test {
 

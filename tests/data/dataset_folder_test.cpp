@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "data/dataset.h"
-#include "data/datasets/labels_csv.h"
-#include "data/datasets/list_folder.h"
+#include "data/datasets/file_formats.h"
+#include "data/datasets/find_files.h"
 #include "dataset_files.h"
 
 namespace vitrail {

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "data/dataset.h"
-#include "data/datasets/cifar_pickle.h"
+#include "data/datasets/file_formats.h"
 #include "dataset_files.h"
 
 namespace vitrail {

@@ -1,6 +1,6 @@
 // The tar format: WebDataset shards, the tar rules, and the patterns that stand for many shards.
 #include "data/dataset.h"
-#include "data/datasets/shards.h"
+#include "data/datasets/find_files.h"
 #include "data/datasets/tar_reader.h"
 #include "data/datasets/tar_samples.h"
 #include "dataset_files.h"

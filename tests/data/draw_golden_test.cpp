@@ -11,10 +11,9 @@
 #include "base/enum_names.h"
 #include "base/error.h"
 #include "data/augment/colour.h"
-#include "data/augment/crop.h"
-#include "data/augment/erase.h"
 #include "data/augment/mix.h"
 #include "data/augment/policy.h"
+#include "data/augment/windows.h"
 
 namespace vitrail {
 namespace {

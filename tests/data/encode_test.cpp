@@ -1,10 +1,9 @@
-#include "data/encode.h"
+#include "data/decode.h"
 
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "data/decode.h"
 #include "data/picture_helpers.h"
 
 namespace vitrail {

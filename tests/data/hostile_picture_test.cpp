@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "data/decode.h"
-#include "data/encode.h"
 #include "data/picture_helpers.h"
 
 namespace vitrail {

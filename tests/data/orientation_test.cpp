@@ -1,4 +1,4 @@
-#include "data/orientation.h"
+#include "data/decode.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail::test {
 

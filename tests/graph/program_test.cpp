@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
-#include "ops/accumulate.h"
-#include "ops/add.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 namespace {

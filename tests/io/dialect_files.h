@@ -14,9 +14,9 @@
 #include "base/file.h"
 #include "io/config_json.h"
 #include "io/model_files.h"
-#include "io/npz.h"
+#include "io/npy.h"
 #include "io/safetensors.h"
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 
 namespace vitrail {
 

@@ -1,6 +1,5 @@
-#include "io/npz.h"
-
 #include "io/npy.h"
+
 #include "samples.h"
 
 namespace vitrail {

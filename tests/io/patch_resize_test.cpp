@@ -1,4 +1,4 @@
-#include "io/patch_resize.h"
+#include "io/weight_resize.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "dialect_files.h"
-#include "io/pos_resize.h"
 #include "nlohmann/json.hpp"
 
 namespace vitrail {

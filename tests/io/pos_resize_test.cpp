@@ -1,4 +1,4 @@
-#include "io/pos_resize.h"
+#include "io/weight_resize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 
 #include <gtest/gtest.h>
 

@@ -2,26 +2,22 @@
 
 #include "base/rng.h"
 #include "ops/activate.h"
-#include "ops/add.h"
 #include "ops/attention.h"
-#include "ops/average.h"
 #include "ops/bias.h"
-#include "ops/cast.h"
 #include "ops/concat_tokens.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/max_tokens.h"
-#include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/softmax.h"
-#include "ops/tanh.h"
 
 namespace vitrail {
 

@@ -10,8 +10,7 @@
 #include "base/rng.h"
 #include "grad_cases.h"
 #include "graph/builder.h"
-#include "passes/differentiate.h"
-#include "passes/schedule.h"
+#include "passes/passes.h"
 #include "runtime/executor.h"
 
 namespace vitrail {

@@ -1,17 +1,14 @@
 #include "op_cases.h"
 
 #include "ops/activate.h"
-#include "ops/add.h"
 #include "ops/attention.h"
-#include "ops/average.h"
 #include "ops/bias.h"
-#include "ops/cast.h"
 #include "ops/concat_tokens.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/max_tokens.h"
-#include "ops/multiply.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
@@ -19,7 +16,6 @@
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
-#include "ops/tanh.h"
 
 namespace vitrail {
 

@@ -1,18 +1,16 @@
 // The shapes in which the fuse pass joins nodes: a GEMM with its neighbours, a gradient with its sum.
 #include "op_cases.h"
-#include "ops/accumulate.h"
-#include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
-#include "ops/cast.h"
 #include "ops/concat_tokens.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/persistent.h"
 #include "ops/scale.h"
-#include "ops/sum_rows.h"
 
 namespace vitrail {
 

@@ -2,7 +2,9 @@
 #include "op_cases.h"
 #include "ops/activate.h"
 #include "ops/attention.h"
+#include "ops/bias.h"
 #include "ops/concat_tokens.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
@@ -13,8 +15,6 @@
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/softmax.h"
-#include "ops/sum_rows.h"
-#include "ops/tanh.h"
 
 namespace vitrail {
 

@@ -1,7 +1,7 @@
 // Images made from pixels: every step of a recipe, alone and together.
 #include <cstring>
 
-#include "base/picture_recipe.h"
+#include "image/image_recipe.h"
 #include "op_cases.h"
 #include "ops/make_pictures.h"
 

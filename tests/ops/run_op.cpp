@@ -9,7 +9,7 @@
 #include "backend/cuda/kernels.h"
 #include "base/rng.h"
 #include "graph/builder.h"
-#include "ops/multiply.h"
+#include "ops/elementwise.h"
 #include "runtime/transfer.h"
 
 namespace vitrail {

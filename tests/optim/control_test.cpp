@@ -1,5 +1,5 @@
-// The control of a step: clipping, skipping, the loss scale; and that a skipped step changes nothing.
-#include "ops/update_control.h"
+// What decides about a step: clipping, skipping, the loss scale; and that a skipped step changes nothing.
+#include "ops/update/control.h"
 
 #include <gtest/gtest.h>
 

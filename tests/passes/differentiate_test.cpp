@@ -1,4 +1,4 @@
-#include "passes/differentiate.h"
+#include "passes/passes.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,11 @@
 #include <set>
 
 #include "models/vit_params.h"
-#include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"
-#include "ops/tanh.h"
 #include "tiny_training.h"
 
 namespace vitrail {

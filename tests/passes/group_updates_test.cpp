@@ -1,13 +1,13 @@
-#include "passes/group_updates.h"
+#include "passes/passes.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "graph/builder.h"
-#include "ops/accumulate.h"
 #include "ops/many.h"
-#include "ops/update_sgd.h"
+#include "ops/persistent.h"
+#include "ops/update/sgd.h"
 #include "tiny_training.h"
 
 namespace vitrail {

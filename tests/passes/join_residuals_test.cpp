@@ -1,12 +1,9 @@
-#include "passes/join_residuals.h"
+#include "passes/passes.h"
 
 #include <gtest/gtest.h>
 
-#include "ops/add.h"
+#include "ops/elementwise.h"
 #include "ops/layernorm.h"
-#include "ops/tanh.h"
-#include "passes/fuse.h"
-#include "passes/recompute.h"
 #include "tiny_training.h"
 
 namespace vitrail {

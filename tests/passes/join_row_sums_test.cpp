@@ -1,10 +1,9 @@
-#include "passes/join_row_sums.h"
+#include "passes/passes.h"
 
 #include <gtest/gtest.h>
 
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
-#include "passes/join_residuals.h"
 #include "tiny_training.h"
 
 namespace vitrail {

@@ -4,16 +4,13 @@
 
 #include "graph/builder.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
-#include "ops/tanh.h"
-#include "passes/fuse.h"
+#include "passes/passes.h"
 #include "passes/precision.h"
-#include "passes/recompute.h"
-#include "passes/reduce_products.h"
-#include "passes/schedule.h"
 #include "tiny_training.h"
 
 namespace vitrail {

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"
-#include "ops/tanh.h"
-#include "passes/schedule.h"
+#include "passes/passes.h"
 #include "tiny_training.h"
 
 namespace vitrail {

@@ -1,11 +1,10 @@
-#include "passes/recompute.h"
+#include "passes/passes.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "passes/precision.h"
-#include "passes/schedule.h"
 #include "tiny_training.h"
 
 namespace vitrail {

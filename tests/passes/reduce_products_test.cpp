@@ -1,10 +1,9 @@
-#include "passes/reduce_products.h"
+#include "passes/passes.h"
 
 #include <gtest/gtest.h>
 
 #include "models/vit.h"
 #include "ops/fused.h"
-#include "passes/fuse.h"
 #include "tiny_training.h"
 
 namespace vitrail {

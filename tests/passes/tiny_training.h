@@ -8,8 +8,7 @@
 #include "graph/builder.h"
 #include "models/vit.h"
 #include "ops/cross_entropy.h"
-#include "passes/differentiate.h"
-#include "passes/reduce_products.h"
+#include "passes/passes.h"
 
 namespace vitrail {
 

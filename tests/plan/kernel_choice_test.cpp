@@ -6,9 +6,9 @@
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
 #include "graph/builder.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
-#include "ops/tanh.h"
 
 namespace vitrail {
 namespace {

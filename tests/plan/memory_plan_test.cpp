@@ -8,13 +8,9 @@
 
 #include "backend/cpu/kernels.h"
 #include "graph/builder.h"
-#include "ops/add.h"
-#include "ops/cast.h"
-#include "ops/tanh.h"
-#include "passes/fuse.h"
+#include "ops/elementwise.h"
+#include "passes/passes.h"
 #include "passes/precision.h"
-#include "passes/recompute.h"
-#include "passes/schedule.h"
 #include "passes/tiny_training.h"
 #include "plan/kernel_choice.h"
 

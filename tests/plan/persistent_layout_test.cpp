@@ -5,8 +5,8 @@
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
 #include "graph/builder.h"
-#include "ops/accumulate.h"
 #include "ops/bias.h"
+#include "ops/persistent.h"
 #include "plan/kernel_choice.h"
 
 namespace vitrail {

@@ -4,16 +4,16 @@
 
 #include <cmath>
 
-#include "ops/accumulate.h"
 #include "ops/attention.h"
+#include "ops/bias.h"
 #include "ops/concat_tokens.h"
 #include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
-#include "ops/sum_rows.h"
-#include "ops/tanh.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 namespace {

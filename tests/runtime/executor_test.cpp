@@ -5,10 +5,9 @@
 #include <cmath>
 
 #include "backend/cpu/kernels.h"
-#include "models/rule_weights.h"
 #include "models/vit.h"
-#include "passes/fuse.h"
-#include "passes/schedule.h"
+#include "models/vit_init.h"
+#include "passes/passes.h"
 
 namespace vitrail {
 namespace {

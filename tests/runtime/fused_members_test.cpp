@@ -4,9 +4,9 @@
 #include "backend/cpu/kernels.h"
 #include "base/checked.h"
 #include "graph/builder.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
-#include "ops/tanh.h"
 #include "runtime/executor.h"
 #include "runtime/transfer.h"
 

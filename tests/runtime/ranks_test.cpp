@@ -9,7 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "cuda_test.h"
 #include "graph/builder.h"
-#include "ops/tanh.h"
+#include "ops/elementwise.h"
 #include "runtime/executor.h"
 #include "runtime/transfer.h"
 

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 #include "passes/pipeline.h"
 #include "passes/tiny_training.h"
 #include "runtime/executor.h"

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "ops/add.h"
+#include "ops/elementwise.h"
 #include "ops/linear.h"
-#include "ops/tanh.h"
-#include "ops/update_sgd.h"
+#include "ops/update/sgd.h"
 #include "training_run.h"
 
 namespace vitrail {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/bytes.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "run_folder.h"
 #include "telemetry/run_log.h"
 

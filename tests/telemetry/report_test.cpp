@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "telemetry/heat_map.h"
 #include "telemetry/html.h"
 

@@ -21,10 +21,22 @@ class CheckSizes(ToolCase):
     def test_files(self):
         self.check([
             ("small", self.with_tests(lines(300)), 0, "median of src/ 300 lines, tests/source 1.00, 0 faults"),
-            ("large", self.with_tests(lines(301)), 0, "src/base/a.cpp: warning: the file has 301 lines"),
-            ("too large", self.with_tests(lines(601)), 1, "src/base/a.cpp: the file has 601 lines, at most 600"),
+            ("too large", self.with_tests(lines(301)), 1, "src/base/a.cpp: the file has 301 lines, at most 300"),
+            ("a large test", {"tests/a.cpp": lines(301)}, 0, "tests/a.cpp: warning: the file has 301 lines"),
+            ("too large a test", {"tests/a.cpp": lines(601)}, 1, "tests/a.cpp: the file has 601 lines, at most 600"),
             ("untested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(39)}, 1, "tests have 0.39 lines"),
             ("tested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(40)}, 0, "tests/source 0.40"),
+        ])
+
+    def test_crumbs(self):
+        def some(count, length):
+            files = {f"src/base/a{i}.cpp": lines(length) for i in range(count)}
+            return {**files, "tests/a.cpp": lines(600), "tests/b.cpp": lines(600)}
+
+        self.check([
+            ("a few", some(95, 29), 0, "95 of src/ under 30 lines"),
+            ("too many", some(96, 29), 1, "96 files of src/ have fewer than 30 lines, at most 95"),
+            ("long enough", some(96, 30), 0, "0 of src/ under 30 lines"),
         ])
 
     def test_functions(self):

@@ -9,7 +9,6 @@
 #include "cuda_test.h"
 #include "train/helpers/late_device.h"
 #include "train/helpers/planned_memory.h"
-#include "train/picture_data.h"
 
 namespace vitrail::testing {
 namespace {

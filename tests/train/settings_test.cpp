@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "data/encode.h"
+#include "data/decode.h"
 #include "io/model_files.h"
 #include "train/helpers/tiny_run.h"
 

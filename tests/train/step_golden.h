@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "io/config_json.h"
 #include "io/safetensors.h"
-#include "models/rule_weights.h"
+#include "models/vit_init.h"
 #include "optim/golden_json.h"
 #include "optim/param_groups.h"
 #include "optim/schedule.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "data/encode.h"
+#include "data/decode.h"
 #include "faults/small_disk.h"
 #include "io/model_files.h"
 #include "train/checkpoint_keeper.h"

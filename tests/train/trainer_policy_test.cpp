@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "data/encode.h"
+#include "data/decode.h"
 #include "faults/small_disk.h"
 #include "train/helpers/tiny_run.h"
 

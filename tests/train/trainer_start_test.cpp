@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "io/model_files.h"
-#include "models/fixed_positions.h"
+#include "models/vit_init.h"
 #include "train/helpers/tiny_run.h"
 #include "train/run_folder.h"
 

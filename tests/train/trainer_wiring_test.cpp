@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/rng.h"
-#include "data/encode.h"
+#include "data/decode.h"
 #include "optim/schedule.h"
 #include "train/helpers/tiny_run.h"
 

@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "backend/cuda/launch.h"
-#include "ops/accumulate.h"
 #include "ops/activate.h"
+#include "ops/bias.h"
 #include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
-#include "ops/multiply.h"
+#include "ops/persistent.h"
 #include "ops/scale.h"
-#include "ops/sum_rows.h"
 
 namespace vitrail::cuda {
 

@@ -1,9 +1,9 @@
 // Moves and sums of tokens, [B N D], as rows that come from somewhere or are zero.
 #include "backend/cuda/launch.h"
-#include "ops/accumulate.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
 #include "ops/max_tokens.h"
+#include "ops/persistent.h"
 #include "ops/pool_tokens.h"
 #include "ops/sincos_positions.h"
 

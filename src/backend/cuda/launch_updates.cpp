@@ -3,16 +3,16 @@
 #include <cstddef>
 
 #include "backend/cuda/launch.h"
-#include "ops/accumulate.h"
-#include "ops/cast.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/many.h"
-#include "ops/update_adam.h"
-#include "ops/update_control.h"
-#include "ops/update_ema.h"
-#include "ops/update_lamb.h"
-#include "ops/update_lion.h"
-#include "ops/update_sgd.h"
+#include "ops/persistent.h"
+#include "ops/update/adam.h"
+#include "ops/update/control.h"
+#include "ops/update/ema.h"
+#include "ops/update/lamb.h"
+#include "ops/update/lion.h"
+#include "ops/update/sgd.h"
 
 namespace vitrail::cuda {
 

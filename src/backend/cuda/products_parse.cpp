@@ -3,10 +3,10 @@
 #include "backend/cuda/api/fp8.h"
 #include "backend/product.h"
 #include "base/checked.h"
-#include "ops/accumulate.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/persistent.h"
 
 namespace vitrail::cuda {
 

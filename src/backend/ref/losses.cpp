@@ -5,7 +5,7 @@
 #include "backend/ref/loops.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
-#include "ops/multiply.h"
+#include "ops/elementwise.h"
 
 namespace vitrail::ref {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backend/ref/loops.h"
-#include "base/picture_recipe.h"
+#include "image/image_recipe.h"
 
 namespace vitrail::ref {
 

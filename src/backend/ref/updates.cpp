@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "backend/ref/loops.h"
-#include "ops/update_adam.h"
-#include "ops/update_control.h"
-#include "ops/update_ema.h"
-#include "ops/update_lamb.h"
-#include "ops/update_lion.h"
-#include "ops/update_sgd.h"
+#include "ops/update/adam.h"
+#include "ops/update/control.h"
+#include "ops/update/ema.h"
+#include "ops/update/lamb.h"
+#include "ops/update/lion.h"
+#include "ops/update/sgd.h"
 
 namespace vitrail::ref {
 

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/augment/blur.h"
 #include "data/augment/colour.h"
-#include "data/augment/crop.h"
-#include "data/augment/erase.h"
+#include "data/augment/pixel_ops.h"
+#include "data/augment/windows.h"
 
 namespace vitrail {
 namespace {

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "base/picture_recipe.h"
-#include "base/preprocess_config.h"
 #include "data/augment/augment_config.h"
 #include "data/augment/policy.h"
 #include "data/preprocess.h"
+#include "image/image_recipe.h"
+#include "image/preprocess_config.h"
 
 namespace vitrail {
 

@@ -1,4 +1,4 @@
-#include "data/augment/blur.h"
+#include "data/augment/pixel_ops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/augment/draw.h"
-#include "data/image.h"
+#include "image/image.h"
 
 namespace vitrail {
 

@@ -1,4 +1,4 @@
-#include "data/augment/crop.h"
+#include "data/augment/windows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "data/augment/erase.h"
+#include "data/augment/windows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
-#include "base/preprocess_config.h"
-#include "data/image.h"
 #include "data/resize.h"
+#include "image/image.h"
+#include "image/preprocess_config.h"
 
 namespace vitrail {
 

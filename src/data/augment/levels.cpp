@@ -1,4 +1,4 @@
-#include "data/augment/levels.h"
+#include "data/augment/pixel_ops.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/augment/crop.h"
+#include "data/augment/windows.h"
 
 namespace vitrail {
 namespace {

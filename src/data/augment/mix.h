@@ -4,10 +4,10 @@
 
 #include <span>
 
-#include "base/picture_recipe.h"
 #include "data/augment/augment_config.h"
 #include "data/augment/draw.h"
 #include "data/resize.h"
+#include "image/image_recipe.h"
 
 namespace vitrail {
 

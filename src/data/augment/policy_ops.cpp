@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/augment/blur.h"
 #include "data/augment/colour.h"
-#include "data/augment/levels.h"
+#include "data/augment/pixel_ops.h"
 
 namespace vitrail {
 namespace {

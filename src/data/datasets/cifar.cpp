@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/datasets/cifar_pickle.h"
+#include "data/datasets/file_formats.h"
 #include "data/datasets/formats.h"
 #include "data/datasets/tables.h"
 

@@ -1,4 +1,4 @@
-#include "data/datasets/cifar_pickle.h"
+#include "data/datasets/file_formats.h"
 
 #include <algorithm>
 

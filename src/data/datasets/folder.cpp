@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/datasets/file_formats.h"
+#include "data/datasets/find_files.h"
 #include "data/datasets/formats.h"
-#include "data/datasets/labels_csv.h"
-#include "data/datasets/list_folder.h"
 #include "data/datasets/tables.h"
 
 namespace vitrail::formats {

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/free_memory.h"
+#include "data/datasets/file_formats.h"
 #include "data/datasets/formats.h"
-#include "data/datasets/idx.h"
 #include "data/datasets/tables.h"
 
 namespace vitrail {

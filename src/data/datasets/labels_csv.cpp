@@ -1,4 +1,4 @@
-#include "data/datasets/labels_csv.h"
+#include "data/datasets/file_formats.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "data/datasets/list_folder.h"
+#include "data/datasets/find_files.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

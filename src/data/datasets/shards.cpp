@@ -1,4 +1,4 @@
-#include "data/datasets/shards.h"
+#include "data/datasets/find_files.h"
 
 #include <glob.h>
 

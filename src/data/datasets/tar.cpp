@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "data/datasets/find_files.h"
 #include "data/datasets/formats.h"
-#include "data/datasets/shards.h"
 #include "data/datasets/tables.h"
 #include "data/datasets/tar_samples.h"
 

@@ -1,4 +1,4 @@
-#include "io/cards/activations.h"
+#include "io/cards/hf_processor.h"
 
 #include "base/error.h"
 #include "base/text.h"

@@ -4,55 +4,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/config_json.h"
+#include "io/cards/merge_claims.h"
 #include "models/zoo.h"
 
 namespace vitrail {
 
 namespace {
 
-// Describes a field and its value in the words of the published model, for readers who do not know this
-// program's settings.
-std::string spoken(std::string_view field, const Json& value) {
-  if (field == "norm_place")
-    return value == "after_pool"    ? "the last layernorm is after pooling"
-           : value == "before_pool" ? "the last layernorm is before pooling"
-                                    : "there is no last layernorm";
-  if (field == "patch_width")
-    return value == 0 ? "patches are square" : "patches are " + value.dump() + " pixels wide";
-  if (field == "pos_for_prefix")
-    return value == true ? "the class token has a position" : "the class token has none";
-  if (field == "pre_logits") return value == true ? "there is a layer before the head" : "there is none";
-  return std::string(field) + " is " + value.dump();
-}
-std::string spoken_value(std::string_view field, const Json& value) {
-  const std::string whole = spoken(field, value), plain = std::string(field) + " is ";
-  return whole.starts_with(plain) ? whole.substr(plain.size()) : whole;
-}
-
-// Compares the fields that both know and copies the others.
-struct Merge {
-  const Json& claims;
-  const Facts& facts;
-  const std::string& origin;
-  std::map<std::string, std::string>* origins;
-
-  template <typename T>
-  void operator()(const char* name, T& field, const char*) {
-    const auto at = claims.find(name);
-    if (at == claims.end()) return;
-    T value = field;
-    json_assign(*at, origin, name, &value);
-    VT_REQUIRE(!facts.known.contains(name) || value == field, ErrorKind::kData,
-               "%s says %s, but the tensors say %s", origin.c_str(), spoken(name, json_value(value)).c_str(),
-               spoken_value(name, json_value(field)).c_str());
-    field = value;
-    (*origins)[name] = origin;
-  }
-};
-
-// Image towers of two-tower models (params/img) share big_vision's names, but not the preprocessing of its
-// classifiers.
+// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' pictures.
 PictureHints picture_hints(const TensorSource& source, const Binding& binding) {
   PictureHints hints{.file_name = source.path().substr(source.path().find_last_of("/\\") + 1)};
   if (const auto at = binding.pieces.find("blocks.0.norm2.weight"); at != binding.pieces.end())
@@ -130,7 +89,7 @@ class CardMaker {
     // The rules that hold for any ViT come first, because their message is clearer than that of a
     // contradiction.
     with_context(claims.origin, [&] { validate(claimed); });
-    visit_fields(card_.config, Merge{claims.model, facts_, claims.origin, &origins_});
+    visit_fields(card_.config, MergeClaims{claims.model, facts_, claims.origin, &origins_});
     if (claims.preprocess) {
       card_.preprocess = *claims.preprocess;
       origins_["preprocess"] = claims.pictures_origin.empty() ? claims.origin : claims.pictures_origin;

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/cards/activations.h"
 #include "io/cards/claims.h"
 #include "io/cards/hf_processor.h"
 #include "io/config_json.h"

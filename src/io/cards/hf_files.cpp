@@ -1,7 +1,7 @@
-#include "io/cards/hf_files.h"
+#include "io/cards/written_json.h"
 
 #include "base/error.h"
-#include "io/cards/activations.h"
+#include "io/cards/hf_processor.h"
 
 namespace vitrail {
 

@@ -1,10 +1,25 @@
-// transformers' image processors: how preprocessor_config.json describes a model's preprocessing.
+// Parts of library configs that have rules of their own: names of activations, transformers' image
+// processors. Each turns what a file says into claims; none knows the rest of the card.
 #pragma once
+
+#include <string>
 
 #include "io/cards/claims.h"
 
 namespace vitrail {
 
+// What timm and transformers call the activations of an MLP: one table, read and written by both cards.
+
+// Claims the activation of this name in `dialect`, kTimm or kHf; Error(kData) naming `key` and the names that
+// are known when it is none.
+void claim_activation(const Json& value, const char* key, Dialect dialect, Claims* claims);
+// The same of the one after a base model's pooler.
+void claim_pooler_activation(const Json& value, const char* key, Claims* claims);
+
+// Its name there; empty when the library has none.
+std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect);
+
+// transformers' image processors: what preprocessor_config.json says about the images of a model.
 struct HfSide {
   int64_t height = 0, width = 0;
 };

@@ -2,8 +2,7 @@
 
 #include "base/error.h"
 #include "io/cards/claims.h"
-#include "io/cards/hf_files.h"
-#include "io/cards/timm_files.h"
+#include "io/cards/written_json.h"
 #include "io/config_json.h"
 
 namespace vitrail {

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/cards/activations.h"
 #include "io/cards/claims.h"
+#include "io/cards/hf_processor.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
 

@@ -1,8 +1,8 @@
-#include "io/cards/timm_files.h"
+#include "io/cards/written_json.h"
 
 #include <cmath>
 
-#include "io/cards/activations.h"
+#include "io/cards/hf_processor.h"
 
 namespace vitrail {
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/dialects/find_dialect.h"
-#include "io/dialects/refusals.h"
 
 namespace vitrail {
 

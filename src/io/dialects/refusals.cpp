@@ -1,4 +1,4 @@
-#include "io/dialects/refusals.h"
+#include "io/dialects/find_dialect.h"
 
 #include <algorithm>
 #include <cctype>

@@ -3,8 +3,7 @@
 
 #include "base/rng.h"
 #include "io/model_files.h"
-#include "passes/fuse.h"
-#include "passes/schedule.h"
+#include "passes/passes.h"
 #include "runtime/executor.h"
 #include "train/evaluate.h"
 #include "train/helpers/tiny_run.h"

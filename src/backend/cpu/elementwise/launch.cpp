@@ -3,8 +3,8 @@
 
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
-#include "ops/multiply.h"
 
 namespace vitrail::cpu {
 

@@ -2,9 +2,9 @@
 #include "backend/cpu/gemm/product.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/bf16_tensor.h"
-#include "ops/accumulate.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
+#include "ops/persistent.h"
 
 namespace vitrail::cpu {
 

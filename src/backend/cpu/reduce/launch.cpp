@@ -4,10 +4,10 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/product.h"
 #include "backend/cpu/reduce/reduce.h"
-#include "ops/accumulate.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
+#include "ops/persistent.h"
 #include "ops/pool_tokens.h"
 
 namespace vitrail::cpu {

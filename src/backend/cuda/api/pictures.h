@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backend/cuda/api/session.h"
-#include "base/picture_recipe.h"
+#include "image/image_recipe.h"
 
 namespace vitrail::cuda {
 

@@ -1,0 +1,80 @@
+// The passes, each from a program to a program, one a file. Their order stands in passes/pipeline.cpp alone;
+// the pass to low precision has a header of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/enum_names.h"
+#include "graph/grad.h"
+#include "graph/program.h"
+#include "graph/rewrite_traits.h"
+#include "ops/linear.h"
+
+namespace vitrail {
+
+// Lets the products of the encoder blocks (qkv, proj, fc1, fc2) compute in another arithmetic, which is where
+// the time of a ViT goes. The patch embedding, pooling, the head and adapters stay exact: they cost little
+// and the answer hangs on them. Before fuse; of training, before differentiate, which hands it to the
+// gradients.
+Program reduce_products(Program program, Arithmetic arithmetic);
+
+// Adds the backward half of a step: from the gradient of the loss back to a sum for every trained parameter
+// (state "grad/<name>"). Each op records its own gradient; nothing is recorded for what no trained parameter
+// reaches or needs. The first pass.
+struct DifferentiateOptions {
+  std::string loss = "loss";  // the output to descend
+  ValueId seed = -1;          // its gradient: an input or a value computed before the loss
+  std::function<bool(const std::string& parameter)> trained;  // null: all
+};
+
+Program differentiate(Program program, const DifferentiateOptions& options);
+
+// Trades time for memory: what a segment of the forward half computes is computed again when the backward
+// half needs it, instead of being kept. Clones keep their node's name and op, so they give the same bits,
+// masks included. Runs after differentiate and precision.
+enum class Recompute { kNone, kMlp, kBlock };
+template <>
+struct EnumNames<Recompute> {
+  static constexpr const char* names[] = {"none", "mlp", "block"};
+};
+
+struct RecomputeOptions {
+  Recompute level = Recompute::kNone;
+  int64_t every = 1;  // blocks in a segment of kBlock
+};
+
+Program recompute(Program program, const RecomputeOptions& options);
+
+// Where a layernorm's gradient is added to the gradient that passed beside the norm, makes the two one node:
+// the sum costs no pass over memory of its own. Runs after recompute, before fuse.
+Program join_residuals(Program program);
+
+// Where a bias' gradient is the sum over the rows of a value that a layernorm's or gelu's gradient makes,
+// lets that node make the sums too: the value is not read again for them. Runs after join_residuals, for
+// backends that have such kernels.
+Program join_row_sums(Program program);
+
+// Makes coarse nodes of neighbours: a product with the layernorm before it and the bias, gelu, scale and
+// residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
+// a product's gradient with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
+// keeps its members.
+Program fuse(const Program& program, const RewriteTraits& options = {});
+
+// The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
+// with one lane there is nothing to interleave yet.
+Program schedule(const Program& program);
+
+// Makes one node of all nodes of a kind that update persistent values and have no outputs: the optimizer's
+// steps of every parameter, or the small additions to gradient sums, become one launch. For backends that
+// have such kernels.
+
+// Where a group stands among the nodes. First: what its members read must be there already, as in updates.
+// Last: nothing may read what they write, as with gradient sums.
+enum class GroupAt { kFirst, kLast };
+
+// `grouped` says for which kinds.
+Program group_updates(const Program& program, const std::function<bool(std::string_view kind)>& grouped,
+                      GroupAt place = GroupAt::kFirst);
+
+}  // namespace vitrail
