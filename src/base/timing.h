@@ -8,23 +8,18 @@
 
 namespace vitrail {
 
-// Seconds on the steady clock: what durations are measured with.
-
 using Clock = std::chrono::steady_clock;
 
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Repeated measurements summed up: median and spread, as every benchmark reports them.
 struct Spread {
   size_t count = 0;
   double min = 0, median = 0, p90 = 0, max = 0;
 };
 // All zero when there are none. Quantiles lie between neighbours in proportion.
-Spread spread_of(std::vector<double> values);
-
-Spread spread_of(std::vector<double> values) {
+inline Spread spread_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const auto quantile = [&](double share) {

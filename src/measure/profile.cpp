@@ -29,11 +29,6 @@ constexpr PartRule kParts[] = {
     {"fc_norm", "last layer norm"},
 };
 
-// "blocks.3" of "blocks.3.attn.qkv"; empty outside the blocks.
-std::string block_of(const std::string& node_name) {
-  return node_name.starts_with("blocks.") ? node_name.substr(0, node_name.find('.', 7)) : "";
-}
-
 void add_new(const std::vector<std::string>& lines, std::vector<std::string>& to) {
   for (const std::string& line : lines)
     if (std::find(to.begin(), to.end(), line) == to.end()) to.push_back(line);
@@ -76,7 +71,7 @@ std::string part_of(const std::string& node_name) {
 std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vector<NodeTime>& times,
                                      ProfileBy by) {
   std::vector<ProfileRow> rows;
-  std::map<std::string, std::string> last_block;  // by row
+  std::map<std::string, int> last_block;  // by row
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
     const Node& node = plan.program.nodes[i];
     const std::string name = row_name(node.name, by);
@@ -87,15 +82,15 @@ std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vecto
           {.name = name, .kind = std::string(node.op->kind()), .kernel = kernel_name(plan.choices[i])});
     const Cost cost = node.op->cost(plan.program.descs(node.ins), plan.program.descs(node.outs));
     ++row->nodes;
-    const std::string block = block_of(node.name);
-    const bool another = block != std::exchange(last_block[name], block);
-    if (!block.empty() && (another || row->layer_seconds.empty())) row->layer_seconds.push_back(0);
+    const bool in_block = node.block >= 0;
+    const bool another = node.block != std::exchange(last_block[name], node.block);
+    if (in_block && (another || row->layer_seconds.empty())) row->layer_seconds.push_back(0);
     add_new(plan.choices[i].declined, row->declined);
     row->flops += cost.flops;
     row->bytes += cost.bytes;
     const double seconds = times[i].runs > 0 ? times[i].seconds / static_cast<double>(times[i].runs) : 0;
     row->seconds += seconds;
-    if (!block.empty()) row->layer_seconds.back() += seconds;
+    if (in_block) row->layer_seconds.back() += seconds;
   }
   return rows;
 }
