@@ -13,7 +13,6 @@
 #include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
-#include "data/datasets/view.h"
 #include "io/find_model.h"
 #include "telemetry/format.h"
 #include "train/eval_data.h"
@@ -24,35 +23,6 @@ namespace vitrail::cli {
 namespace {
 constexpr size_t kClassRows = 40;
 constexpr int64_t kChunk = 2;  // pictures a decoding thread takes at a time
-
-std::vector<std::string> sorted(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// The same pictures with classes numbered as the model's.
-std::unique_ptr<Dataset> fitted(std::unique_ptr<Dataset> data, const ModelCard& card, Console& console) {
-  const std::vector<std::string>& names = data->classes();
-  if (static_cast<size_t>(card.config.classes) != names.size())
-    throw Error(ErrorKind::kData,
-                strf("the model knows %lld classes, the data has %zu",
-                     static_cast<long long>(card.config.classes), names.size()),
-                "a model trained for these classes; vitrail inspect and vitrail data stats list both sides");
-  if (card.labels == names) return data;
-  if (card.labels.empty()) {
-    console.say("the model does not name its classes: they are taken in the data's order");
-    return data;
-  }
-  if (sorted(names) == sorted(card.labels)) {
-    console.say("the model numbers the classes differently: matched by name");
-    return align_classes(std::move(data), card.labels);
-  }
-  const auto [model, set] = std::mismatch(card.labels.begin(), card.labels.end(), names.begin());
-  console.say(strf("warning: class %lld is %s to the model and %s in the data; classes are matched by number",
-                   static_cast<long long>(model - card.labels.begin()), quoted(*model).c_str(),
-                   quoted(*set).c_str()));
-  return data;
-}
 
 // Nothing is augmented here: as many decode as compute, and share its cores.
 LoaderConfig loader_config(const Options& options, const EngineOptions& engine) {
@@ -145,7 +115,7 @@ void run_eval(const Options& options, Console& console) {
   const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
   const ModelCard& card = model->card();
   for (const std::string& line : card.warnings) console.say("warning: " + line);
-  data.set = fitted(std::move(data.set), card, console);
+  data.set = fit_classes(std::move(data.set), card, [&](auto& text) { console.say(text); });
   EngineOptions settings = read_engine_options(options);
   settings.batch = batch_for(options, data.set->size());
   settings.cache_folders = cache_places(options, card.path);

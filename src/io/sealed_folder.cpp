@@ -211,4 +211,18 @@ std::vector<SealedFile> check_sealed(const std::string& folder, const Manifest& 
   return files;
 }
 
+Manifest require_manifest(const std::string& folder) {
+  if (std::optional<Manifest> manifest = folder_manifest(folder)) return std::move(*manifest);
+  throw Error(ErrorKind::kData, strf("%s has no %s", folder.c_str(), kManifestName),
+              "--update writes one, for files that are known to be good");
+}
+
+void require_model(const std::string& folder) {
+  std::error_code ignored;
+  for (const char* name : {kManifestName, "model.safetensors", "model.safetensors.index.json",
+                           "pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (fs::exists(fs::path(folder) / name, ignored)) return;
+  throw Error(ErrorKind::kUsage, folder + " holds no model", "name the folder that holds its weights");
+}
+
 }  // namespace vitrail

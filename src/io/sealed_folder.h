@@ -53,4 +53,9 @@ struct SealedFile {
 // Reads every file that the manifest lists in full.
 std::vector<SealedFile> check_sealed(const std::string& folder, const Manifest& manifest);
 
+// The folder's manifest; Error(kData) when it has none.
+Manifest require_manifest(const std::string& folder);
+// Error(kUsage) when the folder holds neither weights nor a manifest: what lies there is not ours to list.
+void require_model(const std::string& folder);
+
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "data/datasets/view.h"
 #include "io/find_model.h"
 #include "telemetry/format.h"
 #include "train/model_origin.h"
@@ -12,6 +13,11 @@ namespace vitrail {
 
 namespace {
 using Say = std::function<void(const std::string&)>;
+
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 EvalData validation_of(RunData& run, const std::string& folder) {
   VT_REQUIRE(run.splits.val, ErrorKind::kUsage, "%s had no validation data: --data names some",
@@ -105,6 +111,30 @@ EvalData open_eval_data(const EvalRequest& request) {
   RunData run = open_run_data(origin);
   EvalData data = validation_of(run, model);
   say_seen(data, *run.splits.train, say);
+  return data;
+}
+
+std::unique_ptr<Dataset> fit_classes(std::unique_ptr<Dataset> data, const ModelCard& card,
+                                     const std::function<void(const std::string&)>& say) {
+  const std::vector<std::string>& names = data->classes();
+  if (static_cast<size_t>(card.config.classes) != names.size())
+    throw Error(ErrorKind::kData,
+                strf("the model knows %lld classes, the data has %zu",
+                     static_cast<long long>(card.config.classes), names.size()),
+                "a model trained for these classes; vitrail inspect and vitrail data stats list both sides");
+  if (card.labels == names) return data;
+  if (card.labels.empty()) {
+    say("the model does not name its classes: they are taken in the data's order");
+    return data;
+  }
+  if (sorted(names) == sorted(card.labels)) {
+    say("the model numbers the classes differently: matched by name");
+    return align_classes(std::move(data), card.labels);
+  }
+  const auto [model, set] = std::mismatch(card.labels.begin(), card.labels.end(), names.begin());
+  say(strf("warning: class %lld is %s to the model and %s in the data; classes are matched by number",
+           static_cast<long long>(model - card.labels.begin()), quoted(*model).c_str(),
+           quoted(*set).c_str()));
   return data;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/overlap.h"
+#include "io/model_files.h"
 #include "train/config_io.h"
 
 namespace vitrail {
@@ -25,5 +26,10 @@ struct EvalRequest {
 };
 // A run's own data without a part is its validation part; what of other data was learned from is said.
 EvalData open_eval_data(const EvalRequest& request);
+
+// The same images with classes numbered as the model's; what was done about names that differ is said.
+// Error(kData) when the model has another number of classes.
+std::unique_ptr<Dataset> fit_classes(std::unique_ptr<Dataset> data, const ModelCard& card,
+                                     const std::function<void(const std::string&)>& say);
 
 }  // namespace vitrail
