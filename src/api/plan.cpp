@@ -77,6 +77,7 @@ void set_memory(const NamedBytes& rows, size_t peak, const PlanTarget& target, P
 }  // namespace
 
 Plan plan_inference(const std::string& model, const ModelOptions& options, const std::string& target_name) {
+  require_threads(options.threads);
   const PlanTarget target = target_for(target_name, options.device, options.threads);
   ModelOptions resolved = options;
   if (target.is_gpu()) resolved.device = "cuda";

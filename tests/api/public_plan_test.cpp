@@ -60,6 +60,8 @@ TEST(PublicPlan, RefusesWhatIsNotThere) {
   EXPECT_EQ(kind_of(kModel, ModelOptions{}, "no_such_device"), ErrorKind::kData);
   EXPECT_EQ(kind_of(kModel, ModelOptions{.device = "cuda"}, "h200"), ErrorKind::kUsage);
   EXPECT_EQ(kind_of(kModel, ModelOptions{.batch = 0}), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kModel, ModelOptions{.threads = -7}), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kModel, ModelOptions{.dtype = "f12"}), ErrorKind::kUsage);
 }
 
 }  // namespace
