@@ -99,7 +99,7 @@ def parse_options():
     p.add_argument("--model", nargs="+", default=["vit_base_patch16_224"], help="timm names")
     p.add_argument("--train", metavar="MODEL", help="training steps instead: a timm name or a recipe (.json)")
     p.add_argument("--image", type=int, help="another input size")
-    p.add_argument("--batch", nargs="+", type=int, help="pictures at a time (1; a recipe's own)")
+    p.add_argument("--batch", nargs="+", type=int, help="images at a time (1; a recipe's own)")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--dtype", choices=["f32", "bf16", "int8"], default="f32")
     p.add_argument("--clip", type=float, default=0, help="norm gradients are clipped to in training; 0: not")
@@ -109,7 +109,7 @@ def parse_options():
                    help="seconds of rounds after which a case begins no further one")
     p.add_argument("--peers", type=peer_list, default=list(NAMES), help="of " + ",".join(NAMES))
     p.add_argument("--first-answer", nargs="*", metavar="MODEL IMAGE",
-                   help="also time Vitrail from its start to an answer (the bundled model and picture)")
+                   help="also time Vitrail from its start to an answer (the bundled model and image)")
     p.add_argument("--json", type=pathlib.Path, help="write the results here")
     p.add_argument("--svg", type=pathlib.Path, help="draw them here")
     options = p.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Test accuracy of finished runs against their seconds of training, as one picture.
+"""Test accuracy of finished runs against their seconds of training, as one image.
 
     python bench/draw_runs.py --svg curves.svg "from scratch=runs/a" "fine-tuned=runs/c"
 
@@ -53,7 +53,7 @@ def line(place, points, colour):
 
 
 def key(names, runs):
-    """The runs' names beside the picture, from the best down."""
+    """The runs' names beside the image, from the best down."""
     parts, order = [], sorted(range(len(runs)), key=lambda i: -runs[i][-1][1])
     for place, i in enumerate(order):
         y = TOP + 14 + 36 * place
@@ -63,7 +63,7 @@ def key(names, runs):
     return parts
 
 
-def picture(names, runs):
+def image(names, runs):
     low = int(min(p for run in runs for _, p in run)) // 10 * 10
     last = max(s for run in runs for s, _ in run)
 
@@ -81,7 +81,7 @@ def picture(names, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="NAME=RUN")
-    parser.add_argument("--svg", required=True, help="write the picture here")
+    parser.add_argument("--svg", required=True, help="write the image here")
     options = parser.parse_args()
     unnamed = [run for run in options.runs if "=" not in run]
     if unnamed:
@@ -93,7 +93,7 @@ def main():
     empty = [name for name, run in zip(names, runs) if not run]
     if empty:
         parser.error(f"no evaluation in {', '.join(empty)}")
-    pathlib.Path(options.svg).write_text(picture(names, runs))
+    pathlib.Path(options.svg).write_text(image(names, runs))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// GFLOP/s of the products of ViT-B, own kernels in f32, bf16 and int8 and oneDNN tiles, and of its
+// GFLOP/s of the GEMMs of ViT-B, own kernels in f32, bf16 and int8 and oneDNN tiles, and of its
 // attention, against the FMA peak measured in the same run: by the clock, and by processor time per core
 // (what a shared machine cannot disturb much). Medians over alternating rounds: gemm_shapes
 // [threads,threads,...] [rounds] [instruction set].
@@ -92,13 +92,13 @@ constexpr Shape kShapes[] = {
     {"L fc2", 197, 1024, 4096},
 };
 
-// The same product in less than f32, its weight packed before; the rows' rounding counts.
-struct LowpProduct {
+// The same GEMM in less than f32, its weight packed before; the rows' rounding counts.
+struct LowpGemm {
   const LowpKernels& kernels;
   AlignedFloats packed;
   Rates rates;
 
-  LowpProduct(const LowpKernels& k, const Shape& s, const CpuContext& context, const float* w)
+  LowpGemm(const LowpKernels& k, const Shape& s, const CpuContext& context, const float* w)
       : kernels(k), packed(static_cast<size_t>(k.packed_bytes(s.n, s.k)) / 4 + 1) {
     parallel_lowp_pack(context, kernels, w, s.n, s.k, bytes());
   }
@@ -137,7 +137,7 @@ void measure(const Shape& s, ThreadPool& pool, const IsaKernels& isa, int rounds
                         .norm = {},
                         .epilogue = {.bias = bias.data, .act = s.act}};
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n * s.k);
-  LowpProduct bf16(isa.bf16, s, context, w.data), int8(isa.int8, s, context, w.data);
+  LowpGemm bf16(isa.bf16, s, context, w.data), int8(isa.int8, s, context, w.data);
   Rates own, library, peak;
   for (int round = 0; round < rounds; ++round) {
     measure_peak(context, peak);

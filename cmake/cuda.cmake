@@ -27,7 +27,7 @@ if(VITRAIL_CUDA STREQUAL ON OR (VITRAIL_CUDA STREQUAL AUTO AND VITRAIL_NVCC AND 
     set(CMAKE_CUDA_COMPILER ${VITRAIL_NVCC})
   endif()
   set(CMAKE_CUDA_ARCHITECTURES ${VITRAIL_CUDA_ARCHITECTURES})
-  # What Hopper alone has is behind the "a": without it products and attention of that card would be missing.
+  # What Hopper alone has is behind the "a": without it products and attention of that gpu would be missing.
   list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real|-virtual)?$" "90a-real")
   enable_language(CUDA)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know what nvcc 13 can

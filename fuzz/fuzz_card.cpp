@@ -74,8 +74,8 @@ void open_card(uint8_t choice, std::string_view text) {
     other.image_width = 48;
     return other;
   }());
-  const Json pictures = hf_preprocessor_json(card.preprocess);
-  hf_claims(hf_config_json(card, DType::kF32), &pictures);
+  const Json images = hf_preprocessor_json(card.preprocess);
+  hf_claims(hf_config_json(card, DType::kF32), &images);
 }
 
 }  // namespace

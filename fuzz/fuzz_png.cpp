@@ -1,6 +1,6 @@
 #include <zlib.h>
 
-#include "picture_target.h"
+#include "image_target.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

@@ -1,4 +1,4 @@
-// WebDataset shards: headers, extensions, labels, and the places of pictures. The mutator keeps most header
+// WebDataset shards: headers, extensions, labels, and the places of images. The mutator keeps most header
 // checksums right, so that what lies behind them is reached.
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "picture_target.h"
+#include "image_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   vitrail::fuzz::decode_and_preprocess({data, size});

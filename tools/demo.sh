@@ -19,18 +19,18 @@ train_and_predict() {
 }
 
 classify_photographs() {
-  local model=deit_tiny_patch16_224 picture name
-  local -a pictures
+  local model=deit_tiny_patch16_224 image name
+  local -an images
   shopt -s nullglob
-  pictures=(examples/images/*.png examples/images/*.jpg)
-  if [[ ${#pictures[@]} -eq 0 ]]; then
-    echo "vitrail: no pictures in examples/images" >&2
+  images=(examples/images/*.png examples/images/*.jpg)
+  if [[ ${#images[@]} -eq 0 ]]; then
+    echo "vitrail: no images in examples/images" >&2
     exit 1
   fi
-  "$program" predict -m "$model" "${pictures[@]}"
-  for picture in "${pictures[@]}"; do
-    name=$(basename "$picture")
-    "$program" explain -m "$model" --out "$out/${name%.*}" "$picture"
+  "$program" predict -m "$model" "${images[@]}"
+  for image in "${images[@]}"; do
+    name=$(basename "$image")
+    "$program" explain -m "$model" --out "$out/${name%.*}" "$image"
   done
   echo "Attention overlays: $out/"
 }

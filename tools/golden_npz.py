@@ -29,7 +29,7 @@ def block(params, at, heads, big_vision):
     second, mha, dense = ("LayerNorm_1", "_0", "_0") if big_vision else ("LayerNorm_2", "_1", "_3")
     qkv = (np.split(params[f"{at}attn.qkv.{kind}"], 3) for kind in ("weight", "bias"))
     return {"LayerNorm_0": norm(params, at + "norm1"), second: norm(params, at + "norm2"),
-            "MultiHeadDotProductAttention" + mha: attention(*qkv, params, at + "attn.proj", heads),
+            "MultiHeadDotGemmAttention" + mha: attention(*qkv, params, at + "attn.proj", heads),
             "MlpBlock" + dense: mlp(params, at)}
 
 
@@ -37,7 +37,7 @@ def map_head(params, heads):
     weights, biases = ([params[f"attn_pool.q.{kind}"], *np.split(params[f"attn_pool.kv.{kind}"], 2)]
                        for kind in ("weight", "bias"))
     return {"probe": params["attn_pool.latent"][None], "LayerNorm_0": norm(params, "attn_pool.norm"),
-            "MultiHeadDotProductAttention_0": attention(weights, biases, params, "attn_pool.proj", heads),
+            "MultiHeadDotGemmAttention_0": attention(weights, biases, params, "attn_pool.proj", heads),
             "MlpBlock_0": mlp(params, "attn_pool.")}
 
 

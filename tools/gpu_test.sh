@@ -13,7 +13,7 @@ filter=${2:-*Cuda*}
 runner=()
 if [ -n "${SANITIZER:-}" ]; then runner=(compute-sanitizer --tool "$SANITIZER" --error-exitcode 86); fi
 
-other_card='needs compute capability 9.0'  # as tests/cuda_test.h says it
+other_gpu='needs compute capability 9.0'  # as tests/cuda_test.h says it
 
 # The number in gtest's "[  PASSED  ] 12 tests" and its like, over all shards; 0 without such a line.
 count() {
@@ -70,15 +70,15 @@ for program in "$folder"/test_*; do
   grep -E '^\[ +FAILED +\] ' "$log" | grep -v ' tests\?, listed below' | sort -u
   grep -B 12 -E '^\[ +FAILED +\] .*\(' "$log" | head -n 200
   passed=$((passed + $(count PASSED "$log")))
-  others=$(reasons "$log" | grep -cxF "$other_card")
+  others=$(reasons "$log" | grep -cxF "$other_gpu")
   skipped=$((skipped + $(count SKIPPED "$log") - others))
   elsewhere=$((elsewhere + others))
   failed=$((failed + bad))
-  why=${why:-$(reasons "$log" | grep -vxF -m 1 "$other_card")}
+  why=${why:-$(reasons "$log" | grep -vxF -m 1 "$other_gpu")}
 done
 if [ "$skipped" != 0 ]; then echo "skipped: $why"; fi
 summary="gpu-test: $passed passed, $failed failed, $skipped skipped"
-if [ "$elsewhere" != 0 ]; then summary+=", $elsewhere for another card"; fi
+if [ "$elsewhere" != 0 ]; then summary+=", $elsewhere for another GPU"; fi
 if [ "$foreign" != 0 ]; then summary+=", $foreign races within libraries' kernels"; fi
 echo "$summary"
 [ "$failed" = 0 ] && [ "$skipped" = 0 ] && [ "$passed" -gt 0 ]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/augment/: ops.txt, what Pillow and torchvision make of small pictures (checksums), and
+"""Writes tests/golden/augment/: ops.txt, what Pillow and torchvision make of small images (checksums), and
 levels.txt, which argument timm and torchvision give an operation of a policy at each level. Needs Pillow,
 numpy, torch, torchvision, timm.
 
-The pictures follow a rule that the tests compute too, see scene()."""
+The images follow a rule that the tests compute too, see scene()."""
 import pathlib
 
 import numpy as np
@@ -14,7 +14,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
 from torchvision.transforms.autoaugment import AutoAugment, RandAugment
 
-from make_picture_goldens import crc, hashed, noise, picture
+from make_image_goldens import crc, hashed, noise, image
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "augment"
 FILL = (124, 116, 104)
@@ -78,7 +78,7 @@ def write_ops():
                         seed += 1
                         if channels == 1 and (name in RGB_ONLY or width * height < 300):
                             continue
-                        image = picture(scene(height, width, channels, seed))
+                        image = image(scene(height, width, channels, seed))
                         result = apply(image, argument, f) if f != "-" else apply(image, argument)
                         if result is not None:
                             lines.append(f"{name.rstrip('@')} {argument:g} {f} {seed} {channels} {width} {height} "
@@ -114,7 +114,7 @@ def steps_argument(policy, steps, op, level, sign):
 
 
 def write_levels():
-    lines = [f"# operation scale level -> argument and, with the sign drawn, the other; a picture of {WIDTH} x {HEIGHT}"]
+    lines = [f"# operation scale level -> argument and, with the sign drawn, the other; an image of {WIDTH} x {HEIGHT}"]
     for scale, names in (("plain", PLAIN), ("increasing", INCREASING)):
         for op, name in names.items():
             for level in (0, 1, 3.7, 5, 9, 10):
@@ -134,7 +134,7 @@ def write_levels():
 
 
 def write_mix():
-    """Four pictures of 2 x 4 x 6, three classes, smoothing 0.1: the targets and every seventh pixel."""
+    """Four images of 2 x 4 x 6, three classes, smoothing 0.1: the targets and every seventh pixel."""
     lines = ["# lambda cut top left height width -> lambda used, 12 targets, 28 pixels"]
     x = (hashed(4 * 2 * 4 * 6, 2).astype(np.float32) / 128 - 1).reshape(4, 2, 4, 6)
     for lam, box in [(0.3, None), (0.85, None), (0.5, (1, 2, 2, 3)), (0.9, (0, 0, 4, 1)), (0.2, (3, 5, 1, 1))]:

@@ -10,9 +10,9 @@ BEGIN, END = "<!-- settings: written by tools/make_config_docs.py -->\n", "<!-- 
 SECTIONS = {
     "model": "What is trained. With `model.init` only `image`, `patch`, `norm_eps`, `gelu` and `pos_resize` may differ "
              "from the file; otherwise the rest is the architecture's (`model.arch`), or ViT-B/16's.",
-    "preprocess": "How pictures become input; the model's own unless given ([pictures](pictures.md)).",
-    "data": "Which pictures ([datasets](datasets.md)).",
-    "augment": "How training pictures are varied ([augmentation](augmentation.md)).",
+    "preprocess": "How images become input; the model's own unless given ([images](images.md)).",
+    "data": "Which images ([datasets](datasets.md)).",
+    "augment": "How training images are varied ([augmentation](augmentation.md)).",
     "loader": "How they are read.",
     "train": "The run.",
     "optim": "The optimizer.",

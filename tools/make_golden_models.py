@@ -88,7 +88,7 @@ def timm_hub(name, arch, config, model_args, **overlay):
     params = tensors(golden_vit.rule_params(config))
     assert set(params) == set(model.state_dict()), set(params) ^ set(model.state_dict())
     model.load_state_dict(shaped_like(model, params))
-    descriptions = {label: f"a picture of {label}" for label in LABELS}
+    descriptions = {label: f"an image of {label}" for label in LABELS}
     save_for_hf(model, OUT / name, safe_serialization=True, model_args=args,
                 model_config=dict(label_names=LABELS, label_descriptions=descriptions))
     again = timm.create_model(f"local-dir:{OUT / name}", pretrained=True, **args).eval().double()

@@ -68,7 +68,7 @@ class Block(nn.Module):
     @nn.compact
     def __call__(self, x):
         y = nn.LayerNorm(name="norm1")(x)
-        x = x + nn.MultiHeadDotProductAttention(num_heads=3, kernel_init=xavier, name="attn")(y, y)
+        x = x + nn.MultiHeadDotGemmAttention(num_heads=3, kernel_init=xavier, name="attn")(y, y)
         return x + Mlp(name="mlp")(nn.LayerNorm(name="norm2")(x))
 
 
@@ -76,7 +76,7 @@ class Pool(nn.Module):
     @nn.compact
     def __call__(self, x):
         probe = self.param("latent", xavier, (1, 1, 96), x.dtype)
-        x = nn.MultiHeadDotProductAttention(num_heads=3, kernel_init=xavier, name="attn")(probe, x)
+        x = nn.MultiHeadDotGemmAttention(num_heads=3, kernel_init=xavier, name="attn")(probe, x)
         return (x + Mlp(name="mlp")(nn.LayerNorm(name="norm")(x)))[:, 0]
 
 

@@ -2,7 +2,7 @@
 """Writes tests/golden/train with torch and timm: learning-rate curves, parameter groups, single updates, and
 ten training steps of tiny ViTs.
 
-Weights, pictures, labels and teachers follow the rule (golden_rule.py), so only what the libraries computed is
+Weights, images, labels and teachers follow the rule (golden_rule.py), so only what the libraries computed is
 stored. A case is NAME.json (settings, losses, gradient norms) and NAME.safetensors (float64: grad/P of the
 first step before clipping, weight/P after the last, ema/P).
 
@@ -138,7 +138,7 @@ def teacher_of(classes):
 
 
 def loss_sum(loss, outputs, targets, teacher):
-    """Summed over pictures. Distilling: labels teach the class head, the teacher the other head, if any."""
+    """Summed over images. Distilling: labels teach the class head, the teacher the other head, if any."""
     logits, student = outputs if isinstance(outputs, tuple) else (outputs, outputs)
     if loss["kind"] == "softmax":
         own = -(targets * logits.log_softmax(-1)).sum()
@@ -178,7 +178,7 @@ class Run:
         self.named = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         self.updater = Updater(case["optim"], [(p, *groups[n]) for n, p in self.named.items()])
         c = case["model"]
-        self.pictures = torch.from_numpy(rule_input(STEPS * BATCH, c["channels"], c["image_height"], c["image_width"]))
+        self.images = torch.from_numpy(rule_input(STEPS * BATCH, c["channels"], c["image_height"], c["image_width"]))
         self.targets, self.teacher = targets_of(case["loss"], c["classes"]), teacher_of(c["classes"])
         self.losses, self.norms, self.first_grads = [], [], {}
 
@@ -187,7 +187,7 @@ class Run:
         self.model.zero_grad()
         for first in range(number * BATCH, (number + 1) * BATCH, size):
             x, t, teacher = (values[first:first + size].to(self.dtype)
-                             for values in (self.pictures, self.targets, self.teacher))
+                             for values in (self.images, self.targets, self.teacher))
             loss = loss_sum(self.case["loss"], self.model(x), t, teacher) / BATCH
             loss.backward()
             total += float(loss.detach())

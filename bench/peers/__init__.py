@@ -3,7 +3,7 @@
 A module gives open(case), which returns an object with
     version, note   text for the table
     run()           one batch forward, or one training step; returns when the result is there
-    logits()        inference: of the first picture, a list
+    logits()        inference: of the first image, a list
     first_loss()    training: of the first step, before any update
 and runs in a process of its own (worker.py), so that its memory can be read and its threads rest while others run.
 """
@@ -32,7 +32,7 @@ PEERS = (
          lacks={"bf16": NO_BF16, "int8": "quantised from the file as it is exported, see onnxruntime",
                 "train": NO_TRAINING}),
     Peer("openvino", "peers.open_vino", ("openvino",), onnx="whole",
-         lacks={"int8": "quantises through a tool of its own, with calibration pictures", "train": NO_TRAINING}),
+         lacks={"int8": "quantises through a tool of its own, with calibration images", "train": NO_TRAINING}),
 )
 NAMES = tuple(peer.name for peer in PEERS)
 OURS = PEERS[0].name

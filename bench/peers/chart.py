@@ -1,4 +1,4 @@
-"""A comparison as a picture: one group of bars a case, each group on its own scale. SVG, no dependency."""
+"""A comparison as an image: one group of bars a case, each group on its own scale. SVG, no dependency."""
 from html import escape
 
 from peers import OURS

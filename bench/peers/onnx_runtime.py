@@ -29,7 +29,7 @@ class Session:
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = case["threads"]
         self.session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-        self.feed = {"pictures": rule_input(case["batch"], *case["shape"])}
+        self.feed = {"images": rule_input(case["batch"], *case["shape"])}
 
     def run(self):
         return self.session.run(None, self.feed)

@@ -13,10 +13,10 @@ class Request:
         wanted = {"f32": "f32", "bf16": "bf16"}[case["dtype"]]
         self.note = "" if runs_in == wanted else f"runs in {runs_in} here"
         self.request = model.create_infer_request()
-        self.pictures = rule_input(case["batch"], *case["shape"])
+        self.images = rule_input(case["batch"], *case["shape"])
 
     def run(self):
-        return self.request.infer({0: self.pictures}, share_inputs=True)
+        return self.request.infer({0: self.images}, share_inputs=True)
 
     def logits(self):
         return self.run()[0][0].tolist()

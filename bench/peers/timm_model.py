@@ -1,4 +1,4 @@
-"""The model of a case in timm, with rule weights, and its pictures; and the ONNX files other engines read.
+"""The model of a case in timm, with rule weights, and its images; and the ONNX files other engines read.
 
     python -m peers.timm_model CASE FOLDER     writes FOLDER/FORM.onnx of each form the case names, and prepared.json
 """
@@ -40,7 +40,7 @@ def make_model(case):
     return model
 
 
-def picture_shape(case):
+def image_shape(case):
     """Channels, rows, columns."""
     fields = case["fields"]
     if fields:
@@ -51,11 +51,11 @@ def picture_shape(case):
     return channels, *([case["image"]] * 2 if case["image"] else size)
 
 
-def pictures(case, batch=None):
-    return rule_input(batch or case["batch"], *picture_shape(case))
+def images(case, batch=None):
+    return rule_input(batch or case["batch"], *image_shape(case))
 
 
-def separate_products(model):
+def separate_gemms(model):
     """Queries, keys and values each by a product of their own: the form in which onnxruntime's transformer optimizer
     knows attention. timm's one product for all three it leaves as it is."""
     import torch
@@ -82,14 +82,14 @@ def separate_products(model):
 
 
 # The ONNX files there are: timm's model as it is, and in the form above.
-FORMS = {"whole": lambda model: model, "apart": separate_products}
+FORMS = {"whole": lambda model: model, "apart": separate_gemms}
 
 
 def export(model, x, path):
     """With fixed shapes, which leaves the engines most to work with."""
     import torch
     with torch.no_grad():
-        torch.onnx.export(model, x, path, dynamo=False, opset_version=OPSET, input_names=["pictures"],
+        torch.onnx.export(model, x, path, dynamo=False, opset_version=OPSET, input_names=["images"],
                           output_names=["logits"])
 
 
@@ -99,12 +99,12 @@ def main():
     torch.set_num_threads(case["threads"])
     model = make_model(case).eval()
     with torch.inference_mode():
-        logits = model(torch.from_numpy(pictures(case, 1)))[0].tolist()
-    made = {"reference": logits, "shape": picture_shape(case), "no_onnx": "",
+        logits = model(torch.from_numpy(images(case, 1)))[0].tolist()
+    made = {"reference": logits, "shape": image_shape(case), "no_onnx": "",
             "onnx": {form: str(folder / f"{form}.onnx") for form in case["forms"]}}
     try:
         for form in (form for form in FORMS if form in case["forms"]):  # what changes the model comes last
-            export(FORMS[form](model), torch.from_numpy(pictures(case)), made["onnx"][form])
+            export(FORMS[form](model), torch.from_numpy(images(case)), made["onnx"][form])
     except Exception as error:  # of torch's version, or of a package it wants
         made["no_onnx"] = f"torch could not export the model: {error}".splitlines()[0]
     (folder / "prepared.json").write_text(json.dumps(made))

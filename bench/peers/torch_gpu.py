@@ -2,7 +2,7 @@
 bf16 autocast over f32 weights, bf16 is weights and everything else in bf16."""
 import torch
 
-from peers.timm_model import make_model, pictures
+from peers.timm_model import make_model, images
 
 # The modes that are compared: inductor as it comes, with CUDA graphs, and with graphs and kernels chosen by timing.
 MODES = {"default": None, "graphs": "reduce-overhead", "autotune": "max-autotune"}
@@ -14,7 +14,7 @@ class OnGpu:
         self.autocast = case["stream"] == "f32"
         self.mode = MODES[case["mode"]]
         self.version, self.note = torch.__version__, "autocast, f32 weights" if self.autocast else "all in bf16"
-        self.pictures = self.placed(torch.from_numpy(pictures(case)))
+        self.images = self.placed(torch.from_numpy(images(case)))
         self.net = self.placed(make_model(case))
         self.model = torch.compile(self.net, mode=self.mode)
 
@@ -24,7 +24,7 @@ class OnGpu:
     def forward(self):
         torch.compiler.cudagraph_mark_step_begin()
         with torch.autocast("cuda", torch.bfloat16, enabled=self.autocast):
-            return self.model(self.pictures)
+            return self.model(self.images)
 
     def peak_bytes(self):
         return torch.cuda.max_memory_allocated()

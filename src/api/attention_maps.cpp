@@ -55,7 +55,7 @@ PatchMap mean_map(std::span<const float> weights, const VitConfig& config) {
 }
 
 PatchMap rollout_map(const std::vector<std::vector<float>>& layers, const VitConfig& config) {
-  // The product is read row by row from the last layer, so that one vector is enough.
+  // The GEMM is read row by row from the last layer, so that one vector is enough.
   std::vector<double> row = start_row(config);
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     const std::vector<double> mixed = through_heads(row, *layer, static_cast<size_t>(config.heads));

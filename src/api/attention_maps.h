@@ -1,5 +1,5 @@
 // From attention weights to maps over the patches: which patches a head, a layer or the whole network looks
-// at. Pure arithmetic on weights [H N M] of one picture; knows no files and no colours.
+// at. Pure arithmetic on weights [H N M] of one image; knows no files and no colours.
 #pragma once
 
 #include <cstdint>

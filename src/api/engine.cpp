@@ -153,18 +153,18 @@ const std::string& Engine::cache_note() const {
   return parts_->shared->cache_note;
 }
 int64_t Engine::batch() const {
-  return parts_->executor.input("pictures").shape().local('B');
+  return parts_->executor.input("images").shape().local('B');
 }
-size_t Engine::picture_elems() const {
-  return static_cast<size_t>(parts_->executor.input("pictures").desc().elems() / batch());
+size_t Engine::image_elems() const {
+  return static_cast<size_t>(parts_->executor.input("images").desc().elems() / batch());
 }
 
-void Engine::run(std::span<const float> pictures, int64_t count) {
-  VT_CHECK(count >= 1 && count <= batch(), "%lld pictures for a batch of %lld", static_cast<long long>(count),
+void Engine::run(std::span<const float> images, int64_t count) {
+  VT_CHECK(count >= 1 && count <= batch(), "%lld images for a batch of %lld", static_cast<long long>(count),
            static_cast<long long>(batch()));
-  VT_CHECK(pictures.size() == static_cast<size_t>(count) * picture_elems(), "%zu floats are no %lld pictures",
-           pictures.size(), static_cast<long long>(count));
-  write_floats(parts_->shared->rank, parts_->executor.input("pictures"), pictures);
+  VT_CHECK(images.size() == static_cast<size_t>(count) * image_elems(), "%zu floats are no %lld images",
+           images.size(), static_cast<long long>(count));
+  write_floats(parts_->shared->rank, parts_->executor.input("images"), images);
   parts_->count = count;
   run_again();
 }

@@ -33,8 +33,8 @@ struct EngineOptions {
   std::string isa;              // a lower instruction set by name; empty: the best
   int64_t batch = 1;
   DType dtype = DType::kF32;                   // f64 is for the reference backend
-  DType compute = DType::kF32;                 // bf16, f16: activations and weights of products (GPU)
-  Arithmetic arithmetic = Arithmetic::kExact;  // of the products in the blocks; see docs/precision.md
+  DType compute = DType::kF32;                 // bf16, f16: activations and weights of GEMMs (GPU)
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks; see docs/precision.md
   bool fuse = true;
   bool check_reference = false;  // run every node on the reference backend too and stop at a difference
   bool parallel_heads = true, parallel_rows = true, parallel_softmax = true;
@@ -86,18 +86,18 @@ class Engine {
   const ExecutionPlan& plan() const;
   const Executor& executor() const;
   int64_t batch() const;
-  size_t picture_elems() const;           // floats of one picture, planar [C Y X]
+  size_t image_elems() const;             // floats of one image, planar [C Y X]
   const std::string& cache_note() const;  // what became of cache_folders, one sentence; empty without them
 
-  // Runs `count` pictures (1..batch); missing ones are padded with zeros.
-  void run(std::span<const float> pictures, int64_t count);
-  // The last pictures once more, where they still lie on the device (on the CPU their bytes are reused).
+  // Runs `count` images (1..batch); missing ones are padded with zeros.
+  void run(std::span<const float> images, int64_t count);
+  // The last images once more, where they still lie on the device (on the CPU their bytes are reused).
   void run_again();
   bool keeps_inputs() const;
   void finish();  // waits for the device
   const Device& device() const;
   // Output rows of the last run: "logits", "features", "probs", "embed", "blocks.3", "blocks.3.attention"...
-  // As floats whatever the dtype, `count` pictures long.
+  // As floats whatever the dtype, `count` images long.
   std::vector<float> output(const std::string& name) const;
   std::vector<double> output_f64(const std::string& name) const;
   Shape output_shape(const std::string& name) const;

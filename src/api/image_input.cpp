@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/decode.h"
-#include "data/picture_list.h"
+#include "data/image_list.h"
 #include "data/preprocess.h"
 
 namespace vitrail {
@@ -45,7 +45,7 @@ ImageView ImageView::tensor(std::span<const float> values) {
 namespace {
 
 // The distance of two rows; Error(kUsage) when size, stride and bytes do not fit together. Sides are bounded
-// first, so that no product overflows.
+// first, so that no GEMM overflows.
 int64_t checked_stride(const ImageView& view) {
   const DecodeLimits limits;
   const auto height = static_cast<long long>(view.height()), width = static_cast<long long>(view.width()),
@@ -89,7 +89,7 @@ Image image_of_pixels(const ImageView& view) {
 Image decoded(const ImageView& view, bool upright) {
   if (view.form() == ImageView::Form::kPixels) return image_of_pixels(view);
   std::string note;
-  if (view.form() == ImageView::Form::kFile) return load_picture(view.path(), upright, note);
+  if (view.form() == ImageView::Form::kFile) return load_listed_image(view.path(), upright, note);
   const DecodeLimits limits;
   VT_REQUIRE(view.bytes().data() != nullptr && !view.bytes().empty(), ErrorKind::kUsage,
              "expected the bytes of a JPEG, PNG or WebP file, found none");

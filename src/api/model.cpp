@@ -166,9 +166,9 @@ void stream_files(Predictor& predictor, bool upright, PredictTask task, std::spa
   if (list.empty()) return;
   EngineOptions engine = predictor.engine().options();
   engine.batch = even_batch(std::ssize(list), engine.batch);
-  PictureStream stream(list, stream_settings(predictor.card(), engine, upright));
+  ImageStream stream(list, stream_settings(predictor.card(), engine, upright));
   while (!stream.done()) {
-    const PictureBatch batch = stream.next();
+    const ImageBatch batch = stream.next();
     std::vector<float> rows;
     for (const ImageRow& row : predictor.run(task, batch, list, Remainder::kSmaller, rows)) {
       FileResult result;

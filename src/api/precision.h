@@ -12,7 +12,7 @@ namespace vitrail {
 void check_precision(const std::string& dtype, const std::string& device, const std::string& backend,
                      const char* dash = "");
 
-// What a type means on a device: on a CPU, what products compute in; on a GPU, activations too. It reads
+// What a type means on a device: on a CPU, what GEMMs compute in; on a GPU, activations too. It reads
 // engine.backend. Error(kUsage) where the device does not compute so.
 void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine,
                    const char* dash = "");

@@ -96,7 +96,7 @@ std::vector<float> Predictor::run(PredictTask task, std::span<const float> pixel
   return rows;
 }
 
-std::vector<ImageRow> Predictor::run(PredictTask task, const PictureBatch& batch,
+std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,
                                      const std::vector<std::string>& paths, Remainder remainder,
                                      std::vector<float>& rows) {
   std::vector<float> raw;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "api/engine.h"
-#include "api/picture_stream.h"
+#include "api/image_stream.h"
 #include "base/error.h"
 
 namespace vitrail {
@@ -39,7 +39,7 @@ class Predictor {
   const std::vector<std::string>& labels() const { return labels_; }
   const Engine& engine() const { return base_; }
   int64_t batch() const { return base_.options().batch; }
-  size_t image_elems() const { return base_.picture_elems(); }
+  size_t image_elems() const { return base_.image_elems(); }
 
   // A row for each of `count` preprocessed images, planar, one after the other; any number of them. Numbers
   // that are not finite are given as they are. With `raw`, also the logits that probabilities were made of.
@@ -48,9 +48,8 @@ class Predictor {
 
   // Rows of a batch of a stream, in its order; failures and rows that are not finite as errors. The spans
   // look into `rows`; `paths` names the images in errors.
-  std::vector<ImageRow> run(PredictTask task, const PictureBatch& batch,
-                            const std::vector<std::string>& paths, Remainder remainder,
-                            std::vector<float>& rows);
+  std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
+                            Remainder remainder, std::vector<float>& rows);
 
   // Calls `body` with an engine for one image and these outputs, while no other runs.
   template <typename Body>

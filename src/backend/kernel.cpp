@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/fused.h"
-#include "ops/many.h"
+#include "ops/grouped.h"
 
 namespace vitrail {
 
@@ -22,7 +22,7 @@ const std::vector<Kernel>* Backend::find(std::string_view op_kind) const {
 
 RewriteTraits Backend::traits() const {
   RewriteTraits traits = fusing();
-  traits.groups = [this](std::string_view kind) { return find(ManyOp::kind_of(kind)) != nullptr; };
+  traits.groups = [this](std::string_view kind) { return find(GroupedOp::kind_of(kind)) != nullptr; };
   return traits;
 }
 
@@ -47,7 +47,7 @@ std::vector<const Kernel*> Backend::candidates(const NodeView& node, const Devic
       for (const Kernel& kernel : *list)
         if (name == kernel.name) ordered.push_back(&kernel);
   for (const Kernel& kernel : *list) {
-    const bool waits = kernel.on_request && !(kernel.unasked && kernel.unasked(node, device));
+    const bool waits = kernel.only_by_table && !(kernel.by_default && kernel.by_default(node, device));
     if (!waits && std::find(ordered.begin(), ordered.end(), &kernel) == ordered.end())
       ordered.push_back(&kernel);
   }

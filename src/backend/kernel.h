@@ -48,10 +48,10 @@ struct Packing {
 // What a kernel rounds to 16 bits on its way, beside its results: how exact it can be, which --check ref and
 // the op tests hold it to. Sums are f32 everywhere.
 struct Rounding {
-  bool product = false;   // the product of a fused node, before what follows it
+  bool gemm = false;      // the GEMM of a fused node, before what follows it
   bool members = false;   // the result of every member of a fused node
   bool weights = false;   // attention's weights and the gradients of its scores
-  bool residual = false;  // a product with its bias or its residual, before the other is added
+  bool residual = false;  // a GEMM with its bias or its residual, before the other is added
   bool bias = false;      // a bias of f32, before it is added
   bool gelu = false;      // none, but a library's gelu of less than f32's accuracy
 };
@@ -82,9 +82,9 @@ struct Kernel {
   // Which input it wants packed and how; asked again with that one packed, until there is none. Null: none,
   // ever.
   Packing (*packing)(const NodeView&, const DeviceInfo&) = nullptr;
-  // A variant of another in the list: runs only where a table names it, or where `unasked` says so.
-  bool on_request = false;
-  bool (*unasked)(const NodeView&, const DeviceInfo&) = nullptr;
+  // A variant of another in the list: runs only where a table names it, or where `by_default` says so.
+  bool only_by_table = false;
+  bool (*by_default)(const NodeView&, const DeviceInfo&) = nullptr;
   Rounding (*rounding)(const NodeView&) = nullptr;  // null: its results alone
 
   size_t scratch_bytes(const NodeView& node, const DeviceInfo& device) const {
@@ -112,7 +112,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
   virtual const std::vector<OpKernels>& kernels() const = 0;
-  // Why it has no products of this arithmetic on the device, whatever their sizes; empty: it may have.
+  // Why it has no GEMMs of this arithmetic on the device, whatever their sizes; empty: it may have.
   virtual std::string lacks(Arithmetic, const DeviceInfo&) const { return {}; }
 
   // The kernels to ask about a node, in order: those the device's table prefers, then the list.

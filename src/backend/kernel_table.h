@@ -1,4 +1,4 @@
-// Which kernels are fastest for products of given sizes, as measured on one machine. Plain data, handed to
+// Which kernels are fastest for GEMMs of given sizes, as measured on one machine. Plain data, handed to
 // the kernel choice with the device; made by `bench tune`. Knows no file and no processor.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What the speed of a product's kernels depends on; a fused node counts as the product in it.
+// What the speed of a GEMM's kernels depends on; a fused node counts as the GEMM in it.
 struct TuneKey {
   std::string op;  // "linear"
   int64_t m = 0, n = 0, k = 0;

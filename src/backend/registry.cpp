@@ -36,7 +36,7 @@ DevicePeaks measure_processor(const DeviceInfo& device, const std::string&, bool
 }
 
 std::vector<std::string> gpus() {
-  return cuda_report().cards;
+  return cuda_report().gpus;
 }
 
 DevicePeaks measure_gpu(const DeviceInfo& info, const std::string& type, bool copying) {
@@ -107,7 +107,7 @@ DeviceName parse_device_name(const std::string& name, const char* option) {
     if (number && *number >= 0 && *number < kMostDevices) return {&row, static_cast<int>(*number)};
   }
   throw Error(ErrorKind::kUsage, strf("%s expects cpu or cuda[:i], not %s", option, quoted(name).c_str()),
-              strf("%s cpu, %s cuda, or %s cuda:1 for the second card", option, option, option));
+              strf("%s cpu, %s cuda, or %s cuda:1 for the second GPU", option, option, option));
 }
 
 }  // namespace vitrail

@@ -37,7 +37,7 @@ struct BackendEntry {
   std::vector<std::string> (*devices)();
   DeviceInfo (*find)(const DeviceRequest&);  // Error(kDevice) or Error(kUsage) when there is none such
   std::unique_ptr<Device> (*open)(const DeviceInfo&);
-  // The most the device computes in products of a type, and copies where that is asked for, measured here.
+  // The most the device computes in GEMMs of a type, and copies where that is asked for, measured here.
   DevicePeaks (*measure)(const DeviceInfo&, const std::string& type, bool copying);
 };
 

@@ -11,7 +11,7 @@
 
 namespace vitrail::cli {
 
-ProductSize parse_product(const std::string& text) {
+GemmSize parse_gemm(const std::string& text) {
   constexpr int64_t kMost = 1 << 20;
   std::vector<int64_t> sizes;
   for (size_t at = 0; at <= text.size();) {
@@ -30,7 +30,7 @@ ProductSize parse_product(const std::string& text) {
 
 std::vector<OptionSpec> tuning_options() {
   return {{.name = "product",
-           .help = "measure this product only; may be repeated",
+           .help = "measure this GEMM only; may be repeated",
            .metavar = "MxNxK",
            .repeated = true},
           {.name = "rounds",
@@ -43,9 +43,9 @@ std::vector<OptionSpec> tuning_options() {
           isa_option()};
 }
 
-std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise) {
-  std::vector<ProductSize> sizes;
-  for (const std::string& text : options.list("product")) sizes.push_back(parse_product(text));
+std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise) {
+  std::vector<GemmSize> sizes;
+  for (const std::string& text : options.list("product")) sizes.push_back(parse_gemm(text));
   return sizes.empty() ? otherwise : sizes;
 }
 

@@ -19,9 +19,9 @@ namespace vitrail::cli {
 // --product, --rounds, --isa.
 std::vector<OptionSpec> tuning_options();
 // "197x2304x768" is m x n x k; Error(kUsage) otherwise.
-ProductSize parse_product(const std::string& text);
+GemmSize parse_gemm(const std::string& text);
 // What --product names, or all of `otherwise`.
-std::vector<ProductSize> wanted_products(const Options& options, std::vector<ProductSize> otherwise);
+std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise);
 
 // --seconds, --warmup; --steps where a command has it.
 std::vector<OptionSpec> timing_options();

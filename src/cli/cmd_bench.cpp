@@ -9,7 +9,7 @@ namespace vitrail::cli {
 
 namespace {
 
-// Of the first picture.
+// Of the first image.
 std::vector<float> first_logits(const Engine& engine) {
   std::vector<float> logits = engine.output(engine.has_output("logits") ? "logits" : "features");
   logits.resize(logits.size() / static_cast<size_t>(engine.batch()));
@@ -38,11 +38,11 @@ void run_bench(const Options& options, Console& console) {
 
 Command bench_infer_command() {
   const std::vector<OptionSpec> own = {
-      {.name = "logits", .help = "also give the first picture's logits (JSON)", .kind = ValueKind::kFlag}};
+      {.name = "logits", .help = "also give the first image's logits (JSON)", .kind = ValueKind::kFlag}};
   return {
       {.name = "bench infer",
        .summary = "speed of a model: latency, throughput, share of the machine's peak",
-       .examples = {{"bench infer", "the bundled DeiT-Tiny, one picture at a time"},
+       .examples = {{"bench infer", "the bundled DeiT-Tiny, one image at a time"},
                     {"bench infer -m vit_base_patch16_224 --batch 8 --threads 2",
                      "an architecture; no file is needed"},
                     {"bench infer -m vit_base_patch16_224 --batch 256 --device cuda --dtype bf16",

@@ -2,12 +2,12 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "api/picture_stream.h"
+#include "api/image_stream.h"
 #include "base/error.h"
 #include "base/timing.h"
 #include "cli/commands.h"
+#include "cli/images.h"
 #include "cli/model_choice.h"
-#include "cli/pictures.h"
 #include "cli/progress.h"
 #include "telemetry/format.h"
 
@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 class StreamBench {
  public:
   StreamBench(const Options& options, Console& console)
-      : console_(console), paths_(given_pictures(options)), rounds_(options.integer("rounds")) {
+      : console_(console), paths_(given_images(options)), rounds_(options.integer("rounds")) {
     const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
     EngineOptions settings = read_engine_options(options);
     settings.batch = batch_for(options, std::ssize(paths_));
@@ -33,7 +33,7 @@ class StreamBench {
                processor_threads(settings.threads, settings.isa),
                false,
                "--threads "};
-    settings.beside = PictureStream::memory(paths_, stream_);
+    settings.beside = ImageStream::memory(paths_, stream_);
     engine_ = std::make_unique<Engine>(*model, settings);
   }
 
@@ -59,18 +59,18 @@ class StreamBench {
 
   // Computing alone repeats the last batch that was decoded.
   void pass(bool decoding, bool computing) {
-    std::optional<PictureStream> stream;
+    std::optional<ImageStream> stream;
     if (decoding) stream.emplace(paths_, stream_);
     for (size_t done = 0; done < paths_.size();) {
       const size_t count = std::min(static_cast<size_t>(stream_.batch), paths_.size() - done);
       if (stream) take(stream->next());
       if (computing)
-        engine_->run(std::span(pixels_).first(count * engine_->picture_elems()), static_cast<int64_t>(count));
+        engine_->run(std::span(pixels_).first(count * engine_->image_elems()), static_cast<int64_t>(count));
       done += count;
     }
   }
 
-  void take(const PictureBatch& batch) {
+  void take(const ImageBatch& batch) {
     if (!batch.failures.empty()) throw batch.failures.front().second;
     pixels_.resize(std::max(pixels_.size(), batch.pixels.size()));
     std::copy(batch.pixels.begin(), batch.pixels.end(), pixels_.begin());
@@ -93,7 +93,7 @@ class StreamBench {
       return strf("%-17s %s, %s images/s\n", name, format_seconds(seconds).c_str(),
                   format_si(count / seconds).c_str());
     };
-    console_.print(strf("%-17s %zu, batch %lld, on %s; medians of %lld\n", "pictures", paths_.size(),
+    console_.print(strf("%-17s %zu, batch %lld, on %s; medians of %lld\n", "images", paths_.size(),
                         static_cast<long long>(engine_->batch()), device_text(engine_->plan()).c_str(),
                         static_cast<long long>(rounds_)) +
                    line("decoding alone", decode) + line("computing alone", compute) +
@@ -126,12 +126,12 @@ Command bench_stream_command() {
                                         .least = 1,
                                         .most = 1000}};
   return {{.name = "bench stream",
-           .summary = "many pictures: decoding and computing overlapped, against each of them alone",
+           .summary = "many images: decoding and computing overlapped, against each of them alone",
            .examples = {{"bench stream photos/", "the bundled DeiT-Tiny over a folder"},
                         {"bench stream -m vit_folder photos/ --threads 2 --json",
                          R"({"ratio_to_slower", "img_per_s", "both_seconds": [...]...})"}},
            .options = model_options() + own + engine_options(8),
-           .positionals = {{"IMAGE...", kPicturesHelp, 1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
           run_bench_stream};
 }
 

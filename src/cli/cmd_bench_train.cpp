@@ -65,7 +65,7 @@ std::vector<OptionSpec> step_options() {
   std::vector<OptionSpec> options;
   for (OptionSpec& spec : engine_options(1)) {
     if (spec.name == "batch") {
-      spec.help = "pictures computed at once (train.micro_batch)";
+      spec.help = "images computed at once (train.micro_batch)";
       spec.fallback.clear();
       spec.usual = "the config's, else 64";
     }
@@ -95,7 +95,7 @@ Command bench_train_command() {
   CommandSpec spec{
       .name = "bench train",
       .summary = "speed of training: whole steps (forward, backward, update) without a loader",
-      .examples = {{"bench train -m vit_small_patch16_224 --batch 8 --classes 10", "made-up pictures"},
+      .examples = {{"bench train -m vit_small_patch16_224 --batch 8 --classes 10", "made-up images"},
                    {"bench train --config configs/demo-fashion.json",
                     "a recipe's model, batch and optimizer"},
                    {"bench train -m vit_tiny_patch16_224 --batch 16 --profile", "where the time goes"},

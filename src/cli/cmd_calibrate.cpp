@@ -9,7 +9,7 @@
 #include "cli/progress.h"
 #include "measure/calibrate.h"
 #include "measure/host.h"
-#include "measure/other_work.h"
+#include "measure/host_load.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -20,7 +20,7 @@ namespace {
 DeviceFile calibrate_processor(const Options& options, Console& console) {
   Calibration calibration{
       .device = device_here("cpu", static_cast<int>(options.integer("threads")), options.text("isa")),
-      .products = wanted_products(options, calibration_products()),
+      .gemms = wanted_gemms(options, calibration_gemms()),
       .rounds = options.integer("rounds")};
   Progress progress(console, "calibrate", "measurements", calibration.measurements());
   calibration.advance = [&](int64_t count) { progress.advance(count); };
@@ -28,7 +28,7 @@ DeviceFile calibrate_processor(const Options& options, Console& console) {
 }
 
 std::string gpu_text(const DeviceFile& file) {
-  Table table({{"product in"}, {"rate", Align::kRight}});
+  Table table({{"GEMM in"}, {"rate", Align::kRight}});
   for (const auto& [dtype, tflops] : file.tflops) table.row({dtype, strf("%.1f TFLOP/s", tflops)});
   return format_pairs({{"name", file.name},
                        {"compute capability", strf("%d.%d", file.compute / 10, file.compute % 10)},
@@ -45,25 +45,25 @@ std::string as_text(const DeviceFile& file) {
   for (const DeviceFile::Rate& rate : file.rates)
     rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
                strf("%.1f GB/s", rate.copy_gbps)});
-  Table products(
+  Table gemms(
       {{"product"}, {"in"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
-  for (const DeviceFile::Product& p : file.products)
-    products.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
-                       static_cast<long long>(p.k)),
-                  p.dtype, std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
-                  format_percent(p.gflops / file.rate(p.threads).fma_gflops)});
+  for (const DeviceFile::Gemm& p : file.gemms)
+    gemms.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
+                    static_cast<long long>(p.k)),
+               p.dtype, std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
+               format_percent(p.gflops / file.rate(p.threads).fma_gflops)});
   return format_pairs({{"name", file.name},
                        {"instruction set", file.isa},
                        {"cores", std::to_string(file.cores)},
                        {"memory", format_bytes(file.memory_bytes)}}) +
-         "\n" + rates.text() + "\n" + products.text();
+         "\n" + rates.text() + "\n" + gemms.text();
 }
 
 void run_calibrate(const Options& options, Console& console) {
   const std::optional<int> gpu = parse_cuda(options.text("device"));
   std::optional<AtomicFile> out;  // before the work: one that cannot be written is known at once
   if (options.given("out")) out.emplace(options.text("out"));
-  const OtherWork others;
+  const HostLoad others;
   DeviceFile file = gpu ? measure_gpu(*gpu) : calibrate_processor(options, console);
   const std::string warning = gpu ? "" : busy_warning(others.cores(), read_machine().cores);
   if (options.given("name")) file.name = options.text("name");

@@ -35,7 +35,7 @@ void report(const Conversion& conversion, const ParamComparison& c, Console& con
       {"to", card.path + " (" + enum_name(card.dialect) + ", " + to_string(storage) + ")"},
       {"architecture", architecture_text(card.config)},
       {"numerics", numerics_text(card.config)},
-      {"pictures", preprocess_text(card.preprocess)},
+      {"images", preprocess_text(card.preprocess)},
       {"labels", card.labels.empty() ? "none" : std::to_string(card.labels.size())},
       {"reopened",
        strf("%s parameters compared: %s", format_integer(c.elems).c_str(), verdict(c, storage).c_str())}};

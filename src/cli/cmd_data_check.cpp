@@ -55,8 +55,8 @@ void run_check(const Options& options, Console& console) {
 Command data_check_command() {
   return {
       {.name = "data check",
-       .summary = "decode every picture of a dataset and list those that cannot be used",
-       .examples = {{"data check folder:photos", "one line a broken picture; exit code 2 when there is any"},
+       .summary = "decode every image of a dataset and list those that cannot be used",
+       .examples = {{"data check folder:photos", "one line a broken image; exit code 2 when there is any"},
                     {"data check 'tar:train-{000..146}.tar' --json",
                      R"(lines {"sample", "problem"}, then {"data", "checked", "bad", "classes"})"},
                     {"data check cifar10:data --part val", "the test files only"}},

@@ -31,7 +31,7 @@ class Packer {
                          {"bytes", writer.bytes()}});
     const int64_t packed = train->size() + (val ? val->size() : 0) - left_out_;
     console_.print(strf("%s: %s, %s; use it as packed:%s\n", shown(options_.text("out")).c_str(),
-                        format_count(packed, "picture").c_str(), format_bytes(writer.bytes()).c_str(),
+                        format_count(packed, "image").c_str(), format_bytes(writer.bytes()).c_str(),
                         shown(options_.text("out")).c_str()));
   }
 
@@ -39,11 +39,11 @@ class Packer {
   void add(const Dataset& data, Part part, PackWriter& writer) {
     WorkProgress progress(console_, "pack", data.size());
     const int64_t side = options_.integer("side");
-    in_order<PackedPicture>(
+    in_order<PackedImage>(
         data.size(), pool_, progress.hooks(), [&](int64_t index) { return packed(data, index, side); },
-        [&](int64_t index, PackedPicture& picture, const std::optional<Error>& error) {
+        [&](int64_t index, PackedImage& image, const std::optional<Error>& error) {
           const std::string name = data.sample_name(index);
-          if (!error) return writer.add(name, data.labels(index), part, picture);
+          if (!error) return writer.add(name, data.labels(index), part, image);
           if (!options_.flag("skip-bad"))
             throw Error(ErrorKind::kData, shown(name) + ": " + problem_text(*error, name),
                         "vitrail data check lists all that are broken; --skip-bad leaves them out");
@@ -68,7 +68,7 @@ Command data_pack_command() {
   return {
       {.name = "data pack",
        .summary = "a whole dataset in one checked file that opens at once",
-       .examples = {{"data pack folder:photos -o photos.vtpack", "picture files as they are"},
+       .examples = {{"data pack folder:photos -o photos.vtpack", "image files as they are"},
                     {"data pack folder:photos -o small.vtpack --side 256",
                      "pixels, 256 x 256: nothing to decode later"},
                     {"data pack idx:mnist -o mnist.vtpack --json",

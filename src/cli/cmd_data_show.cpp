@@ -42,22 +42,22 @@ void run_show(const Options& options, Console& console) {
         tiles.push_back({tile_label(*data, index, side), std::move(image)});
       });
   progress.finish();
-  VT_REQUIRE(!tiles.empty(), ErrorKind::kData, "none of the pictures can be shown");
+  VT_REQUIRE(!tiles.empty(), ErrorKind::kData, "none of the images can be shown");
   const auto across = static_cast<int64_t>(std::ceil(std::sqrt(1.5 * static_cast<double>(tiles.size()))));
   const std::vector<uint8_t> png = encode_png(contact_sheet(tiles, across, kTileLabelScale));
   sheet.write(std::as_bytes(std::span(png)));
   sheet.commit();
   console.print_json({{"file", out}, {"samples", samples}});
   console.print(strf("%s: %s\n", shown(out).c_str(),
-                     format_count(static_cast<int64_t>(tiles.size()), "picture").c_str()));
+                     format_count(static_cast<int64_t>(tiles.size()), "image").c_str()));
 }
 
 }  // namespace
 
 Command data_show_command() {
   return {{.name = "data show",
-           .summary = "a sheet of pictures with their labels, as PNG",
-           .examples = {{"data show folder:photos", "48 pictures into data-sheet.png"},
+           .summary = "a sheet of images with their labels, as PNG",
+           .examples = {{"data show folder:photos", "48 images into data-sheet.png"},
                         {"data show cifar10:data --class cat --count 100 -o cats.png", "one class"},
                         {"data show 'tar:train-*.tar' --seed 1 --json", R"(others; {"file", "samples"})"}},
            .options = {part_option(),
@@ -67,14 +67,14 @@ Command data_show_command() {
                         .letter = 'o',
                         .fallback = "data-sheet.png"},
                        {.name = "count",
-                        .help = "pictures on the sheet",
+                        .help = "images on the sheet",
                         .kind = ValueKind::kInteger,
                         .metavar = "N",
                         .fallback = "48",
                         .least = 1,
                         .most = 2000},
                        {.name = "side",
-                        .help = "of a picture on the sheet, in pixels",
+                        .help = "of an image on the sheet, in pixels",
                         .kind = ValueKind::kInteger,
                         .metavar = "N",
                         .fallback = "128",
@@ -82,7 +82,7 @@ Command data_show_command() {
                         .most = 512},
                        {.name = "class", .help = "only this class", .metavar = "NAME"},
                        {.name = "files",
-                        .help = "also write each picture into this folder, as it is stored",
+                        .help = "also write each image into this folder, as it is stored",
                         .metavar = "DIR"}},
            .positionals = {data_positional()}},
           run_show};

@@ -78,7 +78,7 @@ void run_stats(const Options& options, Console& console) {
                 class_table(*data, counts, options.flag("classes") ? counts.size() : 40));
   if (bad > 0)
     console.say(strf("warning: %s of %s cannot be read; vitrail data check names them",
-                     format_integer(bad).c_str(), format_count(looked_at, "picture").c_str()));
+                     format_integer(bad).c_str(), format_count(looked_at, "image").c_str()));
 }
 
 }  // namespace
@@ -87,13 +87,13 @@ Command data_stats_command() {
   return {
       {.name = "data stats",
        .summary = "what a dataset holds: samples a class, sizes, mean and deviation of the channels",
-       .examples = {{"data stats folder:photos", "every picture is decoded"},
+       .examples = {{"data stats folder:photos", "every image is decoded"},
                     {"data stats 'tar:train-*.tar' --limit 5000", "sizes and means of 5000 of them"},
                     {"data stats cifar10:data --part train --json",
                      R"({"count", "classes": [{"name", "count"}], "width", "height", "mean", "std"...})"}},
        .options = {part_option(),
                    {.name = "limit",
-                    .help = "pictures to decode, spread over the set; 0: all",
+                    .help = "images to decode, spread over the set; 0: all",
                     .kind = ValueKind::kInteger,
                     .metavar = "N",
                     .fallback = "0",

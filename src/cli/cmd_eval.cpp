@@ -9,8 +9,8 @@
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/field_settings.h"
+#include "cli/images.h"
 #include "cli/model_choice.h"
-#include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "io/find_model.h"
@@ -22,7 +22,7 @@ namespace vitrail::cli {
 
 namespace {
 constexpr size_t kClassRows = 40;
-constexpr int64_t kChunk = 2;  // pictures a decoding thread takes at a time
+constexpr int64_t kChunk = 2;  // images a decoding thread takes at a time
 
 // Nothing is augmented here: as many decode as compute, and share its cores.
 LoaderConfig loader_config(const Options& options, const EngineOptions& engine) {
@@ -50,19 +50,19 @@ LoaderSettings loader_settings(const Options& options, const ModelCard& card, in
   return settings;
 }
 
-// The loss that fits the model's scores; data of several labels a picture leaves no choice.
+// The loss that fits the model's scores; data of several labels an image leaves no choice.
 LossKind loss_for(const Dataset& data, const ModelCard& card, Console& console) {
   const bool alone = card.scores == ScoreKind::kSigmoid;
   if (!alone && !data.multi_label()) return LossKind::kSoftmax;
   console.say(alone ? "the model scores each class on its own: the loss is bce_mean"
-                    : "the data gives several labels a picture: the loss is bce_mean");
+                    : "the data gives several labels an image: the loss is bce_mean");
   return LossKind::kSigmoidMean;
 }
 
 // The model as evaluate calls it; `logits` lives as long.
 Forward forward_of(Predictor& predictor, std::vector<float>& logits) {
-  return [&](std::span<const float> pictures, int64_t count) -> std::span<const float> {
-    logits = predictor.run(PredictTask::kLogits, pictures, count, Remainder::kPadded);
+  return [&](std::span<const float> images, int64_t count) -> std::span<const float> {
+    logits = predictor.run(PredictTask::kLogits, images, count, Remainder::kPadded);
     require_finite(logits, "logits");
     return logits;
   };
@@ -88,7 +88,7 @@ EvalResult run_over(const Dataset& data, const Options& options, Predictor& mode
                         .against = other ? forward_of(*other, other_logits) : Forward()};
   EvalResult result = evaluate(data, *loader, forward_of(model, logits), how);
   console.detail(
-      strf("%s pictures in %s, of which %s waiting for them; decoding beside it %s of processor time",
+      strf("%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
            format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
            format_seconds(loader->wait_seconds()).c_str(), format_seconds(loader->work_seconds()).c_str()));
   return result;
@@ -98,7 +98,7 @@ std::unique_ptr<Predictor> model_against(const Options& options, const OpenedMod
                                          EngineOptions settings, const Dataset& data) {
   if (!options.given("against")) return nullptr;
   if (data.multi_label())
-    throw Error(ErrorKind::kUsage, "--against compares the first class of a picture, these have several",
+    throw Error(ErrorKind::kUsage, "--against compares the first class of an image, these have several",
                 "two runs of eval, one with each --dtype");
   set_precision(options.text("against"), options.text("device"), settings, "--");
   return std::make_unique<Predictor>(model, settings, std::vector{PredictTask::kLogits});
@@ -164,7 +164,7 @@ Command eval_command() {
        .help = "also run the model in this type, and tell how often the two agree",
        .metavar = "TYPE",
        .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
-      {.name = "report", .help = "write a page with tables and pictures", .metavar = "FILE"},
+      {.name = "report", .help = "write a page with tables and images", .metavar = "FILE"},
       {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag},
       cache_option()};
   const LoaderConfig defaults;
@@ -173,7 +173,7 @@ Command eval_command() {
   own = own + options_of(loader);
   return {
       {.name = "eval",
-       .summary = "how good a model is on a dataset: top-1 and top-5, classes, confusions, worst pictures",
+       .summary = "how good a model is on a dataset: top-1 and top-5, classes, confusions, worst images",
        .examples = {{"eval -m runs/pets", "a run's best model on the run's own validation data"},
                     {"eval -m model_folder --data folder:photos --report out.html",
                      "any model and data whose classes agree; also as a page"},
@@ -181,7 +181,7 @@ Command eval_command() {
                      R"({"top1", "top5", "count", "loss", "classes": [{"name", "count", "top1"...}]...})"},
                     {"eval -m runs/pets --batch 64 --device cuda --dtype bf16", "on a GPU"},
                     {"eval -m runs/pets --dtype int8 --against f32", "what int8 costs in accuracy"},
-                    {"eval -m runs/pets --set loader.on_error=skip", "past pictures that cannot be read"}},
+                    {"eval -m runs/pets --set loader.on_error=skip", "past images that cannot be read"}},
        .options = model_options() + own + engine_options(32)},
       run_eval};
 }

@@ -10,14 +10,14 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/images.h"
 #include "cli/model_choice.h"
-#include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/top_classes.h"
 #include "data/decode.h"
+#include "data/image_list.h"
 #include "data/overlay.h"
-#include "data/picture_list.h"
 #include "data/preprocess.h"
 #include "io/cards/card_text.h"
 #include "io/cards/imagenet_names.h"
@@ -28,7 +28,7 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
-constexpr int64_t kSmallestOverlay = 448;  // pixels; smaller crops are taken from the picture in larger size
+constexpr int64_t kSmallestOverlay = 448;  // pixels; smaller crops are taken from the image in larger size
 
 // The same framing with more pixels.
 PreprocessConfig enlarged(PreprocessConfig config) {
@@ -54,14 +54,14 @@ int64_t tiles_per_row(size_t tiles) {
   return std::clamp<int64_t>(std::lround(std::sqrt(1.5 * static_cast<double>(tiles))), 3, 6);
 }
 
-// What a picture's folder is called: its name without the ending. "." and ".." are folders already, and not
+// What an image's folder is called: its name without the ending. "." and ".." are folders already, and not
 // ours.
 std::string folder_name(const std::string& path) {
   const std::string stem = fs::path(path).stem().string();
   return stem.find_first_not_of('.') == std::string::npos ? "image" : stem;
 }
 
-// A folder a picture, numbered where several pictures share a name.
+// A folder an image, numbered where several images share a name.
 std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const fs::path& out,
                                   Console& console) {
   if (paths.size() == 1) return {out};
@@ -75,7 +75,7 @@ std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const f
       name = plain + "-" + std::to_string(++i);
     folders.push_back(out / name);
     if (name != plain)
-      console.say(strf("%s goes to %s: another picture is named %s", shown(path).c_str(),
+      console.say(strf("%s goes to %s: another image is named %s", shown(path).c_str(),
                        shown(folders.back()).c_str(), shown(plain).c_str()));
   }
   return folders;
@@ -102,26 +102,26 @@ class Explainer {
 
   void explain(const std::string& path, const fs::path& folder) {
     std::string note;
-    const Image picture = load_picture(path, upright_, note);
+    const Image image = load_listed_image(path, upright_, note);
     if (!note.empty()) console_.detail(note), ++not_turned_;
-    std::vector<float> input(engine_->picture_elems());
-    preprocess(picture, card_.preprocess, input);
+    std::vector<float> input(engine_->image_elems());
+    preprocess(image, card_.preprocess, input);
     engine_->run(input, 1);
     const std::vector<NamedMap> maps = with_context(path, [&] {
       if (engine_->has_output("logits")) require_finite(engine_->output("logits"), "logits");
       return attention_maps(*engine_, request_);
     });
-    const std::vector<std::string> files = draw(picture, maps, folder);
+    const std::vector<std::string> files = draw(image, maps, folder);
     report(path, maps, files, folder);
   }
 
  private:
-  std::vector<std::string> draw(const Image& picture, const std::vector<NamedMap>& maps,
+  std::vector<std::string> draw(const Image& image, const std::vector<NamedMap>& maps,
                                 const fs::path& folder) {
     make_folders(folder.string());
-    const Image crop = as_rgb(crop_for_display(picture, enlarged(card_.preprocess)));
+    const Image crop = as_rgb(crop_for_display(image, enlarged(card_.preprocess)));
     std::vector<std::string> files;
-    std::vector<Tile> tiles = {{"picture", crop}};
+    std::vector<Tile> tiles = {{"image", crop}};
     for (const NamedMap& one : maps) {
       tiles.push_back({one.label, heat_overlay(crop, stretched(one.map), card_.config.grid_height(),
                                                card_.config.grid_width())});
@@ -182,11 +182,11 @@ class Explainer {
 };
 
 void run_explain(const Options& options, Console& console) {
-  const std::vector<std::string> paths = given_pictures(options);
+  const std::vector<std::string> paths = given_images(options);
   require_no_file(options.text("out"));
   const std::vector<fs::path> folders = folders_for(paths, options.text("out"), console);
   Explainer explainer(options, console);
-  FailedPictures failed(console, paths.size());
+  FailedImages failed(console, paths.size());
   const SignalGuard stop;
   Progress progress(console, "explain", "images", static_cast<int64_t>(paths.size()));
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -211,7 +211,7 @@ Command explain_command() {
   std::erase_if(engine, [](const OptionSpec& spec) { return spec.name == "batch"; });
   const std::vector<OptionSpec> own = {
       {.name = "out",
-       .help = "folder for the overlays; several pictures get one each below it",
+       .help = "folder for the overlays; several images get one each below it",
        .metavar = "DIR",
        .letter = 'o',
        .fallback = "explain-out"},
@@ -231,9 +231,9 @@ Command explain_command() {
            .examples = {{"explain cat.jpg --out cat", "a sheet and one PNG a map in the folder cat"},
                         {"explain -m vit_folder cat.jpg --method rollout", "through all layers at once"},
                         {"explain cat.jpg --layer 3 --method heads", "the heads of an early block"},
-                        {"explain photos/ --out seen", "every picture of a folder, a folder each"}},
+                        {"explain photos/ --out seen", "every image of a folder, a folder each"}},
            .options = model_options() + own + engine,
-           .positionals = {{"IMAGE...", kPicturesHelp, 1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
           run_explain};
 }
 

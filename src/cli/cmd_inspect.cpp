@@ -31,7 +31,7 @@ void list_architectures(Console& console) {
                {"input"},
                {"pooled by"},
                {"GELU"},
-               {"pictures"}});
+               {"images"}});
   for (const auto& [config, preprocess] : zoo()) {
     const double gmacs = static_cast<double>(count_macs(config)) / 1e9;
     json.push_back({{"name", config.arch},
@@ -41,7 +41,7 @@ void list_architectures(Console& console) {
                     {"image_width", config.image_width},
                     {"pool", enum_name(config.pool)},
                     {"gelu", enum_name(config.gelu)},
-                    {"pictures", preprocess_text(preprocess)}});
+                    {"images", preprocess_text(preprocess)}});
     table.row({config.arch, format_integer(count_params(config)), strf("%.2f", gmacs), input_text(config),
                enum_name(config.pool), enum_name(config.gelu), preprocess_text(preprocess)});
   }

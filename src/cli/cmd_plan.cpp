@@ -78,7 +78,7 @@ Command plan_command() {
        .help = "plan for the device of this file or name (h200), which need not be here",
        .metavar = "DEVICE"},
       {.name = "dtype",
-       .help = "what products are computed in: f32, bf16 or int8; on a GPU f32, bf16, f16, fp8 or tf32, and "
+       .help = "what GEMMs are computed in: f32, bf16 or int8; on a GPU f32, bf16, f16, fp8 or tf32, and "
                "with --train too",
        .metavar = "TYPE",
        .fallback = "f32",

@@ -5,8 +5,8 @@
 #include "base/timing.h"
 #include "cli/cache_places.h"
 #include "cli/commands.h"
+#include "cli/images.h"
 #include "cli/model_choice.h"
-#include "cli/pictures.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/top_classes.h"
@@ -42,15 +42,15 @@ class PredictCommand {
     const ModelCard& card = model->card();
     if (card.config.classes == 0 && task_ != PredictTask::kEmbed)
       throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
-    console.detail("pictures: " + preprocess_text(card.preprocess));
+    console.detail("images: " + preprocess_text(card.preprocess));
     EngineOptions engine = read_engine_options(options);
     engine.batch = batch_for(options, std::ssize(paths_));
     engine.cache_folders = cache_places(options, card.path);
-    StreamSettings pictures = stream_settings(card, engine, options.flag("exif"));
-    pictures.threads_option = "--threads ";
-    engine.beside = PictureStream::memory(paths_, pictures);
+    StreamSettings images = stream_settings(card, engine, options.flag("exif"));
+    images.threads_option = "--threads ";
+    engine.beside = ImageStream::memory(paths_, images);
     // The first images are decoded while the parameters are read.
-    engine.when_it_fits = [&] { stream_ = std::make_unique<PictureStream>(paths_, pictures); };
+    engine.when_it_fits = [&] { stream_ = std::make_unique<ImageStream>(paths_, images); };
     predictor_ = std::make_unique<Predictor>(*model, engine, std::vector{task_});
     if (!predictor_->engine().cache_note().empty()) console.detail(predictor_->engine().cache_note());
     console.detail("running on " + device_text(predictor_->engine().plan()));
@@ -63,7 +63,7 @@ class PredictCommand {
     std::vector<float> rows;  // of the batch being shown
     for (size_t done = 0; !stream_->done();) {
       stop.check(done, paths_.size());
-      const PictureBatch batch = stream_->next();
+      const ImageBatch batch = stream_->next();
       for (const std::string& note : batch.notes) console_.detail(note);
       not_turned_ += batch.notes.size();
       for (const ImageRow& row : predictor_->run(task_, batch, paths_, Remainder::kPadded, rows)) show(row);
@@ -97,15 +97,15 @@ class PredictCommand {
                                                  {"wait_seconds", wait},
                                                  {"decode_seconds", decode}}));
     const std::string text = strf(
-        "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for pictures "
+        "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for images "
         "%s; decoding beside it %s of processor time",
-        format_count(std::ssize(paths_), "picture").c_str(), format_seconds(total).c_str(),
+        format_count(std::ssize(paths_), "image").c_str(), format_seconds(total).c_str(),
         format_si(rate).c_str(), format_seconds(start_seconds_).c_str(), format_seconds(compute).c_str(),
         format_seconds(wait).c_str(), format_seconds(decode).c_str());
     asked ? console_.say(text) : console_.detail(text);
   }
 
-  // In the order given, pictures that failed among the others.
+  // In the order given, images that failed among the others.
   void show(const ImageRow& row) {
     const std::string& path = paths_[row.index];
     if (row.error) return failed_.add(path, *row.error);
@@ -125,15 +125,15 @@ class PredictCommand {
   Console& console_;
   std::vector<std::string> paths_;
   PredictTask task_;
-  FailedPictures failed_;
+  FailedImages failed_;
   std::unique_ptr<Predictor> predictor_;
-  std::unique_ptr<PictureStream> stream_;
+  std::unique_ptr<ImageStream> stream_;
   size_t not_turned_ = 0;
   double start_seconds_ = 0;
 };
 
 void run_predict(const Options& options, Console& console) {
-  PredictCommand(options, console, given_pictures(options)).run();
+  PredictCommand(options, console, given_images(options)).run();
 }
 }  // namespace
 
@@ -158,26 +158,26 @@ Command predict_command() {
        .help = "say at the end where the time went; with --json as JSON, on stderr",
        .kind = ValueKind::kFlag},
       cache_option()};
-  return {{.name = "predict",
-           .summary = "what is on a picture: the likeliest classes with probabilities",
-           .examples = {{"predict cat.jpg", "with the bundled DeiT-Tiny, ImageNet's 1000 classes"},
-                        {"predict -m vit_folder photos/ -k 1",
-                         "every picture below a folder, the best class only"},
-                        {"predict -m model.safetensors --arch vit_base_patch16_224 cat.jpg",
-                         "a bare weight file, told what it is"},
-                        {"predict photos/ --json | head", "one JSON line a picture"},
-                        {"predict photos/ --batch 64 --device cuda --dtype bf16", "on a GPU"},
-                        {"predict photos/ --timing",
-                         "and where the time went: loading, decoding, computing, waiting"},
-                        {"predict photos/ --dtype int8",
-                         "smaller weights in memory; eval --against f32 tells what it costs"},
-                        {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
-                        {"predict --logits --json cat.jpg", "what the head gives, class by class"},
-                        {"predict @list.txt", "paths from a file, one a line"},
-                        {"predict - < list.txt", "paths from stdin"}},
-           .options = model_options() + own + engine_options(8),
-           .positionals = {{"IMAGE...", kPicturesHelp, 1, SIZE_MAX}}},
-          run_predict};
+  return {
+      {.name = "predict",
+       .summary = "what is on an image: the likeliest classes with probabilities",
+       .examples = {{"predict cat.jpg", "with the bundled DeiT-Tiny, ImageNet's 1000 classes"},
+                    {"predict -m vit_folder photos/ -k 1", "every image below a folder, the best class only"},
+                    {"predict -m model.safetensors --arch vit_base_patch16_224 cat.jpg",
+                     "a bare weight file, told what it is"},
+                    {"predict photos/ --json | head", "one JSON line an image"},
+                    {"predict photos/ --batch 64 --device cuda --dtype bf16", "on a GPU"},
+                    {"predict photos/ --timing",
+                     "and where the time went: loading, decoding, computing, waiting"},
+                    {"predict photos/ --dtype int8",
+                     "smaller weights in memory; eval --against f32 tells what it costs"},
+                    {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
+                    {"predict --logits --json cat.jpg", "what the head gives, class by class"},
+                    {"predict @list.txt", "paths from a file, one a line"},
+                    {"predict - < list.txt", "paths from stdin"}},
+       .options = model_options() + own + engine_options(8),
+       .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
+      run_predict};
 }
 
 }  // namespace vitrail::cli

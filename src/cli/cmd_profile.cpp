@@ -26,7 +26,7 @@ void print_side(const ProfiledEngine& m, const Options& options, const ModelChoi
   const std::string most = m.peaks.gflops > 0
                                ? strf("at most %sFLOP/s, %sB/s", format_si(1e9 * m.peaks.gflops).c_str(),
                                       format_si(1e9 * m.peaks.gbps).c_str())
-                               : std::string("peaks unknown: the card has no room to measure them");
+                               : std::string("peaks unknown: the GPU has no room to measure them");
   console.print(strf("%s, batch %lld, in %s on %s%s: %s a run (median of %zu); %s\n",
                      architecture_text(choice.config).c_str(), static_cast<long long>(m.engine.batch()),
                      options.text("dtype").c_str(), m.device().c_str(), m.parallel_text().c_str(),

@@ -102,7 +102,7 @@ Command train_command() {
       .examples = {{"train --config configs/demo-fashion.json", "a small ViT on Fashion-MNIST, two minutes"},
                    {"train --set model.init=deit_tiny_patch16_224 --set data.train=folder:pets --set "
                     "train.epochs=5 --out runs/pets",
-                    "fine-tune a pretrained model on a folder of pictures"},
+                    "fine-tune a pretrained model on a folder of images"},
                    {"train --config configs/demo-fashion.json --device cuda --dtype bf16", "on a GPU"},
                    {"train --config configs/demo-fashion.json --resume", "go on after an interruption"}},
       .options = {

@@ -18,7 +18,7 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 
-std::string size_text(const ProductSize& s) {
+std::string size_text(const GemmSize& s) {
   return strf("%lldx%lldx%lld", static_cast<long long>(s.m), static_cast<long long>(s.n),
               static_cast<long long>(s.k));
 }
@@ -31,20 +31,20 @@ std::string place_to_write(const Options& options, const TunedDevice& device) {
   return path;
 }
 
-ordered_json row_json(const ProductSize& size, const std::vector<KernelSpeed>& speeds) {
+ordered_json row_json(const GemmSize& size, const std::vector<KernelSpeed>& speeds) {
   ordered_json row = {{"m", size.m}, {"n", size.n}, {"k", size.k}, {"gflops", ordered_json::object()}};
   for (const KernelSpeed& speed : speeds) row["gflops"][speed.kernel] = speed.gflops;
   return row;
 }
 
-std::vector<std::string> row_cells(const ProductSize& size, const std::vector<KernelSpeed>& speeds) {
+std::vector<std::string> row_cells(const GemmSize& size, const std::vector<KernelSpeed>& speeds) {
   std::vector<std::string> cells = {size_text(size)};
   for (const KernelSpeed& speed : speeds)
     cells.push_back(strf("%s %.1f", speed.kernel.c_str(), speed.gflops));
   return cells;
 }
 
-// Rows of other products stay, as long as they hold for this device; the usual place starts from what came
+// Rows of other GEMMs stay, as long as they hold for this device; the usual place starts from what came
 // with Vitrail.
 KernelTable rows_before(const std::string& path, const Options& options, const TunedDevice& device) {
   std::error_code ignored;
@@ -60,21 +60,21 @@ void refuse_given(const Options& options, const std::vector<std::string>& names,
   for (const std::string& name : names)
     if (options.origin(name) > Origin::kEnvironment)
       throw Error(ErrorKind::kUsage, strf("bench tune takes --%s %s", name.c_str(), where),
-                  "a processor is tuned by sizes of products, a GPU by the products of a model");
+                  "a processor is tuned by sizes of GEMMs, a GPU by the GEMMs of a model");
 }
 
 void tune_processor(const Options& options, Console& console) {
   refuse_given(options, {"model", "batch", "dtype", "train"}, "with --device cuda only");
   const std::string path = place_to_write(options, this_processor());
-  const std::vector<ProductSize> sizes = wanted_products(options, zoo_products());
+  const std::vector<GemmSize> sizes = wanted_gemms(options, zoo_gemms());
   const DeviceInfo device =
       device_here("cpu", static_cast<int>(options.integer("threads")), options.text("isa"));
   ThreadPool pool(device.threads);
   KernelTable table = rows_before(path, options, this_processor());
-  Table shown({{"product m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
+  Table shown({{"GEMM m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
   ordered_json rows = ordered_json::array();
   Progress progress(console, "tune", "products", static_cast<int64_t>(sizes.size()));
-  for (const ProductSize& size : sizes) {
+  for (const GemmSize& size : sizes) {
     const std::vector<KernelSpeed> speeds = measure_kernels(size, device, pool, options.integer("rounds"));
     table.set(tuned_row(size, device, speeds));
     shown.row(row_cells(size, speeds));
@@ -90,28 +90,27 @@ void tune_processor(const Options& options, Console& console) {
                    format_count(device.threads, "thread").c_str()));
 }
 
-std::vector<PlannedProduct> planned_products(const Options& options, const DeviceInfo& device,
-                                             Console& console) {
+std::vector<PlannedGemm> planned_gemms(const Options& options, const DeviceInfo& device, Console& console) {
   if (asks_for_training(options)) {
     const RunPlan plan = planned_run(options, device);
-    return products_to_tune(plan.step().programs());
+    return gemms_to_tune(plan.step().programs());
   }
   const EngineOptions engine{.backend = device.backend,
                              .ordinal = device.ordinal,
                              .batch = options.integer("batch"),
                              .compute = *parse_dtype(options.text("dtype"))};
   const ExecutionPlan plan = plan_inference(choose_model(options, console).config, engine, device);
-  return products_to_tune({&plan});
+  return gemms_to_tune({&plan});
 }
 
 void tune_gpu(const Options& options, Console& console) {
   refuse_given(options, {"product", "isa"}, "on the CPU only");
   const DeviceInfo info = device_here(options.text("device"), 0, "");
-  const TunedDevice card = this_card(info);
-  const std::string path = place_to_write(options, card);
-  const std::vector<PlannedProduct> products = planned_products(options, info, console);
+  const TunedDevice gpu = this_gpu(info);
+  const std::string path = place_to_write(options, gpu);
+  const std::vector<PlannedGemm> gemms = planned_gemms(options, info, console);
   const std::unique_ptr<Device> device = open_device(info);
-  KernelTable table = rows_before(path, options, card);
+  KernelTable table = rows_before(path, options, gpu);
   Table shown({{"product"},
                {"m x n x k"},
                {"nodes", Align::kRight},
@@ -119,26 +118,25 @@ void tune_gpu(const Options& options, Console& console) {
                {"fastest", Align::kRight},
                {"kernel"}});
   ordered_json rows = ordered_json::array();
-  Progress progress(console, "tune", "products", static_cast<int64_t>(products.size()));
-  for (const PlannedProduct& product : products) {
-    const std::vector<KernelSpeed> speeds =
-        measure_kernels(product, info, *device, options.integer("rounds"));
+  Progress progress(console, "tune", "products", static_cast<int64_t>(gemms.size()));
+  for (const PlannedGemm& gemm : gemms) {
+    const std::vector<KernelSpeed> speeds = measure_kernels(gemm, info, *device, options.integer("rounds"));
     const KernelSpeed& best = preferred(speeds);
-    const ProductSize size{product.key.m, product.key.n, product.key.k};
-    table.set({product.key, {best.kernel}});
-    shown.row({product.key.op, size_text(size), std::to_string(product.nodes),
+    const GemmSize size{gemm.key.m, gemm.key.n, gemm.key.k};
+    table.set({gemm.key, {best.kernel}});
+    shown.row({gemm.key.op, size_text(size), std::to_string(gemm.nodes),
                strf("%.1f", speeds.front().gflops / 1e3), strf("%.1f", best.gflops / 1e3), best.kernel});
     ordered_json row = row_json(size, speeds);
-    row.update({{"op", product.key.op}, {"nodes", product.nodes}, {"kernel", best.kernel}});
+    row.update({{"op", gemm.key.op}, {"nodes", gemm.nodes}, {"kernel", best.kernel}});
     rows.push_back(row);
-    progress.advance(1, product.key.op + " " + size_text(size));
+    progress.advance(1, gemm.key.op + " " + size_text(size));
   }
   progress.finish();
-  write_kernels(path, table, card);
-  console.print_json({{"file", path}, {"card", card.name}, {"cublaslt", card.cublas}, {"rows", rows}});
+  write_kernels(path, table, gpu);
+  console.print_json({{"file", path}, {"card", gpu.name}, {"cublaslt", gpu.cublas}, {"rows", rows}});
   console.print(shown.text());
   console.say(
-      strf("written to %s, for %s with cuBLASLt %s", path.c_str(), card.name.c_str(), card.cublas.c_str()));
+      strf("written to %s, for %s with cuBLASLt %s", path.c_str(), gpu.name.c_str(), gpu.cublas.c_str()));
 }
 
 void run_tune(const Options& options, Console& console) {
@@ -148,7 +146,7 @@ void run_tune(const Options& options, Console& console) {
     tune_processor(options, console);
 }
 
-// What names the program whose products a GPU is tuned for.
+// What names the program whose GEMMs a GPU is tuned for.
 std::vector<OptionSpec> program_options() {
   std::vector<OptionSpec> options = architecture_options() + train_plan_options();
   for (const OptionSpec& spec : engine_options(1))
@@ -165,12 +163,12 @@ std::vector<OptionSpec> program_options() {
 Command bench_tune_command() {
   CommandSpec spec{
       .name = "bench tune",
-      .summary = "which kernel is fastest for each product here; kept and used from then on",
-      .examples = {{"bench tune", "all products of ViT-Ti, S, B and L; a few minutes"},
+      .summary = "which kernel is fastest for each GEMM here; kept and used from then on",
+      .examples = {{"bench tune", "all GEMMs of ViT-Ti, S, B and L; a few minutes"},
                    {"bench tune --threads 1", "the same for one thread; other rows stay"},
-                   {"bench tune --product 788x2304x768", "one product: rows x outputs x inputs"},
+                   {"bench tune --product 788x2304x768", "one GEMM: rows x outputs x inputs"},
                    {"bench tune --device cuda --train -m vit_base_patch16_224 --batch 256 --dtype bf16",
-                    "the GPU's kernels for the products of a training step; without --train of an inference"},
+                    "the GPU's kernels for the GEMMs of a training step; without --train of an inference"},
                    {"bench infer --kernels none", "without what was tuned"}},
       .options = std::vector<OptionSpec>{{.name = "out",
                                           .help = "the table's file; the one that every command looks for "

@@ -19,7 +19,7 @@ ModelTrace trace(const Options& options, size_t which, const std::vector<float>*
   ModelTrace result = trace_model({.path = find_model(options.positional(which), model_places()),
                                    .open = read_open_options(options),
                                    .engine = read_engine_options(options),
-                                   .picture = options.given("picture") ? options.text("picture") : "",
+                                   .image = options.given("picture") ? options.text("picture") : "",
                                    .input = input});
   say_checked(options, result.nodes, console);
   return result;
@@ -65,7 +65,7 @@ void run_verify(const Options& options, Console& console) {
   console.print(layer_table(layers, tolerance) + verdict + "\n");
   if (!first.empty())
     throw Error(ErrorKind::kCheck, verdict,
-                first == "pictures" ? "--same-input leaves the preprocessing of B out of it" : "");
+                first == "images" ? "--same-input leaves the preprocessing of B out of it" : "");
 }
 }  // namespace
 
@@ -74,7 +74,7 @@ Command verify_command() {
   std::erase_if(shared, [](const OptionSpec& spec) { return spec.name == "batch" || spec.name == "model"; });
   const std::vector<OptionSpec> own = {
       {.name = "picture",
-       .help = "a picture to run; a fixed pattern unless given",
+       .help = "an image to run; a fixed pattern unless given",
        .metavar = "FILE",
        .letter = 'i'},
       {.name = "manifest",
@@ -83,7 +83,7 @@ Command verify_command() {
       {.name = "update",
        .help = "with --manifest: accept the files as they are (edited by hand), and write manifest.json anew",
        .kind = ValueKind::kFlag},
-      {.name = "same-input", .help = "B sees the picture as A prepared it", .kind = ValueKind::kFlag},
+      {.name = "same-input", .help = "B sees the image as A prepared it", .kind = ValueKind::kFlag},
       {.name = "tolerance",
        .help = "what counts as a difference, relative to a layer's largest value",
        .kind = ValueKind::kNumber,
@@ -92,10 +92,10 @@ Command verify_command() {
        .least = 0}};
   return {
       {.name = "verify",
-       .summary = "runs two models on one picture and names the first layer that differs; checks a manifest",
+       .summary = "runs two models on one image and names the first layer that differs; checks a manifest",
        .examples = {{"verify vit.npz vit_folder", "a conversion against its source"},
                     {"verify a.safetensors b.safetensors --picture cat.jpg",
-                     "on a picture, each with its own preprocessing"},
+                     "on an image, each with its own preprocessing"},
                     {"verify a b --tolerance 1e-2", "models stored in f16 or bf16"},
                     {"verify --manifest runs/pets", "whether any bit of the files has changed"}},
        .options = own + shared,

@@ -25,7 +25,7 @@ int data_threads(const Options& options);
 class WorkProgress {
  public:
   WorkProgress(Console& console, const char* title, int64_t total)
-      : progress_(console, title, "pictures", total) {}
+      : progress_(console, title, "images", total) {}
   WalkHooks hooks();
   void finish() { progress_.finish(); }
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "api/picture_stream.h"
+#include "api/image_stream.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -53,38 +53,36 @@ OptionSpec isa_option() {
 }
 
 std::vector<OptionSpec> engine_options(int default_batch) {
-  return {
-      {.name = "batch",
-       .help = "pictures at a time",
-       .kind = ValueKind::kInteger,
-       .metavar = "N",
-       .letter = 'b',
-       .fallback = std::to_string(default_batch),
-       .least = 1,
-       .most = 65536},
-      {.name = "dtype",
-       .help = "what the blocks' products are computed in, the rest in f32; on a GPU bf16 and f16 hold for "
-               "activations too, and fp8 leaves the rest in bf16",
-       .metavar = "TYPE",
-       .fallback = "f32",
-       .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
-      {.name = "backend",
-       .help = "whose kernels run",
-       .metavar = "NAME",
-       .fallback = "cpu",
-       .choices = {"cpu", "ref"}},
-      isa_option(),
-      {.name = "parallel",
-       .help =
-           "what threads share: heads (of attention), rows (of matrix products), softmax (and other row-wise "
-           "operations); any of them, or none",
-       .metavar = "LIST",
-       .fallback = "heads,rows,softmax"},
-      {.name = "no-fuse", .help = "run every operation by itself", .kind = ValueKind::kFlag},
-      {.name = "check",
-       .help = "compare each step with the reference backend",
-       .metavar = "WITH",
-       .choices = {"ref"}}};
+  return {{.name = "batch",
+           .help = "images at a time",
+           .kind = ValueKind::kInteger,
+           .metavar = "N",
+           .letter = 'b',
+           .fallback = std::to_string(default_batch),
+           .least = 1,
+           .most = 65536},
+          {.name = "dtype",
+           .help = "what the blocks' GEMMs are computed in, the rest in f32; on a GPU bf16 and f16 hold for "
+                   "activations too, and fp8 leaves the rest in bf16",
+           .metavar = "TYPE",
+           .fallback = "f32",
+           .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
+          {.name = "backend",
+           .help = "whose kernels run",
+           .metavar = "NAME",
+           .fallback = "cpu",
+           .choices = {"cpu", "ref"}},
+          isa_option(),
+          {.name = "parallel",
+           .help = "what threads share: heads (of attention), rows (of GEMMs), softmax (and other row-wise "
+                   "operations); any of them, or none",
+           .metavar = "LIST",
+           .fallback = "heads,rows,softmax"},
+          {.name = "no-fuse", .help = "run every operation by itself", .kind = ValueKind::kFlag},
+          {.name = "check",
+           .help = "compare each step with the reference backend",
+           .metavar = "WITH",
+           .choices = {"ref"}}};
 }
 
 std::pair<int64_t, int64_t> parse_image_size(const std::string& text) {

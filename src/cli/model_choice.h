@@ -31,7 +31,7 @@ OpenOptions read_open_options(const Options& options);
 EngineOptions read_engine_options(const Options& options);
 // The same on another device than --device names.
 EngineOptions read_engine_options(const Options& options, const std::string& device);
-// What --batch means for `count` pictures: obeyed where it is given, even where it is not.
+// What --batch means for `count` images: obeyed where it is given, even where it is not.
 int64_t batch_for(const Options& options, int64_t count);
 
 // Whether --model names a file, a folder or a bundled model rather than an architecture.

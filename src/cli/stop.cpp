@@ -59,7 +59,7 @@ bool SignalGuard::wanted() const {
 
 void SignalGuard::check(size_t done, size_t total) const {
   if (signalled && done < total)
-    throw Error(ErrorKind::kStopped, strf("stopped on request after %zu of %zu pictures", done, total),
+    throw Error(ErrorKind::kStopped, strf("stopped on request after %zu of %zu images", done, total),
                 "what was written is whole; run again with the rest of the list");
 }
 

@@ -1,4 +1,4 @@
-// The likeliest classes of a picture, for people and scripts.
+// The likeliest classes of an image, for people and scripts.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -52,7 +52,7 @@ struct Format {
 
 using namespace std::string_view_literals;
 
-constexpr const char* kNoPicture = "it is no picture, whatever its name says; fetch the file again";
+constexpr const char* kNoImage = "it is no image, whatever its name says; fetch the file again";
 
 constexpr Format kFormats[] = {
     {"JPEG", 0, "\xff\xd8\xff"sv, codecs::decode_jpeg, "", codecs::working_bytes_jpeg},
@@ -75,8 +75,8 @@ constexpr Format kFormats[] = {
     {"a zip archive", 0, "PK\x03\x04"sv, nullptr, "unpack it first"},
     {"a gzip file", 0, "\x1f\x8b"sv, nullptr, "unpack it first"},
     {"a git-lfs pointer", 0, "version https://git-lfs"sv, nullptr, "fetch the file itself: git lfs pull"},
-    {"an HTML page", 0, "<!doctype html"sv, nullptr, kNoPicture},
-    {"an HTML page", 0, "<html"sv, nullptr, kNoPicture},
+    {"an HTML page", 0, "<!doctype html"sv, nullptr, kNoImage},
+    {"an HTML page", 0, "<html"sv, nullptr, kNoImage},
     {"an SVG or XML file", 0, "<?xml"sv, nullptr},
     {"an SVG or XML file", 0, "<svg"sv, nullptr},
 };
@@ -94,16 +94,16 @@ bool matches(const Format& format, Bytes bytes) {
 }
 
 const Format& recognise(Bytes bytes) {
-  VT_REQUIRE(!bytes.empty(), ErrorKind::kData, "expected a JPEG, PNG or WebP picture, found an empty file");
+  VT_REQUIRE(!bytes.empty(), ErrorKind::kData, "expected a JPEG, PNG or WebP image, found an empty file");
   for (const Format& format : kFormats)
     if (matches(format, bytes)) return format;
   if (looks_like_text(bytes))
-    throw Error(ErrorKind::kData, "expected a JPEG, PNG or WebP picture, found a text file", kNoPicture);
+    throw Error(ErrorKind::kData, "expected a JPEG, PNG or WebP image, found a text file", kNoImage);
   std::string start;
   for (size_t i = 0; i < bytes.size() && i < 8; ++i) start += strf("%s%02x", i ? " " : "", bytes[i]);
-  throw Error(ErrorKind::kData,
-              strf("expected a JPEG, PNG or WebP picture, found an unknown format (it starts with %s)",
-                   start.c_str()));
+  throw Error(
+      ErrorKind::kData,
+      strf("expected a JPEG, PNG or WebP image, found an unknown format (it starts with %s)", start.c_str()));
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ bool looks_like_text(std::span<const uint8_t> bytes) {
 Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits, DecodeReport* report) {
   const Format& format = recognise(bytes);
   if (!format.decoder)
-    throw Error(ErrorKind::kData, strf("expected a JPEG, PNG or WebP picture, found %s", format.name),
+    throw Error(ErrorKind::kData, strf("expected a JPEG, PNG or WebP image, found %s", format.name),
                 format.hint);
   DecodeReport seen;
   seen.format = format.name;

@@ -31,7 +31,7 @@ bool looks_like_text(std::span<const uint8_t> bytes);
 // `orientation` as DecodeReport has it: 1 to 8, anything else leaves the image as it is.
 Image turned_upright(Image image, int orientation);
 
-// Pictures written as PNG: attention overlays, reports, tests. Knows no model.
+// Images written as PNG: attention overlays, reports, tests. Knows no model.
 
 // 1 (grey), 3 (RGB) or 4 (RGBA) channels.
 std::vector<uint8_t> encode_png(const Image& image);

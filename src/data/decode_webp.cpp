@@ -64,7 +64,7 @@ Image decode_webp(Bytes bytes, const DecodeLimits& limits, DecodeReport& report)
   const int64_t width = config.input.width, height = config.input.height;
   check_size("WebP", width, height, limits);
   if (config.input.has_animation)
-    throw Error(ErrorKind::kData, "expected a still picture, found an animated WebP",
+    throw Error(ErrorKind::kData, "expected a still image, found an animated WebP",
                 "extract one of its frames");
   report.colour = config.input.has_alpha ? "rgba" : config.input.format == 1 ? "ycbcr" : "rgb";
   report.exif_orientation = orientation_of(bytes);

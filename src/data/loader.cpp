@@ -186,7 +186,7 @@ Batch Loader::shown(int64_t batch) {
           .step = step,
           .micro = batch % accumulation,
           .epoch = step / source_.steps_per_epoch(),
-          .pictures = parts.pictures,
+          .images = parts.images,
           .pixels = parts.pixels,
           .recipes = parts.recipes,
           .targets = parts.targets,

@@ -30,9 +30,9 @@ struct Batch {
   int64_t step = 0, micro = 0, epoch = 0;
   // The images in the form of LoaderSettings::form: images [B C Y X], normalised; or pixels [B Y X C] with
   // recipes [B]; or recipes alone.
-  std::span<const float> pictures;
+  std::span<const float> images;
   std::span<const uint8_t> pixels;
-  std::span<const PictureRecipe> recipes;
+  std::span<const ImageRecipe> recipes;
   std::span<const float> targets;   // [B K], dense: one-hot or multi-label, smoothed, mixed
   std::span<const float> weights;   // [B]: 0 for padding and skipped samples, otherwise 1 or the class weight
   std::span<const int32_t> labels;  // [B], the first label; -1 where there is none

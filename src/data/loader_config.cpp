@@ -53,12 +53,12 @@ void validate(const LoaderSettings& s, const Dataset& dataset, Purpose purpose) 
   require("the micro-batch", s.micro_batch, 1, 1 << 20);
   require("the samples a worker takes", s.chunk, 1, 1 << 20);
   require("the number of classes", s.classes, 1, 1 << 24);
-  require("the picture's height", s.preprocess.height, 1, 65536);
-  require("the picture's width", s.preprocess.width, 1, 65536);
+  require("the image's height", s.preprocess.height, 1, 65536);
+  require("the image's width", s.preprocess.width, 1, 65536);
   require("the number of ranks", s.world, 1, 1 << 20);
   require("the rank", s.rank, 0, s.world - 1);
   VT_REQUIRE(s.channels == 1 || s.channels == 3, ErrorKind::kConfig,
-             "the model takes %lld channels: a picture can fill 1 (grey) or 3 (RGB)",
+             "the model takes %lld channels: an image can fill 1 (grey) or 3 (RGB)",
              static_cast<long long>(s.channels));
   VT_REQUIRE(std::ssize(dataset.classes()) <= s.classes, ErrorKind::kConfig,
              "the data has %zu classes, the model %lld", dataset.classes().size(),

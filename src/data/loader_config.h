@@ -15,12 +15,12 @@ struct EnumNames<OnError> {
   static constexpr const char* names[] = {"fail", "skip"};
 };
 
-// Which part of the image pipeline runs on the device: see choose_pictures().
-enum class OnDevice { kAuto, kOff, kPictures, kDataset };
+// Which part of the image pipeline runs on the device: see choose_images().
+enum class OnDevice { kAuto, kOff, kImages, kDataset };
 
 template <>
 struct EnumNames<OnDevice> {
-  static constexpr const char* names[] = {"auto", "off", "pictures", "dataset"};
+  static constexpr const char* names[] = {"auto", "off", "images", "dataset"};
 };
 
 struct LoaderConfig {
@@ -42,9 +42,9 @@ struct LoaderConfig {
     v("balanced", c.balanced, "show every class equally often");
     v("class_weights", c.class_weights, "weigh samples by the inverse frequency of their class");
     v("on_device", c.on_device,
-      "training pictures reach the device as: off (normalised floats), pictures (8-bit pixels that it crops, "
+      "training images reach the device as: off (normalised floats), images (8-bit pixels that it crops, "
       "flips, normalises, erases and mixes), dataset (the same from all of them, kept there), auto (on a GPU "
-      "dataset where small, else pictures; on the CPU off); results do not change");
+      "dataset where small, else images; on the CPU off); results do not change");
   }
 };
 

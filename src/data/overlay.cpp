@@ -37,7 +37,7 @@ float sample(std::span<const float> map, int64_t rows, int64_t columns, double y
 }
 
 uint8_t blend(float grey, uint8_t own, uint8_t heat, float amount) {
-  // Half the picture's colour stays, so that one still sees what it is.
+  // Half the image's colour stays, so that one still sees what it is.
   const float base = 0.55f * (0.5f * grey + 0.5f * static_cast<float>(own));
   return static_cast<uint8_t>(
       std::clamp(base + amount * (static_cast<float>(heat) - 0.35f * base), 0.0f, 255.0f));
@@ -55,14 +55,14 @@ Colour heat_colour(float heat) {
   return {mix(low.red, high.red), mix(low.green, high.green), mix(low.blue, high.blue)};
 }
 
-Image heat_overlay(const Image& picture, std::span<const float> map, int64_t rows, int64_t columns) {
-  VT_CHECK(picture.channels == 3 && map.size() == static_cast<size_t>(rows * columns));
-  Image out = Image::blank(picture.height, picture.width, 3);
-  const double per_row = static_cast<double>(rows) / static_cast<double>(picture.height);
-  const double per_column = static_cast<double>(columns) / static_cast<double>(picture.width);
-  for (int64_t y = 0; y < picture.height; ++y) {
-    for (int64_t x = 0; x < picture.width; ++x) {
-      const uint8_t* from = picture.row(y) + 3 * x;
+Image heat_overlay(const Image& image, std::span<const float> map, int64_t rows, int64_t columns) {
+  VT_CHECK(image.channels == 3 && map.size() == static_cast<size_t>(rows * columns));
+  Image out = Image::blank(image.height, image.width, 3);
+  const double per_row = static_cast<double>(rows) / static_cast<double>(image.height);
+  const double per_column = static_cast<double>(columns) / static_cast<double>(image.width);
+  for (int64_t y = 0; y < image.height; ++y) {
+    for (int64_t x = 0; x < image.width; ++x) {
+      const uint8_t* from = image.row(y) + 3 * x;
       uint8_t* to = out.row(y) + 3 * x;
       const float heat = sample(map, rows, columns, (static_cast<double>(y) + 0.5) * per_row,
                                 (static_cast<double>(x) + 0.5) * per_column);

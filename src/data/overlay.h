@@ -1,4 +1,4 @@
-// Maps drawn over pictures: heat as colour, and several tiles on one sheet. Knows pixels only.
+// Maps drawn over images: heat as colour, and several tiles on one sheet. Knows pixels only.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace vitrail {
 
-// `map` (rows x columns, 0..1) smoothly enlarged over an RGB picture: cold parts darken and lose colour,
+// `map` (rows x columns, 0..1) smoothly enlarged over an RGB image: cold parts darken and lose colour,
 // hot parts glow.
-Image heat_overlay(const Image& picture, std::span<const float> map, int64_t rows, int64_t columns);
+Image heat_overlay(const Image& image, std::span<const float> map, int64_t rows, int64_t columns);
 
 struct Tile {
   std::string label;  // lowercase letters and digits, see data/tiny_font.h

@@ -83,7 +83,7 @@ struct Layout {
 
 Layout lay_out(const Image& image, const PreprocessConfig& config) {
   check_config(config);
-  VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData, "the picture has no pixels");
+  VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData, "the image has no pixels");
   const Size size = resized(image, config);
   const bool round_down = is_tf(config) || config.odd_margin == OddMargin::kDown;
   return {size, centre(size.height, config.height, round_down), centre(size.width, config.width, round_down)};
@@ -178,10 +178,10 @@ void preprocess(const Image& image, const PreprocessConfig& config, std::span<fl
   VT_CHECK(channels * plane == static_cast<int64_t>(target.size()), "%zu values for planes of %lld",
            target.size(), static_cast<long long>(plane));
   VT_REQUIRE(channels == 1 || channels == 3, ErrorKind::kConfig,
-             "the model takes %lld channels: a picture can fill 1 (grey) or 3 (RGB)",
+             "the model takes %lld channels: an image can fill 1 (grey) or 3 (RGB)",
              static_cast<long long>(channels));
   VT_REQUIRE(image.channels == 3 || image.channels == channels, ErrorKind::kData,
-             "the picture has %lld channels, the model takes %lld", static_cast<long long>(image.channels),
+             "the image has %lld channels, the model takes %lld", static_cast<long long>(image.channels),
              static_cast<long long>(channels));
   if (image.channels == channels)
     fill_target(image, config, channels, target);

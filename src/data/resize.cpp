@@ -237,11 +237,11 @@ Image crop(const Image& image, const Window& window) {
 void check_resize(const Image& image, Size size, const Window& window) {
   constexpr int64_t kMaxSide = int64_t{1} << 28;
   VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData,
-             "a picture of %lld x %lld pixels has no content", static_cast<long long>(image.width),
+             "an image of %lld x %lld pixels has no content", static_cast<long long>(image.width),
              static_cast<long long>(image.height));
   VT_REQUIRE(size.height > 0 && size.width > 0 && size.height <= kMaxSide && size.width <= kMaxSide,
              ErrorKind::kData,
-             "a picture of %lld x %lld pixels would be resized to %lld x %lld: sides must be in 1..%lld",
+             "an image of %lld x %lld pixels would be resized to %lld x %lld: sides must be in 1..%lld",
              static_cast<long long>(image.width), static_cast<long long>(image.height),
              static_cast<long long>(size.width), static_cast<long long>(size.height),
              static_cast<long long>(kMaxSide));
@@ -251,7 +251,7 @@ void check_resize(const Image& image, Size size, const Window& window) {
            "%zu bytes of pixels", image.pixels.size());
   VT_CHECK(window.top >= 0 && window.left >= 0 && window.height > 0 && window.width > 0 &&
                window.top + window.height <= size.height && window.left + window.width <= size.width,
-           "the window lies outside of the picture");
+           "the window lies outside of the image");
 }
 
 Image resize(const Image& image, Size size, Interpolation interpolation) {

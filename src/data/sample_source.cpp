@@ -12,7 +12,7 @@
 namespace vitrail {
 namespace {
 
-int64_t picture_elems(const LoaderSettings& s) {
+int64_t image_elems(const LoaderSettings& s) {
   return s.channels * s.preprocess.height * s.preprocess.width;
 }
 
@@ -25,12 +25,11 @@ std::span<T> part_at(std::byte* memory, size_t& offset, int64_t count) {
 
 size_t lay_parts(std::byte* memory, const LoaderSettings& s, BatchParts* parts) {
   size_t offset = 0;
-  const int64_t pixels = s.micro_batch * picture_elems(s);
+  const int64_t pixels = s.micro_batch * image_elems(s);
   const auto used = [&](bool is, int64_t count) { return is ? count : 0; };
-  parts->pictures = part_at<float>(memory, offset, used(s.form == PictureForm::kFloats, pixels));
-  parts->pixels = part_at<uint8_t>(memory, offset, used(s.form == PictureForm::kPixels, pixels));
-  parts->recipes =
-      part_at<PictureRecipe>(memory, offset, used(s.form != PictureForm::kFloats, s.micro_batch));
+  parts->images = part_at<float>(memory, offset, used(s.form == ImageForm::kFloats, pixels));
+  parts->pixels = part_at<uint8_t>(memory, offset, used(s.form == ImageForm::kPixels, pixels));
+  parts->recipes = part_at<ImageRecipe>(memory, offset, used(s.form != ImageForm::kFloats, s.micro_batch));
   parts->targets = part_at<float>(memory, offset, s.micro_batch * s.classes);
   parts->weights = part_at<float>(memory, offset, s.micro_batch);
   parts->labels = part_at<int32_t>(memory, offset, s.micro_batch);
@@ -41,7 +40,7 @@ size_t lay_parts(std::byte* memory, const LoaderSettings& s, BatchParts* parts) 
 LoaderSettings settled(LoaderSettings settings, const Dataset& dataset, Purpose purpose) {
   validate(settings, dataset, purpose);
   if (purpose == Purpose::kEval) settings.smoothing = 0;
-  VT_CHECK(purpose == Purpose::kTrain || settings.form == PictureForm::kFloats, "evaluation takes floats");
+  VT_CHECK(purpose == Purpose::kTrain || settings.form == ImageForm::kFloats, "evaluation takes floats");
   return settings;
 }
 
@@ -130,8 +129,8 @@ void SampleSource::fill_row(Place place, int64_t row, const BatchParts& parts,
       bad.push_back({sample, dataset_.sample_name(sample), error.what(), error});
     }
   }
-  if (settings_.form == PictureForm::kFloats)
-    std::ranges::fill(row_of(parts.pictures, row, picture_elems(settings_)), 0.0f);
+  if (settings_.form == ImageForm::kFloats)
+    std::ranges::fill(row_of(parts.images, row, image_elems(settings_)), 0.0f);
   else
     parts.recipes[at] = {};
   std::ranges::fill(row_of(parts.targets, row, settings_.classes), 0.0f);
@@ -144,7 +143,7 @@ void SampleSource::load_row(int64_t sample, Place place, int64_t row, const Batc
     VT_REQUIRE(label >= 0 && label < settings_.classes, ErrorKind::kData, "%s has label %d: expected 0..%lld",
                dataset_.sample_name(sample).c_str(), label, static_cast<long long>(settings_.classes - 1));
   const int32_t first = labels.empty() ? -1 : labels[0];
-  load_picture(sample, place, row, parts);
+  load_sample_image(sample, place, row, parts);
   fill_target(labels, row_of(parts.targets, row, settings_.classes));
   const bool weighed = !class_weights_.empty() && first >= 0;
   parts.weights[static_cast<size_t>(row)] =
@@ -152,26 +151,27 @@ void SampleSource::load_row(int64_t sample, Place place, int64_t row, const Batc
   parts.labels[static_cast<size_t>(row)] = first;
 }
 
-void SampleSource::load_picture(int64_t sample, Place place, int64_t row, const BatchParts& parts) const {
+void SampleSource::load_sample_image(int64_t sample, Place place, int64_t row,
+                                     const BatchParts& parts) const {
   const auto [epoch, position] = place;
-  const int64_t elems = picture_elems(settings_);
-  if (settings_.form == PictureForm::kStored) {
-    PictureRecipe& recipe = parts.recipes[static_cast<size_t>(row)];
+  const int64_t elems = image_elems(settings_);
+  if (settings_.form == ImageForm::kStored) {
+    ImageRecipe& recipe = parts.recipes[static_cast<size_t>(row)];
     recipe = {.source = static_cast<int32_t>(sample)};
     return augmenter_->describe(epoch, position, recipe);
   }
   const int64_t least_side = augmenter_ ? augmenter_->least_side(epoch, position) : 0;
   Image image = with_channels(dataset_.load(sample, least_side), settings_.channels);
-  if (settings_.form == PictureForm::kPixels) {
-    PictureRecipe& recipe = parts.recipes[static_cast<size_t>(row)];
+  if (settings_.form == ImageForm::kPixels) {
+    ImageRecipe& recipe = parts.recipes[static_cast<size_t>(row)];
     recipe = {.source = static_cast<int32_t>(row)};
     image = augmenter_->prepare(std::move(image), epoch, position, recipe);
     VT_CHECK(std::ssize(image.pixels) == elems, "%zu pixels", image.pixels.size());
     std::ranges::copy(image.pixels, row_of(parts.pixels, row, elems).begin());
   } else if (augmenter_) {
-    augmenter_->fill(std::move(image), epoch, position, row_of(parts.pictures, row, elems));
+    augmenter_->fill(std::move(image), epoch, position, row_of(parts.images, row, elems));
   } else {
-    preprocess(image, settings_.preprocess, row_of(parts.pictures, row, elems));
+    preprocess(image, settings_.preprocess, row_of(parts.images, row, elems));
   }
 }
 
@@ -190,13 +190,12 @@ void SampleSource::mix_chunk(Place first, int64_t begin, int64_t end, const Batc
                ? all
                : all.subspan(static_cast<size_t>(begin * elems), static_cast<size_t>((end - begin) * elems));
   };
-  mix_samples(draw_mix(settings_.augment, size, draw),
-              {.pictures = rows(parts.pictures, picture_elems(settings_)),
-               .targets = rows(parts.targets, settings_.classes),
-               .weights = rows(parts.weights, 1),
-               .size = size,
-               .recipes = rows(parts.recipes, 1),
-               .first = begin});
+  mix_samples(draw_mix(settings_.augment, size, draw), {.images = rows(parts.images, image_elems(settings_)),
+                                                        .targets = rows(parts.targets, settings_.classes),
+                                                        .weights = rows(parts.weights, 1),
+                                                        .size = size,
+                                                        .recipes = rows(parts.recipes, 1),
+                                                        .first = begin});
 }
 
 }  // namespace vitrail

@@ -37,7 +37,7 @@ struct LoaderSettings {
   int64_t classes = 1;
   double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
   int64_t rank = 0, world = 1;
-  PictureForm form = PictureForm::kFloats;       // for training; chosen by choose_pictures()
+  ImageForm form = ImageForm::kFloats;           // for training; chosen by choose_images()
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
   std::function<void(const BadSample&)> on_bad;  // called once per sample, by the thread that calls next()
 };
@@ -49,9 +49,9 @@ void validate(const LoaderSettings& settings, const Dataset& dataset, Purpose pu
 
 // The memory of one micro-batch. Parts that LoaderSettings::form does not need are empty.
 struct BatchParts {
-  std::span<float> pictures;
+  std::span<float> images;
   std::span<uint8_t> pixels;
-  std::span<PictureRecipe> recipes;
+  std::span<ImageRecipe> recipes;
   std::span<float> targets, weights;
   std::span<int32_t> labels;
   std::span<int64_t> samples;
@@ -80,7 +80,7 @@ class SampleSource {
   Place place_of(int64_t batch, int64_t row) const;
   void fill_row(Place place, int64_t row, const BatchParts& parts, std::vector<BadSample>& bad) const;
   void load_row(int64_t sample, Place place, int64_t row, const BatchParts& parts) const;
-  void load_picture(int64_t sample, Place place, int64_t row, const BatchParts& parts) const;
+  void load_sample_image(int64_t sample, Place place, int64_t row, const BatchParts& parts) const;
   void fill_target(std::span<const int32_t> labels, std::span<float> target) const;
   void mix_chunk(Place first, int64_t begin, int64_t end, const BatchParts& parts) const;
 

@@ -15,10 +15,10 @@ std::string tile_label(const Dataset& data, int64_t index, int64_t side) {
   return text.substr(0, static_cast<size_t>(side / (6 * kTileLabelScale)));
 }
 
-Image square_tile(const Image& picture, int64_t side) {
+Image square_tile(const Image& image, int64_t side) {
   PreprocessConfig config;
   config.height = config.width = config.resize = side;
-  Image crop = crop_for_display(picture, config);
+  Image crop = crop_for_display(image, config);
   if (crop.channels == 3) return crop;
   Image rgb = Image::blank(side, side, 3);
   for (size_t i = 0; i < rgb.pixels.size(); ++i) rgb.pixels[i] = crop.pixels[i / 3];

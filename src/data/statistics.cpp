@@ -8,8 +8,8 @@
 
 namespace vitrail {
 
-PictureSums sums_of(const Image& image) {
-  PictureSums sums{image.height, image.width, image.channels, {}, {}};
+ImageSums sums_of(const Image& image) {
+  ImageSums sums{image.height, image.width, image.channels, {}, {}};
   const auto channels = static_cast<size_t>(image.channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     const uint64_t value = image.pixels[i];
@@ -44,9 +44,9 @@ DatasetStatistics statistics_of(const Dataset& data, int64_t limit, ThreadPool& 
     return static_cast<int64_t>(static_cast<double>(i) * static_cast<double>(data.size()) /
                                 static_cast<double>(found.looked_at));
   };
-  in_order<PictureSums>(
+  in_order<ImageSums>(
       found.looked_at, pool, hooks, [&](int64_t i) { return sums_of(data.load(at(i), 0)); },
-      [&](int64_t, PictureSums& sums, const std::optional<Error>& error) {
+      [&](int64_t, ImageSums& sums, const std::optional<Error>& error) {
         if (error)
           ++found.bad;
         else

@@ -12,16 +12,16 @@
 namespace vitrail {
 
 // Sums of whole numbers: the same in any order.
-struct PictureSums {
+struct ImageSums {
   int64_t height = 0, width = 0, channels = 0;
   std::array<uint64_t, 3> sum{}, squares{};
 };
 
-PictureSums sums_of(const Image& image);
+ImageSums sums_of(const Image& image);
 
 class ImageStatistics {
  public:
-  void add(const PictureSums& one) {
+  void add(const ImageSums& one) {
     heights_.push_back(static_cast<double>(one.height));
     widths_.push_back(static_cast<double>(one.width));
     channels_ = std::max(channels_, one.channels);

@@ -8,13 +8,13 @@
 
 namespace vitrail {
 
-using ProductRule = bool (*)(const Op& product);
+using GemmRule = bool (*)(const Op& gemm);
 
 struct RewriteTraits {
   // Which GEMMs can fuse the layernorm before them; null: none.
-  ProductRule norms = [](const Op&) { return true; };
+  GemmRule norms = [](const Op&) { return true; };
   // Which GEMMs can fuse the linear, bias and gelu that produce their input; null: none.
-  ProductRule chains = nullptr;
+  GemmRule chains = nullptr;
   bool first_attention = false;  // whether class-token attention fuses the qkv linear (f32)
   bool few_launches = false;     // whether nodes are merged until few, large launches are left
   // Which kinds of updates have a kernel for many parameters at once; null: none.

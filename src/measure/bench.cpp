@@ -33,7 +33,7 @@ std::string as_phrase(const BenchResult& r) {
 }
 
 std::string share_text(const BenchResult& r) {
-  if (r.peak_gflops <= 0) return "of an unknown peak: the card has no room to measure it";
+  if (r.peak_gflops <= 0) return "of an unknown peak: the GPU has no room to measure it";
   return strf("%.1f %% of the %sFLOP/s measured peak", 100 * r.gflops() / r.peak_gflops,
               format_si(1e9 * r.peak_gflops).c_str());
 }

@@ -14,11 +14,11 @@ namespace vitrail {
 struct BenchResult {
   std::string model, device, dtype;
   bool training = false;
-  int64_t batch = 0;         // pictures a run
+  int64_t batch = 0;         // images a run
   size_t peak_bytes = 0;     // in arenas
   size_t foreign_bytes = 0;  // on a GPU: of its driver and libraries, beside the arenas
-  double flops = 0;          // of the products that run
-  double model_flops = 0;    // of the model's products, all tokens: what others compute
+  double flops = 0;          // of the GEMMs that run
+  double model_flops = 0;    // of the model's GEMMs, all tokens: what others compute
   double peak_gflops = 0;    // 0: not known
   Spread seconds;            // of a run
 

@@ -20,12 +20,12 @@ std::vector<int> thread_counts(const DeviceInfo& device) {
 }
 }  // namespace
 
-std::vector<ProductSize> calibration_products() {
+std::vector<GemmSize> calibration_gemms() {
   return {{50, 768, 192}, {197, 2304, 768}, {1576, 1024, 4096}};
 }
 
 int64_t Calibration::measurements() const {
-  return static_cast<int64_t>(thread_counts(device).size() * (2 + products.size() * std::size(kTypes)));
+  return static_cast<int64_t>(thread_counts(device).size() * (2 + gemms.size() * std::size(kTypes)));
 }
 
 DeviceFile measure_processor(const Calibration& c) {
@@ -45,10 +45,10 @@ DeviceFile measure_processor(const Calibration& c) {
     file.rates.push_back({threads, measure_peak_gflops(pool, level), measure_copy_gbps(pool)});
     advance(2);
     for (const auto& [type, arithmetic] : kTypes)
-      for (const ProductSize& size : c.products) {
+      for (const GemmSize& size : c.gemms) {
         const auto speeds = measure_kernels(size, part, pool, c.rounds, arithmetic);
         if (!speeds.empty())
-          file.products.push_back({size.m, size.n, size.k, threads, speeds.front().gflops, type});
+          file.gemms.push_back({size.m, size.n, size.k, threads, speeds.front().gflops, type});
         advance(1);
       }
   }

@@ -11,11 +11,11 @@
 namespace vitrail {
 
 // A small, a usual and a large GEMM of ViTs.
-std::vector<ProductSize> calibration_products();
+std::vector<GemmSize> calibration_gemms();
 
 struct Calibration {
   DeviceInfo device;  // the processor with the threads and the instruction set to measure
-  std::vector<ProductSize> products = calibration_products();
+  std::vector<GemmSize> gemms = calibration_gemms();
   int64_t rounds = 7;
   std::function<void(int64_t)> advance = {};  // by so many measurements
 

@@ -13,11 +13,11 @@ namespace vitrail {
 
 namespace {
 
-std::vector<float> picture_of(const std::string& picture, const ModelCard& card) {
+std::vector<float> image_of(const std::string& image, const ModelCard& card) {
   const VitConfig& c = card.config;
   std::vector<float> input(static_cast<size_t>(c.channels * c.image_height * c.image_width));
-  if (!picture.empty())
-    preprocess(load_image(picture), card.preprocess, input);
+  if (!image.empty())
+    preprocess(load_image(image), card.preprocess, input);
   else
     fill_by_rule({"input", {{'B', 1}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
                  input);
@@ -47,8 +47,8 @@ ModelTrace trace_model(const TraceRequest& request) {
   how.layers = how.features = true;
   Engine engine(*model, how);
   ModelTrace result{model->card(), {}, engine.plan().program.nodes.size()};
-  result.layers.emplace_back("pictures",
-                             request.input ? *request.input : picture_of(request.picture, model->card()));
+  result.layers.emplace_back("images",
+                             request.input ? *request.input : image_of(request.image, model->card()));
   engine.run(result.layers[0].second, 1);
   std::vector<std::string> names = {"embed"};
   for (int64_t i = 0; i < model->card().config.depth; ++i) names.push_back("blocks." + std::to_string(i));

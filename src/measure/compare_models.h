@@ -20,7 +20,7 @@ struct TraceRequest {
   std::string path;
   OpenOptions open;
   EngineOptions engine;
-  std::string picture = {};                   // an image file; empty: a fixed pattern
+  std::string image = {};                     // an image file; empty: a fixed pattern
   const std::vector<float>* input = nullptr;  // in place of both
 };
 ModelTrace trace_model(const TraceRequest& request);

@@ -35,10 +35,10 @@ double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
 }
 
 // "12.3 ms a run, 81.3 img/s": the target says how fast the device is.
-std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double pictures) {
+std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double images) {
   const double seconds = run_seconds(plan, target);
   return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
-              format_si(pictures / seconds).c_str(), target.is_gpu() ? " at best" : "",
+              format_si(images / seconds).c_str(), target.is_gpu() ? " at best" : "",
               target.file->name.c_str()) +
          unknown_text(unknown_types(plan.program, target.file->roofline(target.device.threads)));
 }
@@ -79,24 +79,24 @@ std::string to_text(const InferencePlan& p) {
   const auto& [config, batch, target, plan, fits] = p;
   const MemoryPlan& memory = plan.memory;
   const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
-  const auto pictures = static_cast<double>(batch);
+  const auto images = static_cast<double>(batch);
   std::vector<std::pair<std::string, std::string>> rows = {
       {"model", architecture_text(config)},
-      {"input", strf("%lld x %lld x %lld x %lld, %lld tokens a picture", static_cast<long long>(batch),
+      {"input", strf("%lld x %lld x %lld x %lld, %lld tokens an image", static_cast<long long>(batch),
                      static_cast<long long>(config.channels), static_cast<long long>(config.image_height),
                      static_cast<long long>(config.image_width), static_cast<long long>(config.tokens()))},
       {"parameters", format_integer(count_params(config))},
-      {"MACs", strf("%s a picture, %s in all (products of the model, all tokens)", format_si(macs).c_str(),
-                    format_si(macs * pictures).c_str())},
-      {"FLOPs", strf("%s a picture, %s in all (every operation that runs)",
-                     format_si(flops / pictures).c_str(), format_si(flops).c_str())},
+      {"MACs", strf("%s an image, %s in all (GEMMs of the model, all tokens)", format_si(macs).c_str(),
+                    format_si(macs * images).c_str())},
+      {"FLOPs", strf("%s an image, %s in all (every operation that runs)", format_si(flops / images).c_str(),
+                     format_si(flops).c_str())},
       {"runs", strf("%zu nodes on %s", plan.program.nodes.size(), device_text(plan).c_str())},
       {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
                              ": most bytes alive at once, whatever the layout"},
       {"fits", strf("%s available; largest batch %s", format_bytes(target.available_bytes).c_str(),
                     format_integer(fits).c_str())}};
   if (target.foreign_bytes > 0) rows.emplace_back("foreign", foreign_text(target.foreign_bytes));
-  if (target.file) rows.emplace_back("time", time_text(plan, target, pictures));
+  if (target.file) rows.emplace_back("time", time_text(plan, target, images));
   return format_pairs(rows) + "\n" + memory_table(rows_of(memory), memory.peak_bytes());
 }
 

@@ -32,7 +32,7 @@ bool mentions(const KernelTable& table, const char* kernel) {
 
 // Versions of the libraries whose kernels the table names: oneDNN is opened only where it is named.
 Json versions_for(const KernelTable& table, const TunedDevice& device) {
-  if (device.is_card()) return {{"cublaslt", device.cublas}};
+  if (device.is_gpu()) return {{"cublaslt", device.cublas}};
   Json versions = Json::object();
   if (mentions(table, "onednn tiles"))
     versions["onednn"] = cpu::onednn().missing.empty() ? cpu::onednn().version : "missing";
@@ -79,7 +79,7 @@ std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& de
     row.kernels.push_back(name.get<std::string>());
   }
   row.key.threads = 0, row.key.isa = device.compute;
-  if (!device.is_card() && !read_processor(json, row.key)) return std::nullopt;
+  if (!device.is_gpu() && !read_processor(json, row.key)) return std::nullopt;
   return row;
 }
 
@@ -92,7 +92,7 @@ bool has_cpu_kernel(const std::string& name) {
 
 // A table of a version that had other kernels: what it ranked is not what would run.
 void refuse_unknown_kernels(const KernelTable& table, const TunedDevice& device) {
-  if (device.is_card()) return;
+  if (device.is_gpu()) return;
   for (const KernelTable::Row& row : table.rows())
     for (const std::string& name : row.kernels)
       if (!has_cpu_kernel(name))
@@ -101,7 +101,7 @@ void refuse_unknown_kernels(const KernelTable& table, const TunedDevice& device)
 }
 
 const char* kind_of(const TunedDevice& device) {
-  return device.is_card() ? "card" : "processor";
+  return device.is_gpu() ? "card" : "processor";
 }
 
 KernelTable table_from(const Json& json, const TunedDevice& device) {
@@ -112,7 +112,7 @@ KernelTable table_from(const Json& json, const TunedDevice& device) {
       refuse(strf("it was made with %s '%s', this is '%s'", name, there.get<std::string>().c_str(),
                   here.c_str()));
   };
-  if (!device.is_card()) same("vitrail", VITRAIL_VERSION);
+  if (!device.is_gpu()) same("vitrail", VITRAIL_VERSION);
   same(kind_of(device), device.name);
   KernelTable table;
   for (const Json& json_row : field(json, "rows", &Json::is_array))
@@ -152,8 +152,8 @@ std::string file_word(const std::string& name) {
 }
 
 // "nvidia-h200.json"
-std::string card_file(const TunedDevice& card) {
-  std::string name = file_word(card.name);
+std::string gpu_file(const TunedDevice& gpu) {
+  std::string name = file_word(gpu.name);
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name + ".json";
 }
@@ -163,13 +163,13 @@ TunedDevice this_processor() {
   return {read_machine().processor, 0, {}};
 }
 
-TunedDevice this_card(const DeviceInfo& device) {
+TunedDevice this_gpu(const DeviceInfo& device) {
   return {device.name, device.compute, cublas_version()};
 }
 
 std::string own_kernels_path(const std::string& config_home, const TunedDevice& device) {
   if (config_home.empty()) return {};
-  const std::string name = device.is_card() ? card_file(device) : file_word(device.name) + ".json";
+  const std::string name = device.is_gpu() ? gpu_file(device) : file_word(device.name) + ".json";
   return (fs::path(config_home) / "vitrail" / ("kernels-" + name)).string();
 }
 
@@ -180,8 +180,7 @@ std::vector<fs::path> kernel_places() {
 std::string shipped_kernels_path(const TunedDevice& device, const std::vector<fs::path>& places) {
   std::error_code ignored;
   for (const fs::path& place : places)
-    if (const fs::path path = place / card_file(device);
-        device.is_card() && fs::is_regular_file(path, ignored))
+    if (const fs::path path = place / gpu_file(device); device.is_gpu() && fs::is_regular_file(path, ignored))
       return path.string();
   return {};
 }
@@ -203,7 +202,7 @@ void write_kernels(const std::string& path, const KernelTable& table, const Tune
                        {"rows", ordered_json::array()}};
   for (const auto& [key, kernels] : table.rows()) {
     ordered_json row = {{"op", key.op}};
-    if (!device.is_card()) {
+    if (!device.is_gpu()) {
       row["isa"] = to_string(static_cast<IsaLevel>(key.isa));
       row["threads"] = key.threads;
     }
@@ -236,7 +235,7 @@ std::optional<TunedDevice> tuned_device(const std::string& device) {
   const std::optional<int> ordinal = parse_cuda(device);
   if (!ordinal) return this_processor();
   try {
-    return this_card(cuda_device(*ordinal));
+    return this_gpu(cuda_device(*ordinal));
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -13,22 +13,22 @@ namespace vitrail {
 
 // Whose kernels a table ranks.
 struct TunedDevice {
-  std::string name;  // of the processor, or of the card
-  // Of a card; 0 and nothing for a processor.
+  std::string name;  // of the processor, or of the GPU
+  // Of a GPU; 0 and nothing for a processor.
   int compute = 0;
   std::string cublas;  // the version: a table numbers its algorithms
 
-  bool is_card() const { return compute > 0; }
+  bool is_gpu() const { return compute > 0; }
 };
 TunedDevice this_processor();
-TunedDevice this_card(const DeviceInfo& device);  // one of this machine
+TunedDevice this_gpu(const DeviceInfo& device);  // one of this machine
 
 // Where `bench tune` writes and everyone looks: below `config_home` (~/.config), named by the device. Empty
 // without such a folder.
 std::string own_kernels_path(const std::string& config_home, const TunedDevice& device = this_processor());
 // Where tables that came with Vitrail may lie.
 std::vector<std::filesystem::path> kernel_places();
-// The table of a card that came with Vitrail; empty when there is none.
+// The table of a GPU that came with Vitrail; empty when there is none.
 std::string shipped_kernels_path(const TunedDevice& device,
                                  const std::vector<std::filesystem::path>& places = kernel_places());
 

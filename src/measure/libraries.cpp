@@ -41,12 +41,12 @@ struct Row {
   const char* opened = nullptr;  // the file that is opened on demand; null: linked
 };
 constexpr Row kRows[] = {
-    {"libjpeg-turbo", "JPEG pictures", "libjpeg62-turbo", true, "jpeg_read_header", nullptr},
-    {"libpng", "PNG pictures", "libpng16-16", true, "png_get_libpng_ver", version_png},
-    {"libwebp", "WebP pictures", "libwebp7", true, "WebPGetDecoderVersion", version_hex},
+    {"libjpeg-turbo", "JPEG images", "libjpeg62-turbo", true, "jpeg_read_header", nullptr},
+    {"libpng", "PNG images", "libpng16-16", true, "png_get_libpng_ver", version_png},
+    {"libwebp", "WebP images", "libwebp7", true, "WebPGetDecoderVersion", version_hex},
     {"zlib", "npz files", "zlib1g", true, "zlibVersion", version_text},
-    {"oneDNN", "products where the tuned table prefers it; opened on demand", "libdnnl2", false,
-     "dnnl_version", version_onednn, "libdnnl.so.2"},
+    {"oneDNN", "GEMMs where the tuned table prefers it; opened on demand", "libdnnl2", false, "dnnl_version",
+     version_onednn, "libdnnl.so.2"},
 };
 
 void* find_symbol(const Row& row) {

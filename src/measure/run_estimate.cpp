@@ -26,7 +26,7 @@ void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e
   if (target.file) {
     e.calibrated = true;
     e.where = target.file->name;
-    e.peak_gflops = target.file->peak_gflops(threads, product_type(step.micro.program));
+    e.peak_gflops = target.file->peak_gflops(threads, gemm_type(step.micro.program));
     const Roofline roofline = target.file->roofline(threads);
     e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
                      estimate_seconds(step.micro.program, roofline) +
@@ -44,8 +44,8 @@ std::string row_title(const std::string& name) {
 }
 
 std::string batch_text(const RunConfig& train) {
-  if (train.accumulation == 1) return strf("%s pictures an update", format_integer(train.batch).c_str());
-  return strf("%s pictures an update: %s micro-batches of %s", format_integer(train.batch).c_str(),
+  if (train.accumulation == 1) return strf("%s images an update", format_integer(train.batch).c_str());
+  return strf("%s images an update: %s micro-batches of %s", format_integer(train.batch).c_str(),
               format_integer(train.accumulation).c_str(), format_integer(train.micro_batch).c_str());
 }
 
@@ -105,7 +105,7 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
                        {"params_trained", plan.trained_params()},
                        {"macs", count_macs(model)},
                        {"flops", plan.update_flops()}};
-  if (!setup.pictures.empty()) json["pictures"] = setup.pictures;
+  if (!setup.images.empty()) json["pictures"] = setup.images;
   for (const auto& [name, bytes] : plan.memory_rows()) json["memory"][name] = bytes;
   json["memory"]["peak"] = plan.peak_bytes();
   json["memory_lower_bound"] = plan.lower_bound_bytes();
@@ -130,7 +130,7 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
 std::string to_text(const RunPlan& plan, const RunEstimate& e) {
   const RunSetup& setup = plan.setup();
   const VitConfig& model = setup.model->card.config;
-  const auto pictures = static_cast<double>(setup.config.train.batch);
+  const auto images = static_cast<double>(setup.config.train.batch);
   NamedBytes rows = plan.memory_rows();
   for (auto& [name, bytes] : rows) name = row_title(name);
   std::vector<std::pair<std::string, std::string>> pairs = {
@@ -139,10 +139,10 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
       {"batch", batch_text(setup.config.train)},
       {"training", strf("%s, %s", setup.config.optim.name.c_str(), enum_name(setup.config.train.dtype))},
       {"parameters", params_text(plan)},
-      {"MACs", format_si(static_cast<double>(count_macs(model))) + " a picture, forward, all tokens"},
+      {"MACs", format_si(static_cast<double>(count_macs(model))) + " an image, forward, all tokens"},
       {"FLOPs",
-       strf("%s an update, %s a picture (forward, backward and update)",
-            format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / pictures).c_str())},
+       strf("%s an update, %s an image (forward, backward and update)",
+            format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / images).c_str())},
       {"runs", strf("%zu nodes a micro-batch, %zu an update, on %s", plan.step().micro.program.nodes.size(),
                     plan.step().update.program.nodes.size(), device_text(plan.step().micro).c_str())},
       {"time", time_text(plan, e)},
@@ -151,7 +151,7 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
       {"fits",
        strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
             format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}};
-  if (!setup.pictures.empty()) pairs.emplace_back("pictures", setup.pictures);
+  if (!setup.images.empty()) pairs.emplace_back("images", setup.images);
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
   return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
 }

@@ -17,15 +17,15 @@ constexpr double kShareOfRate = 0.1;
 SyntheticSteps::SyntheticSteps(const RunPlan& plan, RankContext& rank)
     : config_(plan.setup().config), step_(plan.step(), rank) {
   const VitConfig& model = plan.setup().model->card.config;
-  const int64_t pictures = config_.train.micro_batch;
-  pictures_ = rule_pictures(model, pictures);
+  const int64_t images = config_.train.micro_batch;
+  images_ = rule_images(model, images);
   make_pixels(plan.setup().step);
-  targets_.resize(static_cast<size_t>(pictures * model.classes));
-  for (int64_t i = 0; i < pictures; ++i)
+  targets_.resize(static_cast<size_t>(images * model.classes));
+  for (int64_t i = 0; i < images; ++i)
     targets_[static_cast<size_t>(i * model.classes + i % model.classes)] = 1;
-  weights_.assign(static_cast<size_t>(pictures), 1 / static_cast<float>(config_.train.batch));
+  weights_.assign(static_cast<size_t>(images), 1 / static_cast<float>(config_.train.batch));
   step_.start(plan.setup().model->fill);
-  bring_pictures(plan.setup(), step_);
+  bring_images(plan.setup(), step_);
 }
 
 void SyntheticSteps::run() {
@@ -49,18 +49,18 @@ double SyntheticSteps::loss() {
 
 // The same in 8 bits, for steps that take pixels.
 void SyntheticSteps::make_pixels(const StepConfig& step) {
-  if (step.pictures == PictureForm::kFloats) return;
+  if (step.images == ImageForm::kFloats) return;
   for (int64_t i = 0; i < step.micro_batch; ++i) {
-    const bool stored = step.pictures == PictureForm::kStored;
-    recipes_.push_back({.source = static_cast<int32_t>(stored ? i % step.stored_pictures : i)});
+    const bool stored = step.images == ImageForm::kStored;
+    recipes_.push_back({.source = static_cast<int32_t>(stored ? i % step.stored_images : i)});
   }
-  for (const float value : pictures_)
+  for (const float value : images_)
     pixels_.push_back(static_cast<uint8_t>(std::clamp(128 + 60 * value, 0.0f, 255.0f)));
 }
 
 void SyntheticSteps::run_micro(int64_t micro) {
   // A teacher, where one is asked for, answers with the labels.
-  const MicroBatch batch{.pictures = pictures_,
+  const MicroBatch batch{.images = images_,
                          .targets = targets_,
                          .weights = weights_,
                          .teacher = targets_,
@@ -69,7 +69,7 @@ void SyntheticSteps::run_micro(int64_t micro) {
                          .position = micro * config_.train.micro_batch,
                          .pixels = pixels_,
                          .recipes = recipes_};
-  // Pictures stay where they are on a device that keeps them.
+  // Images stay where they are on a device that keeps them.
   if (steps_ > 0 && step_.keeps_inputs())
     step_.run_micro_again(batch);
   else

@@ -30,9 +30,9 @@ class SyntheticSteps {
 
   const TrainConfig& config_;
   TrainStep step_;
-  std::vector<float> pictures_, targets_, weights_;
+  std::vector<float> images_, targets_, weights_;
   std::vector<uint8_t> pixels_;
-  std::vector<PictureRecipe> recipes_;
+  std::vector<ImageRecipe> recipes_;
   int64_t steps_ = 0;
 };
 

@@ -21,8 +21,8 @@ constexpr const char* kCompiler = "g++ " __VERSION__;
 
 std::string cuda_note(const CudaReport& cuda) {
   if (!cuda.problem.empty()) return cuda.problem;
-  return join(cuda.cards, "; ") + strf(" (driver for %s, built with CUDA %s, cuBLASLt %s)",
-                                       cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
+  return join(cuda.gpus, "; ") + strf(" (driver for %s, built with CUDA %s, cuBLASLt %s)",
+                                      cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
 }
 
 std::vector<BackendFact> backend_facts() {
@@ -95,7 +95,7 @@ ordered_json to_json(const SystemReport& report) {
                                  {"package", library.package}});
   for (const BackendFact& backend : report.backends) json["backends"][backend.name] = backend.usable;
   const CudaReport cuda = cuda_report();
-  json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.cards},   {"driver", cuda.driver},
+  json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.gpus},    {"driver", cuda.driver},
                   {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
   json["models"] = ordered_json::array();
   for (const BundledModel& model : report.models)

@@ -7,11 +7,11 @@
 
 namespace vitrail {
 
-std::vector<float> rule_pictures(const VitConfig& c, int64_t count) {
-  std::vector<float> pictures(static_cast<size_t>(count * c.channels * c.image_height * c.image_width));
+std::vector<float> rule_images(const VitConfig& c, int64_t count) {
+  std::vector<float> images(static_cast<size_t>(count * c.channels * c.image_height * c.image_width));
   fill_by_rule({"input", {{'B', count}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
-               pictures);
-  return pictures;
+               images);
+  return images;
 }
 
 std::vector<double> time_calls(const TimingBudget& budget, const std::function<void()>& run,
@@ -33,14 +33,14 @@ std::vector<double> time_calls(const TimingBudget& budget, const std::function<v
 }
 
 std::vector<double> time_runs(Engine& engine, const TimingBudget& budget, const TimingHooks& hooks) {
-  const std::vector<float> pictures = rule_pictures(engine.config(), engine.batch());
+  const std::vector<float> images = rule_images(engine.config(), engine.batch());
   bool filled = false;
   const auto run = [&] {
-    // On a device of its own pictures are copied once: what is timed is the model.
+    // On a device of its own images are copied once: what is timed is the model.
     if (filled && engine.keeps_inputs())
       engine.run_again();
     else
-      engine.run(pictures, engine.batch());
+      engine.run(images, engine.batch());
     filled = true;
     engine.finish();
   };
@@ -56,7 +56,7 @@ namespace {
 Peaks measured_peaks(const ExecutionPlan& plan, bool copying) {
   try {
     const DevicePeaks peaks =
-        find_entry(plan.device.backend).measure(plan.device, product_type(plan.program), copying);
+        find_entry(plan.device.backend).measure(plan.device, gemm_type(plan.program), copying);
     return {peaks.gflops, peaks.gbps};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;

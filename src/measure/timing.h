@@ -17,7 +17,7 @@ struct TimingBudget {
 };
 
 // Images by rule, as the model takes them.
-std::vector<float> rule_pictures(const VitConfig& config, int64_t count);
+std::vector<float> rule_images(const VitConfig& config, int64_t count);
 
 struct TimingHooks {
   std::function<void()> warm = {};      // the warm-up is over

@@ -59,8 +59,8 @@ class Candidate {
   bool packs_ = false;
 };
 
-// With the weight as the kernel wants it; null when it takes no such product.
-std::unique_ptr<Candidate> candidate(const LinearOp& op, const Kernel& kernel, const ProductSize& size,
+// With the weight as the kernel wants it; null when it takes no such GEMM.
+std::unique_ptr<Candidate> candidate(const LinearOp& op, const Kernel& kernel, const GemmSize& size,
                                      const DeviceInfo& device) {
   std::vector<TensorDesc> ins = {{DType::kF32, {{'N', size.m}, {'D', size.k}}},
                                  {DType::kF32, {{'F', size.n}, {'D', size.k}}}};
@@ -76,12 +76,12 @@ std::unique_ptr<Candidate> candidate(const LinearOp& op, const Kernel& kernel, c
 }
 }  // namespace
 
-std::vector<ProductSize> zoo_products() {
-  std::vector<ProductSize> sizes;
+std::vector<GemmSize> zoo_gemms() {
+  std::vector<GemmSize> sizes;
   for (const int64_t width : {192, 384, 768, 1024})
-    for (const int64_t pictures : {1, 8})
+    for (const int64_t images : {1, 8})
       for (const int64_t tokens : {50, 65, 197}) {
-        const int64_t m = pictures * tokens;
+        const int64_t m = images * tokens;
         for (const auto& [n, k] :
              {std::pair{3 * width, width}, {width, width}, {4 * width, width}, {width, 4 * width}})
           sizes.push_back({m, n, k});
@@ -97,7 +97,7 @@ std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds) {
   return speeds;
 }
 
-std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
+std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo& device, ThreadPool& pool,
                                          int64_t rounds, Arithmetic arithmetic) {
   const LinearOp op(arithmetic);
   const LaunchContext context{pool, device};
@@ -116,7 +116,7 @@ std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceIn
   return ranked(std::move(speeds));
 }
 
-KernelTable::Row tuned_row(const ProductSize& size, const DeviceInfo& device,
+KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
                            const std::vector<KernelSpeed>& speeds) {
   KernelTable::Row row{{"linear", size.m, size.n, size.k, device.threads, device.isa}, {}};
   for (const KernelSpeed& speed : speeds) {

@@ -12,13 +12,13 @@
 
 namespace vitrail {
 
-struct ProductSize {
+struct GemmSize {
   int64_t m = 0, n = 0, k = 0;
-  bool operator==(const ProductSize&) const = default;
+  bool operator==(const GemmSize&) const = default;
 };
 
-// The linears of the zoo's Tiny, Small, Base and Large: 1 and 8 pictures of 50, 65 and 197 tokens.
-std::vector<ProductSize> zoo_products();
+// The linears of the zoo's Tiny, Small, Base and Large: 1 and 8 images of 50, 65 and 197 tokens.
+std::vector<GemmSize> zoo_gemms();
 
 struct KernelSpeed {
   std::string kernel;
@@ -32,12 +32,12 @@ std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds);
 
 // Ranked; the best of `rounds`, since other work only ever slows a run down. Empty: no kernel of this
 // instruction set computes in `arithmetic`.
-std::vector<KernelSpeed> measure_kernels(const ProductSize& size, const DeviceInfo& device, ThreadPool& pool,
+std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo& device, ThreadPool& pool,
                                          int64_t rounds, Arithmetic arithmetic = Arithmetic::kExact);
 
 // What of them a table needs: the fastest, and behind a kernel that packs the fastest that does not, which
 // serves weights that stay plain.
-KernelTable::Row tuned_row(const ProductSize& size, const DeviceInfo& device,
+KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
                            const std::vector<KernelSpeed>& speeds);
 
 }  // namespace vitrail

@@ -15,9 +15,9 @@ constexpr size_t kAlignment = 256, kMostSets = 64;
 constexpr size_t kLeastLaunches = 16;  // in a recording, so that its start does not count
 constexpr double kClearly = 1.01;
 
-size_t bytes_of(const PlannedProduct& product) {
+size_t bytes_of(const PlannedGemm& gemm) {
   size_t bytes = 0;
-  for (const auto* side : {&product.ins, &product.outs})
+  for (const auto* side : {&gemm.ins, &gemm.outs})
     for (const TensorDesc& desc : *side) bytes += round_up(desc.bytes(), kAlignment);
   return bytes;
 }
@@ -27,10 +27,10 @@ struct OperandSet {
   Buffer memory;
   std::vector<TensorView> ins, outs;
 
-  OperandSet(const PlannedProduct& product, Device& device)
-      : memory(bytes_of(product), Category::kTransient, &device) {
+  OperandSet(const PlannedGemm& gemm, Device& device)
+      : memory(bytes_of(gemm), Category::kTransient, &device) {
     std::byte* at = memory.data();
-    for (const auto& [side, views] : {std::pair{&product.ins, &ins}, {&product.outs, &outs}})
+    for (const auto& [side, views] : {std::pair{&gemm.ins, &ins}, {&gemm.outs, &outs}})
       for (const TensorDesc& desc : *side) {
         fill_for_timing(device, at, desc.dtype, desc.bytes() / size_of(desc.dtype));
         views->emplace_back(at, desc);
@@ -39,10 +39,10 @@ struct OperandSet {
   }
 };
 
-std::vector<OperandSet> operand_sets(const PlannedProduct& product, const DeviceInfo& info, Device& device) {
-  const size_t wanted = 2 * info.l2_bytes / std::max<size_t>(bytes_of(product), 1) + 1;
+std::vector<OperandSet> operand_sets(const PlannedGemm& gemm, const DeviceInfo& info, Device& device) {
+  const size_t wanted = 2 * info.l2_bytes / std::max<size_t>(bytes_of(gemm), 1) + 1;
   std::vector<OperandSet> sets;
-  for (size_t i = 0; i < std::min(wanted, kMostSets); ++i) sets.emplace_back(product, device);
+  for (size_t i = 0; i < std::min(wanted, kMostSets); ++i) sets.emplace_back(gemm, device);
   return sets;
 }
 
@@ -59,21 +59,21 @@ std::vector<const Kernel*> kernels_for(const NodeView& node, const ExecutionPlan
   std::vector<const Kernel*> kernels = {usual};
   bool variants_only = false;
   for (const Kernel& kernel : *plan.backend->kernels_of(node)) {
-    if (!kernel.declines(node, device).empty() || (variants_only && !kernel.on_request)) continue;
-    variants_only |= !kernel.on_request;
+    if (!kernel.declines(node, device).empty() || (variants_only && !kernel.only_by_table)) continue;
+    variants_only |= !kernel.only_by_table;
     if (&kernel != usual) kernels.push_back(&kernel);
   }
   return kernels;
 }
 
-// A product with the memory it is measured in.
+// A GEMM with the memory it is measured in.
 class Bench {
  public:
-  Bench(const PlannedProduct& product, const DeviceInfo& info, Device& device)
-      : product_(product),
+  Bench(const PlannedGemm& gemm, const DeviceInfo& info, Device& device)
+      : product_(gemm),
         device_(device),
-        sets_(operand_sets(product, info, device)),
-        scratch_(scratch_bytes(product, info), Category::kScratch, &device),
+        sets_(operand_sets(gemm, info, device)),
+        scratch_(scratch_bytes(gemm, info), Category::kScratch, &device),
         context_{pool_, info, device.launch_handle()} {}
 
   size_t launches() const { return std::max(kLeastLaunches, sets_.size()); }
@@ -107,17 +107,17 @@ class Bench {
   }
 
  private:
-  static size_t scratch_bytes(const PlannedProduct& product, const DeviceInfo& info) {
+  static size_t scratch_bytes(const PlannedGemm& gemm, const DeviceInfo& info) {
     size_t bytes = 0;
-    for (const Kernel* kernel : product.kernels)
-      bytes = std::max(bytes, kernel->scratch_bytes({*product.op, product.ins, product.outs}, info));
+    for (const Kernel* kernel : gemm.kernels)
+      bytes = std::max(bytes, kernel->scratch_bytes({*gemm.op, gemm.ins, gemm.outs}, info));
     return bytes;
   }
   void launch(const Kernel& kernel, const OperandSet& set) {
     kernel.run({*product_.op, set.ins, set.outs, {scratch_.data(), scratch_.bytes()}, context_});
   }
 
-  const PlannedProduct& product_;
+  const PlannedGemm& product_;
   Device& device_;
   std::vector<OperandSet> sets_;
   Buffer scratch_;
@@ -127,8 +127,8 @@ class Bench {
 
 }  // namespace
 
-std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPlan*>& programs) {
-  std::vector<PlannedProduct> products;
+std::vector<PlannedGemm> gemms_to_tune(const std::vector<const ExecutionPlan*>& programs) {
+  std::vector<PlannedGemm> gemms;
   for (const ExecutionPlan* plan : programs)
     for (const Node& node : plan->program.nodes) {
       const std::vector<TensorDesc> ins = plan->program.descs(node.ins),
@@ -136,25 +136,25 @@ std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPl
       const NodeView view{*node.op, ins, outs};
       const auto key = plan->backend->tune_key(view, plan->device);
       if (!key) continue;
-      const auto known = std::find_if(products.begin(), products.end(),
-                                      [&](const PlannedProduct& other) { return other.key == *key; });
-      if (known != products.end()) {
+      const auto known = std::find_if(gemms.begin(), gemms.end(),
+                                      [&](const PlannedGemm& other) { return other.key == *key; });
+      if (known != gemms.end()) {
         ++known->nodes;
         continue;
       }
       std::vector<const Kernel*> kernels = kernels_for(view, *plan);
-      if (kernels.size() > 1) products.push_back({*key, node.op, ins, outs, std::move(kernels), 1});
+      if (kernels.size() > 1) gemms.push_back({*key, node.op, ins, outs, std::move(kernels), 1});
     }
-  return products;
+  return gemms;
 }
 
-std::vector<KernelSpeed> measure_kernels(const PlannedProduct& product, const DeviceInfo& info,
-                                         Device& device, int64_t rounds) {
-  Bench bench(product, info, device);
+std::vector<KernelSpeed> measure_kernels(const PlannedGemm& gemm, const DeviceInfo& info, Device& device,
+                                         int64_t rounds) {
+  Bench bench(gemm, info, device);
   std::vector<std::unique_ptr<Recording>> recordings;
   std::vector<const Kernel*> kernels;
-  for (const Kernel* kernel : product.kernels)
-    if (kernel == product.kernels.front() || bench.runs(*kernel)) {
+  for (const Kernel* kernel : gemm.kernels)
+    if (kernel == gemm.kernels.front() || bench.runs(*kernel)) {
       recordings.push_back(bench.record(*kernel));
       kernels.push_back(kernel);
     }
@@ -164,7 +164,7 @@ std::vector<KernelSpeed> measure_kernels(const PlannedProduct& product, const De
     for (size_t i = 0; i < recordings.size(); ++i) seconds[i].push_back(bench.seconds(*recordings[i]));
   std::vector<KernelSpeed> speeds;
   for (size_t i = 0; i < recordings.size(); ++i)
-    speeds.push_back({kernels[i]->name, flops_of(product.key) / spread_of(seconds[i]).median / 1e9, false});
+    speeds.push_back({kernels[i]->name, flops_of(gemm.key) / spread_of(seconds[i]).median / 1e9, false});
   return speeds;
 }
 

@@ -10,8 +10,8 @@
 
 namespace vitrail {
 
-// A product as some nodes of a program compute it.
-struct PlannedProduct {
+// A GEMM as some nodes of a program compute it.
+struct PlannedGemm {
   TuneKey key;
   OpPtr op;
   std::vector<TensorDesc> ins, outs;
@@ -20,12 +20,12 @@ struct PlannedProduct {
 };
 
 // Each once, those of two kernels or more. From descriptions alone.
-std::vector<PlannedProduct> products_to_tune(const std::vector<const ExecutionPlan*>& programs);
+std::vector<PlannedGemm> gemms_to_tune(const std::vector<const ExecutionPlan*>& programs);
 
-// In the order of the product's kernels, without those that fail; medians of `rounds`, with more memory in
-// turns than the card's cache holds, as a model has it.
-std::vector<KernelSpeed> measure_kernels(const PlannedProduct& product, const DeviceInfo& info,
-                                         Device& device, int64_t rounds);
+// In the order of the GEMM's kernels, without those that fail; medians of `rounds`, with more memory in
+// turns than the GPU's cache holds, as a model has it.
+std::vector<KernelSpeed> measure_kernels(const PlannedGemm& gemm, const DeviceInfo& info, Device& device,
+                                         int64_t rounds);
 
 // The fastest where it beats the first clearly, else the first.
 const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds);

@@ -123,10 +123,10 @@ class VitRecorder {
     const TensorDesc wanted = {
         options_.dtype,
         {{'B', options_.batch}, {'C', c_.channels}, {'Y', c_.image_height}, {'X', c_.image_width}}};
-    const ValueId pictures = options_.pictures >= 0 ? options_.pictures : b_.input("pictures", wanted);
-    VT_CHECK(b_.desc(pictures) == wanted, "pictures are %s: expected %s",
-             to_string(b_.desc(pictures)).c_str(), to_string(wanted).c_str());
-    ValueId x = b_.add<PatchEmbedOp>({pictures, param("patch_embed.proj.weight")}, "patch_embed");
+    const ValueId images = options_.images >= 0 ? options_.images : b_.input("images", wanted);
+    VT_CHECK(b_.desc(images) == wanted, "images are %s: expected %s", to_string(b_.desc(images)).c_str(),
+             to_string(wanted).c_str());
+    ValueId x = b_.add<PatchEmbedOp>({images, param("patch_embed.proj.weight")}, "patch_embed");
     if (!c_.pre_norm) x = b_.add<BiasOp>({x, param("patch_embed.proj.bias")}, "patch_embed.bias");
     // A position table with rows for the class token is added after that token is prepended, else before.
     const Builder::Scope scope(b_, ModelPart::kTokens);
@@ -160,7 +160,8 @@ class VitRecorder {
 
   ValueId block(ValueId x, int64_t index) {
     const bool alone = index == c_.depth - 1 && class_token_alone();
-    const ValueId answers = attend(norm(x, "norm1"), index, alone ? Asking::kFirst : Asking::kAll);
+    const ValueId answers =
+        attend(norm(x, "norm1"), index, alone ? QueryScope::kClassToken : QueryScope::kAllTokens);
     if (alone) x = b_.add<SelectTokenOp>({x}, "attn.class", 0);
     x = residual(x, answers, index, "ls1", "attn.residual", ModelPart::kAttention);
     return residual(x, mlp(norm(x, "norm2")), index, "ls2", "mlp.residual", ModelPart::kMlp);
@@ -182,7 +183,7 @@ class VitRecorder {
     return options_.attention && (options_.attention_block < 0 || options_.attention_block == block);
   }
 
-  ValueId attend(ValueId x, int64_t block, Asking asking) {
+  ValueId attend(ValueId x, int64_t block, QueryScope queries) {
     const Builder::Scope scope(b_, "attn", ModelPart::kAttention);
     ValueId qkv = linear(x, "qkv", c_.qkv_bias);
     if (c_.qk_norm)
@@ -191,7 +192,7 @@ class VitRecorder {
           "qk_norm", c_.norm_eps);
     if (wants_attention(block))
       b_.output(block_name(block) + ".attention", b_.add<AttentionProbsOp>({qkv}, "probs"));
-    const ValueId heads = b_.add<AttentionOp>({qkv}, "softmax", asking);
+    const ValueId heads = b_.add<AttentionOp>({qkv}, "softmax", queries);
     return dropout(linear(heads, "proj"), "drop");
   }
 

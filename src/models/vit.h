@@ -24,7 +24,7 @@ struct VitRecordOptions {
   double dropout = 0;    // after the positions and in every branch
   double drop_path = 0;  // of the last block; earlier ones in proportion
   LoraConfig lora = {};
-  ValueId pictures = -1;  // recorded by the caller, [B C Y X]; -1: the input "pictures"
+  ValueId images = -1;  // recorded by the caller, [B C Y X]; -1: the input "images"
 };
 
 struct VitValues {
@@ -33,7 +33,7 @@ struct VitValues {
   ValueId counters = -1;
 };
 
-// Records the model: input "pictures" [B C Y X]; outputs "logits" (when the model has a head; else
+// Records the model: input "images" [B C Y X]; outputs "logits" (when the model has a head; else
 // "features") and those requested.
 Program record_vit(const VitConfig& config, const VitRecordOptions& options = {});
 

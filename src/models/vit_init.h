@@ -30,7 +30,7 @@ void init_param(const VitConfig& config, const ParamSpec& spec, InitStyle style,
 // bits.
 
 // Fills all elements of the parameter; `target` holds spec.shape.elems() floats. The name "input" gives
-// picture tensors, shape [B C Y X].
+// image tensors, shape [B C Y X].
 void fill_by_rule(const ParamSpec& spec, std::span<float> target);
 
 // Fixed positions as a table like any other, for weight files whose formats have no word for them.

@@ -19,14 +19,14 @@ void expect_packed(const Op& op, const Shape& shape, int64_t parts) {
            std::string(op.kind()).c_str(), static_cast<long long>(parts), to_string(shape).c_str());
 }
 
-std::string asking_text(Asking asking) {
-  return asking == Asking::kFirst ? "asking=first" : "";
+std::string query_scope_text(QueryScope queries) {
+  return queries == QueryScope::kClassToken ? "queries=class_token" : "";
 }
 
-Asking asking_of(const Op& op) {
-  if (const auto* forward = dynamic_cast<const AttentionOp*>(&op)) return forward->asking();
-  if (const auto* grad = dynamic_cast<const AttentionGradOp*>(&op)) return grad->asking();
-  return Asking::kAll;
+QueryScope query_scope_of(const Op& op) {
+  if (const auto* forward = dynamic_cast<const AttentionOp*>(&op)) return forward->queries();
+  if (const auto* grad = dynamic_cast<const AttentionGradOp*>(&op)) return grad->queries();
+  return QueryScope::kAllTokens;
 }
 
 double scores_of(const Op& op, DescSpan forward_ins) {
@@ -36,20 +36,21 @@ double scores_of(const Op& op, DescSpan forward_ins) {
 }  // namespace
 
 std::string AttentionOp::attributes() const {
-  return asking_text(asking_);
+  return query_scope_text(queries_);
 }
 std::string AttentionGradOp::attributes() const {
-  return asking_text(asking_);
+  return query_scope_text(queries_);
 }
 
 std::vector<TensorDesc> AttentionOp::infer(DescSpan ins) const {
   if (ins.size() == 1) {
     const Shape& qkv = ins[0].shape;
     expect_packed(*this, qkv, 3);
-    if (asking_ == Asking::kFirst) return {{ins[0].dtype, {qkv[0], qkv[3], qkv[4]}}};
+    if (queries_ == QueryScope::kClassToken) return {{ins[0].dtype, {qkv[0], qkv[3], qkv[4]}}};
     return {{ins[0].dtype, {qkv[0], qkv[1], qkv[3], qkv[4]}}};
   }
-  VT_CHECK(asking_ == Asking::kAll, "attention: only packed tokens may leave asking to the first");
+  VT_CHECK(queries_ == QueryScope::kAllTokens,
+           "attention: only packed tokens may leave queries to the first");
   expect_inputs(*this, ins, 2);
   const Shape &q = ins[0].shape, &kv = ins[1].shape;
   expect_packed(*this, kv, 2);
@@ -63,7 +64,7 @@ AttentionGeometry attention_geometry(const Op& op, DescSpan ins) {
   const int64_t rows = last[1].local, parts = last[2].local, heads = last[3].local, size = last[4].local;
   AttentionGeometry g{.batch = last[0].local,
                       .heads = heads,
-                      .queries = asking_of(op) == Asking::kFirst ? 1 : rows,
+                      .queries = query_scope_of(op) == QueryScope::kClassToken ? 1 : rows,
                       .keys = rows,
                       .head_size = size,
                       .q = packed_part(parts, 0, rows, heads, size),
@@ -83,12 +84,12 @@ double AttentionOp::flops(DescSpan ins, DescSpan) const {
 }
 
 double first_attention_flops(const TensorDesc& qkv, const TensorDesc& weight) {
-  const double pictures = static_cast<double>(qkv.shape[0].local),
+  const double images = static_cast<double>(qkv.shape[0].local),
                tokens = static_cast<double>(qkv.shape[1].local),
                heads = static_cast<double>(qkv.shape[3].local);
   const double outputs = 3.0 * heads * static_cast<double>(qkv.shape[4].local);
   const double width = static_cast<double>(weight.elems()) / outputs;
-  return pictures * (2.0 * outputs * width + heads * tokens * (4.0 * width + 5.0));
+  return images * (2.0 * outputs * width + heads * tokens * (4.0 * width + 5.0));
 }
 
 std::vector<TensorDesc> AttentionProbsOp::infer(DescSpan ins) const {
@@ -104,7 +105,7 @@ double AttentionProbsOp::flops(DescSpan ins, DescSpan outs) const {
 
 void AttentionOp::grad(GradRecorder& r) const {
   const bool probe = r.desc(r.out()).shape.has('S');
-  const auto op = std::make_shared<AttentionGradOp>(asking_);
+  const auto op = std::make_shared<AttentionGradOp>(queries_);
   const auto grads =
       probe ? r.add_all(op, {r.in(0), r.in(1), r.dout()}, "dx") : r.add_all(op, {r.in(0), r.dout()}, "dx");
   for (size_t i = 0; i < grads.size(); ++i)
@@ -114,7 +115,7 @@ void AttentionOp::grad(GradRecorder& r) const {
 std::vector<TensorDesc> AttentionGradOp::infer(DescSpan ins) const {
   VT_CHECK(ins.size() >= 2, "attention_grad: expected 2 or 3 inputs, found %zu", ins.size());
   const DescSpan forward = ins.first(ins.size() - 1);
-  const TensorDesc out = AttentionOp(asking_).infer(forward)[0];
+  const TensorDesc out = AttentionOp(queries_).infer(forward)[0];
   expect_same(*this, {out.dtype, out.shape}, {out.dtype, ins.back().shape});
   if (forward.size() == 1) return {ins[0]};
   return {{accumulator_dtype(ins[0].dtype), ins[0].shape}, ins[1]};

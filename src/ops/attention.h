@@ -1,18 +1,18 @@
 // Softmax attention per head: softmax(q k^T / sqrt(E)) v. The input is either packed qkv [B N T3 H E], or a
 // learned query that all images share, q [S H E], with kv [B M T2 H E] (attention pooling). Output [B N H E]
-// ([B S H E] for a pooling query). With Asking::kFirst the class token is the only query: output [B H E].
-// AttentionProbsOp returns the softmax weights [B H N M] of packed qkv, for explanations.
+// ([B S H E] for a pooling query). With QueryScope::kClassToken the class token is the only query: output [B
+// H E]. AttentionProbsOp returns the softmax weights [B H N M] of packed qkv, for explanations.
 #pragma once
 
 #include "graph/op.h"
 
 namespace vitrail {
 
-enum class Asking { kAll, kFirst };  // which of the packed tokens are queries
+enum class QueryScope { kAllTokens, kClassToken };  // which of the packed tokens are queries
 
 class AttentionOp : public Op {
  public:
-  explicit AttentionOp(Asking asking = Asking::kAll) : asking_(asking) {}
+  explicit AttentionOp(QueryScope queries = QueryScope::kAllTokens) : queries_(queries) {}
 
   static constexpr std::string_view kKind = "attention";
   std::string_view kind() const override { return kKind; }
@@ -24,10 +24,10 @@ class AttentionOp : public Op {
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 
-  Asking asking() const { return asking_; }
+  QueryScope queries() const { return queries_; }
 
  private:
-  Asking asking_;
+  QueryScope queries_;
 };
 
 class AttentionProbsOp : public Op {
@@ -62,7 +62,7 @@ double first_attention_flops(const TensorDesc& qkv, const TensorDesc& weight);
 // recomputed.
 class AttentionGradOp : public Op {
  public:
-  explicit AttentionGradOp(Asking asking = Asking::kAll) : asking_(asking) {}
+  explicit AttentionGradOp(QueryScope queries = QueryScope::kAllTokens) : queries_(queries) {}
 
   static constexpr std::string_view kKind = "attention_grad";
   std::string_view kind() const override { return kKind; }
@@ -73,10 +73,10 @@ class AttentionGradOp : public Op {
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
 
-  Asking asking() const { return asking_; }
+  QueryScope queries() const { return queries_; }
 
  private:
-  Asking asking_;
+  QueryScope queries_;
 };
 
 }  // namespace vitrail

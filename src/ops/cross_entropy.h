@@ -55,7 +55,7 @@ class CrossEntropyGradOp : public Op {
 };
 
 // Inputs: sums f64 [B], losses [B], weights [B]. Adds each loss times its weight to its place's sum; a loss
-// of weight 0 is of no picture and may be anything.
+// of weight 0 is of no image and may be anything.
 class LossSumOp : public Op {
  public:
   static constexpr std::string_view kKind = "loss_sum";

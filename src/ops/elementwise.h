@@ -1,4 +1,4 @@
-// Elementwise ops without parameters: sums and means of two values, products with a number, changes of type,
+// Elementwise ops without parameters: sums and means of two values, GEMMs with a number, changes of type,
 // the hyperbolic tangent. Each has its gradient beside it.
 #pragma once
 

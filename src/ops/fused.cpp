@@ -77,7 +77,7 @@ bool is_first_attention(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused) return false;
   const auto* last = dynamic_cast<const AttentionOp*>(fused->members().back().op.get());
-  return last && last->asking() == Asking::kFirst;
+  return last && last->queries() == QueryScope::kClassToken;
 }
 
 std::string FusedOp::attributes() const {

@@ -16,7 +16,7 @@ size_t contracted_rank(const Shape& x, const Shape& w) {
   return rank;
 }
 
-int64_t product(const Shape& shape, size_t first, size_t last) {
+int64_t gemm(const Shape& shape, size_t first, size_t last) {
   int64_t total = 1;
   for (size_t i = first; i < last; ++i) total *= shape[i].local;
   return total;
@@ -40,8 +40,7 @@ std::vector<TensorDesc> LinearOp::infer(DescSpan ins) const {
 
 MatmulExtents linear_extents(const Shape& x, const Shape& w) {
   const size_t rank = contracted_rank(x, w);
-  return {product(x, 0, x.rank() - rank), product(w, 0, w.rank() - rank),
-          product(w, w.rank() - rank, w.rank())};
+  return {gemm(x, 0, x.rank() - rank), gemm(w, 0, w.rank() - rank), gemm(w, w.rank() - rank, w.rank())};
 }
 
 double LinearOp::flops(DescSpan ins, DescSpan) const {
@@ -112,12 +111,12 @@ size_t shared_rows(const Shape& x, const Shape& dy) {
 
 MatmulExtents linear_dx_extents(const Shape& dy, const Shape& w) {
   const size_t rank = contracted_outputs(dy, w);
-  return {product(dy, 0, dy.rank() - rank), product(w, 0, rank), product(w, rank, w.rank())};
+  return {gemm(dy, 0, dy.rank() - rank), gemm(w, 0, rank), gemm(w, rank, w.rank())};
 }
 
 MatmulExtents linear_dw_extents(const Shape& x, const Shape& dy) {
   const size_t rank = shared_rows(x, dy);
-  return {product(x, 0, rank), product(dy, rank, dy.rank()), product(x, rank, x.rank())};
+  return {gemm(x, 0, rank), gemm(dy, rank, dy.rank()), gemm(x, rank, x.rank())};
 }
 
 std::vector<TensorDesc> LinearDxOp::infer(DescSpan ins) const {

@@ -9,12 +9,12 @@
 namespace vitrail {
 
 // The arithmetic of a GEMM, independent of the types of x, w and the result.
-//   bf16: x and w rounded to bf16, products summed in f32.
+//   bf16: x and w rounded to bf16, GEMMs summed in f32.
 //   int8: w rounded to integers of -127..127 times one scale per output, x times one scale per row (largest
 //   magnitude / 127 both, computed anew on every call), sums exact, then sum * row scale * output scale in
 //   f32. A row or output with a value that is not finite gives not-a-number.
 //   fp8: the same with e4m3 in place of integers (largest magnitude / 448), summed in f32.
-//   tf32: x and w rounded to 10 bits of mantissa, products summed in f32.
+//   tf32: x and w rounded to 10 bits of mantissa, GEMMs summed in f32.
 enum class Arithmetic { kExact, kBF16, kInt8, kFp8, kTF32 };
 template <>
 struct EnumNames<Arithmetic> {

@@ -26,7 +26,7 @@ double PatchEmbedOp::flops(DescSpan ins, DescSpan outs) const {
 }
 
 void PatchEmbedOp::grad(GradRecorder& r) const {
-  VT_CHECK(!r.wants(0), "patch_embed: pictures take no gradient");
+  VT_CHECK(!r.wants(0), "patch_embed: images take no gradient");
   const Shape& w = r.desc(r.in(1)).shape;
   if (r.wants(1)) r.give(1, r.add<PatchEmbedDwOp>({r.in(0), r.dout()}, "dw", w.local('P'), w.local('Q')));
 }

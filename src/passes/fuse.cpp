@@ -39,9 +39,9 @@ class Fuser {
 
   Program run() {
     for (int i = 0; i < node_count(); ++i) {
-      if (is_product(i)) form_group(i);
+      if (is_gemm(i)) form_group(i);
       if (node_is<AccumulateOp>(i)) join_maker(i, 1);
-      if (node_is<GeluGradOp>(i) && follows_product(i)) join_maker(i, 1);
+      if (node_is<GeluGradOp>(i) && follows_gemm(i)) join_maker(i, 1);
     }
     Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
     for (int i = 0; i < node_count(); ++i) {
@@ -56,14 +56,14 @@ class Fuser {
  private:
   struct Group {
     std::vector<int> members;  // node indices in order
-    int product = 0;
+    int gemm = 0;
   };
 
   template <typename... Ops>
   bool node_is(int i) const {
     return is<Ops...>(*program_.nodes[i].op);
   }
-  bool is_product(int i) const { return node_is<LinearOp, PatchEmbedOp>(i); }
+  bool is_gemm(int i) const { return node_is<LinearOp, PatchEmbedOp>(i); }
 
   int node_count() const { return static_cast<int>(program_.nodes.size()); }
 
@@ -92,25 +92,25 @@ class Fuser {
     return uses_[out] == 1 && !program_.is_output(out) ? reader_[out] : -1;
   }
 
-  void form_group(int product) {
-    Group group{{product}, product};
-    const int norm = producer_[program_.nodes[product].ins[0]];
-    if (takes_norm(norm, product)) group.members.insert(group.members.begin(), norm);
-    const int chained = chain_before(product);
+  void form_group(int gemm) {
+    Group group{{gemm}, gemm};
+    const int norm = producer_[program_.nodes[gemm].ins[0]];
+    if (takes_norm(norm, gemm)) group.members.insert(group.members.begin(), norm);
+    const int chained = chain_before(gemm);
     if (chained >= 0) {
       group.members = groups_[chained].members;
-      group.members.push_back(product);
+      group.members.push_back(gemm);
     }
-    const bool patches = node_is<PatchEmbedOp>(product);
+    const bool patches = node_is<PatchEmbedOp>(gemm);
     int stage = 0;
-    for (int next = only_reader(product); next >= 0; next = only_reader(next)) {
+    for (int next = only_reader(gemm); next >= 0; next = only_reader(next)) {
       const int place = stage_of(next);
       if (place < stage || group_of_[next] >= 0 || (patches && node_is<AddOp>(next))) break;
       if (!is_row_operand(next, group)) break;
       group.members.push_back(next);
       stage = place + 1;
     }
-    if (const int attention = only_reader(group.members.back()); takes_product(attention, group, chained))
+    if (const int attention = only_reader(group.members.back()); takes_gemm(attention, group, chained))
       group.members.push_back(attention);
     if (group.members.size() < 2) return;
     if (chained < 0) groups_.emplace_back();
@@ -120,30 +120,30 @@ class Fuser {
   }
 
   // Whether class-token attention can fuse the qkv linear it reads, with its layernorm and bias.
-  bool takes_product(int attention, const Group& group, int chained) const {
+  bool takes_gemm(int attention, const Group& group, int chained) const {
     if (!options_.first_attention || attention < 0 || chained >= 0) return false;
     const auto* op = dynamic_cast<const AttentionOp*>(program_.nodes[attention].op.get());
-    if (!op || op->asking() != Asking::kFirst) return false;
+    if (!op || op->queries() != QueryScope::kClassToken) return false;
     const Node& last = program_.nodes[group.members.back()];
     const bool plain = is<LinearOp, BiasOp>(*last.op);
-    return plain && arithmetic_of(*program_.nodes[group.product].op) == Arithmetic::kExact &&
+    return plain && arithmetic_of(*program_.nodes[group.gemm].op) == Arithmetic::kExact &&
            program_.values[last.outs[0]].desc.dtype == DType::kF32;
   }
 
-  // Returns the group of a GEMM of the same kind that ends in the gelu which only `product` reads; -1: none.
-  int chain_before(int product) const {
-    const int gelu = producer_[program_.nodes[product].ins[0]];
+  // Returns the group of a GEMM of the same kind that ends in the gelu which only `GEMM` reads; -1: none.
+  int chain_before(int gemm) const {
+    const int gelu = producer_[program_.nodes[gemm].ins[0]];
     if (!options_.chains || gelu < 0 || !node_is<GeluOp>(gelu) || group_of_[gelu] < 0) return -1;
     const Group& before = groups_[group_of_[gelu]];
-    if (before.members.back() != gelu || only_reader(gelu) != product) return -1;
-    for (int one : {before.product, product})
+    if (before.members.back() != gelu || only_reader(gelu) != gemm) return -1;
+    for (int one : {before.gemm, gemm})
       if (!options_.chains(*program_.nodes[one].op)) return -1;
     return group_of_[gelu];
   }
 
   // Whether a gelu's gradient follows a GEMM. In 16 bits the GEMM's result is rounded first, so the two stay
   // separate kernels.
-  bool follows_product(int gelu_grad) const {
+  bool follows_gemm(int gelu_grad) const {
     const Node& node = program_.nodes[gelu_grad];
     const int maker = producer_[node.ins[1]];
     return maker >= 0 && node.outs.size() == 1 && node_is<LinearDxOp>(maker) &&
@@ -173,34 +173,34 @@ class Fuser {
     const ValueId flowing = program_.nodes[group.members.back()].outs[0];
     const ValueId other = n.ins[0] == flowing ? n.ins[1] : n.ins[0];
     if (is<AddOp>(*n.op)) return other != flowing;
-    return n.ins[0] == flowing && program_.values[other].desc.elems() == outputs_of(group.product);
+    return n.ins[0] == flowing && program_.values[other].desc.elems() == outputs_of(group.gemm);
   }
 
   // Returns the number of features a GEMM writes per row.
-  int64_t outputs_of(int product) const {
-    const Node& node = program_.nodes[product];
+  int64_t outputs_of(int gemm) const {
+    const Node& node = program_.nodes[gemm];
     const Shape& w = program_.values[node.ins[1]].desc.shape;
     if (is<PatchEmbedOp>(*node.op)) return w.local('D');
     return linear_extents(program_.values[node.ins[0]].desc.shape, w).n;
   }
 
   // A GEMM can fuse the layernorm before it when that normalises exactly the contracted dims.
-  bool takes_norm(int norm, int product) const {
-    const Node& node = program_.nodes[product];
+  bool takes_norm(int norm, int gemm) const {
+    const Node& node = program_.nodes[gemm];
     if (norm < 0 || !node_is<LayernormOp>(norm)) return false;
     if (!options_.norms || !options_.norms(*node.op)) return false;
     const MatmulExtents e =
         linear_extents(program_.values[node.ins[0]].desc.shape, program_.values[node.ins[1]].desc.shape);
-    return only_reader(norm) == product && program_.values[program_.nodes[norm].ins[1]].desc.elems() == e.k;
+    return only_reader(norm) == gemm && program_.values[program_.nodes[norm].ins[1]].desc.elems() == e.k;
   }
 
   Node fused_node(const Group& group) const {
     Node node = program_.nodes[group.members.back()];
-    const Node& product = program_.nodes[group.product];
-    node.name = product.name;
-    node.where = product.where;
-    node.block = product.block;
-    node.part = product.part;
+    const Node& gemm = program_.nodes[group.gemm];
+    node.name = gemm.name;
+    node.where = gemm.where;
+    node.block = gemm.block;
+    node.part = gemm.part;
     node.ins.clear();
     std::vector<FusedOp::Member> members;
     for (size_t m = 0; m < group.members.size(); ++m) {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "ops/many.h"
+#include "ops/grouped.h"
 
 namespace vitrail {
 
@@ -26,12 +26,12 @@ Program group_updates(const Program& program, const std::function<bool(std::stri
     if ((place == GroupAt::kFirst ? group.front() : group.back()) != &node) continue;
     Node many = node;
     many.ins.clear();
-    std::vector<ManyOp::Part> parts;
+    std::vector<GroupedOp::Part> parts;
     for (const Node* part : group) {
       parts.push_back({part->op, many.ins.size(), part->ins.size()});
       many.ins.insert(many.ins.end(), part->ins.begin(), part->ins.end());
     }
-    many.op = std::make_shared<ManyOp>(std::move(parts));
+    many.op = std::make_shared<GroupedOp>(std::move(parts));
     many.name = many.op->kind();
     result.nodes.push_back(std::move(many));
   }

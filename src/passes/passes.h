@@ -13,11 +13,11 @@
 
 namespace vitrail {
 
-// Lets the products of the encoder blocks (qkv, proj, fc1, fc2) compute in another arithmetic, which is where
+// Lets the GEMMs of the encoder blocks (qkv, proj, fc1, fc2) compute in another arithmetic, which is where
 // the time of a ViT goes. The patch embedding, pooling, the head and adapters stay exact: they cost little
 // and the answer hangs on them. Before fuse; of training, before differentiate, which hands it to the
 // gradients.
-Program reduce_products(Program program, Arithmetic arithmetic);
+Program gemm_precision(Program program, Arithmetic arithmetic);
 
 // Adds the backward half of a step: from the gradient of the loss back to a sum for every trained parameter
 // (state "grad/<name>"). Each op records its own gradient; nothing is recorded for what no trained parameter
@@ -55,9 +55,9 @@ Program join_residuals(Program program);
 // backends that have such kernels.
 Program join_row_sums(Program program);
 
-// Makes coarse nodes of neighbours: a product with the layernorm before it and the bias, gelu, scale and
+// Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
 // residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
-// a product's gradient with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
+// a GEMM's gradient with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
 // keeps its members.
 Program fuse(const Program& program, const RewriteTraits& options = {});
 

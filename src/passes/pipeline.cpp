@@ -7,10 +7,9 @@ namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kInferencePasses[] = {"record", "reduce_products", "precision", "fuse",
-                                                 "schedule"};
-constexpr std::string_view kMicroPasses[] = {"record",    "reduce_products", "differentiate", "precision",
-                                             "recompute", "join_residuals",  "join_row_sums", "fuse",
+constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "fuse", "schedule"};
+constexpr std::string_view kMicroPasses[] = {"record",    "gemm_precision", "differentiate", "precision",
+                                             "recompute", "join_residuals", "join_row_sums", "fuse",
                                              "schedule",  "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
@@ -52,7 +51,7 @@ bool is_gradient_sum(std::string_view kind) {
 
 Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after) {
   Pipeline p(kInferencePasses, std::move(recorded), after);
-  p.pass("reduce_products", reduce_products(p.take(), r.arithmetic));
+  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("precision", precision(p.take(), r.precision).program);
   // A `distribute` pass would shard the program here: types are settled, nothing is fused yet.
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
@@ -64,7 +63,7 @@ PreciseProgram micro_program(Program recorded, const DifferentiateOptions& desce
                              const AfterPass& after) {
   const bool few_launches = r.traits.few_launches && r.fuse;
   Pipeline p(kMicroPasses, std::move(recorded), after);
-  p.pass("reduce_products", reduce_products(p.take(), r.arithmetic));
+  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", std::move(precise.program));

@@ -5,7 +5,7 @@
 #include "ops/bias.h"
 #include "ops/concat_tokens.h"
 #include "ops/elementwise.h"
-#include "ops/make_pictures.h"
+#include "ops/make_images.h"
 
 namespace vitrail {
 
@@ -35,7 +35,7 @@ class Lowering {
     Node copy = node;
     const PrecisionRole role = node.op->precision_role();
     // Only GEMMs read images, so they are made in the compute type.
-    if (is<MakePicturesOp>(*node.op)) copy.op = std::make_shared<MakePicturesOp>(options_.compute);
+    if (is<MakeImagesOp>(*node.op)) copy.op = std::make_shared<MakeImagesOp>(options_.compute);
     for (size_t i = 0; i < copy.ins.size(); ++i) {
       ValueId& in = copy.ins[i];
       in = now_[in];

@@ -74,12 +74,12 @@ void read_processor(const Reader& all, DeviceFile& device) {
   }
   for (const Json& row : all.list("products")) {
     const Reader one{row, all.path};
-    device.products.push_back({one.count("m"), one.count("n"), one.count("k"), one.threads("threads"),
-                               one.number("gflops"), row.contains("dtype") ? one.text("dtype") : "f32"});
+    device.gemms.push_back({one.count("m"), one.count("n"), one.count("k"), one.threads("threads"),
+                            one.number("gflops"), row.contains("dtype") ? one.text("dtype") : "f32"});
   }
   std::sort(device.rates.begin(), device.rates.end(),
             [](const auto& a, const auto& b) { return a.threads < b.threads; });
-  if (device.product_share() <= 0) refuse(all.path, "'products' has none in f32");
+  if (device.gemm_share() <= 0) refuse(all.path, "'products' has none in f32");
 }
 
 void read_gpu(const Reader& all, DeviceFile& device) {
@@ -129,7 +129,7 @@ void write_processor(const DeviceFile& device, ordered_json& json) {
   for (const DeviceFile::Rate& rate : device.rates)
     json["rates"].push_back(
         {{"threads", rate.threads}, {"fma_gflops", rate.fma_gflops}, {"copy_gbps", rate.copy_gbps}});
-  for (const DeviceFile::Product& p : device.products)
+  for (const DeviceFile::Gemm& p : device.gemms)
     json["products"].push_back({{"m", p.m},
                                 {"n", p.n},
                                 {"k", p.k},
@@ -165,9 +165,9 @@ DeviceFile::Rate DeviceFile::rate(int threads) const {
   return rate;
 }
 
-double DeviceFile::product_share(const std::string& dtype) const {
+double DeviceFile::gemm_share(const std::string& dtype) const {
   std::vector<double> shares;
-  for (const Product& p : products)
+  for (const Gemm& p : gemms)
     if (p.dtype == dtype) shares.push_back(p.gflops / rate(p.threads).fma_gflops);
   return shares.empty() ? 0 : spread_of(shares).median;
 }
@@ -181,8 +181,7 @@ Roofline DeviceFile::roofline(int threads) const {
   }
   const Rate measured = rate(threads);
   roofline.bytes = measured.copy_gbps * 1e9;
-  for (const Product& p : products)
-    roofline.flops[p.dtype] = measured.fma_gflops * 1e9 * product_share(p.dtype);
+  for (const Gemm& p : gemms) roofline.flops[p.dtype] = measured.fma_gflops * 1e9 * gemm_share(p.dtype);
   return roofline;
 }
 

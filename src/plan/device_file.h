@@ -22,7 +22,7 @@ struct DeviceFile {
     double fma_gflops = 0;  // multiply-adds from registers
     double copy_gbps = 0;   // bytes read and written by a copy between memories, each counted
   };
-  struct Product {
+  struct Gemm {
     int64_t m = 0, n = 0, k = 0;
     int threads = 1;
     double gflops = 0;
@@ -37,7 +37,7 @@ struct DeviceFile {
   std::string isa;
   int cores = 0;
   std::vector<Rate> rates;  // by threads, ascending; one at least
-  std::vector<Product> products;
+  std::vector<Gemm> gemms;
 
   // These fields describe a GPU.
   int compute = 0, processors = 0;
@@ -49,7 +49,7 @@ struct DeviceFile {
   Rate rate(int threads) const;
   // Returns the median speed of GEMMs in that type as a share of the multiply-add peak (f32); 0: none was
   // measured. For f32 there is at least one.
-  double product_share(const std::string& dtype = "f32") const;
+  double gemm_share(const std::string& dtype = "f32") const;
   Roofline roofline(int threads) const;
   // The peak against which estimates are judged, GFLOP/s: of the multiply-adds, or of a GPU's GEMMs in that
   // type (f32 where it was not measured).

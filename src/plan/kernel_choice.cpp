@@ -101,7 +101,7 @@ namespace {
 void add_rounding(const Kernel& kernel, const NodeView& node, Rounding& rounding) {
   if (!kernel.rounding) return;
   const Rounding own = kernel.rounding(node);
-  rounding.product |= own.product;
+  rounding.gemm |= own.gemm;
   rounding.members |= own.members;
   rounding.weights |= own.weights;
   rounding.residual |= own.residual;

@@ -28,7 +28,7 @@ std::string type_of(const Program& program, const Node& node) {
 }
 }  // namespace
 
-std::string product_type(const Program& program) {
+std::string gemm_type(const Program& program) {
   double most = -1;
   std::string type = to_string(DType::kF32);
   for (const Node& node : program.nodes) {

@@ -16,7 +16,7 @@ struct Roofline {
 };
 
 // Returns the type of the node with the most FLOPs.
-std::string product_type(const Program& program);
+std::string gemm_type(const Program& program);
 
 // Estimates the seconds of one run; a type of unknown speed is taken at the speed of f32.
 double estimate_seconds(const Program& program, const Roofline& device);

@@ -30,7 +30,7 @@ class EventWriter {
   EventWriter& operator=(const EventWriter&) = delete;
 
   void scalar(const std::string& tag, double value, int64_t step, double wall_time);
-  void image(const std::string& tag, const EncodedPng& picture, int64_t step, double wall_time);
+  void image(const std::string& tag, const EncodedPng& image, int64_t step, double wall_time);
   void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time);
   // Writes what was buffered to the file; this also happens when the buffer is large, and in the destructor.
   void flush();

@@ -67,15 +67,15 @@ void MultiLabelScores::add(std::span<const float> scores, std::span<const int32_
 
 MultiLabelResult MultiLabelScores::result() const {
   MultiLabelResult result;
-  const size_t pictures = classes_ > 0 ? scores_.size() / classes_ : 0;
-  result.count = static_cast<int64_t>(pictures);
-  std::vector<float> scores(pictures);
-  std::vector<uint8_t> positive(pictures);
+  const size_t images = classes_ > 0 ? scores_.size() / classes_ : 0;
+  result.count = static_cast<int64_t>(images);
+  std::vector<float> scores(images);
+  std::vector<uint8_t> positive(images);
   Decisions all;
   int64_t occurring = 0;
   for (size_t c = 0; c < classes_; ++c) {
     Decisions own;
-    for (size_t i = 0; i < pictures; ++i) {
+    for (size_t i = 0; i < images; ++i) {
       scores[i] = scores_[i * classes_ + c];
       positive[i] = positive_[i * classes_ + c];
       own.add(positive[i] != 0, scores[i] > threshold_);

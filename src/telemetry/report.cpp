@@ -15,7 +15,7 @@ namespace vitrail {
 
 namespace {
 constexpr size_t kMostPairs = 20, kMostPairsBesideMap = 12, kMostClassRows = 2000, kMostEvents = 500;
-constexpr uint32_t kSmallPicture = 132;  // narrower ones are shown enlarged
+constexpr uint32_t kSmallImage = 132;  // narrower ones are shown enlarged
 
 HtmlCell integer_cell(int64_t value) {
   return {format_integer(value), strf("%lld", static_cast<long long>(value))};
@@ -41,8 +41,7 @@ std::string curves(const std::vector<LineChart>& charts) {
 }
 
 std::string confused_pairs(const Report& report, size_t most) {
-  HtmlTable table{{{"true"}, {"taken for"}, {"pictures", Align::kRight}, {"of the class", Align::kRight}},
-                  {}};
+  HtmlTable table{{{"true"}, {"taken for"}, {"images", Align::kRight}, {"of the class", Align::kRight}}, {}};
   for (const ConfusedPair& pair : report.confusion->most_confused(most))
     table.rows.push_back({{class_label(report.classes, pair.label), ""},
                           {class_label(report.classes, pair.predicted), ""},
@@ -77,7 +76,7 @@ std::string cut_note(size_t shown, size_t all) {
 std::string class_table(const Report& report) {
   const ConfusionMatrix& matrix = *report.confusion;
   HtmlTable table{{{"class"},
-                   {"pictures", Align::kRight},
+                   {"images", Align::kRight},
                    {"top-1 (recall)", Align::kRight},
                    {"top-5", Align::kRight},
                    {"precision", Align::kRight},
@@ -102,7 +101,7 @@ std::string class_table(const Report& report) {
 std::string label_table(const Report& report) {
   const std::vector<LabelScores>& classes = report.multi_label->classes;
   HtmlTable table{{{"label"},
-                   {"pictures", Align::kRight},
+                   {"images", Align::kRight},
                    {"average precision", Align::kRight},
                    {"precision", Align::kRight},
                    {"recall", Align::kRight},
@@ -136,9 +135,9 @@ uint32_t png_width(const std::vector<uint8_t>& png) {
   return uint32_t{png[16]} << 24 | uint32_t{png[17]} << 16 | uint32_t{png[18]} << 8 | png[19];
 }
 
-std::string picture(const ReportPicture& p) {
+std::string image(const ReportImage& p) {
   const bool right = p.label == p.predicted;
-  const char* size = png_width(p.png) < kSmallPicture ? " class=\"small\"" : "";
+  const char* size = png_width(p.png) < kSmallImage ? " class=\"small\"" : "";
   return "<figure><img" + std::string(size) + " src=\"" + png_data_address(p.png) + "\" alt=\"" +
          html_escape(p.name) + "\" title=\"" + html_escape(p.name) + "\">" +
          strf("<b class=\"%s\">%s ", right ? "yes" : "no", right ? "✓" : "✗") + html_escape(p.predicted) +
@@ -146,10 +145,10 @@ std::string picture(const ReportPicture& p) {
          "</figure>\n";
 }
 
-std::string pictures(const char* heading, const std::vector<ReportPicture>& list) {
+std::string images(const char* heading, const std::vector<ReportImage>& list) {
   if (list.empty()) return "";
-  std::string out = strf("<h3>%s</h3>\n<div class=\"pictures\">\n", heading);
-  for (const ReportPicture& p : list) out += picture(p);
+  std::string out = strf("<h3>%s</h3>\n<div class=\"images\">\n", heading);
+  for (const ReportImage& p : list) out += image(p);
   return out + "</div>\n";
 }
 
@@ -215,8 +214,8 @@ std::string render_report(const Report& report) {
       {{"curves", "Curves", curves(report.curves)},
        {"confusion", "Confusion", confusion(report)},
        {"classes", "Classes", per_class(report)},
-       {"pictures", "Pictures",
-        pictures("Most certain and right", report.best) + pictures("Furthest from right", report.worst)},
+       {"images", "Images",
+        images("Most certain and right", report.best) + images("Furthest from right", report.worst)},
        {"memory", "Memory", memory(report.memory)},
        {"events", "Events", events(report.events)},
        {"machine", "Machine", pairs(report.machine)},

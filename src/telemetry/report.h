@@ -16,7 +16,7 @@
 
 namespace vitrail {
 
-struct ReportPicture {
+struct ReportImage {
   std::vector<uint8_t> png;
   std::string name;              // "cat/0001.png"
   std::string label, predicted;  // class names
@@ -38,7 +38,7 @@ struct Report {
   std::vector<std::string> classes;  // names
   std::optional<ConfusionMatrix> confusion;
   std::optional<MultiLabelResult> multi_label;
-  std::vector<ReportPicture> best, worst;
+  std::vector<ReportImage> best, worst;
   std::vector<MemoryRow> memory;
   ReportPairs machine;
   std::vector<RunEvent> events;

@@ -58,9 +58,9 @@ th{font-weight:600;position:sticky;top:0;background:var(--card)}.n{text-align:ri
 td:last-child,th:last-child{padding-right:4px}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ▲"}th[aria-sort=descending] button::after{content:" ▼"}
-.pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:14px}
-.pictures figure{font-size:13px;overflow-wrap:anywhere}.pictures img{width:132px;height:132px;object-fit:contain;
-background:var(--grid);border-radius:6px;display:block;margin-bottom:4px}.pictures img.small{image-rendering:pixelated}
+.images{display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:14px}
+.images figure{font-size:13px;overflow-wrap:anywhere}.images img{width:132px;height:132px;object-fit:contain;
+background:var(--grid);border-radius:6px;display:block;margin-bottom:4px}.images img.small{image-rendering:pixelated}
 .yes{color:var(--c0)}.no{color:var(--c1)}
 pre{margin:10px 0 0;padding:14px;overflow:auto;background:var(--page);border-radius:6px;font-size:13px}
 summary{cursor:pointer;font-weight:600}footer{margin-top:24px;color:var(--soft);font-size:13px}

@@ -155,8 +155,8 @@ void RunLog::text(const std::string& tag, const std::string& markdown, int64_t s
   if (events_) events_->text(tag, markdown, step, unix_seconds());
 }
 
-void RunLog::image(const std::string& tag, const EncodedPng& picture, int64_t step) {
-  if (events_) events_->image(tag, picture, step, unix_seconds());
+void RunLog::image(const std::string& tag, const EncodedPng& image, int64_t step) {
+  if (events_) events_->image(tag, image, step, unix_seconds());
 }
 
 }  // namespace vitrail

@@ -37,7 +37,7 @@ class RunLog {
   void sync();
   // Writes to TensorBoard alone.
   void text(const std::string& tag, const std::string& markdown, int64_t step);
-  void image(const std::string& tag, const EncodedPng& picture, int64_t step);
+  void image(const std::string& tag, const EncodedPng& image, int64_t step);
 
   const TrimResult& trimmed() const { return trimmed_; }
   static constexpr const char* kSummaryHeader = "epoch,train_loss,eval_loss,eval_top1,eval_top5,lr\n";

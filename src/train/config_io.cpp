@@ -29,7 +29,7 @@ std::vector<FieldSpec> train_fields() {
       field_spec<std::string>("model.init", "model to start from; empty: from scratch"),
       field_spec<std::string>("model.arch", "timm's name of an architecture"),
       field_spec<InitStyle>("model.style", "how fresh weights are drawn: timm or jax"),
-      field_spec<int64_t>("model.image", "rows and columns of the pictures the model takes")};
+      field_spec<int64_t>("model.image", "rows and columns of the images the model takes")};
   for (FieldSpec& spec : model_fields()) specs.push_back(std::move(spec));
   const TrainConfig config;
   visit_preprocess_fields(config.model.preprocess, ListFields{"preprocess", specs, false});

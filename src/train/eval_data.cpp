@@ -103,7 +103,7 @@ EvalData open_eval_data(const EvalRequest& request) {
   const std::string &model = request.model, &name = request.data;
   const Say say = request.say ? request.say : [](const std::string&) {};
   if (name.empty() && !is_run_folder(model))
-    throw Error(ErrorKind::kUsage, "--data is missing: which pictures?",
+    throw Error(ErrorKind::kUsage, "--data is missing: which images?",
                 "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
   ModelOrigin origin = origin_of(model, request.find);
   if (!name.empty()) return open_asked(name, request.part, origin, say);

@@ -44,9 +44,9 @@ ordered_json classes_json(const EvalSubject& s) {
   return rows;
 }
 
-ordered_json pictures_json(const EvalSubject& s, const std::vector<SampleResult>& pictures) {
+ordered_json images_json(const EvalSubject& s, const std::vector<SampleResult>& images) {
   ordered_json rows = ordered_json::array();
-  for (const SampleResult& one : pictures)
+  for (const SampleResult& one : images)
     rows.push_back({{"image", shown(s.dataset.sample_name(one.sample))},
                     {"label", class_name(s, one.label)},
                     {"predicted", class_name(s, one.predicted)},
@@ -55,7 +55,7 @@ ordered_json pictures_json(const EvalSubject& s, const std::vector<SampleResult>
   return rows;
 }
 
-// Shares of the pictures.
+// Shares of the images.
 struct Against {
   double top1, difference, agreement;
 };
@@ -69,7 +69,7 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 Pairs figures(const EvalSubject& s) {
   const EvalStatus status = s.result.status(0, 0, "model");
-  Pairs pairs = {{"pictures", format_integer(s.result.count)}};
+  Pairs pairs = {{"images", format_integer(s.result.count)}};
   const auto add = [&](const char* name, const std::optional<double>& share) {
     if (share) pairs.emplace_back(name, format_percent(*share));
   };
@@ -91,7 +91,7 @@ Pairs figures(const EvalSubject& s) {
 std::string class_table(const EvalSubject& s, size_t rows) {
   const bool single = s.result.confusion.has_value();
   Table table({{"class"},
-               {"pictures", Align::kRight},
+               {"images", Align::kRight},
                {single ? "top-1" : "AP", Align::kRight},
                {"precision", Align::kRight},
                {single ? "top-5" : "recall", Align::kRight},
@@ -113,7 +113,7 @@ std::string class_table(const EvalSubject& s, size_t rows) {
 }
 
 std::string confused_table(const EvalSubject& s) {
-  Table table({{"is"}, {"taken for"}, {"pictures", Align::kRight}, {"of the class", Align::kRight}});
+  Table table({{"is"}, {"taken for"}, {"images", Align::kRight}, {"of the class", Align::kRight}});
   for (const ConfusedPair& pair : s.result.confusion->most_confused(kConfusedPairs))
     table.row({shown(class_name(s, pair.label)), shown(class_name(s, pair.predicted)),
                format_integer(pair.count), format_percent(pair.share)});
@@ -121,7 +121,7 @@ std::string confused_table(const EvalSubject& s) {
 }
 
 std::string worst_table(const EvalSubject& s) {
-  Table table({{"worst pictures"}, {"is"}, {"taken for"}, {"prob", Align::kRight}, {"loss", Align::kRight}});
+  Table table({{"worst images"}, {"is"}, {"taken for"}, {"prob", Align::kRight}, {"loss", Align::kRight}});
   for (const SampleResult& one : s.result.worst)
     table.row({shown(s.dataset.sample_name(one.sample)), shown(class_name(s, one.label)),
                shown(class_name(s, one.predicted)), format_percent(one.probability),
@@ -159,7 +159,7 @@ ordered_json eval_json(const EvalSubject& s) {
                                 {"predicted", class_name(s, pair.predicted)},
                                 {"count", pair.count},
                                 {"share", pair.share}});
-  json["worst"] = pictures_json(s, s.result.worst);
+  json["worst"] = images_json(s, s.result.worst);
   return json;
 }
 
@@ -179,7 +179,7 @@ std::string eval_page(const EvalSubject& s, const std::string& generator) {
   report.title = "Evaluation of " + shown(s.model);
   report.verdict = strf("%s %s on %s of %s", format_percent(s.result.top1()).c_str(),
                         s.result.confusion ? "top-1" : "mean average precision",
-                        format_count(s.result.count, "picture").c_str(), shown(s.data).c_str());
+                        format_count(s.result.count, "image").c_str(), shown(s.data).c_str());
   report.figures = figures(s);
   add_eval_sections(report, s.result, s.dataset);
   report.machine = {{"device", s.device}, {"time", format_seconds(s.result.seconds)}};

@@ -127,9 +127,9 @@ EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forwa
     if (options.stop && options.stop()) throw Error(ErrorKind::kStopped, "stopped during an evaluation");
     const Batch& batch = loader.next();
     const auto rows = static_cast<int64_t>(batch.samples.size());
-    const std::span<const float> logits = forward(batch.pictures, rows);
+    const std::span<const float> logits = forward(batch.images, rows);
     const std::span<const float> other =
-        options.against ? options.against(batch.pictures, rows) : std::span<const float>();
+        options.against ? options.against(batch.images, rows) : std::span<const float>();
     for (size_t i = 0; i < batch.samples.size(); ++i) {
       if (batch.samples[i] < 0 || batch.weights[i] <= 0) continue;
       const std::span<const float> row = logits.subspan(i * classes, classes);

@@ -1,4 +1,4 @@
-// How good a model is on a dataset: every picture once, the last partial batch included. Used by the trainer
+// How good a model is on a dataset: every image once, the last partial batch included. Used by the trainer
 // between epochs and by `eval` for any model; the forward pass is the caller's.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace vitrail {
 
-// Logits of `count` pictures.
-using Forward = std::function<std::span<const float>(std::span<const float> pictures, int64_t count)>;
+// Logits of `count` images.
+using Forward = std::function<std::span<const float>(std::span<const float> images, int64_t count)>;
 
-// One picture's result, kept for the best and worst of a report.
+// One image's result, kept for the best and worst of a report.
 struct SampleResult {
   int64_t sample = 0;
   int32_t label = 0, predicted = 0;
@@ -24,14 +24,14 @@ struct SampleResult {
   float loss = 0;
 };
 
-// How a second model did on the same pictures.
+// How a second model did on the same images.
 struct AgainstResult {
   int64_t right = 0;  // its own top-1
   int64_t equal = 0;  // the same class first as the model evaluated
 };
 
 struct EvalResult {
-  std::optional<ConfusionMatrix> confusion;     // one label a picture
+  std::optional<ConfusionMatrix> confusion;     // one label an image
   std::optional<MultiLabelResult> multi_label;  // several
   double loss = 0;                              // mean, without smoothing
   int64_t count = 0;
@@ -46,9 +46,9 @@ struct EvalResult {
 struct EvalOptions {
   LossKind loss = LossKind::kSoftmax;
   size_t kept = 12;                            // of best and worst each
-  std::function<void(int64_t done)> progress;  // pictures so far
+  std::function<void(int64_t done)> progress;  // images so far
   std::function<bool()> stop;                  // asked between batches; true ends with Error(kStopped)
-  Forward against;                             // a second model; one label a picture only
+  Forward against;                             // a second model; one label an image only
 };
 
 EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forward,

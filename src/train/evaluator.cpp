@@ -22,9 +22,7 @@ EvalResult Evaluator::evaluate_weights(bool average) {
   const EvalOptions options{.loss = loss_kind(setup_.config.train.loss), .progress = {}, .stop = stop_};
   return evaluate(
       *setup_.data.val, *loader_,
-      [&](std::span<const float> pictures, int64_t count) {
-        return step_.evaluate(pictures, count, average);
-      },
+      [&](std::span<const float> images, int64_t count) { return step_.evaluate(images, count, average); },
       options);
 }
 

@@ -1,6 +1,6 @@
 #include "train/micro_feed.h"
 
-#include "data/picture_form.h"
+#include "data/image_form.h"
 #include "runtime/transfer.h"
 #include "train/teacher.h"
 #include "train/train_step.h"
@@ -13,7 +13,7 @@ void MicroFeed::run(int64_t step, int64_t micro) {
   weights_.resize(batch.weights.size());
   for (size_t i = 0; i < weights_.size(); ++i)
     weights_[i] = batch.weights[i] / static_cast<float>(config_.batch);
-  MicroBatch step_batch{.pictures = batch.pictures,
+  MicroBatch step_batch{.images = batch.images,
                         .targets = batch.targets,
                         .weights = weights_,
                         .teacher = {},
@@ -23,7 +23,7 @@ void MicroFeed::run(int64_t step, int64_t micro) {
                         .pixels = batch.pixels,
                         .recipes = batch.recipes,
                         .index = batch.index};
-  if (teacher_) step_batch.teacher = teacher_->targets(batch.pictures);
+  if (teacher_) step_batch.teacher = teacher_->targets(batch.images);
   step_.run_micro(step_batch);
   send_ahead();
 }
@@ -34,7 +34,7 @@ void MicroFeed::send_ahead() {
   if (!step_.takes_ahead()) return;
   if (const std::optional<Batch> next = loader_->peek())
     step_.send_ahead(next->index,
-                     next->pixels.empty() ? std::as_bytes(next->pictures) : std::as_bytes(next->pixels));
+                     next->pixels.empty() ? std::as_bytes(next->images) : std::as_bytes(next->pixels));
 }
 
 // The loader writes over what may still be on its way.
@@ -44,13 +44,13 @@ void MicroFeed::seek(int64_t step) {
   loader_->seek(step);
 }
 
-void bring_pictures(const RunSetup& setup, const TrainStep& step) {
-  const PictureForm form = setup.step.pictures;
-  if (form == PictureForm::kFloats) return;
+void bring_images(const RunSetup& setup, const TrainStep& step) {
+  const ImageForm form = setup.step.images;
+  if (form == ImageForm::kFloats) return;
   const LoaderSettings settings = setup.loader_settings(Purpose::kTrain);
-  const std::vector<float> levels = picture_levels(settings);
-  write_bytes(step.rank(), step.store().view(kPictureLevels), std::as_bytes(std::span(levels)));
-  if (form != PictureForm::kStored) return;
+  const std::vector<float> levels = image_levels(settings);
+  write_bytes(step.rank(), step.store().view(kImageLevels), std::as_bytes(std::span(levels)));
+  if (form != ImageForm::kStored) return;
   const TensorView stored = step.store().view(kStoredPixels);
   read_stored_pixels(settings, *setup.data.train, [&](size_t offset, std::span<const uint8_t> pixels) {
     VT_CHECK(offset + pixels.size() <= stored.desc().bytes(), "%zu pixels for %s", offset + pixels.size(),

@@ -13,7 +13,7 @@
 
 namespace vitrail {
 
-// From the loader into the step, one micro-batch after the other: the pictures of the next one travel to the
+// From the loader into the step, one micro-batch after the other: the images of the next one travel to the
 // device while it computes this one. Decides nothing.
 class Teacher;
 class TrainStep;
@@ -41,11 +41,11 @@ class MicroFeed {
   std::vector<float> weights_;
 };
 
-// The data that lies on the device beside a step which makes its own pictures. Which form pictures have was
+// The data that lies on the device beside a step which makes its own images. Which form images have was
 // decided when the run was set up.
 
-// Once, before the first micro-batch: the levels and, where all pictures are kept there, those. Nothing for a
+// Once, before the first micro-batch: the levels and, where all images are kept there, those. Nothing for a
 // step that takes floats.
-void bring_pictures(const RunSetup& setup, const TrainStep& step);
+void bring_images(const RunSetup& setup, const TrainStep& step);
 
 }  // namespace vitrail

@@ -1,4 +1,4 @@
-// The model a run trains: opened or made from an architecture, fitted to the data's classes and the picture
+// The model a run trains: opened or made from an architecture, fitted to the data's classes and the image
 // size, with a source for every parameter. Used by the trainer. Says what it decided.
 #pragma once
 

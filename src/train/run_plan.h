@@ -21,7 +21,7 @@ class RunPlan {
   const StepPlan& step() const { return step_; }
   const std::vector<std::string>& notes() const { return notes_; }
   bool knows_data() const { return knows_data_; }
-  // 0: not known, the number of pictures decides.
+  // 0: not known, the number of images decides.
   int64_t total_steps() const;
 
   // By the name of the category, parts that the step does not plan last; they add up to peak_bytes().

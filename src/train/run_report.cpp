@@ -16,21 +16,21 @@ namespace vitrail {
 
 namespace {
 
-constexpr int64_t kShownSide = 96;  // pixels of a picture's shorter side in the report
+constexpr int64_t kShownSide = 96;  // pixels of an image's shorter side in the report
 
-std::vector<ReportPicture> pictures_of(const std::vector<SampleResult>& results, const Dataset& dataset) {
-  std::vector<ReportPicture> pictures;
+std::vector<ReportImage> images_of(const std::vector<SampleResult>& results, const Dataset& dataset) {
+  std::vector<ReportImage> images;
   for (const SampleResult& result : results) {
     const Image image = dataset.load(result.sample, kShownSide);
     const int64_t shorter = std::min(image.height, image.width);
     const auto shown = [&](int64_t side) { return std::min(side * kShownSide / shorter, 4 * kShownSide); };
     const Size size{shown(image.height), shown(image.width)};
-    pictures.push_back(
+    images.push_back(
         {encode_png(resize(image, size, Interpolation::kBicubic)), dataset.sample_name(result.sample),
          dataset.classes()[static_cast<size_t>(result.label)],
          dataset.classes()[static_cast<size_t>(result.predicted)], static_cast<double>(result.probability)});
   }
-  return pictures;
+  return images;
 }
 
 std::string verdict(const RunReportContent& c) {
@@ -38,7 +38,7 @@ std::string verdict(const RunReportContent& c) {
   if (!c.outcome.last_eval) return steps + " done, nothing to evaluate on";
   return strf("%s %s on %s after %s; best %s at step %s", format_percent(c.outcome.last_eval->top1()).c_str(),
               c.outcome.last_eval->confusion ? "top-1" : "mean average precision",
-              format_count(c.outcome.last_eval->count, "picture").c_str(), steps.c_str(),
+              format_count(c.outcome.last_eval->count, "image").c_str(), steps.c_str(),
               format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
 }
 
@@ -66,8 +66,8 @@ void add_eval_sections(Report& report, const EvalResult& result, const Dataset& 
   report.classes = dataset.classes();
   report.confusion = result.confusion;
   report.multi_label = result.multi_label;
-  report.best = pictures_of(result.best, dataset);
-  report.worst = pictures_of(result.worst, dataset);
+  report.best = images_of(result.best, dataset);
+  report.worst = images_of(result.worst, dataset);
 }
 
 void write_run_report(const RunReportContent& c) {

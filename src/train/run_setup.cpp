@@ -1,13 +1,13 @@
 #include "train/run_setup.h"
 
 #include "base/checked.h"
-#include "data/picture_form.h"
+#include "data/image_form.h"
 
 namespace vitrail {
 
 namespace {
 
-// What tensors are computed in, and what the products of the blocks.
+// What tensors are computed in, and what the GEMMs of the blocks.
 struct ComputeRow {
   DType dtype;
   Arithmetic arithmetic = Arithmetic::kExact;
@@ -62,15 +62,14 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
 constexpr double kStoredShare = 0.05;
 
 void choose_form(RunSetup& setup, const DeviceInfo& device) {
-  PictureLimits limits;
+  ImageLimits limits;
   limits.own_memory = !device.shares_host_memory;
   limits.stored_bytes = static_cast<size_t>(kStoredShare * static_cast<double>(device.memory_bytes));
   if (setup.config.distill.kind != DistillKind::kNone) limits.needs_floats = "the teacher reads them too";
-  const PictureChoice choice =
-      choose_pictures(setup.loader_settings(Purpose::kTrain), *setup.data.train, limits);
-  setup.step.pictures = choice.form;
-  if (choice.form == PictureForm::kStored) setup.step.stored_pictures = setup.data.train->size();
-  setup.pictures = choice.note;
+  const ImageChoice choice = choose_images(setup.loader_settings(Purpose::kTrain), *setup.data.train, limits);
+  setup.step.images = choice.form;
+  if (choice.form == ImageForm::kStored) setup.step.stored_images = setup.data.train->size();
+  setup.images = choice.note;
 }
 
 // Training and evaluation take turns: the larger of the two.
@@ -85,9 +84,9 @@ void describe(RunSetup& setup) {
   const PreparedModel& model = *setup.model;
   setup.notes.insert(setup.notes.end(), model.notes.begin(), model.notes.end());
   setup.notes.insert(setup.notes.end(), model.card.warnings.begin(), model.card.warnings.end());
-  if (!setup.pictures.empty()) setup.notes.push_back("pictures: " + setup.pictures);
+  if (!setup.images.empty()) setup.notes.push_back("images: " + setup.images);
   if (setup.config.train.batch > setup.data.train->size())
-    setup.notes.push_back(strf("an update of %lld pictures sees some of the %lld several times",
+    setup.notes.push_back(strf("an update of %lld images sees some of the %lld several times",
                                static_cast<long long>(setup.config.train.batch),
                                static_cast<long long>(setup.data.train->size())));
   if (setup.config.augment.hflip > 0 && setup.config.data.train.starts_with("idx:"))
@@ -117,7 +116,7 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
   settings.channels = model->card.config.channels;
   settings.classes = model->card.config.classes;
   settings.smoothing = train ? config.train.smoothing : 0;
-  settings.form = train ? step.pictures : PictureForm::kFloats;
+  settings.form = train ? step.images : ImageForm::kFloats;
   return settings;
 }
 
@@ -136,7 +135,7 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device) {
                               setup.data.train->classes(), score_kind(setup.config.train.loss));
   if (setup.data.train->multi_label())
     VT_REQUIRE(setup.config.train.loss != TrainLoss::kSoftmax, ErrorKind::kConfig,
-               "the data gives several labels a picture: set train.loss to bce_mean or bce_sum");
+               "the data gives several labels an image: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
   choose_form(setup, device);

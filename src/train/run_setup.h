@@ -16,7 +16,7 @@ struct RunSetup {
   int64_t steps_per_epoch = 0, total_steps = 0;
   std::vector<std::string> notes;
   size_t decoding_bytes = 0;  // what the loaders' workers may hold for a moment while they decode
-  std::string pictures;  // where they are made and why; empty: on the CPU, as nobody asked for anything else
+  std::string images;  // where they are made and why; empty: on the CPU, as nobody asked for anything else
 
   int64_t epoch_of(int64_t update) const { return update / steps_per_epoch; }
   LoaderSettings loader_settings(Purpose purpose) const;
@@ -26,7 +26,7 @@ struct RunSetup {
   size_t loader_bytes(int64_t micro_batch) const;
 };
 
-// For a run on `device`, which decides where its pictures are made.
+// For a run on `device`, which decides where its images are made.
 RunSetup set_up(const TrainConfig& config, const DeviceInfo& device = {});
 
 }  // namespace vitrail

@@ -38,11 +38,11 @@ struct StepConfig {
   VitConfig model;
   int64_t micro_batch = 32;
   int64_t eval_batch = 32;
-  PictureForm pictures = PictureForm::kFloats;  // of training; evaluation takes floats
-  int64_t stored_pictures = 0;                  // of kStored
+  ImageForm images = ImageForm::kFloats;  // of training; evaluation takes floats
+  int64_t stored_images = 0;              // of kStored
   DType master = DType::kF32;  // of weights, gradient sums and optimizer state; f64 on the reference backend
   PrecisionOptions precision;
-  Arithmetic arithmetic = Arithmetic::kExact;  // of the products in the blocks; fp8 and tf32 learn
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks; fp8 and tf32 learn
   double dropout = 0, drop_path = 0;
   LoraConfig lora;
   LossKind loss = LossKind::kSoftmax;

@@ -36,10 +36,10 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
   for (const auto& [name, bytes] : beside(own.micro_batch))
     if (name == kDecodingRow && plan.peak_bytes() + other - bytes < available)
       add("fewer loader.workers: each holds an image while it decodes it");
-  if (own.pictures == PictureForm::kStored) {
+  if (own.images == ImageForm::kStored) {
     StepConfig config = own;
-    config.pictures = PictureForm::kPixels, config.stored_pictures = 0;
-    try_out(config, "loader.on_device=pictures");
+    config.images = ImageForm::kPixels, config.stored_images = 0;
+    try_out(config, "loader.on_device=images");
   }
   for (Recompute level : {Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = own;
@@ -57,9 +57,9 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     if (own.eval_batch != own.micro_batch && own.eval_batch > batch)
       text += strf(" when train.eval_batch=%lld too", static_cast<long long>(batch));
   }
-  if (text.empty() && own.pictures == PictureForm::kStored)
-    return "loader.on_device=pictures and a smaller step: beside the dataset not even one picture fits";
-  return text.empty() ? "a smaller model or picture: not even one picture fits" : text;
+  if (text.empty() && own.images == ImageForm::kStored)
+    return "loader.on_device=images and a smaller step: beside the dataset not even one image fits";
+  return text.empty() ? "a smaller model or image: not even one image fits" : text;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMem
   if (available.bytes == 0 || needed <= available.bytes) return;
   throw Error(
       ErrorKind::kMemory,
-      strf("a step of %lld pictures needs %s; %s is %s\n%s", static_cast<long long>(plan.config.micro_batch),
+      strf("a step of %lld images needs %s; %s is %s\n%s", static_cast<long long>(plan.config.micro_batch),
            format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(), available.where.c_str(),
            memory_table(plan.memory_rows(held), needed, 2).c_str()),
       advice(plan, beside, available.bytes, batch_unit));

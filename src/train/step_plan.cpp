@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "ops/elementwise.h"
-#include "ops/make_pictures.h"
+#include "ops/make_images.h"
 #include "ops/persistent.h"
 
 namespace vitrail {
@@ -23,25 +23,25 @@ VitRecordOptions record_options(const StepConfig& config) {
   return options;
 }
 
-// Where pictures are made from pixels: the value that holds them; else -1.
-ValueId record_pictures(Builder& b, const StepConfig& config) {
-  if (config.pictures == PictureForm::kFloats) return -1;
+// Where images are made from pixels: the value that holds them; else -1.
+ValueId record_images(Builder& b, const StepConfig& config) {
+  if (config.images == ImageForm::kFloats) return -1;
   const VitConfig& m = config.model;
-  const bool stored = config.pictures == PictureForm::kStored;
+  const bool stored = config.images == ImageForm::kStored;
   const Dim channels('C', m.channels);
   const TensorDesc pixels{DType::kU8,
-                          {{'R', stored ? config.stored_pictures : config.micro_batch},
+                          {{'R', stored ? config.stored_images : config.micro_batch},
                            {'Y', m.image_height},
                            {'X', m.image_width},
                            channels}};
-  return b.add<MakePicturesOp>(
+  return b.add<MakeImagesOp>(
       {stored ? b.state(kStoredPixels, pixels, Category::kStaging) : b.input("pixels", pixels),
        b.input("recipes", {DType::kI32, {{'B', config.micro_batch}, {'Z', kRecipeWords}}}),
-       b.state(kPictureLevels, {DType::kF32, {channels, {'Z', 256}}}, Category::kStaging)},
-      "pictures", config.master);
+       b.state(kImageLevels, {DType::kF32, {channels, {'Z', 256}}}, Category::kStaging)},
+      "images", config.master);
 }
 
-// One loss a picture, from the labels and, when distilling, from the teacher.
+// One loss an image, from the labels and, when distilling, from the teacher.
 ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) {
   const TensorDesc& logits = b.desc(vit.logits);
   const ValueId targets = b.input("targets", logits);
@@ -114,7 +114,7 @@ Program record_eval(const StepConfig& config, bool average, const Rewrites& rewr
   options.batch = config.eval_batch;
   options.dropout = options.drop_path = 0;
   Program program = record_vit(config.model, options);
-  // Averages have no low-precision copies: the pass casts them where a product reads one.
+  // Averages have no low-precision copies: the pass casts them where a GEMM reads one.
   if (average) {
     const std::unordered_set<std::string_view> trained = names_of(config.trained);
     for (Value& value : program.values)
@@ -124,12 +124,12 @@ Program record_eval(const StepConfig& config, bool average, const Rewrites& rewr
   return inference_program(std::move(program), rewrites);
 }
 
-// What a micro-batch brings of pictures, where inputs have places of their own.
-size_t picture_bytes(const ExecutionPlan& micro) {
+// What a micro-batch brings of images, where inputs have places of their own.
+size_t image_bytes(const ExecutionPlan& micro) {
   size_t bytes = 0;
   for (size_t id = 0; id < micro.program.values.size(); ++id) {
     const Value& value = micro.program.values[id];
-    if (micro.memory.values[id].staged && (value.name == "pixels" || value.name == "pictures"))
+    if (micro.memory.values[id].staged && (value.name == "pixels" || value.name == "images"))
       bytes += value.desc.bytes();
   }
   return bytes;
@@ -140,7 +140,7 @@ size_t picture_bytes(const ExecutionPlan& micro) {
 PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after) {
   Builder b;
   VitRecordOptions options = record_options(config);
-  options.pictures = record_pictures(b, config);
+  options.images = record_images(b, config);
   const VitValues vit = record_vit_for_training(b, config.model, options);
   const ValueId loss = record_loss(b, config, vit);
   b.output("loss", loss);
@@ -173,7 +173,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   if (!micro.copies.empty())
     plan.refresh = planned(update_program(record_refresh(micro.program, micro.copies), rewrites));
   plan.micro = planned(std::move(micro.program));
-  plan.landing_bytes = picture_bytes(plan.micro);
+  plan.landing_bytes = image_bytes(plan.micro);
   plan.eval = planned(record_eval(config, false, rewrites));
   if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites));
   return plan;
@@ -192,13 +192,13 @@ size_t StepPlan::transient_bytes() const {
   return most;
 }
 
-size_t StepPlan::picture_staging_bytes() const {
+size_t StepPlan::image_staging_bytes() const {
   const size_t average = eval_average ? eval_average->memory.staging_bytes : 0;
   return std::max({micro.memory.staging_bytes, eval.memory.staging_bytes, average});
 }
 
 size_t StepPlan::staging_bytes() const {
-  return picture_staging_bytes() + landing_bytes + update.memory.staging_bytes +
+  return image_staging_bytes() + landing_bytes + update.memory.staging_bytes +
          (refresh ? refresh->memory.staging_bytes : 0);
 }
 

@@ -14,9 +14,9 @@
 
 namespace vitrail {
 
-// Persistent values of steps that make their pictures from pixels, which the data fills, not the run: what
-// normalisation makes of each level, f32 [C 256], and of kStored every picture, u8 [R Y X C].
-inline constexpr const char* kPictureLevels = "data/levels";
+// Persistent values of steps that make their images from pixels, which the data fills, not the run: what
+// normalisation makes of each level, f32 [C 256], and of kStored every image, u8 [R Y X C].
+inline constexpr const char* kImageLevels = "data/levels";
 inline constexpr const char* kStoredPixels = "data/pixels";
 
 // Of the losses since they were last taken: one sum, f64, a place of the micro-batch.
@@ -28,14 +28,14 @@ struct StepPlan {
   ExecutionPlan micro, update, eval;
   std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
-  // Where the pictures of the next micro-batch arrive while this one computes; 0: they are read in place, or
+  // Where the images of the next micro-batch arrive while this one computes; 0: they are read in place, or
   // kept on the device.
   size_t landing_bytes = 0;
 
   // The programs take turns in one transient arena.
   size_t transient_bytes() const;
-  // Inputs with places of their own; those of the programs that read pictures share one.
-  size_t picture_staging_bytes() const;
+  // Inputs with places of their own; those of the programs that read images share one.
+  size_t image_staging_bytes() const;
   size_t staging_bytes() const;
   size_t peak_bytes() const { return layout->bytes() + staging_bytes() + transient_bytes(); }
   // By category; transient categories as they stand at the peak of the program that needs most.

@@ -13,7 +13,7 @@ namespace {
 void require_alike(const ModelCard& teacher, const ModelCard& student) {
   const VitConfig &t = teacher.config, &s = student.config;
   VT_REQUIRE(t.image_height == s.image_height && t.image_width == s.image_width && t.channels == s.channels,
-             ErrorKind::kConfig, "distill.teacher takes pictures of %lld x %lld, the student of %lld x %lld",
+             ErrorKind::kConfig, "distill.teacher takes images of %lld x %lld, the student of %lld x %lld",
              static_cast<long long>(t.image_height), static_cast<long long>(t.image_width),
              static_cast<long long>(s.image_height), static_cast<long long>(s.image_width));
   VT_REQUIRE(teacher.labels.empty() || student.labels.empty() || teacher.labels == student.labels ||
@@ -26,11 +26,11 @@ void require_alike(const ModelCard& teacher, const ModelCard& student) {
   VT_REQUIRE(
       teacher.preprocess.mean == student.preprocess.mean && teacher.preprocess.std == student.preprocess.std,
       ErrorKind::kConfig,
-      "distill.teacher normalises pictures differently from the student: set "
+      "distill.teacher normalises images differently from the student: set "
       "preprocess.mean and preprocess.std to the teacher's");
 }
 
-void soften(std::span<const float> logits, double temperature, std::span<float> target) {
+void softmax(std::span<const float> logits, double temperature, std::span<float> target) {
   const float top = *std::max_element(logits.begin(), logits.end());
   double total = 0;
   for (size_t i = 0; i < logits.size(); ++i)
@@ -48,7 +48,7 @@ Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t 
       {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
   require_alike(model_->card(), student);
   types.keep_masters = false;
-  // Whatever the student's products compute in, the teacher's are exact.
+  // Whatever the student's GEMMs compute in, the teacher's are exact.
   const Rewrites rewrites{.arithmetic = Arithmetic::kExact, .precision = types, .traits = backend.traits()};
   plan_ = plan_execution(inference_program(record_vit(model_->card().config, {.batch = batch}), rewrites),
                          backend, device);
@@ -65,8 +65,8 @@ void Teacher::start(RankContext& rank) {
   model_.reset();
 }
 
-std::span<const float> Teacher::targets(std::span<const float> pictures) {
-  write_floats(*rank_, executor_->input("pictures"), pictures);
+std::span<const float> Teacher::targets(std::span<const float> images) {
+  write_floats(*rank_, executor_->input("images"), images);
   executor_->run();
   logits_.resize(targets_.size());
   read_floats(*rank_, executor_->output("logits"), logits_);
@@ -75,7 +75,7 @@ std::span<const float> Teacher::targets(std::span<const float> pictures) {
     const std::span<float> target(targets_.data() + row, width);
     const std::span<const float> from(logits_.data() + row, width);
     if (config_.kind == DistillKind::kSoft) {
-      soften(from, config_.temperature, target);
+      softmax(from, config_.temperature, target);
     } else {
       std::fill(target.begin(), target.end(), 0.0f);
       target[static_cast<size_t>(std::max_element(from.begin(), from.end()) - from.begin())] = 1;

@@ -10,15 +10,15 @@ namespace vitrail {
 
 class Teacher {
  public:
-  // Plans, and allocates nothing yet. Error(kConfig) when the teacher takes other pictures or knows other
+  // Plans, and allocates nothing yet. Error(kConfig) when the teacher takes other images or knows other
   // classes than the student. Computes in the run's types, weights stored in them.
   Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, PrecisionOptions types,
           const Backend& backend, const DeviceInfo& device);
   // Once, before the first question.
   void start(RankContext& rank);
 
-  // Targets [B K] for a batch of pictures: softened probabilities, or 1 for the first choice.
-  std::span<const float> targets(std::span<const float> pictures);
+  // Targets [B K] for a batch of images: softened probabilities, or 1 for the first choice.
+  std::span<const float> targets(std::span<const float> images);
   const MemoryPlan& memory() const { return plan_.memory; }
   size_t bytes() const { return plan_.memory.peak_bytes(); }
 

@@ -70,13 +70,13 @@ struct RunConfig {
     v("epochs", c.epochs, "passes over the training data");
     v("steps", c.steps, "updates instead of epochs; 0: as many as the epochs have");
     v("batch", c.batch,
-      "pictures an update (64 where nothing is said); batch = micro_batch x accumulation, any two give the "
+      "images an update (64 where nothing is said); batch = micro_batch x accumulation, any two give the "
       "third");
-    v("micro_batch", c.micro_batch, "pictures computed at once");
+    v("micro_batch", c.micro_batch, "images computed at once");
     v("accumulation", c.accumulation, "micro-batches whose gradients make one update");
     v("seed", c.seed, "seed of initialisation, order, augmentation and masks");
     v("dtype", c.dtype,
-      "f32, or bf16 or f16 with f32 master weights; on a GPU also fp8, bf16 but for the blocks' products, "
+      "f32, or bf16 or f16 with f32 master weights; on a GPU also fp8, bf16 but for the blocks' GEMMs, "
       "and "
       "tf32, f32 but for these");
     v("low_residual", c.low_residual, "keep the residual stream in dtype too instead of f32");
@@ -87,7 +87,7 @@ struct RunConfig {
     v("dropout", c.dropout, "dropout after the positions and in every branch");
     v("drop_path", c.drop_path, "stochastic depth of the last block; earlier ones in proportion");
     v("eval_every", c.eval_every, "updates between evaluations; 0: every epoch");
-    v("eval_batch", c.eval_batch, "pictures evaluated at once; 0: micro_batch");
+    v("eval_batch", c.eval_batch, "images evaluated at once; 0: micro_batch");
     v("log_every", c.log_every, "updates between lines of metrics.jsonl");
     v("save_every", c.save_every, "updates between checkpoints; 0: by time alone");
     v("save_minutes", c.save_minutes, "minutes between checkpoints; 0: by updates alone");

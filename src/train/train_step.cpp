@@ -28,7 +28,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       rank_(rank),
       store_(plan.layout, rank),
       arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
-      staging_(plan.picture_staging_bytes(), Category::kStaging, rank.memory()),
+      staging_(plan.image_staging_bytes(), Category::kStaging, rank.memory()),
       prefetch_(plan.landing_bytes, rank),
       micro_(plan.micro, store_, rank, &arena_, &staging_),
       update_(plan.update, store_, rank, &arena_),
@@ -82,26 +82,26 @@ void TrainStep::fill_bytes(const char* input, std::span<const std::byte> bytes) 
 }
 
 // Kernels trust recipes.
-void TrainStep::fill_pictures(const MicroBatch& batch) {
-  const PictureForm form = plan_.config.pictures;
-  if (form == PictureForm::kFloats) {
-    if (!take_ahead("pictures", batch)) fill("pictures", batch.pictures);
+void TrainStep::fill_images(const MicroBatch& batch) {
+  const ImageForm form = plan_.config.images;
+  if (form == ImageForm::kFloats) {
+    if (!take_ahead("images", batch)) fill("images", batch.images);
     return;
   }
   const auto batch_rows = static_cast<int32_t>(plan_.config.micro_batch);
-  const int64_t rows = form == PictureForm::kStored ? plan_.config.stored_pictures : batch_rows;
-  for (const PictureRecipe& r : batch.recipes)
-    VT_CHECK(r.source < rows && r.erased >= 0 && r.erased <= PictureRecipe::kMostErased &&
-                 (r.mix == PictureMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
+  const int64_t rows = form == ImageForm::kStored ? plan_.config.stored_images : batch_rows;
+  for (const ImageRecipe& r : batch.recipes)
+    VT_CHECK(r.source < rows && r.erased >= 0 && r.erased <= ImageRecipe::kMostErased &&
+                 (r.mix == ImageMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
              "a recipe for row %d of %lld, mixed with %d", r.source, static_cast<long long>(rows), r.partner);
   fill_bytes("recipes", std::as_bytes(batch.recipes));
-  if (form == PictureForm::kPixels && !take_ahead("pixels", batch))
+  if (form == ImageForm::kPixels && !take_ahead("pixels", batch))
     fill_bytes("pixels", std::as_bytes(batch.pixels));
 }
 
-void TrainStep::send_ahead(int64_t index, std::span<const std::byte> pictures) {
+void TrainStep::send_ahead(int64_t index, std::span<const std::byte> images) {
   if (!takes_ahead()) return;
-  prefetch_.send(pictures);
+  prefetch_.send(images);
   ahead_ = index;
 }
 
@@ -120,7 +120,7 @@ void TrainStep::forget_ahead() {
 }
 
 void TrainStep::run_micro(const MicroBatch& batch) {
-  fill_pictures(batch);
+  fill_images(batch);
   fill("targets", batch.targets);
   fill("weights", batch.weights);
   if (has_input(plan_.micro, "teacher")) fill("teacher", batch.teacher);
@@ -189,12 +189,12 @@ void TrainStep::forget_skips_in_a_row() {
   write_bytes(rank_, store_.view(kUpdateCounterState), std::as_bytes(std::span(counters)));
 }
 
-std::span<const float> TrainStep::evaluate(std::span<const float> pictures, int64_t count, bool average) {
+std::span<const float> TrainStep::evaluate(std::span<const float> images, int64_t count, bool average) {
   Executor& executor = average ? *eval_average_ : eval_;
-  const TensorView input = executor.input("pictures");
-  VT_CHECK(count >= 1 && count <= plan_.config.eval_batch, "%lld pictures for a batch of %lld",
+  const TensorView input = executor.input("images");
+  VT_CHECK(count >= 1 && count <= plan_.config.eval_batch, "%lld images for a batch of %lld",
            static_cast<long long>(count), static_cast<long long>(plan_.config.eval_batch));
-  write_floats(rank_, input, pictures);
+  write_floats(rank_, input, images);
   executor.run();
   const auto logits = floats(executor.output("logits"), logits_);
   return logits.first(logits.size() / static_cast<size_t>(plan_.config.eval_batch) *

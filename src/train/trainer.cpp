@@ -49,7 +49,7 @@ class Trainer::Run {
     require_room();
     keeper_.refuse_foreign_run();
     step_ = std::make_unique<TrainStep>(plan_, rank_);
-    bring_pictures(setup_, *step_);
+    bring_images(setup_, *step_);
     if (teacher_) teacher_->start(rank_);
     if (!folder_.note().empty()) journal_.note(folder_.note());
     for (const std::string& text : setup_.notes) journal_.note(text);

@@ -10,14 +10,14 @@
 namespace vitrail {
 namespace {
 
-constexpr int64_t kPictures = 16;
+constexpr int64_t kImages = 16;
 
 const VitConfig& tiny() {
   return find_architecture("vit_tiny_patch16_224").config;
 }
 
 EngineOptions many(std::shared_ptr<const KernelTable> table) {
-  return {.backend = "cuda", .batch = kPictures, .compute = DType::kBF16, .kernels = std::move(table)};
+  return {.backend = "cuda", .batch = kImages, .compute = DType::kBF16, .kernels = std::move(table)};
 }
 
 // Plans for a GPU that need not be present.
@@ -46,7 +46,7 @@ int64_t hopper_nodes(const ExecutionPlan& plan) {
   return count;
 }
 
-TEST(CudaHopperEngine, TakesTheFirstProductOfEachMlpOrAllOfABlock) {
+TEST(CudaHopperEngine, TakesTheFirstGemmOfEachMlpOrAllOfABlock) {
   // In the last block the class token is alone: too few rows for the kernel to be the default.
   EXPECT_EQ(hopper_nodes(planned(many(nullptr))), tiny().depth - 1);
   EXPECT_GE(hopper_nodes(planned(many(table_for_all()))), 4 * tiny().depth);
@@ -55,15 +55,15 @@ TEST(CudaHopperEngine, TakesTheFirstProductOfEachMlpOrAllOfABlock) {
   EXPECT_EQ(hopper_nodes(planned(one)), 0);
 }
 
-std::vector<float> one_at_a_time(const std::vector<float>& pictures) {
+std::vector<float> one_at_a_time(const std::vector<float>& images) {
   EngineOptions options = many(nullptr);
   options.batch = 1;
   Engine engine(tiny(), options);
   std::vector<float> logits;
-  for (int64_t i = 0; i < kPictures; ++i) {
-    const auto elems = static_cast<std::ptrdiff_t>(engine.picture_elems());
-    const std::vector<float> picture(pictures.begin() + i * elems, pictures.begin() + (i + 1) * elems);
-    engine.run(picture, 1);
+  for (int64_t i = 0; i < kImages; ++i) {
+    const auto elems = static_cast<std::ptrdiff_t>(engine.image_elems());
+    const std::vector<float> image(images.begin() + i * elems, images.begin() + (i + 1) * elems);
+    engine.run(image, 1);
     const std::vector<float> found = engine.output("logits");
     logits.insert(logits.end(), found.begin(), found.end());
   }
@@ -71,25 +71,25 @@ std::vector<float> one_at_a_time(const std::vector<float>& pictures) {
 }
 
 // Returns the root mean square of the difference relative to that of the expected values.
-double share_off(const std::vector<float>& found, const std::vector<float>& wanted, int64_t picture) {
+double share_off(const std::vector<float>& found, const std::vector<float>& wanted, int64_t image) {
   double off = 0, all = 0;
-  const auto classes = static_cast<size_t>(tiny().classes), first = static_cast<size_t>(picture) * classes;
+  const auto classes = static_cast<size_t>(tiny().classes), first = static_cast<size_t>(image) * classes;
   for (size_t i = first; i < first + classes; ++i)
     off += std::pow(found[i] - wanted[i], 2), all += std::pow(wanted[i], 2);
   return std::sqrt(off / all);
 }
 
-TEST(CudaHopperEngine, PicturesTogetherGiveWhatEachGivesAloneAndReplayed) {
+TEST(CudaHopperEngine, ImagesTogetherGiveWhatEachGivesAloneAndReplayed) {
   if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
-  const std::vector<float> pictures = golden::pictures(tiny(), kPictures), wanted = one_at_a_time(pictures);
+  const std::vector<float> images = golden::images(tiny(), kImages), wanted = one_at_a_time(images);
   for (const auto& table : {std::shared_ptr<const KernelTable>(), table_for_all()}) {
     Engine engine(tiny(), many(table));
     ASSERT_GE(hopper_nodes(engine.plan()), table ? 4 * tiny().depth : tiny().depth - 1);
-    engine.run(pictures, kPictures);
+    engine.run(images, kImages);
     const std::vector<float> found = engine.output("logits");
     ASSERT_EQ(found.size(), wanted.size());
-    for (int64_t i = 0; i < kPictures; ++i) EXPECT_LT(share_off(found, wanted, i), 0.03) << "picture " << i;
-    for (int run = 0; run < 3; ++run) engine.run(pictures, kPictures);
+    for (int64_t i = 0; i < kImages; ++i) EXPECT_LT(share_off(found, wanted, i), 0.03) << "image " << i;
+    for (int run = 0; run < 3; ++run) engine.run(images, kImages);
     EXPECT_EQ(engine.output("logits"), found) << "replayed";
   }
 }

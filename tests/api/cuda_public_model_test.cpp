@@ -21,7 +21,7 @@ std::vector<ImageView> images() {
   return views;
 }
 
-// Products of other batch sizes may be other algorithms: the answers are near, and the same every time.
+// GEMMs of other batch sizes may be other algorithms: the answers are near, and the same every time.
 TEST_F(CudaPublicModel, EnginesOfSeveralBatchesAndOutputsTakeTurns) {
   const Model model = Model::load(kModel, {.device = "cuda", .batch = 4}), cpu = Model::load(kModel);
   const std::vector<ImageView> views = images();

@@ -46,25 +46,25 @@ TEST_F(CudaRoundedEngine, EveryNodeAgreesWithTheReference) {
         EngineOptions options = options_for(arithmetic);
         options.fuse = fused, options.check_reference = true;
         Engine engine(config, options);
-        EXPECT_NO_THROW(engine.run(golden::pictures(config, 3), 3)) << enum_name(arithmetic) << fused;
+        EXPECT_NO_THROW(engine.run(golden::images(config, 3), 3)) << enum_name(arithmetic) << fused;
       }
 }
 
 TEST_F(CudaRoundedEngine, AnswersAreNearThoseOfF32AndRepeat) {
-  const std::vector<float> pictures = golden::pictures(even(), 3);
+  const std::vector<float> images = golden::images(even(), 3);
   Engine exact(even(), options_for(Arithmetic::kExact));
-  exact.run(pictures, 3);
+  exact.run(images, 3);
   const std::vector<float> wanted = exact.output("logits");
   for (Arithmetic arithmetic : kinds_here()) {
     Engine engine(even(), options_for(arithmetic));
-    engine.run(pictures, 3);
+    engine.run(images, 3);
     const std::vector<float> found = engine.output("logits");
     double off = 0, all = 0;
     for (size_t i = 0; i < found.size(); ++i)
       off += std::pow(found[i] - wanted[i], 2), all += std::pow(wanted[i], 2);
     EXPECT_GT(off, 0);
     EXPECT_LT(std::sqrt(off / all), arithmetic == Arithmetic::kFp8 ? 0.1 : 0.002) << enum_name(arithmetic);
-    engine.run(pictures, 3);
+    engine.run(images, 3);
     EXPECT_EQ(engine.output("logits"), found) << "replayed";
   }
 }

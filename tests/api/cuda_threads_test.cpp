@@ -14,15 +14,15 @@ class CudaThreads : public CudaTest {};
 
 std::vector<float> answer_of(int ordinal, DType compute, int runs) {
   const VitConfig config = find_architecture("vit_tiny_patch16_224").config;
-  const std::vector<float> pictures = golden::pictures(config, 2);
+  const std::vector<float> images = golden::images(config, 2);
   Engine engine(config, {.backend = "cuda", .ordinal = ordinal, .batch = 2, .compute = compute});
-  for (int i = 0; i < runs; ++i) engine.run(pictures, 2);
+  for (int i = 0; i < runs; ++i) engine.run(images, 2);
   return engine.output("logits");
 }
 
 // One engine opens, allocates and records while the other runs; with several GPUs they are on two of them.
 TEST_F(CudaThreads, EnginesDoNotDisturbEachOther) {
-  const int last = static_cast<int>(cuda_report().cards.size()) - 1;
+  const int last = static_cast<int>(cuda_report().gpus.size()) - 1;
   for (DType compute : {DType::kF32, DType::kBF16}) {
     const std::vector<float> first = answer_of(0, compute, 1), other = answer_of(last, compute, 1);
     std::vector<std::vector<float>> found(4);
@@ -40,14 +40,14 @@ TEST_F(CudaThreads, EnginesDoNotDisturbEachOther) {
 // An engine may be made on one thread and used on another.
 TEST_F(CudaThreads, AnEngineMayChangeItsThread) {
   const VitConfig config = find_architecture("vit_tiny_patch16_224").config;
-  const std::vector<float> pictures = golden::pictures(config, 1);
-  const int last = static_cast<int>(cuda_report().cards.size()) - 1;
+  const std::vector<float> images = golden::images(config, 1);
+  const int last = static_cast<int>(cuda_report().gpus.size()) - 1;
   Engine engine(config, {.backend = "cuda", .ordinal = last});
-  engine.run(pictures, 1);
+  engine.run(images, 1);
   const std::vector<float> wanted = engine.output("logits");
   std::vector<float> found;
   std::thread([&] {
-    for (int i = 0; i < 3; ++i) engine.run(pictures, 1);
+    for (int i = 0; i < 3; ++i) engine.run(images, 1);
     found = engine.output("logits");
   }).join();
   EXPECT_EQ(found, wanted);

@@ -18,7 +18,7 @@ namespace vitrail {
 namespace {
 
 const std::string kModel = VT_SOURCE_DIR "/models/deit_tiny_patch16_224";
-const std::string kPictures = VT_SOURCE_DIR "/examples/images/";
+const std::string kImages = VT_SOURCE_DIR "/examples/images/";
 const std::string kGoldens = VT_SOURCE_DIR "/tests/golden/deit_tiny/";
 
 std::vector<float> read_floats(const std::string& path) {
@@ -43,24 +43,24 @@ TEST(DeitTiny, BundledCopyAgreesWithAFloat64ForwardOfThatCopy) {
   EXPECT_LT(largest_difference(found, golden["logits"].get<std::vector<double>>()), 5e-5);
 }
 
-TEST(DeitTiny, PicturesArePreparedAsTheReferenceDid) {
+TEST(DeitTiny, ImagesArePreparedAsTheReferenceDid) {
   const auto model = open_model(kModel);
   std::vector<float> pixels(3 * 224 * 224);
-  preprocess(load_image(kPictures + "chelsea.png"), model->card().preprocess, pixels);
+  preprocess(load_image(kImages + "chelsea.png"), model->card().preprocess, pixels);
   EXPECT_LT(largest_difference(pixels, read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32")), 1e-6);
 }
 
 TEST(DeitTiny, NamesTheCatAndTheCoffee) {
   const Model model = Model::load(kModel);
-  const auto cat = model.classify(kPictures + "chelsea.png", 2),
-             coffee = model.classify(kPictures + "coffee.png", 1);
+  const auto cat = model.classify(kImages + "chelsea.png", 2),
+             coffee = model.classify(kImages + "coffee.png", 1);
   EXPECT_EQ(cat[0].label, "Egyptian cat");
   EXPECT_NEAR(cat[0].probability, 0.35286, 0.002);
   EXPECT_EQ(cat[1].label, "tabby");
   EXPECT_NEAR(cat[1].probability, 0.25629, 0.002);
   EXPECT_EQ(coffee[0].label, "espresso");
   EXPECT_NEAR(coffee[0].probability, 0.84680, 0.002);
-  EXPECT_EQ(model.embed(kPictures + "chelsea.png").size(), 192u);
+  EXPECT_EQ(model.embed(kImages + "chelsea.png").size(), 192u);
 }
 
 TEST(DeitTiny, EveryNodeAgreesWithTheReference) {
@@ -107,7 +107,7 @@ TEST(DeitTiny, FullPrecisionFileAgreesWithTimmOnPhotographs) {
   deit.resize = 256;
   for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"}) {
     std::vector<float> pixels(3 * 224 * 224);
-    preprocess(load_image(kPictures + name), deit, pixels);
+    preprocess(load_image(kImages + name), deit, pixels);
     const std::string stem = std::filesystem::path(name).stem();
     EXPECT_LT(largest_difference(logits(*model, pixels), read_floats(kGoldens + stem + "_logits_f32.f32")),
               1e-4)

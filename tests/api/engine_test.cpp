@@ -21,13 +21,13 @@ VitConfig tiny() {
   return c;
 }
 
-TEST(Engine, APictureGetsTheSameAnswerAloneAndInABatch) {
-  const std::vector<float> three = golden::pictures(tiny(), 3);
+TEST(Engine, AnImageGetsTheSameAnswerAloneAndInABatch) {
+  const std::vector<float> three = golden::images(tiny(), 3);
   Engine batched(tiny(), {.batch = 3}), single(tiny(), {});
   batched.run(three, 3);
   const std::vector<float> together = batched.output("logits");
   for (size_t i = 0; i < 3; ++i) {
-    single.run(std::span(three).subspan(i * single.picture_elems(), single.picture_elems()), 1);
+    single.run(std::span(three).subspan(i * single.image_elems(), single.image_elems()), 1);
     const std::vector<float> alone = single.output("logits");
     for (size_t k = 0; k < alone.size(); ++k)
       EXPECT_EQ(alone[k], together[i * alone.size() + k]) << i << " " << k;
@@ -51,7 +51,7 @@ TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
         Engine alone(config, {.threads = 3, .batch = 2, .arithmetic = arithmetic, .fuse = fuse});
         Engine whole(config,
                      {.threads = 1, .batch = 2, .arithmetic = arithmetic, .fuse = fuse, .layers = true});
-        for (Engine* engine : {&alone, &whole}) engine->run(golden::pictures(config, 2), 2);
+        for (Engine* engine : {&alone, &whole}) engine->run(golden::images(config, 2), 2);
         const std::vector<float> found = alone.output("logits"), wanted = whole.output("logits");
         // In f32 the last attention is computed from the tokens themselves, which rounds elsewhere.
         const bool rearranged = fuse && arithmetic == Arithmetic::kExact && !config.qk_norm;
@@ -63,7 +63,7 @@ TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
 }
 
 TEST(Engine, AShorterBatchIsPaddedAndOnlyItsRowsComeBack) {
-  const std::vector<float> two = golden::pictures(tiny(), 2);
+  const std::vector<float> two = golden::images(tiny(), 2);
   Engine engine(tiny(), {.batch = 4}), exact(tiny(), {.batch = 2});
   engine.run(two, 2);
   exact.run(two, 2);
@@ -74,7 +74,7 @@ TEST(Engine, AShorterBatchIsPaddedAndOnlyItsRowsComeBack) {
 
 TEST(Engine, ProbabilitiesAndAttentionRowsSumToOne) {
   Engine engine(tiny(), {.attention = true, .probabilities = true});
-  engine.run(golden::pictures(tiny(), 1), 1);
+  engine.run(golden::images(tiny(), 1), 1);
   double sum = 0;
   for (float p : engine.output("probs")) sum += static_cast<double>(p);
   EXPECT_NEAR(sum, 1.0, 1e-6);
@@ -89,14 +89,14 @@ TEST(Engine, ProbabilitiesAndAttentionRowsSumToOne) {
 }
 
 TEST(Engine, TurningParallelismOffChangesNoBit) {
-  const std::vector<float> pictures = golden::pictures(tiny(), 1);
+  const std::vector<float> images = golden::images(tiny(), 1);
   Engine all(tiny(), {.threads = 3});
-  all.run(pictures, 1);
+  all.run(images, 1);
   for (int off = 0; off < 3; ++off) {
     Engine some(
         tiny(),
         {.threads = 3, .parallel_heads = off != 0, .parallel_rows = off != 1, .parallel_softmax = off != 2});
-    some.run(pictures, 1);
+    some.run(images, 1);
     EXPECT_EQ(some.output("logits"), all.output("logits")) << off;
   }
 }
@@ -152,7 +152,7 @@ TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
     if (!c.json.contains("activations")) continue;
     Engine engine(golden::RuleModel(c),
                   {.batch = c.batch, .features = true, .layers = true, .attention = true});
-    engine.run(golden::pictures(c.config, c.batch), c.batch);
+    engine.run(golden::images(c.config, c.batch), c.batch);
     for (const auto& [name, activation] : c.json["activations"].items()) {
       // For a distilled model the golden holds the class token; ours, like timm's pre_logits, is the mean of
       // both.
@@ -169,7 +169,7 @@ TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
 TEST(Engine, TheAttentionOfOneBlockIsGivenAlone) {
   const VitConfig config = tiny();
   Engine all(config, {.attention = true}), one(config, {.attention = true, .attention_block = 0});
-  for (Engine* engine : {&all, &one}) engine->run(golden::pictures(config, 1), 1);
+  for (Engine* engine : {&all, &one}) engine->run(golden::images(config, 1), 1);
   EXPECT_TRUE(all.has_output("blocks.0.attention") && all.has_output("blocks.1.attention"));
   EXPECT_FALSE(one.has_output("blocks.1.attention"));
   EXPECT_EQ(one.output("blocks.0.attention"), all.output("blocks.0.attention"));
@@ -193,7 +193,7 @@ TEST(Engine, TheFeaturesOfADistilledModelAreTheMeanOfBothTokens) {
   VitConfig config = tiny();
   config.distilled = true;
   Engine engine(config, {.batch = 2, .features = true, .layers = true});
-  engine.run(golden::pictures(config, 2), 2);
+  engine.run(golden::images(config, 2), 2);
   const std::vector<float> features = engine.output("features"), tokens = engine.output("tokens");
   const auto width = static_cast<size_t>(config.width), each = tokens.size() / 2;
   ASSERT_EQ(features.size(), 2 * width);

@@ -57,7 +57,7 @@ inline std::vector<std::filesystem::path> all_cases() {
 }
 
 // The rule's images, planar [B C Y X].
-inline std::vector<float> pictures(const VitConfig& c, int64_t batch) {
+inline std::vector<float> images(const VitConfig& c, int64_t batch) {
   std::vector<float> values(static_cast<size_t>(batch * c.channels * c.image_height * c.image_width));
   fill_by_rule({"input", {{'B', batch}, {'C', c.channels}, {'Y', c.image_height}, {'X', c.image_width}}},
                values);

@@ -26,7 +26,7 @@ constexpr double kCloseCall = 0.02;
 std::vector<double> run(const golden::Case& c, EngineOptions options) {
   options.batch = c.batch;
   Engine engine(golden::RuleModel(c), options);
-  engine.run(golden::pictures(c.config, c.batch), c.batch);
+  engine.run(golden::images(c.config, c.batch), c.batch);
   return engine.output_f64(c.config.classes > 0 ? "logits" : "features");
 }
 

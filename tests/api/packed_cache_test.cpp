@@ -25,7 +25,7 @@ class PackedCacheTest : public ::testing::Test {
     const auto model = open_model((root_ / "model").string());
     if (options.cache_folders.empty()) options.cache_folders = {(root_ / "cache").string()};
     Engine engine(*model, options);
-    engine.run(golden::pictures(model->card().config, 1), 1);
+    engine.run(golden::images(model->card().config, 1), 1);
     logits_ = engine.output("logits");
     return engine.cache_note();
   }

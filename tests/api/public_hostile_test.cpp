@@ -75,7 +75,7 @@ TEST(PublicHostile, ViewsThatLie) {
   expect_error(ErrorKind::kUsage, "bytes given", pixels(bytes, 10, 10, 3, 31));
   expect_error(ErrorKind::kUsage, "found none", [&] { model.logits(ImageView::encoded({})); });
   expect_error(ErrorKind::kData, "expected a JPEG", [&] { model.logits(ImageView::encoded(bytes)); });
-  expect_error(ErrorKind::kData, "there is no picture", [&] { model.classify("/no/such.png"); });
+  expect_error(ErrorKind::kData, "there is no image", [&] { model.classify("/no/such.png"); });
   const std::vector<float> floats(11);
   expect_error(ErrorKind::kUsage, "11 floats given", [&] { model.logits(ImageView::tensor(floats)); });
   expect_error(ErrorKind::kUsage, "0 floats given", [&] { model.logits(ImageView::tensor({})); });

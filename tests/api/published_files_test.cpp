@@ -27,9 +27,9 @@ class PublishedFiles : public testing::TestWithParam<fs::path> {
     if (golden_["dialect"] == "google" || fs::is_directory(file)) return open_model(file.string(), options);
     const fs::path copy = home_ / file.filename();
     fs::copy_file(file, copy);
-    PreprocessConfig pictures{.height = golden_["config"]["image_height"],
-                              .width = golden_["config"]["image_width"]};
-    const Json card = {{"vitrail", {{"model", golden_["config"]}, {"preprocess", to_json(pictures)}}}};
+    PreprocessConfig images{.height = golden_["config"]["image_height"],
+                            .width = golden_["config"]["image_width"]};
+    const Json card = {{"vitrail", {{"model", golden_["config"]}, {"preprocess", to_json(images)}}}};
     AtomicFile sidecar(copy.string() + ".json");
     const std::string text = card.dump();
     sidecar.write(std::as_bytes(std::span(text)));
@@ -39,7 +39,7 @@ class PublishedFiles : public testing::TestWithParam<fs::path> {
 
   double difference(const OpenedModel& model) const {
     Engine engine(model, {});
-    engine.run(golden::pictures(model.card().config, 1), 1);
+    engine.run(golden::images(model.card().config, 1), 1);
     const std::vector<double> found =
         engine.output_f64(model.card().config.classes > 0 ? "logits" : "features");
     return golden::largest_difference(found, golden_["logits"].get<std::vector<double>>());

@@ -30,7 +30,7 @@ VitConfig odd() {
 constexpr Arithmetic kReduced[] = {Arithmetic::kBF16, Arithmetic::kInt8};
 
 TEST(ReducedEngine, EveryNodeOfEveryLevelAgreesWithTheReference) {
-  const std::vector<float> pictures = golden::pictures(odd(), 2);
+  const std::vector<float> images = golden::images(odd(), 2);
   for (IsaLevel level : available_isa_levels())
     for (Arithmetic arithmetic : kReduced)
       for (bool fused : {true, false}) {
@@ -46,27 +46,27 @@ TEST(ReducedEngine, EveryNodeOfEveryLevelAgreesWithTheReference) {
             own +=
                 std::string(choice.launches[0].kernel->name) == std::string(enum_name(arithmetic)) + " gemm";
         EXPECT_EQ(own, 8) << to_string(level);
-        EXPECT_NO_THROW(engine.run(pictures, 2)) << to_string(level) << " " << enum_name(arithmetic);
+        EXPECT_NO_THROW(engine.run(images, 2)) << to_string(level) << " " << enum_name(arithmetic);
       }
 }
 
 TEST(ReducedEngine, TheNumberOfThreadsChangesNoBit) {
-  const std::vector<float> pictures = golden::pictures(odd(), 3);
+  const std::vector<float> images = golden::images(odd(), 3);
   for (Arithmetic arithmetic : kReduced) {
     Engine one(odd(), {.threads = 1, .batch = 3, .arithmetic = arithmetic});
-    one.run(pictures, 3);
+    one.run(images, 3);
     for (int threads : {2, 3, 8, 16}) {
       Engine many(odd(), {.threads = threads, .batch = 3, .arithmetic = arithmetic});
-      many.run(pictures, 3);
+      many.run(images, 3);
       EXPECT_EQ(many.output("logits"), one.output("logits")) << threads;
     }
   }
 }
 
 TEST(ReducedEngine, WeightsShrinkAndAnswersStayNear) {
-  const std::vector<float> picture = golden::pictures(odd(), 1);
+  const std::vector<float> image = golden::images(odd(), 1);
   Engine exact(odd(), {});
-  exact.run(picture, 1);
+  exact.run(image, 1);
   const std::vector<float> want = exact.output("logits");
   float largest = 0;
   for (float logit : want) largest = std::max(largest, std::abs(logit));
@@ -75,7 +75,7 @@ TEST(ReducedEngine, WeightsShrinkAndAnswersStayNear) {
     Engine engine(odd(), {.arithmetic = arithmetic});
     EXPECT_LT(engine.plan().memory.persistent_bytes, before);
     before = engine.plan().memory.persistent_bytes;
-    engine.run(picture, 1);
+    engine.run(image, 1);
     const std::vector<float> got = engine.output("logits");
     EXPECT_NE(got, want);
     for (size_t i = 0; i < want.size(); ++i)

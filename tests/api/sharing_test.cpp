@@ -21,41 +21,41 @@ VitConfig tiny() {
   return c;
 }
 
-std::vector<float> answer(Engine& engine, std::span<const float> pictures, int64_t count,
+std::vector<float> answer(Engine& engine, std::span<const float> images, int64_t count,
                           const char* output = "logits") {
-  engine.run(pictures.first(static_cast<size_t>(count) * engine.picture_elems()), count);
+  engine.run(images.first(static_cast<size_t>(count) * engine.image_elems()), count);
   return engine.output(output);
 }
 
 TEST(EngineSharing, OtherBatchSizesGiveTheSameBits) {
-  const std::vector<float> pictures = golden::pictures(tiny(), 16);
+  const std::vector<float> images = golden::images(tiny(), 16);
   for (const Arithmetic arithmetic : {Arithmetic::kExact, Arithmetic::kBF16, Arithmetic::kInt8})
     for (const char* backend : {"cpu", "ref"}) {
       const EngineOptions options{.backend = backend, .batch = 16, .arithmetic = arithmetic};
       Engine engine(tiny(), options);
-      const std::vector<float> all = answer(engine, pictures, 16);
+      const std::vector<float> all = answer(engine, images, 16);
       for (const int64_t batch : {1, 4, 5}) {
         EngineOptions other = options;
         other.batch = batch;
         Engine shared = engine.sharing(other), own(tiny(), other);
-        const std::vector<float> found = answer(shared, pictures, batch);
-        EXPECT_EQ(found, answer(own, pictures, batch)) << backend << " batch " << batch;
+        const std::vector<float> found = answer(shared, images, batch);
+        EXPECT_EQ(found, answer(own, images, batch)) << backend << " batch " << batch;
         EXPECT_EQ(found, std::vector<float>(all.begin(), all.begin() + std::ssize(found)))
             << backend << " batch " << batch;
       }
-      EXPECT_EQ(answer(engine, pictures, 16), all) << "the others' runs leave nothing behind";
+      EXPECT_EQ(answer(engine, images, 16), all) << "the others' runs leave nothing behind";
     }
 }
 
 TEST(EngineSharing, OtherOutputsComeFromTheSameParameters) {
-  const std::vector<float> pictures = golden::pictures(tiny(), 2);
+  const std::vector<float> images = golden::images(tiny(), 2);
   const EngineOptions options{.batch = 2};
   Engine engine(tiny(), options);
   for (const char* output : {"features", "probs", "blocks.1.attention"}) {
     EngineOptions other = options;
     other.features = other.probabilities = other.attention = true;
     Engine shared = engine.sharing(other), own(tiny(), other);
-    const auto found = answer(shared, pictures, 2, output), wanted = answer(own, pictures, 2, output);
+    const auto found = answer(shared, images, 2, output), wanted = answer(own, images, 2, output);
     EXPECT_LT(golden::largest_difference(found, wanted), 2e-6) << output;
     EXPECT_FALSE(found.empty());
   }

@@ -45,7 +45,7 @@ size_t place_of(const char* name) {
   size_t place = 0;
   for (const Kernel& kernel : *cpu_backend().find("linear")) {
     if (std::string_view(kernel.name) == name) break;
-    place += !kernel.on_request;
+    place += !kernel.only_by_table;
   }
   return place;
 }
@@ -96,7 +96,7 @@ TEST(Choice, ATableGoesBeforeTheListWhereItsKernelAccepts) {
   EXPECT_EQ(chosen({"a kernel of the past", "gemm that packs"}, 6), "gemm that packs");
 }
 
-TEST(Choice, AFusedProductIsKnownByItsProduct) {
+TEST(Choice, AFusedGemmIsKnownByItsGemm) {
   const auto linear = std::make_shared<LinearOp>();
   const FusedOp fused({{linear, {0, 1}}, {std::make_shared<BiasOp>(), {~0, 2}}});
   const std::vector<TensorDesc> ins = {

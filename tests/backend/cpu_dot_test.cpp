@@ -130,7 +130,7 @@ float rounded_to_bf16(float x) {
 }
 
 // The parts of `isa` that are tested here: GEMMs by bf16, int8 and bf16 parts, where it has them.
-std::vector<const LowpKernels*> all_products(const IsaKernels& isa) {
+std::vector<const LowpKernels*> all_gemms(const IsaKernels& isa) {
   std::vector<const LowpKernels*> all = {&isa.bf16, &isa.int8};
   if (isa.split.tile) all.push_back(&isa.split);
   return all;
@@ -168,13 +168,13 @@ void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float),
 }
 
 // Runs all cases by one of a level's GEMMs, where it has it.
-void expect_sums_of_all_cases(LowpKernels IsaKernels::*products, float (*round)(float)) {
+void expect_sums_of_all_cases(LowpKernels IsaKernels::*gemms, float (*round)(float)) {
   for_every_dot_level([&](const IsaKernels& isa) {
-    if (!(isa.*products).tile) return;
+    if (!(isa.*gemms).tile) return;
     for (const Case& c : kCases) {
       SCOPED_TRACE(name_of(c));
       const Problem problem(c);
-      expect_sums(isa, problem, round, multiply(isa.*products, problem));
+      expect_sums(isa, problem, round, multiply(isa.*gemms, problem));
     }
   });
 }
@@ -183,7 +183,7 @@ TEST(CpuDot, Bf16SumsMatchPlainLoops) {
   expect_sums_of_all_cases(&IsaKernels::bf16, rounded_to_bf16);
 }
 
-// Three parts hold all of an f32, and what is left out of their products is less than its last bit.
+// Three parts hold all of an f32, and what is left out of their GEMMs is less than its last bit.
 TEST(CpuDot, SumsByPartsAreThoseOfF32) {
   expect_sums_of_all_cases(&IsaKernels::split, as_it_is);
 }
@@ -249,7 +249,7 @@ TEST(CpuDot, Int8OfSmallIntegersIsExact) {
 TEST(CpuDot, TilesDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Problem problem({50, 136, 400, true, true, true, Activation::kGeluErf});
-    for (const LowpKernels* kernels : all_products(isa)) {
+    for (const LowpKernels* kernels : all_gemms(isa)) {
       const Floats whole = multiply(*kernels, problem);
       for (int64_t steps : {1, 2, 3})
         for (int64_t cols : {32, 96})
@@ -270,7 +270,7 @@ TEST(CpuDot, SpecialRows) {
     std::fill_n(&value(5, 0), p.c.k, 0.0f);
     std::fill_n(&value(6, 0), p.c.k, 1e-42f);
     std::fill_n(&p.w[33 * p.c.k], p.c.k, 0.0f);
-    for (const LowpKernels* kernels : all_products(isa)) {
+    for (const LowpKernels* kernels : all_gemms(isa)) {
       const Floats got = multiply(*kernels, p);
       for (int64_t j = 0; j < p.c.n; ++j) {
         for (int64_t row : {1, 7, 8}) EXPECT_TRUE(std::isnan(got[row * p.c.n + j])) << row << " " << j;
@@ -290,7 +290,7 @@ TEST(CpuDot, SpecialColumns) {
     p.w[3 * p.c.k + 5] = std::bit_cast<float>(0x7fffffffu);
     p.w[17 * p.c.k + 69] = std::bit_cast<float>(0xff800001u);
     p.w[39 * p.c.k] = std::nanf("");
-    for (const LowpKernels* kernels : all_products(isa)) {
+    for (const LowpKernels* kernels : all_gemms(isa)) {
       const Floats got = multiply(*kernels, p);
       for (int64_t i = 0; i < p.c.m; ++i)
         for (int64_t j = 0; j < p.c.n; ++j)
@@ -316,7 +316,7 @@ TEST(CpuDot, ThreadsDoNotChangeResults) {
       const Floats gamma = random_floats(c.k, 6), beta = random_floats(c.k, 7);
       Problem normed = p;
       isa.layernorm_rows({p.a.data(), c.k, normed.a.data(), c.k, c.m, c.k, gamma.data(), beta.data(), 1e-6f});
-      for (const LowpKernels* kernels : all_products(isa)) {
+      for (const LowpKernels* kernels : all_gemms(isa)) {
         const Floats want = multiply(*kernels, normed);
         for (int threads : {1, 2, 3, 8, 16}) {
           TestContext context(threads, isa, lowp_linear_scratch(*kernels, c.m, c.n, c.k, true));

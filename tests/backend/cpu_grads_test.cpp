@@ -70,20 +70,20 @@ class CpuRowGrads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>>
 
 TEST_P(CpuRowGrads, RowSums) {
   struct Form {
-    bool product, add;
+    bool gemm, add;
   };
   for (const Form form : {Form{false, false}, Form{true, false}, Form{false, true}}) {
     const auto run = [&](const CpuContext& context) {
       Floats out = form.add ? gamma : Floats(gamma.size(), std::nanf(""));
-      parallel_row_sum(
-          context, {x.data(), form.product ? dy.data() : nullptr, width, rows, width, out.data(), form.add});
+      parallel_row_sum(context,
+                       {x.data(), form.gemm ? dy.data() : nullptr, width, rows, width, out.data(), form.add});
       return out;
     };
     on_all(row_sum_scratch(rows, width), run, [&](const Floats& out) {
       for (int64_t i = 0; i < width; ++i) {
         double sum = form.add ? value(gamma, 0, i) : 0, magnitude = 1;
         for (int64_t r = 0; r < rows; ++r) {
-          const double term = value(x, r, i) * (form.product ? value(dy, r, i) : 1);
+          const double term = value(x, r, i) * (form.gemm ? value(dy, r, i) : 1);
           sum += term, magnitude += std::abs(term);
         }
         ASSERT_NEAR(value(out, 0, i), sum, sum_tolerance(DType::kF32, rows, magnitude)) << i;

@@ -53,15 +53,15 @@ struct Linear {
   Bf16LinearArgs args() const {
     return {.a = a.data(), .w = w.data(), .w_by_inputs = c.by_inputs, .m = c.m, .n = c.n, .k = c.k};
   }
-  void run(const IsaKernels& isa, const Bf16LinearArgs& product, int threads) const {
+  void run(const IsaKernels& isa, const Bf16LinearArgs& gemm, int threads) const {
     TestContext context(threads, isa, bf16_linear_scratch(isa, c.m, c.n, c.k));
-    parallel_bf16_linear(context.context(), product);
+    parallel_bf16_linear(context.context(), gemm);
   }
   Halves plain(const IsaKernels& isa, int threads = 2) const {
     Halves out(static_cast<size_t>(c.m * c.n), 0x7fc0);
-    Bf16LinearArgs product = args();
-    product.out = out.data();
-    run(isa, product, threads);
+    Bf16LinearArgs gemm = args();
+    gemm.out = out.data();
+    run(isa, gemm, threads);
     return out;
   }
 };
@@ -91,12 +91,12 @@ TEST(CpuHalves, StepsRoundOneByOne) {
     const Halves plain = linear.plain(isa);
     Halves biased(plain.size());
     Floats out = linear.residual;
-    Bf16LinearArgs product = linear.args();
-    product.bias = linear.bias.data();
-    product.out = biased.data();
-    linear.run(isa, product, 2);
-    product.out = nullptr, product.residual = out.data(), product.wide_out = out.data();
-    linear.run(isa, product, 3);
+    Bf16LinearArgs gemm = linear.args();
+    gemm.bias = linear.bias.data();
+    gemm.out = biased.data();
+    linear.run(isa, gemm, 2);
+    gemm.out = nullptr, gemm.residual = out.data(), gemm.wide_out = out.data();
+    linear.run(isa, gemm, 3);
     for (size_t i = 0; i < plain.size(); ++i) {
       const float bias = linear.bias[i % 50];
       ASSERT_EQ(biased[i], f32_to_bf16(bf16_to_f32(plain[i]) + bias)) << i;

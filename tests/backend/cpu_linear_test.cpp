@@ -173,9 +173,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kCases), [](cons
 // The body of one of the processes below. A library that guards its state too little fails at its first use,
 // when several threads call it at once: so nothing may have called it before, and nothing has in a process of
 // its own.
-TEST(OneDnnUnderLoad, DISABLED_FirstProductsOfAProcess) {
+TEST(OneDnnUnderLoad, DISABLED_FirstGemmsOfAProcess) {
   const Problem problem({577, 127, 192, true, true, false, true});
-  for (int product = 0; product < 8 && !HasFailure(); ++product)
+  for (int gemm = 0; gemm < 8 && !HasFailure(); ++gemm)
     problem.expect_close(by_library(onednn(), problem, isa_kernels(best_isa()), 8), "under load");
 }
 
@@ -189,7 +189,7 @@ TEST(OneDnnUnderLoad, FreshProcessesWithMoreThreadsThanCoresAgreeWithDouble) {
       ASSERT_GE(child = ::fork(), 0);
       if (child != 0) continue;
       ::execl("/proc/self/exe", "test_backend", "--gtest_also_run_disabled_tests",
-              "--gtest_filter=OneDnnUnderLoad.DISABLED_FirstProductsOfAProcess", nullptr);
+              "--gtest_filter=OneDnnUnderLoad.DISABLED_FirstGemmsOfAProcess", nullptr);
       ::_exit(127);
     }
     for (const pid_t child : children) {

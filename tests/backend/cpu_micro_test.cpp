@@ -44,7 +44,7 @@ void check(const IsaKernels& isa, int64_t rows, int64_t cols, int64_t k, bool tr
                                     << transposed);
   const Fenced a(rows * k, 1), panel(k * isa.nr, 2), out(rows * isa.nr, 3);
   const int64_t lda = transposed ? rows : k;
-  isa.panel_product({a.data(), lda, rows, panel.data(), cols, k, transposed, out.data()});
+  isa.panel_gemm({a.data(), lda, rows, panel.data(), cols, k, transposed, out.data()});
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < cols; ++j) {
       double sum = 0;

@@ -41,11 +41,11 @@ const TensorDesc kTokens = f32({{'B', 3}, {'N', 17}, {'D', 40}}), kVector = f32(
                  kRow = f32({{'D', 40}}), kHidden = f32({{'B', 3}, {'N', 17}, {'F', 50}}),
                  kWeight = f32({{'F', 50}, {'D', 40}}),
                  kQkv = f32({{'B', 2}, {'N', 21}, {'T', 3}, {'H', 3}, {'E', 24}}), kHead = f32({{'E', 24}}),
-                 kPicture = f32({{'B', 2}, {'C', 3}, {'Y', 8}, {'X', 12}}),
+                 kImage = f32({{'B', 2}, {'C', 3}, {'Y', 8}, {'X', 12}}),
                  kControl{DType::kF64, {{'Z', kControlCount}}},
                  kCounters{DType::kI64, {{'Z', kCounterCount}}};
 
-std::vector<OpCase> product_cases() {
+std::vector<OpCase> gemm_cases() {
   const TensorDesc patches = f32({{'B', 2}, {'N', 6}, {'D', 40}}),
                    patch_weight = f32({{'D', 40}, {'C', 3}, {'P', 4}, {'Q', 4}}),
                    positions = f32({{'N', 17}, {'D', 40}});
@@ -54,12 +54,12 @@ std::vector<OpCase> product_cases() {
   const auto patch_dw = std::make_shared<PatchEmbedDwOp>(4, 4);
   return {
       {"linear", linear, {kTokens, kWeight}, 40},
-      {"patch_embed", std::make_shared<PatchEmbedOp>(), {kPicture, patch_weight}, 48},
+      {"patch_embed", std::make_shared<PatchEmbedOp>(), {kImage, patch_weight}, 48},
       {"linear_dx", std::make_shared<LinearDxOp>(), {kHidden, kWeight}, 50},
       {"linear_dw", dw, {kTokens, kHidden}, 51},
       {"linear_dw_added", summed(dw), {kTokens, kHidden, kWeight}, 51},
-      {"patch_embed_dw", patch_dw, {kPicture, patches}, 12},
-      {"patch_embed_dw_added", summed(patch_dw), {kPicture, patches, patch_weight}, 12},
+      {"patch_embed_dw", patch_dw, {kImage, patches}, 12},
+      {"patch_embed_dw_added", summed(patch_dw), {kImage, patches, patch_weight}, 12},
       {"sum_rows", std::make_shared<SumRowsOp>(1), {kTokens}, 51},
       {"sum_positions", std::make_shared<SumRowsOp>(2), {kTokens}, 3},
       {"sum_positions_added", summed(std::make_shared<SumRowsOp>(2)), {kTokens, positions}, 3},
@@ -70,7 +70,7 @@ std::vector<OpCase> product_cases() {
        {kQkv, f32({{'B', 2}, {'N', 21}, {'H', 3}, {'E', 24}})},
        24},
       {"attention_first_grad",
-       std::make_shared<AttentionGradOp>(Asking::kFirst),
+       std::make_shared<AttentionGradOp>(QueryScope::kClassToken),
        {kQkv, f32({{'B', 2}, {'H', 3}, {'E', 24}})},
        24},
   };
@@ -89,7 +89,7 @@ std::vector<OpCase> row_cases() {
       {"multiply", std::make_shared<MultiplyOp>(0.3), {kTokens}},
       {"scale_by", std::make_shared<ScaleByOp>(), {kTokens, kControl}},
       {"dropout", std::make_shared<DropoutOp>(0.4, DropUnit::kElement, 9), {kTokens, kCounters}},
-      {"drop_pictures", std::make_shared<DropoutOp>(0.4, DropUnit::kSample, 9), {kTokens, kCounters}},
+      {"drop_images", std::make_shared<DropoutOp>(0.4, DropUnit::kSample, 9), {kTokens, kCounters}},
   };
 }
 
@@ -134,7 +134,7 @@ std::vector<OpCase> update_cases() {
 
 std::vector<OpCase> training_cases() {
   std::vector<OpCase> all;
-  for (const auto& cases : {product_cases(), row_cases(), move_cases(), update_cases()})
+  for (const auto& cases : {gemm_cases(), row_cases(), move_cases(), update_cases()})
     all.insert(all.end(), cases.begin(), cases.end());
   return all;
 }

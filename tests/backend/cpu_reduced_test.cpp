@@ -84,10 +84,10 @@ struct Problem {
   }
 
   void expect_close(const IsaKernels& isa, Arithmetic arithmetic, const Floats& got) const {
-    const Floats a = rows(isa), products = reference(arithmetic, c, a, w);
+    const Floats a = rows(isa), gemms = reference(arithmetic, c, a, w);
     for (size_t at = 0; at < got.size(); ++at) {
       const size_t i = at / static_cast<size_t>(c.n), j = at % static_cast<size_t>(c.n);
-      double magnitude = 1 + std::abs(static_cast<double>(products[at])), want = products[at];
+      double magnitude = 1 + std::abs(static_cast<double>(gemms[at])), want = gemms[at];
       for (int64_t p = 0; p < c.k; ++p)
         magnitude += static_cast<double>(std::abs(a[i * static_cast<size_t>(c.k) + static_cast<size_t>(p)] *
                                                   w[j * static_cast<size_t>(c.k) + static_cast<size_t>(p)]));

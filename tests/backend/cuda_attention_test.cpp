@@ -49,7 +49,7 @@ TEST(CudaAttention, ChoosesByTypeLengthAndHeadSize) {
         << to_string(row.dtype) << " " << row.tokens << " " << row.size << " " << row.compute;
 }
 
-TEST(CudaAttention, TakesAQueryThatAllPicturesShare) {
+TEST(CudaAttention, TakesAQueryThatAllImagesShare) {
   const auto query = [](DType dtype, int64_t rows) {
     return TensorDesc{dtype, {{'S', rows}, {'H', 3}, {'E', 64}}};
   };
@@ -66,8 +66,8 @@ TEST(CudaAttention, TakesAQueryThatAllPicturesShare) {
 }
 
 TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
-  const AttentionOp first(Asking::kFirst);
-  const AttentionGradOp grad(Asking::kFirst);
+  const AttentionOp first(QueryScope::kClassToken);
+  const AttentionGradOp grad(QueryScope::kClassToken);
   const struct {
     DType dtype;
     int64_t tokens, size;
@@ -95,10 +95,11 @@ TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
 // The kernel without rows for tokens that are no queries must not be tried where they have some.
 TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
-  const AttentionGradOp grad(Asking::kFirst);
+  const AttentionGradOp grad(QueryScope::kClassToken);
   for (int64_t tokens : {197, 5000}) {
     const TensorDesc qkv = packed(DType::kBF16, tokens, 3, 64);
-    const std::vector<TensorDesc> ins = {qkv, AttentionOp(Asking::kFirst).infer(std::vector{qkv})[0]};
+    const std::vector<TensorDesc> ins = {qkv,
+                                         AttentionOp(QueryScope::kClassToken).infer(std::vector{qkv})[0]};
     const std::vector<TensorDesc> outs = grad.infer(ins);
     for (const OpKernels& row : cuda::attention_kernels())
       for (const Kernel& kernel : row.kernels)

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "backend/cuda/api/fp8.h"
+#include "backend/cuda/gemm_parse.h"
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/products_parse.h"
 #include "ops/bias.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
@@ -65,7 +65,7 @@ TEST(CudaFp8, AWeightIsRoundedAtLoadWhereItMayBePacked) {
   EXPECT_EQ(chosen(dx(64, 96)), "cublaslt fp8, weight rounded too");
 }
 
-TEST(CudaFp8, SizesAndCardsThatDoNotFitAreTold) {
+TEST(CudaFp8, SizesAndGpusThatDoNotFitAreTold) {
   for (const auto& [node, device, part] : std::vector<std::tuple<Sketch, DeviceInfo, const char*>>{
            {linear(72, 96), kHopper, "rows of 72 fp8 elements"},
            {linear(64, 100), kHopper, "rows of 100 fp8 elements"},
@@ -83,7 +83,7 @@ TEST(CudaFp8, SizesAndCardsThatDoNotFitAreTold) {
   EXPECT_NE(lacks(Arithmetic::kInt8, 90), "");
 }
 
-TEST(CudaFp8, NormsJoinFp8ProductsAlone) {
+TEST(CudaFp8, NormsJoinFp8GemmsAlone) {
   EXPECT_TRUE(cuda_backend().traits().norms(LinearOp(Arithmetic::kFp8)));
   EXPECT_FALSE(cuda_backend().traits().norms(LinearOp()));
   const Dim d('D', 64), f('F', 96);
@@ -100,17 +100,17 @@ TEST(CudaFp8, NormsJoinFp8ProductsAlone) {
 
 Sketch mlp(DType dtype) {
   const Dim d('D', 64), f('F', 96);
-  const OpPtr product = std::make_shared<LinearOp>(Arithmetic::kFp8), bias = std::make_shared<BiasOp>();
-  return {std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{product, {0, 1}},
+  const OpPtr gemm = std::make_shared<LinearOp>(Arithmetic::kFp8), bias = std::make_shared<BiasOp>();
+  return {std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{gemm, {0, 1}},
                                                                  {bias, {~0, 2}},
                                                                  {std::make_shared<GeluOp>(false), {~1}},
-                                                                 {product, {~2, 3}},
+                                                                 {gemm, {~2, 3}},
                                                                  {bias, {~3, 4}}}),
           {{dtype, {b, n, d}}, {dtype, {f, d}}, {dtype, {f}}, {dtype, {d, f}}, {dtype, {d}}}};
 }
 
 // The weights of both GEMMs are packed, one after the other.
-TEST(CudaFp8, TwoProductsWithAGeluBetweenRunAsOne) {
+TEST(CudaFp8, TwoGemmsWithAGeluBetweenRunAsOne) {
   Sketch node = mlp(DType::kBF16);
   EXPECT_EQ(chosen(node), "cublaslt fp8 twice, weights rounded too");
   for (const Kernel* kernel : cuda_backend().candidates(node.view(), kHopper)) {
@@ -132,8 +132,8 @@ TEST(CudaFp8, TwoProductsWithAGeluBetweenRunAsOne) {
 
 TEST(CudaFp8, CodesScalesAndWorkspaceLieApart) {
   for (const Sketch& node : {linear(64, 96), dx(64, 96)}) {
-    const ProductPlan p = plan_product(node.view(), Multiplier::kFp8);
-    ASSERT_EQ(p.misfit, "");
+    const GemmPlan p = plan_gemm(node.view(), Multiplier::kFp8);
+    ASSERT_EQ(p.unsupported, "");
     const auto bytes = [](int64_t count) { return static_cast<size_t>(count); };
     EXPECT_GE(p.a_codes_at, kWorkspaceBytes);
     EXPECT_GE(p.a_scales_at, p.a_codes_at + bytes(p.m * p.k));
@@ -147,17 +147,17 @@ TEST(CudaFp8, CodesScalesAndWorkspaceLieApart) {
 }
 
 // cuBLASLt's fp8 GEMMs add a 16-bit bias.
-TEST(CudaFp8, ABiasIsAddedByTheProductWhereItsTypeSuffices) {
+TEST(CudaFp8, ABiasIsAddedByTheGemmWhereItsTypeSuffices) {
   const Dim d('D', 64), f('F', 96);
   const auto with_bias = [&](DType in, DType bias) {
     const Sketch node(
         std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
             {std::make_shared<LinearOp>(Arithmetic::kFp8), {0, 1}}, {std::make_shared<BiasOp>(), {~0, 2}}}),
         {{in, {b, n, d}}, {in, {f, d}}, {bias, {f}}});
-    return plan_product(node.view(), Multiplier::kFp8);
+    return plan_gemm(node.view(), Multiplier::kFp8);
   };
-  const ProductPlan same = with_bias(DType::kBF16, DType::kBF16), cast = with_bias(DType::kBF16, DType::kF32),
-                    full = with_bias(DType::kF32, DType::kF32);
+  const GemmPlan same = with_bias(DType::kBF16, DType::kBF16), cast = with_bias(DType::kBF16, DType::kF32),
+                 full = with_bias(DType::kF32, DType::kF32);
   EXPECT_FALSE(same.finished || same.casts_bias);
   EXPECT_TRUE(!cast.finished && cast.casts_bias && cast.bias_type == DType::kBF16);
   EXPECT_TRUE(full.finished);

@@ -35,8 +35,8 @@ TensorDesc rows(int64_t count, Dim width, DType type = kHalf) {
 }
 
 // x . w^T and what follows it.
-Sketch product(std::vector<FusedOp::Member> after, std::vector<TensorDesc> beside, DType type = kHalf,
-               int64_t count = 3000) {
+Sketch gemm(std::vector<FusedOp::Member> after, std::vector<TensorDesc> beside, DType type = kHalf,
+            int64_t count = 3000) {
   std::vector<FusedOp::Member> members = {{make<LinearOp>(), {0, 1}, ""}};
   members.insert(members.end(), after.begin(), after.end());
   std::vector<TensorDesc> ins = {rows(count, d, type), {type, {f, d}}};
@@ -56,7 +56,7 @@ std::string chosen(const Sketch& node, const DeviceInfo& device = h200) {
   return cuda_backend().choose(node.view(), device).kernel->name;
 }
 
-TEST(CudaHopper, TakesProductsOf16BitsAndWhatItsEndingsDo) {
+TEST(CudaHopper, TakesGemmsOf16BitsAndWhatItsEndingsDo) {
   const FusedOp::Member add{make<AddOp>(), {3, ~1}, ""};
   const FusedOp::Member scale{make<ScaleOp>(), {~1, 3}, ""}, add_scaled{make<AddOp>(), {4, ~2}, ""};
   const FusedOp::Member tanh{make<GeluOp>(true), {~1}, ""}, add_gelu{make<AddOp>(), {3, ~2}, ""};
@@ -69,19 +69,19 @@ TEST(CudaHopper, TakesProductsOf16BitsAndWhatItsEndingsDo) {
       {"plain", {make<LinearOp>(), {rows(3000, d), {kHalf, {f, d}}}}, ""},
       {"f16", {make<LinearOp>(), {rows(3000, d, DType::kF16), {DType::kF16, {f, d}}}}, ""},
       {"dx", {make<LinearDxOp>(), {rows(3000, f), {kHalf, {f, d}}}}, ""},
-      {"bias and gelu", product({bias, gelu}, {full_row}), ""},
-      {"bias and residual", product({bias, add}, {row, x}), ""},
-      {"scale and residual", product({bias, scale, add_scaled}, {row, full_row, x}), ""},
-      {"one row", product({bias, gelu}, {row}, kHalf, 1), ""},
+      {"bias and gelu", gemm({bias, gelu}, {full_row}), ""},
+      {"bias and residual", gemm({bias, add}, {row, x}), ""},
+      {"scale and residual", gemm({bias, scale, add_scaled}, {row, full_row, x}), ""},
+      {"one row", gemm({bias, gelu}, {row}, kHalf, 1), ""},
       {"f32", {make<LinearOp>(), {rows(3000, d, kFull), {kFull, {f, d}}}}, "multiplies 16-bit types only"},
       {"dw", {make<LinearDwOp>(), {rows(3000, d), rows(3000, f)}}, "computes no gradient of a weight"},
-      {"tanh", product({bias, tanh}, {row}), "has the erf form of the gelu only"},
-      {"gelu and residual", product({bias, gelu, add_gelu}, {row, x}), "ends with the gelu"},
-      {"scale", product({bias, scale}, {row, row}), "scales what is added to a residual only"},
+      {"tanh", gemm({bias, tanh}, {row}), "has the erf form of the gelu only"},
+      {"gelu and residual", gemm({bias, gelu, add_gelu}, {row, x}), "ends with the gelu"},
+      {"scale", gemm({bias, scale}, {row, row}), "scales what is added to a residual only"},
       {"odd",
        {make<LinearOp>(), {rows(3000, d), {kHalf, {{'F', 10}, d}}}},
        "rows of 10 16-bit elements are not whole 16 bytes"},
-      {"pictures",
+      {"images",
        {make<PatchEmbedOp>(),
         {{kHalf, {{'B', 4}, {'C', 3}, {'Y', 32}, {'X', 32}}}, {kHalf, {d, {'C', 3}, {'P', 8}, {'Q', 8}}}}},
        "gathers no patches"},
@@ -93,17 +93,17 @@ TEST(CudaHopper, TakesProductsOf16BitsAndWhatItsEndingsDo) {
 
 TEST(CudaHopper, RunsUnaskedInPlaceOfAPassOverManyRows) {
   const TensorDesc row{kHalf, {f}};
-  EXPECT_EQ(chosen(product({bias, gelu}, {row}, kHalf, 3000)), "hopper");
-  EXPECT_EQ(chosen(product({bias, gelu}, {row}, kHalf, 197)), "cublaslt") << "few rows";
-  EXPECT_EQ(chosen(product({bias}, {row}, kHalf, 3000)), "cublaslt") << "no pass";
-  EXPECT_EQ(chosen(product({bias, gelu}, {{kFull, {f}}}, kFull, 3000)), "cublaslt");
+  EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 3000)), "hopper");
+  EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 197)), "cublaslt") << "few rows";
+  EXPECT_EQ(chosen(gemm({bias}, {row}, kHalf, 3000)), "cublaslt") << "no pass";
+  EXPECT_EQ(chosen(gemm({bias, gelu}, {{kFull, {f}}}, kFull, 3000)), "cublaslt");
   DeviceInfo older = h200;
   older.compute = 80;
-  EXPECT_EQ(chosen(product({bias, gelu}, {row}, kHalf, 3000), older), "cublaslt");
+  EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 3000), older), "cublaslt");
 }
 
 TEST(CudaHopper, ChangesNoPlansMemory) {
-  const Sketch node = product({bias, gelu}, {{kHalf, {f}}});
+  const Sketch node = gemm({bias, gelu}, {{kHalf, {f}}});
   EXPECT_EQ(listed(node, "cublaslt").scratch_bytes(node.view(), h200),
             listed(node, "hopper").scratch_bytes(node.view(), h200));
 }
@@ -117,10 +117,10 @@ TEST(CudaHopper, ATableDecidesBothWays) {
     tuned.kernels = std::make_shared<KernelTable>(table);
     return chosen(node, tuned);
   };
-  EXPECT_EQ(named(product({bias}, {row}), "hopper"), "hopper");
-  EXPECT_EQ(named(product({bias, gelu}, {row}, kHalf, 197), "hopper"), "hopper");
-  EXPECT_EQ(named(product({bias, gelu}, {row}), "cublaslt"), "cublaslt");
-  EXPECT_EQ(named(product({bias, gelu}, {row}), "cublaslt 3"), "cublaslt 3");
+  EXPECT_EQ(named(gemm({bias}, {row}), "hopper"), "hopper");
+  EXPECT_EQ(named(gemm({bias, gelu}, {row}, kHalf, 197), "hopper"), "hopper");
+  EXPECT_EQ(named(gemm({bias, gelu}, {row}), "cublaslt"), "cublaslt");
+  EXPECT_EQ(named(gemm({bias, gelu}, {row}), "cublaslt 3"), "cublaslt 3");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class CudaStreams : public CudaTest {
     taken_ = device_->create_event();
   }
 
-  Buffer on_card(size_t bytes) { return Buffer(bytes, Category::kTransient, device_.get()); }
+  Buffer on_gpu(size_t bytes) { return Buffer(bytes, Category::kTransient, device_.get()); }
   // Page-locked memory in as many parts, each filled with its number.
   Buffer numbered(size_t parts, size_t bytes) {
     Buffer host(parts * bytes, Category::kStaging, device_->host_memory());
@@ -66,8 +66,8 @@ class CudaStreams : public CudaTest {
 // it is copied, and work from reading a part that has not arrived.
 TEST_F(CudaStreams, EveryPartIsTakenOnce) {
   for (size_t bytes : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
-    const Buffer host = numbered(kRounds, bytes), landing = on_card(bytes), target = on_card(bytes);
-    const Buffer results = on_card(kRounds * bytes), busy = on_card(kBusy), other = on_card(kBusy);
+    const Buffer host = numbered(kRounds, bytes), landing = on_gpu(bytes), target = on_gpu(bytes);
+    const Buffer results = on_gpu(kRounds * bytes), busy = on_gpu(kBusy), other = on_gpu(kBusy);
     for (size_t i = 0; i < kRounds; ++i) {
       if (i % 3 == 0) keep_busy(busy, other);  // the uploads overtake the work, or wait for it
       send(landing, host.data() + i * bytes, bytes);
@@ -83,9 +83,9 @@ TEST_F(CudaStreams, EveryPartIsTakenOnce) {
 // replayed.
 TEST_F(CudaStreams, RecordingsReadWhatWasTaken) {
   constexpr size_t kBytes = size_t{3} << 20, kParts = 50;
-  const Buffer host = numbered(kParts, kBytes), landing = on_card(kBytes), target = on_card(kBytes);
-  const Buffer result = on_card(kBytes), results = on_card(kParts * kBytes);
-  const Buffer busy = on_card(kBusy), other = on_card(kBusy);
+  const Buffer host = numbered(kParts, kBytes), landing = on_gpu(kBytes), target = on_gpu(kBytes);
+  const Buffer result = on_gpu(kBytes), results = on_gpu(kParts * kBytes);
+  const Buffer busy = on_gpu(kBusy), other = on_gpu(kBusy);
   const auto work = [&] {
     keep_busy(busy, other);
     device_->copy(result.data(), target.data(), kBytes);
@@ -106,7 +106,7 @@ TEST_F(CudaStreams, RecordingsReadWhatWasTaken) {
 TEST_F(CudaStreams, FinishAndTheWorkBehindATakeWaitForUploads) {
   constexpr size_t kBytes = size_t{64} << 20, kParts = 10;
   const Buffer host(kBytes, Category::kStaging, device_->host_memory());
-  const Buffer landing = on_card(kBytes), results = on_card(kParts * kBytes);
+  const Buffer landing = on_gpu(kBytes), results = on_gpu(kParts * kBytes);
   for (size_t i = 0; i < kParts; ++i) {
     std::fill_n(host.data(), kBytes, static_cast<std::byte>(i + 1));
     send(landing, host.data(), kBytes);

@@ -22,7 +22,7 @@ from peers import NAMES, OURS, PEERS, Peer, chart, compare, report, stats  # noq
 from peers.sides import Unavailable  # noqa: E402
 from peers.vitrail import arguments  # noqa: E402
 
-# A program that answers `bench` as Vitrail does: 10 ms a picture and 50 of 100 GFLOP/s.
+# A program that answers `bench` as Vitrail does: 10 ms an image and 50 of 100 GFLOP/s.
 PROGRAM = """\
     #!/usr/bin/env python3
     import json, sys
@@ -142,12 +142,12 @@ class Shown(unittest.TestCase):
         self.assertEqual(lines, ["a        1  x", "long  1000"])
 
     def test_chart(self):
-        picture = xml.fromstring(chart.chart([made_up_result(model="<m>"), made_up_result(rows=[])], "cpu & date"))
+        image = xml.fromstring(chart.chart([made_up_result(model="<m>"), made_up_result(rows=[])], "cpu & date"))
         name = "{http://www.w3.org/2000/svg}"
-        bars = [float(r.get("width")) for r in picture.findall(name + "rect")[1:]]
+        bars = [float(r.get("width")) for r in image.findall(name + "rect")[1:]]
         self.assertEqual(len(bars), 2)
         self.assertAlmostEqual(bars[0] / bars[1], 10 / 15, places=3)
-        texts = [t.text for t in picture.findall(name + "text")]
+        texts = [t.text for t in image.findall(name + "text")]
         self.assertIn("cpu & date", texts)
         self.assertTrue(any("Vitrail 1.50x" in t for t in texts))
 

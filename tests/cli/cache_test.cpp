@@ -24,9 +24,9 @@ TEST(Cache, IsOnlyWrittenWhenAskedFor) {
   const TempFolder folder;
   const fs::path model = folder.path() / "model";
   fs::copy(std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single", model, fs::copy_options::recursive);
-  const std::string picture = std::string(VT_SOURCE_DIR) + "/examples/images/coffee.png";
+  const std::string image = std::string(VT_SOURCE_DIR) + "/examples/images/coffee.png";
   const auto predict = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"-m", model.string(), picture});
+    arguments.insert(arguments.end(), {"-m", model.string(), image});
     return run_in_process("predict", arguments).out;
   };
   const std::string expected = predict({});

@@ -30,9 +30,9 @@ class Models(Contract):
         self.assertEqual(len(runs[0].splitlines()), 5)
         self.assertEqual(len(set(runs)), 1)
 
-    def test_predict_goes_on_past_bad_pictures(self):
+    def test_predict_goes_on_past_bad_images(self):
         bad = self.tmp / "bad.jpg"
-        bad.write_text("no picture")
+        bad.write_text("no image")
         given = [bad, CAT, "gone.png", CAT]
         for words, stdin in ((given, ""), (["-"], "\n".join(map(str, given))), (["@" + str(self.tmp / "list")], "")):
             (self.tmp / "list").write_text("\n".join(map(str, given)))

@@ -84,7 +84,7 @@ class Outputs(Contract):
         self.ok("inspect", self.tmp / "real.safetensors")
 
     def test_a_folder_in_place_of_a_file_is_noticed_before_the_work(self):
-        data, out = f"folder:{self.pictures()}", self.tmp / "out"
+        data, out = f"folder:{self.images()}", self.tmp / "out"
         out.mkdir()
         small = ["-m", "vit_tiny_patch16_224", "--weights", "rule", "--classes", "4"]
         for command in [["eval", "-m", TINY, "--data", data, "--report", out], ["data", "show", data, "-o", out],
@@ -100,7 +100,7 @@ class Outputs(Contract):
         for command in [["train", "--set", "data.train=synthetic:3x8x8x4x16", "--out", file], ["convert", TINY, file, "--force"],
                         ["convert", TINY, file / "below"], ["convert", TINY, "/proc/x"],
                         ["explain", "-m", TINY, CAT, "--out", file],
-                        ["data", "show", f"folder:{self.pictures()}", "-o", self.tmp / "a.png", "--files", file]]:
+                        ["data", "show", f"folder:{self.images()}", "-o", self.tmp / "a.png", "--files", file]]:
             self.refused(73, "\n  try: ", *command)
         self.assertEqual(file.read_text(), "x")
 
@@ -110,7 +110,7 @@ class Outputs(Contract):
             os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(1, 3))
         except PermissionError:
             self.skipTest("only root may make a device")
-        self.ok("data", "show", f"folder:{self.pictures()}", "-o", node)
+        self.ok("data", "show", f"folder:{self.images()}", "-o", node)
         self.assertTrue(node.is_char_device())
 
     def test_a_pipe_gets_the_bytes(self):
@@ -119,21 +119,21 @@ class Outputs(Contract):
         reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
         self.addCleanup(reader.kill)
         for _ in range(100):  # until cat has opened it
-            done = vitrail("data", "show", f"folder:{self.pictures()}", "-o", pipe)
+            done = vitrail("data", "show", f"folder:{self.images()}", "-o", pipe)
             if "nobody reads" not in done.stderr:
                 break
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(reader.communicate(timeout=10)[0].startswith(b"\x89PNG"))
-        self.refused(73, "nobody reads from it", "data", "show", f"folder:{self.pictures()}", "-o", pipe)
+        self.refused(73, "nobody reads from it", "data", "show", f"folder:{self.images()}", "-o", pipe)
 
-    def pictures(self):
-        folder = self.tmp / "pictures"
+    def images(self):
+        folder = self.tmp / "images"
         for name in ["cat", "dog"]:
             (folder / name).mkdir(parents=True, exist_ok=True)
             shutil.copy(CAT, folder / name / "1.png")
         return folder
 
-    def test_pictures_named_by_dots_stay_in_their_folder(self):
+    def test_images_named_by_dots_stay_in_their_folder(self):
         for name in ["..png", "...png", "....png"]:
             shutil.copy(CAT, self.tmp / name)
         out = self.tmp / "a/b"
@@ -143,8 +143,8 @@ class Outputs(Contract):
         self.assertEqual(sorted(p.name for p in out.iterdir()), ["image", "image-2", "image-3"])
 
     def test_with_a_standard_descriptor_closed(self):
-        folder = self.pictures()
-        (folder / "cat/broken.png").write_text("no picture")
+        folder = self.images()
+        (folder / "cat/broken.png").write_text("no image")
         for closed in [[2], [1], [0, 1, 2]]:
             packed = self.tmp / "packed"
             done = subprocess.run([PROGRAM, "data", "pack", f"folder:{folder}", "-o", packed, "--skip-bad"],
@@ -182,7 +182,7 @@ class Terminal(Contract):
     def test_names_of_images(self):
         whole, broken = self.tmp / f"{self.EVIL}.png", self.tmp / f"{self.EVIL}-broken.png"
         shutil.copy(CAT, whole)
-        broken.write_text("no picture")
+        broken.write_text("no image")
         self.assertEqual(self.shown("predict", "-m", TINY, whole).returncode, 0)
         self.assertEqual(self.shown("predict", "-m", TINY, broken).returncode, 65)
         self.assertEqual(self.shown("predict", "-m", TINY, broken, whole).returncode, 65)
@@ -205,7 +205,7 @@ class Terminal(Contract):
         for name in [self.EVIL, "plain"]:
             (self.tmp / "data" / name).mkdir(parents=True)
             shutil.copy(CAT, self.tmp / "data" / name / "1.png")
-        (self.tmp / "data" / self.EVIL / f"{self.EVIL}.png").write_text("no picture")
+        (self.tmp / "data" / self.EVIL / f"{self.EVIL}.png").write_text("no image")
         for command in "stats", "check", "pack":
             more = ["-o", self.tmp / "packed"] if command == "pack" else []
             self.shown("data", command, f"folder:{self.tmp / 'data'}", *more)

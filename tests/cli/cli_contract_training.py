@@ -42,8 +42,8 @@ class Runs(Contract):
         self.assertTrue(process.stdout.readline(), "it said nothing")
         return process
 
-    def pictures(self, *classes):
-        folder = os.path.join(os.fsencode(self.tmp), b"pictures-\xe9")
+    def images(self, *classes):
+        folder = os.path.join(os.fsencode(self.tmp), b"images-\xe9")
         for name in classes:
             os.makedirs(os.path.join(folder, name))
             for number in range(6):
@@ -109,10 +109,10 @@ class Training(Runs):
     def test_names_that_are_not_utf8(self):
         config = self.config(train={"epochs": 1, "batch": 4})
         command = [PROGRAM, "train", "--config", config, "--set"]
-        folder, link = self.pictures(b"chat", b"chien"), self.tmp / "pictures"
+        folder, link = self.images(b"chat", b"chien"), self.tmp / "images"
         done = subprocess.run([*command, b"data.train=folder:" + folder, "--out", self.tmp / "run"], capture_output=True)
         self.assertEqual(done.returncode, 64, "config.json could not keep the path")
-        self.assertRegex(done.stderr, rb"data.train is (.|\n)*pictures-\\xe9(.|\n)*try: (.|\n)*ln -s")
+        self.assertRegex(done.stderr, rb"data.train is (.|\n)*images-\\xe9(.|\n)*try: (.|\n)*ln -s")
         self.assertFalse((self.tmp / "run").exists())
         link.symlink_to(os.fsdecode(folder))
         done = subprocess.run([*command, f"data.train=folder:{link}", "--out", self.tmp / "run"], capture_output=True)

@@ -11,7 +11,7 @@ namespace vitrail::cli {
 namespace {
 
 const std::string kModels = std::string(VT_SOURCE_DIR) + "/tests/golden/models/";
-const std::string kPictures = std::string(VT_SOURCE_DIR) + "/examples/images/";
+const std::string kImages = std::string(VT_SOURCE_DIR) + "/examples/images/";
 
 TEST(Plan, MemoryRowsAddUpForEveryShape) {
   for (const char* batch : {"1", "3", "16"})
@@ -140,18 +140,18 @@ TEST(Inspect, ListsTheArchitectures) {
 }
 
 TEST(Predict, AnotherImageSizeIsAllowed) {
-  const std::string picture = kPictures + "coffee.png";
-  const auto own = run_in_process("predict", {"-m", kModels + "hf_single", picture}).json();
+  const std::string image = kImages + "coffee.png";
+  const auto own = run_in_process("predict", {"-m", kModels + "hf_single", image}).json();
   const auto other =
-      run_in_process("predict", {"-m", kModels + "hf_single", "--image", "32x48", picture}).json();
+      run_in_process("predict", {"-m", kModels + "hf_single", "--image", "32x48", image}).json();
   EXPECT_EQ(own["top"].size(), other["top"].size());
   EXPECT_NE(own["top"].dump(), other["top"].dump());
 }
 
 TEST(Predict, TextAndJsonAgree) {
-  const std::string picture = kPictures + "coffee.png";
-  const auto best = run_in_process("predict", {"-m", kModels + "hf_single", picture}).json()["top"][0];
-  const std::string text = run_in_process("predict", {"-m", kModels + "hf_single", picture}, false).out;
+  const std::string image = kImages + "coffee.png";
+  const auto best = run_in_process("predict", {"-m", kModels + "hf_single", image}).json()["top"][0];
+  const std::string text = run_in_process("predict", {"-m", kModels + "hf_single", image}, false).out;
   EXPECT_NE(text.find(best["label"].get<std::string>()), std::string::npos) << text;
   EXPECT_NE(text.find(strf("%.2f %%", best["prob"].get<double>() * 100)), std::string::npos) << text;
 }
@@ -160,7 +160,7 @@ TEST(Explain, OverlaysOfModelsWithAndWithoutClassToken) {
   for (const char* name : {"hf_single", "timm_hub_reg_gap"}) {
     SCOPED_TRACE(name);
     const TempFolder folder;
-    const auto answer = run_in_process("explain", {"-m", kModels + name, kPictures + "rocket.jpg", "--out",
+    const auto answer = run_in_process("explain", {"-m", kModels + name, kImages + "rocket.jpg", "--out",
                                                    folder.path().string(), "--method", "all", "--layer", "0"})
                             .json();
     ASSERT_GE(answer["maps"].size(), 3u);
@@ -171,20 +171,20 @@ TEST(Explain, OverlaysOfModelsWithAndWithoutClassToken) {
   }
 }
 
-TEST(Explain, SeveralPicturesGetAFolderEach) {
+TEST(Explain, SeveralImagesGetAFolderEach) {
   const TempFolder folder;
-  run_in_process("explain", {"-m", kModels + "hf_single", kPictures + "rocket.jpg", kPictures + "coffee.png",
+  run_in_process("explain", {"-m", kModels + "hf_single", kImages + "rocket.jpg", kImages + "coffee.png",
                              "-o", folder.path().string(), "--method", "mean"});
   for (const char* file : {"rocket/mean.png", "coffee/mean.png", "coffee/sheet.png", "coffee/explain.json"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / file)) << file;
 }
 
-TEST(Explain, SameNamesDoNotOverwriteAndABadPictureDoesNotStop) {
+TEST(Explain, SameNamesDoNotOverwriteAndABadImageDoesNotStop) {
   const TempFolder folder, out;
   std::filesystem::create_directory(folder.path() / "b");
   for (const char* name : {"cat.png", "b/cat.png"})
-    std::filesystem::copy_file(kPictures + "coffee.png", folder.path() / name);
-  const std::string bad = folder.file("bad.png", "no picture");
+    std::filesystem::copy_file(kImages + "coffee.png", folder.path() / name);
+  const std::string bad = folder.file("bad.png", "no image");
   const std::string one = (folder.path() / "cat.png").string(), two = (folder.path() / "b/cat.png").string();
   try {
     run_in_process("explain", {"-m", kModels + "hf_single", bad, one, two, "-o", out.path().string(),
@@ -206,7 +206,7 @@ TEST(Explain, SameNamesDoNotOverwriteAndABadPictureDoesNotStop) {
 TEST(Explain, OneBlockIsWhatAllBlocksGive) {
   const TempFolder folder;
   const auto spread = [&](const char* method) {
-    const auto json = run_in_process("explain", {"-m", kModels + "hf_single", kPictures + "rocket.jpg", "-o",
+    const auto json = run_in_process("explain", {"-m", kModels + "hf_single", kImages + "rocket.jpg", "-o",
                                                  folder.path().string(), "--layer", "0", "--method", method})
                           .json();
     return json["maps"][0]["spread"].get<double>();

@@ -101,8 +101,8 @@ TEST_F(LibraryConversion, ACropThatIsNotSquareLeavesNoBlackBorderInTransformers)
   card.config.image_width = 64;
   card.preprocess.width = 64;
   const auto answer = convert(card, "hf", "hf");
-  const auto pictures = nlohmann::json::parse(read_file(at("hf/preprocessor_config.json"), 1 << 20));
-  EXPECT_EQ(pictures["size"]["shortest_edge"], 72);
+  const auto images = nlohmann::json::parse(read_file(at("hf/preprocessor_config.json"), 1 << 20));
+  EXPECT_EQ(images["size"]["shortest_edge"], 72);
   EXPECT_TRUE(tells(answer, "resize (side before the crop, along its shorter side): 36 here")) << answer;
   EXPECT_TRUE(tells(answer, "odd_margin")) << answer["not_kept"];
   EXPECT_EQ(open_model(at("hf"))->card().preprocess, card.preprocess);

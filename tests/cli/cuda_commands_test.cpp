@@ -11,17 +11,17 @@ namespace {
 
 using CudaCommands = CudaTest;
 
-const std::vector<std::string> kOnCard = {"--device", "cuda"};
+const std::vector<std::string> kOnGpu = {"--device", "cuda"};
 
-std::vector<std::string> on_card(const char* model, const std::vector<std::string>& more) {
-  return std::vector<std::string>{"--weights", "rule", "-m", model} + kOnCard + more;
+std::vector<std::string> on_gpu(const char* model, const std::vector<std::string>& more) {
+  return std::vector<std::string>{"--weights", "rule", "-m", model} + kOnGpu + more;
 }
 
-TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
+TEST_F(CudaCommands, BenchKnowsTheGpusPeakAndTheForeignMemory) {
   for (const char* dtype : {"f32", "bf16", "f16"}) {
     const auto answer =
-        run_in_process("bench infer", on_card("vit_base_patch16_224",
-                                              {"--batch", "64", "--seconds", "0.2", "--dtype", dtype}))
+        run_in_process("bench infer", on_gpu("vit_base_patch16_224",
+                                             {"--batch", "64", "--seconds", "0.2", "--dtype", dtype}))
             .json();
     EXPECT_GT(answer["peak_gflops"].get<double>(), 1000) << dtype;
     EXPECT_GT(answer["peak_fraction"].get<double>(), 0.05) << dtype;
@@ -34,19 +34,19 @@ TEST_F(CudaCommands, BenchKnowsTheCardsPeakAndTheForeignMemory) {
 TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
   const RunPlan plan = planned_run(
       options_of("bench train",
-                 on_card("vit_base_patch16_224", {"--batch", "64", "--classes", "1000", "--dtype", "bf16"})),
+                 on_gpu("vit_base_patch16_224", {"--batch", "64", "--classes", "1000", "--dtype", "bf16"})),
       cuda_device());
-  ASSERT_EQ(plan.step().config.pictures, PictureForm::kPixels);
+  ASSERT_EQ(plan.step().config.images, ImageForm::kPixels);
   RankContext rank(plan.device());
   const auto foreign = static_cast<double>(rank.hardware->foreign_bytes());
   const auto free_before = static_cast<double>(rank.hardware->free_bytes());
   TrainStep step(plan.step(), rank);
   step.start(plan.setup().model->fill);
-  bring_pictures(plan.setup(), step);
+  bring_images(plan.setup(), step);
   const VitConfig& model = plan.setup().model->card.config;
   const std::vector<float> weights(64, 1.0f / 64), targets(static_cast<size_t>(64 * model.classes), 1e-3f);
-  const std::vector<uint8_t> pixels(rule_pictures(model, 64).size(), 128);
-  std::vector<PictureRecipe> recipes;
+  const std::vector<uint8_t> pixels(rule_images(model, 64).size(), 128);
+  std::vector<ImageRecipe> recipes;
   for (int32_t i = 0; i < 64; ++i) recipes.push_back({.source = i});
   for (int i = 0; i < 3; ++i) {
     step.run_micro({{}, targets, weights, {}, 0, i, 0, pixels, recipes});
@@ -65,7 +65,7 @@ TEST_F(CudaCommands, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
   for (const auto& [command, more] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"bench infer", {"--batch", "65536"}},
            {"bench train", {"--batch", "65536", "--classes", "10", "--dtype", "bf16"}}}) {
-    const Error error = error_of(command, on_card("vit_large_patch16_224", more));
+    const Error error = error_of(command, on_gpu("vit_large_patch16_224", more));
     EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
     EXPECT_NE(error.message().find("free"), std::string::npos) << error.message();
     EXPECT_NE(error.hint().find("batch"), std::string::npos) << error.hint();
@@ -77,8 +77,8 @@ TEST_F(CudaCommands, ProfileStandsBesideTheCpu) {
   const TempFolder folder;
   const std::string trace = folder.file("trace.json", "");
   const auto answer =
-      run_in_process("profile", on_card("vit_tiny_patch16_224", {"--seconds", "0.1", "--no-fuse", "--beside",
-                                                                 "cpu", "--trace", trace}))
+      run_in_process("profile", on_gpu("vit_tiny_patch16_224", {"--seconds", "0.1", "--no-fuse", "--beside",
+                                                                "cpu", "--trace", trace}))
           .json();
   ASSERT_EQ(answer["parts"].size(), answer["beside"]["parts"].size());
   for (size_t i = 0; i < answer["parts"].size(); ++i) {
@@ -89,18 +89,18 @@ TEST_F(CudaCommands, ProfileStandsBesideTheCpu) {
   EXPECT_GT(nlohmann::json::parse(read_file(trace, 1 << 24)).size(), 100u);
 }
 
-TEST_F(CudaCommands, PlanAndCalibrateMeasureTheCard) {
-  const auto plan = run_in_process("plan", on_card("vit_base_patch16_224", {"--dtype", "bf16"})).json();
+TEST_F(CudaCommands, PlanAndCalibrateMeasureTheGpu) {
+  const auto plan = run_in_process("plan", on_gpu("vit_base_patch16_224", {"--dtype", "bf16"})).json();
   EXPECT_GT(plan["run_s"].get<double>(), 0);
   EXPECT_GT(plan["memory_foreign"].get<double>(), 0);
   EXPECT_LT(plan["memory_available"].get<double>(), static_cast<double>(cuda_device().memory_bytes));
   const TempFolder folder;
   const std::string file = folder.file("card.json", "");
-  run_in_process("bench calibrate", kOnCard + std::vector<std::string>{"--out", file, "--name", "a card"});
+  run_in_process("bench calibrate", kOnGpu + std::vector<std::string>{"--out", file, "--name", "a GPU"});
   const auto elsewhere = run_in_process("plan", {"--weights", "rule", "-m", "vit_base_patch16_224", "--dtype",
                                                  "bf16", "--target", file})
                              .json();
-  EXPECT_EQ(elsewhere["target"], "a card");
+  EXPECT_EQ(elsewhere["target"], "a GPU");
   EXPECT_NEAR(elsewhere["run_s"].get<double>() / plan["run_s"].get<double>(), 1, 0.3);
 }
 
@@ -118,7 +118,7 @@ TEST_F(CudaCommands, PredictsAndExplainsAsTheCpu) {
   };
   const auto maps = explained({}), top = predicted({});
   for (const auto& [dtype, bound] : {std::pair{"f32", 1e-4}, {"bf16", 0.05}, {"f16", 0.01}}) {
-    const auto on_gpu = kOnCard + std::vector<std::string>{"--dtype", dtype};
+    const auto on_gpu = kOnGpu + std::vector<std::string>{"--dtype", dtype};
     const auto found = explained(on_gpu);
     ASSERT_EQ(found.size(), maps.size()) << dtype;
     for (size_t i = 0; i < maps.size(); ++i) {
@@ -127,25 +127,25 @@ TEST_F(CudaCommands, PredictsAndExplainsAsTheCpu) {
     }
     EXPECT_NEAR(predicted(on_gpu)[0]["prob"].get<double>(), top[0]["prob"].get<double>(), bound) << dtype;
   }
-  EXPECT_NE(run_in_process("predict", asked + kOnCard + std::vector<std::string>{"--check", "ref"})
+  EXPECT_NE(run_in_process("predict", asked + kOnGpu + std::vector<std::string>{"--check", "ref"})
                 .err.find("nodes agree"),
             std::string::npos);
 }
 
-TEST_F(CudaCommands, DoctorNamesTheCardAndACardThatIsNotThereIsRefused) {
+TEST_F(CudaCommands, DoctorNamesTheGpuAndAGpuThatIsNotThereIsRefused) {
   const auto answer = run_in_process("doctor", {}).json();
   EXPECT_TRUE(answer["backends"]["cuda"].get<bool>());
   for (const char* key : {"driver", "runtime", "cublas", "plugin"})
     EXPECT_FALSE(answer["cuda"][key].get<std::string>().empty()) << key;
-  const size_t cards = answer["cuda"]["cards"].size();
-  EXPECT_GE(cards, 1u);
-  const Error error = error_of("bench infer", {"--weights", "rule", "-m", "vit_tiny_patch16_224", "--device",
-                                               strf("cuda:%zu", cards)});
+  const size_t gpus = answer["cuda"]["cards"].size();
+  EXPECT_GE(gpus, 1u);
+  const Error error = error_of(
+      "bench infer", {"--weights", "rule", "-m", "vit_tiny_patch16_224", "--device", strf("cuda:%zu", gpus)});
   EXPECT_EQ(error.kind(), ErrorKind::kDevice) << error.what();
 }
 
 // The memory suffices for a smaller GEMM, or for none at all.
-TEST_F(CudaCommands, AFullCardLeavesThePeakUnknown) {
+TEST_F(CudaCommands, AFullGpuLeavesThePeakUnknown) {
   const ExecutionPlan plan = plan_inference(find_architecture("vit_tiny_patch16_224").config,
                                             {.backend = "cuda", .compute = DType::kBF16});
   const std::unique_ptr<Device> device = open_device(cuda_device());
@@ -160,11 +160,11 @@ TEST_F(CudaCommands, AFullCardLeavesThePeakUnknown) {
 TEST_F(CudaCommands, TrainsAndEvaluates) {
   const TempFolder folder;
   const std::string run = (folder.path() / "run").string();
-  run_in_process("train", tiny_run() + kOnCard + std::vector<std::string>{"--out", run});
+  run_in_process("train", tiny_run() + kOnGpu + std::vector<std::string>{"--out", run});
   const std::vector<std::string> eval = {"-m", run, "--data", "synthetic:3x8x8x4x64", "--threads", "1"};
-  const auto card = run_in_process("eval", eval + kOnCard).json(), cpu = run_in_process("eval", eval).json();
-  EXPECT_EQ(card["top1"], cpu["top1"]);
-  EXPECT_NEAR(card["loss"].get<double>(), cpu["loss"].get<double>(), 1e-3);
+  const auto gpu = run_in_process("eval", eval + kOnGpu).json(), cpu = run_in_process("eval", eval).json();
+  EXPECT_EQ(gpu["top1"], cpu["top1"]);
+  EXPECT_NEAR(gpu["loss"].get<double>(), cpu["loss"].get<double>(), 1e-3);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::string run_failing(const std::string& name, const std::vector<std::string>&
   return read_file(out, 16 << 20);
 }
 
-TEST(DataCheck, ListsEveryBrokenPicture) {
+TEST(DataCheck, ListsEveryBrokenImage) {
   const TempFolder folder;
   const std::string whole = png(1, 2, 3, 6, 8);
   const std::string photograph = read_file(VT_SOURCE_DIR "/examples/images/rocket.jpg", 1 << 20);
@@ -127,7 +127,7 @@ TEST(DataStats, CountsSizesAndMeans) {
   EXPECT_NEAR(json["std"][2].get<double>(), 0, 1e-12);
   const Answer text = run_in_process("data stats", {spec}, false);
   EXPECT_NE(text.out.find("dog"), std::string::npos);
-  EXPECT_NE(text.err.find("1 of 4 pictures cannot be read"), std::string::npos);
+  EXPECT_NE(text.err.find("1 of 4 images cannot be read"), std::string::npos);
   EXPECT_EQ(run_in_process("data stats", {"synthetic:1x8x8x4x500", "--limit", "10"}).json()["looked_at"], 10);
 }
 
@@ -150,7 +150,7 @@ TEST(DataShow, WritesASheet) {
   EXPECT_THROW(show({"--class", "cat"}), Error);
 }
 
-TEST(DataPack, KeepsPartsNamesAndPictures) {
+TEST(DataPack, KeepsPartsNamesAndImages) {
   const TempFolder folder;
   for (const char* name : {"in/train/a/1.png", "in/train/b/2.png", "in/val/b/3.png"})
     folder.file(name, png(static_cast<uint8_t>(name[0]), 9, 9, 10, 20));

@@ -1,7 +1,7 @@
 // Devices by name, rates by number type, and how busy a machine was.
 #include <gtest/gtest.h>
 
-#include "measure/other_work.h"
+#include "measure/host_load.h"
 #include "plan/device_file.h"
 #include "tiny_training.h"
 
@@ -96,28 +96,28 @@ TEST(DeviceRates, CalibrationMeasuresEveryType) {
                                                          "--threads", "1", "--isa", "baseline"})
                           .json();
   std::set<std::string> types;
-  for (const auto& product : device["products"]) types.insert(product["dtype"].get<std::string>());
+  for (const auto& gemm : device["products"]) types.insert(gemm["dtype"].get<std::string>());
   EXPECT_TRUE(types.contains("f32"));
   const auto best =
       run_in_process("bench calibrate", {"--product", "20x64x64", "--rounds", "1", "--threads", "1"}).json();
   EXPECT_EQ(best["products"].size(), 3u) << best;
 }
 
-TEST(OtherWork, CountsAllButIdleTime) {
+TEST(HostLoad, CountsAllButIdleTime) {
   // user nice system idle iowait irq softirq steal guest
   EXPECT_DOUBLE_EQ(busy_seconds("cpu  100 20 30 9999 888 4 5 41 77 0\ncpu0 1 2 3 4\n", 100), 2.0);
   EXPECT_DOUBLE_EQ(busy_seconds("cpu  100 100\n", 100), 2.0);
   for (const char* text : {"", "cpu", "cpu0 1 2 3", "intr 5"}) EXPECT_EQ(busy_seconds(text, 100), 0) << text;
 }
 
-TEST(OtherWork, WarnsFromATwentiethOfTheMachine) {
+TEST(HostLoad, WarnsFromATwentiethOfTheMachine) {
   EXPECT_EQ(busy_warning(0.1, 2), "");
   EXPECT_EQ(busy_warning(0.7, 16), "");
   EXPECT_NE(busy_warning(1.25, 2).find("1.2 of 2 cores"), std::string::npos) << busy_warning(1.25, 2);
 }
 
-TEST(OtherWork, IsNeverNegative) {
-  const OtherWork others;
+TEST(HostLoad, IsNeverNegative) {
+  const HostLoad others;
   double sum = 0;
   for (int i = 0; i < 2'000'000; ++i) sum += 1e-6 * i;
   EXPECT_GT(sum, 0);

@@ -72,7 +72,7 @@ TEST_F(Eval, ARunsFolderIsItsBestModelOnItsOwnData) {
   EXPECT_NEAR(found["loss"].get<double>(), measured["loss"].get<double>(), 1e-5);
 }
 
-TEST_F(Eval, EveryPictureCountsOnceWhateverTheBatch) {
+TEST_F(Eval, EveryImageCountsOnceWhateverTheBatch) {
   train();
   const auto with = [&](const char* batch) {
     auto json = run_in_process("eval", {"-m", best(), "--data", "synthetic:3x8x8x4x64", "--part", "all",
@@ -84,9 +84,9 @@ TEST_F(Eval, EveryPictureCountsOnceWhateverTheBatch) {
   };
   const auto expected = with("1");
   EXPECT_EQ(expected["count"], 64 + 12);
-  int64_t pictures = 0;
-  for (const auto& row : expected["classes"]) pictures += row["count"].get<int64_t>();
-  EXPECT_EQ(pictures, 64 + 12);
+  int64_t images = 0;
+  for (const auto& row : expected["classes"]) images += row["count"].get<int64_t>();
+  EXPECT_EQ(images, 64 + 12);
   for (const char* batch : {"7", "32", "1000"}) EXPECT_EQ(with(batch), expected) << batch;
 }
 
@@ -148,7 +148,7 @@ TEST_F(Eval, OtherNamesAreSaidAndOtherNumbersRefused) {
   EXPECT_EQ(error_of("eval", {"-m", best()}).kind(), ErrorKind::kUsage);
 }
 
-TEST_F(Eval, SeveralLabelsAPicture) {
+TEST_F(Eval, SeveralLabelsAnImage) {
   std::string csv = "filename,labels\n";
   for (int i = 0; i < 12; ++i) {
     const std::string name = strf("%02d.png", i);
@@ -178,21 +178,21 @@ TEST_F(Eval, AModelOfSeveralLabelsScoresEachClassOnItsOwn) {
   EXPECT_NE(answer.err.find("the loss is bce_mean"), std::string::npos) << answer.err;
   EXPECT_NEAR(answer.json()["loss"].get<double>(), measured["loss"].get<double>(), 1e-5);
   set_head(1.0f);
-  const std::string picture = folder_.file("grey.png", png(128));
-  const auto top = run_in_process("predict", {"-m", best(), "-k", "9", picture}).json()["top"];
+  const std::string image = folder_.file("grey.png", png(128));
+  const auto top = run_in_process("predict", {"-m", best(), "-k", "9", image}).json()["top"];
   ASSERT_EQ(top.size(), 4u);
   for (const auto& one : top) EXPECT_NEAR(one["prob"].get<double>(), 1 / (1 + std::exp(-1.0)), 1e-6);
   const std::string maps = (folder_.path() / "maps").string();
-  const auto explained = run_in_process("explain", {"-m", best(), "--out", maps, picture}).json()["top"];
+  const auto explained = run_in_process("explain", {"-m", best(), "--out", maps, image}).json()["top"];
   for (const auto& one : explained) EXPECT_NEAR(one["prob"].get<double>(), 1 / (1 + std::exp(-1.0)), 1e-6);
 }
 
-TEST_F(Eval, BrokenPicturesFailByNameOrAreSkipped) {
+TEST_F(Eval, BrokenImagesFailByNameOrAreSkipped) {
   for (const char* name : {"data/dark/a.png", "data/dark/b.png", "data/sun/a.png", "data/sun/b.png"})
     folder_.file(name, png(name[5] == 'd' ? 10 : 240));
   const std::string data = "folder:" + (folder_.path() / "data").string();
   train(settings({"data.train=" + data, "data.val=" + data, "train.batch=2"}));
-  folder_.file("data/sun/c.png", "no picture");
+  folder_.file("data/sun/c.png", "no image");
   const Arguments arguments = {"-m", best(), "--data", data};
   const Error error = error_of("eval", arguments);
   EXPECT_EQ(error.kind(), ErrorKind::kData);
@@ -229,10 +229,10 @@ TEST_F(Eval, NumbersThatAreNoneAreRefused) {
   EXPECT_EQ(error_of("eval", {"-m", run()}).kind(), ErrorKind::kNumerics);
 }
 
-TEST_F(Eval, TextShowsClassesConfusionsAndWorstPictures) {
+TEST_F(Eval, TextShowsClassesConfusionsAndWorstImages) {
   train();
   const std::string text = run_in_process("eval", {"-m", run(), "--check", "ref"}, false).out;
-  for (const char* part : {"top-1", "top-5", "precision", "taken for", "worst pictures", "img/s"})
+  for (const char* part : {"top-1", "top-5", "precision", "taken for", "worst images", "img/s"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

@@ -41,7 +41,7 @@ TEST(GpuPlan, InferenceGoesByTheRoofline) {
   EXPECT_NE(text.find("at best; by what was measured on NVIDIA H200"), std::string::npos) << text;
 }
 
-TEST(GpuPlan, TrainingCountsTheCardsMemoryAlone) {
+TEST(GpuPlan, TrainingCountsTheGpusMemoryAlone) {
   const auto plan =
       run_in_process("plan",
                      base_on_h200({"--train", "--classes", "1000", "--batch", "64", "--dtype", "bf16"}))

@@ -14,11 +14,11 @@ namespace {
 
 // Memory is a constant, a part per image, and alignment; beyond a size another program needs most.
 struct Memory {
-  size_t constant, per_picture, alignment;
+  size_t constant, per_image, alignment;
   int64_t knee;
   size_t operator()(int64_t batch) const {
-    size_t bytes = constant + per_picture * static_cast<size_t>(batch);
-    if (batch > knee) bytes += 3 * per_picture * static_cast<size_t>(batch - knee);
+    size_t bytes = constant + per_image * static_cast<size_t>(batch);
+    if (batch > knee) bytes += 3 * per_image * static_cast<size_t>(batch - knee);
     return (bytes + alignment - 1) / alignment * alignment;
   }
 };
@@ -36,8 +36,8 @@ TEST(LargestBatch, IsFoundToWithinOneInSixtyFourByFewQuestions) {
           ++questions;
           return memory(batch);
         });
-        SCOPED_TRACE(strf("%zu + %zu a picture, room for %zu, unit %d, found %d", memory.constant,
-                          memory.per_picture, bytes, static_cast<int>(unit), static_cast<int>(found)));
+        SCOPED_TRACE(strf("%zu + %zu an image, room for %zu, unit %d, found %d", memory.constant,
+                          memory.per_image, bytes, static_cast<int>(unit), static_cast<int>(found)));
         EXPECT_TRUE(found == 0 || memory(found) <= bytes);
         const int64_t more = found + unit * std::max<int64_t>(1, found / unit / 64);
         EXPECT_TRUE(more > kLargestBatch || memory(more) > bytes);

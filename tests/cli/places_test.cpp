@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/environment.h"
-#include "data/picture_list.h"
+#include "data/image_list.h"
 #include "io/find_model.h"
 #include "measure/host.h"
 #include "measure/libraries.h"
@@ -58,50 +58,49 @@ TEST(ModelPath, SaysWhereItLookedAndWhatThereIs) {
   }
 }
 
-TEST(Pictures, FoldersAreWalkedInByteOrder) {
+TEST(Images, FoldersAreWalkedInByteOrder) {
   const TempFolder folder;
   for (const char* name : {"b.PNG", "a/z.jpg", "B.webp", "a/notes.txt", "c.jpeg"}) folder.file(name);
   std::vector<std::string> names;
-  for (const std::string& path : list_pictures({folder.path().string()}, ""))
+  for (const std::string& path : list_images({folder.path().string()}, ""))
     names.push_back(fs::relative(path, folder.path()).string());
   EXPECT_EQ(names, (std::vector<std::string>{"B.webp", "a/z.jpg", "b.PNG", "c.jpeg"}));
 }
 
-TEST(Pictures, LinksToFoldersAreFollowedAndLoopsAreNot) {
+TEST(Images, LinksToFoldersAreFollowedAndLoopsAreNot) {
   const TempFolder folder, classes;
   classes.file("cat/one.png");
   fs::create_directory_symlink(classes.path() / "cat", folder.path() / "cat");
   fs::create_directory_symlink(folder.path(), folder.path() / "again");
-  EXPECT_EQ(list_pictures({folder.path().string()}, ""),
+  EXPECT_EQ(list_images({folder.path().string()}, ""),
             std::vector<std::string>{(folder.path() / "cat/one.png").string()});
 }
 
-TEST(Pictures, ListsKeepTheirOrder) {
+TEST(Images, ListsKeepTheirOrder) {
   const TempFolder folder;
   const std::string one = folder.file("one.bin"), two = folder.file("two.png");
-  EXPECT_EQ(list_pictures({"-", one}, two + "\r\n\n" + one + "\n"),
-            (std::vector<std::string>{two, one, one}));
+  EXPECT_EQ(list_images({"-", one}, two + "\r\n\n" + one + "\n"), (std::vector<std::string>{two, one, one}));
   const std::string list = folder.file("list.txt", one + "\n" + two);
-  EXPECT_EQ(list_pictures({two, "@" + list}, ""), (std::vector<std::string>{two, one, two}));
+  EXPECT_EQ(list_images({two, "@" + list}, ""), (std::vector<std::string>{two, one, two}));
 }
 
-TEST(Pictures, RefusesListsThatNameNothing) {
-  EXPECT_THROW(list_pictures({"-"}, ""), Error);
-  EXPECT_THROW(list_pictures({"@/no/such/list"}, ""), Error);
+TEST(Images, RefusesListsThatNameNothing) {
+  EXPECT_THROW(list_images({"-"}, ""), Error);
+  EXPECT_THROW(list_images({"@/no/such/list"}, ""), Error);
 }
 
-TEST(Pictures, WhatIsNotThereFailsWhenItIsRead) {
+TEST(Images, WhatIsNotThereFailsWhenItIsRead) {
   const TempFolder folder;
   const std::string list = folder.file("list.txt", "a.png\nb.png\n"), page = folder.file("a.png", "<html>");
   const std::string empty = (folder.path() / "empty").string();
   std::filesystem::create_directory(empty);
   const std::pair<std::string, const char*> cases[] = {
-      {"/no/such.png", "there is no picture"}, {empty, "no pictures"}, {list, "@"}, {page, "no picture"}};
+      {"/no/such.png", "there is no image"}, {empty, "no images"}, {list, "@"}, {page, "no image"}};
   for (const auto& [path, says] : cases) {
-    ASSERT_EQ(list_pictures({path}, ""), std::vector<std::string>{path});
+    ASSERT_EQ(list_images({path}, ""), std::vector<std::string>{path});
     try {
       std::string note;
-      load_picture(path, false, note);
+      load_listed_image(path, false, note);
       FAIL() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData);

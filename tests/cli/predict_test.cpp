@@ -3,15 +3,15 @@
 
 #include <cmath>
 
-#include "data/picture_list.h"
+#include "data/image_list.h"
 #include "in_process.h"
 
 namespace vitrail::cli {
 namespace {
 
 const std::string kModel = std::string(VT_SOURCE_DIR) + "/tests/golden/models/timm_hub";
-const std::string kPicture = std::string(VT_SOURCE_DIR) + "/examples/images/chelsea.png";
-const std::string kTurned = std::string(VT_SOURCE_DIR) + "/tests/golden/pictures/exif6.jpg";
+const std::string kImage = std::string(VT_SOURCE_DIR) + "/examples/images/chelsea.png";
+const std::string kTurned = std::string(VT_SOURCE_DIR) + "/tests/golden/images/exif6.jpg";
 
 std::vector<double> logits_of(const std::vector<std::string>& more, std::string* said = nullptr) {
   std::vector<std::string> arguments = {"-m", kModel, "--logits"};
@@ -22,14 +22,14 @@ std::vector<double> logits_of(const std::vector<std::string>& more, std::string*
 }
 
 TEST(Predict, LogitsAreWhatProbabilitiesAreMadeOf) {
-  const std::vector<double> logits = logits_of({kPicture});
+  const std::vector<double> logits = logits_of({kImage});
   ASSERT_EQ(logits.size(), 5u);
   double sum = 0;
   for (const double value : logits) sum += std::exp(value);
-  const auto answer = run_in_process("predict", {"-m", kModel, "-k", "5", kPicture}).json();
+  const auto answer = run_in_process("predict", {"-m", kModel, "-k", "5", kImage}).json();
   for (const auto& row : answer["top"])
     EXPECT_NEAR(row["prob"].get<double>(), std::exp(logits[row["class"].get<size_t>()]) / sum, 1e-6);
-  EXPECT_THROW(run_in_process("predict", {"-m", kModel, "--logits", "--embed", kPicture}), Error);
+  EXPECT_THROW(run_in_process("predict", {"-m", kModel, "--logits", "--embed", kImage}), Error);
 }
 
 TEST(Predict, ExifIsAppliedWhenAskedForAndOtherwiseSaid) {
@@ -39,14 +39,14 @@ TEST(Predict, ExifIsAppliedWhenAskedForAndOtherwiseSaid) {
   const std::vector<double> upright = logits_of({"--exif", kTurned}, &said);
   EXPECT_EQ(said.find("EXIF"), std::string::npos) << said;
   EXPECT_NE(stored, upright);
-  logits_of({kPicture}, &said);
+  logits_of({kImage}, &said);
   EXPECT_EQ(said.find("EXIF"), std::string::npos) << said;
 }
 
 // 1 is how an image lies anyway, and 9 is no orientation.
 TEST(Predict, OnlyAnOrientationThatWouldTurnTheImageIsSaid) {
   const TempFolder folder;
-  const std::string plain = read_file(VT_SOURCE_DIR "/tests/golden/pictures/ycbcr_444.jpg", 1 << 20);
+  const std::string plain = read_file(VT_SOURCE_DIR "/tests/golden/images/ycbcr_444.jpg", 1 << 20);
   for (char orientation = 0; orientation <= 9; ++orientation) {
     std::string exif(
         "\xff\xe1\0\x22"
@@ -54,7 +54,7 @@ TEST(Predict, OnlyAnOrientationThatWouldTurnTheImageIsSaid) {
         28);
     exif += orientation + std::string(7, '\0');
     std::string note;
-    load_picture(folder.file("turned.jpg", plain.substr(0, 2) + exif + plain.substr(2)), false, note);
+    load_listed_image(folder.file("turned.jpg", plain.substr(0, 2) + exif + plain.substr(2)), false, note);
     const bool turns = orientation > 1 && orientation < 9;
     EXPECT_EQ(note.find(strf("EXIF orientation %d not applied", orientation)) != std::string::npos, turns)
         << note;

@@ -1,4 +1,4 @@
-// `bench tune` of a GPU: the products of a training step by its options. No GPU is needed.
+// `bench tune` of a GPU: the GEMMs of a training step by its options. No GPU is needed.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 
 const DeviceInfo kInfo = planned_cuda_device("NVIDIA H200 (made up)", 90);
 
-TEST(TuneGpu, KnowsTheProductsOfATrainingStepByItsOwnOptions) {
+TEST(TuneGpu, KnowsTheGemmsOfATrainingStepByItsOwnOptions) {
   const std::vector<std::string> arguments = {"--train",   "-m",      "vit_tiny_patch16_224",
                                               "--batch",   "2",       "--dtype",
                                               "bf16",      "--image", "32",
@@ -25,8 +25,8 @@ TEST(TuneGpu, KnowsTheProductsOfATrainingStepByItsOwnOptions) {
   ASSERT_TRUE(asks_for_training(options));
   const RunPlan plan = planned_run(options, kInfo);
   std::set<std::string> kinds;
-  for (const PlannedProduct& product : products_to_tune(plan.step().programs()))
-    kinds.insert(product.key.op.substr(0, product.key.op.find_first_of("+ ")));
+  for (const PlannedGemm& gemm : gemms_to_tune(plan.step().programs()))
+    kinds.insert(gemm.key.op.substr(0, gemm.key.op.find_first_of("+ ")));
   for (const char* kind : {"linear", "linear_dx", "linear_dw", "patch_embed", "patch_embed_dw"})
     EXPECT_TRUE(kinds.contains(kind)) << kind;
 }

@@ -17,7 +17,7 @@ namespace {
 const std::vector<std::string> kModel = {"--weights", "rule", "--model",   "vit_tiny_patch16_224",
                                          "--image",   "32",   "--threads", "1"};
 
-std::set<std::string> kernels_of_products(const nlohmann::json& profile) {
+std::set<std::string> kernels_of_gemms(const nlohmann::json& profile) {
   std::set<std::string> names;
   for (const auto& row : profile["operations"])
     if (row["name"].get<std::string>().find("mlp.fc") != std::string::npos) names.insert(row["kernel"]);
@@ -32,10 +32,10 @@ KernelTable table_for(const std::string& kernel) {
   return table;
 }
 
-TEST(Tune, ReadsProducts) {
-  EXPECT_EQ(parse_product("197x2304x768"), (ProductSize{197, 2304, 768}));
+TEST(Tune, ReadsGemms) {
+  EXPECT_EQ(parse_gemm("197x2304x768"), (GemmSize{197, 2304, 768}));
   for (const char* bad : {"", "1", "1x2", "1x2x", "x2x3", "1x0x3", "1x2x3x4", "axbxc", "1x2x99999999999"})
-    EXPECT_THROW(parse_product(bad), Error) << bad;
+    EXPECT_THROW(parse_gemm(bad), Error) << bad;
 }
 
 TEST(Tune, WritesATableThatHoldsHereAndKeepsOtherRows) {
@@ -68,11 +68,11 @@ TEST(Kernels, ATableDecidesAndTheResultAgrees) {
         .get<std::vector<double>>();
   };
   const std::vector<double> usual = logits("none");
-  EXPECT_EQ(kernels_of_products(profile("none")), std::set<std::string>{"packed gemm"});
+  EXPECT_EQ(kernels_of_gemms(profile("none")), std::set<std::string>{"packed gemm"});
   for (const std::string kernel : {"gemm that packs", "gemm by bf16 parts", "onednn tiles"}) {
     const std::string file = (folder.path() / "table.json").string();
     write_kernels(file, table_for(kernel));
-    const std::set<std::string> used = kernels_of_products(profile(file));
+    const std::set<std::string> used = kernels_of_gemms(profile(file));
     if (used.contains("packed gemm") && kernel != "gemm that packs")
       continue;  // that library or instruction set is not here
     EXPECT_EQ(used, std::set<std::string>{kernel});
@@ -149,7 +149,7 @@ TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
   EXPECT_EQ(nlohmann::json(to_json(device)), made);
   EXPECT_EQ(device.name, "a desk");
   ASSERT_EQ(device.rates.size(), 2u);
-  EXPECT_GT(device.product_share(), 0);
+  EXPECT_GT(device.gemm_share(), 0);
   const auto plan = run_in_process("plan", kModel + std::vector<std::string>{"--target", file}).json();
   EXPECT_EQ(plan["target"], "a desk");
   EXPECT_GT(plan["run_s"].get<double>(), 0);
@@ -168,7 +168,7 @@ const char* const kRound =
 TEST(Device, RatesGoByThreads) {
   const TempFolder folder;
   const DeviceFile device = read_device_file(folder.file("d.json", kRound));
-  EXPECT_DOUBLE_EQ(device.product_share(), 0.5);
+  EXPECT_DOUBLE_EQ(device.gemm_share(), 0.5);
   EXPECT_DOUBLE_EQ(device.rate(1).fma_gflops, 100);
   EXPECT_DOUBLE_EQ(device.rate(2).fma_gflops, 200);
   EXPECT_DOUBLE_EQ(device.rate(8).fma_gflops, 800);

@@ -13,15 +13,15 @@ TEST(Erase, FillsByMode) {
     AugmentConfig config;
     config.erase = 1;
     config.erase_mode = mode;
-    std::vector<float> picture(3 * 20 * 30, 9.0f);
+    std::vector<float> image(3 * 20 * 30, 9.0f);
     Draw draw(1, 2, 3, "erase");
-    random_erase(picture, {20, 30}, config, draw);
+    random_erase(image, {20, 30}, config, draw);
     std::vector<size_t> erased(3);
     std::set<float> values;
-    for (size_t i = 0; i < picture.size(); ++i)
-      if (picture[i] != 9.0f) {
+    for (size_t i = 0; i < image.size(); ++i)
+      if (image[i] != 9.0f) {
         ++erased[i / 600];
-        values.insert(picture[i]);
+        values.insert(image[i]);
       }
     EXPECT_GE(erased[0], 9u);    // 0.02 of 600, rounded sides
     EXPECT_LE(erased[0], 220u);  // 1/3
@@ -36,10 +36,10 @@ TEST(Erase, HappensAsOftenAsAsked) {
   config.erase = 0.25;
   int erased = 0;
   for (int64_t position = 0; position < 2000; ++position) {
-    std::vector<float> picture(64, 9.0f);
+    std::vector<float> image(64, 9.0f);
     Draw draw(1, 0, position, "erase");
-    random_erase(picture, {8, 8}, config, draw);
-    erased += std::ranges::count(picture, 0.0f) > 0;
+    random_erase(image, {8, 8}, config, draw);
+    erased += std::ranges::count(image, 0.0f) > 0;
   }
   EXPECT_NEAR(erased, 500, 90);
 }
@@ -50,15 +50,15 @@ TEST(Mix, EqualsTimm) {
     double given;
     fields >> given >> mix.cut >> mix.box.top >> mix.box.left >> mix.box.height >> mix.box.width >>
         mix.lambda;
-    std::vector<float> pictures(4 * 2 * 4 * 6), targets(12, 0.1f / 3), weights(4, 1.0f);
-    for (size_t i = 0; i < pictures.size(); ++i)
-      pictures[i] = static_cast<float>(test::hashed(static_cast<uint32_t>(i), 2)) / 128 - 1;
+    std::vector<float> images(4 * 2 * 4 * 6), targets(12, 0.1f / 3), weights(4, 1.0f);
+    for (size_t i = 0; i < images.size(); ++i)
+      images[i] = static_cast<float>(test::hashed(static_cast<uint32_t>(i), 2)) / 128 - 1;
     for (size_t i = 0; i < 4; ++i) targets[i * 3 + std::vector<size_t>{0, 2, 1, 0}[i]] = 0.9f + 0.1f / 3;
-    mix_samples(mix, {pictures, targets, weights, {4, 6}});
+    mix_samples(mix, {images, targets, weights, {4, 6}});
     float expected;
     for (float target : targets) EXPECT_NEAR(target, (fields >> expected, expected), 2e-7);
-    for (size_t i = 0; i < pictures.size(); i += 7)
-      EXPECT_NEAR(pictures[i], (fields >> expected, expected), 2e-7) << i;
+    for (size_t i = 0; i < images.size(); i += 7)
+      EXPECT_NEAR(images[i], (fields >> expected, expected), 2e-7) << i;
     EXPECT_EQ(weights, std::vector<float>(4, 1.0f));
   });
 }
@@ -90,10 +90,10 @@ TEST(Mix, DrawsByTheConfig) {
 }
 
 TEST(Mix, LeavesPairsWithASkippedSampleAlone) {
-  std::vector<float> pictures = {1, 2, 3, 4}, targets = {1, 2, 3, 4}, weights = {1, 1, 1, 0};
-  mix_samples({.lambda = 0.5, .cut = false, .box = {}}, {pictures, targets, weights, {1, 1}});
-  EXPECT_EQ(pictures, (std::vector<float>{1, 2.5f, 2.5f, 4}));
-  EXPECT_EQ(targets, pictures);
+  std::vector<float> images = {1, 2, 3, 4}, targets = {1, 2, 3, 4}, weights = {1, 1, 1, 0};
+  mix_samples({.lambda = 0.5, .cut = false, .box = {}}, {images, targets, weights, {1, 1}});
+  EXPECT_EQ(images, (std::vector<float>{1, 2.5f, 2.5f, 4}));
+  EXPECT_EQ(targets, images);
   EXPECT_EQ(weights, (std::vector<float>{1, 1, 1, 0}));
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "data/augment/augmenter.h"
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 
 namespace vitrail {
 namespace {
@@ -57,7 +57,7 @@ TEST(Oblong, RecipesFlipRowsAndColumnsByTheirOwnChance) {
   for (const bool rows : {false, true}) {
     AugmentConfig config = still();
     (rows ? config.vflip : config.hflip) = 1;
-    PictureRecipe recipe;
+    ImageRecipe recipe;
     Augmenter(config, oblong(), 3, 1).describe(0, 3, recipe);
     EXPECT_EQ(static_cast<bool>(recipe.flip_rows), rows);
     EXPECT_EQ(static_cast<bool>(recipe.flip_columns), !rows);

@@ -135,7 +135,7 @@ TEST(Policy, RandAugmentSkipsHalfOfItsLayers) {
   EXPECT_LT(same, 150);
 }
 
-TEST(Policy, GreyPicturesStayGrey) {
+TEST(Policy, GreyImagesStayGrey) {
   const Policy policy = parse_policy("rand-m9-p1-n3");
   for (int64_t position = 0; position < 100; ++position) {
     Image image = test::scene(10, 14, 1, 2);

@@ -125,8 +125,8 @@ TEST(LoaderSettings, EveryOneDoesWhatItSays) {
   const std::map<std::string, Change> neutral = {
       {"workers", [](auto& s) { s.loader.workers = 3; }},
       {"prefetch", [](auto& s) { s.loader.prefetch = 1; }},
-      {"on_device", [](auto& s) { s.loader.on_device = OnDevice::kPictures; }}};  // the trainer's to obey
-  const std::set<std::string> elsewhere = {"on_error", "max_bad_fraction"};       // LoaderErrors
+      {"on_device", [](auto& s) { s.loader.on_device = OnDevice::kImages; }}};  // the trainer's to obey
+  const std::set<std::string> elsewhere = {"on_error", "max_bad_fraction"};     // LoaderErrors
   const std::vector<Copy> before = shown(lively());
   const LoaderConfig listed;
   LoaderConfig::fields(listed, [&](const char* name, const auto&, const char*) {
@@ -147,7 +147,7 @@ TEST(LoaderSettings, SeedAndSmoothingChangeWhatIsShown) {
   EXPECT_NE(shown(settings)[0].samples, before[0].samples);
   settings = lively();
   settings.smoothing = 0.1;
-  EXPECT_EQ(shown(settings)[0].pictures, before[0].pictures);
+  EXPECT_EQ(shown(settings)[0].images, before[0].images);
   EXPECT_NE(shown(settings)[0].targets, before[0].targets);
 }
 
@@ -163,20 +163,20 @@ AugmentConfig plain() {
   return config;
 }
 
-constexpr int64_t kPictures = 4000;
+constexpr int64_t kImages = 4000;
 
 // Checks the share of many images that comes out as the expected one, within five standard deviations.
 void expect_share(const AugmentConfig& config, double wanted, const Image& image, const Image& expected) {
   const Augmenter augmenter(config, of_side(image.height), image.channels, 3);
   int64_t found = 0;
-  for (int64_t position = 0; position < kPictures; ++position) {
+  for (int64_t position = 0; position < kImages; ++position) {
     const Image varied = augmenter.vary(image, 1, position);
     const bool is_expected = varied.pixels == expected.pixels;
     ASSERT_TRUE(is_expected || varied.pixels == image.pixels) << position;
     found += is_expected;
   }
-  EXPECT_NEAR(static_cast<double>(found) / kPictures, wanted,
-              5 * std::sqrt(wanted * (1 - wanted) / static_cast<double>(kPictures)));
+  EXPECT_NEAR(static_cast<double>(found) / kImages, wanted,
+              5 * std::sqrt(wanted * (1 - wanted) / static_cast<double>(kImages)));
 }
 
 TEST(Augmenter, WhatHasAProbabilityHappensThatOften) {
@@ -214,9 +214,9 @@ TEST(Augmenter, JitterHappensAsOftenAsAsked) {
   config.colour_jitter_prob = 0.4;
   const Augmenter augmenter(config, of_side(8), 3, 3);
   int64_t changed = 0;
-  for (int64_t position = 0; position < kPictures; ++position)
+  for (int64_t position = 0; position < kImages; ++position)
     changed += augmenter.vary(image, 1, position).pixels != image.pixels;
-  EXPECT_NEAR(static_cast<double>(changed) / kPictures, 0.4, 5 * std::sqrt(0.24 / kPictures));
+  EXPECT_NEAR(static_cast<double>(changed) / kImages, 0.4, 5 * std::sqrt(0.24 / kImages));
 }
 
 // A single strength is brightness, contrast and saturation alike, and no hue.

@@ -91,12 +91,12 @@ TEST(ResizedCrop, FallsBackToTheCentre) {
   AugmentConfig config;
   config.crop_scale = {0.9, 1};
   const struct {
-    Size picture;
+    Size image;
     Window expected;
   } cases[] = {{{10, 1000}, {0, 493, 10, 13}}, {{1000, 10}, {493, 0, 13, 10}}, {{1, 1}, {0, 0, 1, 1}}};
   for (const auto& c : cases) {
     Draw draw(1, 0, 0, "crop");
-    const Window w = resized_crop(c.picture, config, draw);
+    const Window w = resized_crop(c.image, config, draw);
     EXPECT_EQ(w.top, c.expected.top);
     EXPECT_EQ(w.left, c.expected.left);
     EXPECT_EQ(w.height, c.expected.height);
@@ -193,7 +193,7 @@ TEST(Augmenter, EveryCropGivesTheModelsSize) {
     }
 }
 
-TEST(Augmenter, FlipsHalfOfThePictures) {
+TEST(Augmenter, FlipsHalfOfTheImages) {
   const Image image = test::scene(8, 8, 3, 1);
   const Augmenter augmenter({}, of_side(8), 3, 1);
   int flipped = 0;

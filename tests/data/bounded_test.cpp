@@ -104,7 +104,7 @@ TEST(Bounded, ManyClassesAreMatchedByNameInOnePass) {
 
 TEST(DecodingMemory, IsKnownFromTheHeader) {
   const auto of_file = [](const char* name) {
-    const std::string file = read_file(strf("%s/tests/golden/pictures/%s", VT_SOURCE_DIR, name), kMiB);
+    const std::string file = read_file(strf("%s/tests/golden/images/%s", VT_SOURCE_DIR, name), kMiB);
     return decoding_bytes({reinterpret_cast<const uint8_t*>(file.data()), file.size()}) - file.size();
   };
   const Image whole = flat(40, 1);

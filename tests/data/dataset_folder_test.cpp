@@ -177,11 +177,11 @@ TEST(Folder, ManyFiles) {
   const DataFolder folder;
   for (int c = 0; c < classes; ++c) {
     folder.folder(strf("class-%02d", c));
-    for (int i = 0; i < each; ++i) std::ofstream(folder.path(strf("class-%02d/picture-%06d.jpg", c, i)));
+    for (int i = 0; i < each; ++i) std::ofstream(folder.path(strf("class-%02d/image-%06d.jpg", c, i)));
   }
   const auto data = open_dataset("folder:" + folder.path(), Part::kTrain);
   EXPECT_EQ(data->size(), classes * each);
-  EXPECT_EQ(data->sample_name(each), "class-01/picture-000000.jpg");
+  EXPECT_EQ(data->sample_name(each), "class-01/image-000000.jpg");
   EXPECT_EQ(class_counts(*data), std::vector<int64_t>(classes, each));
 }
 

@@ -18,7 +18,7 @@ TEST(DatasetSpec, Refusals) {
     std::string spec, refusal;
   } cases[] = {
       {"fodler:x", "did you mean folder:?"},
-      {"pictures", "folder:pictures"},
+      {"images", "folder:images"},
       {"folder:", "names no place"},
       {"folder:" + folder.path("none"), "No such file"},
       {"cifar10:" + folder.path(), "data_batch_1.bin"},
@@ -131,7 +131,7 @@ TEST(Cifar, HostilePickles) {
       {cifar_pickle("os\nsystem"), "\"os.system\""},
       {cifar_pickle("numpy.core.multiarray\n_reconstruct", "f4"), "not of type uint8"},
       {cifar_pickle("numpy.core.multiarray\n_reconstruct", "u1", "K\n"), "the label 10"},
-      {cifar_pickle("numpy.core.multiarray\n_reconstruct", "u1", "K\1K\2"), "2 labels for 1 pictures"},
+      {cifar_pickle("numpy.core.multiarray\n_reconstruct", "u1", "K\1K\2"), "2 labels for 1 images"},
       {cifar_pickle("numpy.core.multiarray\n_reconstruct", "u1", "K\1", "K\2M\0\x0c"s),
        "3072 bytes for 2 rows"},
       {cifar_pickle("numpy.core.multiarray\n_reconstruct", "u1", "K\1", "K\1M\1\x0c"s), "expected [N, 3072]"},
@@ -164,11 +164,11 @@ std::string gzipped(const std::string& text) {
 }
 
 TEST(Idx, PlainAndGzippedAreAlike) {
-  const std::string pictures = idx_file({3, 2, 2}, "abcdefghijkl"), labels = idx_file({3}, "\2\0\1"s);
+  const std::string images = idx_file({3, 2, 2}, "abcdefghijkl"), labels = idx_file({3}, "\2\0\1"s);
   const DataFolder plain, zipped;
-  plain.file("train-images.idx3-ubyte", pictures);
+  plain.file("train-images.idx3-ubyte", images);
   plain.file("train-labels.idx1-ubyte", labels);
-  zipped.file("train-images-idx3-ubyte.gz", gzipped(pictures));
+  zipped.file("train-images-idx3-ubyte.gz", gzipped(images));
   zipped.file("train-labels-idx1-ubyte.gz", gzipped(labels));
   zipped.file("labels.txt", "shirt\nshoe\nbag\n");
   for (const DataFolder* folder : {&plain, &zipped}) {
@@ -207,22 +207,22 @@ TEST(Idx, AllOfItIsBothPartsInTheirOrder) {
 
 TEST(Idx, TwoFilesOfOneEndingAreRefusedButForAGzippedTwin) {
   const DataFolder folder;
-  const std::string pictures = idx_file({1, 1, 1}, "a");
-  folder.file("train-images-idx3-ubyte", pictures);
+  const std::string images = idx_file({1, 1, 1}, "a");
+  folder.file("train-images-idx3-ubyte", images);
   folder.file("train-labels-idx1-ubyte", idx_file({1}, "\0"s));
   folder.file("train-images-idx3-ubyte.gz", "never opened");
   EXPECT_EQ(open_dataset("idx:" + folder.path(), Part::kTrain)->size(), 1);
   std::filesystem::remove(folder.path("train-images-idx3-ubyte.gz"));
-  folder.file("emnist-train-images-idx3-ubyte", pictures);
+  folder.file("emnist-train-images-idx3-ubyte", images);
   expect_refused("several files", [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
 }
 
 TEST(Idx, Rules) {
   const struct {
-    std::string pictures, labels, refusal;
+    std::string images, labels, refusal;
   } cases[] = {
       {idx_file({2, 2, 2}, "abcdefg"), idx_file({2}, "\0\1"s), "speaks of 8 bytes, 7 follow"},
-      {idx_file({2, 2, 2}, "abcdefgh"), idx_file({3}, "\0\1\2"s), "2 pictures and 3 labels"},
+      {idx_file({2, 2, 2}, "abcdefgh"), idx_file({3}, "\0\1\2"s), "2 images and 3 labels"},
       {idx_file({4}, "abcd"), idx_file({4}, "\0\1\2\3"s), "expected 0x00000803"},
       {idx_file({2, 0, 2}, ""), idx_file({2}, "\0\1"s), "without pixels"},
       {idx_file({0xffffffff, 0xffffffff, 0xffffffff}, ""), idx_file({1}, "\1"), "more than 8 GiB"},
@@ -233,7 +233,7 @@ TEST(Idx, Rules) {
       SCOPED_TRACE(c.refusal);
       const DataFolder folder;
       folder.file(zip ? "train-images-idx3-ubyte.gz" : "train-images-idx3-ubyte",
-                  zip ? gzipped(c.pictures) : c.pictures);
+                  zip ? gzipped(c.images) : c.images);
       folder.file("train-labels-idx1-ubyte", c.labels);
       expect_refused(c.refusal, [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
     }

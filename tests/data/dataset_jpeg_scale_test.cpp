@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "data/decode.h"
 #include "data/resize.h"
-#include "picture_helpers.h"
+#include "image_helpers.h"
 
 namespace vitrail {
 namespace {

@@ -16,9 +16,9 @@ std::string packed(const DataFolder& folder, bool multi_label) {
   const std::vector<int32_t> one = {1}, both = {0, 1};
   Image grey = Image::blank(2, 3, 1);
   grey.pixels = {1, 2, 3, 4, 5, 6};
-  writer.add("dog/1.png", one, Part::kTrain, PackedPicture::of_file(png(7)));
-  writer.add("x", multi_label ? both : one, Part::kTrain, PackedPicture::of_pixels(grey));
-  writer.add("held out", one, Part::kVal, PackedPicture::of_pixels(flat(3, 9)));
+  writer.add("dog/1.png", one, Part::kTrain, PackedImage::of_file(png(7)));
+  writer.add("x", multi_label ? both : one, Part::kTrain, PackedImage::of_pixels(grey));
+  writer.add("held out", one, Part::kVal, PackedImage::of_pixels(flat(3, 9)));
   writer.finish();
   return path;
 }
@@ -50,17 +50,17 @@ TEST(Packed, RoundTrip) {
 // The shape is known only where every image is stored as pixels and all are alike: then they may be stored on
 // a device.
 TEST(Packed, TheShapeOfPixelsIsToldWhereAllAreAlike) {
-  const auto shape_of = [](const std::vector<PackedPicture>& pictures) {
+  const auto shape_of = [](const std::vector<PackedImage>& images) {
     const DataFolder folder;
     const std::string path = folder.path("set.vtpack");
     PackWriter writer(path, {"cat"}, false);
-    for (size_t i = 0; i < pictures.size(); ++i)
-      writer.add(std::to_string(i), std::vector<int32_t>{0}, Part::kTrain, pictures[i]);
+    for (size_t i = 0; i < images.size(); ++i)
+      writer.add(std::to_string(i), std::vector<int32_t>{0}, Part::kTrain, images[i]);
     writer.finish();
     return open_dataset("packed:" + path, Part::kAll)->pixel_shape();
   };
-  const auto small = PackedPicture::of_pixels(flat(3, 1)), large = PackedPicture::of_pixels(flat(4, 1));
-  const auto grey = PackedPicture::of_pixels(Image::blank(3, 3, 1)), file = PackedPicture::of_file(png(7));
+  const auto small = PackedImage::of_pixels(flat(3, 1)), large = PackedImage::of_pixels(flat(4, 1));
+  const auto grey = PackedImage::of_pixels(Image::blank(3, 3, 1)), file = PackedImage::of_file(png(7));
   EXPECT_EQ(shape_of({small, small, small}), (PixelShape{3, 3, 3}));
   EXPECT_EQ(shape_of({grey}), (PixelShape{3, 3, 1}));
   EXPECT_FALSE(shape_of({small, large}));

@@ -27,7 +27,7 @@ TEST(Tar, ShardsAreReadAtRandom) {
   folder.file("a-001.tar", tar_file({{"x/2.seg.png", "?"},
                                      {"x/2.PNG", png(12)},
                                      {"x/2.json", "{\"label\": 1}"},
-                                     {"only.txt", "no picture here"}}));
+                                     {"only.txt", "no image here"}}));
   for (const char* pattern : {"a-{000..001}.tar", "a-*.tar", "{a-000,a-001}.tar"}) {
     const auto data = open_dataset("tar:" + folder.path(pattern), Part::kTrain);
     ASSERT_EQ(data->size(), 3) << pattern;
@@ -65,7 +65,7 @@ TEST(Tar, NamesAndSeveralLabels) {
 }
 
 TEST(Tar, LongNamesAndSizes) {
-  const std::string deep = std::string(120, 'd') + "/picture.png";
+  const std::string deep = std::string(120, 'd') + "/image.png";
   const std::string record = strf("%zu path=%s\n", deep.size() + 10, deep.c_str());
   ASSERT_EQ(record.size(), deep.size() + 10);
   const auto gnu = walk(tar_file({{"././@LongLink", deep + '\0', 'L'}, {deep.substr(0, 100), "abc"}}));
@@ -129,7 +129,7 @@ TEST(Tar, SampleRules) {
   const std::pair<std::vector<TarEntry>, std::string> cases[] = {
       {{{"a.png", "x"}}, "\"a.png\" has no label"},
       {{{"a.png", "x"}, {"b.cls", "1"}}, "\"a.png\" has no label"},
-      {{{"a.png", "x"}, {"a.jpg", "y"}, {"a.cls", "1"}}, "pictures of one sample"},
+      {{{"a.png", "x"}, {"a.jpg", "y"}, {"a.cls", "1"}}, "images of one sample"},
       {{{"a.png", "x"}, {"a.cls", " \n"}}, "empty or no text"},
       {{{"a.png", "x"}, {"a.json", "[1]"}}, "expected an object"},
       {{{"a.png", "x"}, {"a.json", "{}"}}, "has no \"label\""},

@@ -87,7 +87,7 @@ TEST(OpenData, WhereValidationComesFrom) {
   EXPECT_EQ(named.val->classes(), named.train->classes());
   EXPECT_EQ(named.val->labels(0)[0], 1);  // by name, though it is the only class there
   EXPECT_EQ(open_data({.train = "folder:" + other.path(), .val_fraction = 0}).val, nullptr);
-  expect_refused("data.val_fraction=0.1 of 1 pictures",
+  expect_refused("data.val_fraction=0.1 of 1 images",
                  [&] { open_data({.train = "folder:" + other.path()}); });
   fill(other, "", {0, 0, 1});
   expect_refused("\"class 2\" is not among",

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 
 namespace vitrail {
 namespace {
@@ -108,7 +108,7 @@ TEST(LoadImage, NamesThePath) {
   EXPECT_EQ(load_image(path).pixels, decode_image(sample("ycbcr_444.jpg")).pixels);
   const std::string folder = std::filesystem::temp_directory_path();
   for (const std::string& bad :
-       {folder + "/there-is-no-such-picture.png", folder, test::golden("samples.txt")}) {
+       {folder + "/there-is-no-such-image.png", folder, test::golden("samples.txt")}) {
     const Error error = test::error_of([&] { load_image(bad); });
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_NE(std::string(error.what()).find(bad), std::string::npos) << error.what();

@@ -76,17 +76,17 @@ double real(int64_t x) {
 
 TEST(DrawGolden, ResizedCrops) {
   for (const Json& c : goldens().at("crops")) {
-    const Size picture{c.at("height"), c.at("width")};
+    const Size image{c.at("height"), c.at("width")};
     SCOPED_TRACE(
-        strf("%lld x %lld", static_cast<long long>(picture.height), static_cast<long long>(picture.width)));
+        strf("%lld x %lld", static_cast<long long>(image.height), static_cast<long long>(image.width)));
     AugmentConfig config;
     config.crop_scale = c.at("scale").get<std::vector<double>>();
     config.crop_ratio = c.at("ratio").get<std::vector<double>>();
     Numbers found;
     for (int64_t i = 0; i < kDraws; ++i) {
       Draw draw(1, 0, i, "crop");
-      const Window w = resized_crop(picture, config, draw);
-      found["area"].push_back(real(w.height * w.width) / real(picture.height * picture.width));
+      const Window w = resized_crop(image, config, draw);
+      found["area"].push_back(real(w.height * w.width) / real(image.height * image.width));
       found["log_ratio"].push_back(std::log(real(w.width) / real(w.height)));
       found["height"].push_back(real(w.height));
       found["width"].push_back(real(w.width));
@@ -130,10 +130,10 @@ TEST(DrawGolden, ErasedBoxes) {
     SCOPED_TRACE(config.erase_count);
     Numbers found;
     for (int64_t i = 0; i < kDraws; ++i) {
-      std::vector<float> picture(static_cast<size_t>(size.height * size.width), 1.0f);
+      std::vector<float> image(static_cast<size_t>(size.height * size.width), 1.0f);
       Draw draw(1, 0, i, "erase"), again = draw;
-      random_erase(picture, size, config, draw);
-      const auto erased = real(std::count(picture.begin(), picture.end(), 0.0f));
+      random_erase(image, size, config, draw);
+      const auto erased = real(std::count(image.begin(), image.end(), 0.0f));
       found["happens"].push_back(erased > 0);
       found["erased"].push_back(erased / real(size.height * size.width));
       if (config.erase_count > 1) continue;

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 
 namespace vitrail {
 namespace {
@@ -22,7 +22,7 @@ TEST(EncodePng, ReadsBackEqual) {
   }
 }
 
-TEST(EncodePng, EmptyAndMisshapenPicturesAreErrors) {
+TEST(EncodePng, EmptyAndMisshapenImagesAreErrors) {
   EXPECT_THROW(encode_png(Image::blank(0, 5, 3)), Error);
   EXPECT_THROW(encode_png(Image{4, 4, 3, {}}), Error);
   EXPECT_THROW(encode_png(Image::blank(4, 4, 2)), Error);

@@ -3,7 +3,7 @@
 
 #include "data/codecs.h"
 #include "data/decode.h"
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 
 namespace vitrail {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "data/dataset.h"
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 
 namespace vitrail::test {
 

@@ -43,7 +43,7 @@ TEST(LoaderErrors, SkipsBadSamplesAndTellsOfEachOnce) {
         if (!data.broken.contains(batch.samples[i])) continue;
         ++skipped;
         EXPECT_EQ(batch.weights[i], 0);
-        EXPECT_TRUE(std::ranges::all_of(std::span(batch.pictures).subspan(i * 192, 192),
+        EXPECT_TRUE(std::ranges::all_of(std::span(batch.images).subspan(i * 192, 192),
                                         [](float x) { return x == 0; }));
       }
     EXPECT_EQ(skipped, 4);

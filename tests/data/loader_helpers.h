@@ -19,7 +19,7 @@ inline LoaderSettings small_settings(int64_t workers = 2) {
 // Everything a batch holds, to compare.
 struct Copy {
   int64_t index, step, micro, epoch;
-  std::vector<float> pictures, targets, weights;
+  std::vector<float> images, targets, weights;
   std::vector<int32_t> labels;
   std::vector<int64_t> samples;
   bool operator==(const Copy&) const = default;
@@ -35,7 +35,7 @@ inline Copy copy_of(const Batch& b) {
           b.step,
           b.micro,
           b.epoch,
-          vector_of(b.pictures),
+          vector_of(b.images),
           vector_of(b.targets),
           vector_of(b.weights),
           vector_of(b.labels),

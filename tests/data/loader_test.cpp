@@ -98,7 +98,7 @@ TEST(Loader, PeeksWithoutTaking) {
     EXPECT_TRUE(test::copy_of(ahead) == reference[i]) << i;
     EXPECT_TRUE(test::copy_of(wait_for_peek(*loader)) == reference[i]) << "again " << i;
     const Batch& batch = loader->next();
-    EXPECT_EQ(batch.pictures.data(), ahead.pictures.data());
+    EXPECT_EQ(batch.images.data(), ahead.images.data());
     wait_for_peek(*loader);
     EXPECT_TRUE(test::copy_of(batch) == reference[i]) << "still there " << i;
   }
@@ -125,7 +125,7 @@ TEST(Loader, RanksAndAccumulationShareAStep) {
     const auto part = take(*make_train_loader(data, settings), 2);
     for (size_t step : {0u, 1u}) {
       EXPECT_EQ(part[step].samples, whole[2 * step + static_cast<size_t>(rank)].samples);
-      EXPECT_EQ(part[step].pictures, whole[2 * step + static_cast<size_t>(rank)].pictures);
+      EXPECT_EQ(part[step].images, whole[2 * step + static_cast<size_t>(rank)].images);
       EXPECT_EQ(part[step].targets, whole[2 * step + static_cast<size_t>(rank)].targets);
     }
   }
@@ -208,7 +208,7 @@ TEST(Loader, EvaluationIsSequentialAndWhole) {
           std::ranges::fill(expected, 0.0f);
           if (position < 21)
             preprocess(with_channels(data.load(position, 0), 3), settings.preprocess, expected);
-          EXPECT_TRUE(std::ranges::equal(expected, std::span(batch.pictures).subspan(i * 192, 192)));
+          EXPECT_TRUE(std::ranges::equal(expected, std::span(batch.images).subspan(i * 192, 192)));
         }
   }
 }

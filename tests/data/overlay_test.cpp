@@ -29,10 +29,10 @@ TEST(Overlay, RowsAndColumnsOfTheMapLieAsInTheImage) {
 }
 
 TEST(Overlay, HotPartsAreBrighterThanColdOnes) {
-  Image picture = Image::blank(32, 48, 3);
-  std::fill(picture.pixels.begin(), picture.pixels.end(), uint8_t{100});
+  Image image = Image::blank(32, 48, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{100});
   const std::vector<float> map = {0, 0, 0, 0, 0, 1};
-  const Image out = heat_overlay(picture, map, 2, 3);
+  const Image out = heat_overlay(image, map, 2, 3);
   EXPECT_GT(out.row(31)[3 * 47], out.row(0)[0] + 60);
   EXPECT_LT(out.row(0)[0], 100);
 }

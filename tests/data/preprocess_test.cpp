@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 #include "data/resize.h"
 
 namespace vitrail {
@@ -53,7 +53,7 @@ TEST(Preprocess, EqualsTorchvisionTimmTransformersAndTensorFlow) {
   });
 }
 
-TEST(Preprocess, AnyShapeOfPictureFillsTheTarget) {
+TEST(Preprocess, AnyShapeOfImageFillsTheTarget) {
   PreprocessConfig config;
   config.resize = 8;
   config.height = config.width = 7;
@@ -72,7 +72,7 @@ TEST(Preprocess, AnyShapeOfPictureFillsTheTarget) {
   }
 }
 
-TEST(Preprocess, SmallPicturesGetBlackMargins) {
+TEST(Preprocess, SmallImagesGetBlackMargins) {
   PreprocessConfig config;
   config.height = config.width = 9;
   config.resize = 4;

@@ -1,6 +1,6 @@
 #include "data/resize.h"
 
-#include "data/picture_helpers.h"
+#include "data/image_helpers.h"
 
 namespace vitrail {
 namespace {

@@ -121,7 +121,7 @@ TEST_F(HostileConfig, TextThatIsNoConfigIsRefused) {
   EXPECT_SAYS(open_text("{\"vitrail\": {\"model\": {\"withd\": 3}}}"), "width");
 }
 
-TEST_F(HostileConfig, PictureConfigsAreChecked) {
+TEST_F(HostileConfig, ImageConfigsAreChecked) {
   write_file(at("m/config.json"), good_.dump());
   const Json good = parse_json(read_file(at("m/preprocessor_config.json"), 1 << 20), "p");
   const std::pair<const char*, Json> rows[] = {
@@ -142,9 +142,9 @@ TEST_F(HostileConfig, PictureConfigsAreChecked) {
       {"rescale_factor", "x"},
   };
   for (const auto& [key, value] : rows) {
-    Json pictures = good;
-    pictures[key] = value;
-    write_file(at("m/preprocessor_config.json"), pictures.dump());
+    Json images = good;
+    images[key] = value;
+    write_file(at("m/preprocessor_config.json"), images.dump());
     const std::string said = refusal(at("m"));
     EXPECT_NE(said.find("preprocessor_config.json"), std::string::npos)
         << key << " = " << value.dump() << ": " << said;

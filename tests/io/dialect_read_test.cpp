@@ -16,10 +16,10 @@ class DialectRead : public DialectTest {
   std::string with_sidecar(const Json& golden) {
     const std::string file = golden["model"], path = at(file);
     std::filesystem::copy_file(kModels + file, path);
-    PreprocessConfig pictures{.height = golden["config"]["image_height"],
-                              .width = golden["config"]["image_width"]};
+    PreprocessConfig images{.height = golden["config"]["image_height"],
+                            .width = golden["config"]["image_width"]};
     write_file(path + ".json",
-               Json{{"vitrail", {{"model", golden["config"]}, {"preprocess", to_json(pictures)}}}}.dump());
+               Json{{"vitrail", {{"model", golden["config"]}, {"preprocess", to_json(images)}}}}.dump());
     return path;
   }
 };
@@ -48,8 +48,8 @@ TEST_F(DialectRead, FilesOfEveryLibraryGiveTheirConfigAndWeights) {
     const Json config = to_json(model->card().config);
     for (const auto& [key, value] : expected["config"].items()) EXPECT_EQ(config[key], value) << key;
     if (expected.contains("preprocess")) {
-      Json pictures = to_json(model->card().preprocess);
-      for (const auto& [key, value] : expected["preprocess"].items()) EXPECT_EQ(pictures[key], value) << key;
+      Json images = to_json(model->card().preprocess);
+      for (const auto& [key, value] : expected["preprocess"].items()) EXPECT_EQ(images[key], value) << key;
     }
     expect_rule_weights(*model, tolerance(weights));
     std::filesystem::remove_all(home_);
@@ -64,7 +64,7 @@ TEST_F(DialectRead, AnOldClassRowStaysARowOfThePositions) {
   expect_rule_weights(*model);
 }
 
-TEST_F(DialectRead, HuggingFaceFoldersGivePicturesAndLabels) {
+TEST_F(DialectRead, HuggingFaceFoldersGiveImagesAndLabels) {
   const auto model = open_model(kModels + "timm_hub");
   EXPECT_EQ(model->card().labels.size(), 5u);
   EXPECT_EQ(model->card().labels[1], "bell tower");
@@ -139,7 +139,7 @@ TEST_F(DialectRead, AProductInPartsNeedsThemAll) {
   EXPECT_SAYS(refusal(at("keyless")), "a part of blocks.0.attn.qkv.weight");
 }
 
-TEST_F(DialectRead, TorchvisionAndGoogleFilesKnowTheirPictures) {
+TEST_F(DialectRead, TorchvisionAndGoogleFilesKnowTheirImages) {
   ModelCard card;
   const auto zeros = [](const ParamSpec&, std::span<float>) {};
   card.config = {.width = 192, .heads = 3, .mlp = 768, .classes = 2};

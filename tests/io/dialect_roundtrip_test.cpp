@@ -140,7 +140,7 @@ TEST_F(DialectRoundTrip, RefusalsNameTheFeature) {
   }
 }
 
-TEST_F(DialectRoundTrip, AnotherImageSizeResizesPositionsAndPictures) {
+TEST_F(DialectRoundTrip, AnotherImageSizeResizesPositionsAndImages) {
   ModelCard card = tiny();
   write_model(at("m"), card, {.dialect = Dialect::kTimm}, by_rule);
   const auto model = open_model(at("m"), {.image_height = 64, .image_width = 48});

@@ -11,9 +11,9 @@
 namespace vitrail {
 namespace {
 
-const TunedDevice kCard{"NVIDIA H200 (made up)", 90, "13.1.0"};
+const TunedDevice kGpu{"NVIDIA H200 (made up)", 90, "13.1.0"};
 
-// A table that puts `kernel` first for every product of the model above: 5 tokens, width 192.
+// A table that puts `kernel` first for every GEMM of the model above: 5 tokens, width 192.
 KernelTable table_for(const std::string& kernel) {
   KernelTable table;
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{576, 192}, {192, 192}, {768, 192}, {192, 768}})
@@ -43,14 +43,14 @@ TEST(Kernels, WhatIsNotOfThisMachineIsIgnoredWithANote) {
   EXPECT_EQ(read_kernels((folder.path() / "nowhere.json").string()).table, nullptr);
 }
 
-TEST(CardKernels, AreReadBackForTheSameCardAndLibraryOnly) {
+TEST(GpuKernels, AreReadBackForTheSameGpuAndLibraryOnly) {
   const TempFolder folder;
   const std::string file = (folder.path() / "made/card.json").string();
   KernelTable table;
   table.set({{"linear+bias bf16", 197, 2304, 768, 0, 90}, {"cublaslt 3"}});
   table.set({{"linear_dw+accumulate bf16 to f32", 768, 768, 197, 0, 90}, {"cublaslt"}});
-  write_kernels(file, table, kCard);
-  const KernelsFile read = read_kernels(file, kCard);
+  write_kernels(file, table, kGpu);
+  const KernelsFile read = read_kernels(file, kGpu);
   ASSERT_NE(read.table, nullptr) << read.note;
   EXPECT_EQ(read.table->hash(), table.hash());
 
@@ -59,27 +59,27 @@ TEST(CardKernels, AreReadBackForTheSameCardAndLibraryOnly) {
     EXPECT_EQ(other.table, nullptr);
     return other.note;
   };
-  EXPECT_NE(note(file, {kCard.name, 90, "13.2.0"}).find("13.1.0"), std::string::npos);
+  EXPECT_NE(note(file, {kGpu.name, 90, "13.2.0"}).find("13.1.0"), std::string::npos);
   EXPECT_NE(note(file, {"NVIDIA L4", 89, "13.1.0"}).find("NVIDIA H200"), std::string::npos);
   EXPECT_NE(note(file, this_processor()).find("processor"), std::string::npos);
 
   auto json = nlohmann::json::parse(read_file(file, 1 << 20));
   EXPECT_FALSE(json["rows"][0].contains("threads"));
   json["vitrail"] = "0.0.1";  // its algorithms are the library's, so that a table outlives a release
-  EXPECT_NE(read_kernels(folder.file("older.json", json.dump()), kCard).table, nullptr);
+  EXPECT_NE(read_kernels(folder.file("older.json", json.dump()), kGpu).table, nullptr);
   json["rows"][0]["m"] = 0;
-  EXPECT_NE(note(folder.file("bad.json", json.dump()), kCard).find("'m'"), std::string::npos);
+  EXPECT_NE(note(folder.file("bad.json", json.dump()), kGpu).find("'m'"), std::string::npos);
 }
 
-TEST(CardKernels, AreFoundByTheCardsName) {
+TEST(GpuKernels, AreFoundByTheGpusName) {
   const TempFolder folder;
-  EXPECT_EQ(own_kernels_path("/home/u/.config", kCard),
+  EXPECT_EQ(own_kernels_path("/home/u/.config", kGpu),
             "/home/u/.config/vitrail/kernels-nvidia-h200-made-up.json");
-  EXPECT_EQ(own_kernels_path("", kCard), "") << "there is no such folder";
-  EXPECT_EQ(shipped_kernels_path(kCard, {folder.path()}), "");
+  EXPECT_EQ(own_kernels_path("", kGpu), "") << "there is no such folder";
+  EXPECT_EQ(shipped_kernels_path(kGpu, {folder.path()}), "");
   const std::string file = folder.file("shipped/nvidia-h200-made-up.json", "{}");
   const std::vector<std::filesystem::path> places = {folder.path(), folder.path() / "shipped"};
-  EXPECT_EQ(shipped_kernels_path(kCard, places), file);
+  EXPECT_EQ(shipped_kernels_path(kGpu, places), file);
   EXPECT_EQ(shipped_kernels_path({"NVIDIA H200 (made up)", 0, ""}, places), "") << "a processor of that name";
 }
 

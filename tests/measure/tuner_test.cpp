@@ -1,4 +1,4 @@
-// Which products are tuned and which kernel is preferred, on the CPU and, from descriptions alone, on a GPU.
+// Which GEMMs are tuned and which kernel is preferred, on the CPU and, from descriptions alone, on a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace vitrail {
 namespace {
 
 TEST(Tune, CoversTheZoo) {
-  const std::vector<ProductSize> sizes = zoo_products();
+  const std::vector<GemmSize> sizes = zoo_gemms();
   EXPECT_EQ(sizes.size(), 96u);
-  for (const ProductSize& size :
-       {ProductSize{197, 2304, 768}, {1576, 1024, 4096}, {50, 192, 192}, {520, 1536, 384}})
+  for (const GemmSize& size :
+       {GemmSize{197, 2304, 768}, {1576, 1024, 4096}, {50, 192, 192}, {520, 1536, 384}})
     EXPECT_NE(std::find(sizes.begin(), sizes.end(), size), sizes.end()) << size.m << "x" << size.n;
 }
 
@@ -50,48 +50,48 @@ ExecutionPlan planned(DType dtype, std::shared_ptr<const KernelTable> kernels = 
                         kInfo);
 }
 
-size_t listed(const PlannedProduct& product, std::string_view start) {
+size_t listed(const PlannedGemm& gemm, std::string_view start) {
   return static_cast<size_t>(
-      std::count_if(product.kernels.begin(), product.kernels.end(),
+      std::count_if(gemm.kernels.begin(), gemm.kernels.end(),
                     [&](const Kernel* kernel) { return std::string_view(kernel->name).starts_with(start); }));
 }
 
-TEST(TuneGpu, OffersEachProductOnceWithAllItsKernels) {
+TEST(TuneGpu, OffersEachGemmOnceWithAllItsKernels) {
   const ExecutionPlan plan = planned(DType::kBF16);
-  const std::vector<PlannedProduct> products = products_to_tune({&plan, &plan});
-  ASSERT_GE(products.size(), 6u) << "patches, qkv, proj, fc1, fc2, head";
-  for (size_t i = 0; i < products.size(); ++i) {
-    const PlannedProduct& product = products[i];
-    EXPECT_EQ(listed(product, "cublaslt"), 16u) << product.key.op;
-    EXPECT_EQ(listed(product, "hopper"), product.key.op.starts_with("linear") ? 1u : 0u) << product.key.op;
-    EXPECT_EQ(listed(product, "tiled"), 0u) << product.key.op;
-    EXPECT_STREQ(product.kernels.front()->name, "cublaslt");
-    EXPECT_EQ(product.key.isa, 90);
-    for (size_t j = 0; j < i; ++j) EXPECT_FALSE(products[j].key == product.key) << product.key.op;
+  const std::vector<PlannedGemm> gemms = gemms_to_tune({&plan, &plan});
+  ASSERT_GE(gemms.size(), 6u) << "patches, qkv, proj, fc1, fc2, head";
+  for (size_t i = 0; i < gemms.size(); ++i) {
+    const PlannedGemm& gemm = gemms[i];
+    EXPECT_EQ(listed(gemm, "cublaslt"), 16u) << gemm.key.op;
+    EXPECT_EQ(listed(gemm, "hopper"), gemm.key.op.starts_with("linear") ? 1u : 0u) << gemm.key.op;
+    EXPECT_EQ(listed(gemm, "tiled"), 0u) << gemm.key.op;
+    EXPECT_STREQ(gemm.kernels.front()->name, "cublaslt");
+    EXPECT_EQ(gemm.key.isa, 90);
+    for (size_t j = 0; j < i; ++j) EXPECT_FALSE(gemms[j].key == gemm.key) << gemm.key.op;
   }
-  const auto qkv = std::find_if(products.begin(), products.end(),
-                                [](const PlannedProduct& p) { return p.key.n == 3 * 192; });
-  ASSERT_NE(qkv, products.end());
+  const auto qkv =
+      std::find_if(gemms.begin(), gemms.end(), [](const PlannedGemm& p) { return p.key.n == 3 * 192; });
+  ASSERT_NE(qkv, gemms.end());
   EXPECT_EQ(qkv->key, (TuneKey{"linear+bias bf16", 10, 576, 192, 0, 90}));
   EXPECT_EQ(qkv->nodes, 2 * 12);
 }
 
 TEST(TuneGpu, OffersWhatRunsWithoutATableFirst) {
   const ExecutionPlan plan = planned(DType::kBF16, nullptr, 1024);
-  const std::vector<PlannedProduct> products = products_to_tune({&plan});
+  const std::vector<PlannedGemm> gemms = gemms_to_tune({&plan});
   size_t own = 0;
-  for (const PlannedProduct& product : products) {
-    const bool gelu = product.key.op == "linear+bias+gelu bf16" && product.key.m > 1024;
-    EXPECT_STREQ(product.kernels.front()->name, gelu ? "hopper" : "cublaslt") << product.key.op;
-    EXPECT_STREQ(product.kernels.back()->name, "cublaslt 15") << product.key.op;
-    EXPECT_EQ(listed(product, "cublaslt"), 16u) << product.key.op;
+  for (const PlannedGemm& gemm : gemms) {
+    const bool gelu = gemm.key.op == "linear+bias+gelu bf16" && gemm.key.m > 1024;
+    EXPECT_STREQ(gemm.kernels.front()->name, gelu ? "hopper" : "cublaslt") << gemm.key.op;
+    EXPECT_STREQ(gemm.kernels.back()->name, "cublaslt 15") << gemm.key.op;
+    EXPECT_EQ(listed(gemm, "cublaslt"), 16u) << gemm.key.op;
     own += gelu;
   }
   EXPECT_EQ(own, 1u);
-  EXPECT_EQ(products.size(), 9u) << "patches, qkv, proj, fc1, fc2, the last three for a token alone, head";
+  EXPECT_EQ(gemms.size(), 9u) << "patches, qkv, proj, fc1, fc2, the last three for a token alone, head";
 }
 
-TEST(TuneGpu, ATableDecidesForItsProductAlone) {
+TEST(TuneGpu, ATableDecidesForItsGemmAlone) {
   const ExecutionPlan plan = planned(DType::kBF16);
   KernelTable table;
   table.set({{"linear+bias bf16", 10, 576, 192, 0, 90}, {"cublaslt 3"}});
@@ -106,7 +106,7 @@ TEST(TuneGpu, ATableDecidesForItsProductAlone) {
   EXPECT_EQ(changed, 12);
   EXPECT_EQ(plan.memory.peak_bytes(), tuned.memory.peak_bytes());
   // What is tuned already is measured against the usual kernel all the same.
-  EXPECT_STREQ(products_to_tune({&tuned})[0].kernels.front()->name, "cublaslt");
+  EXPECT_STREQ(gemms_to_tune({&tuned})[0].kernels.front()->name, "cublaslt");
 }
 
 TEST(TuneGpu, TheUsualKernelStaysUnlessOneIsClearlyFaster) {

@@ -100,16 +100,16 @@ TEST(VitOptions, AdaptersAreScaledByAlphaOverRankAndStandWhereAsked) {
   const auto recorded = [](bool attention, bool mlp) {
     return record_vit(small(), {.lora = {.rank = 4, .alpha = 6, .attention = attention, .mlp = mlp}});
   };
-  for (const char* product : {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"}) {
-    const std::string node = std::string("blocks.1.") + product + ".lora_scale";
-    const bool is_mlp = std::string_view(product).starts_with("mlp");
-    EXPECT_EQ(text_of(recorded(true, true), node), "multiply 1.5") << product;
-    EXPECT_EQ(text_of(recorded(true, false), node).empty(), is_mlp) << product;
-    EXPECT_EQ(text_of(recorded(false, true), node).empty(), !is_mlp) << product;
+  for (const char* gemm : {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"}) {
+    const std::string node = std::string("blocks.1.") + gemm + ".lora_scale";
+    const bool is_mlp = std::string_view(gemm).starts_with("mlp");
+    EXPECT_EQ(text_of(recorded(true, true), node), "multiply 1.5") << gemm;
+    EXPECT_EQ(text_of(recorded(true, false), node).empty(), is_mlp) << gemm;
+    EXPECT_EQ(text_of(recorded(false, true), node).empty(), !is_mlp) << gemm;
   }
 }
 
-TEST(Lora, MergingAddsTheScaledProduct) {
+TEST(Lora, MergingAddsTheScaledGemm) {
   const float a[] = {1, 2, 3, 4, 5, 6};  // [rank 2][inputs 3]
   const float b[] = {1, 10, 2, 20};      // [outputs 2][rank 2]
   float weight[] = {100, 200, 300, 400, 500, 600};

@@ -28,7 +28,7 @@ TEST_P(ZooRecord, UsesExactlyTheParametersOfTheTable) {
 }
 
 // Sums the FLOPs of the GEMMs alone, from the recorded ops; for all tokens, or for those a classifier needs.
-double product_flops(const VitConfig& config, bool all_tokens = true) {
+double gemm_flops(const VitConfig& config, bool all_tokens = true) {
   const Program program = record_vit(config, {.layers = all_tokens});
   double flops = 0;
   for (const Node& node : program.nodes) {
@@ -43,7 +43,7 @@ double product_flops(const VitConfig& config, bool all_tokens = true) {
 
 TEST_P(ZooRecord, ProductsAreTwiceTheMacs) {
   const VitConfig& config = GetParam().config;
-  const double flops = product_flops(config), run = product_flops(config, false);
+  const double flops = gemm_flops(config), run = gemm_flops(config, false);
   EXPECT_NEAR(flops / 2, static_cast<double>(count_macs(config)), 1e-9 * flops);
   EXPECT_NEAR(run / 2, static_cast<double>(count_run_macs(config)), 1e-9 * run);
 }
@@ -71,7 +71,7 @@ TEST_P(ZooRecord, MacsFromTheTokensThemselves) {
 TEST(VitRecord, MacsCountPoolingByAttentionOverThePatchesOnly) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;
   config.pool = Pool::kMap;  // the class token stays, and the probe does not see it
-  const double flops = product_flops(config);
+  const double flops = gemm_flops(config);
   EXPECT_NEAR(flops / 2, static_cast<double>(count_macs(config)), 1e-9 * flops);
 }
 
@@ -89,12 +89,12 @@ TEST(VitRecord, TheLastBlockAnswersTheClassTokenAlone) {
   const double width = static_cast<double>(config.width), tokens = others + 1;
   // Every other token saves its attention weights and their sum of values, proj, fc1 and fc2.
   const double spared = 2 * others * (2 * tokens * width + 9 * width * width);
-  EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config) - spared);
+  EXPECT_DOUBLE_EQ(gemm_flops(config, false), gemm_flops(config) - spared);
   config.distilled = true;
-  EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config)) << "two tokens are read";
+  EXPECT_DOUBLE_EQ(gemm_flops(config, false), gemm_flops(config)) << "two tokens are read";
   config.distilled = false;
   config.pool = Pool::kMean;
-  EXPECT_DOUBLE_EQ(product_flops(config, false), product_flops(config));
+  EXPECT_DOUBLE_EQ(gemm_flops(config, false), gemm_flops(config));
 }
 
 TEST(VitRecord, OutputsAreThoseAskedFor) {

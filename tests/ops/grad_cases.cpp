@@ -67,7 +67,7 @@ Dim head_size(int64_t n) {
   return some('E', n, 2, 7);
 }
 
-std::vector<GradFamily> product_families() {
+std::vector<GradFamily> gemm_families() {
   return {
       {"linear",
        [](int64_t n) -> OpCase {
@@ -91,7 +91,7 @@ std::vector<GradFamily> product_families() {
       {"attention_first",
        [](int64_t n) -> OpCase {
          return {"",
-                 std::make_shared<AttentionOp>(Asking::kFirst),
+                 std::make_shared<AttentionOp>(QueryScope::kClassToken),
                  {{batch(n), tokens(n), {'T', 3}, heads(n), head_size(n)}},
                  {true}};
        }},
@@ -207,7 +207,7 @@ std::vector<GradFamily> token_and_loss_families() {
 const std::vector<GradFamily>& grad_families() {
   static const std::vector<GradFamily> families = [] {
     std::vector<GradFamily> all;
-    for (auto part : {product_families, row_families, token_and_loss_families})
+    for (auto part : {gemm_families, row_families, token_and_loss_families})
       for (const GradFamily& family : part()) all.push_back(family);
     return all;
   }();

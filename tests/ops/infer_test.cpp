@@ -15,7 +15,7 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
-#include "ops/make_pictures.h"
+#include "ops/make_images.h"
 #include "ops/max_tokens.h"
 #include "ops/patch_embed.h"
 #include "ops/persistent.h"
@@ -66,7 +66,7 @@ TEST(Infer, GivesShapesAndFlops) {
        {{{'S', 1}, kH, kE}, {kB, kN, kT2, kH, kE}},
        "[B2 S1 H2 E4]",
        2.0 * 2 * 5 * 21},
-      {std::make_shared<AttentionOp>(Asking::kFirst),
+      {std::make_shared<AttentionOp>(QueryScope::kClassToken),
        {{kB, kN, kT3, kH, kE}},
        "[B2 H2 E4]",
        2.0 * 2 * 5 * (16 + 5)},
@@ -109,7 +109,7 @@ TEST(Infer, GivesShapesAndFlopsOfGradients) {
        {{kB, kN, kT3, kH, kE}, {kB, kN, kH, kE}},
        "[B2 N5 T3 H2 E4]",
        100.0 * 50},
-      {std::make_shared<AttentionGradOp>(Asking::kFirst),
+      {std::make_shared<AttentionGradOp>(QueryScope::kClassToken),
        {{kB, kN, kT3, kH, kE}, {kB, kH, kE}},
        "[B2 N5 T3 H2 E4]",
        20.0 * 50},
@@ -170,7 +170,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<AttentionOp>(), {{kB, kN, kT2, kH, kE}}},
       {std::make_shared<AttentionOp>(), {{{'S', 1}, kH, {'E', 5}}, {kB, kN, kT2, kH, kE}}},
       {std::make_shared<AttentionOp>(), {{kH, kE}, {kB, kN, kT2, kH, kE}}},
-      {std::make_shared<AttentionOp>(Asking::kFirst), {{{'S', 1}, kH, kE}, {kB, kN, kT2, kH, kE}}},
+      {std::make_shared<AttentionOp>(QueryScope::kClassToken), {{{'S', 1}, kH, kE}, {kB, kN, kT2, kH, kE}}},
       {std::make_shared<ConcatTokensOp>(), {{kD}, {kB, kN, kD}}},
       {std::make_shared<LinearOp>(), {{kB, {'D', 0}}, {{'F', 3}, {'D', 0}}}},
       {std::make_shared<QkNormOp>(1e-6), {{kB, kN, kT2, kH, kE}, {kE}, {kE}, {kE}, {kE}}},
@@ -194,7 +194,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<LinearDwOp>(), {{kB, kN, kD}, {{'B', 3}, kN, {'F', 3}}}},
       {std::make_shared<PatchEmbedDwOp>(4, 4), {{kB, {'C', 3}, {'Y', 8}, {'X', 12}}, {kB, kN, kD}}},
       {std::make_shared<AttentionGradOp>(), {{kB, kN, kT3, kH, kE}}},
-      {std::make_shared<AttentionGradOp>(Asking::kFirst), {{kB, kN, kT3, kH, kE}, {kB, kN, kH, kE}}},
+      {std::make_shared<AttentionGradOp>(QueryScope::kClassToken), {{kB, kN, kT3, kH, kE}, {kB, kN, kH, kE}}},
       {std::make_shared<AttentionGradOp>(), {{kB, kN, kT3, kH, kE}, {kB, kN, kH, {'E', 5}}}},
       {std::make_shared<LayernormGradOp>(1e-6, true), {{kB, kN, kD}, {{'D', 9}}, {kB, kN, kD}}},
       {std::make_shared<GeluGradOp>(true), {{kB, kD}, {kB, kN, kD}}},
@@ -239,8 +239,8 @@ TEST(Fused, NeverOverwritesTheValueItStartsFrom) {
   EXPECT_EQ(turned.in_place_input(), 2) << "whichever side of the sum it stands on";
 }
 
-TEST(Infer, PicturesComeFromPixelsOfTheirSize) {
-  const MakePicturesOp op(DType::kBF16);
+TEST(Infer, ImagesComeFromPixelsOfTheirSize) {
+  const MakeImagesOp op(DType::kBF16);
   const TensorDesc pixels{DType::kU8, {{'R', 9}, {'Y', 4}, {'X', 6}, {'C', 3}}},
       recipes{DType::kI32, {kB, {'Z', kRecipeWords}}}, levels{DType::kF32, {{'C', 3}, {'Z', 256}}};
   EXPECT_EQ(to_string(op.infer(std::vector{pixels, recipes, levels})[0]), "bf16[B2 C3 Y4 X6]");

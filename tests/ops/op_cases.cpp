@@ -29,16 +29,17 @@ void add_attention(std::vector<OpCase>& cases) {
   } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
                {290, 64}, {577, 64}, {65, 80},  {40, 128}};
   for (const auto& [tokens, head] : sizes) {
-    for (Asking asking : {Asking::kAll, Asking::kFirst})
-      cases.push_back({strf("attention%s_%lld_tokens_of_%lld", asking == Asking::kFirst ? "_first" : "",
-                            static_cast<long long>(tokens), static_cast<long long>(head)),
-                       make_op<AttentionOp>(asking),
-                       {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
-                       {false}});
+    for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})
+      cases.push_back(
+          {strf("attention%s_%lld_tokens_of_%lld", asking == QueryScope::kClassToken ? "_first" : "",
+                static_cast<long long>(tokens), static_cast<long long>(head)),
+           make_op<AttentionOp>(asking),
+           {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
+           {false}});
   }
 }
 
-void add_products(std::vector<OpCase>& cases) {
+void add_gemms(std::vector<OpCase>& cases) {
   for (int64_t tokens : {1, 5, 50, 65, 197}) {
     const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16), t('T', 3);
     const std::string suffix = "_" + std::to_string(tokens);
@@ -50,7 +51,7 @@ void add_products(std::vector<OpCase>& cases) {
         {"attention_odd_head" + suffix, make_op<AttentionOp>(), {{b, n, t, h, {'E', 18}}}, {false}});
     for (const Dim size : {e, Dim('E', 18)})
       cases.push_back({(size == e ? "attention_first" : "attention_first_odd_head") + suffix,
-                       make_op<AttentionOp>(Asking::kFirst),
+                       make_op<AttentionOp>(QueryScope::kClassToken),
                        {{b, n, t, h, size}},
                        {false}});
     cases.push_back({"attention_probe" + suffix,
@@ -102,14 +103,15 @@ void add_far_below_zero(std::vector<OpCase>& cases) {
       const auto mixed = static_cast<double>(of - 6);
       qkv.push_back(part == 0 ? 8 : part == 1 ? -4 - mixed / 32 : mixed / 8);
     }
-    for (Asking asking : {Asking::kAll, Asking::kFirst})
-      cases.push_back({strf("attention%s_of_%lld_far_below_zero", asking == Asking::kFirst ? "_first" : "",
-                            static_cast<long long>(tokens)),
-                       make_op<AttentionOp>(asking),
-                       {{b, {'N', tokens}, {'T', 3}, h, e}},
-                       {false},
-                       {},
-                       {{0, qkv}}});
+    for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})
+      cases.push_back(
+          {strf("attention%s_of_%lld_far_below_zero", asking == QueryScope::kClassToken ? "_first" : "",
+                static_cast<long long>(tokens)),
+           make_op<AttentionOp>(asking),
+           {{b, {'N', tokens}, {'T', 3}, h, e}},
+           {false},
+           {},
+           {{0, qkv}}});
   }
 }
 
@@ -160,7 +162,7 @@ void add_small_ops(std::vector<OpCase>& cases) {
 
 void add_forward_cases(std::vector<OpCase>& cases) {
   add_attention(cases);
-  add_products(cases);
+  add_gemms(cases);
   add_far_below_zero(cases);
   add_small_ops(cases);
 }
@@ -172,7 +174,7 @@ std::vector<OpCase> op_cases() {
   add_loss_cases(cases);
   add_update_cases(cases);
   add_fused_cases(cases);
-  add_picture_cases(cases);
+  add_image_cases(cases);
   return cases;
 }
 

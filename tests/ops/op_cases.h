@@ -13,7 +13,7 @@ namespace vitrail {
 
 // The role of an input, which decides its type and its values when the op runs in some type.
 enum class Role {
-  kPlain,        // of the type: activations and the weights of products
+  kPlain,        // of the type: activations and the weights of GEMMs
   kNonNegative,  // the same in [0, 1): targets, averages of squares
   kVector,       // biases, norms, tokens, positions: of the type, or f32 where vectors stay so
   kSum,          // of the accumulator's type: gradient sums, master weights, a wide residual stream
@@ -47,7 +47,7 @@ void add_gradient_cases(std::vector<OpCase>& cases);
 void add_loss_cases(std::vector<OpCase>& cases);
 void add_update_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);
-void add_picture_cases(std::vector<OpCase>& cases);
+void add_image_cases(std::vector<OpCase>& cases);
 
 template <typename T, typename... Args>
 OpPtr make_op(Args... args) {

@@ -60,7 +60,7 @@ OpCase scale_add_case(const char* name, const Shape& x, const Shape& w, const Sh
           {kPlain, kPlain, kVector, kVector, kPlain}};
 }
 
-void add_product_chains(std::vector<OpCase>& cases) {
+void add_gemm_chains(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
   const Shape x = {b, n, d}, hidden = {b, n, f};
   const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
@@ -103,7 +103,7 @@ void add_first_attentions(std::vector<OpCase>& cases) {
     const Shape x = {{'B', 2}, {'N', tokens}, d}, weight = {t, h, e, d};
     const std::string suffix =
         strf("_%lld_heads_of_%lld", static_cast<long long>(heads), static_cast<long long>(head));
-    const OpPtr attention = make_op<AttentionOp>(Asking::kFirst);
+    const OpPtr attention = make_op<AttentionOp>(QueryScope::kClassToken);
     cases.push_back({"fused_norm_linear_bias_attention" + suffix,
                      fused({{make_op<LayernormOp>(1e-6), {0, 1, 2}},
                             {make_op<LinearOp>(), {~0, 3}},
@@ -160,7 +160,7 @@ void add_sums(std::vector<OpCase>& cases) {
 }
 
 // Depths that are multiples of 32, as kernels on bf16 tensors require.
-void add_deep_products(std::vector<OpCase>& cases) {
+void add_deep_gemms(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 37), d('D', 64), f('F', 96);
   const Shape x = {b, n, d}, hidden = {b, n, f};
   cases.push_back({"linear_deep", make_op<LinearOp>(), {x, {f, d}}, {false, true}});
@@ -178,7 +178,7 @@ void add_deep_products(std::vector<OpCase>& cases) {
 
 // Several tiles across, or many steps along a tile, for kernels whose tiles are large; neither divides
 // evenly.
-void add_large_products(std::vector<OpCase>& cases) {
+void add_large_gemms(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 37), narrow('D', 24), wide('F', 400);
   const Shape x = {b, n, narrow}, hidden = {b, n, wide};
   cases.push_back({"linear_dx_wide", make_op<LinearDxOp>(), {x, {narrow, wide}}, {false, true}});
@@ -190,12 +190,12 @@ void add_large_products(std::vector<OpCase>& cases) {
 }  // namespace
 
 void add_fused_cases(std::vector<OpCase>& cases) {
-  add_product_chains(cases);
+  add_gemm_chains(cases);
   add_first_attentions(cases);
   add_gelu_gradients(cases);
   add_sums(cases);
-  add_deep_products(cases);
-  add_large_products(cases);
+  add_deep_gemms(cases);
+  add_large_gemms(cases);
 }
 
 }  // namespace vitrail

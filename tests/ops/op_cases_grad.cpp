@@ -22,7 +22,7 @@ namespace {
 
 using enum Role;
 
-void add_product_grads(std::vector<OpCase>& cases) {
+void add_gemm_grads(std::vector<OpCase>& cases) {
   for (int64_t tokens : {1, 5, 50, 65, 197}) {
     const Dim b('B', 2), n('N', tokens), d('D', 48), f('F', 100), h('H', 3), e('E', 16), t('T', 3);
     const std::string suffix = "_" + std::to_string(tokens);
@@ -45,7 +45,7 @@ void add_product_grads(std::vector<OpCase>& cases) {
                      {false, false}});
     for (const Dim size : {e, odd})
       cases.push_back({(size == e ? "attention_first_grad" : "attention_first_grad_odd_head") + suffix,
-                       make_op<AttentionGradOp>(Asking::kFirst),
+                       make_op<AttentionGradOp>(QueryScope::kClassToken),
                        {{b, n, t, h, size}, {b, h, size}},
                        {false, false}});
     cases.push_back({"attention_grad_probe" + suffix,
@@ -79,7 +79,7 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                      {false, false}});
     cases.push_back({strf("attention_first_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
                           static_cast<long long>(head)),
-                     make_op<AttentionGradOp>(Asking::kFirst),
+                     make_op<AttentionGradOp>(QueryScope::kClassToken),
                      {{b, n, {'T', 3}, h, e}, {b, h, e}},
                      {false, false}});
   }
@@ -173,7 +173,7 @@ void add_token_grads(std::vector<OpCase>& cases) {
 }  // namespace
 
 void add_gradient_cases(std::vector<OpCase>& cases) {
-  add_product_grads(cases);
+  add_gemm_grads(cases);
   add_attention_grads(cases);
   add_row_grads(cases);
   add_token_grads(cases);

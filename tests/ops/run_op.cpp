@@ -116,7 +116,7 @@ std::vector<std::byte> untouched(const OpCase& c, const PersistentStore& store) 
 }
 
 // A GPU stays open from one case to the next: starting its libraries takes longer than most ops.
-RankContext& card(const DeviceInfo& device) {
+RankContext& gpu(const DeviceInfo& device) {
   static RankContext rank(device);
   rank.device = device;
   return rank;
@@ -176,9 +176,9 @@ std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
   if (*settings.kernel != 0) {
     EXPECT_STREQ(plan.choices.back().launches[0].kernel->name, settings.kernel) << c.name;
   }
-  const bool on_card = plan.backend == &cuda_backend();
-  const auto own = on_card ? nullptr : std::make_unique<RankContext>(plan.device);
-  RankContext& rank = on_card ? card(plan.device) : *own;
+  const bool on_gpu = plan.backend == &cuda_backend();
+  const auto own = on_gpu ? nullptr : std::make_unique<RankContext>(plan.device);
+  RankContext& rank = on_gpu ? gpu(plan.device) : *own;
   PersistentStore persistent(plan, rank);
   persistent.load(plan, [&](const std::string& name, const Shape&, std::span<float> target) {
     const Values& values = inputs[static_cast<size_t>(std::stoi(name.substr(2)))];

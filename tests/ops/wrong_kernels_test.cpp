@@ -24,7 +24,7 @@ Values rounded(const Values& values, DType type) {
 }
 
 // The least exact rounding that a kernel may have.
-constexpr Rounding kCoarsest{.product = true, .members = true, .weights = true};
+constexpr Rounding kCoarsest{.gemm = true, .members = true, .weights = true};
 
 // A case with its right results and the noise that kernels may leave in them.
 struct Judged {
@@ -109,13 +109,13 @@ OpPtr chain(OpPtr last) {
   return std::make_shared<FusedOp>(std::move(members));
 }
 
-OpCase product_case(int64_t terms, OpPtr op) {
+OpCase gemm_case(int64_t terms, OpPtr op) {
   const Dim d('D', terms), f('F', 64);
-  return {"wrong_product", std::move(op), {{{'B', 1}, {'N', 48}, d}, {f, d}, {f}}, {false, false, false}};
+  return {"wrong_gemm", std::move(op), {{{'B', 1}, {'N', 48}, d}, {f, d}, {f}}, {false, false, false}};
 }
 
 TEST_P(WrongKernels, OfAProductWithoutItsBias) {
-  const Judged judged(product_case(terms_, chain(nullptr)), settings_);
+  const Judged judged(gemm_case(terms_, chain(nullptr)), settings_);
   std::vector<Values> without = judged.inputs;
   without[2].assign(without[2].size(), 0);
   EXPECT_LE(judged.share({judged.known[0].values}), 0.51);
@@ -124,16 +124,16 @@ TEST_P(WrongKernels, OfAProductWithoutItsBias) {
 
 // The gelu's input is about 1.5 in size: values in [-4, -2.3], where its two forms differ, are among it.
 TEST_P(WrongKernels, OfAGelu) {
-  const OpCase c = product_case(terms_, chain(make_op<GeluOp>(false)));
+  const OpCase c = gemm_case(terms_, chain(make_op<GeluOp>(false)));
   std::vector<Values> inputs = make_inputs(c, settings_);
   const double size = 4.5 / std::sqrt(static_cast<double>(terms_));
   for (double& x : inputs[0]) x *= size;
   inputs[0] = rounded(inputs[0], settings_.dtype);
   const Judged judged(c, settings_, inputs);
   EXPECT_LE(judged.share({judged.known[0].values}), 0.51);
-  const OpCase tanh = product_case(terms_, chain(make_op<GeluOp>(true)));
+  const OpCase tanh = gemm_case(terms_, chain(make_op<GeluOp>(true)));
   EXPECT_GT(judged.share({run_op(tanh, c.ins, inputs, {})[0].values}), 1);
-  Values sigmoid = run_op(product_case(terms_, chain(nullptr)), c.ins, inputs, {})[0].values;
+  Values sigmoid = run_op(gemm_case(terms_, chain(nullptr)), c.ins, inputs, {})[0].values;
   for (double& x : sigmoid) x /= 1 + std::exp(-1.702 * x);
   EXPECT_GT(judged.share({sigmoid}), 1);
 }

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "graph/builder.h"
-#include "ops/many.h"
+#include "ops/grouped.h"
 #include "ops/persistent.h"
 #include "ops/update/sgd.h"
 #include "tiny_training.h"
@@ -70,7 +70,7 @@ TEST(GroupUpdates, SumsAreAddedToWhereTheLastStood) {
   EXPECT_THROW(group_updates(apart, sums), Error) << "what its members read is not there yet";
   const Program joined = group_updates(apart, sums, GroupAt::kLast);
   EXPECT_EQ(joined.nodes.back().op->kind(), "many accumulate");
-  EXPECT_EQ(dynamic_cast<const ManyOp&>(*joined.nodes.back().op).parts().size(),
+  EXPECT_EQ(dynamic_cast<const GroupedOp&>(*joined.nodes.back().op).parts().size(),
             static_cast<size_t>(count_kinds(apart).at("accumulate")));
   EXPECT_FALSE(count_kinds(joined).contains("accumulate"));
 }

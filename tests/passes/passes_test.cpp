@@ -21,18 +21,18 @@ VitConfig tiny() {
 }
 
 // The whole program before and after, as stored text, shows what the pass did.
-TEST(Fuse, JoinsProductsWithTheirNeighbours) {
+TEST(Fuse, JoinsGemmsWithTheirNeighbours) {
   EXPECT_EQ(
       to_string(fuse(record_vit(tiny()))),
-      "input pictures f32[B1 C3 Y16 X16]\n"
-      "%4 f32[B1 N4 D8] = patch_embed+bias(pictures, patch_embed.proj.weight, patch_embed.proj.bias)  # "
+      "input images f32[B1 C3 Y16 X16]\n"
+      "%4 f32[B1 N4 D8] = patch_embed+bias(images, patch_embed.proj.weight, patch_embed.proj.bias)  # "
       "patch_embed\n"
       "%6 f32[B1 N5 D8] = concat_tokens(cls_token, %4)  # tokens\n"
       "%8 f32[B1 N5 D8] = bias(%6, pos_embed)  # pos_embed\n"
       "%15 f32[B1 N5 T3 H2 E4] = layernorm+linear+bias{eps=1e-06}(%8, blocks.0.norm1.weight, "
       "blocks.0.norm1.bias, "
       "blocks.0.attn.qkv.weight, blocks.0.attn.qkv.bias)  # blocks.0.attn.qkv\n"
-      "%16 f32[B1 H2 E4] = attention{asking=first}(%15)  # blocks.0.attn.softmax\n"
+      "%16 f32[B1 H2 E4] = attention{queries=class_token}(%15)  # blocks.0.attn.softmax\n"
       "%21 f32[B1 D8] = select_token{index=0}(%8)  # blocks.0.attn.class\n"
       "%22 f32[B1 D8] = linear+bias+add(%16, blocks.0.attn.proj.weight, blocks.0.attn.proj.bias, %21)  # "
       "blocks.0.attn.proj\n"
@@ -69,7 +69,7 @@ size_t count(const Program& program, const std::string& kind) {
   return static_cast<size_t>(std::count(all.begin(), all.end(), kind));
 }
 
-TEST(Fuse, TheAttentionOfOneTokenTakesItsProductInWhenAsked) {
+TEST(Fuse, TheAttentionOfOneTokenTakesItsGemmInWhenAsked) {
   const RewriteTraits options{.first_attention = true};
   const Program plain = record_vit(tiny_vit(2)), fused = fuse(plain, options);
   EXPECT_EQ(count(fused, "layernorm+linear+bias+attention"), 1u) << to_string(fused);
@@ -80,8 +80,8 @@ TEST(Fuse, TheAttentionOfOneTokenTakesItsProductInWhenAsked) {
   VitConfig normed = tiny_vit(1);
   normed.qk_norm = true;
   EXPECT_EQ(count(fuse(record_vit(normed), options), "attention"), 1u) << "keys are not linear in the tokens";
-  const Program rounded = reduce_products(record_vit(tiny_vit(1)), Arithmetic::kInt8);
-  EXPECT_EQ(count(fuse(rounded, options), "attention"), 1u) << "its product is one of rounded rows";
+  const Program rounded = gemm_precision(record_vit(tiny_vit(1)), Arithmetic::kInt8);
+  EXPECT_EQ(count(fuse(rounded, options), "attention"), 1u) << "its GEMM is one of rounded rows";
   const PrecisionOptions half{.compute = DType::kBF16, .residual = DType::kBF16, .keep_masters = false};
   const Program halves = precision(record_vit(tiny_vit(1)), half).program;
   EXPECT_EQ(count(fuse(halves, options), "attention"), 1u) << "its values are rounded to 16 bits";
@@ -106,7 +106,7 @@ TEST(Fuse, TheWorkOfOneTokenIsCounted) {
                    norm + 2 * 3 * width * width + heads * tokens * (4 * width + 5));
 }
 
-TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheProduct) {
+TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheGemm) {
   VitConfig config = tiny();
   config.layer_scale = config.qk_norm = true;
   config.qkv_bias = false;
@@ -214,14 +214,14 @@ TEST(Fuse, GradientsJoinTheirSums) {
   }
 }
 
-TEST(Fuse, TheGeluOfABlockJoinsTheGradientOfTheProductBehindIt) {
+TEST(Fuse, TheGeluOfABlockJoinsTheGradientOfTheGemmBehindIt) {
   const Program program = record_step(tiny_vit(2));
   auto counts = count_kinds(fuse(program));
   EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);
   EXPECT_EQ(counts["gelu_grad"], 0);
   const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
   counts = count_kinds(fuse(precision(program, bf16).program));
-  EXPECT_EQ(counts["linear_dx+gelu_grad"], 0) << "in 16 bits the product is rounded on its own";
+  EXPECT_EQ(counts["linear_dx+gelu_grad"], 0) << "in 16 bits the GEMM is rounded on its own";
   EXPECT_EQ(counts["gelu_grad"], 2);
 }
 
@@ -267,10 +267,10 @@ TEST(Fuse, ACloneThatFewerReadIsFusedAsItsOriginal) {
     return b.add<LinearOp>({of, b.parameter(std::string(name) + ".w", {DType::kF32, {{'F', 3}, d}})}, name);
   };
   const ValueId normed = norm();
-  b.output("first", product(normed, "first"));
-  b.output("second", product(normed, "second"));
+  b.output("first", gemm(normed, "first"));
+  b.output("second", gemm(normed, "second"));
   b.set_phase(Phase::kBackward);
-  b.output("again", product(norm(), "first"));
+  b.output("again", gemm(norm(), "first"));
   EXPECT_EQ(kinds(fuse(b.finish())),
             (std::vector<std::string>{"layernorm", "linear", "linear", "layernorm", "linear"}));
 }

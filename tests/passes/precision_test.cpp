@@ -108,7 +108,7 @@ TEST(Precision, TheResidualStreamIsAnOption) {
   }
 }
 
-TEST(Precision, MastersAndSumsStayFullAndOnlyProductsReadCopies) {
+TEST(Precision, MastersAndSumsStayFullAndOnlyGemmsReadCopies) {
   for (DType compute : {DType::kBF16, DType::kF16}) {
     const PreciseProgram low = lowered(compute, compute);
     std::set<std::string> copies;
@@ -118,7 +118,7 @@ TEST(Precision, MastersAndSumsStayFullAndOnlyProductsReadCopies) {
       EXPECT_EQ(master.find("norm"), std::string::npos) << master;
       EXPECT_TRUE(copies.insert(copy).second) << copy << " is made twice";
     }
-    EXPECT_EQ(copies.size(), 2u * 4 + 2) << "patch, head and four products a block";
+    EXPECT_EQ(copies.size(), 2u * 4 + 2) << "patch, head and four GEMMs a block";
     for (const Value& value : low.program.values) {
       if (!value.persistent()) continue;
       EXPECT_EQ(value.desc.dtype, copies.contains(value.name) ? compute : DType::kF32) << value.name;

@@ -46,7 +46,7 @@ using Trained = std::function<bool(const std::string&)>;
 inline Program record_step(const VitConfig& config, const VitRecordOptions& options = {},
                            Trained trained = nullptr, Arithmetic arithmetic = Arithmetic::kExact) {
   Recorded recorded = record_loss(config, options);
-  return differentiate(reduce_products(std::move(recorded.program), arithmetic),
+  return differentiate(gemm_precision(std::move(recorded.program), arithmetic),
                        {.seed = recorded.seed, .trained = std::move(trained)});
 }
 

@@ -43,7 +43,7 @@ TEST(KernelChoice, MembersShareTheScratchOfTheWidest) {
   }
 }
 
-TEST(KernelChoice, TheProductIsTheMemberThatNeedsScratch) {
+TEST(KernelChoice, TheGemmIsTheMemberThatNeedsScratch) {
   const ExecutionPlan plan = plan_execution(joined_by_hand(), cpu_backend(), cpu_device(1), {.pack = false});
   EXPECT_GT(plan.choices[0].launches[0].prepared.scratch_bytes,
             plan.choices[0].launches[2].prepared.scratch_bytes);
@@ -68,7 +68,7 @@ TEST(KernelChoice, OnlyMembersAreRoundedWhereNothingElseIsDeclared) {
   const ExecutionPlan apart = plan_execution(joined_by_hand(), ref_backend(), cpu_device(1));
   const Rounding rounding = rounding_of(apart, 0);
   EXPECT_TRUE(rounding.members);
-  EXPECT_FALSE(rounding.product || rounding.weights || rounding.residual || rounding.bias || rounding.gelu);
+  EXPECT_FALSE(rounding.gemm || rounding.weights || rounding.residual || rounding.bias || rounding.gelu);
 }
 
 }  // namespace

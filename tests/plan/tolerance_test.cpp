@@ -64,7 +64,7 @@ TEST(Tolerance, GrowsWithRoundoffAndLength) {
 }
 
 // A GEMM that rounds what another member made may round a few values the other way; alone it may not.
-TEST(Tolerance, OfARoundedProductIsWiderOnlyBehindAnotherMember) {
+TEST(Tolerance, OfARoundedGemmIsWiderOnlyBehindAnotherMember) {
   const auto of = [](const Op& op, const std::vector<Shape>& ins) {
     return tolerance_of(op, descs(ins)).relative;
   };

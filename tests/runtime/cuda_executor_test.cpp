@@ -46,7 +46,7 @@ TEST_F(CudaExecutor, EveryNodeAgreesWithTheReference) {
 }
 
 // fp8 is used beside 16-bit tensors, tf32 beside f32 ones.
-TEST_F(CudaExecutor, RoundedProductsAgreeWithTheReferenceAndReplay) {
+TEST_F(CudaExecutor, RoundedGemmsAgreeWithTheReferenceAndReplay) {
   const StepSettings bf16 = on_cuda(kTypes[2], {Recompute::kBlock}), wide = on_cuda(kTypes[1]);
   for (StepSettings settings : {on_cuda({}), bf16, wide}) {
     settings.arithmetic = settings.types.compute == DType::kF32 ? Arithmetic::kTF32 : Arithmetic::kFp8;

@@ -50,14 +50,14 @@ struct VitRun {
     if (fused) program = fuse(program);
     return plan_execution(schedule(program), find_backend(backend), cpu_device(threads));
   }
-  void fill_pictures() {
-    const TensorView pictures = executor.input("pictures");
-    std::vector<float> values(static_cast<size_t>(pictures.desc().elems()));
-    fill_by_rule({"input", pictures.shape()}, values);
-    convert_floats(values.data(), DType::kF32, pictures.data(), pictures.dtype(), values.size());
+  void fill_images() {
+    const TensorView images = executor.input("images");
+    std::vector<float> values(static_cast<size_t>(images.desc().elems()));
+    fill_by_rule({"input", images.shape()}, values);
+    convert_floats(values.data(), DType::kF32, images.data(), images.dtype(), values.size());
   }
   std::vector<double> logits() {
-    fill_pictures();
+    fill_images();
     executor.run();
     const TensorView out = executor.output("logits");
     std::vector<double> values(static_cast<size_t>(out.desc().elems()));
@@ -119,14 +119,14 @@ TEST(Executor, TimesEveryNode) {
 TEST(Executor, CheckedRunFindsTheNodeThatDiffers) {
   const VitConfig c = config(32, 24);
   VitRun fast(c, 1, true, "cpu", 2), plain(c, 1, true, "ref", 2);
-  fast.fill_pictures();
+  fast.fill_images();
   EXPECT_NO_THROW(fast.executor.run_checked(plain.params));
   // Reference parameters that differ in one weight must be detected, at that node.
   plain.params.load(plain.plan, [](const std::string& name, const Shape& shape, std::span<float> target) {
     fill(name, shape, target);
     if (name == "blocks.1.attn.proj.bias") target[3] += 0.01f;
   });
-  fast.fill_pictures();
+  fast.fill_images();
   try {
     fast.executor.run_checked(plain.params);
     FAIL() << "a difference of 0.01 went unnoticed";

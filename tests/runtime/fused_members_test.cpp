@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRows = 7, kInputs = 40, kOutputs = 50;
 
 // tanh(x w^T), in one node or in two.
-Program product_and_tanh(bool fused) {
+Program gemm_and_tanh(bool fused) {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {{'B', kRows}, {'D', kInputs}}});
   const ValueId w = b.input("w", {DType::kF32, {{'F', kOutputs}, {'D', kInputs}}});
@@ -49,7 +49,7 @@ std::vector<float> result_of(const ExecutionPlan& plan) {
 
 TEST(FusedMembers, HaveScratchBesideTheirResults) {
   const auto planned = [](bool fused) {
-    return plan_execution(product_and_tanh(fused), find_backend("cpu"), cpu_device(2), {.pack = false});
+    return plan_execution(gemm_and_tanh(fused), find_backend("cpu"), cpu_device(2), {.pack = false});
   };
   const ExecutionPlan plan = planned(true);
   ASSERT_EQ(plan.choices.size(), 1u);
@@ -57,7 +57,7 @@ TEST(FusedMembers, HaveScratchBesideTheirResults) {
   ASSERT_TRUE(choice.by_members);
   ASSERT_EQ(choice.launches.size(), 2u);
   ASSERT_GT(choice.launches[0].prepared.scratch_bytes, choice.launches[1].prepared.scratch_bytes)
-      << "the product packs its weight";
+      << "the GEMM packs its weight";
   EXPECT_EQ(choice.members_bytes, round_up(size_t{kRows * kOutputs * 4}, Buffer::kAlignment));
   EXPECT_EQ(choice.scratch_bytes, choice.members_bytes + choice.launches[0].prepared.scratch_bytes);
   EXPECT_EQ(result_of(plan), result_of(planned(false)));

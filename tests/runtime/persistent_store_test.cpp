@@ -15,7 +15,7 @@ namespace vitrail {
 namespace {
 
 // x [B D] -> two linears with weights of their own, one shared bias.
-Program two_products(DType dtype) {
+Program two_gemms(DType dtype) {
   Builder b;
   const Dim d('D', 6), f('F', 5);
   const ValueId x = b.input("x", {dtype, {{'B', 2}, d}}), bias = b.parameter("bias", {dtype, {f}});
@@ -33,7 +33,7 @@ void fill(const std::string& name, const Shape&, std::span<float> target) {
 
 TEST(PersistentStore, HoldsPlainParametersAsTheSourceGaveThem) {
   for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
-    const ExecutionPlan plan = plan_execution(two_products(dtype), ref_backend(), cpu_device(1));
+    const ExecutionPlan plan = plan_execution(two_gemms(dtype), ref_backend(), cpu_device(1));
     RankContext rank(plan.device);
     PersistentStore store(plan, rank);
     store.load(plan, fill);
@@ -50,7 +50,7 @@ TEST(PersistentStore, HoldsPlainParametersAsTheSourceGaveThem) {
 }
 
 TEST(PersistentStore, AsksForEachParameterOnceWithItsLogicalShape) {
-  const ExecutionPlan plan = plan_execution(two_products(DType::kF32), cpu_backend(), cpu_device(2));
+  const ExecutionPlan plan = plan_execution(two_gemms(DType::kF32), cpu_backend(), cpu_device(2));
   RankContext rank(plan.device);
   PersistentStore store(plan, rank);
   std::mutex mutex;  // several threads ask, in any order
@@ -69,7 +69,7 @@ TEST(PersistentStore, AsksForEachParameterOnceWithItsLogicalShape) {
 TEST(PersistentStore, AFailingSourcePassesItsErrorOnAndLeaksNothing) {
   const size_t before = Buffer::allocated(Category::kParameters);
   {
-    const ExecutionPlan plan = plan_execution(two_products(DType::kF32), cpu_backend(), cpu_device(1));
+    const ExecutionPlan plan = plan_execution(two_gemms(DType::kF32), cpu_backend(), cpu_device(1));
     RankContext rank(plan.device);
     PersistentStore store(plan, rank);
     EXPECT_THROW(
@@ -93,7 +93,7 @@ TEST(Packing, SharedParametersStayPlain) {
 }
 
 TEST(Packing, OwnWeightsArePackedAndCounted) {
-  const ExecutionPlan plan = plan_execution(two_products(DType::kF32), cpu_backend(), cpu_device(1));
+  const ExecutionPlan plan = plan_execution(two_gemms(DType::kF32), cpu_backend(), cpu_device(1));
   for (const Value& value : plan.program.values) {
     if (value.kind != ValueKind::kParameter || value.name == "bias") continue;
     EXPECT_FALSE(value.desc.packing.empty());

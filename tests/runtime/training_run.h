@@ -39,13 +39,13 @@ struct StepSettings {
   bool joined = true;  // residuals with the gradients of norms
   PrecisionOptions types = {};
   RecomputeOptions again = {};
-  Arithmetic arithmetic = Arithmetic::kExact;  // of the blocks' products
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the blocks' GEMMs
   VitRecordOptions record = {.batch = 3, .dropout = 0.1, .drop_path = 0.2};
   Trained trained = nullptr;
 };
 
 inline std::string label(const StepSettings& s) {
-  return strf("%s compute %s residual %s products %s recompute %s every %lld%s", s.backend,
+  return strf("%s compute %s residual %s GEMMs %s recompute %s every %lld%s", s.backend,
               to_string(s.types.compute), to_string(s.types.residual), enum_name(s.arithmetic),
               enum_name(s.again.level), static_cast<long long>(s.again.every), s.fused ? " fused" : "");
 }

@@ -109,15 +109,15 @@ TEST(TrainingStep, FreezingChangesNoOtherGradient) {
 }
 
 // Records tanh(x w) + y w': when both are one parameter, its gradient is the sum of the two.
-Program two_products(const char* first, const char* second) {
+Program two_gemms(const char* first, const char* second) {
   Builder b;
   const Dim d('D', 6), f('F', 5);
   const auto product = [&](const char* input, const char* parameter) {
     const ValueId x = b.input(input, {DType::kF64, {{'B', 3}, d}});
     return b.add<LinearOp>({x, b.parameter(parameter, {DType::kF64, {f, d}})}, input);
   };
-  const ValueId left = b.add<TanhOp>({product("x", first)}, "tanh");
-  const ValueId sum = b.add<AddOp>({left, product("y", second)}, "sum");
+  const ValueId left = b.add<TanhOp>({gemm("x", first)}, "tanh");
+  const ValueId sum = b.add<AddOp>({left, gemm("y", second)}, "sum");
   b.output("loss", sum);
   const ValueId seed = b.input("seed", b.desc(sum));
   return micro_program(b.finish(), {.seed = seed}, {}).program;
@@ -126,7 +126,7 @@ Program two_products(const char* first, const char* second) {
 TEST(TrainingStep, ASharedParameterGetsTheSumOfItsGradients) {
   const auto gradients = [](const char* first, const char* second) {
     const ExecutionPlan plan =
-        plan_execution(two_products(first, second), find_backend("ref"), cpu_device(1), {.pack = false});
+        plan_execution(two_gemms(first, second), find_backend("ref"), cpu_device(1), {.pack = false});
     RankContext rank(plan.device);
     PersistentStore store(plan, rank);
     store.load(plan, [](const std::string&, const Shape& shape, std::span<float> target) {

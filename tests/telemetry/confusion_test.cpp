@@ -97,10 +97,10 @@ TEST(ConfusionMatrix, BrokenScoresAreWrongAndBlameNobody) {
 
 // Twenty classes with random scores are compared with the simplest counting; two parts add up to the whole.
 TEST(ConfusionMatrix, ScoresAgreeWithPlainCounting) {
-  constexpr int64_t kClasses = 20, kPictures = 500;
+  constexpr int64_t kClasses = 20, kImages = 500;
   ConfusionMatrix whole(kClasses), halves[2] = {ConfusionMatrix(kClasses), ConfusionMatrix(kClasses)};
   int64_t top1 = 0, top5 = 0;
-  for (int64_t i = 0; i < kPictures; ++i) {
+  for (int64_t i = 0; i < kImages; ++i) {
     std::vector<float> scores;
     for (int64_t c = 0; c < kClasses; ++c)
       scores.push_back(counter_uniform(7, static_cast<uint64_t>(i * kClasses + c)));
@@ -124,7 +124,7 @@ TEST(ConfusionMatrix, ScoresAgreeWithPlainCounting) {
       in_rows += whole.at(a, b);
       EXPECT_EQ(whole.at(a, b), halves[0].at(a, b));
     }
-  EXPECT_EQ(in_rows, kPictures);
+  EXPECT_EQ(in_rows, kImages);
 }
 
 TEST(AveragePrecision, KnownAnswers) {

@@ -92,7 +92,7 @@ TEST(EventFile, FramesAndFieldsAreThoseOfTheFormat) {
   {
     EventWriter writer(folder.path(), 1700000000.25, 7);
     writer.scalar("train/loss", 0.5, 300, 1700000001);
-    writer.image("picture", {png, 640, 480, 3}, 1, 1700000002);
+    writer.image("image", {png, 640, 480, 3}, 1, 1700000002);
     writer.text("config", "**bold**", 1, 1700000003);
     path = writer.path();
   }
@@ -164,9 +164,9 @@ TEST(EventFile, SampleRun) {
   RunLog log(folder, {.resume_step = 5});
   log_steps(log, 6, 10, 60);
   log.eval({.step = 10, .top1 = 0.75, .top5 = 1.0, .loss = 0.5, .count = 8, .time = 1.7e9});
-  const Image picture = Image::blank(6, 4, 3);
-  const std::vector<uint8_t> png = encode_png(picture);
-  log.image("picture", {png, picture.width, picture.height, picture.channels}, 10);
+  const Image image = Image::blank(6, 4, 3);
+  const std::vector<uint8_t> png = encode_png(image);
+  log.image("image", {png, image.width, image.height, image.channels}, 10);
   log.text("config", "a *text*", 10);
   EXPECT_EQ(log.trimmed().undone, 3);
 }

@@ -89,7 +89,7 @@ std::vector<LineChart> sample_curves() {
 Report sample_report() {
   Report report;
   report.title = "demo <fashion> & friends";
-  report.verdict = "86.2 % top-1 on 10,000 pictures after 2,000 steps";
+  report.verdict = "86.2 % top-1 on 10,000 images after 2,000 steps";
   report.figures = {{"top-1", "86.20 %"}, {"top-5", "99.10 %"}, {"loss", "0.412"}, {"images/s", "1,204"}};
   report.curves = sample_curves();
   report.classes = {"T-shirt", "Trouser", "Pullover", "Dress",     "<script>alert(1)</script>",
@@ -112,8 +112,7 @@ TEST(Report, SampleIsWellFormedAndComplete) {
   const std::string html = render_report(sample_report());
   if (const char* file = std::getenv("REPORT_FILE")) std::ofstream(file) << html;
   EXPECT_EQ(page_fault(html), "");
-  for (const char* id :
-       {"curves", "confusion", "classes", "pictures", "memory", "events", "machine", "config"})
+  for (const char* id : {"curves", "confusion", "classes", "images", "memory", "events", "machine", "config"})
     EXPECT_NE(html.find(std::string("<section id=\"") + id + "\">"), std::string::npos) << id;
   EXPECT_EQ(html.find("nan"), std::string::npos);
   EXPECT_NE(html.find("2023-11-14 22:13:20 UTC"), std::string::npos);
@@ -147,7 +146,7 @@ TEST(Report, ManyClassesAreListedInsteadOfDrawn) {
   EXPECT_NE(html.find("The worst 2000 of 2500 classes"), std::string::npos);
 }
 
-TEST(Report, SeveralLabelsAPictureHaveTheirOwnTable) {
+TEST(Report, SeveralLabelsAnImageHaveTheirOwnTable) {
   MultiLabelScores scores(2);
   scores.add(std::vector<float>{0.9f, 0.2f}, std::vector<int32_t>{0});
   Report report;

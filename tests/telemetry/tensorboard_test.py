@@ -38,7 +38,7 @@ def main():
             sys.exit(f"loss of step {step}: expected {wanted}, found {value}")
     expect("learning rate", {value for _, value in found["scalars"]["train/lr"]}, {0.125})
     expect("top-1", found["scalars"]["eval/top1"], [[10, 0.75]])
-    expect("picture", [entry[:3] for entry in found["images"]["picture"]], [[10, 4, 6]])
+    expect("image", [entry[:3] for entry in found["images"]["image"]], [[10, 4, 6]])
     expect("text", found["texts"]["config/text_summary"], [[10, "a *text*"]])
     print("tensorboard agrees")
     return 0

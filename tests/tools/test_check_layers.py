@@ -42,7 +42,7 @@ class CheckLayers(ToolCase):
             ("BLAS at home", {"src/backend/cpu/a.cpp": "#include <cblas.h>\n"}, 0, "0 faults"),
             ("BLAS elsewhere", {"src/ops/a.cpp": "#include <cblas.h>\n"}, 1, "BLAS header"),
             ("HTTP", {"src/api/a.cpp": "#include <boost/beast.hpp>\n"}, 1, "HTTP header"),
-            ("pictures", {"src/cli/a.cpp": "#include <png.h>\n"}, 1, "picture header"),
+            ("images", {"src/cli/a.cpp": "#include <png.h>\n"}, 1, "image header"),
         ])
 
     def test_surface(self):

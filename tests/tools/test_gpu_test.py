@@ -18,10 +18,10 @@ PASSED = "[==========] 5 tests ran.\n[  PASSED  ] 5 tests."
 FAILED = "[  FAILED  ] Suite.CudaThing (3 ms)\n[  PASSED  ] 2 tests.\n[  FAILED  ] 1 test, listed below:"
 SKIPPED = ("x.cpp:3: Skipped\nno usable NVIDIA GPU: there is no NVIDIA driver\n[  PASSED  ] 1 test.\n"
            "[  SKIPPED ] 4 tests, listed below:")
-OTHER_CARD = ("x.cpp:3: Skipped\nneeds compute capability 9.0\n\n[  SKIPPED ] A (0 ms)\n"
+OTHER_GPU = ("x.cpp:3: Skipped\nneeds compute capability 9.0\n\n[  SKIPPED ] A (0 ms)\n"
               "y.cpp:9: Skipped\nneeds compute capability 9.0\n\n[  SKIPPED ] B (0 ms)\n"
               "[  PASSED  ] 3 tests.\n[  SKIPPED ] 2 tests, listed below:")
-ONE_MORE = "z.cpp:5: Skipped\nneeds compute capability 9.0 or a driver\n" + OTHER_CARD.replace("2 tests", "3 tests")
+ONE_MORE = "z.cpp:5: Skipped\nneeds compute capability 9.0 or a driver\n" + OTHER_GPU.replace("2 tests", "3 tests")
 
 
 class GpuTest(unittest.TestCase):
@@ -42,10 +42,10 @@ class GpuTest(unittest.TestCase):
             ("one dies", {"test_a": program("[ RUN      ] Suite.CudaThing", 139)}, 1, "0 passed, 1 failed, 0 skipped"),
             ("a sanitizer finds something", {"test_a": program(PASSED, 86)}, 1, "5 passed, 1 failed, 0 skipped"),
             ("no GPU", {"test_a": program(SKIPPED)}, 1, "1 passed, 0 failed, 4 skipped"),
-            ("another card", {"test_a": program(PASSED), "test_b": program(OTHER_CARD)}, 0,
-             "8 passed, 0 failed, 0 skipped, 2 for another card"),
-            ("another card and another reason", {"test_a": program(ONE_MORE)}, 1,
-             "3 passed, 0 failed, 1 skipped, 2 for another card"),
+            ("another GPU", {"test_a": program(PASSED), "test_b": program(OTHER_GPU)}, 0,
+             "8 passed, 0 failed, 0 skipped, 2 for another GPU"),
+            ("another GPU and another reason", {"test_a": program(ONE_MORE)}, 1,
+             "3 passed, 0 failed, 1 skipped, 2 for another GPU"),
             ("no such test", {"test_a": program(PASSED), "test_b": none_listed}, 0, "5 passed, 0 failed, 0 skipped"),
             ("nothing at all", {}, 1, "0 passed, 0 failed, 0 skipped"),
         ]:
@@ -57,7 +57,7 @@ class GpuTest(unittest.TestCase):
     def test_says_why(self):
         self.assertIn("skipped: no usable NVIDIA GPU", self.run_with({"test_a": program(SKIPPED)})[1])
         self.assertIn("skipped: needs compute capability 9.0 or", self.run_with({"test_a": program(ONE_MORE)})[1])
-        self.assertNotIn("skipped: ", self.run_with({"test_a": program(OTHER_CARD)})[1])
+        self.assertNotIn("skipped: ", self.run_with({"test_a": program(OTHER_GPU)})[1])
         self.assertIn("ended with status 139", self.run_with({"test_a": program("", 139)})[1])
         self.assertIn("Suite.CudaThing", self.run_with({"test_a": program(FAILED, 1)})[1])
 

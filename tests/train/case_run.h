@@ -35,7 +35,7 @@ class CaseRun {
         const size_t each = all.size() / static_cast<size_t>(case_.steps * case_.batch);
         return std::span(all).subspan(static_cast<size_t>(first) * each, static_cast<size_t>(size) * each);
       };
-      step_.run_micro({.pictures = part(data_.pictures),
+      step_.run_micro({.images = part(data_.images),
                        .targets = part(data_.targets),
                        .weights = weights,
                        .teacher = part(data_.teacher)});

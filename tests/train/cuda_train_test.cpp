@@ -50,7 +50,7 @@ TEST_F(CudaTrain, TenStepsFollowTheCpu) {
       const std::vector<double> wanted = losses_of(config);
       EXPECT_NE(wanted.front(), wanted.back());
       EXPECT_LE(worst_share(losses_of(config, kCuda), wanted), 1e-4)
-          << recipe.optimizer << " on pictures of " << config.model.fields.image_height;
+          << recipe.optimizer << " on images of " << config.model.fields.image_height;
     }
 }
 
@@ -90,7 +90,7 @@ TEST_F(CudaTrain, LowPrecisionFollowsFloatForAHundredSteps) {
     }
 }
 
-TEST_F(CudaTrain, RoundedProductsFollowFloatForAHundredSteps) {
+TEST_F(CudaTrain, RoundedGemmsFollowFloatForAHundredSteps) {
   TrainConfig config = rounded_config(100);
   const SeedSpread seeds(config, kCuda);
   EXPECT_LT(seeds.wanted().back(), 0.4 * seeds.wanted().front());
@@ -140,7 +140,7 @@ class StepRun {
       for (int64_t m = 0; m < train.accumulation; ++m) {
         const Batch& batch = loader_->next();
         step_.run_micro(
-            {batch.pictures, batch.targets, batch.weights, {}, train.seed, i, m * train.micro_batch});
+            {batch.images, batch.targets, batch.weights, {}, train.seed, i, m * train.micro_batch});
         for (float loss : step_.losses()) losses_.push_back(loss);
       }
       step_.run_update(0.003);
@@ -229,7 +229,7 @@ TEST_F(CudaTrain, AllocatedIsPlanned) {
 }
 
 // The memory that the GPU itself reports as used once libraries and kernels are loaded.
-TEST_F(CudaTrain, TheCardHoldsThePlanAndNothingElse) {
+TEST_F(CudaTrain, TheGpuHoldsThePlanAndNothingElse) {
   TrainConfig config;
   config.model.arch = "vit_small_patch16_224";
   config.data.train = "synthetic:3x8x8x4x40";
@@ -239,8 +239,7 @@ TEST_F(CudaTrain, TheCardHoldsThePlanAndNothingElse) {
   const RunSetup setup = set_up(config);
   const StepPlan plan = plan_step(setup.step, cuda_backend(), cuda_device());
   const VitConfig& model = setup.step.model;
-  const std::vector<float> pictures(static_cast<size_t>(64 * 3 * model.image_height * model.image_width),
-                                    0.5f),
+  const std::vector<float> images(static_cast<size_t>(64 * 3 * model.image_height * model.image_width), 0.5f),
       targets(static_cast<size_t>(64 * model.classes), 0.25f), weights(64, 1.0f / 64);
   RankContext rank(cuda_device());
   const auto held = [&](bool kept) {
@@ -249,10 +248,10 @@ TEST_F(CudaTrain, TheCardHoldsThePlanAndNothingElse) {
       std::fill(target.begin(), target.end(), 0.01f);
     });
     for (int i = 0; i < 3; ++i) {
-      step.run_micro({pictures, targets, weights, {}, 0, i, 0});
+      step.run_micro({images, targets, weights, {}, 0, i, 0});
       step.run_update(1e-4);
     }
-    step.evaluate(pictures, 64, false);
+    step.evaluate(images, 64, false);
     return kept ? rank.hardware->free_bytes() : 0;
   };
   held(false);

@@ -28,13 +28,13 @@ TrainConfig feed_config(OnDevice form) {
 // A run's steps on the reference backend, planned as for a GPU or not.
 class FedStep {
  public:
-  FedStep(const TrainConfig& config, bool on_card)
+  FedStep(const TrainConfig& config, bool on_gpu)
       : setup_(set_up(config)),
-        plan_(plan_step(setup_.step, ref_backend(), {.shares_host_memory = !on_card})),
+        plan_(plan_step(setup_.step, ref_backend(), {.shares_host_memory = !on_gpu})),
         rank_(DeviceInfo(), std::make_unique<LateDevice>()),
         step_(plan_, rank_) {
     step_.start(setup_.model->fill);
-    bring_pictures(setup_, step_);
+    bring_images(setup_, step_);
     auto loader = make_train_loader(*setup_.data.train, setup_.loader_settings(Purpose::kTrain));
     loader_ = loader.get();
     feed_ = std::make_unique<MicroFeed>(std::move(loader), step_, nullptr, setup_.config.train);
@@ -55,8 +55,8 @@ class FedStep {
     }
   }
   void evaluate() {
-    const std::vector<float> pictures(4 * 3 * 8 * 8, 0.5f);
-    for (float logit : step_.evaluate(pictures, 4, false)) losses_.push_back(static_cast<double>(logit));
+    const std::vector<float> images(4 * 3 * 8 * 8, 0.5f);
+    for (float logit : step_.evaluate(images, 4, false)) losses_.push_back(static_cast<double>(logit));
   }
   // Runs steps 0 to 3, an evaluation, back to 2 and on to 4, then to 20 and on.
   void wander() {
@@ -87,7 +87,7 @@ class FedStep {
 };
 
 TEST(MicroFeed, SendingAheadChangesNoBit) {
-  for (OnDevice form : {OnDevice::kOff, OnDevice::kPictures, OnDevice::kDataset}) {
+  for (OnDevice form : {OnDevice::kOff, OnDevice::kImages, OnDevice::kDataset}) {
     SCOPED_TRACE(enum_name(form));
     FedStep in_place(feed_config(form), false);
     in_place.wander();
@@ -118,7 +118,7 @@ TEST(MicroFeed, TheLossIsThatOfEveryMicroBatchOfAnUpdate) {
 
 // A loader writes over a batch while the device may still fetch it.
 TEST(MicroFeed, ABatchIsOnTheDeviceBeforeTheNextIsAskedFor) {
-  FedStep fed(feed_config(OnDevice::kPictures), true);
+  FedStep fed(feed_config(OnDevice::kImages), true);
   for (int micro = 0; micro < 4; ++micro) {
     const int before = fed.device().host_waits;
     fed.feed().run(micro / 2, micro % 2);
@@ -133,19 +133,19 @@ TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {
   const size_t pixels = 4 * 3 * 8 * 8;
   for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16})
     for (const auto& [form, bytes] : {std::pair{OnDevice::kOff, pixels * sizeof(float)},
-                                      {OnDevice::kPictures, pixels},
+                                      {OnDevice::kImages, pixels},
                                       {OnDevice::kDataset, size_t{0}}}) {
       SCOPED_TRACE(strf("%s in %s", enum_name(form), enum_name(dtype)));
       TrainConfig config = feed_config(form);
       config.train.dtype = dtype;
-      FedStep on_card(config, true), here(config, false);
+      FedStep on_gpu(config, true), here(config, false);
       EXPECT_EQ(here.plan().landing_bytes, 0u);
-      EXPECT_EQ(on_card.plan().landing_bytes, bytes);
-      EXPECT_EQ(on_card.step().allocated_bytes(), on_card.plan().peak_bytes());
-      StepPlan without = on_card.plan();
+      EXPECT_EQ(on_gpu.plan().landing_bytes, bytes);
+      EXPECT_EQ(on_gpu.step().allocated_bytes(), on_gpu.plan().peak_bytes());
+      StepPlan without = on_gpu.plan();
       without.landing_bytes = 0;
-      EXPECT_EQ(on_card.plan().peak_bytes() - without.peak_bytes(), bytes);
-      EXPECT_EQ(sum(on_card.plan().by_category()), on_card.plan().lower_bound_bytes());
+      EXPECT_EQ(on_gpu.plan().peak_bytes() - without.peak_bytes(), bytes);
+      EXPECT_EQ(sum(on_gpu.plan().by_category()), on_gpu.plan().lower_bound_bytes());
     }
 }
 
@@ -153,7 +153,7 @@ TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {
 // no batch.
 void expect_same_way_back(const RunOptions& options) {
   const WorkFolder work;
-  for (OnDevice form : {OnDevice::kDataset, OnDevice::kPictures, OnDevice::kOff}) {
+  for (OnDevice form : {OnDevice::kDataset, OnDevice::kImages, OnDevice::kOff}) {
     SCOPED_TRACE(enum_name(form));
     TrainConfig config = feed_config(form);
     config.train.steps = 140;

@@ -163,7 +163,7 @@ class SettingsFolder : public WorkFolder {
       Image image = Image::blank(8, 8, 3);
       for (size_t at = 0; at < image.pixels.size(); ++at)
         image.pixels[at] = static_cast<uint8_t>((i % 3) * 60 + static_cast<int>(at) * (i + 3) % 50);
-      const std::string folder = *this / strf("pictures/class%d", i % 3);
+      const std::string folder = *this / strf("images/class%d", i % 3);
       fs::create_directories(folder);
       write_png(strf("%s/%02d.png", folder.c_str(), i), image);
     }
@@ -179,7 +179,7 @@ class SettingsFolder : public WorkFolder {
     return [this, kind](TrainConfig& c) { c.distill = {kind, teacher(1) + "/best", 0.5, 2}; };
   }
   Change in_folder() const {
-    return [this](TrainConfig& c) { c.data.train = "folder:" + (*this / "pictures"); };
+    return [this](TrainConfig& c) { c.data.train = "folder:" + (*this / "images"); };
   }
 };
 

@@ -72,17 +72,17 @@ inline StepCase load_step_case(const std::string& name, DType dtype) {
 
 // All images, targets and teacher's probabilities of a case, by rule.
 struct StepData {
-  std::vector<float> pictures, targets, teacher;
+  std::vector<float> images, targets, teacher;
 };
 
 inline StepData step_data(const StepCase& c) {
   const VitConfig& m = c.config.model;
   const auto count = static_cast<size_t>(c.steps * c.batch), classes = static_cast<size_t>(m.classes);
   StepData data;
-  data.pictures.resize(count * static_cast<size_t>(m.channels * m.image_height * m.image_width));
+  data.images.resize(count * static_cast<size_t>(m.channels * m.image_height * m.image_width));
   fill_by_rule(
       {"input", {{'B', c.steps * c.batch}, {'C', m.channels}, {'Y', m.image_height}, {'X', m.image_width}}},
-      data.pictures);
+      data.images);
   const double smooth = c.json.at("loss").value("smoothing", 0.0),
                off = smooth / static_cast<double>(classes);
   data.targets.assign(count * classes, static_cast<float>(off));

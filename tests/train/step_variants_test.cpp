@@ -93,13 +93,13 @@ TEST(StepVariants, AStepThatOverflowsIsSkippedAndTheNextOneCounts) {
     run.run(2);
     const std::string weight = "blocks.0.attn.qkv.weight";
     const std::vector<double> before = run.value(weight);
-    const float kept = run.data().pictures[0];
-    run.data().pictures[0] = std::numeric_limits<float>::infinity();
+    const float kept = run.data().images[0];
+    run.data().images[0] = std::numeric_limits<float>::infinity();
     run.gradients(0);
     EXPECT_EQ(run.update(0).skip, 1) << name;
     EXPECT_EQ(run.value(weight), before) << name;
     EXPECT_EQ(run.value(kLossScaleState)[0], 32);
-    run.data().pictures[0] = kept;
+    run.data().images[0] = kept;
     run.gradients(2);
     const StepValues next = run.update(2);
     EXPECT_EQ(next.skip, 0);

@@ -21,8 +21,8 @@ class TeacherTargets : public ::testing::Test {
     TrainConfig config = tiny_config(20);
     config.optim.lr = 0.01;
     train(config, work_ / "teacher");
-    pictures_.resize(kBatch * 3 * 8 * 8);
-    for (size_t i = 0; i < pictures_.size(); ++i) pictures_[i] = counter_uniform(name_key("pictures"), i);
+    images_.resize(kBatch * 3 * 8 * 8);
+    for (size_t i = 0; i < images_.size(); ++i) images_[i] = counter_uniform(name_key("images"), i);
   }
 
   std::string folder() const { return work_ / "teacher/best"; }
@@ -37,7 +37,7 @@ class TeacherTargets : public ::testing::Test {
       model->read_param({name, shape}, target);
     });
     Executor executor(plan, store, rank);
-    write_floats(rank, executor.input("pictures"), pictures_);
+    write_floats(rank, executor.input("images"), images_);
     executor.run();
     std::vector<double> values(kBatch * kClasses);
     read_doubles(rank, executor.output("logits"), values);
@@ -50,12 +50,12 @@ class TeacherTargets : public ::testing::Test {
     Teacher teacher({kind, folder(), 0.5, temperature}, setup.model->card, kBatch, {}, cpu_backend(),
                     rank.device);
     teacher.start(rank);
-    const std::span<const float> found = teacher.targets(pictures_);
+    const std::span<const float> found = teacher.targets(images_);
     return {found.begin(), found.end()};
   }
 
   WorkFolder work_;
-  std::vector<float> pictures_;
+  std::vector<float> images_;
 };
 
 TEST_F(TeacherTargets, SoftOnesAreTheSoftmaxAtItsTemperature) {

@@ -206,7 +206,7 @@ TEST(FineTune, MergedAdaptersAnswerAsTheTrainerDid) {
   EXPECT_EQ(tensors_of(*stored).at(as_stored), tensors_of(*untouched).at(as_stored));
   EXPECT_EQ(params_of(work / "apart/best").at(weight), params_of(work / "merged/best").at(weight));
   const auto adapters = open_tensors(work / "apart/best/adapters.safetensors");
-  EXPECT_EQ(adapters->tensors().size(), 2u * 4u * 2u);  // two blocks, four products, A and B
+  EXPECT_EQ(adapters->tensors().size(), 2u * 4u * 2u);  // two blocks, four GEMMs, A and B
   const Tensors state = state_of(work / "apart");
   for (const auto& [name, bytes] : tensors_of(*adapters)) EXPECT_EQ(bytes, state.at(name)) << name;
 }
@@ -249,15 +249,15 @@ TEST(FineTune, ATeacherComputesInTheRunsTypes) {
   TrainConfig config = tiny_config(1);
   config.distill = {DistillKind::kSoft, trained_model(), 0.5, 2};
   const RunSetup setup = set_up(config);
-  std::vector<float> pictures(8 * 3 * 8 * 8);
-  for (size_t i = 0; i < pictures.size(); ++i) pictures[i] = counter_uniform(name_key("pictures"), i);
+  std::vector<float> images(8 * 3 * 8 * 8);
+  for (size_t i = 0; i < images.size(); ++i) images[i] = counter_uniform(name_key("images"), i);
   RankContext rank(cpu_device(1));
   const auto answers = [&](DType compute, size_t* param_bytes) {
     Teacher teacher(config.distill, setup.model->card, 8, {.compute = compute, .residual = DType::kF32},
                     cpu_backend(), rank.device);
     teacher.start(rank);
     *param_bytes = teacher.memory().by_category[static_cast<size_t>(Category::kParameters)];
-    const auto targets = teacher.targets(pictures);
+    const auto targets = teacher.targets(images);
     return std::vector<float>(targets.begin(), targets.end());
   };
   size_t full_bytes = 0, low_bytes = 0;

@@ -139,7 +139,7 @@ TEST(Keep, TheReadmeOfBestStaysWithTheNextBest) {
   EXPECT_EQ(read_file(work / "run/best/README.md", 10), "mine");
 }
 
-void write_pictures(const std::string& folder, uint8_t shade) {
+void write_images(const std::string& folder, uint8_t shade) {
   for (const char* name : {"a", "b"})
     for (int i = 0; i < 6; ++i) {
       Image image = Image::blank(8, 8, 3);
@@ -153,8 +153,8 @@ void write_pictures(const std::string& folder, uint8_t shade) {
 class KeptData : public ::testing::Test {
  protected:
   KeptData() {
-    write_pictures(work_ / "data/train", 10);
-    write_pictures(work_ / "data/val", 20);
+    write_images(work_ / "data/train", 10);
+    write_images(work_ / "data/val", 20);
     config_.data.train = "folder:" + (work_ / "data");
     config_.train.eval_every = 1;
   }
@@ -165,14 +165,14 @@ class KeptData : public ::testing::Test {
 TEST_F(KeptData, OtherPixelsUnderTheSameNamesAreAnotherRun) {
   train(config_, work_ / "run");
   config_.train.steps = 4;
-  write_pictures(work_ / "data/train", 100);
+  write_images(work_ / "data/train", 100);
   Ran ran;
   const Error error = train_error(ran, config_, work_ / "run", {.resume = ResumeMode::kNewest});
   EXPECT_EQ(error.kind(), ErrorKind::kConfig) << error.what();
   EXPECT_NE(error.message().find("images under the same names have changed"), std::string::npos);
   EXPECT_EQ(error.message().find("the checkpoint has"), std::string::npos) << error.message();
   EXPECT_EQ(error.hint().find("config"), std::string::npos) << "it is the same: " << error.hint();
-  write_pictures(work_ / "data/train", 10);
+  write_images(work_ / "data/train", 10);
   EXPECT_TRUE(train(config_, work_ / "run", {.resume = ResumeMode::kNewest}).outcome.finished);
 }
 

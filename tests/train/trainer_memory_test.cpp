@@ -136,15 +136,15 @@ TEST(Memory, ALargeEvaluationBatchIsPartOfTheAdvice) {
 
 TEST(Memory, ADatasetKeptOnTheDeviceIsPartOfTheAdvice) {
   StepConfig step = set_up(tiny_config(1)).step;
-  step.pictures = PictureForm::kStored;
-  step.stored_pictures = 1 << 20;
+  step.images = ImageForm::kStored;
+  step.stored_images = 1 << 20;
   size_t available = 0;
   const StepPlan plan = plan_step(step, cpu_backend(), cpu_device(1));
   EXPECT_NE(refusal(plan, 1e-4, &available)->hint().find("beside the dataset"), std::string::npos);
   const auto error = refusal(plan, 0.5, &available);
   ASSERT_TRUE(error);
-  EXPECT_TRUE(error->hint().starts_with("loader.on_device=pictures needs ")) << error->hint();
-  step.pictures = PictureForm::kPixels;
+  EXPECT_TRUE(error->hint().starts_with("loader.on_device=images needs ")) << error->hint();
+  step.images = ImageForm::kPixels;
   EXPECT_LE(plan_step(step, cpu_backend(), cpu_device(1)).peak_bytes(), available);
 }
 

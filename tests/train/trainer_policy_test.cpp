@@ -158,25 +158,25 @@ TEST(Policy, WhatMakesRoomIsTold) {
 }
 
 // Two classes of twenty images, some of them cut short or empty.
-std::string picture_folder(const WorkFolder& work, const Steps& broken) {
+std::string image_folder(const WorkFolder& work, const Steps& broken) {
   for (int64_t i = 0; i < 40; ++i) {
     Image image = Image::blank(8, 8, 3);
     for (size_t at = 0; at < image.pixels.size(); ++at)
       image.pixels[at] = static_cast<uint8_t>((i % 2 ? 200 : 60) + static_cast<int64_t>(at * 7 % 31));
     std::vector<uint8_t> png = encode_png(image);
     if (std::find(broken.begin(), broken.end(), i) != broken.end()) png.resize(i % 4 ? png.size() / 2 : 0);
-    const std::string folder = work / (std::string("pictures/train/") + (i % 2 ? "light" : "dark"));
+    const std::string folder = work / (std::string("images/train/") + (i % 2 ? "light" : "dark"));
     fs::create_directories(folder);
     write_file(strf("%s/%02lld.png", folder.c_str(), static_cast<long long>(i)),
                {reinterpret_cast<const char*>(png.data()), png.size()});
   }
-  return "folder:" + (work / "pictures");
+  return "folder:" + (work / "images");
 }
 
-TEST(Policy, BrokenPicturesFailOrAreSkippedByName) {
+TEST(Policy, BrokenImagesFailOrAreSkippedByName) {
   const WorkFolder work;
   TrainConfig config = tiny_config(10);
-  config.data.train = picture_folder(work, {12, 17});
+  config.data.train = image_folder(work, {12, 17});
   config.data.val_fraction = 0;
   Ran failed;
   const Error error = train_error(failed, config, work / "fail");
@@ -278,7 +278,7 @@ TEST(Policy, WhatWasLearnedIsKeptWhenTheDataFails) {
       write_png(data + "/train/" + name + "/" + std::to_string(i) + ".png", Image::blank(8, 8, 3));
     }
   std::filesystem::create_directories(data + "/val/a");
-  write_file(data + "/val/a/broken.png", "no picture");
+  write_file(data + "/val/a/broken.png", "no image");
   TrainConfig config = tiny_config(3);
   config.data.train = "folder:" + data;
   Ran ran;

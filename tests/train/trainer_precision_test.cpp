@@ -24,7 +24,7 @@ TEST(Precision, LowPrecisionFollowsFloatForAHundredSteps) {
 }
 
 // The test runs on the reference backend, whose arithmetic depends on no hardware.
-TEST(Precision, RoundedProductsFollowFloat) {
+TEST(Precision, RoundedGemmsFollowFloat) {
   TrainConfig config = rounded_config(100);
   const SeedSpread seeds(config, {});
   for (const auto& [dtype, least] : {std::pair{ComputeType::kFp8, 1e-3}, {ComputeType::kTF32, 1e-7}}) {
@@ -68,7 +68,7 @@ TEST(Precision, RecomputingChangesNoLoss) {
 }
 
 // Wrong gradients, updates, targets or image positions would not reach this loss.
-TEST(Learning, ATinyViTLearnsMadeUpPictures) {
+TEST(Learning, ATinyViTLearnsMadeUpImages) {
   struct Recipe {
     const char* optimizer;
     double lr, accuracy;

@@ -117,7 +117,7 @@ TEST(Wiring, FlipsOfDigitsAreMentioned) {
 // Reddish, bluish, both or neither.
 std::string labelled_folder(const WorkFolder& work) {
   std::string sheet = "filename,red,blue\n";
-  std::filesystem::create_directory(work / "pictures");
+  std::filesystem::create_directory(work / "images");
   for (uint64_t i = 0; i < 64; ++i) {
     const bool red = i & 1, blue = i & 2;
     Image image = Image::blank(8, 8, 3);
@@ -125,14 +125,14 @@ std::string labelled_folder(const WorkFolder& work) {
       const bool bright = (at % 3 == 0 && red) || (at % 3 == 2 && blue);
       image.pixels[at] = static_cast<uint8_t>((bright ? 180 : 60) + counter_hash(i, at) % 40);
     }
-    write_png(work / ("pictures/" + std::to_string(i) + ".png"), image);
+    write_png(work / ("images/" + std::to_string(i) + ".png"), image);
     sheet += std::to_string(i) + ".png," + (red ? "1," : "0,") + (blue ? "1\n" : "0\n");
   }
-  write_file(work / "pictures/labels.csv", sheet);
-  return "folder:" + (work / "pictures");
+  write_file(work / "images/labels.csv", sheet);
+  return "folder:" + (work / "images");
 }
 
-TEST(Wiring, SeveralLabelsAPicture) {
+TEST(Wiring, SeveralLabelsAnImage) {
   const WorkFolder work;
   TrainConfig config = tiny_config(60);
   config.data.train = labelled_folder(work);

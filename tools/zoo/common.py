@@ -52,7 +52,7 @@ def scramble(model, scale=0.15):
     return model.eval()
 
 
-def picture():
+def image():
     return Image.open(IMAGE).convert("RGB")
 
 

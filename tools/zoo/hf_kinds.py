@@ -6,7 +6,7 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoImageProcessor, AutoModel, AutoModelForImageClassification
 
-from common import Case, Refusal, classifier, edit_json, features, picture, scramble, seed_for
+from common import Case, Refusal, classifier, edit_json, features, image, scramble, seed_for
 
 TINY = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, image_size=32,
             patch_size=8)
@@ -18,7 +18,7 @@ def tiny(**changes):
 
 def own_answer(folder, base=False, pooler=True):
     """What transformers answers when it loads the folder, resizing as Pillow does."""
-    pixels = AutoImageProcessor.from_pretrained(folder, backend="pil")(picture(), return_tensors="pt").pixel_values
+    pixels = AutoImageProcessor.from_pretrained(folder, backend="pil")(image(), return_tensors="pt").pixel_values
     kind = AutoModel if base else AutoModelForImageClassification
     model = kind.from_pretrained(folder, dtype=torch.float32).eval()
     with torch.no_grad():
@@ -30,8 +30,8 @@ def own_answer(folder, base=False, pooler=True):
                       sigmoid=config.problem_type == "multi_label_classification" or config.num_labels == 1)
 
 
-def saved(name, model_class, config_class, config, processor=None, dtype=None, drop=(), drop_pictures=(), base=False,
-          pooler=True, make=None, change=None, change_pictures=None, **save):
+def saved(name, model_class, config_class, config, processor=None, dtype=None, drop=(), drop_images=(), base=False,
+          pooler=True, make=None, change=None, change_images=None, **save):
     def build(folder):
         seed_for(name)
         made = config_class(**config)
@@ -47,7 +47,7 @@ def saved(name, model_class, config_class, config, processor=None, dtype=None, d
             transformers.ViTImageProcessor(size={"height": height, "width": width}).save_pretrained(folder)
         edit_json(folder / "config.json", lambda c: ([c.pop(k, None) for k in drop], change and change(c)))
         edit_json(folder / "preprocessor_config.json",
-                  lambda c: ([c.pop(k, None) for k in drop_pictures], change_pictures and change_pictures(c)))
+                  lambda c: ([c.pop(k, None) for k in drop_images], change_images and change_images(c)))
         return own_answer(folder, base, pooler)
     return Case(f"hf_{name}", build)
 
@@ -184,20 +184,20 @@ def missing_keys():
         yield make(f"{kind}_no_dtype_key", drop=["dtype", "transformers_version"])
 
 
-def pictures():
+def images():
     def processor(kind, **settings):
         return lambda: kind(**settings)
     square = {"height": 32, "width": 32}
     for code in (0, 1, 2, 3, 4, 5):
-        yield vit(f"resample_{code}", change_pictures=lambda c, code=code: c.update(resample=code))
-    yield vit("own_colours", change_pictures=lambda c: c.update(image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4]))
-    yield vit("no_normalize", change_pictures=lambda c: c.update(do_normalize=False))
-    yield vit("rescale_factor", change_pictures=lambda c: c.update(rescale_factor=1 / 127.5))
-    yield vit("size_number", change_pictures=lambda c: c.update(size=32))
-    yield vit("old_feature_extractor", change_pictures=lambda c: (
+        yield vit(f"resample_{code}", change_images=lambda c, code=code: c.update(resample=code))
+    yield vit("own_colours", change_images=lambda c: c.update(image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4]))
+    yield vit("no_normalize", change_images=lambda c: c.update(do_normalize=False))
+    yield vit("rescale_factor", change_images=lambda c: c.update(rescale_factor=1 / 127.5))
+    yield vit("size_number", change_images=lambda c: c.update(size=32))
+    yield vit("old_feature_extractor", change_images=lambda c: (
         c.clear(), c.update(feature_extractor_type="ViTFeatureExtractor", size=32, do_resize=True, do_normalize=True,
                             resample=2, image_mean=[0.5] * 3, image_std=[0.5] * 3)))
-    yield vit("fast_processor", change_pictures=lambda c: c.update(image_processor_type="ViTImageProcessorFast"))
+    yield vit("fast_processor", change_images=lambda c: c.update(image_processor_type="ViTImageProcessorFast"))
     yield vit("deit_processor", processor=processor(transformers.DeiTImageProcessor, size={"height": 40, "width": 40},
                                                     crop_size=square))
     yield vit("crop_larger_than_resize", processor=processor(transformers.DeiTImageProcessor,
@@ -209,13 +209,13 @@ def pictures():
     yield vit("bit_processor", processor=processor(transformers.BitImageProcessor, size={"shortest_edge": 36},
                                                    crop_size=square))
     yield vit("siglip_processor", processor=processor(transformers.SiglipImageProcessor, size=square))
-    yield vit("one_mean", change_pictures=lambda c: c.update(image_mean=[0.5, 0.4, 0.3]))
+    yield vit("one_mean", change_images=lambda c: c.update(image_mean=[0.5, 0.4, 0.3]))
     yield vit("numbers_as_labels", tiny(id2label={0: "7", 1: "9"}, label2id={"7": 0, "9": 1}),
               change=lambda c: c.update(id2label={"0": "7", "1": "9"}))
-    yield vit("processor_unknown_key", change_pictures=lambda c: c.update(crop_pct=0.9))
-    yield vit("center_crop_of_vit", change_pictures=lambda c: c.update(
+    yield vit("processor_unknown_key", change_images=lambda c: c.update(crop_pct=0.9))
+    yield vit("center_crop_of_vit", change_images=lambda c: c.update(
         size={"height": 40, "width": 40}, do_center_crop=True, crop_size={"height": 32, "width": 32}))
-    yield vit("minimal_processor", tiny(image_size=224, patch_size=32), change_pictures=lambda c: (
+    yield vit("minimal_processor", tiny(image_size=224, patch_size=32), change_images=lambda c: (
         c.clear(), c.update(image_processor_type="ViTImageProcessor")))
 
 
@@ -322,5 +322,5 @@ def strange():
 
 
 def cases():
-    for group in (plain, rarer, missing_keys, pictures, others, strange):
+    for group in (plain, rarer, missing_keys, images, others, strange):
         yield from group()

@@ -13,7 +13,7 @@ namespace vitrail::cpu {
 // The three kinds of CPU parallelism; a kind that is off runs on the calling thread.
 struct CpuParallelism {
   bool heads = true;    // attention: threads over (image, head, query block)
-  bool rows = true;     // products: threads over blocks of rows and columns
+  bool rows = true;     // GEMMs: threads over blocks of rows and columns
   bool softmax = true;  // row-wise ops: softmax, layernorm, elementwise
 };
 

@@ -10,8 +10,8 @@ namespace vitrail {
 
 namespace {
 
-// Products, fastest first: rows where kernels of several rooms meet.
-std::vector<OpKernels> product_kernels() {
+// GEMMs, fastest first: rows where kernels of several rooms meet.
+std::vector<OpKernels> gemm_kernels() {
   using namespace cpu;
   const std::vector<Kernel> linear = {packed_gemm(),  split_gemm(),  int8_gemm(),       bf16_gemm(),
                                       packing_gemm(), onednn_gemm(), bf16_tensor_gemm()};
@@ -30,7 +30,7 @@ std::vector<OpKernels> product_kernels() {
 }
 
 std::vector<OpKernels> own_kernels() {
-  std::vector<OpKernels> all = product_kernels();
+  std::vector<OpKernels> all = gemm_kernels();
   for (const auto& room :
        {cpu::attention_kernels(), cpu::norm_kernels(), cpu::elementwise_kernels(), cpu::token_kernels(),
         cpu::reduce_kernels(), cpu::update_kernels(), cpu::convert_kernels()})
@@ -62,11 +62,11 @@ class CpuBackend : public Backend {
   }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo&) const override {
     if (arithmetic != Arithmetic::kFp8 && arithmetic != Arithmetic::kTF32) return {};
-    return strf("%s is for NVIDIA cards: a processor has none", enum_name(arithmetic));
+    return strf("%s is for NVIDIA GPUs: a processor has none", enum_name(arithmetic));
   }
   RewriteTraits fusing() const override { return {.first_attention = true}; }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
-    return cpu::product_key(node, device);
+    return cpu::gemm_key(node, device);
   }
 };
 

@@ -26,26 +26,26 @@ inline Kernel rows_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
   return kernel("vector rows", run, declines_unless_f32, scratch);
 }
 
-// A product with packed weights and what may stand around it in a fused node: a layernorm before; bias, gelu,
+// A GEMM with packed weights and what may stand around it in a fused node: a layernorm before; bias, gelu,
 // scale, residual after, in that order. Serves linear, patch_embed and fused nodes. The others take a plain
 // weight: it is packed into scratch on every call, or a library reads it on our tiles.
 Kernel packed_gemm();
 Kernel packing_gemm();
 Kernel onednn_gemm();
 Kernel pack_weight();
-// The gradient for a product's input, alone or with the gelu's before it.
+// The gradient for a GEMM's input, alone or with the gelu's before it.
 Kernel input_grad_gemm();
 Kernel gelu_grad_gemm();
 // By what a table of kernels knows a linear in f32, alone or in a fused node; nothing for other nodes.
-std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device);
+std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 
-// Products in bf16 or int8 (LinearOp's arithmetic), or in f32 by bf16 parts, with packed weights and the same
+// GEMMs in bf16 or int8 (LinearOp's arithmetic), or in f32 by bf16 parts, with packed weights and the same
 // neighbours.
 Kernel int8_gemm();
 Kernel bf16_gemm();
 Kernel split_gemm();
 Kernel pack_lowp_weight();
-// Products of bf16 tensors (linear, alone or with bias and residual, linear_dx, linear_dw, alone or with the
+// GEMMs of bf16 tensors (linear, alone or with bias and residual, linear_dx, linear_dw, alone or with the
 // accumulate that follows) where the instruction set multiplies bf16 itself.
 Kernel bf16_tensor_gemm();
 Kernel bf16_tensor_input_grad();
@@ -55,7 +55,7 @@ Kernel widened();
 // The kernels that compute on f32 as it is, fastest first: what widened() chooses from.
 const std::vector<OpKernels>& f32_kernels();
 
-// The attention of a first token with the product it reads: a fused node that ends in one.
+// The attention of a first token with the GEMM it reads: a fused node that ends in one.
 Kernel first_token_attention();
 // Gradients of parameters (linear_dw, patch_embed_dw, sum_rows, scale_dw, sum_tokens), alone or fused with
 // the accumulate that follows.

@@ -12,7 +12,7 @@ constexpr double kTaskSteps = 4000, kCallSteps = 100, kRowShare = 0.25, kVectorS
 // tiles cost little on an idle machine and save a tenth on a busy one.
 constexpr double kTail = 1;
 
-// A product in calls of the micro-kernel, and the tiles it is cut into.
+// A GEMM in calls of the micro-kernel, and the tiles it is cut into.
 struct Cut {
   int64_t row_step, vectors;  // of a call, and of a panel
   int64_t calls, panels, k;

@@ -1,4 +1,4 @@
-// How drivers cut products, rows and scratch into parts.
+// How drivers cut GEMMs, rows and scratch into parts.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ inline int64_t panels_per_task(int64_t columns) {
   return std::clamp<int64_t>(128 / columns, 1, 4);
 }
 
-// Blocks of rows x columns of a product: what one task computes. No result depends on them.
+// Blocks of rows x columns of a GEMM: what one task computes. No result depends on them.
 struct Tiling {
   int64_t rows, cols, row_blocks, col_blocks;
 

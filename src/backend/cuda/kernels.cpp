@@ -12,9 +12,9 @@ namespace {
 // Families may each have kernels of one op ("fused" above all): asked in this order.
 std::vector<OpKernels> all_kernels() {
   std::vector<OpKernels> list;
-  for (const auto& family : {cuda::product_kernels(), cuda::fp8_kernels(), cuda::attention_kernels(),
+  for (const auto& family : {cuda::gemm_kernels(), cuda::fp8_kernels(), cuda::attention_kernels(),
                              cuda::norm_kernels(), cuda::row_kernels(), cuda::token_kernels(),
-                             cuda::picture_kernels(), cuda::loss_kernels(), cuda::update_kernels()})
+                             cuda::image_kernels(), cuda::loss_kernels(), cuda::update_kernels()})
     for (const OpKernels& row : family) {
       const auto same =
           std::find_if(list.begin(), list.end(), [&](const OpKernels& r) { return r.op == row.op; });
@@ -27,8 +27,8 @@ std::vector<OpKernels> all_kernels() {
 }
 
 // What is rounded to fp8 is best rounded by what makes it.
-bool is_fp8(const Op& product) {
-  return arithmetic_of(product) == Arithmetic::kFp8;
+bool is_fp8(const Op& gemm) {
+  return arithmetic_of(gemm) == Arithmetic::kFp8;
 }
 
 class CudaBackend : public Backend {
@@ -39,7 +39,7 @@ class CudaBackend : public Backend {
     return cuda::lacks_arithmetic(arithmetic, device);
   }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
-    return cuda::product_key(node, device);
+    return cuda::gemm_key(node, device);
   }
   const std::vector<OpKernels>& kernels() const override {
     static const std::vector<OpKernels> list = all_kernels();

@@ -21,10 +21,10 @@ std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info);
 // Of the library whose algorithms tables of kernels number.
 std::string cublas_version();
 
-// What `doctor` prints: one line a card and the libraries' versions, or why CUDA cannot be used here.
+// What `doctor` prints: one line a GPU and the libraries' versions, or why CUDA cannot be used here.
 struct CudaReport {
   std::string problem;  // empty: usable
-  std::vector<std::string> cards;
+  std::vector<std::string> gpus;
   std::string driver, runtime, cublas, plugin;
 };
 CudaReport cuda_report();

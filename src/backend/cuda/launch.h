@@ -29,7 +29,7 @@ const T& op_of(const KernelArgs& args) {
 int64_t row_length(const TensorDesc& desc);
 int64_t row_count(const TensorDesc& desc);
 
-// Multiprocessors; those of a large card where a plan does not name them.
+// Multiprocessors; those of a large GPU where a plan does not name them.
 inline int64_t processors_of(const DeviceInfo& device) {
   return device.processors > 0 ? device.processors : 132;
 }
@@ -42,23 +42,23 @@ Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
                    std::string (*declines)(const NodeView&, const DeviceInfo&) = declines_unless_plain,
                    size_t (*scratch)(const NodeView&, const DeviceInfo&) = no_scratch);
 
-// How tables know the products that cuBLASLt computes; nothing for any other node.
-std::optional<TuneKey> product_key(const NodeView& node, const DeviceInfo& device);
+// How tables know the GEMMs that cuBLASLt computes; nothing for any other node.
+std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 
-// Why a card has no products so, whatever their sizes.
+// Why a GPU has no GEMMs so, whatever their sizes.
 std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
 
-// A product by launch_hopper.cpp, one of product_kernels().
-Kernel hopper_product();
+// A GEMM by launch_hopper.cpp, one of gemm_kernels().
+Kernel hopper_gemm_kernel();
 
 // The kernel lists, one a file launch_*.cpp.
-std::vector<OpKernels> product_kernels();
+std::vector<OpKernels> gemm_kernels();
 std::vector<OpKernels> fp8_kernels();
 std::vector<OpKernels> attention_kernels();
 std::vector<OpKernels> norm_kernels();
 std::vector<OpKernels> row_kernels();
 std::vector<OpKernels> token_kernels();
-std::vector<OpKernels> picture_kernels();
+std::vector<OpKernels> image_kernels();
 std::vector<OpKernels> loss_kernels();
 std::vector<OpKernels> update_kernels();
 

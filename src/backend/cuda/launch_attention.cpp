@@ -95,7 +95,7 @@ AttentionGeometry grad_geometry(const NodeView& node) {
 }
 
 std::string declines_one_grad(const NodeView& node, const DeviceInfo& device) {
-  if (node.ins.size() == 3) return "takes a picture's own query, not one that all share";
+  if (node.ins.size() == 3) return "takes an image's own query, not one that all share";
   const std::string reason = unless_one_query(grad_geometry(node));
   return reason.empty() ? declines_plain(node, device) : reason;
 }
@@ -122,7 +122,7 @@ std::string declines_unless_halves(const NodeView& node, int64_t most_elements) 
 }
 
 std::string declines_short(const NodeView& node, const DeviceInfo&) {
-  // A head's keys and values lie in a block's shared memory, of which every card has at least 99 KiB.
+  // A head's keys and values lie in a block's shared memory, of which every GPU has at least 99 KiB.
   static_assert(kShortKeys * 2 * kShortHeadSize * 2 <= 99 * 1024);
   if (std::string reason = declines_unless_halves(node, kShortHeadSize); !reason.empty()) return reason;
   const AttentionGeometry g = attention_geometry(node.op, node.ins);

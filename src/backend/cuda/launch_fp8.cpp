@@ -1,8 +1,8 @@
-// Products in fp8, alone, fused with their neighbours, or two of them with the bias and gelu between, which
+// GEMMs in fp8, alone, fused with their neighbours, or two of them with the bias and gelu between, which
 // then rounds for the second. A weight is rounded when it is loaded, or on every call where it learns.
 #include <algorithm>
 
-#include "backend/cuda/fp8_product.h"
+#include "backend/cuda/fp8_gemm.h"
 #include "base/checked.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
@@ -26,7 +26,7 @@ struct Descs {
 };
 
 // Whether exactly the weights named are packed, or none of the inputs is.
-std::string packing_misfit(const NodeView& node, std::initializer_list<int> weights, bool packed) {
+std::string packing_unsupported(const NodeView& node, std::initializer_list<int> weights, bool packed) {
   for (size_t i = 0; i < node.ins.size(); ++i) {
     const bool wanted = packed && std::count(weights.begin(), weights.end(), static_cast<int>(i)) > 0;
     if (node.ins[i].packing != (wanted ? kFp8Packing : ""))
@@ -35,33 +35,33 @@ std::string packing_misfit(const NodeView& node, std::initializer_list<int> weig
   return {};
 }
 
-// ---- one product ----
+// ---- one GEMM ----
 
 template <bool packed>
 std::string declines_fp8(const NodeView& node, const DeviceInfo& device) {
-  if (std::string reason = fp8_misfit(node, device); !reason.empty()) return reason;
-  const ProductPlan plan = plan_product(node, Multiplier::kFp8);
+  if (std::string reason = fp8_unsupported(node, device); !reason.empty()) return reason;
+  const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
   if (packed && !plan.b_transposed) return "a gradient reads the weight as it is";
-  return packing_misfit(node, {plan.b}, packed);
+  return packing_unsupported(node, {plan.b}, packed);
 }
 
 Packing fp8_packing(const NodeView& node, const DeviceInfo& device) {
-  if (!fp8_misfit(node, device).empty()) return {};
-  const ProductPlan plan = plan_product(node, Multiplier::kFp8);
+  if (!fp8_unsupported(node, device).empty()) return {};
+  const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
   return plan.b_transposed ? fp8_packing_of(plan) : Packing{};
 }
 
 size_t fp8_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return plan_product(node, Multiplier::kFp8).scratch_bytes;
+  return plan_gemm(node, Multiplier::kFp8).scratch_bytes;
 }
 
 void run_fp8(const KernelArgs& args) {
-  const ProductPlan plan = plan_product(args, Multiplier::kFp8);
-  const Fp8Product product(args, plan, aligned_scratch(args));
-  product.run(product.round_a(), operand(args.outs[0]));
+  const GemmPlan plan = plan_gemm(args, Multiplier::kFp8);
+  const Fp8Gemm gemm(args, plan, aligned_scratch(args));
+  gemm.run(gemm.round_a(), operand(args.outs[0]));
 }
 
-// ---- a product, bias and gelu, and another product ----
+// ---- a GEMM, bias and gelu, and another GEMM ----
 
 // The two as nodes of their own; the second reads the first's result as one input more.
 class Chain {
@@ -73,7 +73,7 @@ class Chain {
     const auto gelu = std::find_if(members.begin(), members.end(),
                                    [](const FusedOp::Member& m) { return is<GeluOp>(*m.op); });
     if (gelu == members.end() || gelu + 1 == members.end() || !is<LinearOp>(*(gelu + 1)->op)) {
-      misfit = "no two products with a gelu between";
+      unsupported = "no two GEMMs with a gelu between";
       return;
     }
     const auto count = static_cast<int>(gelu - members.begin()) + 1;
@@ -92,45 +92,45 @@ class Chain {
 
   NodeView first_node() const { return {*first_op_, DescSpan(ins).first(ins.size() - 1), hidden}; }
   NodeView second_node() const { return {*second_op_, ins, outs}; }
-  // Each product's own, and between them what the first gives.
+  // Each GEMM's own, and between them what the first gives.
   size_t hidden_at() const { return first.scratch_bytes; }
   size_t second_at() const { return hidden_at() + round_up(hidden[0].bytes(), 256); }
   size_t scratch_bytes() const { return second_at() + second.scratch_bytes; }
 
-  std::string misfit;
+  std::string unsupported;
   std::vector<TensorDesc> ins, hidden, outs;
-  ProductPlan first, second;
+  GemmPlan first, second;
 
  private:
   void plan() {
-    first = plan_product(first_node(), Multiplier::kFp8);
-    second = plan_product(second_node(), Multiplier::kFp8);
-    for (const ProductPlan* one : {&first, &second})
-      if (misfit.empty()) misfit = one->misfit;
-    if (misfit.empty() && (first.scale >= 0 || first.residual >= 0 || second.norm_weight >= 0))
-      misfit = "more than a bias and a gelu between two products";
+    first = plan_gemm(first_node(), Multiplier::kFp8);
+    second = plan_gemm(second_node(), Multiplier::kFp8);
+    for (const GemmPlan* one : {&first, &second})
+      if (unsupported.empty()) unsupported = one->unsupported;
+    if (unsupported.empty() && (first.scale >= 0 || first.residual >= 0 || second.norm_weight >= 0))
+      unsupported = "more than a bias and a gelu between two GEMMs";
   }
 
   OpPtr first_op_, second_op_;
 };
 
-std::string chain_misfit(const Chain& chain, const DeviceInfo& device) {
-  if (!chain.misfit.empty()) return chain.misfit;
+std::string chain_unsupported(const Chain& chain, const DeviceInfo& device) {
+  if (!chain.unsupported.empty()) return chain.unsupported;
   for (const NodeView& node : {chain.first_node(), chain.second_node()})
-    if (std::string reason = fp8_misfit(node, device); !reason.empty()) return reason;
+    if (std::string reason = fp8_unsupported(node, device); !reason.empty()) return reason;
   return {};
 }
 
 template <bool packed>
 std::string declines_chain(const NodeView& node, const DeviceInfo& device) {
   const Chain chain(node);
-  if (std::string reason = chain_misfit(chain, device); !reason.empty()) return reason;
-  return packing_misfit(node, {chain.first.b, chain.second.b}, packed);
+  if (std::string reason = chain_unsupported(chain, device); !reason.empty()) return reason;
+  return packing_unsupported(node, {chain.first.b, chain.second.b}, packed);
 }
 
 Packing chain_packing(const NodeView& node, const DeviceInfo& device) {
   const Chain chain(node);
-  if (!chain_misfit(chain, device).empty()) return {};
+  if (!chain_unsupported(chain, device).empty()) return {};
   return fp8_packing_of(node.ins[chain.first.b].packing.empty() ? chain.first : chain.second);
 }
 
@@ -142,7 +142,7 @@ void run_chain(const KernelArgs& args) {
   const Descs descs(args);
   const Chain chain({args.op, descs.ins, descs.outs});
   std::byte* scratch = aligned_scratch(args);
-  const Fp8Product first(args, chain.first, scratch), second(args, chain.second, scratch + chain.second_at());
+  const Fp8Gemm first(args, chain.first, scratch), second(args, chain.second, scratch + chain.second_at());
   const Operand hidden = {scratch + chain.hidden_at(), chain.hidden[0].dtype};
   first.multiply(first.round_a(), hidden);
   const Operand bias = chain.first.bias < 0 ? Operand{} : operand(args.ins[chain.first.bias]);
@@ -159,7 +159,7 @@ void run_chain(const KernelArgs& args) {
 // ---- a weight at load ----
 
 std::string declines_rounding(const NodeView& node, const DeviceInfo& device) {
-  return node.outs[0].packing == kFp8Packing ? fp8_misfit_of_card(device) : "not a weight for fp8";
+  return node.outs[0].packing == kFp8Packing ? fp8_unsupported_on_gpu(device) : "not a weight for fp8";
 }
 
 // As a kernel that reads it row-major would find it: in its own type first.
@@ -175,9 +175,9 @@ void run_rounding(const KernelArgs& args) {
 }  // namespace
 
 std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device) {
-  if (arithmetic == Arithmetic::kFp8) return fp8_misfit_of_card(device);
+  if (arithmetic == Arithmetic::kFp8) return fp8_unsupported_on_gpu(device);
   if (arithmetic == Arithmetic::kBF16 || arithmetic == Arithmetic::kInt8)
-    return strf("a GPU has no products in %s of f32 values", enum_name(arithmetic));
+    return strf("a GPU has no GEMMs in %s of f32 values", enum_name(arithmetic));
   return {};
 }
 

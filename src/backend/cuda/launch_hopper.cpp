@@ -1,9 +1,9 @@
-// Products of 16 bits by the own kernel for compute capability 9.0, which does in one what cuBLASLt needs a
+// GEMMs of 16 bits by the own kernel for compute capability 9.0, which does in one what cuBLASLt needs a
 // pass of its own for: the erf form of the gelu, and a residual that is scaled.
 #include <algorithm>
 
+#include "backend/cuda/gemm_parse.h"
 #include "backend/cuda/launch.h"
-#include "backend/cuda/products_parse.h"
 
 namespace vitrail::cuda {
 
@@ -13,9 +13,9 @@ constexpr int kCompute = 90;
 constexpr int64_t kLongest = int64_t{1} << 30;  // rows, columns and terms are counted in 32 bits
 constexpr int64_t kManyRows = 2000;             // with fewer, cuBLASLt's smaller tiles win
 
-std::string misfit_of_matrices(const NodeView& node, const ProductPlan& plan) {
+std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype;
-  if (plan.pictures >= 0) return "gathers no patches";
+  if (plan.images >= 0) return "gathers no patches";
   if (plan.a_transposed || plan.target >= 0) return "computes no gradient of a weight";
   if (type != DType::kBF16 && type != DType::kF16) return "multiplies 16-bit types only";
   if (node.ins[plan.b].dtype != type || node.outs[0].dtype != type) return "reads and writes one type";
@@ -26,7 +26,7 @@ std::string misfit_of_matrices(const NodeView& node, const ProductPlan& plan) {
   return {};
 }
 
-std::string misfit_of_ending(const NodeView& node, const ProductPlan& plan) {
+std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype;
   const bool gelu = plan.act != Activation::kNone;
   if (plan.slope_at >= 0) return "has no slope of a gelu";
@@ -43,46 +43,46 @@ std::string misfit_of_ending(const NodeView& node, const ProductPlan& plan) {
 std::string declines_hopper(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
   if (device.compute != kCompute) return "needs compute capability 9.0";
-  const ProductPlan plan = plan_product(node, Multiplier::kLibrary);
-  if (!plan.misfit.empty()) return plan.misfit;
-  if (std::string reason = misfit_of_matrices(node, plan); !reason.empty()) return reason;
-  return misfit_of_ending(node, plan);
+  const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
+  if (!plan.unsupported.empty()) return plan.unsupported;
+  if (std::string reason = unsupported_matrices(node, plan); !reason.empty()) return reason;
+  return unsupported_epilogue(node, plan);
 }
 
-// Where cuBLASLt would need a pass after the product, as long as its tiles are many.
-bool runs_unasked(const NodeView& node, const DeviceInfo& device) {
+// Where cuBLASLt would need a pass after the GEMM, as long as its tiles are many.
+bool chosen_by_default(const NodeView& node, const DeviceInfo& device) {
   if (!declines_hopper(node, device).empty()) return false;
-  const ProductPlan plan = plan_product(node, Multiplier::kLibrary);
+  const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
   return plan.finished && plan.m >= kManyRows;
 }
 
-// It needs none; a plan's memory does not depend on the choice among a product's kernels.
+// It needs none; a plan's memory does not depend on the choice among a GEMM's kernels.
 size_t hopper_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return plan_product(node, Multiplier::kLibrary).scratch_bytes;
+  return plan_gemm(node, Multiplier::kLibrary).scratch_bytes;
 }
 
 void run_hopper(const KernelArgs& args) {
-  const ProductPlan plan = plan_product(args, Multiplier::kLibrary);
+  const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
   const auto input = [&](int i) { return i < 0 ? Operand{} : operand(args.ins[i]); };
-  api().products.hopper_gemm(session(args), {.m = plan.m,
-                                             .n = plan.n,
-                                             .k = plan.k,
-                                             .a = input(plan.a),
-                                             .b = input(plan.b),
-                                             .d = operand(args.outs[0]),
-                                             .b_transposed = plan.b_transposed,
-                                             .bias = input(plan.bias),
-                                             .scale = input(plan.scale),
-                                             .residual = input(plan.residual),
-                                             .act = plan.act});
+  api().gemms.hopper_gemm(session(args), {.m = plan.m,
+                                          .n = plan.n,
+                                          .k = plan.k,
+                                          .a = input(plan.a),
+                                          .b = input(plan.b),
+                                          .d = operand(args.outs[0]),
+                                          .b_transposed = plan.b_transposed,
+                                          .bias = input(plan.bias),
+                                          .scale = input(plan.scale),
+                                          .residual = input(plan.residual),
+                                          .act = plan.act});
 }
 
 }  // namespace
 
-Kernel hopper_product() {
+Kernel hopper_gemm_kernel() {
   Kernel kernel = cuda_kernel("hopper", run_hopper, declines_hopper, hopper_scratch_bytes);
-  kernel.on_request = true;
-  kernel.unasked = runs_unasked;
+  kernel.only_by_table = true;
+  kernel.by_default = chosen_by_default;
   return kernel;
 }
 

@@ -11,7 +11,7 @@ LossCall loss_call(const KernelArgs& args, LossKind kind, const TensorView& loss
   call.logits = operand(args.ins[0]);
   call.targets = operand(args.ins[1]);
   call.losses = operand(losses);
-  call.pictures = losses.desc().elems();
+  call.images = losses.desc().elems();
   call.classes = args.ins[0].shape().local('K');
   call.softmax = kind == LossKind::kSoftmax || kind == LossKind::kDivergence;
   call.less_entropy = kind == LossKind::kDivergence;
@@ -33,7 +33,7 @@ void run_loss_sum(const KernelArgs& args) {
   api().losses.sum(session(args), {.sums = args.ins[0].as<double>(),
                                    .losses = operand(args.ins[1]),
                                    .weights = operand(args.ins[2]),
-                                   .pictures = args.ins[0].desc().elems()});
+                                   .images = args.ins[0].desc().elems()});
 }
 
 std::string declines_loss_sum(const NodeView& node, const DeviceInfo& device) {

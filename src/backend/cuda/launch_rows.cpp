@@ -116,7 +116,7 @@ RowSum parse_sum(const Op& op) {
   return {members[0].sources, members[1].sources[0]};
 }
 
-// Shares of the rows: blocks enough to keep the card busy, each with rows enough to be worth its own sums.
+// Shares of the rows: blocks enough to keep the GPU busy, each with rows enough to be worth its own sums.
 ColumnSums column_sums(int64_t elems, int64_t width, const DeviceInfo& device) {
   const int64_t processors = processors_of(device);
   const int64_t across = width % 8 == 0 ? (width + 255) / 256 : (width + 31) / 32, rows = elems / width;

@@ -12,10 +12,10 @@ namespace vitrail::cuda {
 namespace {
 
 // The result with all its tokens zero.
-TokenMoveCall move_into(const TensorView& out, int64_t pictures, int64_t tokens, int64_t width) {
+TokenMoveCall move_into(const TensorView& out, int64_t images, int64_t tokens, int64_t width) {
   TokenMoveCall call;
   call.out = operand(out);
-  call.pictures = pictures, call.tokens = tokens, call.width = width;
+  call.images = images, call.tokens = tokens, call.width = width;
   return call;
 }
 TokenMoveCall move_into(const TensorView& out) {
@@ -45,7 +45,7 @@ void run_concat_tokens(const KernelArgs& args) {
     call.part[call.parts++] = {.source = operand(in),
                                .first = first,
                                .count = count,
-                               .picture_stride = patches ? count * call.width : 0,
+                               .image_stride = patches ? count * call.width : 0,
                                .token_stride = call.width};
     first += count;
   }
@@ -59,7 +59,7 @@ void run_select_token(const KernelArgs& args) {
        {.source = operand(args.ins[0]),
         .count = 1,
         .offset = op_of<SelectTokenOp>(args).index() * width,
-        .picture_stride = x[1].local * width});
+        .image_stride = x[1].local * width});
 }
 
 void run_select_token_grad(const KernelArgs& args) {
@@ -68,7 +68,7 @@ void run_select_token_grad(const KernelArgs& args) {
        {.source = operand(args.ins[0]),
         .first = op_of<SelectTokenGradOp>(args).index(),
         .count = 1,
-        .picture_stride = call.width});
+        .image_stride = call.width});
 }
 
 void run_drop_tokens(const KernelArgs& args) {
@@ -77,7 +77,7 @@ void run_drop_tokens(const KernelArgs& args) {
        {.source = operand(args.ins[0]),
         .count = call.tokens,
         .offset = op_of<DropTokensOp>(args).first() * call.width,
-        .picture_stride = args.ins[0].shape()[1].local * call.width,
+        .image_stride = args.ins[0].shape()[1].local * call.width,
         .token_stride = call.width});
 }
 
@@ -88,7 +88,7 @@ void run_drop_tokens_grad(const KernelArgs& args) {
        {.source = operand(args.ins[0]),
         .first = first,
         .count = kept,
-        .picture_stride = kept * call.width,
+        .image_stride = kept * call.width,
         .token_stride = call.width});
 }
 
@@ -99,7 +99,7 @@ void run_mean_tokens_grad(const KernelArgs& args) {
        {.source = operand(args.ins[0]),
         .first = first,
         .count = count,
-        .picture_stride = call.width,
+        .image_stride = call.width,
         .factor = 1.0f / static_cast<float>(count)});
 }
 
@@ -120,7 +120,7 @@ void run_mean_tokens(const KernelArgs& args) {
 TokenMaxCall max_call(const KernelArgs& args, int64_t first) {
   const Shape& x = args.ins[0].shape();
   return {.x = operand(args.ins[0]),
-          .pictures = x[0].local,
+          .images = x[0].local,
           .tokens = x[1].local,
           .width = x[2].local,
           .first = first};

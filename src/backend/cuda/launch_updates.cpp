@@ -5,7 +5,7 @@
 #include "backend/cuda/launch.h"
 #include "ops/elementwise.h"
 #include "ops/fused.h"
-#include "ops/many.h"
+#include "ops/grouped.h"
 #include "ops/persistent.h"
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
@@ -55,19 +55,19 @@ struct Part {
 };
 
 std::vector<Part> parts_of(const KernelArgs& args) {
-  const auto* many = dynamic_cast<const ManyOp*>(&args.op);
+  const auto* many = dynamic_cast<const GroupedOp*>(&args.op);
   if (!many) return {{args.op, args.ins}};
   std::vector<Part> parts;
-  for (const ManyOp::Part& part : many->parts())
+  for (const GroupedOp::Part& part : many->parts())
     parts.push_back({*part.op, args.ins.subspan(part.first, part.count)});
   return parts;
 }
 
 std::vector<NodeView> nodes_of(const NodeView& node) {
-  const auto* many = dynamic_cast<const ManyOp*>(&node.op);
+  const auto* many = dynamic_cast<const GroupedOp*>(&node.op);
   if (!many) return {node};
   std::vector<NodeView> nodes;
-  for (const ManyOp::Part& part : many->parts())
+  for (const GroupedOp::Part& part : many->parts())
     nodes.push_back({*part.op, node.ins.subspan(part.first, part.count), {}});
   return nodes;
 }
@@ -276,7 +276,7 @@ std::vector<OpKernels> update_kernels() {
       {"lamb_update", cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch)}};
   static const std::vector<std::string> kMany = [] {
     std::vector<std::string> names;
-    for (const auto& [op, kernel] : kGrouped) names.push_back(ManyOp::kind_of(op));
+    for (const auto& [op, kernel] : kGrouped) names.push_back(GroupedOp::kind_of(op));
     return names;
   }();
   for (size_t i = 0; i < kMany.size(); ++i) {

@@ -69,7 +69,7 @@ class CudaStream : public Stream {
 // The driver loads kernels and graphs as they are first used; arenas leave them this much.
 constexpr size_t kForeignReserve = size_t{256} << 20;
 
-// Page-locked: the card fetches from it without the driver's copy in between.
+// Page-locked: the GPU fetches from it without the driver's copy in between.
 class HostMemory : public MemorySource {
  public:
   explicit HostMemory(cuda::Session& session) : session_(session) {}
@@ -156,11 +156,11 @@ DeviceInfo cuda_device(int ordinal) {
   const int count = cuda::api().session.count(why);
   VT_REQUIRE(ordinal >= 0 && ordinal < count, ErrorKind::kDevice, "there is no GPU %d: this machine has %d",
              ordinal, std::max(count, 0));
-  const cuda::CardFacts card = cuda::api().session.facts(ordinal);
-  DeviceInfo info = planned_cuda_device(card.name, card.compute, card.processors);
-  info.memory_bytes = card.memory_bytes;
+  const cuda::GpuFacts gpu = cuda::api().session.facts(ordinal);
+  DeviceInfo info = planned_cuda_device(gpu.name, gpu.compute, gpu.processors);
+  info.memory_bytes = gpu.memory_bytes;
   info.ordinal = ordinal;
-  info.l2_bytes = card.l2_bytes;
+  info.l2_bytes = gpu.l2_bytes;
   return info;
 }
 
@@ -175,20 +175,19 @@ std::string cublas_version() {
 }
 
 CudaReport cuda_report() {
-  CudaReport report{.problem = cuda::why_unusable(), .cards = {}, .plugin = cuda::plugin_path()};
+  CudaReport report{.problem = cuda::why_unusable(), .gpus = {}, .plugin = cuda::plugin_path()};
   if (!report.problem.empty()) return report;
   const cuda::SessionApi& api = cuda::api().session;
   api.versions(report.driver, report.runtime, report.cublas);
   std::string why;
   for (int i = 0; i < api.count(why); ++i) {
-    const cuda::CardFacts card = api.facts(i);
-    const bool fp8 = cuda::lacks_arithmetic(Arithmetic::kFp8, {.compute = card.compute}).empty();
-    report.cards.push_back(strf("%s, compute capability %d.%d%s, %d multiprocessors, %.1f GiB",
-                                card.name.c_str(), card.compute / 10, card.compute % 10,
-                                fp8 ? " (with fp8)" : "", card.processors,
-                                static_cast<double>(card.memory_bytes) / (1 << 30)));
-    if (const size_t free = api.free_on_card(i))
-      report.cards.back() += strf(", %.1f GiB free", static_cast<double>(free) / (1 << 30));
+    const cuda::GpuFacts gpu = api.facts(i);
+    const bool fp8 = cuda::lacks_arithmetic(Arithmetic::kFp8, {.compute = gpu.compute}).empty();
+    report.gpus.push_back(strf("%s, compute capability %d.%d%s, %d multiprocessors, %.1f GiB",
+                               gpu.name.c_str(), gpu.compute / 10, gpu.compute % 10, fp8 ? " (with fp8)" : "",
+                               gpu.processors, static_cast<double>(gpu.memory_bytes) / (1 << 30)));
+    if (const size_t free = api.free_on_gpu(i))
+      report.gpus.back() += strf(", %.1f GiB free", static_cast<double>(free) / (1 << 30));
   }
   return report;
 }

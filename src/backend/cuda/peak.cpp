@@ -33,26 +33,26 @@ double best_seconds(Device& device, const std::function<void()>& call) {
   return best;
 }
 
-// A type that products are computed in: its operands, its result, and how cuBLASLt is told.
-struct ProductType {
+// A type that GEMMs are computed in: its operands, its result, and how cuBLASLt is told.
+struct GemmType {
   const char* name;
   DType in, out;
   bool tf32 = false, scaled = false;
 };
-constexpr ProductType kTypes[] = {{.name = "f32", .in = DType::kF32, .out = DType::kF32},
-                                  {.name = "tf32", .in = DType::kF32, .out = DType::kF32, .tf32 = true},
-                                  {.name = "bf16", .in = DType::kBF16, .out = DType::kBF16},
-                                  {.name = "f16", .in = DType::kF16, .out = DType::kF16},
-                                  {.name = "fp8", .in = DType::kU8, .out = DType::kBF16, .scaled = true}};
+constexpr GemmType kTypes[] = {{.name = "f32", .in = DType::kF32, .out = DType::kF32},
+                               {.name = "tf32", .in = DType::kF32, .out = DType::kF32, .tf32 = true},
+                               {.name = "bf16", .in = DType::kBF16, .out = DType::kBF16},
+                               {.name = "f16", .in = DType::kF16, .out = DType::kF16},
+                               {.name = "fp8", .in = DType::kU8, .out = DType::kBF16, .scaled = true}};
 
-const ProductType& type_named(const std::string& name) {
-  for (const ProductType& type : kTypes)
+const GemmType& type_named(const std::string& name) {
+  for (const GemmType& type : kTypes)
     if (name == type.name) return type;
-  throw Error(ErrorKind::kDevice, "there are no products in " + name + " on a GPU");
+  throw Error(ErrorKind::kDevice, "there are no GEMMs in " + name + " on a GPU");
 }
 
 // Large enough to reach the peak, small enough for what is free.
-int64_t side_of(const Device& device, const ProductType& type) {
+int64_t side_of(const Device& device, const GemmType& type) {
   int64_t side = 8192;
   while (side > 512 && static_cast<size_t>(6 * side * side) * size_of(type.out) > device.free_bytes())
     side /= 2;
@@ -81,7 +81,7 @@ void fill_for_timing(Device& device, std::byte* target, DType dtype, size_t elem
 }
 
 double measure_cuda_peak_gflops(Device& device, const std::string& name) {
-  const ProductType& type = type_named(name);
+  const GemmType& type = type_named(name);
   const int64_t side = side_of(device, type);
   const auto elems = static_cast<size_t>(side * side), row = static_cast<size_t>(side);
   const size_t in = elems * size_of(type.in), out = elems * size_of(type.out);
@@ -107,7 +107,7 @@ double measure_cuda_peak_gflops(Device& device, const std::string& name) {
                             .b_transposed = true,
                             .workspace = workspace};
   cuda::Session& session = cuda::session(device.launch_handle());
-  const double seconds = best_seconds(device, [&] { cuda::api().products.gemm(session, call); });
+  const double seconds = best_seconds(device, [&] { cuda::api().gemms.gemm(session, call); });
   return 2.0 * static_cast<double>(side) * static_cast<double>(elems) / seconds / 1e9;
 }
 

@@ -91,7 +91,7 @@ class RefBackend : public Backend {
         row<ref::lamb_update>("lamb_update"),
         row<ref::lion_update>("lion_update"),
         row<ref::ema_update>("ema_update"),
-        as_it_is("make_pictures", ref::make_pictures),
+        as_it_is("make_images", ref::make_images),
         as_it_is("load_param", ref::load_param),
     };
     return list;

@@ -69,7 +69,7 @@ void adam_update(const KernelArgs& args);
 void lamb_update(const KernelArgs& args);
 void lion_update(const KernelArgs& args);
 void ema_update(const KernelArgs& args);
-void make_pictures(const KernelArgs& args);
+void make_images(const KernelArgs& args);
 void load_param(const KernelArgs& args);
 
 }  // namespace vitrail::ref

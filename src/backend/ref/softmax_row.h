@@ -7,7 +7,7 @@
 
 namespace vitrail::ref {
 
-// Softmax weights of query i for picture b and head h.
+// Softmax weights of query i for image b and head h.
 void softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
                      int64_t i, std::vector<double>& weights);
 

@@ -91,11 +91,11 @@ void drop_tokens_grad(const KernelArgs& args) {
 void sum_tokens(const KernelArgs& args) {
   const auto& op = static_cast<const SumTokensOp&>(args.op);
   const Shape& x = args.ins[0].shape();
-  const int64_t count = args.outs[0].desc().elems(), picture = x.elems() / x[0].local;
+  const int64_t count = args.outs[0].desc().elems(), image = x.elems() / x[0].local;
   std::fill_n(args.outs[0].as<double>(), count, 0.0);
   for (int64_t b = 0; b < x[0].local; ++b)
     for (int64_t i = 0; i < count; ++i)
-      args.outs[0].as<double>()[i] += args.ins[0].as<double>()[b * picture + op.first() * x[2].local + i];
+      args.outs[0].as<double>()[i] += args.ins[0].as<double>()[b * image + op.first() * x[2].local + i];
 }
 
 void load_param(const KernelArgs& args) {

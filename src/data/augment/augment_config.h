@@ -76,7 +76,7 @@ struct AugmentConfig {
     v("colour_jitter", c.colour_jitter,
       "strengths of brightness, contrast, saturation and perhaps hue; one number: the first three");
     v("colour_jitter_prob", c.colour_jitter_prob, "probability of colour jitter");
-    v("grayscale", c.grayscale, "probability of a grey picture");
+    v("grayscale", c.grayscale, "probability of a grey image");
     v("blur", c.blur, "probability of a Gaussian blur");
     v("blur_sigma", c.blur_sigma, "smallest and largest deviation of that blur, in pixels");
     v("erase", c.erase, "probability of erasing random rectangles");

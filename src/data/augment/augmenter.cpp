@@ -49,10 +49,10 @@ PolicyLook look_of(const AugmentConfig& config, const PreprocessConfig& preproce
 }
 
 // Returns the smallest size of the image's shape that covers the target; the other side is rounded down.
-Size covering(const Image& picture, Size target) {
-  if (target.height * picture.width >= target.width * picture.height)
-    return {target.height, target.height * picture.width / picture.height};
-  return {target.width * picture.height / picture.width, target.width};
+Size covering(const Image& image, Size target) {
+  if (target.height * image.width >= target.width * image.height)
+    return {target.height, target.height * image.width / image.height};
+  return {target.width * image.height / image.width, target.width};
 }
 
 }  // namespace
@@ -100,51 +100,50 @@ Interpolation Augmenter::crop_interpolation(Draw& draw) const {
   return fixed_interpolation(config_.interpolation, preprocess_.interpolation);
 }
 
-Image Augmenter::cropped(Image picture, int64_t epoch, int64_t position) const {
+Image Augmenter::cropped(Image image, int64_t epoch, int64_t position) const {
   const Size target{preprocess_.height, preprocess_.width};
   Draw drawn = draw(epoch, position, "crop");
   if (config_.crop == CropKind::kResized) {
-    const Window window = resized_crop({picture.height, picture.width}, config_, drawn);
-    return resize(crop_window(picture, window), target, crop_interpolation(drawn));
+    const Window window = resized_crop({image.height, image.width}, config_, drawn);
+    return resize(crop_window(image, window), target, crop_interpolation(drawn));
   }
   if (config_.crop == CropKind::kPad) {
-    const Size size = covering(picture, target);
-    if (size != Size{picture.height, picture.width})
-      picture = resize(picture, size, crop_interpolation(drawn));
+    const Size size = covering(image, target);
+    if (size != Size{image.height, image.width}) image = resize(image, size, crop_interpolation(drawn));
     const Window window = padded_crop(size, target, config_.pad, drawn);
-    return crop_window(picture, window, config_.pad_mode == PadMode::kReflect);
+    return crop_window(image, window, config_.pad_mode == PadMode::kReflect);
   }
-  if (keeps_target_size() && target == Size{picture.height, picture.width}) return picture;
-  return crop_for_display(picture, preprocess_);
+  if (keeps_target_size() && target == Size{image.height, image.width}) return image;
+  return crop_for_display(image, preprocess_);
 }
 
-Image Augmenter::vary(Image picture, int64_t epoch, int64_t position) const {
-  VT_CHECK(picture.channels == std::ssize(levels_), "%lld channels for a model of %zu",
-           static_cast<long long>(picture.channels), levels_.size());
+Image Augmenter::vary(Image image, int64_t epoch, int64_t position) const {
+  VT_CHECK(image.channels == std::ssize(levels_), "%lld channels for a model of %zu",
+           static_cast<long long>(image.channels), levels_.size());
   const auto happens = [&](double probability, const char* op) {
     return is_drawn(probability, epoch, position, op);
   };
-  picture = cropped(std::move(picture), epoch, position);
-  if (happens(config_.hflip, "hflip")) flip_horizontal(picture);
-  if (happens(config_.vflip, "vflip")) flip_vertical(picture);
+  image = cropped(std::move(image), epoch, position);
+  if (happens(config_.hflip, "hflip")) flip_horizontal(image);
+  if (happens(config_.vflip, "vflip")) flip_vertical(image);
   if (policy_.kind != Policy::Kind::kNone) {
     Draw drawn = draw(epoch, position, "policy");
-    apply_policy(policy_, look_, drawn, picture);
+    apply_policy(policy_, look_, drawn, image);
   }
   if (!config_.colour_jitter.empty() && happens(config_.colour_jitter_prob, "jitter?")) {
     Draw drawn = draw(epoch, position, "jitter");
-    colour_jitter(picture, config_.colour_jitter, drawn);
+    colour_jitter(image, config_.colour_jitter, drawn);
   }
-  if (happens(config_.grayscale, "grayscale")) make_grey(picture);
+  if (happens(config_.grayscale, "grayscale")) make_grey(image);
   if (happens(config_.blur, "blur?")) {
     Draw drawn = draw(epoch, position, "blur");
-    gaussian_blur(picture, drawn.uniform(config_.blur_sigma[0], config_.blur_sigma[1]));
+    gaussian_blur(image, drawn.uniform(config_.blur_sigma[0], config_.blur_sigma[1]));
   }
-  return picture;
+  return image;
 }
 
-void Augmenter::fill(Image picture, int64_t epoch, int64_t position, std::span<float> target) const {
-  const Image varied = vary(std::move(picture), epoch, position);
+void Augmenter::fill(Image image, int64_t epoch, int64_t position, std::span<float> target) const {
+  const Image varied = vary(std::move(image), epoch, position);
   const int64_t plane = varied.height * varied.width, channels = varied.channels;
   VT_CHECK(static_cast<int64_t>(target.size()) == plane * channels, "%zu values", target.size());
   for (int64_t c = 0; c < channels; ++c) {
@@ -166,7 +165,7 @@ bool Augmenter::only_moves() const {
          config_.grayscale == 0 && config_.blur == 0;
 }
 
-void Augmenter::describe(int64_t epoch, int64_t position, PictureRecipe& recipe) const {
+void Augmenter::describe(int64_t epoch, int64_t position, ImageRecipe& recipe) const {
   const Size target{preprocess_.height, preprocess_.width};
   if (config_.crop == CropKind::kPad) {
     Draw drawn = draw(epoch, position, "crop");
@@ -180,9 +179,9 @@ void Augmenter::describe(int64_t epoch, int64_t position, PictureRecipe& recipe)
   describe_erased(epoch, position, recipe);
 }
 
-void Augmenter::describe_erased(int64_t epoch, int64_t position, PictureRecipe& recipe) const {
+void Augmenter::describe_erased(int64_t epoch, int64_t position, ImageRecipe& recipe) const {
   if (config_.erase <= 0) return;
-  VT_CHECK(config_.erase_mode == EraseMode::kConst && config_.erase_count <= PictureRecipe::kMostErased,
+  VT_CHECK(config_.erase_mode == EraseMode::kConst && config_.erase_count <= ImageRecipe::kMostErased,
            "%lld boxes filled with %s", static_cast<long long>(config_.erase_count),
            enum_name(config_.erase_mode));
   Draw drawn = draw(epoch, position, "erase");
@@ -190,24 +189,24 @@ void Augmenter::describe_erased(int64_t epoch, int64_t position, PictureRecipe& 
               [&](const Window& box) { recipe.box[recipe.erased++] = box_of(box); });
 }
 
-Image Augmenter::prepare(Image picture, int64_t epoch, int64_t position, PictureRecipe& recipe) const {
-  if (only_moves() && picture.height == preprocess_.height && picture.width == preprocess_.width) {
+Image Augmenter::prepare(Image image, int64_t epoch, int64_t position, ImageRecipe& recipe) const {
+  if (only_moves() && image.height == preprocess_.height && image.width == preprocess_.width) {
     describe(epoch, position, recipe);
-    return picture;
+    return image;
   }
-  picture = vary(std::move(picture), epoch, position);
+  image = vary(std::move(image), epoch, position);
   describe_erased(epoch, position, recipe);
-  return picture;
+  return image;
 }
 
-Image with_channels(Image picture, int64_t channels) {
-  if (picture.channels == channels) return picture;
-  VT_REQUIRE((picture.channels == 1 || picture.channels == 3) && (channels == 1 || channels == 3),
-             ErrorKind::kData, "the picture has %lld channels, the model takes %lld: expected 1 or 3",
-             static_cast<long long>(picture.channels), static_cast<long long>(channels));
-  if (channels == 1) return to_luma(picture);
-  Image colour = Image::blank(picture.height, picture.width, 3);
-  for (size_t i = 0; i < colour.pixels.size(); ++i) colour.pixels[i] = picture.pixels[i / 3];
+Image with_channels(Image image, int64_t channels) {
+  if (image.channels == channels) return image;
+  VT_REQUIRE((image.channels == 1 || image.channels == 3) && (channels == 1 || channels == 3),
+             ErrorKind::kData, "the image has %lld channels, the model takes %lld: expected 1 or 3",
+             static_cast<long long>(image.channels), static_cast<long long>(channels));
+  if (channels == 1) return to_luma(image);
+  Image colour = Image::blank(image.height, image.width, 3);
+  for (size_t i = 0; i < colour.pixels.size(); ++i) colour.pixels[i] = image.pixels[i / 3];
   return colour;
 }
 

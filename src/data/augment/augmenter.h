@@ -23,26 +23,26 @@ class Augmenter {
   int64_t least_side(int64_t epoch, int64_t position) const;
 
   // Returns 8-bit pixels at the model's input size. The image must have the model's channels already.
-  Image vary(Image picture, int64_t epoch, int64_t position) const;
+  Image vary(Image image, int64_t epoch, int64_t position) const;
 
   // Does the same, normalised and erased, into planes.
-  void fill(Image picture, int64_t epoch, int64_t position, std::span<float> target) const;
+  void fill(Image image, int64_t epoch, int64_t position, std::span<float> target) const;
 
   // Does the same in two parts: 8-bit pixels at the model's input size, and in `recipe` the remaining steps.
   // Erased boxes must be few and of EraseMode::kConst.
-  Image prepare(Image picture, int64_t epoch, int64_t position, PictureRecipe& recipe) const;
+  Image prepare(Image image, int64_t epoch, int64_t position, ImageRecipe& recipe) const;
 
   // Whether images of the model's size need nothing but a recipe, and that recipe.
   bool only_moves() const;
-  void describe(int64_t epoch, int64_t position, PictureRecipe& recipe) const;
+  void describe(int64_t epoch, int64_t position, ImageRecipe& recipe) const;
 
  private:
   bool is_drawn(double probability, int64_t epoch, int64_t position, const char* op) const;
   bool keeps_target_size() const;
-  void describe_erased(int64_t epoch, int64_t position, PictureRecipe& recipe) const;
+  void describe_erased(int64_t epoch, int64_t position, ImageRecipe& recipe) const;
   Draw draw(int64_t epoch, int64_t position, const char* op) const;
   Interpolation crop_interpolation(Draw& draw) const;
-  Image cropped(Image picture, int64_t epoch, int64_t position) const;
+  Image cropped(Image image, int64_t epoch, int64_t position) const;
 
   AugmentConfig config_;
   PreprocessConfig preprocess_;
@@ -53,6 +53,6 @@ class Augmenter {
 };
 
 // Converts grey to RGB or RGB to luma, where the model's channels differ from the image's.
-Image with_channels(Image picture, int64_t channels);
+Image with_channels(Image image, int64_t channels);
 
 }  // namespace vitrail

@@ -22,29 +22,28 @@ Attempt draw_attempt(const AugmentConfig& config, Draw& draw) {
   return {area, std::exp(log_ratio)};
 }
 
-Window central(Size picture, const AugmentConfig& config) {
-  const auto height = static_cast<double>(picture.height), width = static_cast<double>(picture.width);
-  Size crop = picture;
+Window central(Size image, const AugmentConfig& config) {
+  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
+  Size crop = image;
   if (width / height < config.crop_ratio[0]) crop.height = rounded(width / config.crop_ratio[0]);
   if (width / height > config.crop_ratio[1]) crop.width = rounded(height * config.crop_ratio[1]);
-  crop = {std::clamp<int64_t>(crop.height, 1, picture.height),
-          std::clamp<int64_t>(crop.width, 1, picture.width)};
-  return {(picture.height - crop.height) / 2, (picture.width - crop.width) / 2, crop.height, crop.width};
+  crop = {std::clamp<int64_t>(crop.height, 1, image.height), std::clamp<int64_t>(crop.width, 1, image.width)};
+  return {(image.height - crop.height) / 2, (image.width - crop.width) / 2, crop.height, crop.width};
 }
 
 }  // namespace
 
-Window resized_crop(Size picture, const AugmentConfig& config, Draw& draw) {
-  const double area = static_cast<double>(picture.height) * static_cast<double>(picture.width);
+Window resized_crop(Size image, const AugmentConfig& config, Draw& draw) {
+  const double area = static_cast<double>(image.height) * static_cast<double>(image.width);
   for (int i = 0; i < kAttempts; ++i) {
     const Attempt attempt = draw_attempt(config, draw);
     const int64_t width = rounded(std::sqrt(attempt.area * area * attempt.ratio));
     const int64_t height = rounded(std::sqrt(attempt.area * area / attempt.ratio));
-    if (width < 1 || height < 1 || width > picture.width || height > picture.height) continue;
-    const int64_t top = draw.integer(0, picture.height - height);
-    return {top, draw.integer(0, picture.width - width), height, width};
+    if (width < 1 || height < 1 || width > image.width || height > image.height) continue;
+    const int64_t top = draw.integer(0, image.height - height);
+    return {top, draw.integer(0, image.width - width), height, width};
   }
-  return central(picture, config);
+  return central(image, config);
 }
 
 int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw draw) {
@@ -59,12 +58,12 @@ int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw d
   return static_cast<int64_t>(std::ceil(least));
 }
 
-Window padded_crop(Size picture, Size target, int64_t pad, Draw& draw) {
-  const int64_t top = draw.integer(-pad, picture.height + pad - target.height);
-  return {top, draw.integer(-pad, picture.width + pad - target.width), target.height, target.width};
+Window padded_crop(Size image, Size target, int64_t pad, Draw& draw) {
+  const int64_t top = draw.integer(-pad, image.height + pad - target.height);
+  return {top, draw.integer(-pad, image.width + pad - target.width), target.height, target.width};
 }
 
-PictureBox box_of(const Window& window) {
+ImageBox box_of(const Window& window) {
   return {static_cast<int32_t>(window.top), static_cast<int32_t>(window.left),
           static_cast<int32_t>(window.height), static_cast<int32_t>(window.width)};
 }

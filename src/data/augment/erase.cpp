@@ -10,13 +10,13 @@ namespace {
 constexpr int kAttempts = 10;
 constexpr double kLeastRatio = 0.3;
 
-void fill_box(std::span<float> picture, Size size, const Window& box, EraseMode mode, Draw& draw) {
+void fill_box(std::span<float> image, Size size, const Window& box, EraseMode mode, Draw& draw) {
   const int64_t plane = size.height * size.width;
-  const auto planes = static_cast<int64_t>(picture.size()) / plane;
+  const auto planes = static_cast<int64_t>(image.size()) / plane;
   for (int64_t c = 0; c < planes; ++c) {
     const float colour = mode == EraseMode::kRand ? static_cast<float>(draw.normal()) : 0.0f;
     for (int64_t y = 0; y < box.height; ++y) {
-      float* row = picture.data() + c * plane + (box.top + y) * size.width + box.left;
+      float* row = image.data() + c * plane + (box.top + y) * size.width + box.left;
       if (mode == EraseMode::kPixel)
         std::generate_n(row, box.width, [&] { return static_cast<float>(draw.normal()); });
       else
@@ -47,9 +47,9 @@ void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
     }
 }
 
-void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw) {
+void random_erase(std::span<float> image, Size size, const AugmentConfig& config, Draw& draw) {
   draw_erased(size, config, draw,
-              [&](const Window& box) { fill_box(picture, size, box, config.erase_mode, draw); });
+              [&](const Window& box) { fill_box(image, size, box, config.erase_mode, draw); });
 }
 
 }  // namespace vitrail

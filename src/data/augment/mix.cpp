@@ -38,8 +38,8 @@ void swap_box(std::span<float> a, std::span<float> b, Size size, const Window& b
   }
 }
 
-void note_mix(const Mix& mix, float lambda, float rest, int64_t partner, PictureRecipe& recipe) {
-  recipe.mix = mix.cut ? PictureMix::kCut : PictureMix::kBlend;
+void note_mix(const Mix& mix, float lambda, float rest, int64_t partner, ImageRecipe& recipe) {
+  recipe.mix = mix.cut ? ImageMix::kCut : ImageMix::kBlend;
   recipe.partner = static_cast<int32_t>(partner);
   recipe.lambda = lambda, recipe.rest = rest;
   recipe.cut = box_of(mix.box);
@@ -75,9 +75,9 @@ void mix_samples(const Mix& mix, const MixGroup& group) {
       note_mix(mix, lambda, rest, group.first + static_cast<int64_t>(j), group.recipes[i]);
       note_mix(mix, lambda, rest, group.first + static_cast<int64_t>(i), group.recipes[j]);
     } else if (mix.cut) {
-      swap_box(row(group.pictures, i), row(group.pictures, j), group.size, mix.box);
+      swap_box(row(group.images, i), row(group.images, j), group.size, mix.box);
     } else {
-      blend(row(group.pictures, i), row(group.pictures, j), lambda, rest);
+      blend(row(group.images, i), row(group.images, j), lambda, rest);
     }
     blend(row(group.targets, i), row(group.targets, j), lambda, rest);
     blend(row(group.weights, i), row(group.weights, j), lambda, rest);

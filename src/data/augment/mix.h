@@ -19,12 +19,12 @@ struct Mix {
 
 Mix draw_mix(const AugmentConfig& config, Size size, Draw& draw);
 
-// The group's part of a batch, as images or as recipes; rows of `pictures` and `targets` belong to one sample
+// The group's part of a batch, as images or as recipes; rows of `images` and `targets` belong to one sample
 // each.
 struct MixGroup {
-  std::span<float> pictures, targets, weights;
+  std::span<float> images, targets, weights;
   Size size;
-  std::span<PictureRecipe> recipes = {};
+  std::span<ImageRecipe> recipes = {};
   int64_t first = 0;  // row of the batch; recipes name partners by it
 };
 

@@ -8,7 +8,7 @@
 namespace vitrail {
 
 // Augmentations that map every level by a table, the tables as Pillow's ImageOps makes them: bit-equal to
-// Pillow. Each channel of the picture is mapped alike, or by its own histogram.
+// Pillow. Each channel of the image is mapped alike, or by its own histogram.
 
 // Stretches each channel's levels to 0..255.
 void auto_contrast(Image& image);

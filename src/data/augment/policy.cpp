@@ -104,11 +104,11 @@ double drawn_level(const Policy& policy, double level, Draw& draw) {
   return std::clamp(level, 0.0, policy.magnitude_most);
 }
 
-void draw_step(const Policy& policy, const PolicyStep& step, const PolicyLook& look, Size picture, Draw& draw,
+void draw_step(const Policy& policy, const PolicyStep& step, const PolicyLook& look, Size image, Draw& draw,
                std::vector<PolicyDraw>& drawn) {
   if (!draw.chance(step.probability)) return;
   const double level = drawn_level(policy, step.level, draw);
-  const double argument = op_argument(step.op, policy.scale, level, picture, draw);
+  const double argument = op_argument(step.op, policy.scale, level, image, draw);
   Interpolation interpolation = look.sampling.interpolation;
   if (look.random_interpolation)
     interpolation = draw.chance(0.5) ? Interpolation::kBilinear : Interpolation::kBicubic;
@@ -127,19 +127,19 @@ Policy parse_policy(std::string_view text) {
   return policy;
 }
 
-std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size picture, Draw& draw) {
+std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size image, Draw& draw) {
   std::vector<PolicyDraw> drawn;
   if (policy.kind == Policy::Kind::kRand) {
     for (int64_t i = 0; i < policy.layers; ++i) {
       const PolicyOp op = policy.ops[static_cast<size_t>(draw.integer(0, std::ssize(policy.ops) - 1))];
-      draw_step(policy, {op, policy.probability, policy.magnitude}, look, picture, draw, drawn);
+      draw_step(policy, {op, policy.probability, policy.magnitude}, look, image, draw, drawn);
     }
   } else if (policy.kind == Policy::Kind::kTable) {
     const PolicyTable& table = *policy.table;
     const auto count = static_cast<int64_t>(table.entries.size() / table.steps);
     const auto chosen = static_cast<size_t>(draw.integer(0, count - 1));
     for (const PolicyStep& step : table.entries.subspan(chosen * table.steps, table.steps))
-      draw_step(policy, step, look, picture, draw, drawn);
+      draw_step(policy, step, look, image, draw, drawn);
   }
   return drawn;
 }

@@ -56,7 +56,7 @@ struct PolicyDraw {
 
 // Draws the operations for an image of this size, in order; operations that are skipped by chance do not
 // appear.
-std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size picture, Draw& draw);
+std::vector<PolicyDraw> draw_policy(const Policy& policy, const PolicyLook& look, Size image, Draw& draw);
 
 void apply_policy(const Policy& policy, const PolicyLook& look, Draw& draw, Image& image);
 

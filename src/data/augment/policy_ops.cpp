@@ -138,12 +138,12 @@ const Row& row_of(PolicyOp op) {
 
 }  // namespace
 
-double op_argument(PolicyOp op, LevelScale scale, double level, Size picture, Draw& draw) {
+double op_argument(PolicyOp op, LevelScale scale, double level, Size image, Draw& draw) {
   const Row& row = row_of(op);
   constexpr double kEnds[] = {10, 10, 9, 30};
   const Rule rules[] = {row.plain, row.increasing, row.steps, row.steps};
   const double share = level / kEnds[static_cast<size_t>(scale)];
-  return rules[static_cast<size_t>(scale)](share, row.along_rows ? picture.height : picture.width, draw);
+  return rules[static_cast<size_t>(scale)](share, row.along_rows ? image.height : image.width, draw);
 }
 
 void apply_op(PolicyOp op, double argument, const Sampling& sampling, Image& image) {

@@ -44,9 +44,9 @@ struct EnumNames<PolicyOp> {
 // level (`inc1`); or torchvision's steps, ten of AutoAugment (0..9) and thirty-one of RandAugment (0..30).
 enum class LevelScale { kPlain, kIncreasing, kTenSteps, kThirtySteps };
 
-// Returns the argument of `op` at `level`; signs (and the standard deviation of a blur) are drawn. `picture`
+// Returns the argument of `op` at `level`; signs (and the standard deviation of a blur) are drawn. `image`
 // is the image's size, since translations are shares of it.
-double op_argument(PolicyOp op, LevelScale scale, double level, Size picture, Draw& draw);
+double op_argument(PolicyOp op, LevelScale scale, double level, Size image, Draw& draw);
 
 void apply_op(PolicyOp op, double argument, const Sampling& sampling, Image& image);
 

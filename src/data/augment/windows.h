@@ -13,10 +13,10 @@
 namespace vitrail {
 
 // Where a training crop lies: the random resized crop of torchvision and timm, and the random crop of a
-// padded picture. Windows only; geometry and resize carry them out.
+// padded image. Windows only; geometry and resize carry them out.
 
 // Ten attempts at an area and a shape that fit; then the centre, as near to the allowed shapes as possible.
-Window resized_crop(Size picture, const AugmentConfig& config, Draw& draw);
+Window resized_crop(Size image, const AugmentConfig& config, Draw& draw);
 
 // Returns how small the shorter side of an image may be so that resized_crop (which draws the same from a
 // fresh `draw`) never has to upscale where a larger image would have shown more detail.
@@ -24,18 +24,18 @@ int64_t resized_crop_least_side(Size target, const AugmentConfig& config, Draw d
 
 // Returns a window of the size `target`, which the image covers, in the image padded by `pad` on every side;
 // in the image's own coordinates.
-Window padded_crop(Size picture, Size target, int64_t pad, Draw& draw);
+Window padded_crop(Size image, Size target, int64_t pad, Draw& draw);
 
 // Converts a window within an image to the form of recipes.
-PictureBox box_of(const Window& window);
+ImageBox box_of(const Window& window);
 
-// Random erasing of normalised pictures by timm's rule.
+// Random erasing of normalised images by timm's rule.
 
 // Every box that is erased, as it is drawn; `erase` may draw too before the next one is.
 void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
                  const std::function<void(const Window&)>& erase);
 
-// `picture`: planes of `size`. Zero is the mean colour of normalised pictures.
-void random_erase(std::span<float> picture, Size size, const AugmentConfig& config, Draw& draw);
+// `image`: planes of `size`. Zero is the mean colour of normalised images.
+void random_erase(std::span<float> image, Size size, const AugmentConfig& config, Draw& draw);
 
 }  // namespace vitrail

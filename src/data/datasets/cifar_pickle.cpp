@@ -114,7 +114,7 @@ CifarBatch read_cifar_pickle(std::span<const std::byte> bytes, const std::string
   batch.pixels = pickle.array_bytes(pickle.value("data"), rows);
   const PickleNode& labels = pickle.value(label_key);
   VT_REQUIRE(labels.kind == PickleKind::kList && labels.items.size() == rows, ErrorKind::kData,
-             "%zu %s for %llu pictures", labels.items.size(), label_key.c_str(),
+             "%zu %s for %llu images", labels.items.size(), label_key.c_str(),
              static_cast<unsigned long long>(rows));
   for (size_t i = 0; i < labels.items.size(); ++i) {
     const PickleNode& label = pickle.node(labels.items[i]);

@@ -41,7 +41,7 @@ struct IdxFile {
 // there is enough of it.
 IdxFile open_idx_bytes(std::unique_ptr<ByteSource> bytes, bool zipped, size_t dims);
 
-// Labels of a flat folder of pictures, out of a CSV: `filename,label` (one class each), `filename,labels`
+// Labels of a flat folder of images, out of a CSV: `filename,label` (one class each), `filename,labels`
 // (any number, separated by ;) or `filename,NAME,NAME...` with 0 or 1 a cell.
 struct LabelRow {
   std::string file;
@@ -50,7 +50,7 @@ struct LabelRow {
 
 struct LabelSheet {
   bool multi_label = false;
-  std::vector<std::string> classes;  // of the header, for 0/1 columns; a class may have no picture
+  std::vector<std::string> classes;  // of the header, for 0/1 columns; a class may have no image
   std::vector<LabelRow> rows;
 };
 

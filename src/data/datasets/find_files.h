@@ -18,7 +18,7 @@ FolderEntries list_folder(const std::string& path);
 
 // Lists every image below `path`, as paths relative to it in byte order. A folder whose name ends like an
 // image counts as one: reading it is an error. Links to folders are not followed.
-std::vector<std::string> list_pictures_below(const std::string& path);
+std::vector<std::string> list_images_below(const std::string& path);
 
 // The shards a name stands for: "train-{000..146}.tar", "{a,b}/*.tar".
 

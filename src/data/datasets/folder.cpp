@@ -50,7 +50,7 @@ class Folder : public Dataset {
     labels_ = LabelTable(multi_label_);
     for (const Source& source : sources) {
       VT_REQUIRE(source.sheet.multi_label == multi_label_, ErrorKind::kData,
-                 "%s: parts with one label a picture and with several", root_.c_str());
+                 "%s: parts with one label an image and with several", root_.c_str());
       for (const std::string& name : source.classes) names_.number(name);
       for (const LabelRow& row : source.sheet.rows)
         for (const std::string& name : row.labels) names_.number(name);
@@ -59,7 +59,7 @@ class Folder : public Dataset {
     labels_.renumber(names_.sort(classes_));
     size_ = static_cast<int64_t>(files_.size());
     VT_REQUIRE(!classes_.empty(), ErrorKind::kData,
-               "%s: expected a folder of pictures a class, or pictures and %s; found neither", root_.c_str(),
+               "%s: expected a folder of images a class, or images and %s; found neither", root_.c_str(),
                kSheet);
   }
 
@@ -75,9 +75,9 @@ class Folder : public Dataset {
 
   std::optional<std::string> encoded(int64_t index) const override {
     const RandomAccessFile file(root_ + "/" + sample_name(index));
-    VT_REQUIRE(file.size() <= kMaxPictureBytes, ErrorKind::kData, "%s has %llu bytes, at most %llu are read",
+    VT_REQUIRE(file.size() <= kMaxImageBytes, ErrorKind::kData, "%s has %llu bytes, at most %llu are read",
                printable(file.name()).c_str(), static_cast<unsigned long long>(file.size()),
-               static_cast<unsigned long long>(kMaxPictureBytes));
+               static_cast<unsigned long long>(kMaxImageBytes));
     std::string bytes(file.size(), '\0');
     file.read_at(0, std::as_writable_bytes(std::span(bytes)));
     return bytes;
@@ -114,7 +114,7 @@ class Folder : public Dataset {
       for (const std::string& name : source.classes) {
         const int32_t label = names_.number(name);
         const std::string prefix = source.part + name + "/";
-        for (const std::string& file : list_pictures_below(root_ + "/" + source.part + name)) {
+        for (const std::string& file : list_images_below(root_ + "/" + source.part + name)) {
           files_.add(prefix + file);
           labels_.add(label);
         }

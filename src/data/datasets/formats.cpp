@@ -25,7 +25,7 @@ Image decode_sample(std::string_view bytes, const std::string& name, int64_t lea
   });
 }
 
-bool has_picture_ending(std::string_view name) {
+bool has_image_ending(std::string_view name) {
   static constexpr std::string_view kEndings[] = {"jpg", "jpeg", "png", "webp", "bmp",  "gif",
                                                   "tif", "tiff", "ppm", "pgm",  "avif", "heic"};
   const size_t dot = name.rfind('.');
@@ -67,7 +67,7 @@ constexpr Format kFormats[] = {
   const bool bare = name.size() == spec.size();
   throw Error(ErrorKind::kConfig,
               strf("expected data as FORMAT:PLACE (%s), found %s", known.c_str(), quoted(spec).c_str()),
-              bare           ? strf("for a folder with a folder of pictures a class: folder:%s", spec.c_str())
+              bare           ? strf("for a folder with a folder of images a class: folder:%s", spec.c_str())
               : near.empty() ? ""
                              : strf("did you mean %s:?", near.c_str()));
 }

@@ -24,11 +24,11 @@ std::unique_ptr<Dataset> open_tar(const std::string& place, Part part);
 // Decodes a stored JPEG, PNG or WebP file as a sample: under the limits for datasets, and a truncated file is
 // refused although the codec could fill the rest with grey.
 Image decode_sample(std::string_view bytes, const std::string& name, int64_t least_side);
-inline constexpr uint64_t kMaxPictureBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMaxImageBytes = uint64_t{64} << 20;
 
 // Whether the file name's ending is that of an image: formats that are read, and those that are refused by
 // name.
-bool has_picture_ending(std::string_view name);
+bool has_image_ending(std::string_view name);
 
 // Returns a name fit for a message: quoted when it is not plain text.
 std::string printable(const std::string& name);

@@ -96,7 +96,7 @@ IdxFile open_idx_file(const fs::path& path, size_t dims) {
 
 struct IdxPart {
   std::string name;  // "train", "t10k"
-  IdxFile pictures, labels;
+  IdxFile images, labels;
 };
 
 class Idx : public Dataset {
@@ -104,11 +104,11 @@ class Idx : public Dataset {
   Idx(const fs::path& folder, std::vector<IdxPart> parts) : parts_(std::move(parts)) {
     for (const IdxPart& part : parts_) {
       const int64_t count = part.labels.extents[0];
-      VT_REQUIRE(part.pictures.extents[0] == count, ErrorKind::kData, "%s: %lld pictures and %lld labels",
-                 part.pictures.bytes->name().c_str(), static_cast<long long>(part.pictures.extents[0]),
+      VT_REQUIRE(part.images.extents[0] == count, ErrorKind::kData, "%s: %lld images and %lld labels",
+                 part.images.bytes->name().c_str(), static_cast<long long>(part.images.extents[0]),
                  static_cast<long long>(count));
-      VT_REQUIRE(count == 0 || (part.pictures.extents[1] > 0 && part.pictures.extents[2] > 0),
-                 ErrorKind::kData, "%s: pictures without pixels", part.pictures.bytes->name().c_str());
+      VT_REQUIRE(count == 0 || (part.images.extents[1] > 0 && part.images.extents[2] > 0), ErrorKind::kData,
+                 "%s: images without pixels", part.images.bytes->name().c_str());
       require_free_memory(static_cast<size_t>(count) * (sizeof(uint8_t) + sizeof(int32_t)), "reading labels");
       std::vector<uint8_t> values(static_cast<size_t>(count));
       part.labels.bytes->read_at(part.labels.header, std::as_writable_bytes(std::span(values)));
@@ -128,7 +128,7 @@ class Idx : public Dataset {
   }
   Image load(int64_t index, int64_t) const override {
     const size_t part = part_of(index);
-    const IdxFile& file = parts_[part].pictures;
+    const IdxFile& file = parts_[part].images;
     Image image = Image::blank(file.extents[1], file.extents[2], 1);
     const uint64_t at = file.header + static_cast<uint64_t>(index - firsts_[part]) * image.pixels.size();
     file.bytes->read_at(at, std::as_writable_bytes(std::span(image.pixels)));
@@ -137,7 +137,7 @@ class Idx : public Dataset {
 
   std::optional<PixelShape> pixel_shape() const override {
     const auto shape_of = [](const IdxPart& part) {
-      return PixelShape{part.pictures.extents[1], part.pictures.extents[2], 1};
+      return PixelShape{part.images.extents[1], part.images.extents[2], 1};
     };
     for (const IdxPart& part : parts_)
       if (shape_of(part) != shape_of(parts_[0])) return std::nullopt;
@@ -184,12 +184,12 @@ fs::path find_idx(const fs::path& folder, const std::string& ending) {
 
 bool add_part(const fs::path& folder, const std::vector<std::string>& names, std::vector<IdxPart>& parts) {
   for (const std::string& name : names) {
-    const fs::path pictures = find_idx(folder, name + "-images-idx3-ubyte");
-    if (pictures.empty()) continue;
+    const fs::path images = find_idx(folder, name + "-images-idx3-ubyte");
+    if (images.empty()) continue;
     const fs::path labels = find_idx(folder, name + "-labels-idx1-ubyte");
     VT_REQUIRE(!labels.empty(), ErrorKind::kData, "%s has no file of labels beside it (%s-labels-idx1-ubyte)",
-               pictures.c_str(), name.c_str());
-    parts.push_back({name, open_idx_file(pictures, 3), open_idx_file(labels, 1)});
+               images.c_str(), name.c_str());
+    parts.push_back({name, open_idx_file(images, 3), open_idx_file(labels, 1)});
     return true;
   }
   return false;

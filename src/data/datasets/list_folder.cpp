@@ -22,7 +22,7 @@ EntryKind kind_of(const std::string& folder, const dirent& entry) {
   if (entry.d_type == DT_DIR) return EntryKind::kFolder;
   // A link with an image's ending counts as an image, whatever it points to: folders full of links need no
   // further calls.
-  if (entry.d_type == DT_LNK && formats::has_picture_ending(entry.d_name)) return EntryKind::kFile;
+  if (entry.d_type == DT_LNK && formats::has_image_ending(entry.d_name)) return EntryKind::kFile;
   const std::string path = folder + "/" + entry.d_name;
   struct stat own {
   }, target{};
@@ -63,20 +63,20 @@ FolderEntries list_folder(const std::string& path) {
   return entries;
 }
 
-std::vector<std::string> list_pictures_below(const std::string& path) {
-  std::vector<std::string> pictures, waiting = {""};
+std::vector<std::string> list_images_below(const std::string& path) {
+  std::vector<std::string> images, waiting = {""};
   while (!waiting.empty()) {
     const std::string prefix = std::move(waiting.back());
     waiting.pop_back();
     for_each_entry(prefix.empty() ? path : path + "/" + prefix, [&](const std::string& name, EntryKind kind) {
-      if (formats::has_picture_ending(name))
-        pictures.push_back(prefix + name);
+      if (formats::has_image_ending(name))
+        images.push_back(prefix + name);
       else if (kind == EntryKind::kFolder)
         waiting.push_back(prefix + name + "/");
     });
   }
-  std::sort(pictures.begin(), pictures.end());
-  return pictures;
+  std::sort(images.begin(), images.end());
+  return images;
 }
 
 }  // namespace vitrail

@@ -17,16 +17,16 @@ void require_distinct(const char* key, const std::vector<std::string>& names) {
                name.empty() ? "an empty name" : (quoted(name) + " twice").c_str());
 }
 
-std::string pictures(const Dataset& dataset) {
-  return strf("%lld pictures of %zu classes%s", static_cast<long long>(dataset.size()),
-              dataset.classes().size(), dataset.multi_label() ? " (several labels a picture)" : "");
+std::string images(const Dataset& dataset) {
+  return strf("%lld images of %zu classes%s", static_cast<long long>(dataset.size()),
+              dataset.classes().size(), dataset.multi_label() ? " (several labels an image)" : "");
 }
 
 // Returns the samples of a set with its classes chosen and named by the config.
 std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> dataset, const DataConfig& config) {
   if (!config.class_names.empty()) dataset = rename_classes(std::move(dataset), config.class_names);
   if (!config.classes.empty()) dataset = keep_classes(std::move(dataset), config.classes);
-  VT_REQUIRE(dataset->size() > 0, ErrorKind::kData, "no picture belongs to the classes of data.classes");
+  VT_REQUIRE(dataset->size() > 0, ErrorKind::kData, "no image belongs to the classes of data.classes");
   return dataset;
 }
 
@@ -59,7 +59,7 @@ void split_off_val(const DataConfig& config, DataSplits& splits) {
   const SharedDataset whole = std::move(splits.train);
   HashSplit split = split_by_name(*whole, config.val_fraction);
   VT_REQUIRE(!split.kept.empty() && !split.split_off.empty(), ErrorKind::kData,
-             "data.val_fraction=%g of %lld pictures leaves %zu to train on and %zu for validation",
+             "data.val_fraction=%g of %lld images leaves %zu to train on and %zu for validation",
              config.val_fraction, static_cast<long long>(whole->size()), split.kept.size(),
              split.split_off.size());
   splits.notes.push_back(strf("validation: %.3g %% of %s by hash of the samples' names, %zu samples",
@@ -71,7 +71,7 @@ void split_off_val(const DataConfig& config, DataSplits& splits) {
 
 void check_val(const DataSplits& splits) {
   VT_REQUIRE(splits.val->multi_label() == splits.train->multi_label(), ErrorKind::kData,
-             "the training data has %s a picture, the validation data %s",
+             "the training data has %s an image, the validation data %s",
              splits.train->multi_label() ? "several labels" : "one label",
              splits.val->multi_label() ? "several" : "one");
 }
@@ -120,8 +120,8 @@ DataSplits open_data(const DataConfig& config) {
   }
   splits.train = with_classes(std::move(splits.train), config);
   take_fraction(config, splits);
-  splits.notes.push_back("training on " + pictures(*splits.train) +
-                         (splits.val ? ", validating on " + pictures(*splits.val) : ""));
+  splits.notes.push_back("training on " + images(*splits.train) +
+                         (splits.val ? ", validating on " + images(*splits.val) : ""));
   return splits;
 }
 

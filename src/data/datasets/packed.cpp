@@ -49,13 +49,13 @@ Place take_place(ByteCursor& table, uint64_t data_end) {
   place.channels = table.take<uint8_t>();
   VT_REQUIRE(
       place.offset >= kHeaderBytes && place.offset <= data_end && place.bytes <= data_end - place.offset,
-      ErrorKind::kData, "a picture of %u bytes at byte %llu, beyond the end", place.bytes,
+      ErrorKind::kData, "an image of %u bytes at byte %llu, beyond the end", place.bytes,
       static_cast<unsigned long long>(place.offset));
   const bool shaped = (place.channels == 1 || place.channels == 3) && place.height > 0 &&
                       place.height < 65536 && place.width > 0 && place.width < 65536 &&
                       uint64_t{place.height} * place.width * place.channels == place.bytes;
   VT_REQUIRE(place.pixels <= 1 && (!place.pixels || shaped), ErrorKind::kData,
-             "%u bytes for a picture of %u x %u pixels and %u channels", place.bytes, place.height,
+             "%u bytes for an image of %u x %u pixels and %u channels", place.bytes, place.height,
              place.width, place.channels);
   return place;
 }
@@ -89,7 +89,7 @@ class Packed : public Dataset {
     const std::string name = sample_name(index);
     if (!place.pixels) return formats::decode_sample(*encoded(index), name, least_side);
     Image image = Image::blank(place.height, place.width, place.channels);
-    read_picture(place, name, std::as_writable_bytes(std::span(image.pixels)));
+    read_image(place, name, std::as_writable_bytes(std::span(image.pixels)));
     return image;
   }
 
@@ -97,7 +97,7 @@ class Packed : public Dataset {
     const Place& place = places_[static_cast<size_t>(index)];
     if (place.pixels) return std::nullopt;
     std::string bytes(place.bytes, '\0');
-    read_picture(place, sample_name(index), std::as_writable_bytes(std::span(bytes)));
+    read_image(place, sample_name(index), std::as_writable_bytes(std::span(bytes)));
     return bytes;
   }
 
@@ -160,7 +160,7 @@ class Packed : public Dataset {
     labels_.add(labels);
   }
 
-  void read_picture(const Place& place, const std::string& name, std::span<std::byte> target) const {
+  void read_image(const Place& place, const std::string& name, std::span<std::byte> target) const {
     bytes_->read_at(place.offset, target);
     VT_REQUIRE(crc32c(target) == place.crc, ErrorKind::kData, "%s: %s is damaged (checksum)",
                bytes_->name().c_str(), formats::printable(name).c_str());
@@ -175,7 +175,7 @@ class Packed : public Dataset {
 
 }  // namespace
 
-PackedPicture PackedPicture::of_pixels(const Image& image) {
+PackedImage PackedImage::of_pixels(const Image& image) {
   return {true, image.height, image.width, image.channels,
           std::string(image.pixels.begin(), image.pixels.end())};
 }
@@ -192,21 +192,21 @@ PackWriter::PackWriter(const std::string& path, std::vector<std::string> classes
 }
 
 void PackWriter::add(const std::string& name, std::span<const int32_t> labels, Part part,
-                     const PackedPicture& picture) {
-  VT_REQUIRE(name.size() <= kMaxName && picture.bytes.size() <= UINT32_MAX, ErrorKind::kData,
-             "%s: the name or the picture is too long to be packed", quoted(name).c_str());
+                     const PackedImage& image) {
+  VT_REQUIRE(name.size() <= kMaxName && image.bytes.size() <= UINT32_MAX, ErrorKind::kData,
+             "%s: the name or the image is too long to be packed", quoted(name).c_str());
   append_le(rows_, file_.position());
-  append_le(rows_, static_cast<uint32_t>(picture.bytes.size()));
-  append_le(rows_, crc32c(as_byte_span(picture.bytes)));
-  append_le(rows_, static_cast<uint32_t>(picture.height));
-  append_le(rows_, static_cast<uint32_t>(picture.width));
-  append_le(rows_, static_cast<uint8_t>(picture.pixels));
-  append_le(rows_, static_cast<uint8_t>(picture.channels));
+  append_le(rows_, static_cast<uint32_t>(image.bytes.size()));
+  append_le(rows_, crc32c(as_byte_span(image.bytes)));
+  append_le(rows_, static_cast<uint32_t>(image.height));
+  append_le(rows_, static_cast<uint32_t>(image.width));
+  append_le(rows_, static_cast<uint8_t>(image.pixels));
+  append_le(rows_, static_cast<uint8_t>(image.channels));
   append_le(rows_, static_cast<uint8_t>(part == Part::kVal));
   append_text(rows_, name);
   append_le(rows_, static_cast<uint32_t>(labels.size()));
   for (const int32_t label : labels) append_le(rows_, label);
-  file_.write(picture.bytes);
+  file_.write(image.bytes);
   ++count_;
 }
 
@@ -238,15 +238,15 @@ std::unique_ptr<Dataset> formats::open_packed(const std::string& place, Part par
   return open_packed_bytes(std::make_unique<RandomAccessFile>(place), part);
 }
 
-PackedPicture packed(const Dataset& data, int64_t index, int64_t side) {
+PackedImage packed(const Dataset& data, int64_t index, int64_t side) {
   if (side > 0) {
     PreprocessConfig config;
     config.height = config.width = config.resize = side;
-    return PackedPicture::of_pixels(crop_for_display(data.load(index, side), config));
+    return PackedImage::of_pixels(crop_for_display(data.load(index, side), config));
   }
   const Image image = data.load(index, 0);  // decoded in any case: what is packed can be read
-  if (auto file = data.encoded(index)) return PackedPicture::of_file(std::move(*file));
-  return PackedPicture::of_pixels(image);
+  if (auto file = data.encoded(index)) return PackedImage::of_file(std::move(*file));
+  return PackedImage::of_pixels(image);
 }
 
 }  // namespace vitrail

@@ -14,13 +14,13 @@
 namespace vitrail {
 
 // An image as it is stored: an unchanged JPEG, PNG or WebP file, or pixels.
-struct PackedPicture {
+struct PackedImage {
   bool pixels = false;
   int64_t height = 0, width = 0, channels = 0;  // for pixels
   std::string bytes;
 
-  static PackedPicture of_file(std::string bytes) { return {false, 0, 0, 0, std::move(bytes)}; }
-  static PackedPicture of_pixels(const Image& image);
+  static PackedImage of_file(std::string bytes) { return {false, 0, 0, 0, std::move(bytes)}; }
+  static PackedImage of_pixels(const Image& image);
 };
 
 // Writes a packed file. Nothing is left under `path` unless finish() returned.
@@ -29,7 +29,7 @@ class PackWriter {
   PackWriter(const std::string& path, std::vector<std::string> classes, bool multi_label);
 
   // `part` is kTrain or kVal.
-  void add(const std::string& name, std::span<const int32_t> labels, Part part, const PackedPicture& picture);
+  void add(const std::string& name, std::span<const int32_t> labels, Part part, const PackedImage& image);
   void finish();
   uint64_t bytes() const { return file_.position(); }
 
@@ -45,6 +45,6 @@ std::unique_ptr<Dataset> open_packed_bytes(std::unique_ptr<ByteSource> bytes, Pa
 
 // A sample as it is packed: with a `side` the pixels of a square crop, with 0 the file as it is, or the
 // pixels where there is none; decoded in any case, so that what is packed can be read.
-PackedPicture packed(const Dataset& data, int64_t index, int64_t side);
+PackedImage packed(const Dataset& data, int64_t index, int64_t side);
 
 }  // namespace vitrail

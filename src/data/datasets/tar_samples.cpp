@@ -27,7 +27,7 @@ std::pair<std::string, std::string> split_name(const std::string& name) {
   return {name.substr(0, dot), ending};
 }
 
-bool is_picture(const std::string& ending) {
+bool is_image(const std::string& ending) {
   return ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp";
 }
 
@@ -57,12 +57,12 @@ class Grouping {
       finish();
       key_ = key;
     }
-    if (is_picture(ending)) {
-      VT_REQUIRE(sample_.name.empty(), ErrorKind::kData, "%s and %s are pictures of one sample",
+    if (is_image(ending)) {
+      VT_REQUIRE(sample_.name.empty(), ErrorKind::kData, "%s and %s are images of one sample",
                  quoted(sample_.name).c_str(), quoted(member.name).c_str());
-      VT_REQUIRE(member.size <= formats::kMaxPictureBytes, ErrorKind::kData,
-                 "a picture of %llu bytes, the limit is %llu", static_cast<unsigned long long>(member.size),
-                 static_cast<unsigned long long>(formats::kMaxPictureBytes));
+      VT_REQUIRE(member.size <= formats::kMaxImageBytes, ErrorKind::kData,
+                 "an image of %llu bytes, the limit is %llu", static_cast<unsigned long long>(member.size),
+                 static_cast<unsigned long long>(formats::kMaxImageBytes));
       sample_.name = member.name;
       sample_.offset = member.offset;
       sample_.size = member.size;

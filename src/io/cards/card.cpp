@@ -11,9 +11,9 @@ namespace vitrail {
 
 namespace {
 
-// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' pictures.
-PictureHints picture_hints(const TensorSource& source, const Binding& binding) {
-  PictureHints hints{.file_name = source.path().substr(source.path().find_last_of("/\\") + 1)};
+// Towers of two-tower models (params/img) share big_vision's names, not its classifiers' images.
+ImageHints image_hints(const TensorSource& source, const Binding& binding) {
+  ImageHints hints{.file_name = source.path().substr(source.path().find_last_of("/\\") + 1)};
   if (const auto at = binding.pieces.find("blocks.0.norm2.weight"); at != binding.pieces.end())
     hints.big_vision = binding.table->dialect == Dialect::kGoogle && binding.prefix != "params/img/" &&
                        at->second[0].row->form == Form::kSecond;
@@ -27,7 +27,7 @@ class CardMaker {
     card_.dialect = binding.table->dialect;
     card_.config = facts_.config;
     card_.notes = binding.notes;
-    hints_ = picture_hints(source, binding);
+    hints_ = image_hints(source, binding);
   }
 
   std::optional<ImageSize> run_image() const { return run_image_; }
@@ -38,7 +38,7 @@ class CardMaker {
     settle_architecture();
     settle_image();
     settle_name();
-    settle_pictures();
+    settle_images();
     validate(card_.config);
     with_context(origins_["preprocess"], [&] { validate(card_.preprocess, card_.config); });
     VT_REQUIRE(card_.labels.empty() || static_cast<int64_t>(card_.labels.size()) == card_.config.classes,
@@ -92,8 +92,8 @@ class CardMaker {
     visit_fields(card_.config, MergeClaims{claims.model, facts_, claims.origin, &origins_});
     if (claims.preprocess) {
       card_.preprocess = *claims.preprocess;
-      origins_["preprocess"] = claims.pictures_origin.empty() ? claims.origin : claims.pictures_origin;
-      pictures_warning_ = claims.pictures_warning;
+      origins_["preprocess"] = claims.images_origin.empty() ? claims.origin : claims.images_origin;
+      images_warning_ = claims.images_warning;
     }
     if (!claims.labels.empty()) card_.labels = claims.labels;
     if (claims.scores && card_.config.classes > 0) {
@@ -134,12 +134,12 @@ class CardMaker {
   // A bare file's tensors do not determine the number of heads and the preprocessing; the zoo may know them.
   void settle_architecture() {
     const bool heads_open = !facts_.known.contains("heads") && !origins_.contains("heads");
-    const bool pictures_open =
+    const bool images_open =
         !origins_.contains("preprocess") && !dialect_preprocess(card_.dialect, card_.config, hints_);
-    if (!heads_open && !pictures_open) return;
+    if (!heads_open && !images_open) return;
     const std::vector<const ZooEntry*> fitting = candidates();
-    if (pictures_open && fitting.size() != 1) refuse_bare(fitting);
-    if (pictures_open) return apply(architecture_claims(fitting[0]->config.arch, card_.dialect));
+    if (images_open && fitting.size() != 1) refuse_bare(fitting);
+    if (images_open) return apply(architecture_claims(fitting[0]->config.arch, card_.dialect));
     guess_heads();
   }
 
@@ -225,12 +225,12 @@ class CardMaker {
     origins_.erase("arch");
   }
 
-  void settle_pictures() {
+  void settle_images() {
     if (origins_.contains("preprocess")) return;
-    PictureHabit habit = dialect_preprocess(card_.dialect, card_.config, hints_).value();
+    ImageHabit habit = dialect_preprocess(card_.dialect, card_.config, hints_).value();
     card_.preprocess = std::move(habit.preprocess);
     origins_["preprocess"] = std::move(habit.origin);
-    pictures_warning_ = "nothing with the file says how pictures are prepared";
+    images_warning_ = "nothing with the file says how images are prepared";
   }
 
   void warn(const std::string& line) {
@@ -256,21 +256,21 @@ class CardMaker {
         card_.notes.push_back(strf("%s %s: %s", field, model[field].dump().c_str(), at->second.c_str()));
     if (const auto at = origins_.find("scores"); at != origins_.end())
       card_.notes.push_back(strf("scores %s: %s", enum_name(card_.scores), at->second.c_str()));
-    const std::string pictures = "preprocessing: " + origins_["preprocess"];
-    if (pictures_warning_.empty())
-      card_.notes.push_back(pictures);
+    const std::string images = "preprocessing: " + origins_["preprocess"];
+    if (images_warning_.empty())
+      card_.notes.push_back(images);
     else
-      warn(pictures + "; " + pictures_warning_);
+      warn(images + "; " + images_warning_);
   }
 
   const TensorSource& source_;
   const OpenOptions& options_;
   Facts facts_;
   std::optional<ImageSize> run_image_;
-  PictureHints hints_;
+  ImageHints hints_;
   ModelCard card_;
   std::map<std::string, std::string> origins_;  // the source of a field, "preprocess" and "scores"
-  std::string pictures_warning_;                // of the claim that set "preprocess"
+  std::string images_warning_;                  // of the claim that set "preprocess"
   Json asked_ = Json::object();                 // fields of the architecture that the user names
 };
 

@@ -90,7 +90,7 @@ std::string card_text(const ModelCard& card, size_t indent) {
       {"labels", card.labels.empty() ? "none" : format_integer(static_cast<int64_t>(card.labels.size()))},
       {"names", enum_name(card.dialect)},
       {"numerics", numerics_text(c)},
-      {"pictures", preprocess_text(card.preprocess)}};
+      {"images", preprocess_text(card.preprocess)}};
   for (size_t i = 0; i < card.notes.size(); ++i) pairs.emplace_back(i == 0 ? "from" : "", card.notes[i]);
   return format_pairs(pairs, indent);
 }

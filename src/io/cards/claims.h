@@ -15,8 +15,8 @@ struct Claims {
   std::string origin;           // shown in notes and errors: "config.json"
   Json model = Json::object();  // fields of VitConfig by name
   std::optional<PreprocessConfig> preprocess;
-  std::string pictures_origin;   // the source of `preprocess`, when not `origin`
-  std::string pictures_warning;  // why `preprocess` is a default rather than stated; empty when it is stated
+  std::string images_origin;   // the source of `preprocess`, when not `origin`
+  std::string images_warning;  // why `preprocess` is a default rather than stated; empty when it is stated
   std::vector<std::string> labels;
   std::optional<ScoreKind> scores;
   // The size at which the model runs, when its positions belong to another: timm then resizes the position
@@ -45,17 +45,17 @@ Claims architecture_claims(const std::string& name, Dialect dialect);
 Claims dialect_claims(Dialect dialect);
 
 // What a weight file without a config reveals about the preprocessing of its model.
-struct PictureHints {
+struct ImageHints {
   std::string file_name;
   bool big_vision = false;  // named as big_vision's own classifiers are
 };
-struct PictureHabit {
+struct ImageHabit {
   PreprocessConfig preprocess;
   std::string origin;
 };
 // Returns how torchvision and google preprocess images for such a model; nothing for the other dialects.
-std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
-                                               const PictureHints& hints);
+std::optional<ImageHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
+                                             const ImageHints& hints);
 
 // Returns id2label as a list; empty when absent or when it holds only transformers' placeholder names.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);

@@ -41,9 +41,9 @@ constexpr TorchvisionRow kTorchvision[] = {
     {1280, 14, 224, 224, Interpolation::kBicubic, "torchvision's vit_h_14 SWAG_LINEAR"},
 };
 
-PictureHabit torchvision_habit(const VitConfig& c, const PictureHints& hints) {
-  PictureHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
-                     .origin = "torchvision's habit"};
+ImageHabit torchvision_habit(const VitConfig& c, const ImageHints& hints) {
+  ImageHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
+                   .origin = "torchvision's habit"};
   PreprocessConfig& p = habit.preprocess;
   p.resize = std::min(p.height, p.width) * 256 / 224;
   p.interpolation = Interpolation::kBilinear;
@@ -63,9 +63,9 @@ PictureHabit torchvision_habit(const VitConfig& c, const PictureHints& hints) {
 }
 
 // vit_jax stretches; big_vision's classifiers resize the shorter side to 256 for 224, to 448 for 384.
-PictureHabit google_habit(const VitConfig& c, const PictureHints& hints) {
-  PictureHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
-                     .origin = hints.big_vision ? "big_vision's evaluation" : "vit_jax's evaluation"};
+ImageHabit google_habit(const VitConfig& c, const ImageHints& hints) {
+  ImageHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
+                   .origin = hints.big_vision ? "big_vision's evaluation" : "vit_jax's evaluation"};
   PreprocessConfig& p = habit.preprocess;
   const int64_t side = std::min(p.height, p.width);
   p.mode = hints.big_vision ? ResizeMode::kShorterSide : ResizeMode::kStretch;
@@ -89,8 +89,8 @@ Claims dialect_claims(Dialect dialect) {
   return claims;
 }
 
-std::optional<PictureHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
-                                               const PictureHints& hints) {
+std::optional<ImageHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
+                                             const ImageHints& hints) {
   if (dialect == Dialect::kTorchvision) return torchvision_habit(config, hints);
   if (dialect == Dialect::kGoogle) return google_habit(config, hints);
   return std::nullopt;

@@ -10,22 +10,21 @@ namespace vitrail {
 
 namespace {
 
-constexpr const char* kPictures = "preprocessor_config.json";
+constexpr const char* kImages = "preprocessor_config.json";
 
 Interpolation read_resample(const Json& value) {
   constexpr Interpolation kCodes[] = {Interpolation::kNearest,  Interpolation::kLanczos,
                                       Interpolation::kBilinear, Interpolation::kBicubic,
                                       Interpolation::kBox,      Interpolation::kHamming};
-  const int64_t code = json_int(value, kPictures, "resample");
+  const int64_t code = json_int(value, kImages, "resample");
   if (code < 0 || code > 5)
-    wrong_type(kPictures, "resample", value,
-               "0 nearest, 1 lanczos, 2 bilinear, 3 bicubic, 4 box or 5 hamming");
+    wrong_type(kImages, "resample", value, "0 nearest, 1 lanczos, 2 bilinear, 3 bicubic, 4 box or 5 hamming");
   return kCodes[code];
 }
 
 bool flag(const Json& object, const char* key, bool otherwise) {
   const Json* value = json_find(object, key);
-  return value ? json_bool(*value, kPictures, key) : otherwise;
+  return value ? json_bool(*value, kImages, key) : otherwise;
 }
 
 // The defaults of transformers' image processors for keys that a config leaves out.
@@ -56,12 +55,12 @@ const Processor& row_named(std::string_view name) {
                        [&](const Processor& row) { return name == row.name; });
 }
 
-void refuse_beyond(const Json& pictures, std::span<const char* const> keys) {
+void refuse_beyond(const Json& images, std::span<const char* const> keys) {
   for (const char* key : keys) {
-    const Json* value = json_find(pictures, key);
+    const Json* value = json_find(images, key);
     if (!value || (value->is_boolean() && !value->get<bool>())) continue;
     throw Error(ErrorKind::kData,
-                strf("%s: %s is %s, which is not understood and changes the result", kPictures, key,
+                strf("%s: %s is %s, which is not understood and changes the result", kImages, key,
                      value->dump().c_str()),
                 "leave it out if the model was trained without it");
   }
@@ -74,55 +73,55 @@ std::string processor_stem(const std::string& name) {
   return name;
 }
 
-const Processor& find_processor(const Json* pictures, const char* usual_name, Claims* claims) {
+const Processor& find_processor(const Json* images, const char* usual_name, Claims* claims) {
   const Processor& usual = row_named(usual_name);
-  claims->pictures_origin = kPictures;
-  if (!pictures) {
-    claims->pictures_origin = strf("the defaults of transformers' %sImageProcessor", usual.name);
-    claims->pictures_warning = "there is no preprocessor_config.json";
+  claims->images_origin = kImages;
+  if (!images) {
+    claims->images_origin = strf("the defaults of transformers' %sImageProcessor", usual.name);
+    claims->images_warning = "there is no preprocessor_config.json";
     return usual;
   }
   constexpr const char* kPad[] = {"do_pad"};
-  refuse_beyond(*pictures, kPad);
+  refuse_beyond(*images, kPad);
   for (const char* key : {"image_processor_type", "feature_extractor_type"})
-    if (const Json* type = json_find(*pictures, key)) {
-      const std::string name = json_string(*type, kPictures, key);
+    if (const Json* type = json_find(*images, key)) {
+      const std::string name = json_string(*type, kImages, key);
       for (const Processor& row : kProcessors)
         if (processor_stem(name) == row.name) return row;
-      refuse_beyond(*pictures, kBeyond);
+      refuse_beyond(*images, kBeyond);
       for (const char* essential : kEssential)
-        VT_REQUIRE(json_find(*pictures, essential), ErrorKind::kData,
-                   "%s: %s is not known, and what it does without %s neither", kPictures,
-                   quoted(name).c_str(), essential);
-      claims->pictures_warning = quoted(name) + " is not known; done as its config says";
+        VT_REQUIRE(json_find(*images, essential), ErrorKind::kData,
+                   "%s: %s is not known, and what it does without %s neither", kImages, quoted(name).c_str(),
+                   essential);
+      claims->images_warning = quoted(name) + " is not known; done as its config says";
       return usual;
     }
   return usual;
 }
 
-HfSide resized_to(const Json& pictures, const Processor& processor, const PreprocessConfig& p,
+HfSide resized_to(const Json& images, const Processor& processor, const PreprocessConfig& p,
                   ResizeMode* mode) {
-  const Json* size = json_find(pictures, "size");
+  const Json* size = json_find(images, "size");
   *mode = processor.number_is_shorter_side ? ResizeMode::kShorterSide : ResizeMode::kStretchCrop;
   if (!size) return {p.height * processor.size / 224, p.width * processor.size / 224};
   if (size->is_object() && json_find(*size, "longest_edge"))
-    wrong_type(kPictures, "size", *size, "height and width, or shortest_edge alone");
+    wrong_type(kImages, "size", *size, "height and width, or shortest_edge alone");
   if (const Json* edge = json_find(*size, "shortest_edge")) {
-    const int64_t side = json_int(*edge, kPictures, "size");
+    const int64_t side = json_int(*edge, kImages, "size");
     *mode = ResizeMode::kShorterSide;
     return {side, side};
   }
   if (!size->is_number()) *mode = ResizeMode::kStretchCrop;
-  return read_side(*size, kPictures, "size");
+  return read_side(*size, kImages, "size");
 }
 
 // Reads resize and crop into `p`, which comes with the model's own size as its crop.
-void read_geometry(const Json& pictures, const Processor& processor, Claims* claims, PreprocessConfig* p) {
-  const HfSide resized = resized_to(pictures, processor, *p, &p->mode);
-  const Json* crop = json_find(pictures, "crop_size");
-  const bool crops = flag(pictures, "do_center_crop", processor.crops);
+void read_geometry(const Json& images, const Processor& processor, Claims* claims, PreprocessConfig* p) {
+  const HfSide resized = resized_to(images, processor, *p, &p->mode);
+  const Json* crop = json_find(images, "crop_size");
+  const bool crops = flag(images, "do_center_crop", processor.crops);
   if (crops && crop) {
-    const HfSide cropped = read_side(*crop, kPictures, "crop_size");
+    const HfSide cropped = read_side(*crop, kImages, "crop_size");
     p->height = cropped.height;
     p->width = cropped.width;
   } else if (!crops && p->mode == ResizeMode::kStretchCrop) {
@@ -134,7 +133,7 @@ void read_geometry(const Json& pictures, const Processor& processor, Claims* cla
       crops || p->mode != ResizeMode::kShorterSide || (resized.height == p->height && p->height == p->width),
       ErrorKind::kData,
       "%s: images are resized to a shortest edge of %lld and not cropped, the model takes %lld x %lld",
-      kPictures, static_cast<long long>(resized.height), static_cast<long long>(p->height),
+      kImages, static_cast<long long>(resized.height), static_cast<long long>(p->height),
       static_cast<long long>(p->width));
   set_resize_sides({resized.height, resized.width}, p);
   p->odd_margin = OddMargin::kDown;
@@ -143,26 +142,26 @@ void read_geometry(const Json& pictures, const Processor& processor, Claims* cla
     p->resize = p->resize_longer = 0;
     p->odd_margin = OddMargin::kHalfEven;
   }
-  if (!flag(pictures, "do_resize", true))
-    claims->notes.push_back("preprocessor_config.json says not to resize; pictures are resized all the same");
+  if (!flag(images, "do_resize", true))
+    claims->notes.push_back("preprocessor_config.json says not to resize; images are resized all the same");
 }
 
 // Converts the normalisation: Hugging Face's is (pixel * factor - mean) / std, ours (pixel / 255 - mean) /
 // std.
-void read_normalisation(const Json& pictures, PreprocessConfig* p) {
-  if (const Json* mean = json_find(pictures, "image_mean"))
-    p->mean = json_numbers(*mean, kPictures, "image_mean");
-  if (const Json* std = json_find(pictures, "image_std")) p->std = json_numbers(*std, kPictures, "image_std");
-  if (!flag(pictures, "do_normalize", true)) {
+void read_normalisation(const Json& images, PreprocessConfig* p) {
+  if (const Json* mean = json_find(images, "image_mean"))
+    p->mean = json_numbers(*mean, kImages, "image_mean");
+  if (const Json* std = json_find(images, "image_std")) p->std = json_numbers(*std, kImages, "image_std");
+  if (!flag(images, "do_normalize", true)) {
     std::fill(p->mean.begin(), p->mean.end(), 0.0);
     std::fill(p->std.begin(), p->std.end(), 1.0);
   }
   double scale = 1;  // 255 * factor
-  if (!flag(pictures, "do_rescale", true))
+  if (!flag(images, "do_rescale", true))
     scale = 255;
-  else if (const Json* factor = json_find(pictures, "rescale_factor"))
-    scale = 255 * json_number(*factor, kPictures, "rescale_factor");
-  VT_REQUIRE(scale > 0, ErrorKind::kConfig, "%s: rescale_factor must be positive", kPictures);
+  else if (const Json* factor = json_find(images, "rescale_factor"))
+    scale = 255 * json_number(*factor, kImages, "rescale_factor");
+  VT_REQUIRE(scale > 0, ErrorKind::kConfig, "%s: rescale_factor must be positive", kImages);
   if (std::abs(scale - 1) < 1e-6) return;
   for (double& value : p->mean) value /= scale;
   for (double& value : p->std) value /= scale;
@@ -188,7 +187,7 @@ PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide ima
                                  Claims* claims) {
   const Processor& processor = find_processor(file, usual, claims);
   const Json silent = Json::object();
-  const Json& pictures = file ? *file : silent;
+  const Json& images = file ? *file : silent;
   // A side out of range is refused later, together with the model's size.
   const auto bounded = [](int64_t side) { return std::clamp<int64_t>(side, 1, 1 << 20); };
   PreprocessConfig p{.height = bounded(image.height),
@@ -200,9 +199,9 @@ PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide ima
     p.mean = {0.48145466, 0.4578275, 0.40821073};
     p.std = {0.26862954, 0.26130258, 0.27577711};
   }
-  read_geometry(pictures, processor, claims, &p);
-  if (const Json* code = json_find(pictures, "resample")) p.interpolation = read_resample(*code);
-  read_normalisation(pictures, &p);
+  read_geometry(images, processor, claims, &p);
+  if (const Json* code = json_find(images, "resample")) p.interpolation = read_resample(*code);
+  read_normalisation(images, &p);
   return p;
 }
 

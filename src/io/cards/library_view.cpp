@@ -38,8 +38,8 @@ Claims timm_view(const ModelCard& card, bool folder) {
 Claims claims_of(const ModelCard& card, const WriteOptions& options) {
   if (options.dialect == Dialect::kTimm) return timm_view(card, options.folder);
   if (options.dialect != Dialect::kHf) return dialect_claims(options.dialect);
-  const Json pictures = hf_preprocessor_json(card.preprocess);
-  return hf_claims(hf_config_json(card, options.storage), &pictures);
+  const Json images = hf_preprocessor_json(card.preprocess);
+  return hf_claims(hf_config_json(card, options.storage), &images);
 }
 
 // Makes configs with equal results equal: sides are spelled out, and fields that the mode ignores are reset.

@@ -46,7 +46,7 @@ Claims architecture_claims(const std::string& name, Dialect dialect) {
     for (const char* field : {"norm_eps", "activation", "gelu", "pos_resize"}) claims.model.erase(field);
   claims.preprocess = entry.preprocess;
   if (name.starts_with("deit_"))
-    claims.pictures_origin =
+    claims.images_origin =
         strf("%s (timm's preprocessing; DeiT's own evaluation resizes to %lld)", claims.origin.c_str(),
              static_cast<long long>(entry.config.image_height * 256 / 224));
   return claims;

@@ -214,7 +214,7 @@ Claims named_claims(const std::string& architecture) {
   try {
     Claims claims = architecture_claims(architecture, Dialect::kTimm);
     claims.origin = kFile;
-    claims.pictures_origin.clear();
+    claims.images_origin.clear();
     claims.model["pool"] = enum_name(find_architecture(architecture).config.pool);
     // fc_norm and the pooling decide this together, so the tensors determine it.
     if (claims.model.at("norm_place") != enum_name(NormPlace::kNone)) claims.model.erase("norm_place");

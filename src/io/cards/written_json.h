@@ -17,7 +17,7 @@ Json hf_preprocessor_json(const PreprocessConfig& preprocess);
 Json label_table(const std::vector<std::string>& labels);
 
 // config.json of a folder as timm publishes models: an architecture, the arguments that make it this model,
-// and how its pictures are treated.
+// and how its images are treated.
 Json timm_config_json(const ModelCard& card);
 
 }  // namespace vitrail

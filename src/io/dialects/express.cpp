@@ -54,7 +54,7 @@ constexpr Feature kFeatures[] = {
      true, false, false, false},
     {"other than 3 input channels", [](const VitConfig& c) { return c.channels != 3; }, true, true, false,
      true},
-    {"a picture that is not square", [](const VitConfig& c) { return c.image_height != c.image_width; }, true,
+    {"an image that is not square", [](const VitConfig& c) { return c.image_height != c.image_width; }, true,
      true, false, true},
 };
 

@@ -4,8 +4,8 @@
 
 #include "backend/ref/kernels.h"
 #include "ops/fused.h"
-#include "ops/make_pictures.h"
-#include "ops/many.h"
+#include "ops/grouped.h"
+#include "ops/make_images.h"
 
 namespace vitrail {
 
@@ -33,7 +33,7 @@ void NodeCheck::add_persistent(const TensorView& plain, RankContext& owner) {
 
 // Returns the view in f64. Inputs read bit by bit, such as the recipes of images, are not converted.
 TensorView NodeCheck::widened(const TensorView& view) {
-  const bool as_it_is = dynamic_cast<const MakePicturesOp*>(node_.op.get()) != nullptr;
+  const bool as_it_is = dynamic_cast<const MakeImagesOp*>(node_.op.get()) != nullptr;
   if (as_it_is || !is_float(view.dtype()) || view.dtype() == DType::kF64) return view;
   const TensorDesc desc{DType::kF64, view.shape()};
   copies_.emplace_back(desc.bytes(), Category::kScratch);
@@ -53,8 +53,8 @@ std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<Tenso
     }
     return last;
   }
-  if (const auto* many = dynamic_cast<const ManyOp*>(&op)) {
-    for (const ManyOp::Part& part : many->parts()) {
+  if (const auto* many = dynamic_cast<const GroupedOp*>(&op)) {
+    for (const GroupedOp::Part& part : many->parts()) {
       const auto from = ins.begin() + static_cast<std::ptrdiff_t>(part.first);
       run_reference(*part.op, {from, from + static_cast<std::ptrdiff_t>(part.count)});
     }

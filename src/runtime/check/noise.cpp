@@ -107,7 +107,7 @@ void round_to(DType type, Known& known) {
   for (size_t i = 0; i < known.values.size(); ++i) known.noise.bound[i] += rounding_of(type, known.values[i]);
 }
 
-bool is_product(const Op& op) {
+bool is_gemm(const Op& op) {
   return is<LinearOp, LinearDxOp, PatchEmbedOp>(op);
 }
 
@@ -116,9 +116,9 @@ bool is_product(const Op& op) {
 void round_residual(const std::vector<Known>& made, const Args& args, Noise& noise) {
   const DType type = narrow_type(args.query.descs);
   for (size_t i = 0; i < noise.bound.size(); ++i) {
-    const double product = made.front().values[i], with_bias = made.back().values[i];
-    const double with_residual = args.out.values[i] - (with_bias - product);
-    const double largest = std::max({std::abs(product), std::abs(with_bias), std::abs(with_residual)});
+    const double gemm = made.front().values[i], with_bias = made.back().values[i];
+    const double with_residual = args.out.values[i] - (with_bias - gemm);
+    const double largest = std::max({std::abs(gemm), std::abs(with_bias), std::abs(with_residual)});
     noise.bound[i] += rounding_of(type, largest);
   }
 }
@@ -145,8 +145,7 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
     made.push_back(run_member(*member.op, ins, query.pool));
     made.back().noise = of_node({own, {&made.back(), 1}, {&outs[m].dtype, 1}, 0, made.back()});
     const Rounding& rounding = query.rounding;
-    if (rounding.members || (rounding.product && is_product(*member.op)))
-      round_to(outs[m].dtype, made.back());
+    if (rounding.members || (rounding.gemm && is_gemm(*member.op))) round_to(outs[m].dtype, made.back());
   }
 }
 

@@ -29,8 +29,8 @@ inline EvalResult evaluate_folder(const std::string& folder, const Dataset& data
   settings.channels = config.channels;
   settings.classes = config.classes;
   const auto loader = make_eval_loader(dataset, settings);
-  const Forward forward = [&](std::span<const float> pictures, int64_t) {
-    std::copy(pictures.begin(), pictures.end(), executor.input("pictures").as<float>());
+  const Forward forward = [&](std::span<const float> images, int64_t) {
+    std::copy(images.begin(), images.end(), executor.input("images").as<float>());
     executor.run();
     return std::span<const float>(executor.output("logits").as<float>(),
                                   static_cast<size_t>(batch * config.classes));
@@ -62,12 +62,12 @@ inline std::array<std::vector<float>, 2> first_answers(TrainConfig config, const
   TrainStep step(plan, rank);
   step.start(setup.model->fill);
   const VitConfig& model = setup.step.model;
-  std::vector<float> pictures(
+  std::vector<float> images(
       static_cast<size_t>(setup.step.eval_batch * model.channels * model.image_height * model.image_width));
-  for (size_t i = 0; i < pictures.size(); ++i) pictures[i] = counter_uniform(name_key("pictures"), i);
+  for (size_t i = 0; i < images.size(); ++i) images[i] = counter_uniform(name_key("images"), i);
   std::array<std::vector<float>, 2> answers;
   for (const bool average : {false, true}) {
-    const auto logits = step.evaluate(pictures, setup.step.eval_batch, average);
+    const auto logits = step.evaluate(images, setup.step.eval_batch, average);
     answers[average].assign(logits.begin(), logits.end());
   }
   return answers;

@@ -28,7 +28,7 @@ void parallel_attention(const CpuContext& context, const AttentionArgs& args);
 ScratchNeed attention_probs_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
 void parallel_attention_probs(const CpuContext& context, const AttentionArgs& args);
 
-// dq, dk, dv with the strides of q, k, v; dout with those of the forward product's out, which is not read.
+// dq, dk, dv with the strides of q, k, v; dout with those of the forward GEMM's out, which is not read.
 struct AttentionGradArgs {
   AttentionArgs forward;
   const float* dout = nullptr;

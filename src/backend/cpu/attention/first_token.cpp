@@ -1,6 +1,6 @@
 // The attention of a first token that asks alone, from the tokens themselves: q . (W x) = (W^T q) . x, and
 // the weighted sum of the values W x is W times that of the x. So no token but the first is multiplied by a
-// weight. All heads of a group stand side by side in the vectors of one panel, and every step is a product
+// weight. All heads of a group stand side by side in the vectors of one panel, and every step is a GEMM
 // with it.
 #include "backend/cpu/attention/first_token.h"
 
@@ -15,10 +15,10 @@ namespace {
 constexpr int64_t kChunk = 48;  // rows of a task
 
 // A group's heads fill the first vector of a panel, which is nr wide; the rest of it is not read. Of every
-// group of a picture, in this order: the queries as a matrix with a block of rows and a column a head, W^T q,
+// group of an image, in this order: the queries as a matrix with a block of rows and a column a head, W^T q,
 // scores and then weights, and the weighted sum of the tokens.
 struct Layout {
-  int64_t lanes, nr, groups, token, queries, asked, weights, sums, row, picture, normed;
+  int64_t lanes, nr, groups, token, queries, asked, weights, sums, row, image, normed;
 
   Layout(const IsaKernels& isa, const FirstAttentionArgs& a, bool norm)
       : lanes(isa.lanes), nr(isa.nr), groups(ceil_div(a.heads, lanes)) {
@@ -30,7 +30,7 @@ struct Layout {
     token = take(a.width * nr), queries = take(a.heads * a.head_size * nr);
     asked = take(groups * a.width * nr), weights = take(groups * a.tokens * nr);
     sums = take(groups * a.width * nr), row = take(a.heads * a.tokens);
-    picture = next;
+    image = next;
     normed = norm ? round_up(a.batch * a.tokens * a.width, 16) : 0;
   }
 };
@@ -51,19 +51,19 @@ class FirstAttention {
         [&](int64_t b, int64_t, int64_t row, int64_t rows, float* out) { ask(b, row, rows, out); });
     over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
       const int64_t first = g * at_.lanes * a_.head_size;
-      product({a_.weight + (outputs() + first) * a_.width + row, a_.width, rows,
-               part(b, at_.queries) + first * at_.nr, heads_of(g), heads_of(g) * a_.head_size, true,
-               part(b, at_.asked) + (g * a_.width + row) * at_.nr});
+      gemm({a_.weight + (outputs() + first) * a_.width + row, a_.width, rows,
+            part(b, at_.queries) + first * at_.nr, heads_of(g), heads_of(g) * a_.head_size, true,
+            part(b, at_.asked) + (g * a_.width + row) * at_.nr});
     });
     over_groups(a_.tokens, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
-      product({tokens(b) + row * a_.width, a_.width, rows, part(b, at_.asked) + g * a_.width * at_.nr,
-               heads_of(g), a_.width, false, weights(b, g) + row * at_.nr});
+      gemm({tokens(b) + row * a_.width, a_.width, rows, part(b, at_.asked) + g * a_.width * at_.nr,
+            heads_of(g), a_.width, false, weights(b, g) + row * at_.nr});
     });
     spread(context_, context_.parallel.softmax, a_.batch * at_.groups,
-           [&](int64_t task, int) { soften(task / at_.groups, task % at_.groups); });
+           [&](int64_t task, int) { softmax(task / at_.groups, task % at_.groups); });
     over_groups(a_.width, [&](int64_t b, int64_t g, int64_t row, int64_t rows) {
-      product({tokens(b) + row, a_.width, rows, weights(b, g), heads_of(g), a_.tokens, true,
-               part(b, at_.sums) + (g * a_.width + row) * at_.nr});
+      gemm({tokens(b) + row, a_.width, rows, weights(b, g), heads_of(g), a_.tokens, true,
+            part(b, at_.sums) + (g * a_.width + row) * at_.nr});
     });
     over_head_rows(
         [&](int64_t b, int64_t g, int64_t row, int64_t rows, float* out) { answer(b, g, row, rows, out); });
@@ -73,11 +73,11 @@ class FirstAttention {
   int64_t outputs() const { return a_.heads * a_.head_size; }
   int64_t heads_of(int64_t group) const { return std::min(at_.lanes, a_.heads - group * at_.lanes); }
   float* part(int64_t b, int64_t where) const {
-    return scratch_.shared() + at_.normed + b * at_.picture + where;
+    return scratch_.shared() + at_.normed + b * at_.image + where;
   }
   float* weights(int64_t b, int64_t g) const { return part(b, at_.weights) + g * a_.tokens * at_.nr; }
   const float* tokens(int64_t b) const { return x_ + b * a_.tokens * a_.width; }
-  void product(const PanelProduct& p) const { context_.isa.panel_product(p); }
+  void gemm(const PanelGemm& p) const { context_.isa.panel_gemm(p); }
 
   void norm() {
     parallel_layernorm(context_, {a_.x, a_.width, scratch_.shared(), a_.width, a_.batch * a_.tokens, a_.width,
@@ -85,7 +85,7 @@ class FirstAttention {
     x_ = scratch_.shared();
   }
 
-  // body(picture, group, row, rows, worker) over chunks of `rows` rows for every group, pictures after each
+  // body(image, group, row, rows, worker) over chunks of `rows` rows for every group, images after each
   // other, so that rows of a weight serve all of them.
   template <typename Body>
   void over_chunks(int64_t rows, const Body& body) const {
@@ -99,7 +99,7 @@ class FirstAttention {
   void over_groups(int64_t rows, const Body& body) const {
     over_chunks(rows, [&](int64_t b, int64_t g, int64_t row, int64_t count, int) { body(b, g, row, count); });
   }
-  // body(picture, group, row, rows, room for a product) over chunks of the groups' own rows of a weight.
+  // body(image, group, row, rows, room for a GEMM) over chunks of the groups' own rows of a weight.
   template <typename Body>
   void over_head_rows(const Body& body) const {
     over_chunks(heads_of(0) * a_.head_size, [&](int64_t b, int64_t g, int64_t row, int64_t rows, int worker) {
@@ -117,7 +117,7 @@ class FirstAttention {
   // The queries, scaled, each in the column of its head. The keys' bias adds the same to all scores of a
   // head and is left out. A key's weight that is no number makes the answers of its whole group none.
   void ask(int64_t b, int64_t row, int64_t rows, float* out) const {
-    product({a_.weight + row * a_.width, a_.width, rows, part(b, at_.token), 1, a_.width, false, out});
+    gemm({a_.weight + row * a_.width, a_.width, rows, part(b, at_.token), 1, a_.width, false, out});
     float* queries = part(b, at_.queries) + row * at_.nr;
     std::memset(queries, 0, static_cast<size_t>(rows * at_.nr) * sizeof(float));
     for (int64_t r = 0; r < rows; ++r) {
@@ -126,7 +126,7 @@ class FirstAttention {
     }
   }
 
-  void soften(int64_t b, int64_t g) const {
+  void softmax(int64_t b, int64_t g) const {
     float* columns = weights(b, g);
     for (int64_t h = 0; h < heads_of(g); ++h) {
       float* row = part(b, at_.row) + (g * at_.lanes + h) * a_.tokens;
@@ -137,8 +137,8 @@ class FirstAttention {
   }
 
   void answer(int64_t b, int64_t g, int64_t row, int64_t rows, float* out) const {
-    product({a_.weight + (2 * outputs() + row) * a_.width, a_.width, rows,
-             part(b, at_.sums) + g * a_.width * at_.nr, heads_of(g), a_.width, false, out});
+    gemm({a_.weight + (2 * outputs() + row) * a_.width, a_.width, rows,
+          part(b, at_.sums) + g * a_.width * at_.nr, heads_of(g), a_.width, false, out});
     for (int64_t r = 0; r < rows; ++r)
       a_.out[b * outputs() + row + r] = out[r * at_.nr + (row + r) / a_.head_size % at_.lanes] +
                                         (a_.bias ? a_.bias[2 * outputs() + row + r] : 0.0f);
@@ -155,7 +155,7 @@ class FirstAttention {
 
 ScratchNeed first_attention_scratch(const IsaKernels& isa, const FirstAttentionArgs& sizes, bool norm) {
   const Layout at(isa, sizes, norm);
-  return {padded_bytes(at.normed + sizes.batch * at.picture), padded_bytes(kChunk * isa.nr)};
+  return {padded_bytes(at.normed + sizes.batch * at.image), padded_bytes(kChunk * isa.nr)};
 }
 
 void parallel_first_attention(const CpuContext& context, const FirstAttentionArgs& args) {

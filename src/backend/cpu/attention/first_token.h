@@ -1,4 +1,4 @@
-// Attention of the first token of each picture, with the layernorm and the product that make queries, keys
+// Attention of the first token of each image, with the layernorm and the GEMM that make queries, keys
 // and values. Used by the launch of the fused node; knows raw pointers, not ops.
 #pragma once
 

@@ -1,16 +1,16 @@
-// The fused node of a layernorm, a product, its bias and the attention of the first token.
+// The fused node of a layernorm, a GEMM, its bias and the attention of the first token.
 #include <cmath>
 
 #include "backend/cpu/attention/first_token.h"
 #include "backend/cpu/launch.h"
-#include "backend/product.h"
+#include "backend/gemm_node.h"
 #include "ops/fused.h"
 
 namespace vitrail::cpu {
 namespace {
 
 // Sizes alone, from the node's one output [B H E] and what it reads.
-FirstAttentionArgs sizes_of(const Product& p, DescSpan ins, const TensorDesc& out) {
+FirstAttentionArgs sizes_of(const GemmNode& p, DescSpan ins, const TensorDesc& out) {
   const int64_t batch = out.shape[0].local, heads = out.shape[1].local, size = out.shape[2].local;
   const int64_t width = ins[p.weight].elems() / (3 * heads * size);
   return {.batch = batch,
@@ -23,19 +23,19 @@ FirstAttentionArgs sizes_of(const Product& p, DescSpan ins, const TensorDesc& ou
 }
 
 std::string declines_first_attention(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse_product(node.op);
+  const GemmNode p = parse_gemm(node.op);
   if (!p.attention || !is_first_attention(node.op) || p.is_patch_embed) return "no attention of one token";
   const FirstAttentionArgs sizes = sizes_of(p, node.ins, node.outs[0]);
   if (p.bias >= 0 && node.ins[p.bias].elems() != 3 * sizes.heads * sizes.head_size)
-    return "the bias does not cover the product's outputs";
+    return "the bias does not cover the GEMM's outputs";
   if (p.norm && node.ins[p.gamma].elems() != sizes.width)
-    return "the layernorm does not cover what the product contracts";
+    return "the layernorm does not cover what the GEMM contracts";
   if (p.arithmetic != Arithmetic::kExact) return strf("computes in f32, not %s", enum_name(p.arithmetic));
   return declines_unless_f32(node, device);
 }
 
 Prepared prepare_first_attention(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse_product(node.op);
+  const GemmNode p = parse_gemm(node.op);
   const FirstAttentionArgs sizes = sizes_of(p, node.ins, node.outs[0]);
   const ScratchNeed need = first_attention_scratch(isa_of(device), sizes, p.norm != nullptr);
   return {need.total(device.threads), [p, sizes](const KernelArgs& args) {

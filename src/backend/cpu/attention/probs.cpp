@@ -1,4 +1,4 @@
-// Attention weights in memory, for looking at: a head's keys serve as the packed weight of a product with its
+// Attention weights in memory, for looking at: a head's keys serve as the packed weight of a GEMM with its
 // queries, and every row goes through softmax. Threads share the heads first, then the rows.
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/norm/norm.h"

@@ -1,4 +1,4 @@
-// Ops that move tokens about, and dropout, which drops elements or whole pictures.
+// Ops that move tokens about, and dropout, which drops elements or whole images.
 #include <cmath>
 #include <cstring>
 
@@ -18,9 +18,9 @@ void zero(float* to, int64_t count) {
   std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
 }
 
-// body(b) for every picture, some pictures a task.
+// body(b) for every image, some images a task.
 template <typename Body>
-void each_picture(const CpuContext& context, const Shape& wide, const Body& body) {
+void each_image(const CpuContext& context, const Shape& wide, const Body& body) {
   const int64_t batch = wide[0].local;
   spread_rows(context, batch, wide.elems() / batch, [&](int64_t first, int64_t count) {
     for (int64_t b = first; b < first + count; ++b) body(b);
@@ -29,16 +29,16 @@ void each_picture(const CpuContext& context, const Shape& wide, const Body& body
 
 // Token counts and widths of [B N D], in elements.
 struct Tokens {
-  int64_t count, width, picture;
-  explicit Tokens(const Shape& s) : count(s[1].local), width(s[2].local), picture(s[1].local * s[2].local) {}
+  int64_t count, width, image;
+  explicit Tokens(const Shape& s) : count(s[1].local), width(s[2].local), image(s[1].local * s[2].local) {}
 };
 
 void run_concat_tokens(const KernelArgs& args) {
   const Shape& out = args.outs[0].shape();
   const Tokens to(out);
   const int64_t patches = args.ins.back().desc().elems() / out[0].local;
-  each_picture(context_of(args), out, [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * to.picture;
+  each_image(context_of(args), out, [&](int64_t b) {
+    float* target = args.outs[0].as<float>() + b * to.image;
     for (const TensorView& prefix : args.ins.first(args.ins.size() - 1)) {
       copy(prefix.as<float>(), prefix.desc().elems(), target);
       target += prefix.desc().elems();
@@ -50,8 +50,8 @@ void run_concat_tokens(const KernelArgs& args) {
 void run_select_token(const KernelArgs& args) {
   const Tokens x(args.ins[0].shape());
   const int64_t index = static_cast<const SelectTokenOp&>(args.op).index();
-  each_picture(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    copy(args.ins[0].as<float>() + b * x.picture + index * x.width, x.width,
+  each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
+    copy(args.ins[0].as<float>() + b * x.image + index * x.width, x.width,
          args.outs[0].as<float>() + b * x.width);
   });
 }
@@ -59,9 +59,9 @@ void run_select_token(const KernelArgs& args) {
 void run_select_token_grad(const KernelArgs& args) {
   const Tokens dx(args.outs[0].shape());
   const int64_t index = static_cast<const SelectTokenGradOp&>(args.op).index();
-  each_picture(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * dx.picture;
-    zero(target, dx.picture);
+  each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
+    float* target = args.outs[0].as<float>() + b * dx.image;
+    zero(target, dx.image);
     copy(args.ins[0].as<float>() + b * dx.width, dx.width, target + index * dx.width);
   });
 }
@@ -69,18 +69,18 @@ void run_select_token_grad(const KernelArgs& args) {
 void run_drop_tokens(const KernelArgs& args) {
   const Tokens x(args.ins[0].shape());
   const int64_t skipped = static_cast<const DropTokensOp&>(args.op).first() * x.width,
-                kept = x.picture - skipped;
-  each_picture(context_of(args), args.ins[0].shape(), [&](int64_t b) {
-    copy(args.ins[0].as<float>() + b * x.picture + skipped, kept, args.outs[0].as<float>() + b * kept);
+                kept = x.image - skipped;
+  each_image(context_of(args), args.ins[0].shape(), [&](int64_t b) {
+    copy(args.ins[0].as<float>() + b * x.image + skipped, kept, args.outs[0].as<float>() + b * kept);
   });
 }
 
 void run_drop_tokens_grad(const KernelArgs& args) {
   const Tokens dx(args.outs[0].shape());
   const int64_t skipped = static_cast<const DropTokensGradOp&>(args.op).first() * dx.width,
-                kept = dx.picture - skipped;
-  each_picture(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * dx.picture;
+                kept = dx.image - skipped;
+  each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
+    float* target = args.outs[0].as<float>() + b * dx.image;
     zero(target, skipped);
     copy(args.ins[0].as<float>() + b * kept, kept, target + skipped);
   });
@@ -91,8 +91,8 @@ void run_mean_tokens_grad(const KernelArgs& args) {
   const Tokens dx(args.outs[0].shape());
   const int64_t first = static_cast<const MeanTokensGradOp&>(args.op).first();
   const float share = 1.0f / static_cast<float>(dx.count - first);
-  each_picture(context, args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * dx.picture;
+  each_image(context, args.outs[0].shape(), [&](int64_t b) {
+    float* target = args.outs[0].as<float>() + b * dx.image;
     zero(target, first * dx.width);
     for (int64_t n = first; n < dx.count; ++n)
       context.isa.multiply(args.ins[0].as<float>() + b * dx.width, share, dx.width, target + n * dx.width);
@@ -103,7 +103,7 @@ std::string declines_dropout(const NodeView& node, const DeviceInfo&) {
   if (node.ins[0].dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(node.ins[0].dtype));
   const Shape& shape = node.ins[0].shape;
   for (size_t d = 1; d < shape.rank(); ++d)
-    if (shape[d].local != shape[d].extent) return "takes whole pictures only";
+    if (shape[d].local != shape[d].extent) return "takes whole images only";
   return {};
 }
 
@@ -117,16 +117,16 @@ void run_dropout(const KernelArgs& args) {
   const float* x = args.ins[0].as<float>();
   float* y = args.outs[0].as<float>();
   const auto kept = static_cast<float>(1.0 / (1.0 - op.probability()));
-  const int64_t picture = shape.elems() / shape[0].local;
+  const int64_t image = shape.elems() / shape[0].local;
   if (op.unit() == DropUnit::kSample)
-    return each_picture(context, shape, [&](int64_t b) {
+    return each_image(context, shape, [&](int64_t b) {
       const bool stays = dropout_keeps(stream, position + static_cast<uint64_t>(b), op.probability());
-      if (!stays) return zero(y + b * picture, picture);
-      context.isa.multiply(x + b * picture, kept, picture, y + b * picture);
+      if (!stays) return zero(y + b * image, image);
+      context.isa.multiply(x + b * image, kept, image, y + b * image);
     });
   // u / 2^53 >= p for an integer u is u >= ceil(p 2^53), and both products are exact.
   const auto threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
-  const uint64_t start = position * static_cast<uint64_t>(picture);
+  const uint64_t start = position * static_cast<uint64_t>(image);
   spread_rows(context, shape.elems(), 1, [&](int64_t first, int64_t count) {
     context.isa.drop_elements({.x = x + first,
                                .y = y + first,

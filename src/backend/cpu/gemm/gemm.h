@@ -1,4 +1,4 @@
-// Products spread over a thread pool: with packed weights, of patches, and their gradients. Tiles follow from
+// GEMMs spread over a thread pool: with packed weights, of patches, and their gradients. Tiles follow from
 // shapes alone, so results are the same for every number of threads. Knows raw pointers and strides, not ops.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace vitrail::cpu {
 
-// LayerNorm of the rows of `a` before the product; gamma null: none.
+// LayerNorm of the rows of `a` before the GEMM; gamma null: none.
 struct LinearNorm {
   const float *gamma = nullptr, *beta = nullptr;  // [k]
   float eps = 0;
@@ -85,12 +85,12 @@ struct WeightGradArgs {
 
 ScratchNeed weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add);
 void parallel_weight_grad(const CpuContext& context, const WeightGradArgs& args);
-// The same with the patches of pictures as x; patches.epilogue, packed and out are not read.
+// The same with the patches of images as x; patches.epilogue, packed and out are not read.
 ScratchNeed patch_weight_grad_scratch(const IsaKernels& isa, const PatchEmbedArgs& patches, bool add);
 void parallel_patch_weight_grad(const CpuContext& context, const PatchEmbedArgs& patches, const float* dy,
                                 float* dw, bool add);
-// args.c = act'(x) * (a w^T), x[m, n] contiguous: the gradient of a product, and of the gelu before it, while
-// a tile of it is in cache. Scratch as for the product; norm and epilogue are not read.
+// args.c = act'(x) * (a w^T), x[m, n] contiguous: the gradient of a GEMM, and of the gelu before it, while
+// a tile of it is in cache. Scratch as for the GEMM; norm and epilogue are not read.
 void parallel_linear_activate_grad(const CpuContext& context, const LinearArgs& args, Activation act,
                                    const float* x);
 

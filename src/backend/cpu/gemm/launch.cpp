@@ -1,8 +1,8 @@
-// Products, alone or fused with their neighbours, with weights packed at load or on each call, and the
-// gradient for a product's input. A node is parsed once, when its kernel is prepared.
+// GEMMs, alone or fused with their neighbours, with weights packed at load or on each call, and the
+// gradient for a GEMM's input. A node is parsed once, when its kernel is prepared.
 #include "backend/cpu/launch.h"
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/product.h"
+#include "backend/cpu/gemm/gemm_node.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 
@@ -19,9 +19,9 @@ std::string declines_unless_f32(const NodeView& node, const DeviceInfo&) {
 
 namespace {
 
-std::string exact_misfit(const NodeView& node) {
-  if (std::string reason = misfit(node); !reason.empty()) return reason;
-  const Arithmetic arithmetic = parse_product(node.op).arithmetic;
+std::string exact_unsupported(const NodeView& node) {
+  if (std::string reason = unsupported(node); !reason.empty()) return reason;
+  const Arithmetic arithmetic = parse_gemm(node.op).arithmetic;
   return arithmetic == Arithmetic::kExact ? "" : strf("computes in f32, not %s", enum_name(arithmetic));
 }
 
@@ -30,14 +30,14 @@ constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "pan
                                           "panels64-avx512", "panels64-avx512"};
 
 std::string declines_linear(const NodeView& node, const DeviceInfo& device) {
-  if (std::string reason = exact_misfit(node); !reason.empty()) return reason;
-  if (node.ins[parse_product(node.op).weight].packing != kPackings[device.isa])
+  if (std::string reason = exact_unsupported(node); !reason.empty()) return reason;
+  if (node.ins[parse_gemm(node.op).weight].packing != kPackings[device.isa])
     return "the weight is not packed for this instruction set";
   return {};
 }
 
 std::string declines_plain_linear(const NodeView& node, const DeviceInfo& device) {
-  if (std::string reason = exact_misfit(node); !reason.empty()) return reason;
+  if (std::string reason = exact_unsupported(node); !reason.empty()) return reason;
   return declines_unless_f32(node, device);
 }
 
@@ -45,15 +45,15 @@ size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
   return padded_bytes(isa.packed_elems(e.n, e.k));
 }
 
-// A node's product with its sizes; of a patch embedding those of the patches too.
-struct SizedProduct {
-  Product p;
+// A node's GEMM with its sizes; of a patch embedding those of the patches too.
+struct SizedGemm {
+  GemmNode p;
   MatmulExtents e;
   PatchEmbedArgs patches;
 
-  explicit SizedProduct(const NodeView& node) : p(parse_product(node.op)) {
+  explicit SizedGemm(const NodeView& node) : p(parse_gemm(node.op)) {
     const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
-    e = product_extents(p, x, w);
+    e = gemm_extents(p, x, w);
     if (p.is_patch_embed) patches = patch_args(x, w);
   }
   size_t scratch_bytes(const DeviceInfo& device) const {
@@ -78,30 +78,29 @@ struct SizedProduct {
 };
 
 Prepared prepare_packed(const NodeView& node, const DeviceInfo& device) {
-  const SizedProduct product(node);
-  return {product.scratch_bytes(device), [product](const KernelArgs& args) {
-            const auto* packed = static_cast<const float*>(args.ins[product.p.weight].data());
-            product.run(args, context_of(args), packed);
+  const SizedGemm gemm(node);
+  return {gemm.scratch_bytes(device), [gemm](const KernelArgs& args) {
+            const auto* packed = static_cast<const float*>(args.ins[gemm.p.weight].data());
+            gemm.run(args, context_of(args), packed);
           }};
 }
 
 Prepared prepare_packing(const NodeView& node, const DeviceInfo& device) {
-  const SizedProduct product(node);
-  const size_t bytes = packed_bytes(isa_of(device), product.e);
-  return {bytes + product.scratch_bytes(device), [product, bytes](const KernelArgs& args) {
+  const SizedGemm gemm(node);
+  const size_t bytes = packed_bytes(isa_of(device), gemm.e);
+  return {bytes + gemm.scratch_bytes(device), [gemm, bytes](const KernelArgs& args) {
             const CpuContext context = context_of(args);
             auto* packed = reinterpret_cast<float*>(context.scratch.data());
-            parallel_pack_weights(context, args.ins[product.p.weight].as<float>(), product.e.n, product.e.k,
-                                  packed);
-            product.run(args, past(context, bytes), packed);
+            parallel_pack_weights(context, args.ins[gemm.p.weight].as<float>(), gemm.e.n, gemm.e.k, packed);
+            gemm.run(args, past(context, bytes), packed);
           }};
 }
 
 Packing weight_packing(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse_product(node.op);
-  if (!p.misfit.empty() || p.arithmetic != Arithmetic::kExact || node.ins[p.weight].dtype != DType::kF32)
+  const GemmNode p = parse_gemm(node.op);
+  if (!p.unsupported.empty() || p.arithmetic != Arithmetic::kExact || node.ins[p.weight].dtype != DType::kF32)
     return {};
-  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   const auto elems = static_cast<size_t>(isa_of(device).packed_elems(e.n, e.k));
   return {p.weight, kPackings[device.isa], e.n, elems * sizeof(float)};
 }
@@ -117,18 +116,18 @@ void run_pack(const KernelArgs& args) {
                         static_cast<float*>(args.outs[0].data()));
 }
 
-// The gelu whose gradient a fused node takes after that of the product behind it; null: it is not such a
+// The gelu whose gradient a fused node takes after that of the GEMM behind it; null: it is not such a
 // node.
 const GeluGradOp* gelu_after_dx(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return nullptr;
-  const auto &product = fused->members()[0], &gelu = fused->members()[1];
-  if (!is<LinearDxOp>(*product.op) || !is<GeluGradOp>(*gelu.op)) return nullptr;
-  if (product.sources != std::vector{0, 1} || gelu.sources != std::vector{2, ~0}) return nullptr;
+  const auto &gemm = fused->members()[0], &gelu = fused->members()[1];
+  if (!is<LinearDxOp>(*gemm.op) || !is<GeluGradOp>(*gelu.op)) return nullptr;
+  if (gemm.sources != std::vector{0, 1} || gelu.sources != std::vector{2, ~0}) return nullptr;
   return static_cast<const GeluGradOp*>(gelu.op.get());
 }
 
-// dx[m, k] = dy[m, n] . w[n, k]: to the product w is a weight of k outputs that lies by its inputs.
+// dx[m, k] = dy[m, n] . w[n, k]: to the GEMM w is a weight of k outputs that lies by its inputs.
 Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
   const MatmulExtents e = linear_dx_extents(node.ins[0].shape, node.ins[1].shape);
   const IsaKernels& isa = isa_of(device);
@@ -156,7 +155,7 @@ Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
 }
 
 std::string declines_gelu_grad(const NodeView& node, const DeviceInfo& device) {
-  if (!gelu_after_dx(node.op)) return "not the gradient of a product behind a gelu";
+  if (!gelu_after_dx(node.op)) return "not the gradient of a GEMM behind a gelu";
   return declines_unless_f32(node, device);
 }
 

@@ -32,7 +32,7 @@ struct Version {
 void (*set_threads)(int) = nullptr;
 int (*get_threads)() = nullptr;
 
-void product(int64_t rows, int64_t cols, int64_t k, const float* a, int64_t lda, const float* w, float* c) {
+void gemm(int64_t rows, int64_t cols, int64_t k, const float* a, int64_t lda, const float* w, float* c) {
   const int before = get_threads ? get_threads() : 1;
   if (before != 1) set_threads(1);
   const int status = sgemm('N', 'T', rows, cols, k, 1.0f, a, lda, w, k, 0.0f, c, cols);
@@ -50,7 +50,7 @@ GemmLibrary open() {
   if (!take(handle, "dnnl_version", version)) return {.missing = "libdnnl.so.2 lacks dnnl_version"};
   return {.missing = {},
           .version = strf("oneDNN %d.%d.%d", version()->major, version()->minor, version()->patch),
-          .sgemm = product};
+          .sgemm = gemm};
 }
 }  // namespace onednn_calls
 

@@ -1,4 +1,4 @@
-// oneDNN's matrix product, called on single tiles by the threads of our own pool. It is opened at first use:
+// oneDNN's GEMM, called on single tiles by the threads of our own pool. It is opened at first use:
 // linked, it would cost every start of the program its threads and buffers. Used by library_linear.h; no
 // vendor header is needed. A library belongs here only if several threads may call it at once.
 #pragma once

@@ -1,4 +1,4 @@
-// The product of gemm.h on weights that are not packed, by a library's sgemm, called single-threaded on the
+// The GEMM of gemm.h on weights that are not packed, by a library's sgemm, called single-threaded on the
 // same fixed tiles from our own pool. For weights that change (training), and as a yardstick.
 #pragma once
 

@@ -1,12 +1,12 @@
-// The vector functions of f32 products at one instruction set, and what they take: tiles of a GEMM with
-// packed weights, products over rows, products with few columns. Each file of isa/ fills its own table.
+// The vector functions of f32 GEMMs at one instruction set, and what they take: tiles of a GEMM with
+// packed weights, GEMMs over rows, GEMMs with few columns. Each file of isa/ fills its own table.
 #pragma once
 
 #include "backend/cpu/elementwise/table.h"
 
 namespace vitrail::cpu {
 
-// What happens to a product on its way to memory, in this order; a null pointer leaves a step out:
+// What happens to a GEMM on its way to memory, in this order; a null pointer leaves a step out:
 // c = residual + scale * act(sum + bias). `residual` may be the output itself.
 struct Epilogue {
   const float* bias = nullptr;  // [n]
@@ -32,7 +32,7 @@ struct GemmTile {
 
 // c[rows, cols] (+)= a[depth, rows]^T b[depth, cols], of a matrix packed by pack_strips and one by
 // pack_panels.
-struct RowProductTile {
+struct RowGemmTile {
   const float *strips = nullptr, *panels = nullptr;  // the first of the tile's
   int64_t depth = 0;
   float* c = nullptr;
@@ -41,9 +41,9 @@ struct RowProductTile {
   bool add = false;
 };
 
-// out[rows, cols] = a[rows, k] * panel, or a[k, rows]^T * panel: products of few columns, with a matrix as it
+// out[rows, cols] = a[rows, k] * panel, or a[k, rows]^T * panel: GEMMs of few columns, with a matrix as it
 // lies. panel[k, nr], out with row stride nr; the vectors that hold the columns are written whole.
-struct PanelProduct {
+struct PanelGemm {
   const float* a = nullptr;
   int64_t lda = 0, rows = 0;
   const float* panel = nullptr;
@@ -64,15 +64,15 @@ struct GemmTable {
 struct PanelTable {
   // b row-major [k, n] into panels of `depth` >= k rows; packed points at the first row to fill.
   void (*pack_matrix)(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t depth, float* packed);
-  void (*panel_product)(const PanelProduct&);
+  void (*panel_gemm)(const PanelGemm&);
 };
 
-struct RowProductTable {
+struct RowGemmTable {
   // x[rows, cols] in groups of mr or nr columns, each `depth` >= rows rows long and padded to whole width;
   // packed points at the first row to fill.
   void (*pack_strips)(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
   void (*pack_panels)(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed);
-  void (*row_product_tile)(const RowProductTile&);
+  void (*row_gemm_tile)(const RowGemmTile&);
 };
 
 }  // namespace vitrail::cpu

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kChunkBytes = 1 << 20;  // of x and dy packed at a time: in cache for all tiles
 constexpr int64_t kPackRows = 64;         // rows one task packs
-constexpr int64_t kEnoughTasks = 48;      // of a product: some for every thread
+constexpr int64_t kEnoughTasks = 48;      // of a GEMM: some for every thread
 
 // One chunk of rows of x as panels, of dy as strips, and the sums that wait to be added.
 struct Parts {
@@ -55,7 +55,7 @@ void weight_grad(const CpuContext& context, const Scratch& scratch, const Weight
       const int64_t row = task % tiles.down * tiles.rows, column = task / tiles.down * tiles.cols;
       const int64_t rows = std::min(tiles.rows, args.n - row), cols = std::min(tiles.cols, args.k - column);
       const int64_t at = row * args.k + column;
-      isa.row_product_tile(
+      isa.row_gemm_tile(
           {strips + row * depth, panels + column * depth, depth, c + at, args.k, rows, cols, first > 0});
       if (!last || !args.add) return;
       for (int64_t r = 0; r < rows; ++r) {

@@ -9,7 +9,7 @@ namespace vitrail::cpu::VT_ISA {
 
 extern const GemmTable kGemm;
 extern const PanelTable kPanels;
-extern const RowProductTable kRowProducts;
+extern const RowGemmTable kRowGemms;
 extern const AttentionTable kAttention;
 extern const AttentionGradTable kAttentionGrad;
 extern const NormTable kNorm;
@@ -18,7 +18,7 @@ extern const ReduceTable kReduce;
 extern const UpdateTable kUpdate;
 extern const ConvertTable kConvert;
 extern const SpinTable kSpin;
-extern const LowpKernels kBf16Products, kInt8Products;
+extern const LowpKernels kBf16Gemms, kInt8Gemms;
 
 // Sizes, by sizes.cpp.
 int64_t packed_elems(int64_t n, int64_t k);
@@ -36,7 +36,7 @@ int64_t row_bytes(int64_t k);
 int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
 }  // namespace int8
 
-// Low-precision products finish and round as the others do.
+// Low-precision GEMMs finish and round as the others do.
 void finish_tile(const GemmTile& tile, const float* sums, int64_t lds);
 void widen(Float16 from, const uint16_t* x, int64_t count, float* y);
 void narrow(Float16 to, const float* x, int64_t count, uint16_t* y);

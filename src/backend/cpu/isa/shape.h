@@ -33,7 +33,7 @@ inline constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
-inline constexpr int64_t kBlockK = kLanes == 16 ? 128 : 384;  // of f32 products: 32 or 24 KB of a panel
+inline constexpr int64_t kBlockK = kLanes == 16 ? 128 : 384;  // of f32 GEMMs: 32 or 24 KB of a panel
 namespace bf16 {
 inline constexpr int64_t kBlockK = kLanes == 16 ? 128 : 256;
 inline constexpr int64_t kWidened = kBlockK * kNr;  // floats

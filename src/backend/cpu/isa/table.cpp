@@ -12,7 +12,7 @@ const IsaKernels& kernels() {
   static const IsaKernels table = {{VT_ISA_TEXT(VT_ISA), kLanes, kMr, kNr},
                                    kGemm,
                                    kPanels,
-                                   kRowProducts,
+                                   kRowGemms,
                                    kAttention,
                                    kAttentionGrad,
                                    kNorm,
@@ -21,8 +21,8 @@ const IsaKernels& kernels() {
                                    kUpdate,
                                    kConvert,
                                    kSpin,
-                                   kBf16Products,
-                                   kInt8Products};
+                                   kBf16Gemms,
+                                   kInt8Gemms};
   return table;
 }
 

@@ -30,7 +30,7 @@ struct IsaShape {
 struct IsaKernels : IsaShape,
                     GemmTable,
                     PanelTable,
-                    RowProductTable,
+                    RowGemmTable,
                     AttentionTable,
                     AttentionGradTable,
                     NormTable,
@@ -40,7 +40,7 @@ struct IsaKernels : IsaShape,
                     ConvertTable,
                     SpinTable {
   LowpKernels bf16, int8;
-  LowpKernels split = {};  // f32 products by parts in bf16; null where a level has none
+  LowpKernels split = {};  // f32 GEMMs by parts in bf16; null where a level has none
   Bf16TensorKernels bf16_tensors = {};
 };
 

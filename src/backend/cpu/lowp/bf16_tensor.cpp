@@ -48,19 +48,19 @@ void parallel_bf16_linear(const CpuContext& context, const Bf16LinearArgs& args)
     const Place p(tiling, task, args.m, args.n);
     const int64_t to = p.row * args.n;
     Bf16TensorTile tile{
-        .product = {.a = reinterpret_cast<const std::byte*>(args.a + p.row * args.k),
-                    .row_bytes = args.k * 2,
-                    .packed = packed,
-                    .c = args.wide_out ? args.wide_out + to : nullptr,
-                    .ldc = args.n,
-                    .rows = p.rows,
-                    .n = args.n,
-                    .k = args.k,
-                    .col_begin = p.col_begin,
-                    .col_end = p.col_end,
-                    .epilogue = at_row(
-                        {.bias = args.bias, .residual = args.residual, .residual_stride = args.n}, p.row),
-                    .scratch = scratch.of(worker)},
+        .gemm = {.a = reinterpret_cast<const std::byte*>(args.a + p.row * args.k),
+                 .row_bytes = args.k * 2,
+                 .packed = packed,
+                 .c = args.wide_out ? args.wide_out + to : nullptr,
+                 .ldc = args.n,
+                 .rows = p.rows,
+                 .n = args.n,
+                 .k = args.k,
+                 .col_begin = p.col_begin,
+                 .col_end = p.col_end,
+                 .epilogue =
+                     at_row({.bias = args.bias, .residual = args.residual, .residual_stride = args.n}, p.row),
+                 .scratch = scratch.of(worker)},
         .out = args.out ? args.out + to : nullptr};
     isa.bf16_tensors.tile(tile);
   });

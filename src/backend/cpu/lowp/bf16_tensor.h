@@ -1,4 +1,4 @@
-// Products of bf16 tensors and their gradients by dot-product instructions, spread over a thread pool on
+// GEMMs of bf16 tensors and their gradients by dot-product instructions, spread over a thread pool on
 // tiles that follow from shapes alone. Nothing is widened: weights, or activations where they are the weight,
 // are packed on every call. Used by launch_halves.cpp; knows raw pointers, not ops.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace vitrail::cpu {
 
-inline constexpr int64_t kBf16Depth = 32;  // a product's depth k, where rows are read in place, is a multiple
+inline constexpr int64_t kBf16Depth = 32;  // a GEMM's depth k, where rows are read in place, is a multiple
 
 // c[m, n] = residual + bf16(bf16(a[m, k] . w) + bias), contiguous; w lies as [n, k], or as [k, n].
 struct Bf16LinearArgs {

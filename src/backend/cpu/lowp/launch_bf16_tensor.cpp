@@ -1,5 +1,5 @@
-// Products of bf16 tensors and their gradients, where the instruction set multiplies bf16 itself.
-#include "backend/cpu/gemm/product.h"
+// GEMMs of bf16 tensors and their gradients, where the instruction set multiplies bf16 itself.
+#include "backend/cpu/gemm/gemm_node.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/bf16_tensor.h"
 #include "ops/fused.h"
@@ -10,15 +10,15 @@ namespace vitrail::cpu {
 
 namespace {
 
-std::string misfit_of_bf16(const NodeView& node, const DeviceInfo& device, int first, int second) {
-  if (!isa_of(device).bf16_tensors.tile) return "this instruction set has no bf16 products";
+std::string unsupported_bf16(const NodeView& node, const DeviceInfo& device, int first, int second) {
+  if (!isa_of(device).bf16_tensors.tile) return "this instruction set has no bf16 GEMMs";
   for (int i : {first, second})
     if (node.ins[i].dtype != DType::kBF16 || !node.ins[i].packing.empty())
       return "takes row-major bf16 only, not " + to_string(node.ins[i]);
   return {};
 }
 
-std::string misfit_of_depth(int64_t k) {
+std::string unsupported_depth(int64_t k) {
   return k % kBf16Depth ? strf("sums over %ld values, not a multiple of %ld", static_cast<long>(k),
                                static_cast<long>(kBf16Depth))
                         : "";
@@ -33,56 +33,56 @@ WeightGrad parse_weight_grad(const Op& op) {
   if (is<LinearDwOp>(op)) return {0, 1, -1};
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return {};
-  const FusedOp::Member &product = fused->members()[0], &sum = fused->members()[1];
-  if (!is<LinearDwOp>(*product.op) || !is<AccumulateOp>(*sum.op) || sum.sources[1] != ~0) return {};
-  return {product.sources[0], product.sources[1], sum.sources[0]};
+  const FusedOp::Member &gemm = fused->members()[0], &sum = fused->members()[1];
+  if (!is<LinearDwOp>(*gemm.op) || !is<AccumulateOp>(*sum.op) || sum.sources[1] != ~0) return {};
+  return {gemm.sources[0], gemm.sources[1], sum.sources[0]};
 }
 
 std::string declines_bf16_linear(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse_product(node.op);
-  if (!p.misfit.empty()) return p.misfit;
+  const GemmNode p = parse_gemm(node.op);
+  if (!p.unsupported.empty()) return p.unsupported;
   if (p.is_patch_embed || p.norm || p.gelu || p.scale >= 0) return "takes bias and residual alone";
   if (p.arithmetic != Arithmetic::kExact) return "takes the arithmetic of its tensors";
-  if (std::string reason = misfit_of_bf16(node, device, p.x, p.weight); !reason.empty()) return reason;
+  if (std::string reason = unsupported_bf16(node, device, p.x, p.weight); !reason.empty()) return reason;
   for (int row : {p.bias, p.residual})
     if (row >= 0 && node.ins[row].dtype != DType::kF32) return "takes bias and residual in f32";
   if (node.outs[0].dtype != (p.residual >= 0 ? DType::kF32 : DType::kBF16))
     return strf("does not write %s", to_string(node.outs[0].dtype));
-  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
-  if (p.bias >= 0 && node.ins[p.bias].elems() != e.n) return "the bias does not cover the product's outputs";
+  const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  if (p.bias >= 0 && node.ins[p.bias].elems() != e.n) return "the bias does not cover the GEMM's outputs";
   if (p.residual >= 0 && node.ins[p.residual].elems() != e.m * e.n)
-    return "the residual does not cover the product";
-  return misfit_of_depth(e.k);
+    return "the residual does not cover the GEMM";
+  return unsupported_depth(e.k);
 }
 
 Prepared prepare_bf16_linear(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse_product(node.op);
-  const MatmulExtents e = product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+  const GemmNode p = parse_gemm(node.op);
+  const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   const size_t bytes = bf16_linear_scratch(isa_of(device), e.m, e.n, e.k).total(device.threads);
   return {bytes, [p, e](const KernelArgs& args) {
             const auto floats = [&](int input) { return input < 0 ? nullptr : args.ins[input].as<float>(); };
-            Bf16LinearArgs product{.a = static_cast<const uint16_t*>(args.ins[p.x].data()),
-                                   .w = static_cast<const uint16_t*>(args.ins[p.weight].data()),
-                                   .m = e.m,
-                                   .n = e.n,
-                                   .k = e.k,
-                                   .bias = floats(p.bias),
-                                   .residual = floats(p.residual)};
+            Bf16LinearArgs gemm{.a = static_cast<const uint16_t*>(args.ins[p.x].data()),
+                                .w = static_cast<const uint16_t*>(args.ins[p.weight].data()),
+                                .m = e.m,
+                                .n = e.n,
+                                .k = e.k,
+                                .bias = floats(p.bias),
+                                .residual = floats(p.residual)};
             if (p.residual >= 0)
-              product.wide_out = args.outs[0].as<float>();
+              gemm.wide_out = args.outs[0].as<float>();
             else
-              product.out = static_cast<uint16_t*>(args.outs[0].data());
-            parallel_bf16_linear(context_of(args), product);
+              gemm.out = static_cast<uint16_t*>(args.outs[0].data());
+            parallel_bf16_linear(context_of(args), gemm);
           }};
 }
 
 std::string declines_bf16_linear_dx(const NodeView& node, const DeviceInfo& device) {
-  if (std::string reason = misfit_of_bf16(node, device, 0, 1); !reason.empty()) return reason;
+  if (std::string reason = unsupported_bf16(node, device, 0, 1); !reason.empty()) return reason;
   if (node.outs[0].dtype != DType::kBF16) return strf("does not write %s", to_string(node.outs[0].dtype));
-  return misfit_of_depth(linear_dx_extents(node.ins[0].shape, node.ins[1].shape).n);
+  return unsupported_depth(linear_dx_extents(node.ins[0].shape, node.ins[1].shape).n);
 }
 
-// dx[m, k] = dy[m, n] . w[n, k]: to the product w is a weight of k outputs that lies by its inputs.
+// dx[m, k] = dy[m, n] . w[n, k]: to the GEMM w is a weight of k outputs that lies by its inputs.
 Prepared prepare_bf16_linear_dx(const NodeView& node, const DeviceInfo& device) {
   const MatmulExtents e = linear_dx_extents(node.ins[0].shape, node.ins[1].shape);
   const size_t bytes = bf16_linear_scratch(isa_of(device), e.m, e.k, e.n).total(device.threads);
@@ -99,8 +99,8 @@ Prepared prepare_bf16_linear_dx(const NodeView& node, const DeviceInfo& device) 
 
 std::string declines_bf16_linear_dw(const NodeView& node, const DeviceInfo& device) {
   const WeightGrad grad = parse_weight_grad(node.op);
-  if (grad.x < 0) return "not the gradient of a product's weight";
-  if (std::string reason = misfit_of_bf16(node, device, grad.x, grad.dy); !reason.empty()) return reason;
+  if (grad.x < 0) return "not the gradient of a GEMM's weight";
+  if (std::string reason = unsupported_bf16(node, device, grad.x, grad.dy); !reason.empty()) return reason;
   const TensorDesc& target = grad.target < 0 ? node.outs[0] : node.ins[grad.target];
   return target.dtype == DType::kF32 ? "" : strf("sums in f32 only, not %s", to_string(target.dtype));
 }

@@ -1,8 +1,8 @@
-// Products in bf16 and int8, and in f32 by parts in bf16, alone or fused with their neighbours, with weights
+// GEMMs in bf16 and int8, and in f32 by parts in bf16, alone or fused with their neighbours, with weights
 // rounded or cut into parts and packed at load.
 #include <optional>
 
-#include "backend/cpu/gemm/product.h"
+#include "backend/cpu/gemm/gemm_node.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/lowp_gemm.h"
 
@@ -10,7 +10,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-// Sums of int8 products stay within 32 bits up to here.
+// Sums of int8 GEMMs stay within 32 bits up to here.
 constexpr int64_t kLongestInt8 = int64_t{0x7fffffff} / (127 * 127);
 
 const LowpKernels& lowp_of(const IsaKernels& isa, Arithmetic arithmetic) {
@@ -23,7 +23,7 @@ constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf1
                                               "bf16-amx"};
 constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
                                               "int8-amx"};
-// A name that no weight has where there is no such product; an empty one would be a plain weight's.
+// A name that no weight has where there is no such GEMM; an empty one would be a plain weight's.
 constexpr std::string_view kSplitPackings[] = {"none", "none", "none", "none", "split-amx"};
 std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::kExact) return kSplitPackings[device.isa];
@@ -37,16 +37,16 @@ std::optional<Arithmetic> packed_for(std::string_view packing, const DeviceInfo&
   return std::nullopt;
 }
 
-MatmulExtents extents_of(const NodeView& node, const Product& p) {
-  return product_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
+MatmulExtents extents_of(const NodeView& node, const GemmNode& p) {
+  return gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
 }
 
-std::string lowp_misfit(const NodeView& node, const DeviceInfo& device, Arithmetic arithmetic) {
-  if (std::string reason = misfit(node); !reason.empty()) return reason;
-  const Product p = parse_product(node.op);
+std::string lowp_unsupported(const NodeView& node, const DeviceInfo& device, Arithmetic arithmetic) {
+  if (std::string reason = unsupported(node); !reason.empty()) return reason;
+  const GemmNode p = parse_gemm(node.op);
   if (p.arithmetic != arithmetic)
     return strf("computes in %s, not %s", enum_name(arithmetic), enum_name(p.arithmetic));
-  if (p.is_patch_embed) return "takes rows, not pictures";
+  if (p.is_patch_embed) return "takes rows, not images";
   if (!lowp_of(isa_of(device), arithmetic).tile) return "this instruction set has none";
   if (arithmetic == Arithmetic::kInt8 && extents_of(node, p).k > kLongestInt8)
     return "the sums could overflow 32 bits";
@@ -55,14 +55,14 @@ std::string lowp_misfit(const NodeView& node, const DeviceInfo& device, Arithmet
 
 template <Arithmetic kIn>
 std::string declines_lowp(const NodeView& node, const DeviceInfo& device) {
-  if (std::string reason = lowp_misfit(node, device, kIn); !reason.empty()) return reason;
-  if (node.ins[parse_product(node.op).weight].packing != packing_name(device, kIn))
+  if (std::string reason = lowp_unsupported(node, device, kIn); !reason.empty()) return reason;
+  if (node.ins[parse_gemm(node.op).weight].packing != packing_name(device, kIn))
     return "the weight is not packed for this instruction set";
   return {};
 }
 
 Prepared prepare_lowp(const NodeView& node, const DeviceInfo& device) {
-  const Product p = parse_product(node.op);
+  const GemmNode p = parse_gemm(node.op);
   const MatmulExtents e = extents_of(node, p);
   const ScratchNeed need =
       lowp_linear_scratch(lowp_of(isa_of(device), p.arithmetic), e.m, e.n, e.k, p.norm != nullptr);
@@ -75,8 +75,8 @@ Prepared prepare_lowp(const NodeView& node, const DeviceInfo& device) {
 
 template <Arithmetic kIn>
 Packing lowp_packing(const NodeView& node, const DeviceInfo& device) {
-  if (!lowp_misfit(node, device, kIn).empty()) return {};
-  const Product p = parse_product(node.op);
+  if (!lowp_unsupported(node, device, kIn).empty()) return {};
+  const GemmNode p = parse_gemm(node.op);
   const MatmulExtents e = extents_of(node, p);
   const int64_t bytes = lowp_of(isa_of(device), kIn).packed_bytes(e.n, e.k);
   return {p.weight, packing_name(device, kIn), e.n, static_cast<size_t>(bytes)};
@@ -114,7 +114,7 @@ Kernel bf16_gemm() {
 
 Kernel split_gemm() {
   Kernel gemm = lowp_gemm<Arithmetic::kExact>("gemm by bf16 parts");
-  gemm.on_request = true;
+  gemm.only_by_table = true;
   return gemm;
 }
 

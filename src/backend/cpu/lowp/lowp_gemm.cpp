@@ -17,7 +17,7 @@ size_t rows_bytes(const LowpKernels& kernels, int64_t m, int64_t k) {
   return static_cast<size_t>(round_up(round_up(m, kernels.row_step) * kernels.row_bytes(k), 64));
 }
 
-// Rounds all rows into `out`, normalised first where the product wants it, block by block through a worker's
+// Rounds all rows into `out`, normalised first where the GEMM wants it, block by block through a worker's
 // scratch.
 void prepare(const CpuContext& context, const LowpKernels& kernels, const LinearArgs& args,
              const Scratch& scratch, std::byte* out, float* scales) {

@@ -1,4 +1,4 @@
-// Products in bf16, int8 or parts spread over a thread pool, the same for every arithmetic and instruction
+// GEMMs in bf16, int8 or parts spread over a thread pool, the same for every arithmetic and instruction
 // set: rows are prepared once, then tiles run on them. Used by launch_reduced.cpp; knows raw pointers, not
 // ops.
 #pragma once

@@ -1,5 +1,5 @@
-// The vector functions of low-precision products and of conversions at one instruction set, and what they
-// take: products of rounded f32 values (bf16, int8, or f32 by parts in bf16), products of bf16 tensors.
+// The vector functions of low-precision GEMMs and of conversions at one instruction set, and what they
+// take: GEMMs of rounded f32 values (bf16, int8, or f32 by parts in bf16), GEMMs of bf16 tensors.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct ConvertTable {
   void (*narrow)(Float16 to, const float* x, int64_t count, uint16_t* y);  // to nearest even
 };
 
-// A product in another form than f32: rows of A and the weight are rounded to it, or cut into parts, first.
+// A GEMM in another form than f32: rows of A and the weight are rounded to it, or cut into parts, first.
 struct LowpTile {
   const std::byte* a = nullptr;  // rows made by prepare_rows, the first a multiple of row_step
   int64_t row_bytes = 0;
@@ -31,7 +31,7 @@ struct LowpTile {
   float* scratch = nullptr;  // tile_scratch_bytes(rows, cols, k), 64-byte aligned
 };
 
-// The reduced products of one arithmetic; all null where a level has none.
+// The reduced GEMMs of one arithmetic; all null where a level has none.
 struct LowpKernels {
   int row_step = 0, cols = 0;  // a tile begins at a row that is a multiple of row_step, and a column of cols
   int64_t (*packed_bytes)(int64_t n, int64_t k) = nullptr;
@@ -48,15 +48,15 @@ struct LowpKernels {
   void (*tile)(const LowpTile&) = nullptr;
 };
 
-// A product of bf16 tensors as they lie, rounded to bf16 after each of its steps.
+// A GEMM of bf16 tensors as they lie, rounded to bf16 after each of its steps.
 struct Bf16TensorTile {
   // a: rows of bf16, zero from k to a multiple of 32, row_bytes apart; of the epilogue bias and residual
   // alone.
-  LowpTile product;
-  uint16_t* out = nullptr;  // row 0, column 0 of the result in bf16; null: in f32, to product.c
+  LowpTile gemm;
+  uint16_t* out = nullptr;  // row 0, column 0 of the result in bf16; null: in f32, to GEMM.c
 };
 
-// Products of bf16 tensors; all null where a level has none. Weights are packed as LowpKernels' of bf16.
+// GEMMs of bf16 tensors; all null where a level has none. Weights are packed as LowpKernels' of bf16.
 struct Bf16TensorKernels {
   int row_step = 0;  // rows of a tile are best a multiple
   // Columns [first, first + count) of a weight that lies as w[n, k], or as w[k, n]; first a multiple of cols.

@@ -1,8 +1,8 @@
-// Gradients of parameters: products and sums over rows that are written, or added to the parameter's gradient
+// Gradients of parameters: GEMMs and sums over rows that are written, or added to the parameter's gradient
 // sum where a fused node ends in accumulate.
 #include "backend/cpu/launch.h"
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/product.h"
+#include "backend/cpu/gemm/gemm_node.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"

@@ -5,10 +5,10 @@
 
 #include "backend/cuda/api/attention.h"
 #include "backend/cuda/api/fp8.h"
+#include "backend/cuda/api/gemms.h"
+#include "backend/cuda/api/images.h"
 #include "backend/cuda/api/losses.h"
 #include "backend/cuda/api/norms.h"
-#include "backend/cuda/api/pictures.h"
-#include "backend/cuda/api/products.h"
 #include "backend/cuda/api/rows.h"
 #include "backend/cuda/api/session.h"
 #include "backend/cuda/api/streams.h"
@@ -21,13 +21,13 @@ struct Api {
   uint64_t version;  // a hash of these headers (cmake/cuda.cmake): a plugin of others is refused
   SessionApi session;
   StreamsApi streams;
-  ProductsApi products;
+  GemmApi gemms;
   Fp8Api fp8;
   AttentionApi attention;
   NormsApi norms;
   RowsApi rows;
   TokensApi tokens;
-  PicturesApi pictures;
+  ImagesApi images;
   LossesApi losses;
   UpdatesApi updates;
 };

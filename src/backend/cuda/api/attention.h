@@ -6,7 +6,7 @@
 
 namespace vitrail::cuda {
 
-// The rows of every head of a tensor: row i of head h of picture b starts at data + b*batch + i*row + h*head,
+// The rows of every head of a tensor: row i of head h of image b starts at data + b*batch + i*row + h*head,
 // in elements; a row's own elements lie side by side.
 struct HeadRows {
   void* data = nullptr;
@@ -21,7 +21,7 @@ struct AttentionCall {
   HeadRows out;  // the weighted values, or for the weights themselves rows of `keys` elements
 };
 
-// Queries that all pictures share have q.batch == dq.batch == 0: their gradient is summed over the pictures.
+// Queries that all images share have q.batch == dq.batch == 0: their gradient is summed over the images.
 struct AttentionGradCall {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
   float scale = 1;
@@ -37,7 +37,7 @@ inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
 
 // short_forward and long_forward take operands of one 16-bit type whose starts, strides and rows are
 // multiples of 16 bytes; the others any mixture. one_forward and one_backward are for one query a head, the
-// latter for a picture's own, whose dq has a row for each of its keys: zeros but for the first.
+// latter for an image's own, whose dq has a row for each of its keys: zeros but for the first.
 struct AttentionApi {
   void (*one_forward)(Session&, const AttentionCall&);
   void (*short_forward)(Session&, const AttentionCall&);

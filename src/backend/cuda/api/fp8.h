@@ -1,8 +1,8 @@
-// Matrices as e4m3 codes with a scale a row or column, for products in fp8: scale = largest magnitude / 448.
+// Matrices as e4m3 codes with a scale a row or column, for GEMMs in fp8: scale = largest magnitude / 448.
 // What is all but zero has scale 0, what holds a value that is not finite the scale not-a-number.
 #pragma once
 
-#include "backend/cuda/api/products.h"
+#include "backend/cuda/api/gemms.h"
 
 namespace vitrail::cuda {
 

@@ -6,12 +6,12 @@
 
 namespace vitrail::cuda {
 
-// One loss a picture: of the softmax of its logits, or of the sigmoid of each, summed times `share`.
+// One loss an image: of the softmax of its logits, or of the sigmoid of each, summed times `share`.
 struct LossCall {
-  Operand logits, targets;  // [pictures classes]
-  Operand losses;           // [pictures]: the losses, or their gradients
+  Operand logits, targets;  // [images classes]
+  Operand losses;           // [images]: the losses, or their gradients
   Operand dlogits;          // of the gradient only
-  int64_t pictures = 0, classes = 0;
+  int64_t images = 0, classes = 0;
   bool softmax = true;
   bool less_entropy = false;  // with softmax: less the entropy of the targets
   float share = 1;            // without
@@ -19,9 +19,9 @@ struct LossCall {
 
 // Adds each loss times its weight to its sum; losses of weight 0 are left out.
 struct LossSumCall {
-  double* sums = nullptr;   // [pictures]
-  Operand losses, weights;  // [pictures]
-  int64_t pictures = 0;
+  double* sums = nullptr;   // [images]
+  Operand losses, weights;  // [images]
+  int64_t images = 0;
 };
 
 struct LossesApi {

@@ -19,7 +19,7 @@ struct Operand {
   DType dtype = DType::kF32;
 };
 
-struct CardFacts {
+struct GpuFacts {
   std::string name;
   int compute = 0;  // 90 for 9.0
   int processors = 0;
@@ -27,13 +27,13 @@ struct CardFacts {
 };
 
 struct SessionApi {
-  // Cards of this machine; -1 and `why` when the driver cannot be used.
+  // GPUs of this machine; -1 and `why` when the driver cannot be used.
   int (*count)(std::string& why);
-  CardFacts (*facts)(int ordinal);
+  GpuFacts (*facts)(int ordinal);
   void (*versions)(std::string& driver, std::string& runtime, std::string& cublas);
   Session* (*open)(int ordinal);
   void (*close)(Session*);
-  // Makes the session's card the calling thread's: before work is enqueued by any other family.
+  // Makes the session's GPU the calling thread's: before work is enqueued by any other family.
   void (*use)(Session&);
 
   std::byte* (*allocate)(Session&, size_t bytes);  // null when there is no more
@@ -41,8 +41,8 @@ struct SessionApi {
   std::byte* (*allocate_host)(Session&, size_t bytes);  // page-locked; null when there is no more
   void (*release_host)(Session&, std::byte*);
   size_t (*free_bytes)(Session&);
-  size_t (*foreign_bytes)(Session&);    // taken by the context and the libraries as the session opened
-  size_t (*free_on_card)(int ordinal);  // without a session; 0: unknown
+  size_t (*foreign_bytes)(Session&);   // taken by the context and the libraries as the session opened
+  size_t (*free_on_gpu)(int ordinal);  // without a session; 0: unknown
 };
 
 }  // namespace vitrail::cuda

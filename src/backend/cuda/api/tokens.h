@@ -6,21 +6,21 @@
 
 namespace vitrail::cuda {
 
-// Where `count` tokens of every picture come from; a stride of 0 repeats what stands there.
+// Where `count` tokens of every image come from; a stride of 0 repeats what stands there.
 struct TokenPart {
   Operand source;
   int64_t first = 0, count = 0;  // the tokens of the result
-  int64_t offset = 0;            // of the first picture's first token in the source
-  int64_t picture_stride = 0, token_stride = 0;
+  int64_t offset = 0;            // of the first image's first token in the source
+  int64_t image_stride = 0, token_stride = 0;
   float factor = 1;
 };
 
 inline constexpr int kMostTokenParts = 8;
 
-// The result [pictures tokens width], put together from parts; tokens of no part become zero.
+// The result [images tokens width], put together from parts; tokens of no part become zero.
 struct TokenMoveCall {
   Operand out;
-  int64_t pictures = 0, tokens = 0, width = 0;
+  int64_t images = 0, tokens = 0, width = 0;
   int parts = 0;
   TokenPart part[kMostTokenParts];
 };
@@ -43,11 +43,11 @@ struct SincosCall {
   int64_t rows = 0, columns = 0, width = 0;
 };
 
-// The largest of each column over the tokens from `first` on, [pictures width]; of the gradient also dy and
+// The largest of each column over the tokens from `first` on, [images width]; of the gradient also dy and
 // dx, and no out.
 struct TokenMaxCall {
   Operand x, out = {}, dy = {}, dx = {};
-  int64_t pictures = 0, tokens = 0, width = 0, first = 0;
+  int64_t images = 0, tokens = 0, width = 0, first = 0;
 };
 
 struct TokensApi {

@@ -2,7 +2,7 @@
 // one block a head, every element read once and written once. Where two heads fit, a block takes one head
 // after another and the next one's rows arrive meanwhile. First each warp takes 16 queries at a time
 // against all keys: weights and their gradients stay in registers until the row's mean is known, and give dq.
-// Then it takes 16 or 32 keys at a time against all queries: dk and dv. Seven products of queries x keys x
+// Then it takes 16 or 32 keys at a time against all queries: dk and dv. Seven GEMMs of queries x keys x
 // size, no sums across warps. A tile of 16 x 16 costs 56 tensor-core instructions, 20 ldmatrix of 512 bytes
 // (28 where a warp owns 16 keys) and 16 exponentials a lane.
 #include "backend/cuda/device/attention_backward.cuh"
@@ -203,7 +203,7 @@ bool try_short(Session& session, const AttentionGradCall& call) {
           try_short<T, Cut<17, 8, 2, 1>>(session, call, room));
 }
 
-// Whole pieces of 16 bytes, of one type throughout, and a gradient of its own for every picture's queries.
+// Whole pieces of 16 bytes, of one type throughout, and a gradient of its own for every image's queries.
 bool suits_tensor_cores(const AttentionGradCall& call) {
   const DType dtype = call.q.dtype;
   bool same = dtype == DType::kBF16 || dtype == DType::kF16;

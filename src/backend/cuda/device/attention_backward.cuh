@@ -12,7 +12,7 @@ namespace vitrail::cuda {
 // For sequences whose rows do not all fit into shared memory, and heads up to kLongHeadSize elements.
 void attention_backward_long(Session& session, const AttentionGradCall& call);
 
-// By products of warp groups; false, and nothing done, where it does not suit the card or the sizes.
+// By GEMMs of warp groups; false, and nothing done, where it does not suit the GPU or the sizes.
 bool attention_backward_groups(Session& session, const AttentionGradCall& call);
 
 template <typename T>
@@ -30,7 +30,7 @@ __device__ __forceinline__ void pack_operand(uint32_t (&a)[4], const float (&sum
   for (int i = 0; i < 4; ++i) a[i] = pack2<T>(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1]);
 }
 
-// The products of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] and column[] say
+// The GEMMs of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] and column[] say
 // where this lane's addresses point in a tile at offset 0 of `base`. What is read of a tile serves all kOwn.
 template <typename T, int kSize>
 struct Tiles {

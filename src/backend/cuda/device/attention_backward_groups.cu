@@ -1,8 +1,8 @@
-// Attention's gradient over 161 to 208 tokens in 16 bits by products of warp groups: all of a head's queries,
+// Attention's gradient over 161 to 208 tokens in 16 bits by GEMMs of warp groups: all of a head's queries,
 // keys, values and output gradients lie in shared memory, every element read once and written once. A block
-// is one such group and takes one head of one picture: first 64 queries at a time against all keys, which
+// is one such group and takes one head of one image: first 64 queries at a time against all keys, which
 // gives dq and each query's facts, then 64 keys at a time against all queries: dk and dv. A row's scores are
-// in registers all at once. Seven products of queries x keys x size, no sums across warps.
+// in registers all at once. Seven GEMMs of queries x keys x size, no sums across warps.
 #include "backend/cuda/device/attention_backward.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 

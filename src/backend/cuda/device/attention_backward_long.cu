@@ -1,7 +1,7 @@
 // Attention's gradient over long sequences in 16 bits: a block keeps 64 rows of a head in registers and leads
 // all others past them through shared memory, 64 at a time, the next on their way. One kernel takes queries:
 // a first pass over the keys finds the facts of each (online softmax), a second gives dq. The other takes
-// keys and needs those facts. Nine products of queries x keys x size, no sums across blocks.
+// keys and needs those facts. Nine GEMMs of queries x keys x size, no sums across blocks.
 #include "backend/cuda/device/attention_backward.cuh"
 
 namespace vitrail::cuda {
@@ -12,14 +12,14 @@ constexpr int kWarps = 4, kRows = 16 * kWarps;
 
 // Where a block stands: its head, and its first row there.
 struct Place {
-  int64_t picture, head, index;
+  int64_t image, head, index;
   int first;
 
   __device__ Place(const AttentionGradCall& call, int64_t rows) {
     const unsigned heads = static_cast<unsigned>(call.heads);
     const unsigned chunks = static_cast<unsigned>((rows + kRows - 1) / kRows);
     index = blockIdx.x / chunks, first = static_cast<int>(blockIdx.x % chunks) * kRows;
-    picture = index / heads, head = index % heads;
+    image = index / heads, head = index % heads;
   }
 };
 
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(32 * kWarps, 2)
   const int pieces = static_cast<int>(call.head_size) / 8, first = place.first + threadIdx.x / 32 * 16;
   const uint32_t base = shared_address(shared);
   const float unit = call.scale * kLog2e;
-  const auto rows_of = [&](const HeadRows& rows) { return HeadStart(rows, place.picture, place.head); };
+  const auto rows_of = [&](const HeadRows& rows) { return HeadStart(rows, place.image, place.head); };
   const Stream<T, kSize> own{rows_of(call.q), rows_of(call.dout), queries, pieces, base};
   const Stream<T, kSize> others{rows_of(call.k), rows_of(call.v), keys, pieces, base};
   const Tiles<T, kSize> tiles(0);
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(32 * kWarps, 2)
   const int queries = static_cast<int>(call.queries), keys = static_cast<int>(call.keys);
   const int pieces = static_cast<int>(call.head_size) / 8, first = place.first + threadIdx.x / 32 * 16;
   const uint32_t base = shared_address(shared);
-  const auto rows_of = [&](const HeadRows& rows) { return HeadStart(rows, place.picture, place.head); };
+  const auto rows_of = [&](const HeadRows& rows) { return HeadStart(rows, place.image, place.head); };
   const Stream<T, kSize> own{rows_of(call.k), rows_of(call.v), keys, pieces, base};
   const Stream<T, kSize> others{rows_of(call.q), rows_of(call.dout), queries, pieces, base};
   const QueryFacts* facts = static_cast<const QueryFacts*>(call.scratch) + place.index * queries;

@@ -1,7 +1,7 @@
 // Attention's gradient for any mixture of float types and any head size, in f32 without tensor cores. A block
 // owns 32 rows of a head, queries with their outputs' gradients or keys with values, and leads all rows of
 // the other side past them through shared memory, 32 at a time, a lane to each. Three launches: what is to
-// know of each query, then dq, then dk and dv; a fourth sums the dq of queries that all pictures share.
+// know of each query, then dq, then dk and dv; a fourth sums the dq of queries that all images share.
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_plain.cuh"
 #include "backend/cuda/device/reduce.cuh"
@@ -14,7 +14,7 @@ constexpr int kRows = kPlainRows, kWarps = kPlainWarps, kRowsEach = kRows / kWar
 
 struct Scratch {
   QueryFacts* facts;
-  float* dq;  // a picture's, where queries are shared
+  float* dq;  // an image's, where queries are shared
 
   __host__ __device__ explicit Scratch(const AttentionGradCall& call)
       : facts(static_cast<QueryFacts*>(call.scratch)),
@@ -113,7 +113,7 @@ __device__ void weigh(float (&sums)[kRowsEach][kColumns], const float* weights, 
 struct Place {
   const AttentionGradCall& call;
   Side own, others;
-  int64_t index, picture, head;
+  int64_t index, image, head;
   int size, first, row;
   Board board;
 
@@ -125,13 +125,13 @@ struct Place {
         row(threadIdx.x / 32 * kRowsEach),
         board(shared, static_cast<int>(of.head_size)) {
     const int chunks = (own.rows + kRows - 1) / kRows;
-    index = blockIdx.x / chunks, picture = index / call.heads, head = index % call.heads;
+    index = blockIdx.x / chunks, image = index / call.heads, head = index % call.heads;
     first = static_cast<int>(blockIdx.x % chunks) * kRows;
     fetch(board.own_left, board.width, own.left, first, own.rows);
     fetch(board.own_right, board.width, own.right, first, own.rows);
   }
   __device__ void fetch(float* target, int stride, const HeadRows& source, int from, int rows) const {
-    PlainHead(source, picture, head).fetch(target, stride, board.width, from, rows, size);
+    PlainHead(source, image, head).fetch(target, stride, board.width, from, rows, size);
   }
   // see(first other row) with kRows of the others on the board.
   template <typename See>
@@ -202,24 +202,24 @@ __global__ void __launch_bounds__(32 * kWarps, 1) row_grads(const __grid_constan
     const int row = place.first + place.row + r;
     if (row >= place.own.rows || e >= place.size) continue;
     if (kKeys) {
-      PlainHead(call.dk, place.picture, place.head).put(row, e, of_left[r][c]);
-      PlainHead(call.dv, place.picture, place.head).put(row, e, of_right[r][c]);
+      PlainHead(call.dk, place.image, place.head).put(row, e, of_left[r][c]);
+      PlainHead(call.dv, place.image, place.head).put(row, e, of_right[r][c]);
     } else if (call.q.batch == 0) {
       scratch.dq[(place.index * call.queries + row) * place.size + e] = of_left[r][c];
     } else {
-      PlainHead(call.dq, place.picture, place.head).put(row, e, of_left[r][c]);
+      PlainHead(call.dq, place.image, place.head).put(row, e, of_left[r][c]);
     }
   }
 }
 
-// dq of shared queries: the pictures' in their order.
-__global__ void sum_over_pictures(const __grid_constant__ AttentionGradCall call) {
+// dq of shared queries: the images' in their order.
+__global__ void sum_over_images(const __grid_constant__ AttentionGradCall call) {
   const int64_t each = call.heads * call.queries * call.head_size;
   const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (i >= each) return;
   const float* parts = Scratch(call).dq;
   float sum = 0;
-  for (int64_t picture = 0; picture < call.batch; ++picture) sum += parts[picture * each + i];
+  for (int64_t image = 0; image < call.batch; ++image) sum += parts[image * each + i];
   const int64_t row = i / call.head_size;
   PlainHead(call.dq, 0, row / call.queries).put(row % call.queries, i % call.head_size, sum);
 }
@@ -246,7 +246,7 @@ void attention_backward_plain(Session& session, const AttentionGradCall& call) {
   call.head_size <= 64 ? launch<2>(session, call) : launch<kPlainHeadSize / 32>(session, call);
   if (call.q.batch != 0) return;
   const int64_t elements = call.heads * call.queries * call.head_size;
-  sum_over_pictures<<<blocks_for(elements, 64), 64, 0, session.stream>>>(call);
+  sum_over_images<<<blocks_for(elements, 64), 64, 0, session.stream>>>(call);
   check_launch("attention_backward_sum");
 }
 

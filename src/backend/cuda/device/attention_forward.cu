@@ -1,4 +1,4 @@
-// Attention over short sequences in 16 bits: a block takes one head of one picture after another, whose keys
+// Attention over short sequences in 16 bits: a block takes one head of one image after another, whose keys
 // and values all lie in shared memory, the next one's on their way; a warp takes 16 queries at a time, from
 // and to global memory, the next ones on their way too. Where there are few heads, several blocks share one.
 #include <algorithm>

@@ -7,7 +7,7 @@ namespace vitrail::cuda {
 
 void attention_one(Session& session, const AttentionCall& call);
 void attention_short(Session& session, const AttentionCall& call);
-// The same by products of warp groups; false, and nothing done, where it does not suit the card or the sizes.
+// The same by GEMMs of warp groups; false, and nothing done, where it does not suit the GPU or the sizes.
 bool attention_groups(Session& session, const AttentionCall& call);
 void attention_long(Session& session, const AttentionCall& call);
 void attention_plain(Session& session, const AttentionCall& call);

@@ -1,5 +1,5 @@
-// Attention over 161 to 208 keys in 16 bits by products of warp groups: a block is one such group and takes
-// one head of one picture, whose keys and values lie in shared memory, 64 queries at a time, from and to
+// Attention over 161 to 208 keys in 16 bits by GEMMs of warp groups: a block is one such group and takes
+// one head of one image, whose keys and values lie in shared memory, 64 queries at a time, from and to
 // global memory, the next ones on their way. All of a query's scores are in registers at once. Where there
 // are few heads, several blocks share one.
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kSize = 64, kTiles = 13, kPadded = 16 * kTiles, kFull = 10, kThreads = 128;
 constexpr int kBufferBytes = kPadded * kSize * 2;
-// On a processor: while one waits for its keys or its exponentials the others' products go on.
+// On a processor: while one waits for its keys or its exponentials the others' GEMMs go on.
 constexpr int kBlocks = 3;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

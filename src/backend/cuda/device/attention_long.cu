@@ -22,11 +22,11 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t q = shared_address(shared), k = q + kQueries * Swizzle<kSize>::kRowBytes,
                  v = k + kStages * kStageBytes<kSize>;
   const unsigned task = blockIdx.x / static_cast<unsigned>(parts), heads = static_cast<unsigned>(call.heads);
-  const int64_t picture = task / heads, head = task % heads;
+  const int64_t image = task / heads, head = task % heads;
   const int first = static_cast<int>(blockIdx.x % static_cast<unsigned>(parts)) * kQueries;
   const int queries = static_cast<int>(call.queries), keys = static_cast<int>(call.keys);
   const int pieces = static_cast<int>(call.head_size) / 8;
-  const HeadStart k_head(call.k, picture, head), v_head(call.v, picture, head);
+  const HeadStart k_head(call.k, image, head), v_head(call.v, image, head);
   const auto fetch = [&](int tile) {
     const uint32_t stage = static_cast<uint32_t>(tile % kStages) * kStageBytes<kSize>;
     if (tile < key_tiles) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     copy_commit();
   };
-  fetch_rows<kSize, kThreads>(q, HeadStart(call.q, picture, head), first, queries, kQueries, pieces);
+  fetch_rows<kSize, kThreads>(q, HeadStart(call.q, image, head), first, queries, kQueries, pieces);
   fetch(0);
 
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
       tiles.template take<kTiles, 0, false>(answer, scores, v + stage, keys - kKeys * tile, scale);
     __syncthreads();
   }
-  const HeadStart out(call.out, picture, head);
+  const HeadStart out(call.out, image, head);
   const int own_first = first + 16 * warp;
   tiles.store(answer, shared + warp * static_cast<int>(Tiles::kTileBytes),
               out.data + own_first * out.row_bytes, out.row_bytes, queries - own_first, pieces);

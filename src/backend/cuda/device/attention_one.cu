@@ -12,13 +12,13 @@ __global__ void __launch_bounds__(kOneThreads, Cut::kOwn == 8 ? 4 : 2)
     one_query(const __grid_constant__ AttentionCall call) {
   __shared__ OneBoard<Cut, 1> board;
   __shared__ SharedRow<Cut> query;
-  const unsigned heads = static_cast<unsigned>(call.heads), picture = blockIdx.x / heads,
+  const unsigned heads = static_cast<unsigned>(call.heads), image = blockIdx.x / heads,
                  head = blockIdx.x % heads;
-  const LaneRows<Cut> k(call.k, picture, head, call.head_size), v(call.v, picture, head, call.head_size);
+  const LaneRows<Cut> k(call.k, image, head, call.head_size), v(call.v, image, head, call.head_size);
   const int keys = static_cast<int>(call.keys);
   TurnRows<Cut, 128> rows;
   rows.read(k, v, 0, keys);
-  query.read(call.q, picture, head, call.head_size);
+  query.read(call.q, image, head, call.head_size);
   __syncthreads();
   float q[Cut::kOwn];
   query.own(q);
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kOneThreads, Cut::kOwn == 8 ? 4 : 2)
   __syncthreads();
   const OneTotal<Cut, 1> total(board);
   const int e = static_cast<int>(threadIdx.x);
-  if (e < call.head_size) PlainHead(call.out, picture, head).put(0, e, total.of(0, e) / total.sum[0]);
+  if (e < call.head_size) PlainHead(call.out, image, head).put(0, e, total.of(0, e) / total.sum[0]);
 }
 
 }  // namespace

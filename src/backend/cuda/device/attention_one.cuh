@@ -52,11 +52,11 @@ struct LaneRows {
   Elements elements;  // from its first one in row 0 on
   int row, left;      // from a row to the next; from its first element to the end of the row
 
-  __device__ LaneRows(const HeadRows& rows, int64_t picture, int64_t head, int64_t size)
+  __device__ LaneRows(const HeadRows& rows, int64_t image, int64_t head, int64_t size)
       : row(static_cast<int>(rows.row)) {
     const int first = static_cast<int>(threadIdx.x) % kOneLanes * 8;
     elements.dtype = Cut::kWhole ? Cut::kType : rows.dtype;
-    const int64_t start = picture * rows.batch + head * rows.head + first;
+    const int64_t start = image * rows.batch + head * rows.head + first;
     elements.data = static_cast<char*>(rows.data) + start * (elements.dtype == DType::kF32 ? 4 : 2);
     left = static_cast<int>(size) - first;
   }
@@ -113,10 +113,10 @@ template <typename Cut>
 struct SharedRow {
   float values[Cut::kWidth];
 
-  __device__ void read(const HeadRows& rows, int64_t picture, int64_t head, int64_t size) {
+  __device__ void read(const HeadRows& rows, int64_t image, int64_t head, int64_t size) {
     static_assert(Cut::kWidth <= kOneThreads);
     const int e = static_cast<int>(threadIdx.x);
-    if (e < Cut::kWidth) values[e] = e < size ? PlainHead(rows, picture, head).get(0, e) : 0.0f;
+    if (e < Cut::kWidth) values[e] = e < size ? PlainHead(rows, image, head).get(0, e) : 0.0f;
   }
   __device__ void own(float (&to)[Cut::kOwn]) const {
     const int first = static_cast<int>(threadIdx.x) % kOneLanes * 8;

@@ -21,22 +21,22 @@ static_assert(sizeof(KeyFacts) == kOneKeyBytes);
 template <typename Cut>
 struct OneHead {
   const AttentionGradCall& call;
-  const unsigned heads = static_cast<unsigned>(call.heads), picture = blockIdx.x / heads,
+  const unsigned heads = static_cast<unsigned>(call.heads), image = blockIdx.x / heads,
                  head = blockIdx.x % heads;
   const int keys = static_cast<int>(call.keys);
   KeyFacts* facts;
   float q[Cut::kOwn], dout[Cut::kOwn];
 
   __device__ __forceinline__ LaneRows<Cut> rows(const HeadRows& of) const {
-    return LaneRows<Cut>(of, picture, head, call.head_size);
+    return LaneRows<Cut>(of, image, head, call.head_size);
   }
 
   __device__ __forceinline__ void gather(Gathered<Cut, 2>& gathered, SharedRow<Cut> (&asking)[2]) {
     const LaneRows<Cut> k = rows(call.k), v = rows(call.v);
     TurnRows<Cut, 64> now;
     now.read(k, v, 0, keys);
-    asking[0].read(call.q, picture, head, call.head_size);
-    asking[1].read(call.dout, picture, head, call.head_size);
+    asking[0].read(call.q, image, head, call.head_size);
+    asking[1].read(call.dout, image, head, call.head_size);
     __syncthreads();
     asking[0].own(q), asking[1].own(dout);
 #pragma unroll 1
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kOneThreads, Cut::kOwn == 8 ? 3 : 1)
   const float inverse = 1 / total.sum[0], mean = total.sum[1] * inverse;
   const int e = static_cast<int>(threadIdx.x);
   if (e < call.head_size)  // not contracted, so that one key alone gives 0
-    PlainHead(call.dq, block.picture, block.head)
+    PlainHead(call.dq, block.image, block.head)
         .put(0, e, (total.of(1, e) - __fmul_rn(mean, total.of(0, e))) * inverse * call.scale);
   block.write_keys(total.top, inverse, mean);
 }

@@ -20,14 +20,14 @@ __host__ __device__ int row_quads(int64_t head_size) {
 }
 
 struct Block {
-  int64_t picture, head, first;  // its first query
+  int64_t image, head, first;  // its first query
   int warp, lane, quads;
   float4 *q, *k, *v;  // 32 rows each
   float* weights;     // kQueries x kKeys
 
   __device__ Block(const AttentionCall& call, float4* shared) {
     const int64_t parts = (call.queries + kQueries - 1) / kQueries, task = blockIdx.x / parts;
-    picture = task / call.heads, head = task % call.heads, first = blockIdx.x % parts * kQueries;
+    image = task / call.heads, head = task % call.heads, first = blockIdx.x % parts * kQueries;
     warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     quads = row_quads(call.head_size);
     q = shared, k = q + kQueries * quads, v = k + kKeys * quads;
@@ -92,8 +92,8 @@ template <int kParts>
 __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_constant__ AttentionCall call) {
   extern __shared__ float4 shared[];
   const Block block(call, shared);
-  const PlainHead q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
-      v(call.v, block.picture, block.head), out(call.out, block.picture, block.head);
+  const PlainHead q(call.q, block.image, block.head), k(call.k, block.image, block.head),
+      v(call.v, block.image, block.head), out(call.out, block.image, block.head);
   block.fetch(block.q, q, block.first, call.queries, call.head_size);
   Running running[kOwn];
   float o[kOwn][kParts] = {};
@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_cons
 __global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_constant__ AttentionCall call) {
   extern __shared__ float4 shared[];
   const Block block(call, shared);
-  const PlainHead q(call.q, block.picture, block.head), k(call.k, block.picture, block.head),
-      out(call.out, block.picture, block.head);
+  const PlainHead q(call.q, block.image, block.head), k(call.k, block.image, block.head),
+      out(call.out, block.image, block.head);
   block.fetch(block.q, q, block.first, call.queries, call.head_size);
   Running running[kOwn];
   for (int pass = 0; pass < 2; ++pass)

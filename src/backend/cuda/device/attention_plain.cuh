@@ -9,13 +9,13 @@ namespace vitrail::cuda {
 
 inline constexpr int kPlainRows = 32, kPlainWarps = 8;
 
-// The rows of one head of one picture.
+// The rows of one head of one image.
 struct PlainHead {
   Elements elements;
   int64_t start, row;
 
-  __device__ PlainHead(const HeadRows& rows, int64_t picture, int64_t head)
-      : start(picture * rows.batch + head * rows.head), row(rows.row) {
+  __device__ PlainHead(const HeadRows& rows, int64_t image, int64_t head)
+      : start(image * rows.batch + head * rows.head), row(rows.row) {
     elements.data = rows.data, elements.dtype = rows.dtype;
   }
   __device__ float get(int64_t at, int64_t e) const { return elements.get(start + at * row + e); }

@@ -7,13 +7,13 @@
 
 namespace vitrail::cuda {
 
-// The rows of one head of one picture, as 16-bit elements.
+// The rows of one head of one image, as 16-bit elements.
 struct HeadStart {
   char* data;
   int64_t row_bytes;
 
-  __device__ __forceinline__ HeadStart(const HeadRows& rows, int64_t picture, int64_t head)
-      : data(static_cast<char*>(rows.data) + 2 * (picture * rows.batch + head * rows.head)),
+  __device__ __forceinline__ HeadStart(const HeadRows& rows, int64_t image, int64_t head)
+      : data(static_cast<char*>(rows.data) + 2 * (image * rows.batch + head * rows.head)),
         row_bytes(2 * rows.row) {}
 };
 
@@ -52,7 +52,7 @@ __device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
   }
 }
 
-// Sixteen rows of a warp: on their way from global memory, then the A operands of their products.
+// Sixteen rows of a warp: on their way from global memory, then the A operands of their GEMMs.
 struct RowsOnTheWay {
   uint32_t words[2][2][4];  // [upper, lower eight rows][half of the row]
 

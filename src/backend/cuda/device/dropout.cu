@@ -1,4 +1,4 @@
-// Dropout of elements or of whole pictures: the mask is the counter-based hash of base/rng.h at the place of
+// Dropout of elements or of whole images: the mask is the counter-based hash of base/rng.h at the place of
 // the element in the whole value, computed again wherever it is needed.
 #include "backend/cuda/device/packs.cuh"
 #include "backend/cuda/device/rows.cuh"

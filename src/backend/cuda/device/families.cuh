@@ -7,13 +7,13 @@ namespace vitrail::cuda {
 
 SessionApi session_api();
 StreamsApi streams_api();
-ProductsApi products_api();
+GemmApi gemm_api();
 Fp8Api fp8_api();
 AttentionApi attention_api();
 NormsApi norms_api();
 RowsApi rows_api();
 TokensApi tokens_api();
-PicturesApi pictures_api();
+ImagesApi images_api();
 LossesApi losses_api();
 UpdatesApi updates_api();
 

@@ -17,20 +17,20 @@ class Management {
  public:
   Management() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
     const auto init = find<int()>("nvmlInit_v2");
-    by_bus_ = find<int(const char*, Card*)>("nvmlDeviceGetHandleByPciBusId_v2");
-    memory_ = find<int(Card, Memory*)>("nvmlDeviceGetMemoryInfo");
+    by_bus_ = find<int(const char*, Gpu*)>("nvmlDeviceGetHandleByPciBusId_v2");
+    memory_ = find<int(Gpu, Memory*)>("nvmlDeviceGetMemoryInfo");
     usable_ = init && by_bus_ && memory_ && init() == 0;
   }
 
   size_t free_bytes(const char* bus) const {
-    Card card = nullptr;
+    Gpu gpu = nullptr;
     Memory memory = {};
-    if (!usable_ || by_bus_(bus, &card) != 0 || memory_(card, &memory) != 0) return 0;
+    if (!usable_ || by_bus_(bus, &gpu) != 0 || memory_(gpu, &memory) != 0) return 0;
     return memory.free;
   }
 
  private:
-  using Card = struct CardTag*;
+  using Gpu = struct NvmlTag*;
   struct Memory {
     unsigned long long total, free, used;
   };
@@ -41,14 +41,14 @@ class Management {
   }
 
   void* library_;  // stays open, like the driver itself
-  int (*by_bus_)(const char*, Card*) = nullptr;
-  int (*memory_)(Card, Memory*) = nullptr;
+  int (*by_bus_)(const char*, Gpu*) = nullptr;
+  int (*memory_)(Gpu, Memory*) = nullptr;
   bool usable_ = false;
 };
 
 }  // namespace
 
-size_t free_on_card(int ordinal) {
+size_t free_on_gpu(int ordinal) {
   static const Management management;
   char bus[32] = {};
   if (cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal) != cudaSuccess) return 0;
@@ -63,14 +63,14 @@ void start_libraries(Session& session) {
   const std::unique_ptr<std::byte, cudaError_t (*)(void*)> owned(memory, [](void* p) { return cudaFree(p); });
   std::byte* matrices = memory + kWorkspaceBytes;
   check(cudaMemsetAsync(matrices, 0, 3 * kMatrix, session.stream), "clearing device memory");
-  products_api().gemm(session, {.m = kSide,
+  gemm_api().gemm(session, {.m = kSide,
                                 .n = kSide,
                                 .k = kSide,
                                 .a = {matrices, DType::kBF16},
                                 .b = {matrices + kMatrix, DType::kBF16},
                                 .d = {matrices + 2 * kMatrix, DType::kBF16},
                                 .workspace = memory});
-  check(cudaStreamSynchronize(session.stream), "the first product");
+  check(cudaStreamSynchronize(session.stream), "the first GEMM");
 }
 
 void note_foreign(Session& session, size_t free_before) {
@@ -78,7 +78,7 @@ void note_foreign(Session& session, size_t free_before) {
   static std::map<int, size_t> known;  // a context belongs to the process, however many sessions use it
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
-  const size_t free_now = free_on_card(session.ordinal);
+  const size_t free_now = free_on_gpu(session.ordinal);
   // Without the driver's answer: all that is in use, other programs included.
   const size_t taken = free_before > free_now && free_now > 0 ? free_before - free_now : total - free;
   const std::lock_guard lock(mutex);

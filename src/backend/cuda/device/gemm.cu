@@ -1,10 +1,10 @@
-// Products by cuBLASLt. What it is asked about a product is kept in the session: the list of algorithms is
+// GEMMs by cuBLASLt. What it is asked about a GEMM is kept in the session: the list of algorithms is
 // fetched once, and the same one runs for ever after, which repeats bit for bit and can be recorded.
 #include <map>
 #include <tuple>
 
 #include "backend/cuda/device/families.cuh"
-#include "backend/cuda/device/products.cuh"
+#include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -20,7 +20,7 @@ using GemmKey = decltype(key_of({}));
 
 // Seen by columns, as cuBLASLt does, a row-major matrix is its transpose: d' [n, m] = b' . a'.
 struct Gemm {
-  cublasLtMatmulDescOpaque_t product = {};
+  cublasLtMatmulDescOpaque_t matmul = {};
   cublasLtMatrixLayoutOpaque_t a = {}, b = {}, d = {};
   cublasLtMatmulHeuristicResult_t choices[kMostAlgorithms] = {};
   int count = 0;
@@ -45,8 +45,8 @@ cudaDataType_t type_of(DType dtype) {
 
 template <typename T>
 void set(Gemm& gemm, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  check(cublasLtMatmulDescSetAttribute(&gemm.product, attribute, &value, sizeof value),
-        "describing a product");
+  check(cublasLtMatmulDescSetAttribute(&gemm.matmul, attribute, &value, sizeof value),
+        "describing a GEMM");
 }
 
 cublasLtEpilogue_t epilogue_of(const GemmCall& call) {
@@ -63,7 +63,7 @@ void set_pointers(Gemm& gemm, const GemmCall& call) {
   set(gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.a_scales);
 }
 
-// Sums of fp8 products stay in the tensor cores' own precision, far above that of the codes.
+// Sums of fp8 GEMMs stay in the tensor cores' own precision, far above that of the codes.
 void set_fp8_modes(Gemm& gemm) {
   set(gemm, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   for (auto which : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
@@ -80,7 +80,7 @@ cublasLtMatrixLayoutOpaque_t layout(const Operand& matrix, int64_t rows, int64_t
 
 void describe(Gemm& gemm, const GemmCall& call) {
   const cublasComputeType_t compute = call.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(cublasLtMatmulDescInit(&gemm.product, compute, CUDA_R_32F), "describing a product");
+  check(cublasLtMatmulDescInit(&gemm.matmul, compute, CUDA_R_32F), "describing a GEMM");
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSA, call.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_TRANSB, call.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(call));
@@ -121,11 +121,11 @@ void choose(Session& session, Gemm& gemm, const GemmCall& call) {
   cublasLtMatmulPreferenceOpaque_t preference = preference_for(call);
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(session.blas, &gemm.product, &gemm.b, &gemm.a, &gemm.d, &gemm.d,
+      cublasLtMatmulAlgoGetHeuristic(session.blas, &gemm.matmul, &gemm.b, &gemm.a, &gemm.d, &gemm.d,
                                      &preference, kMostAlgorithms, gemm.choices, &found);
   for (int i = 0; i < (status == CUBLAS_STATUS_SUCCESS ? found : 0); ++i)
     if (gemm.choices[i].state == CUBLAS_STATUS_SUCCESS) gemm.choices[gemm.count++] = gemm.choices[i];
-  VT_REQUIRE(gemm.count > 0, ErrorKind::kDevice, "cuBLASLt has no algorithm for a product of %s (%s)",
+  VT_REQUIRE(gemm.count > 0, ErrorKind::kDevice, "cuBLASLt has no algorithm for a GEMM of %s (%s)",
              describe(call).c_str(), cublasLtGetStatusString(status));
 }
 
@@ -155,17 +155,17 @@ void gemm(Session& session, const GemmCall& call) {
   set_pointers(known, call);
   const float one = 1, beta = call.c.data ? 1.0f : 0.0f;
   const void* added = call.c.data ? call.c.data : call.d.data;
-  check(cublasLtMatmul(session.blas, &known.product, &one, call.b.data, &known.b, call.a.data, &known.a,
+  check(cublasLtMatmul(session.blas, &known.matmul, &one, call.b.data, &known.b, call.a.data, &known.a,
                        &beta, added, &known.d, call.d.data, &known.d, &known.choices[algorithm].algo,
                        call.workspace, kWorkspaceBytes, session.stream),
-        "a product");
+        "a GEMM");
 }
 
-ProductsApi products_api() {
+GemmApi gemm_api() {
   return {.gemm = gemm,
           .tiled_gemm = tiled_gemm,
           .hopper_gemm = hopper_gemm,
-          .finish = finish_product,
+          .finish = finish_gemm,
           .gather_patches = gather_patches};
 }
 

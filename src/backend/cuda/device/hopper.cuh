@@ -1,5 +1,5 @@
 // Instructions of compute capability 9.0 beside those of wgmma.cuh: barriers in shared memory, the copy
-// engine and products whose operands both lie in shared memory. Thin; used by hopper_gemm.cu.
+// engine and GEMMs whose operands both lie in shared memory. Thin; used by hopper_gemm.cu.
 #pragma once
 
 #include <cuda.h>
@@ -36,7 +36,7 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
 }
 
 // A box of a matrix from its column and row on into shared memory; the barrier counts its bytes.
-__device__ __forceinline__ void box_load(uint32_t to, const CUtensorMap& map, int column, int row,
+__device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, int column, int row,
                                          uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
@@ -50,7 +50,7 @@ __device__ __forceinline__ void box_prefetch(const CUtensorMap& map, int column,
                : "memory");
 }
 // Back out of shared memory, as a group of its own.
-__device__ __forceinline__ void box_store(uint32_t from, const CUtensorMap& map, int column, int row) {
+__device__ __forceinline__ void tma_store(uint32_t from, const CUtensorMap& map, int column, int row) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%1, {%2, %3}], [%0];\n"
       " cp.async.bulk.commit_group;" ::"r"(from),
@@ -97,7 +97,7 @@ __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t nex
 #define VT_TEN(tens)                                                                                   \
   "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
   "7, %" #tens "8, %" #tens "9, "
-#define VT_PRODUCT(type, turned)                                                                         \
+#define VT_GEMM(type, turned)                                                                         \
   asm volatile(                                                                                          \
       "{\n .reg .pred add;\n setp.ne.b32 add, %98, 0;\n"                                                 \
       " wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type                                      \
@@ -109,14 +109,14 @@ __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t nex
 
 // d[64, 192] = a[64, 16] . b[192, 16]^T, or d += where `adds`; of kAlong false b's rows are its terms.
 template <typename T, bool kAlong>
-__device__ __forceinline__ void group_product(float (&d)[96], uint64_t a, uint64_t b, int adds) {
+__device__ __forceinline__ void group_gemm(float (&d)[96], uint64_t a, uint64_t b, int adds) {
   constexpr bool kHalf = std::is_same_v<T, __half>;
-  if constexpr (kHalf && kAlong) VT_PRODUCT("f16", "0");
-  if constexpr (kHalf && !kAlong) VT_PRODUCT("f16", "1");
-  if constexpr (!kHalf && kAlong) VT_PRODUCT("bf16", "0");
-  if constexpr (!kHalf && !kAlong) VT_PRODUCT("bf16", "1");
+  if constexpr (kHalf && kAlong) VT_GEMM("f16", "0");
+  if constexpr (kHalf && !kAlong) VT_GEMM("f16", "1");
+  if constexpr (!kHalf && kAlong) VT_GEMM("bf16", "0");
+  if constexpr (!kHalf && !kAlong) VT_GEMM("bf16", "1");
 }
-#undef VT_PRODUCT
+#undef VT_GEMM
 #undef VT_TEN
 #undef VT_F32
 #undef VT_F8

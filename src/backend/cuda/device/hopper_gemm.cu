@@ -1,4 +1,4 @@
-// A product of 16-bit matrices with what follows it, by the instructions of compute capability 9.0, in blocks
+// A GEMM of 16-bit matrices with what follows it, by the instructions of compute capability 9.0, in blocks
 // that stay: one group of warps fetches tiles ahead through the copy engine, two multiply them by turns.
 // While one multiplies its tile, the other ends its last one, on the sums in registers: with the erf form of
 // the gelu too, which cuBLASLt lacks.
@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "backend/cuda/device/hopper_ending.cuh"
-#include "backend/cuda/device/products.cuh"
+#include "backend/cuda/device/hopper_epilogue.cuh"
+#include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -33,7 +33,7 @@ struct Maps {
 };
 struct Work {
   int steps, across, tiles;  // steps of a tile, tiles of a row of tiles, tiles in all
-  EndingArgs ending;
+  EpilogueArgs epilogue;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -71,12 +71,12 @@ struct Ring {
 };
 
 // By one thread: keeps the ring full.
-template <bool kAlong, Ending kEnding>
+template <bool kAlong, Epilogue kEpilogue>
 __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
   Ring ring;
   for (int i = blockIdx.x; i < w.tiles; i += gridDim.x) {
     const int row = i / w.across * kTileRows, column = i % w.across * kTileColumns;
-    if constexpr (kEnding == Ending::kAdd)
+    if constexpr (kEpilogue == Epilogue::kAdd)
       for (int c = 0; c < kTileColumns; c += kPageColumns)
         for (int r = 0; r < kTileRows; r += kPageRows) box_prefetch(maps.residual, column + c, row + r);
     for (int step = 0; step < w.steps; ++step, ring.next()) {
@@ -84,17 +84,17 @@ __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
       const uint32_t full = at.full(ring.slot);
       barrier_wait(at.empty(ring.slot), ring.parity ^ 1);
       barrier_arrive_with(full, kSlotBytes);
-      box_load(at.a(ring.slot), maps.a, k, row, full);
+      tma_load(at.a(ring.slot), maps.a, k, row, full);
 #pragma unroll
       for (int c = 0; c < kTileColumns; c += kBoxColumns<kAlong>) {
         const uint32_t to = at.b(ring.slot) + c * kTileDepth * 2;
-        box_load(to, maps.b, kAlong ? k : column + c, kAlong ? column + c : k, full);
+        tma_load(to, maps.b, kAlong ? k : column + c, kAlong ? column + c : k, full);
       }
     }
   }
 }
 
-// The products of a tile: its upper 64 rows and its lower.
+// The GEMMs of a tile: its upper 64 rows and its lower.
 template <typename T, bool kAlong>
 __device__ __forceinline__ void multiply_tile(const Work& w, const Places& at, Ring& ring,
                                               float (&sums)[2][96], int lane, int group) {
@@ -107,8 +107,8 @@ __device__ __forceinline__ void multiply_tile(const Work& w, const Places& at, R
 #pragma unroll
     for (int k = 0; k < kTileDepth / 16; ++k) {
       const uint64_t terms = b + k * (kAlong ? kNextTerms : kNextRows);
-      group_product<T, kAlong>(sums[0], upper + k * kNextTerms, terms, step > 0 || k > 0);
-      group_product<T, kAlong>(sums[1], lower + k * kNextTerms, terms, step > 0 || k > 0);
+      group_gemm<T, kAlong>(sums[0], upper + k * kNextTerms, terms, step > 0 || k > 0);
+      group_gemm<T, kAlong>(sums[1], lower + k * kNextTerms, terms, step > 0 || k > 0);
     }
     group_commit();
     group_wait<1>();
@@ -123,10 +123,10 @@ __device__ __forceinline__ void multiply_tile(const Work& w, const Places& at, R
 }
 
 // By the four warps of a group: every other tile of the block. Its turn to multiply comes when the other
-// group has started its last products, so products follow one another without a gap. By then all that filled
+// group has started its last GEMMs, so GEMMs follow one another without a gap. By then all that filled
 // the ring before has been waited for: otherwise a slot's last filling but one, of the same parity, would
 // pass for the one to come.
-template <typename T, bool kAlong, Ending kEnding>
+template <typename T, bool kAlong, Epilogue kEpilogue>
 __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at, int group) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32 % kGroupWarps;
   const int place = group * kGroupWarps + warp;
@@ -138,23 +138,23 @@ __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at
   float sums[2][96];
   for (int i = blockIdx.x + group * gridDim.x; i < w.tiles; i += 2 * gridDim.x, turn ^= 1) {
     share.row = i / w.across * kTileRows + warp * kPageRows, share.column = i % w.across * kTileColumns;
-    prepare<T, kEnding>(maps.residual, w.ending, share, lane);
+    prepare<T, kEpilogue>(maps.residual, w.epilogue, share, lane);
     barrier_wait(at.turn(group), turn);
     multiply_tile<T, kAlong>(w, at, ring, sums, lane, group);
     ring.skip(w.steps);
-    if constexpr (kEnding == Ending::kAdd)
+    if constexpr (kEpilogue == Epilogue::kAdd)
       send_added<T>(maps.d, maps.residual, share, sums, lane);
     else
-      send_sums<T, kEnding>(maps.d, share, sums, lane);
+      send_sums<T, kEpilogue>(maps.d, share, sums, lane);
   }
   if (lane == 0) box_stores_read<0>();
 }
 
 #endif
 
-template <typename T, bool kAlong, Ending kEnding>
+template <typename T, bool kAlong, Epilogue kEpilogue>
 __global__ void __launch_bounds__(kThreads, 1)
-    product_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Work w) {
+    gemm_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Work w) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char shared[];
   const Places at(shared);
@@ -171,10 +171,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);
   if (group == 0) {
     give_registers<24>();
-    if (threadIdx.x == 0) fetch_tiles<kAlong, kEnding>(maps, w, at);
+    if (threadIdx.x == 0) fetch_tiles<kAlong, kEpilogue>(maps, w, at);
   } else {
     take_registers<240>();
-    multiply_tiles<T, kAlong, kEnding>(maps, w, at, group - 1);
+    multiply_tiles<T, kAlong, kEpilogue>(maps, w, at, group - 1);
   }
 #endif
 }
@@ -210,9 +210,9 @@ CUtensorMap map_of(const Operand& matrix, int64_t rows, int64_t columns, int box
   return map;
 }
 
-template <typename T, bool kAlong, Ending kEnding>
+template <typename T, bool kAlong, Epilogue kEpilogue>
 void launch(Session& session, const FusedGemmCall& call) {
-  const auto kernel = product_kernel<T, kAlong, kEnding>;
+  const auto kernel = gemm_kernel<T, kAlong, kEpilogue>;
   VT_REQUIRE(has_groups(kernel), ErrorKind::kDevice,
              "the plugin has no kernels of compute capability 9.0 with Hopper's own instructions; build it "
              "for the architecture 90a");
@@ -220,12 +220,12 @@ void launch(Session& session, const FusedGemmCall& call) {
             .b = kAlong ? map_of(call.b, call.n, call.k, kBoxColumns<true>)
                         : map_of(call.b, call.k, call.n, kTileDepth),
             .d = map_of(call.d, call.m, call.n, kPageRows)};
-  if (kEnding == Ending::kAdd) maps.residual = map_of(call.residual, call.m, call.n, kPageRows);
+  if (kEpilogue == Epilogue::kAdd) maps.residual = map_of(call.residual, call.m, call.n, kPageRows);
   const unsigned across = blocks_for(call.n, kTileColumns), tiles = blocks_for(call.m, kTileRows) * across;
   const Work work{.steps = static_cast<int>(blocks_for(call.k, kTileDepth)),
                   .across = static_cast<int>(across),
                   .tiles = static_cast<int>(tiles),
-                  .ending = {.bias = call.bias, .scale = call.scale, .n = static_cast<int>(call.n)}};
+                  .epilogue = {.bias = call.bias, .scale = call.scale, .n = static_cast<int>(call.n)}};
   allow_shared(kernel, kSharedBytes, "hopper_gemm");
   const unsigned blocks = std::min(static_cast<unsigned>(session.processors), tiles);
   kernel<<<blocks, kThreads, kSharedBytes, session.stream>>>(maps, work);
@@ -234,10 +234,10 @@ void launch(Session& session, const FusedGemmCall& call) {
 
 template <typename T>
 void launch_for(Session& session, const FusedGemmCall& call) {
-  if (!call.b_transposed) return launch<T, false, Ending::kPlain>(session, call);
-  if (call.act == Activation::kGeluErf) return launch<T, true, Ending::kGelu>(session, call);
-  if (call.residual.data) return launch<T, true, Ending::kAdd>(session, call);
-  launch<T, true, Ending::kPlain>(session, call);
+  if (!call.b_transposed) return launch<T, false, Epilogue::kPlain>(session, call);
+  if (call.act == Activation::kGeluErf) return launch<T, true, Epilogue::kGelu>(session, call);
+  if (call.residual.data) return launch<T, true, Epilogue::kAdd>(session, call);
+  launch<T, true, Epilogue::kPlain>(session, call);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The losses and their gradients, a block a picture: its logits are read again in every pass, from cache.
+// The losses and their gradients, a block an image: its logits are read again in every pass, from cache.
 #include <algorithm>
 
 #include "backend/cuda/device/block.cuh"
@@ -19,7 +19,7 @@ __device__ float sigmoid(float x) {
   return (x >= 0 ? 1.0f : tail) / (1.0f + tail);
 }
 
-// All term(i) of a picture's classes joined, i counting through all pictures.
+// All term(i) of an image's classes joined, i counting through all images.
 template <typename Join, typename Term>
 __device__ float over_classes(const LossCall& call, float start, Join join, Term term) {
   const int64_t begin = blockIdx.x * call.classes, end = begin + call.classes;
@@ -72,16 +72,16 @@ __global__ void loss_grad_kernel(const __grid_constant__ LossCall call) {
 
 __global__ void loss_sum_kernel(const __grid_constant__ LossSumCall call) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= call.pictures) return;
+  if (i >= call.images) return;
   const float weight = Elements(call.weights).get(i);
   if (weight > 0)
     call.sums[i] += static_cast<double>(Elements(call.losses).get(i)) * static_cast<double>(weight);
 }
 
 void launch(Session& session, void (*kernel)(LossCall), const LossCall& call, const char* name) {
-  if (call.pictures == 0) return;
+  if (call.images == 0) return;
   const int64_t threads = std::clamp<int64_t>((call.classes + 31) / 32 * 32, 32, 256);
-  kernel<<<static_cast<unsigned>(call.pictures), static_cast<unsigned>(threads), 0, session.stream>>>(call);
+  kernel<<<static_cast<unsigned>(call.images), static_cast<unsigned>(threads), 0, session.stream>>>(call);
   check_launch(name);
 }
 
@@ -93,9 +93,9 @@ void backward(Session& session, const LossCall& call) {
 }
 
 void sum(Session& session, const LossSumCall& call) {
-  if (call.pictures == 0) return;
+  if (call.images == 0) return;
   constexpr int64_t kThreads = 128;
-  const auto blocks = static_cast<unsigned>((call.pictures + kThreads - 1) / kThreads);
+  const auto blocks = static_cast<unsigned>((call.images + kThreads - 1) / kThreads);
   loss_sum_kernel<<<blocks, kThreads, 0, session.stream>>>(call);
   check_launch("loss_sum");
 }

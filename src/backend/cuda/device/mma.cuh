@@ -1,4 +1,4 @@
-// Tensor-core products of one warp, 16 bits in and f32 out, and how their operands come from shared memory.
+// Tensor-core GEMMs of one warp, 16 bits in and f32 out, and how their operands come from shared memory.
 // Used by the attention kernels; knows no op. All of it runs from compute capability 8.0 on.
 //
 // Fragments (g = lane / 4, t = lane % 4): a 16x8 accumulator holds {row g: columns 2t, 2t+1; row g+8: the

@@ -1,8 +1,8 @@
-// Pictures as a matrix of patches, in the order of a patch embedding's weight: one block a patch.
+// Images as a matrix of patches, in the order of a patch embedding's weight: one block a patch.
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/products.cuh"
+#include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -10,29 +10,29 @@ namespace vitrail::cuda {
 namespace {
 
 struct PatchesArgs {
-  Elements pictures, out;
+  Elements images, out;
   int64_t height, width;
-  uint32_t across, patches;                  // in a row of patches, in a picture
+  uint32_t across, patches;                  // in a row of patches, in an image
   uint32_t channels, rows, columns, length;  // of a patch, in elements
 };
 
-// kWide elements at a time: a divisor of the patch's columns and of the picture's width.
+// kWide elements at a time: a divisor of the patch's columns and of the image's width.
 template <int kWide>
 __global__ void patches_kernel(const PatchesArgs p) {
-  const uint32_t picture = blockIdx.x / p.patches, patch = blockIdx.x % p.patches;
+  const uint32_t image = blockIdx.x / p.patches, patch = blockIdx.x % p.patches;
   const int64_t top = static_cast<int64_t>(patch / p.across) * p.rows;
   const int64_t left = static_cast<int64_t>(patch % p.across) * p.columns;
   const int64_t to = static_cast<int64_t>(blockIdx.x) * p.length;
   for (uint32_t i = threadIdx.x * kWide; i < p.length; i += blockDim.x * kWide) {
     const uint32_t line = i / p.columns, column = i % p.columns;
-    const int64_t channel = static_cast<int64_t>(picture) * p.channels + line / p.rows;
+    const int64_t channel = static_cast<int64_t>(image) * p.channels + line / p.rows;
     const int64_t from = (channel * p.height + top + line % p.rows) * p.width + left + column;
     if constexpr (kWide == 8) {
       float v[8];
-      p.pictures.get8(from, v);
+      p.images.get8(from, v);
       p.out.put8(to + i, v);
     } else {
-      p.out.put(to + i, p.pictures.get(from));
+      p.out.put(to + i, p.images.get(from));
     }
   }
 }
@@ -44,7 +44,7 @@ void gather_patches(Session& session, const PatchesCall& call) {
   const int64_t length = call.channels * call.rows * call.columns, blocks = call.batch * patches;
   VT_CHECK(length < int64_t{1} << 30 && blocks < int64_t{1} << 31, "%lld patches of %lld elements",
            static_cast<long long>(blocks), static_cast<long long>(length));
-  const PatchesArgs args{.pictures = call.pictures,
+  const PatchesArgs args{.images = call.images,
                          .out = call.out,
                          .height = call.height,
                          .width = call.width,

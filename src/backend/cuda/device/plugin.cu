@@ -5,13 +5,13 @@ extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitr
   static const Api api = {.version = VITRAIL_CUDA_API,
                           .session = session_api(),
                           .streams = streams_api(),
-                          .products = products_api(),
+                          .gemms = gemm_api(),
                           .fp8 = fp8_api(),
                           .attention = attention_api(),
                           .norms = norms_api(),
                           .rows = rows_api(),
                           .tokens = tokens_api(),
-                          .pictures = pictures_api(),
+                          .images = images_api(),
                           .losses = losses_api(),
                           .updates = updates_api()};
   return &api;

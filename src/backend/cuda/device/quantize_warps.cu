@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, kAtOnce<Before, kPacks>)
   }
 }
 
-// As many blocks as the card runs at once: each takes rows until there are no more.
+// As many blocks as the GPU runs at once: each takes rows until there are no more.
 template <typename Before, int kPacks>
 void launch(Session& session, const WarpRows& args) {
   const auto kernel = rows_of_warps<Before, kPacks>;

@@ -20,7 +20,7 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 void use(const Session& session) {
-  check(cudaSetDevice(session.ordinal), "choosing the card");
+  check(cudaSetDevice(session.ordinal), "choosing the GPU");
 }
 
 cudaError_t await_streams(Session& session) {
@@ -45,25 +45,25 @@ Session::~Session() {
 namespace {
 
 int count(std::string& why) {
-  int cards = 0;
-  const cudaError_t status = cudaGetDeviceCount(&cards);
-  if (status == cudaSuccess && cards > 0) return cards;
+  int gpus = 0;
+  const cudaError_t status = cudaGetDeviceCount(&gpus);
+  if (status == cudaSuccess && gpus > 0) return gpus;
   int driver = 0;  // stays 0 where none is installed
   cudaDriverGetVersion(&driver);
-  why = status == cudaSuccess ? "the driver shows no card"
+  why = status == cudaSuccess ? "the driver shows no GPU"
         : driver == 0         ? "there is no NVIDIA driver"
                               : cudaGetErrorString(status);
   return -1;
 }
 
-CardFacts facts(int ordinal) {
-  cudaDeviceProp card;
-  check(cudaGetDeviceProperties(&card, ordinal), "asking for the card");
-  return {.name = card.name,
-          .compute = card.major * 10 + card.minor,
-          .processors = card.multiProcessorCount,
-          .memory_bytes = card.totalGlobalMem,
-          .l2_bytes = static_cast<size_t>(card.l2CacheSize)};
+GpuFacts facts(int ordinal) {
+  cudaDeviceProp gpu;
+  check(cudaGetDeviceProperties(&gpu, ordinal), "asking for the GPU");
+  return {.name = gpu.name,
+          .compute = gpu.major * 10 + gpu.minor,
+          .processors = gpu.multiProcessorCount,
+          .memory_bytes = gpu.totalGlobalMem,
+          .l2_bytes = static_cast<size_t>(gpu.l2CacheSize)};
 }
 
 std::string dotted(int version) {
@@ -78,7 +78,7 @@ void versions(std::string& driver, std::string& runtime, std::string& cublas) {
   cublas = strf("%zu.%zu.%zu", blas / 10000, blas / 100 % 100, blas % 100);
 }
 
-// A kernel of our own, to ask whether any runs on the card.
+// A kernel of our own, to ask whether any runs on the GPU.
 __global__ void probe() {}
 
 void require_kernels(int ordinal) {
@@ -86,17 +86,17 @@ void require_kernels(int ordinal) {
   const cudaError_t status = cudaFuncGetAttributes(&attributes, probe);
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  const CardFacts card = facts(ordinal);
+  const GpuFacts gpu = facts(ordinal);
   throw Error(ErrorKind::kDevice,
               strf("%s has compute capability %d.%d, for which this build has no kernels (%s)",
-                   card.name.c_str(), card.compute / 10, card.compute % 10, cudaGetErrorString(status)),
+                   gpu.name.c_str(), gpu.compute / 10, gpu.compute % 10, cudaGetErrorString(status)),
               "build with the preset release-all-gpus, or use --device cpu");
 }
 
 Session* open(int ordinal) {
   auto session = std::make_unique<Session>();
   session->ordinal = ordinal;
-  const size_t free_before = free_on_card(ordinal);
+  const size_t free_before = free_on_gpu(ordinal);
   use(*session);
   require_kernels(ordinal);
   session->processors = facts(ordinal).processors;
@@ -177,7 +177,7 @@ SessionApi session_api() {
           .release_host = release_host,
           .free_bytes = free_bytes,
           .foreign_bytes = foreign_bytes,
-          .free_on_card = free_on_card};
+          .free_on_gpu = free_on_gpu};
 }
 
 }  // namespace vitrail::cuda

@@ -42,7 +42,7 @@ void check(cublasStatus_t status, const char* what);
 inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
 }
-// Lets a kernel use more shared memory than the default on this card, never less than before: a recorded
+// Lets a kernel use more shared memory than the default on this GPU, never less than before: a recorded
 // launch, or another thread's, may want it.
 template <typename F>
 void allow_shared(F* kernel, size_t bytes, const char* name) {

@@ -59,25 +59,25 @@ void synchronize(Session& session, void* event) {
 void upload(Session& session, void* stream, void* target, const void* host, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, stream_of(session, stream)),
-        "copying to the card");
+        "copying to the GPU");
 }
 
 void finish(Session& session) {
   use(session);
-  check(await_streams(session), "waiting for the card");
+  check(await_streams(session), "waiting for the GPU");
 }
 
 void download(Session& session, void* host, const void* source, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
-        "copying from the card");
-  check(cudaStreamSynchronize(session.stream), "waiting for the card");
+        "copying from the GPU");
+  check(cudaStreamSynchronize(session.stream), "waiting for the GPU");
 }
 
 void copy(Session& session, void* stream, void* target, const void* source, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream_of(session, stream)),
-        "copying on the card");
+        "copying on the GPU");
 }
 
 void clear(Session& session, void* target, size_t bytes) {

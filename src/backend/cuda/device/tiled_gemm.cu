@@ -1,6 +1,6 @@
-// A product of any sizes and types, for those that cuBLASLt does not take: heads of few classes, odd widths.
+// A GEMM of any sizes and types, for those that cuBLASLt does not take: heads of few classes, odd widths.
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/products.cuh"
+#include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(kThreads) tiled_kernel(const TiledArgs p) {
 }  // namespace
 
 void tiled_gemm(Session& session, const GemmCall& call) {
-  VT_CHECK(call.act == Activation::kNone, "the tiled product has no activation");
+  VT_CHECK(call.act == Activation::kNone, "the tiled GEMM has no activation");
   const int64_t down = (call.m + kTile - 1) / kTile, across = (call.n + kTile - 1) / kTile;
-  VT_CHECK(down * across < int64_t{1} << 31, "a product of too many tiles");
+  VT_CHECK(down * across < int64_t{1} << 31, "a GEMM of too many tiles");
   const TiledArgs args{.m = call.m,
                        .n = call.n,
                        .k = call.k,

@@ -39,17 +39,17 @@ __device__ const TokenPart* part_of(const TokenMoveCall& call, int64_t token) {
 
 constexpr int kFlight = 3;  // pieces a lane asks for at once
 
-// A row of lanes takes one token of some pictures.
+// A row of lanes takes one token of some images.
 template <int kWidth>
 __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
   constexpr int kStep = kLanes * kWidth;
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (token >= call.tokens) return;
   const TokenPart* part = part_of(call, token);
-  for (int64_t picture = blockIdx.y; picture < call.pictures; picture += gridDim.y) {
-    const int64_t to = (picture * call.tokens + token) * call.width;
+  for (int64_t image = blockIdx.y; image < call.images; image += gridDim.y) {
+    const int64_t to = (image * call.tokens + token) * call.width;
     const int64_t from =
-        part ? part->offset + picture * part->picture_stride + (token - part->first) * part->token_stride : 0;
+        part ? part->offset + image * part->image_stride + (token - part->first) * part->token_stride : 0;
     for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kFlight * kStep) {
       float v[kFlight][kWidth] = {};
 #pragma unroll
@@ -108,14 +108,14 @@ __global__ void sincos_kernel(const __grid_constant__ SincosCall call) {
     Elements(call.out).put(token * call.width + part * quarter + i, static_cast<float>(parts[part]));
 }
 
-// A thread takes one column of one picture.
+// A thread takes one column of one image.
 struct MaxColumn {
   int64_t start, at;  // of its first token in x, of its result in out
   bool there;
 
   __device__ explicit MaxColumn(const TokenMaxCall& call) {
     at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    there = at < call.pictures * call.width;
+    there = at < call.images * call.width;
     start = at / call.width * call.tokens * call.width + at % call.width;
   }
 };
@@ -149,7 +149,7 @@ __global__ void max_grad_kernel(const __grid_constant__ TokenMaxCall call) {
 template <typename Kernel>
 void launch_max(Session& session, const TokenMaxCall& call, Kernel kernel) {
   constexpr int kThreads = 128;
-  const int64_t items = call.pictures * call.width;
+  const int64_t items = call.images * call.width;
   if (items == 0) return;
   kernel<<<blocks_for(items, kThreads), kThreads, 0, session.stream>>>(call);
   check_launch("max_tokens");
@@ -162,10 +162,10 @@ void max_grad(Session& session, const TokenMaxCall& call) {
 }
 
 void move(Session& session, const TokenMoveCall& call) {
-  if (call.pictures * call.tokens * call.width == 0) return;
+  if (call.images * call.tokens * call.width == 0) return;
   const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
   const dim3 grid(blocks_for(call.tokens, block.y),
-                  static_cast<unsigned>(std::min<int64_t>(call.pictures, 65535)));
+                  static_cast<unsigned>(std::min<int64_t>(call.images, 65535)));
   if (call.width % 8 == 0 && call.out.dtype == DType::kF32)
     move_kernel<4><<<grid, block, 0, session.stream>>>(call);
   else if (call.width % 8 == 0)

@@ -1,4 +1,4 @@
-// Tensor-core products of a warp group (four warps side by side), 16 bits in and f32 out: 64 rows from
+// Tensor-core GEMMs of a warp group (four warps side by side), 16 bits in and f32 out: 64 rows from
 // registers, 16 of each warp, with tiles that all four read from shared memory on their own. Of compute
 // capability 9.0 alone: kernels that use them are empty elsewhere. Used by the attention kernels.
 //
@@ -12,7 +12,7 @@
 
 namespace vitrail::cuda {
 
-// Whether this build has such a kernel for the card: an empty one needs hardly a register.
+// Whether this build has such a kernel for the GPU: an empty one needs hardly a register.
 template <typename F>
 bool has_groups(F* kernel) {
   cudaFuncAttributes attributes;
@@ -21,7 +21,7 @@ bool has_groups(F* kernel) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Before the first product after registers of it were written otherwise.
+// Before the first GEMM after registers of it were written otherwise.
 __device__ __forceinline__ void group_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -33,7 +33,7 @@ template <int kLeft>
 __device__ __forceinline__ void group_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-// What this thread has written to shared memory is there for products, after a barrier.
+// What this thread has written to shared memory is there for GEMMs, after a barrier.
 __device__ __forceinline__ void group_publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

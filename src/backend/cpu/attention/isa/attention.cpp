@@ -1,6 +1,6 @@
 // Attention of one head, by blocks with a running maximum and sum (online softmax): scores exist only as
 // kQueryBlock x kKeyBlock values in cache, whatever the number of tokens. K and V of a key block are packed
-// into the panels of the micro-kernel, so both products run at the speed of a GEMM.
+// into the panels of the micro-kernel, so both GEMMs run at the speed of a GEMM.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/attention/isa/score_rows.h"
 #include "backend/cpu/gemm/isa/micro.h"
@@ -12,11 +12,11 @@ namespace {
 
 // Turns a row of scores into exp(scale * (score - maximum)) and keeps the running maximum and sum;
 // sums gathered under an older maximum are scaled down to the new one.
-void soften_row(float* scores, int64_t keys, float scale, bool first, float& top, float& total, float* sums,
-                int64_t head_size) {
+void softmax_row(float* scores, int64_t keys, float scale, bool first, float& top, float& total, float* sums,
+                 int64_t head_size) {
   const float here = max_score(scores, keys), best = first || here > top ? here : top;
   Vec sum{};
-  soften_scores(scores, keys, scale, best, [&](Vec e, int64_t) { sum = sum + e; });
+  exp_scores(scores, keys, scale, best, [&](Vec e, int64_t) { sum = sum + e; });
   const float gathered = sum_lanes(sum);
   if (first) {
     top = best, total = gathered;
@@ -35,8 +35,8 @@ void attend_block(const AttentionTile& t, const AttentionPlan& p, int64_t query,
                    t.head_size, false, p.scores + j, p.key_cols);
   }
   for (int64_t r = 0; r < rows; ++r) {
-    soften_row(p.scores + r * p.key_cols, keys, t.scale, first, p.top[query + r], p.total[query + r],
-               p.sums + (query + r) * p.out_cols, t.head_size);
+    softmax_row(p.scores + r * p.key_cols, keys, t.scale, first, p.top[query + r], p.total[query + r],
+                p.sums + (query + r) * p.out_cols, t.head_size);
   }
   for (int64_t e = 0; e < t.head_size; e += kNr) {
     multiply_panel(p.scores, p.key_cols, rows, p.values + e * keys, t.head_size - e, keys, !first,

@@ -1,7 +1,7 @@
 // The gradient of attention of one head. Blocks of queries against the whole range of keys: with P the
 // softmax weights and S the scores,
 //   dV += P^T dO, dP = dO V^T, dS = P (dP - rowsum(P dP)), dQ = scale dS K, dK += scale dS^T Q.
-// K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all products run at the
+// K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all GEMMs run at the
 // speed of a GEMM; P and dS exist for one block only.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/attention/isa/score_rows.h"
@@ -13,9 +13,9 @@ namespace vitrail::cpu::VT_ISA {
 namespace {
 
 // Scores become weights, and the gradients of weights become those of scores.
-inline void soften_row_grad(float* weights, float* dscores, int64_t keys, float scale) {
+inline void softmax_row_grad(float* weights, float* dscores, int64_t keys, float scale) {
   Vec sum{}, dot{};
-  soften_scores(weights, keys, scale, max_score(weights, keys), [&](Vec e, int64_t j) {
+  exp_scores(weights, keys, scale, max_score(weights, keys), [&](Vec e, int64_t j) {
     sum = sum + e;
     dot = fmadd(e, load(dscores + j), dot);
   });
@@ -45,7 +45,7 @@ void block_grad(const AttentionGradTile& t, const AttentionGradPlan& p, int64_t 
                    p.dscores + j, p.key_cols);
   }
   for (int64_t r = 0; r < rows; ++r)
-    soften_row_grad(p.weights + r * p.key_cols, p.dscores + r * p.key_cols, t.keys, t.scale);
+    softmax_row_grad(p.weights + r * p.key_cols, p.dscores + r * p.key_cols, t.keys, t.scale);
   pack_matrix(q, t.q_stride, rows, t.head_size, rows, p.q_rows);
   pack_matrix(dout, t.dout_stride, rows, t.head_size, rows, p.dout_rows);
   for (int64_t e = 0; e < t.head_size; e += kNr) {

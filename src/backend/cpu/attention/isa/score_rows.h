@@ -23,17 +23,17 @@ inline float max_score(const float* x, int64_t keys) {
 // x = exp(scale * (x - top)), 0 past the keys; f(e, j) sees every vector of them. The exponent is rounded
 // once, which costs a weight 1e-7 of its exponent: nothing where the weight counts.
 template <typename F>
-inline void soften_scores(float* x, int64_t keys, float scale, float top, const F& f) {
+inline void exp_scores(float* x, int64_t keys, float scale, float top, const F& f) {
   const Vec factor = set1(scale * kLog2E), offset = set1(-top) * factor;
-  const auto soften = [&](int64_t j) { return exp2(fmadd(load(x + j), factor, offset)); };
+  const auto softmax = [&](int64_t j) { return exp2(fmadd(load(x + j), factor, offset)); };
   int64_t j = 0;
   for (; j + kLanes <= keys; j += kLanes) {
-    const Vec e = soften(j);
+    const Vec e = softmax(j);
     store(x + j, e);
     f(e, j);
   }
   if (j < keys) {
-    const Vec e = keep_first(soften(j), keys - j, 0.0f);
+    const Vec e = keep_first(softmax(j), keys - j, 0.0f);
     store(x + j, e);
     f(e, j);
   }

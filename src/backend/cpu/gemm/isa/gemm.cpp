@@ -1,4 +1,4 @@
-// Products with packed weights, one tile of rows x columns at a time.
+// GEMMs with packed weights, one tile of rows x columns at a time.
 //
 // Order of the loops: K in blocks of at most kBlockK, then panels of kNr columns, then blocks of kMr rows.
 // A panel's K block (24 KB, AVX-512 32 KB) stays in L1 while all rows of the tile pass it, the tile's rows x

@@ -81,7 +81,7 @@ void pack_rows(const float* w, int64_t ldw, int64_t n, int64_t k, float* packed)
   }
 }
 
-void panel_product(const PanelProduct& p) {
+void panel_gemm(const PanelGemm& p) {
   const auto multiply = p.transposed ? multiply_rows<true> : multiply_rows<false>;
   multiply(p.a, p.lda, p.rows, p.panel, p.cols, p.k, false, p.out, kNr, nullptr);
 }
@@ -97,7 +97,7 @@ void pack_matrix(const float* b, int64_t ldb, int64_t k, int64_t n, int64_t dept
 
 constinit const PanelTable kPanels = {
     .pack_matrix = pack_matrix,
-    .panel_product = panel_product,
+    .panel_gemm = panel_gemm,
 };
 
 }  // namespace vitrail::cpu::VT_ISA

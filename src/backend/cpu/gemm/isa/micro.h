@@ -1,4 +1,4 @@
-// Products with one packed panel, or what there is of it, and the packing of panels: what all products and
+// GEMMs with one packed panel, or what there is of it, and the packing of panels: what all GEMMs and
 // attention of the same level are made of.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The micro-kernel: R rows of A times W vectors of columns of a panel, all sums held in registers. Used by
-// the functions of micro.cpp and by the products that finish their sums in registers.
+// the functions of micro.cpp and by the GEMMs that finish their sums in registers.
 #pragma once
 
 #include "backend/cpu/gemm/isa/micro.h"
@@ -53,7 +53,7 @@ struct Micro {
   VT_INLINE void multiply() {
 #pragma GCC unroll 4
     for (int w = 0; w < W; ++w) {
-      add_product(sums[kAt % R][w], x[kAt % kValues], b[w]);
+      add_gemm(sums[kAt % R][w], x[kAt % kValues], b[w]);
       if (kReload) load_now(b[w], panel + (kAt / R + 1) * kNr + w * kLanes);
     }
   }

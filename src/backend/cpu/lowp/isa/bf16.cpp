@@ -1,4 +1,4 @@
-// Products of bf16 values without an instruction for them: bf16 is how the weights lie, in panels [k][kNr];
+// GEMMs of bf16 values without an instruction for them: bf16 is how the weights lie, in panels [k][kNr];
 // a block of a panel is widened to f32 once for all rows of a tile. Rows are prepared as f32 holding bf16
 // values.
 #include "backend/cpu/gemm/isa/micro.h"
@@ -52,13 +52,13 @@ void tile(const LowpTile& t) {
 
 namespace vitrail::cpu::VT_ISA {
 
-constinit const LowpKernels kBf16Products = {kMr,
-                                             kNr,
-                                             bf16::packed_bytes,
-                                             bf16::pack,
-                                             bf16::row_bytes,
-                                             bf16::prepare_rows,
-                                             bf16::tile_scratch_bytes,
-                                             bf16::tile};
+constinit const LowpKernels kBf16Gemms = {kMr,
+                                          kNr,
+                                          bf16::packed_bytes,
+                                          bf16::pack,
+                                          bf16::row_bytes,
+                                          bf16::prepare_rows,
+                                          bf16::tile_scratch_bytes,
+                                          bf16::tile};
 
 }  // namespace vitrail::cpu::VT_ISA

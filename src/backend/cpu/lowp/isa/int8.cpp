@@ -1,4 +1,4 @@
-// Products of 8-bit integers without an instruction for them: as pairs of 16-bit ones, two products a lane
+// GEMMs of 8-bit integers without an instruction for them: as pairs of 16-bit ones, two products a lane
 // and no overflow. Weights lie as bytes in panels [k / 2][kNr][2], their scales behind them; rows are
 // prepared as 16-bit integers. A block of a panel is widened once for all rows of a tile and stays in L1.
 #include "backend/cpu/gemm/isa/micro.h"
@@ -147,13 +147,13 @@ void tile(const LowpTile& t) {
 
 namespace vitrail::cpu::VT_ISA {
 
-constinit const LowpKernels kInt8Products = {kMr,
-                                             kNr,
-                                             int8::packed_bytes,
-                                             int8::pack,
-                                             int8::row_bytes,
-                                             int8::prepare_rows,
-                                             int8::tile_scratch_bytes,
-                                             int8::tile};
+constinit const LowpKernels kInt8Gemms = {kMr,
+                                          kNr,
+                                          int8::packed_bytes,
+                                          int8::pack,
+                                          int8::row_bytes,
+                                          int8::prepare_rows,
+                                          int8::tile_scratch_bytes,
+                                          int8::tile};
 
 }  // namespace vitrail::cpu::VT_ISA

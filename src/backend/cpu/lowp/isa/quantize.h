@@ -1,5 +1,5 @@
 // Rounding f32 to signed 8-bit integers with one scale for many values: value = integer * scale. Used by the
-// int8 products of every level, which must all round alike.
+// int8 GEMMs of every level, which must all round alike.
 #pragma once
 
 #include "backend/cpu/isa/vec.h"

@@ -1,4 +1,4 @@
-// Products by AMX tiles: four of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a row
+// GEMMs by AMX tiles: four of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a row
 // and a column is summed in the same order wherever it falls, whole tiles or not.
 #include "backend/cpu/lowp/isa/dot/amx_block.h"
 #include "backend/cpu/lowp/isa/dot/layout.h"
@@ -22,8 +22,8 @@ Result result_of(const LowpTile& t) {
   return {reinterpret_cast<const std::byte*>(t.c), t.ldc * 4, 4};
 }
 Result result_of(const Bf16TensorTile& h) {
-  if (!h.out) return result_of(h.product);
-  return {reinterpret_cast<const std::byte*>(h.out), h.product.ldc * 2, 2};
+  if (!h.out) return result_of(h.gemm);
+  return {reinterpret_cast<const std::byte*>(h.out), h.gemm.ldc * 2, 2};
 }
 
 // Lines of a result, fetched some rows with each step of the last visit: without that the stores wait for
@@ -100,7 +100,7 @@ void wide_tile(const LowpTile& t) {
 }
 
 void bf16_tensor_tile(const Bf16TensorTile& t) {
-  sum<Bf16>(t.product, one_by_one(t.product.row_bytes), result_of(t),
+  sum<Bf16>(t.gemm, one_by_one(t.gemm.row_bytes), result_of(t),
             [&](int64_t column, int64_t first, int64_t rows, float* sums) {
               finish_bf16_tensor(t, column, first, rows, sums);
             });
@@ -112,15 +112,14 @@ RowOrder prepared_order(int64_t row_bytes) {
   return by_tiles(row_bytes);
 }
 
-constinit const LowpKernels kBf16Products = products<Bf16>(kTileRows, pack_bf16, prepare_bf16, tile<Bf16>);
-constinit const LowpKernels kInt8Products = products<Int8>(kTileRows, pack_int8, prepare_int8, tile<Int8>);
-constinit const LowpKernels kSplitProducts =
-    products<Split>(kTileRows, pack_split, prepare_split, tile<Split>);
-constinit const Bf16TensorKernels kBf16TensorProducts = {.row_step = kBf16RowStep,
-                                                         .pack_rows = pack_bf16_tensor_rows,
-                                                         .pack_matrix = pack_bf16_tensor_matrix,
-                                                         .transpose = transpose_bf16,
-                                                         .tile = bf16_tensor_tile,
-                                                         .wide_tile = wide_tile};
+constinit const LowpKernels kBf16Gemms = gemms<Bf16>(kTileRows, pack_bf16, prepare_bf16, tile<Bf16>);
+constinit const LowpKernels kInt8Gemms = gemms<Int8>(kTileRows, pack_int8, prepare_int8, tile<Int8>);
+constinit const LowpKernels kSplitGemms = gemms<Split>(kTileRows, pack_split, prepare_split, tile<Split>);
+constinit const Bf16TensorKernels kBf16TensorGemms = {.row_step = kBf16RowStep,
+                                                      .pack_rows = pack_bf16_tensor_rows,
+                                                      .pack_matrix = pack_bf16_tensor_matrix,
+                                                      .transpose = transpose_bf16,
+                                                      .tile = bf16_tensor_tile,
+                                                      .wide_tile = wide_tile};
 
 }  // namespace vitrail::cpu::VT_ISA

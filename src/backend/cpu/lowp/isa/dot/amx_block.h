@@ -1,4 +1,4 @@
-// A block of 32 rows x 32 columns of sums in four tile registers, and one step of a product added to it, by
+// A block of 32 rows x 32 columns of sums in four tile registers, and one step of a GEMM added to it, by
 // two tiles of A and two of the weight. kTwo: the block has more than 16 rows. Used by amx.cpp.
 #pragma once
 

@@ -44,7 +44,7 @@ void finish_int8(const LowpTile& t, int64_t column, int64_t first, int64_t rows,
 
 void finish_bf16_tensor(const Bf16TensorTile& h, int64_t column, int64_t first, int64_t rows,
                         const float* sums) {
-  const GemmTile part = part_of(h.product, column, first, rows);
+  const GemmTile part = part_of(h.gemm, column, first, rows);
   const Epilogue& e = part.epilogue;
   const int64_t cols = part.col_end - column;
   float bias[kPanelCols] = {}, value[kPanelCols];

@@ -121,10 +121,10 @@ void finish(const LowpTile& t, int64_t column, int64_t first, int64_t rows, floa
     finish_int8(t, column, first, rows, sums, offset);
 }
 
-// The table of a level's products of one form.
+// The table of a level's GEMMs of one form.
 template <typename Form>
-constexpr LowpKernels products(int row_step, decltype(pack_bf16) pack, decltype(prepare_bf16) prepare,
-                               void (*tile)(const LowpTile&)) {
+constexpr LowpKernels gemms(int row_step, decltype(pack_bf16) pack, decltype(prepare_bf16) prepare,
+                            void (*tile)(const LowpTile&)) {
   return {.row_step = row_step,
           .cols = kPanelCols,
           .packed_bytes = packed_bytes<Form>,

@@ -5,16 +5,16 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-// The f32 kernels of the level below, with reduced products of this one's own. This file is compiled without
+// The f32 kernels of the level below, with reduced GEMMs of this one's own. This file is compiled without
 // the level's instructions.
 const IsaKernels& kernels() {
   static const IsaKernels table = [] {
     IsaKernels own = VT_F32_ISA::kernels();
     own.name = VT_ISA_TEXT(VT_ISA);
-    own.bf16 = kBf16Products;
-    own.int8 = kInt8Products;
-    own.split = kSplitProducts;
-    own.bf16_tensors = kBf16TensorProducts;
+    own.bf16 = kBf16Gemms;
+    own.int8 = kInt8Gemms;
+    own.split = kSplitGemms;
+    own.bf16_tensors = kBf16TensorGemms;
     return own;
   }();
   return table;

@@ -7,7 +7,7 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-extern const LowpKernels kBf16Products, kInt8Products, kSplitProducts;
-extern const Bf16TensorKernels kBf16TensorProducts;
+extern const LowpKernels kBf16Gemms, kInt8Gemms, kSplitGemms;
+extern const Bf16TensorKernels kBf16TensorGemms;
 
 }  // namespace vitrail::cpu::VT_ISA

@@ -1,4 +1,4 @@
-// Products by vector dot instructions: 12 rows x 32 columns of sums in registers, A's words broadcast. For
+// GEMMs by vector dot instructions: 12 rows x 32 columns of sums in registers, A's words broadcast. For
 // int8 A is unsigned, 128 too large, which a correction per column takes back.
 #include "backend/cpu/lowp/isa/dot/dot.h"
 #include "backend/cpu/lowp/isa/dot/layout.h"
@@ -88,8 +88,8 @@ void tile(const LowpTile& t) {
 }
 
 void bf16_tensor_tile(const Bf16TensorTile& t) {
-  sum<Bf16>(t.product,
-            [&](int64_t column, float* sums) { finish_bf16_tensor(t, column, 0, t.product.rows, sums); });
+  sum<Bf16>(t.gemm,
+            [&](int64_t column, float* sums) { finish_bf16_tensor(t, column, 0, t.gemm.rows, sums); });
 }
 
 }  // namespace
@@ -98,14 +98,14 @@ RowOrder prepared_order(int64_t row_bytes) {
   return one_by_one(row_bytes);
 }
 
-constinit const LowpKernels kBf16Products = products<Bf16>(kBlockRows, pack_bf16, prepare_bf16, tile<Bf16>);
-constinit const LowpKernels kInt8Products = products<Int8>(kBlockRows, pack_int8, prepare_uint8, tile<Int8>);
-constinit const LowpKernels kSplitProducts = {};  // six products by vectors take longer than one in f32
-constinit const Bf16TensorKernels kBf16TensorProducts = {.row_step = kBlockRows,
-                                                         .pack_rows = pack_bf16_tensor_rows,
-                                                         .pack_matrix = pack_bf16_tensor_matrix,
-                                                         .transpose = transpose_bf16,
-                                                         .tile = bf16_tensor_tile,
-                                                         .wide_tile = tile<Bf16>};
+constinit const LowpKernels kBf16Gemms = gemms<Bf16>(kBlockRows, pack_bf16, prepare_bf16, tile<Bf16>);
+constinit const LowpKernels kInt8Gemms = gemms<Int8>(kBlockRows, pack_int8, prepare_uint8, tile<Int8>);
+constinit const LowpKernels kSplitGemms = {};  // six GEMMs by vectors take longer than one in f32
+constinit const Bf16TensorKernels kBf16TensorGemms = {.row_step = kBlockRows,
+                                                      .pack_rows = pack_bf16_tensor_rows,
+                                                      .pack_matrix = pack_bf16_tensor_matrix,
+                                                      .transpose = transpose_bf16,
+                                                      .tile = bf16_tensor_tile,
+                                                      .wide_tile = tile<Bf16>};
 
 }  // namespace vitrail::cpu::VT_ISA

@@ -1,0 +1,17 @@
+// A GEMM on f32 values as the CPU's launches hand it to the matrix kernels, whatever these compute in.
+#pragma once
+
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/gemm_node.h"
+
+namespace vitrail::cpu {
+
+// Why a node is not a GEMM on f32 values, wherever its weight comes from.
+std::string unsupported(const NodeView& node);
+
+Epilogue epilogue_of(const KernelArgs& args, const GemmNode& p, int64_t n);
+// Of a linear, all but the packed weight.
+LinearArgs linear_args(const KernelArgs& args, const GemmNode& p, const MatmulExtents& e);
+PatchEmbedArgs patch_args(const Shape& x, const Shape& w);  // shapes alone
+
+}  // namespace vitrail::cpu

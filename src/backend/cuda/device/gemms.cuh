@@ -1,0 +1,14 @@
+// The functions of the GEMMs' table, each in a file of its own.
+#pragma once
+
+#include "backend/cuda/api/gemms.h"
+
+namespace vitrail::cuda {
+
+void gemm(Session& session, const GemmCall& call);
+void tiled_gemm(Session& session, const GemmCall& call);
+void hopper_gemm(Session& session, const FusedGemmCall& call);
+void finish_gemm(Session& session, const FinishCall& call);
+void gather_patches(Session& session, const PatchesCall& call);
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,142 @@
+#include "backend/cuda/fp8_gemm.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+// cuBLASLt takes a scale a row on this generation alone.
+constexpr int kCompute = 90;
+
+std::string unsupported_sizes(const GemmPlan& plan) {
+  for (int64_t row : {plan.k, plan.n})
+    if (row % 16 != 0)
+      return strf("rows of %lld fp8 elements are not whole 16 bytes", static_cast<long long>(row));
+  if (plan.k > kLongestFp8Row) return strf("sums %lld elements", static_cast<long long>(plan.k));
+  return {};
+}
+
+std::vector<TensorDesc> plain(DescSpan ins) {
+  std::vector<TensorDesc> list(ins.begin(), ins.end());
+  for (TensorDesc& desc : list) desc = {desc.dtype, desc.shape};
+  return list;
+}
+
+}  // namespace
+
+std::string fp8_unsupported_on_gpu(const DeviceInfo& device) {
+  if (device.compute == kCompute) return {};
+  return strf("fp8 needs an NVIDIA GPU of compute capability 9.0; %s has %d.%d", device.name.c_str(),
+              device.compute / 10, device.compute % 10);
+}
+
+std::string fp8_unsupported(const NodeView& node, const DeviceInfo& device) {
+  const std::vector<TensorDesc> ins = plain(node.ins);
+  if (std::string reason = declines_unless_plain({node.op, ins, node.outs}, device); !reason.empty())
+    return reason;
+  const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
+  if (!plan.unsupported.empty()) return plan.unsupported;
+  if (std::string reason = unsupported_sizes(plan); !reason.empty()) return reason;
+  return fp8_unsupported_on_gpu(device);
+}
+
+Packing fp8_packing_of(const GemmPlan& plan) {
+  const auto codes = static_cast<size_t>(plan.n * plan.k), scales = static_cast<size_t>(plan.n) * 4;
+  return {plan.b, kFp8Packing, plan.n, codes + scales};
+}
+
+Fp8Matrix fp8_matrix_at(void* data, int64_t codes) {
+  auto* start = static_cast<uint8_t*>(data);
+  return {start, reinterpret_cast<float*>(start + codes)};
+}
+
+Fp8Gemm::Fp8Gemm(const KernelArgs& args, const GemmPlan& plan, std::byte* scratch)
+    : args_(args), plan_(plan), scratch_(scratch) {}
+
+Fp8Matrix Fp8Gemm::matrix(size_t codes_at, size_t scales_at) const {
+  return {reinterpret_cast<uint8_t*>(scratch_ + codes_at), reinterpret_cast<float*>(scratch_ + scales_at)};
+}
+
+Fp8Matrix Fp8Gemm::place_of_a() const {
+  return matrix(plan_.a_codes_at, plan_.a_scales_at);
+}
+
+Fp8Matrix Fp8Gemm::round_a() const {
+  const Operand x = input(plan_.a);
+  api().fp8.quantize_rows(session(args_), {.rows = plan_.m,
+                                           .width = plan_.k,
+                                           .x = x,
+                                           .norm_weight = input(plan_.norm_weight),
+                                           .bias = input(plan_.norm_bias),
+                                           .eps = static_cast<float>(plan_.eps),
+                                           .as = x.dtype,
+                                           .out = place_of_a()});
+  return place_of_a();
+}
+
+Fp8Matrix Fp8Gemm::round_b() const {
+  const TensorView& weight = args_.ins[plan_.b];
+  if (!weight.desc().packing.empty()) return fp8_matrix_at(weight.data(), plan_.n * plan_.k);
+  const Fp8Matrix b = matrix(plan_.b_codes_at, plan_.b_scales_at);
+  const Operand w = operand(weight);
+  if (plan_.b_transposed)
+    api().fp8.quantize_rows(session(args_),
+                            {.rows = plan_.n, .width = plan_.k, .x = w, .as = w.dtype, .out = b});
+  else
+    api().fp8.quantize_columns(session(args_), {.rows = plan_.k,
+                                                .columns = plan_.n,
+                                                .x = w,
+                                                .tops = reinterpret_cast<uint32_t*>(scratch_ + plan_.tops_at),
+                                                .out = b});
+  return b;
+}
+
+Operand Fp8Gemm::epilogue_bias() const {
+  if (!plan_.casts_bias) return input(plan_.bias);
+  const Operand cast = {scratch_ + plan_.bias_at, plan_.bias_type};
+  api().gemms.finish(session(args_), {.rows = 1, .width = plan_.n, .gemm = input(plan_.bias), .out = cast});
+  return cast;
+}
+
+GemmCall Fp8Gemm::call(const Fp8Matrix& a, const Operand& gemm) const {
+  const Fp8Matrix b = round_b();
+  return {.m = plan_.m,
+          .n = plan_.n,
+          .k = plan_.k,
+          .a = {a.codes, DType::kU8},
+          .b = {b.codes, DType::kU8},
+          .d = gemm,
+          .a_scales = a.scales,
+          .b_scales = b.scales,
+          .b_transposed = true,
+          .workspace = scratch_};
+}
+
+void Fp8Gemm::multiply(const Fp8Matrix& a, const Operand& gemm) const {
+  api().gemms.gemm(session(args_), call(a, gemm));
+}
+
+void Fp8Gemm::run(const Fp8Matrix& a, const Operand& result) const {
+  const Operand gemm = plan_.gemm_in_scratch ? Operand{scratch_ + plan_.gemm_at, plan_.gemm_type} : result;
+  if (plan_.finished) {
+    multiply(a, gemm);
+    return finish(gemm, result);
+  }
+  GemmCall gemm = call(a, gemm);
+  if (plan_.residual >= 0) gemm.c = input(plan_.residual);
+  gemm.bias = epilogue_bias();
+  api().gemms.gemm(session(args_), gemm);
+}
+
+void Fp8Gemm::finish(const Operand& gemm, const Operand& result) const {
+  api().gemms.finish(session(args_), {.rows = plan_.m,
+                                      .width = plan_.n,
+                                      .gemm = gemm,
+                                      .out = result,
+                                      .bias = input(plan_.bias),
+                                      .scale = input(plan_.scale),
+                                      .residual = input(plan_.residual),
+                                      .slope_at = input(plan_.slope_at),
+                                      .act = plan_.act});
+}
+
+}  // namespace vitrail::cuda

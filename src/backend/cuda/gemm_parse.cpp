@@ -1,0 +1,169 @@
+#include "backend/cuda/gemm_parse.h"
+
+#include "backend/cuda/api/fp8.h"
+#include "backend/gemm_node.h"
+#include "base/checked.h"
+#include "ops/fused.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/persistent.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+Activation activation(bool tanh_form) {
+  return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
+}
+
+// The types of the operands decide over exact and tf32: of 16 bits the two are the same.
+std::string arithmetic_unsupported(Arithmetic arithmetic, Multiplier by) {
+  if (by == Multiplier::kFp8)
+    return arithmetic == Arithmetic::kFp8 ? "" : strf("computes in fp8, not %s", enum_name(arithmetic));
+  const bool known =
+      arithmetic == Arithmetic::kExact || (arithmetic == Arithmetic::kTF32 && by == Multiplier::kLibrary);
+  return known ? "" : strf("has no %s GEMMs", enum_name(arithmetic));
+}
+
+// out[m, n] = x[m, k] . w[n, k], and what follows it.
+void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
+  if (plan.unsupported = gemm_unsupported(node); !plan.unsupported.empty()) return;
+  const GemmNode p = parse_gemm(node.op);
+  if (plan.unsupported = arithmetic_unsupported(p.arithmetic, by); !plan.unsupported.empty()) return;
+  plan.tf32 = p.arithmetic == Arithmetic::kTF32;
+  if (p.norm && by != Multiplier::kFp8) plan.unsupported = "a layernorm before a GEMM runs on its own";
+  if (p.norm) plan.norm_weight = p.gamma, plan.norm_bias = p.beta, plan.eps = p.norm->eps();
+  const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
+  const MatmulExtents e = gemm_extents(p, x, w);
+  plan.m = e.m, plan.n = e.n, plan.k = e.k;
+  plan.a = p.x, plan.b = p.weight, plan.b_transposed = true;
+  plan.bias = p.bias, plan.scale = p.scale, plan.residual = p.residual;
+  if (p.gelu) plan.act = activation(p.gelu->tanh_form());
+  if (p.is_patch_embed) plan.images = p.x, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
+}
+
+// dx[m, k] = dy[m, n] . w[n, k]
+void read_dx(const NodeView& node, const std::vector<int>& sources, GemmPlan& plan) {
+  const MatmulExtents e = linear_dx_extents(node.ins[sources[0]].shape, node.ins[sources[1]].shape);
+  plan.m = e.m, plan.n = e.k, plan.k = e.n;
+  plan.a = sources[0], plan.b = sources[1];
+}
+
+// dw[n, k] = sum over m of dy[m, n] x[m, k]
+void read_dw(const NodeView& node, const std::vector<int>& sources, GemmPlan& plan) {
+  const MatmulExtents e = linear_dw_extents(node.ins[sources[0]].shape, node.ins[sources[1]].shape);
+  plan.m = e.n, plan.n = e.k, plan.k = e.m;
+  plan.a = sources[1], plan.b = sources[0], plan.a_transposed = true;
+}
+
+void read_patches_dw(const NodeView& node, const std::vector<int>& sources, const Shape& w, GemmPlan& plan) {
+  plan.m = w.local('D'), plan.n = w.elems() / plan.m, plan.k = node.ins[sources[1]].elems() / plan.m;
+  plan.a = sources[1], plan.b = sources[0], plan.a_transposed = true;
+  plan.images = plan.b, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
+}
+
+// The gradient of a GEMM, alone or followed by its sum or the slope of a gelu.
+void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
+  const Op* op = &node.op;
+  std::vector<int> sources = {0, 1};
+  if (const auto* fused = dynamic_cast<const FusedOp*>(op)) {
+    const FusedOp::Member &first = fused->members()[0], &last = fused->members().back();
+    op = first.op.get(), sources = first.sources;
+    const auto* slope = dynamic_cast<const GeluGradOp*>(last.op.get());
+    const bool flows = fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == ~0;
+    if (flows && slope && is<LinearDxOp>(*op))
+      plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form());
+    else if (flows && is<AccumulateOp>(*last.op))
+      plan.target = last.sources[0];
+    else
+      plan.unsupported = "no GEMM, nor the gradient of one, that runs as one kernel";
+  }
+  if (plan.unsupported.empty()) plan.unsupported = arithmetic_unsupported(arithmetic_of(*op), by);
+  if (!plan.unsupported.empty()) return;
+  plan.tf32 = arithmetic_of(*op) == Arithmetic::kTF32;
+  if (is<LinearDxOp>(*op)) return read_dx(node, sources, plan);
+  if (is<LinearDwOp>(*op)) return read_dw(node, sources, plan);
+  if (is<PatchEmbedDwOp>(*op)) {
+    const TensorDesc& w = plan.target < 0 ? node.outs[0] : node.ins[plan.target];
+    return read_patches_dw(node, sources, w.shape, plan);
+  }
+  plan.unsupported = "no GEMM, nor the gradient of one";
+}
+
+bool holds_forward(const Op& op) {
+  if (const auto* fused = dynamic_cast<const FusedOp*>(&op)) {
+    for (const FusedOp::Member& member : fused->members())
+      if (is<LinearOp, PatchEmbedOp>(*member.op)) return true;
+    return false;
+  }
+  return is<LinearOp, PatchEmbedOp>(op);
+}
+
+const TensorDesc& result_of(const NodeView& node, const GemmPlan& plan) {
+  return plan.target < 0 ? node.outs[0] : node.ins[plan.target];
+}
+
+// cuBLASLt adds a bias and a matrix of the result's type; its gelu is the tanh form, of 16 bits' accuracy,
+// and comes after both. In fp8 a bias has 16 bits, those of bf16 where the result has more.
+bool epilogue_suffices(const NodeView& node, const GemmPlan& plan, Multiplier by) {
+  const DType out = result_of(node, plan).dtype, in = node.ins[plan.a].dtype;
+  if (out != in && out != DType::kF32) return false;
+  if (by == Multiplier::kFp8 && plan.bias >= 0 && out == DType::kF32 && in != DType::kBF16) return false;
+  if (plan.scale >= 0 || plan.slope_at >= 0) return false;
+  if (plan.residual >= 0 && node.ins[plan.residual].dtype != out) return false;
+  if (plan.act == Activation::kNone) return true;
+  return plan.act == Activation::kGeluTanh && plan.residual < 0 && by == Multiplier::kLibrary &&
+         out != DType::kF32;
+}
+
+void lay_out_scratch(const NodeView& node, Multiplier by, GemmPlan& plan) {
+  size_t end = by == Multiplier::kTiles ? 0 : kWorkspaceBytes;
+  const auto take = [&](bool wanted, int64_t elems, DType dtype) {
+    const size_t at = end;
+    if (wanted) end += round_up(static_cast<size_t>(elems) * size_of(dtype), 256);
+    return at;
+  };
+  plan.bias_at = take(plan.casts_bias, plan.n, plan.bias_type);
+  plan.gemm_at = take(plan.gemm_in_scratch, plan.m * plan.n, plan.gemm_type);
+  if (plan.images >= 0) {
+    const TensorDesc& images = node.ins[plan.images];
+    plan.patches_at = take(true, images.elems(), images.dtype);
+  }
+  const bool fp8 = by == Multiplier::kFp8, rounds_b = fp8 && node.ins[plan.b].packing.empty();
+  plan.a_codes_at = take(fp8, plan.m * plan.k, DType::kU8);
+  plan.a_scales_at = take(fp8, plan.m, DType::kF32);
+  plan.b_codes_at = take(rounds_b, plan.n * plan.k, DType::kU8);
+  plan.b_scales_at = take(rounds_b, plan.n, DType::kF32);
+  plan.tops_at = take(rounds_b && !plan.b_transposed, fp8_slices(plan.k) * plan.n, DType::kF32);
+  plan.scratch_bytes = end > 0 ? end + 256 : 0;
+}
+
+}  // namespace
+
+GemmPlan plan_gemm(const NodeView& node, Multiplier by) {
+  GemmPlan plan;
+  if (holds_forward(node.op))
+    read_forward(node, by, plan);
+  else
+    read_gradient(node, by, plan);
+  if (!plan.unsupported.empty()) return plan;
+  const TensorDesc& result = result_of(node, plan);
+  plan.finished = !epilogue_suffices(node, plan, by);
+  plan.gemm_type = plan.finished ? node.ins[plan.a].dtype : result.dtype;
+  plan.gemm_in_scratch = plan.finished && (plan.residual >= 0 || plan.gemm_type != result.dtype);
+  const bool narrow_bias = by == Multiplier::kFp8 && plan.gemm_type == DType::kF32;
+  plan.bias_type = narrow_bias ? DType::kBF16 : plan.gemm_type;
+  plan.casts_bias = !plan.finished && plan.bias >= 0 && by != Multiplier::kTiles &&
+                    node.ins[plan.bias].dtype != plan.bias_type;
+  lay_out_scratch(node, by, plan);
+  return plan;
+}
+
+GemmPlan plan_gemm(const KernelArgs& args, Multiplier by) {
+  std::vector<TensorDesc> ins, outs;
+  for (const TensorView& view : args.ins) ins.push_back(view.desc());
+  for (const TensorView& view : args.outs) outs.push_back(view.desc());
+  return plan_gemm({args.op, ins, outs}, by);
+}
+
+}  // namespace vitrail::cuda

@@ -1,0 +1,36 @@
+// A GEMM of rows in any arithmetic of ops/linear.h, in double but for what the arithmetic rounds: what the
+// kernels that round are held against. Used by the reference loops of GEMMs and their gradients.
+#pragma once
+
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ops/linear.h"
+
+namespace vitrail::ref {
+
+// Rows as an arithmetic sees them: rounded values, and a scale a row where it has one. Exact ones are not
+// copied.
+class RoundedRows {
+ public:
+  RoundedRows(const double* rows, int64_t count, int64_t width, Arithmetic arithmetic);
+  RoundedRows(const RoundedRows&) = delete;
+  RoundedRows& operator=(const RoundedRows&) = delete;
+  ~RoundedRows() = default;
+
+  const double* values;
+  const float* scales = nullptr;
+
+ private:
+  template <typename Round>
+  void scale_rows(const double* rows, int64_t count, int64_t width, float most, const Round& round);
+
+  std::vector<double> rounded_;
+  std::vector<float> kept_scales_;
+};
+
+// out[m, n] = x[m, k] . w[n, k]
+void multiply_rows(ThreadPool& pool, Arithmetic arithmetic, const MatmulExtents& e, const double* x,
+                   const double* w, double* out);
+
+}  // namespace vitrail::ref

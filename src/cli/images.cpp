@@ -1,0 +1,49 @@
+#include "cli/images.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/run.h"
+#include "data/image_list.h"
+
+namespace vitrail::cli {
+
+std::vector<std::string> given_images(const Options& options) {
+  const std::vector<std::string>& arguments = options.positionals();
+  const bool from_stdin = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
+  return list_images(arguments, from_stdin ? read_standard_input(kMaxImageListBytes) : "");
+}
+
+OptionSpec exif_option() {
+  return {.name = "exif",
+          .help =
+              "turn images as their EXIF orientation says, as transformers' pipelines do; timm and "
+              "torchvision do not",
+          .kind = ValueKind::kFlag};
+}
+
+void say_not_turned(size_t count, Console& console) {
+  if (count > 0)
+    console.say(
+        strf("%zu image%s an EXIF orientation that was not applied, as timm does; --exif applies it, as "
+             "transformers' pipelines do",
+             count, count == 1 ? " has" : "s have"));
+}
+
+void FailedImages::add(const std::string& path, const Error& error) {
+  if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kNumerics) throw error;
+  ++failed_;
+  if (!worst_ || worst_->kind() == ErrorKind::kData) worst_ = error;
+  console_.print_json({{"image", path}, {"error", error.message()}});
+  if (total_ > 1) console_.complain(format_error(error, false, false));
+}
+
+void FailedImages::throw_if_any() const {
+  if (!worst_) return;
+  if (total_ == 1) throw *worst_;
+  throw Error(worst_->kind(), strf("%zu of %zu images failed", failed_, total_));
+}
+
+}  // namespace vitrail::cli

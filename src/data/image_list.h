@@ -1,0 +1,27 @@
+// The images that a list of arguments names: files, folders, lists of paths; and reading one of them, with
+// errors that say what the path is instead. It must know no command line and no model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "image/image.h"
+
+namespace vitrail {
+
+inline constexpr size_t kMaxImageListBytes = 64 << 20;
+
+// Files as they are, folders as every image below them by byte order of the path (links to
+// folders followed), "@FILE" as the paths in
+// FILE and "-" as those in `list_text`, one a line. A name that does not exist or a folder without images
+// stays in the list: reading it is that image's error. Throws Error(kData) when nothing is left.
+std::vector<std::string> list_images(const std::vector<std::string>& arguments, const std::string& list_text);
+
+// Whether its ending is one of jpg, jpeg, png, webp.
+bool is_image_name(const std::string& path);
+
+// load_image with errors in terms of the list: a path that is none, a list taken for an image. An
+// EXIF orientation is applied if `upright`, otherwise told in `note`, which stays empty when there is none.
+Image load_listed_image(const std::string& path, bool upright, std::string& note);
+
+}  // namespace vitrail

@@ -1,0 +1,239 @@
+// GEMMs that round their factors, fp8 and tf32: the reference near the exact result, a GPU near the
+// reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backend/cuda/kernels.h"
+#include "cuda_test.h"
+#include "judge_op.h"
+#include "ops/bias.h"
+#include "ops/elementwise.h"
+#include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+#include "ops/scale.h"
+
+namespace vitrail {
+namespace {
+
+const Dim b('B', 3), n('N', 65), d('D', 192), f('F', 576), t('T', 3), h('H', 3), e('E', 64);
+const Shape x = {b, n, d}, hidden = {b, n, f}, qkv = {b, n, t, h, e};
+
+OpPtr fused(std::vector<FusedOp::Member> members) {
+  return std::make_shared<FusedOp>(std::move(members));
+}
+
+const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
+
+OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Dim& outputs) {
+  return {name,
+          fused({norm, {make_op<LinearOp>(Arithmetic::kFp8), {~0, 3}}}),
+          {rows, {width}, {width}, {outputs, width}},
+          {false, true, true, true},
+          {Role::kPlain, Role::kVector, Role::kVector, Role::kPlain}};
+}
+
+OpCase mlp_case(const char* name, const Shape& rows, const Dim& width, const Dim& inner) {
+  const OpPtr linear = make_op<LinearOp>(Arithmetic::kFp8), bias = make_op<BiasOp>();
+  const auto vector = Role::kVector, plain = Role::kPlain;
+  return {name,
+          fused({norm,
+                 {linear, {~0, 3}},
+                 {bias, {~1, 4}},
+                 {make_op<GeluOp>(false), {~2}},
+                 {linear, {~3, 5}},
+                 {bias, {~4, 6}},
+                 {make_op<AddOp>(), {7, ~5}}}),
+          {rows, {width}, {width}, {inner, width}, {inner}, {width, inner}, {width}, rows},
+          {false, true, true, true, true, true, true, false},
+          {plain, vector, vector, plain, vector, plain, vector, Role::kSum}};
+}
+
+std::vector<OpCase> fp8_cases() {
+  const Arithmetic fp8 = Arithmetic::kFp8;
+  const OpPtr linear = make_op<LinearOp>(fp8), bias = make_op<BiasOp>(), add = make_op<AddOp>();
+  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32), f3072('F', 3072);
+  const auto vector = Role::kVector, plain = Role::kPlain;
+  return {
+      {"linear", linear, {x, {f, d}}, {false, true}},
+      {"one_row", linear, {{d}, {f, d}}, {false, true}},
+      {"wide", linear, {{b, {'D', 3072}}, {{'F', 768}, {'D', 3072}}}, {false, true}},
+      {"learning", linear, {x, {f, d}}, {false, false}},
+      {"packed_qkv", linear, {x, {t, h, e, d}}, {false, true}},
+      {"bias",
+       fused({{linear, {0, 1}}, {bias, {~0, 2}}}),
+       {x, {f, d}, {f}},
+       {false, true, true},
+       {plain, plain, vector}},
+      {"bias_gelu",
+       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluOp>(false), {~1}}}),
+       {x, {f, d}, {f}},
+       {false, true, true},
+       {plain, plain, vector}},
+      {"bias_residual",
+       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {add, {3, ~1}}}),
+       {x, {f, d}, {f}, hidden},
+       {false, true, true, false},
+       {plain, plain, vector, Role::kSum}},
+      {"scaled_residual",
+       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<ScaleOp>(), {~1, 3}}, {add, {4, ~2}}}),
+       {x, {f, d}, {f}, {f}, hidden},
+       {false, true, true, true, false},
+       {plain, plain, vector, vector}},
+      {"norm_bias",
+       fused({norm, {linear, {~0, 3}}, {bias, {~1, 4}}}),
+       {x, {d}, {d}, {f, d}, {f}},
+       {false, true, true, true, true},
+       {plain, vector, vector, plain, vector}},
+      norm_case("norm_of_many_rows", {{'B', 150}, n, d}, d, {'F', 16}),  // more than a GPU holds at once
+      norm_case("norm_768", {b, {'N', 3}, d768}, d768, f32),
+      norm_case("norm_1280", {b, {'N', 3}, d1280}, d1280, f32),
+      mlp_case("mlp", x, d, f),
+      mlp_case("mlp_inner_3072", {b, {'N', 3}, d128}, d128, f3072),
+      {"mlp_learning",
+       fused({{linear, {0, 1}}, {make_op<GeluOp>(true), {~0}}, {linear, {~1, 2}}}),
+       {x, {f, d}, {d, f}},
+       {false, false, false}},
+      {"dx", make_op<LinearDxOp>(fp8), {hidden, {f, d}}, {false, false}},
+      {"dx_of_qkv", make_op<LinearDxOp>(fp8), {qkv, {t, h, e, d}}, {false, false}},
+  };
+}
+
+std::vector<OpCase> tf32_cases() {
+  const Arithmetic tf32 = Arithmetic::kTF32;
+  return {{"linear_tf32", make_op<LinearOp>(tf32), {x, {f, d}}, {false, true}},
+          {"dx_tf32", make_op<LinearDxOp>(tf32), {hidden, {f, d}}, {false, false}},
+          {"dw_tf32", make_op<LinearDwOp>(tf32), {x, hidden}, {false, false}}};
+}
+
+OpCase exactly(OpCase c) {
+  if (c.op->kind() == "linear") c.op = make_op<LinearOp>();
+  if (c.op->kind() == "linear_dx") c.op = make_op<LinearDxOp>();
+  if (c.op->kind() == "linear_dw") c.op = make_op<LinearDwOp>();
+  return c;
+}
+
+// Returns the root mean square of the difference relative to that of the expected values.
+double share_off(const Values& found, const Values& wanted) {
+  double off = 0, all = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    off += (found[i] - wanted[i]) * (found[i] - wanted[i]);
+    all += wanted[i] * wanted[i];
+  }
+  return std::sqrt(off / all);
+}
+
+// A number's own rounding is off by up to 2^-4 in e4m3 and 2^-11 in tf32; the root mean square over two
+// factors is half of that.
+TEST(RoundedGemms, TheReferenceIsNearTheExactResult) {
+  const auto check = [](const OpCase& c, double least, double most) {
+    const std::vector<Values> inputs = make_inputs(c, {});
+    const OpCase exact = exactly(c);
+    const double off =
+        share_off(run_op(c, c.ins, inputs, {})[0].values, run_op(exact, c.ins, inputs, {})[0].values);
+    EXPECT_GT(off, least) << c.name;
+    EXPECT_LT(off, most) << c.name;
+  };
+  for (const char* name : {"linear", "wide", "dx", "dx_of_qkv"})
+    for (const OpCase& c : fp8_cases())
+      if (c.name == name) check(c, 0.01, 0.045);
+  for (const OpCase& c : tf32_cases()) check(c, 1e-5, 5e-4);
+}
+
+std::vector<Values> with_row(const OpCase& c, const std::vector<double>& row) {
+  std::vector<Values> inputs = make_inputs(c, {});
+  std::copy(row.begin(), row.end(), inputs[0].begin());
+  return inputs;
+}
+
+TEST(RoundedGemms, RowsAreScaledApart) {
+  const OpCase c = fp8_cases()[0];
+  const auto width = static_cast<size_t>(d.local), outputs = static_cast<size_t>(f.local);
+  const Values plain = run_op(c, c.ins, make_inputs(c, {}), {})[0].values;
+  std::vector<Values> scaled = make_inputs(c, {});
+  for (size_t i = 0; i < width; ++i) scaled[0][i] *= 1024;
+  const Values larger = run_op(c, c.ins, scaled, {})[0].values;
+  for (size_t i = 0; i < outputs; ++i) EXPECT_NEAR(larger[i] / 1024, plain[i], 1e-6 * std::abs(plain[i]));
+  for (size_t i = outputs; i < plain.size(); ++i) ASSERT_EQ(larger[i], plain[i]);
+}
+
+void expect_odd_rows(const OpCase& c, const RunSettings& settings) {
+  const auto width = static_cast<size_t>(d.local), outputs = static_cast<size_t>(f.local);
+  std::vector<double> row(width, 0.0);
+  const auto first = [&] { return run_op(c, c.ins, with_row(c, row), settings)[0].values; };
+  const Values zeros = first();
+  for (size_t i = 0; i < outputs; ++i) EXPECT_EQ(zeros[i], 0);
+  for (double odd : std::initializer_list<double>{INFINITY, -INFINITY, NAN}) {
+    row[5] = odd;
+    const Values found = first();
+    for (size_t i = 0; i < outputs; ++i) EXPECT_TRUE(std::isnan(found[i])) << odd;
+    for (size_t i = outputs; i < found.size(); ++i) ASSERT_TRUE(std::isfinite(found[i])) << odd;
+  }
+}
+
+TEST(RoundedGemms, ZerosStayAndWhatIsNotFiniteShows) {
+  expect_odd_rows(fp8_cases()[0], {.dtype = DType::kF32});
+}
+
+struct Mode {
+  DType dtype;
+  bool full_vectors;
+};
+constexpr Mode kModes[] = {
+    {DType::kF32, false}, {DType::kF16, false}, {DType::kBF16, false}, {DType::kBF16, true}};
+
+class RoundedCuda : public testing::TestWithParam<OpCase> {};
+
+TEST_P(RoundedCuda, CudaAgreesWithTheReferenceAndReplays) {
+  const OpCase& c = GetParam();
+  const bool anywhere = arithmetic_of(*c.op) == Arithmetic::kTF32;
+  if (const std::string problem = anywhere ? cuda_report().problem : hopper_problem(); !problem.empty())
+    GTEST_SKIP() << problem;
+  for (const Mode& mode : kModes) {
+    RunSettings settings{.dtype = mode.dtype, .full_vectors = mode.full_vectors};
+    const std::vector<Values> inputs = make_inputs(c, settings);
+    const std::vector<Result> wanted = run_op(c, c.ins, inputs, settings);
+    settings.backend = "cuda";
+    const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
+    const Verdict verdict = OpJudge(c, inputs, wanted).verdict(settings, found);
+    EXPECT_LE(verdict.share, 1) << to_string(mode.dtype) << ": " << verdict.where;
+    Margins::note(settings, verdict.share, c.name);
+    // The bound is far closer than fp8 is to the exact result; a value that a member rounds to 16 bits may
+    // fall to another code.
+    EXPECT_LT(share_off(found[0].values, wanted[0].values), c.name.starts_with("mlp") ? 0.02 : 0.005)
+        << to_string(mode.dtype);
+    settings.runs = 3;
+    EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << "replayed in " << to_string(mode.dtype);
+  }
+}
+
+TEST_P(RoundedCuda, CudaHasAKernel) {
+  const OpCase& c = GetParam();
+  const DeviceInfo hopper = planned_cuda_device("H200", 90, 132);
+  for (const Mode& mode : kModes) {
+    const std::vector<TensorDesc> ins =
+        input_descs(c, c.ins, {.dtype = mode.dtype, .full_vectors = mode.full_vectors});
+    const std::vector<TensorDesc> outs = c.op->infer(ins);
+    EXPECT_NE(cuda_backend().choose({*c.op, ins, outs}, hopper).kernel, nullptr) << to_string(mode.dtype);
+  }
+}
+
+std::vector<OpCase> all_cases() {
+  std::vector<OpCase> all = fp8_cases();
+  for (const OpCase& c : tf32_cases()) all.push_back(c);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, RoundedCuda, testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(RoundedGemmsCuda, ZerosStayAndWhatIsNotFiniteShows) {
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    expect_odd_rows(fp8_cases()[0], {.backend = "cuda", .dtype = dtype});
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,95 @@
+#include "passes/passes.h"
+
+#include <gtest/gtest.h>
+
+#include "models/vit.h"
+#include "ops/fused.h"
+#include "tiny_training.h"
+
+namespace vitrail {
+namespace {
+
+VitConfig tiny() {
+  VitConfig c;
+  c.image_height = c.image_width = 32;
+  c.patch = 8;
+  c.width = 48;
+  c.depth = 2;
+  c.heads = 3;
+  c.mlp = 96;
+  c.classes = 7;
+  return c;
+}
+
+TEST(ReduceGemms, ChangesTheFourGemmsOfEveryBlockAndNoOther) {
+  const Program exact = record_vit(tiny(), {}), reduced = gemm_precision(exact, Arithmetic::kInt8);
+  std::vector<std::string> changed;
+  ASSERT_EQ(reduced.nodes.size(), exact.nodes.size());
+  for (const Node& node : reduced.nodes)
+    if (const auto* linear = dynamic_cast<const LinearOp*>(node.op.get()))
+      if (linear->arithmetic() == Arithmetic::kInt8) changed.push_back(node.name);
+  EXPECT_EQ(changed, (std::vector<std::string>{"blocks.0.attn.qkv", "blocks.0.attn.proj", "blocks.0.mlp.fc1",
+                                               "blocks.0.mlp.fc2", "blocks.1.attn.qkv", "blocks.1.attn.proj",
+                                               "blocks.1.mlp.fc1", "blocks.1.mlp.fc2"}));
+  EXPECT_NO_THROW(reduced.validate());
+}
+
+TEST(ReduceGemms, FusionTakesTheSameNeighboursAndKeepsTheArithmetic) {
+  const Program exact = fuse(record_vit(tiny(), {})),
+                reduced = fuse(gemm_precision(record_vit(tiny(), {}), Arithmetic::kBF16));
+  ASSERT_EQ(reduced.nodes.size(), exact.nodes.size());
+  int told = 0;
+  for (size_t i = 0; i < exact.nodes.size(); ++i) {
+    EXPECT_EQ(reduced.nodes[i].op->kind(), exact.nodes[i].op->kind());
+    told += reduced.nodes[i].op->attributes().find("arithmetic=bf16") != std::string::npos;
+  }
+  EXPECT_EQ(told, 8);
+}
+
+TEST(ReduceGemms, GradientsTakeWhatTheirArithmeticAllows) {
+  const auto told = [](Arithmetic arithmetic, std::string_view kind) {
+    int count = 0;
+    for (const Node& node : record_step(tiny(), {}, nullptr, arithmetic).nodes)
+      count += node.op->kind() == kind && arithmetic_of(*node.op) == arithmetic;
+    return count;
+  };
+  for (const auto& [arithmetic, dx, dw] : {std::tuple{Arithmetic::kFp8, 8, 0},
+                                           {Arithmetic::kTF32, 8, 8},
+                                           {Arithmetic::kBF16, 0, 0},
+                                           {Arithmetic::kInt8, 0, 0}}) {
+    EXPECT_EQ(told(arithmetic, "linear"), 8) << enum_name(arithmetic);
+    EXPECT_EQ(told(arithmetic, "linear_dx"), dx) << enum_name(arithmetic);
+    EXPECT_EQ(told(arithmetic, "linear_dw"), dw) << enum_name(arithmetic);
+  }
+}
+
+TEST(ReduceGemms, ProductsOfOneArithmeticMayFormChains) {
+  const RewriteTraits options{
+      .norms = nullptr, .chains = [](const Op& gemm) { return arithmetic_of(gemm) == Arithmetic::kFp8; }};
+  const auto kinds = [&](Arithmetic arithmetic) {
+    std::map<std::string, int> counts;
+    for (const Node& node : fuse(gemm_precision(record_vit(tiny(), {}), arithmetic), options).nodes)
+      ++counts[std::string(node.op->kind())];
+    return counts;
+  };
+  EXPECT_EQ(kinds(Arithmetic::kFp8)["linear+bias+gelu+linear+bias+add"], 2);
+  EXPECT_EQ(kinds(Arithmetic::kExact)["linear+bias+gelu"], 2);
+  const Program training = fuse(record_step(tiny(), {}, nullptr, Arithmetic::kFp8), options);
+  for (const Node& node : training.nodes)  // the gradient of fc2's weight reads what the gelu makes
+    EXPECT_EQ(node.op->kind().find("gelu+linear"), std::string_view::npos);
+}
+
+TEST(ReduceGemms, AdaptersStayExact) {
+  VitRecordOptions options;
+  options.lora.rank = 4;
+  int adapters = 0;
+  for (const Node& node : gemm_precision(record_vit(tiny(), options), Arithmetic::kFp8).nodes)
+    if (node.op->kind() == "linear" && node.name.find("lora") != std::string::npos) {
+      ++adapters;
+      EXPECT_EQ(arithmetic_of(*node.op), Arithmetic::kExact) << node.name;
+    }
+  EXPECT_GT(adapters, 0);
+}
+
+}  // namespace
+}  // namespace vitrail
