@@ -29,6 +29,11 @@ void check_text(const FieldSpec& spec, const Json& value, const std::string& pla
   if (!value.is_string()) refuse(spec, value, place, "a text");
 }
 
+bool is_choice(const FieldSpec& spec, const std::string& name) {
+  return std::ranges::find(spec.choices, name) != spec.choices.end() ||
+         std::ranges::any_of(spec.former, [&](const FormerName& former) { return name == former.was; });
+}
+
 bool fits_integer(const Json& value) {
   return value.is_number_integer() &&
          (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
@@ -68,8 +73,7 @@ void check_json(const FieldSpec& spec, const Json& value, const std::string& pla
         if (!one.is_boolean()) refuse(spec, one, place, "one of true, false");
         break;
       case FieldKind::kChoice:
-        if (!one.is_string() || std::find(spec.choices.begin(), spec.choices.end(),
-                                          one.get_ref<const std::string&>()) == spec.choices.end())
+        if (!one.is_string() || !is_choice(spec, one.get_ref<const std::string&>()))
           refuse(spec, one, place, "one of " + join(spec.choices, ", "));
         break;
       case FieldKind::kInteger:

@@ -21,6 +21,7 @@ struct FieldSpec {
   std::string help = {};
   FieldKind kind = FieldKind::kText;
   std::vector<std::string> choices = {};  // of kBool and kChoice
+  std::vector<FormerName> former = {};    // choices by names that were given up
   std::string usual = {};                 // the default as text; empty: none, or it is not known
 
   bool several() const { return kind == FieldKind::kNumbers || kind == FieldKind::kTexts; }
@@ -35,6 +36,8 @@ FieldSpec field_spec(const std::string& key, const std::string& help) {
   } else if constexpr (std::is_enum_v<T>) {
     spec.kind = FieldKind::kChoice;
     spec.choices.assign(std::begin(EnumNames<T>::names), std::end(EnumNames<T>::names));
+    if constexpr (requires { EnumNames<T>::former; })
+      spec.former.assign(std::begin(EnumNames<T>::former), std::end(EnumNames<T>::former));
   } else if constexpr (std::is_integral_v<T>) {
     spec.kind = FieldKind::kInteger;
   } else if constexpr (std::is_floating_point_v<T>) {

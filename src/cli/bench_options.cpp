@@ -22,17 +22,18 @@ GemmSize parse_gemm(const std::string& text) {
   }
   if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
     throw Error(ErrorKind::kUsage,
-                strf("--product expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
+                strf("--gemm expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
                      quoted(text).c_str()),
-                "--product 197x2304x768: rows x outputs x inputs");
+                "--gemm 197x2304x768: rows x outputs x inputs");
   return {sizes[0], sizes[1], sizes[2]};
 }
 
 std::vector<OptionSpec> tuning_options() {
-  return {{.name = "product",
+  return {{.name = "gemm",
            .help = "measure this GEMM only; may be repeated",
            .metavar = "MxNxK",
-           .repeated = true},
+           .repeated = true,
+           .former_name = "product"},
           {.name = "rounds",
            .help = "runs of each kernel; the best counts",
            .kind = ValueKind::kInteger,
@@ -45,7 +46,7 @@ std::vector<OptionSpec> tuning_options() {
 
 std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise) {
   std::vector<GemmSize> sizes;
-  for (const std::string& text : options.list("product")) sizes.push_back(parse_gemm(text));
+  for (const std::string& text : options.list("gemm")) sizes.push_back(parse_gemm(text));
   return sizes.empty() ? otherwise : sizes;
 }
 

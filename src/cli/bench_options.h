@@ -16,11 +16,11 @@
 
 namespace vitrail::cli {
 
-// --product, --rounds, --isa.
+// --gemm, --rounds, --isa.
 std::vector<OptionSpec> tuning_options();
 // "197x2304x768" is m x n x k; Error(kUsage) otherwise.
 GemmSize parse_gemm(const std::string& text);
-// What --product names, or all of `otherwise`.
+// What --gemm names, or all of `otherwise`.
 std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise);
 
 // --seconds, --warmup; --steps where a command has it.

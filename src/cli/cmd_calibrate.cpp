@@ -46,7 +46,7 @@ std::string as_text(const DeviceFile& file) {
     rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
                strf("%.1f GB/s", rate.copy_gbps)});
   Table gemms(
-      {{"product"}, {"in"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
+      {{"GEMM"}, {"in"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
   for (const DeviceFile::Gemm& p : file.gemms)
     gemms.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
                     static_cast<long long>(p.k)),

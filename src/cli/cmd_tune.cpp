@@ -104,14 +104,14 @@ std::vector<PlannedGemm> planned_gemms(const Options& options, const DeviceInfo&
 }
 
 void tune_gpu(const Options& options, Console& console) {
-  refuse_given(options, {"product", "isa"}, "on the CPU only");
+  refuse_given(options, {"gemm", "isa"}, "on the CPU only");
   const DeviceInfo info = device_here(options.text("device"), 0, "");
   const TunedDevice gpu = this_gpu(info);
   const std::string path = place_to_write(options, gpu);
   const std::vector<PlannedGemm> gemms = planned_gemms(options, info, console);
   const std::unique_ptr<Device> device = open_device(info);
   KernelTable table = rows_before(path, options, gpu);
-  Table shown({{"product"},
+  Table shown({{"GEMM"},
                {"m x n x k"},
                {"nodes", Align::kRight},
                {"usual, TFLOP/s", Align::kRight},
@@ -166,7 +166,7 @@ Command bench_tune_command() {
       .summary = "which kernel is fastest for each GEMM here; kept and used from then on",
       .examples = {{"bench tune", "all GEMMs of ViT-Ti, S, B and L; a few minutes"},
                    {"bench tune --threads 1", "the same for one thread; other rows stay"},
-                   {"bench tune --product 788x2304x768", "one GEMM: rows x outputs x inputs"},
+                   {"bench tune --gemm 788x2304x768", "one GEMM: rows x outputs x inputs"},
                    {"bench tune --device cuda --train -m vit_base_patch16_224 --batch 256 --dtype bf16",
                     "the GPU's kernels for the GEMMs of a training step; without --train of an inference"},
                    {"bench infer --kernels none", "without what was tuned"}},

@@ -19,7 +19,7 @@ ModelTrace trace(const Options& options, size_t which, const std::vector<float>*
   ModelTrace result = trace_model({.path = find_model(options.positional(which), model_places()),
                                    .open = read_open_options(options),
                                    .engine = read_engine_options(options),
-                                   .image = options.given("picture") ? options.text("picture") : "",
+                                   .image = options.text("image-file"),
                                    .input = input});
   say_checked(options, result.nodes, console);
   return result;
@@ -73,10 +73,11 @@ Command verify_command() {
   std::vector<OptionSpec> shared = model_options() + engine_options(1);
   std::erase_if(shared, [](const OptionSpec& spec) { return spec.name == "batch" || spec.name == "model"; });
   const std::vector<OptionSpec> own = {
-      {.name = "picture",
+      {.name = "image-file",
        .help = "an image to run; a fixed pattern unless given",
        .metavar = "FILE",
-       .letter = 'i'},
+       .letter = 'i',
+       .former_name = "picture"},
       {.name = "manifest",
        .help = "hold the files of one model folder or checkpoint against its manifest.json instead",
        .kind = ValueKind::kFlag},
@@ -94,7 +95,7 @@ Command verify_command() {
       {.name = "verify",
        .summary = "runs two models on one image and names the first layer that differs; checks a manifest",
        .examples = {{"verify vit.npz vit_folder", "a conversion against its source"},
-                    {"verify a.safetensors b.safetensors --picture cat.jpg",
+                    {"verify a.safetensors b.safetensors --image-file cat.jpg",
                      "on an image, each with its own preprocessing"},
                     {"verify a b --tolerance 1e-2", "models stored in f16 or bf16"},
                     {"verify --manifest runs/pets", "whether any bit of the files has changed"}},

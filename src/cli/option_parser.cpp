@@ -41,6 +41,8 @@ class Parser {
   const OptionSpec* find(std::string_view name) const {
     for (const OptionSpec& spec : specs_)
       if (with_dashes(spec.name) == with_dashes(name)) return &spec;
+    for (const OptionSpec& spec : specs_)
+      if (!spec.former_name.empty() && with_dashes(spec.former_name) == with_dashes(name)) return &spec;
     return nullptr;
   }
   const OptionSpec* find(char letter) const {
@@ -62,6 +64,22 @@ class Parser {
       if (word == "--help" || word == "-h") return true;
     }
     return false;
+  }
+
+  void note_former(const std::string& was, const std::string& now) {
+    std::string line = strf("%s is now %s", was.c_str(), now.c_str());
+    auto& lines = result_.former_names_;
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+
+  // A choice by its present name.
+  std::string current(const OptionSpec& spec, const std::string& text) {
+    for (const FormerName& former : spec.former_choices) {
+      if (text != former.was) continue;
+      note_former(spec.name + "=" + text, spec.name + "=" + former.now);
+      return former.now;
+    }
+    return text;
   }
 
   // Values of one layer: kept only where no stronger layer has spoken. Repeated flags add up.
@@ -99,6 +117,8 @@ class Parser {
       throw Error(ErrorKind::kUsage,
                   strf("vitrail %s has no option --%s", command_.name.c_str(), name.c_str()),
                   did_you_mean(name, names(), "--", see_help()));
+    if (!spec->former_name.empty() && with_dashes(name) == spec->former_name)
+      note_former("--" + name, "--" + spec->name);
     if (equals != std::string::npos)
       accept(*spec, word.substr(equals + 1), "--" + name);
     else
@@ -129,7 +149,8 @@ class Parser {
     return arguments_[next_++];
   }
 
-  void accept(const OptionSpec& spec, const std::string& text, const std::string& place) {
+  void accept(const OptionSpec& spec, const std::string& given, const std::string& place) {
+    const std::string text = current(spec, given);
     check_value(spec, text, place, ErrorKind::kUsage);
     store(spec, {text}, Origin::kFlag);
   }
@@ -138,8 +159,9 @@ class Parser {
     for (const OptionSpec& spec : specs_) {
       if (spec.name == "set" || spec.name == "help") continue;
       const std::string name = environment_name(spec.name);
-      const char* text = environment(name);
-      if (!text || (*text == '\0' && spec.kind != ValueKind::kFlag)) continue;
+      const char* given = environment(name);
+      if (!given || (*given == '\0' && spec.kind != ValueKind::kFlag)) continue;
+      const std::string text = current(spec, given);
       check_value(spec, text, name + " (environment)", ErrorKind::kUsage);
       store(spec, {text}, Origin::kEnvironment);
     }
@@ -174,8 +196,10 @@ class Parser {
       throw Error(ErrorKind::kConfig,
                   strf("%s takes one value, not %zu", place.c_str(), setting.values.size()),
                   advice_for(*spec));
-    for (const std::string& text : setting.values) check_value(*spec, text, place, ErrorKind::kConfig);
-    store(*spec, setting.values, origin);
+    std::vector<std::string> values;
+    for (const std::string& text : setting.values) values.push_back(current(*spec, text));
+    for (const std::string& text : values) check_value(*spec, text, place, ErrorKind::kConfig);
+    store(*spec, std::move(values), origin);
   }
 
   void check_positionals() const {

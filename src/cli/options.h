@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
+
 namespace vitrail::cli {
 
 enum class ValueKind { kFlag, kText, kInteger, kNumber };
@@ -34,6 +36,9 @@ struct OptionSpec {
   bool repeated = false;     // may be given several times; the values add up
   std::string implied = {};  // the value of --name alone; another one needs --name=VALUE
   std::string usual = {};    // for the help page: what holds where nothing is given
+  // Names that were given up, of the option and of its choices: accepted, and named once on use.
+  std::string former_name = {};
+  std::vector<FormerName> former_choices = {};
 };
 
 struct PositionalSpec {
@@ -84,6 +89,9 @@ class Options {
   const std::vector<std::string>& positionals() const { return positionals_; }
   const std::string& positional(size_t index) const;
 
+  // One line for each former name that was used.
+  const std::vector<std::string>& former_names() const { return former_names_; }
+
  private:
   friend class Parser;
   struct Value {
@@ -94,7 +102,7 @@ class Options {
   const Value& value(std::string_view name) const;
 
   std::map<std::string, Value, std::less<>> values_;
-  std::vector<std::string> positionals_;
+  std::vector<std::string> positionals_, former_names_;
 };
 
 using Environment = std::function<const char*(const std::string& name)>;

@@ -143,6 +143,7 @@ void run_command(const Command& command, std::span<const std::string> arguments,
   Console console(settings);
   for (const std::string& warning : environment_warnings(environment_names(), command_specs()))
     console.say(warning);
+  for (const std::string& line : options.former_names()) console.say(line);
   if (settings.verbose)
     if (const std::string note = chosen_kernels(options).note; !note.empty()) console.detail(note);
   try {

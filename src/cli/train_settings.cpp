@@ -10,6 +10,7 @@ namespace vitrail::cli {
 OptionSpec option_of(const FieldSpec& field) {
   OptionSpec spec{.name = field.key, .help = field.help};
   spec.choices = field.choices;
+  spec.former_choices = field.former;
   spec.usual = field.usual;
   spec.repeated = field.several();
   switch (field.kind) {

@@ -21,6 +21,7 @@ enum class OnDevice { kAuto, kOff, kImages, kDataset };
 template <>
 struct EnumNames<OnDevice> {
   static constexpr const char* names[] = {"auto", "off", "images", "dataset"};
+  static constexpr FormerName former[] = {{"pictures", "images"}};
 };
 
 struct LoaderConfig {

@@ -147,7 +147,7 @@ class Models(Contract):
             target = self.tmp / name
             answer = self.json("convert", step, target, "--to", to)
             self.assertEqual((answer["max_difference"], answer["changed"]), (0, []), to)
-            self.assertTrue(self.json("verify", TINY, target, "--picture", CAT)["same"])
+            self.assertTrue(self.json("verify", TINY, target, "--image-file", CAT)["same"])
             step = target
         half = self.tmp / "half"
         answer = self.json("convert", TINY, half, "--dtype", "f16")
@@ -200,7 +200,7 @@ class Machines(Contract):
 
     def test_tune_and_calibrate(self):
         home = {"XDG_CONFIG_HOME": str(self.tmp)}
-        done = vitrail("bench", "--tune", "--product", "5x576x192", "--rounds", "1", "--threads", "1", env=home)
+        done = vitrail("bench", "--tune", "--gemm", "5x576x192", "--rounds", "1", "--threads", "1", env=home)
         self.assertEqual(done.returncode, 0, done.stderr)
         table = next(self.tmp.glob("vitrail/kernels-*.json"))
         self.assertIn("kernels by " + str(table), vitrail("profile", *SMALL, "-v", env=home).stderr)
@@ -210,7 +210,7 @@ class Machines(Contract):
         self.assertIn("is not used", answer.stderr)
         self.assertNotIn("is not used", vitrail("profile", *SMALL, "-v", "--kernels", "none", env=home).stderr)
         device = self.tmp / "desk.json"
-        self.ok("bench", "--calibrate", "--out", device, "--product", "20x64x32", "--threads", "1")
+        self.ok("bench", "--calibrate", "--out", device, "--gemm", "20x64x32", "--threads", "1")
         self.assertGreater(self.json("plan", *SMALL[:6], "--target", device)["run_s"], 0)
 
     def test_profile(self):

@@ -92,14 +92,14 @@ TEST(DeviceRates, AFileNeedsAProductInF32) {
 }
 
 TEST(DeviceRates, CalibrationMeasuresEveryType) {
-  const auto device = run_in_process("bench calibrate", {"--product", "20x64x64", "--rounds", "1",
+  const auto device = run_in_process("bench calibrate", {"--gemm", "20x64x64", "--rounds", "1",
                                                          "--threads", "1", "--isa", "baseline"})
                           .json();
   std::set<std::string> types;
   for (const auto& gemm : device["products"]) types.insert(gemm["dtype"].get<std::string>());
   EXPECT_TRUE(types.contains("f32"));
   const auto best =
-      run_in_process("bench calibrate", {"--product", "20x64x64", "--rounds", "1", "--threads", "1"}).json();
+      run_in_process("bench calibrate", {"--gemm", "20x64x64", "--rounds", "1", "--threads", "1"}).json();
   EXPECT_EQ(best["products"].size(), 3u) << best;
 }
 

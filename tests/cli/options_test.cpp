@@ -27,7 +27,12 @@ CommandSpec sample_command() {
                       {.name = "ratio", .help = "a ratio", .kind = ValueKind::kNumber, .metavar = "X"},
                       {.name = "label", .help = "labels", .metavar = "L", .repeated = true},
                       {.name = "model.depth", .help = "blocks", .kind = ValueKind::kInteger, .metavar = "N"},
-                      {.name = "to", .help = "dialect", .metavar = "D", .choices = {"hf", "timm", "google"}}},
+                      {.name = "to",
+                       .help = "dialect",
+                       .metavar = "D",
+                       .choices = {"hf", "timm", "google"},
+                       .former_name = "dialect",
+                       .former_choices = {{"jax", "google"}}}},
           .positionals = {{"IN", "input", 1, 1}, {"MORE...", "others", 0, 2}}};
 }
 
@@ -79,6 +84,19 @@ TEST(Options, PositionalsAndWhatFollowsTwoDashes) {
             (std::vector<std::string>{"a", "-", "--json"}));
   EXPECT_NE(refusal({}).find("needs IN"), std::string::npos);
   EXPECT_NE(refusal({"a", "b", "c", "d"}).find("'d'"), std::string::npos);
+}
+
+TEST(Options, FormerNamesAreAcceptedAndNamedOnce) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(parse({"in", "--to", "google"}).former_names(), Lines());
+  const Options flag = parse({"in", "--dialect", "jax"});
+  EXPECT_EQ(flag.text("to"), "google");
+  EXPECT_EQ(flag.former_names(), (Lines{"--dialect is now --to", "to=jax is now to=google"}));
+  const Options set = parse({"in", "--set", "to=jax", "--set", "to=jax"});
+  EXPECT_EQ(set.text("to"), "google");
+  EXPECT_EQ(set.former_names(), Lines{"to=jax is now to=google"});
+  EXPECT_EQ(parse({"in"}, {.environment = {{"VITRAIL_TO", "jax"}}, .config = {}}).text("to"), "google");
+  EXPECT_NE(refusal({"in", "--to", "flax"}).find("hf, timm, google"), std::string::npos);
 }
 
 TEST(Options, TheStrongestOriginWins) {

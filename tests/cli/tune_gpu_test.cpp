@@ -43,7 +43,7 @@ TEST(TuneGpu, CommandsSayWhatBelongsToWhichDevice) {
   };
   EXPECT_NE(refused({"--train"}).find("--train"), std::string::npos);
   EXPECT_NE(refused({"--batch", "2"}).find("--batch"), std::string::npos);
-  EXPECT_NE(refused({"--device", "cuda", "--product", "1x2x3"}).find("--product"), std::string::npos);
+  EXPECT_NE(refused({"--device", "cuda", "--gemm", "1x2x3"}).find("--gemm"), std::string::npos);
 }
 
 }  // namespace

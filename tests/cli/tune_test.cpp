@@ -42,11 +42,11 @@ TEST(Tune, WritesATableThatHoldsHereAndKeepsOtherRows) {
   const TempFolder folder;
   const std::string file = (folder.path() / "deep/er/kernels.json").string();
   const auto one =
-      run_in_process("bench tune", {"--out", file, "--product", "5x16x8", "--rounds", "1", "--threads", "1"})
+      run_in_process("bench tune", {"--out", file, "--gemm", "5x16x8", "--rounds", "1", "--threads", "1"})
           .json();
   ASSERT_EQ(one["rows"].size(), 1u);
   EXPECT_GE(one["rows"][0]["gflops"].size(), 2u) << one.dump();
-  run_in_process("bench tune", {"--out", file, "--product", "6x16x8", "--rounds", "1", "--threads", "2"});
+  run_in_process("bench tune", {"--out", file, "--gemm", "6x16x8", "--rounds", "1", "--threads", "2"});
   const KernelsFile read = read_kernels(file);
   ASSERT_NE(read.table, nullptr) << read.note;
   ASSERT_EQ(read.table->rows().size(), 2u);
@@ -142,7 +142,7 @@ TEST(Kernels, TrainingTakesThePlainKernelOfARow) {
 TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
   const TempFolder folder;
   const std::string file = (folder.path() / "desk.json").string();
-  const auto made = run_in_process("bench calibrate", {"--out", file, "--product", "20x64x32", "--name",
+  const auto made = run_in_process("bench calibrate", {"--out", file, "--gemm", "20x64x32", "--name",
                                                        "a desk", "--rounds", "1", "--threads", "2"})
                         .json();
   const DeviceFile device = read_device_file(file);

@@ -81,6 +81,11 @@ TEST(ConfigIo, ReadsEveryConfigOfTheTree) {
   EXPECT_GE(read, 10);
 }
 
+TEST(ConfigIo, FormerNamesOfChoicesAreRead) {
+  const Json json = {{"loader", {{"on_device", "pictures"}}}};
+  EXPECT_EQ(train_config_from_json(json, "old run").loader.on_device, OnDevice::kImages);
+}
+
 TEST(ConfigIo, OneSizeStandsForBothSides) {
   const TrainConfig config = train_config_from_json({{"model", {{"image", 48}}}}, "run.json");
   EXPECT_EQ(config.model.fields.image_height, 48);
