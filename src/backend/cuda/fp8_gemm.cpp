@@ -97,31 +97,31 @@ Operand Fp8Gemm::epilogue_bias() const {
   return cast;
 }
 
-GemmCall Fp8Gemm::call(const Fp8Matrix& a, const Operand& gemm) const {
+GemmCall Fp8Gemm::call(const Fp8Matrix& a, const Operand& sums) const {
   const Fp8Matrix b = round_b();
   return {.m = plan_.m,
           .n = plan_.n,
           .k = plan_.k,
           .a = {a.codes, DType::kU8},
           .b = {b.codes, DType::kU8},
-          .d = gemm,
+          .d = sums,
           .a_scales = a.scales,
           .b_scales = b.scales,
           .b_transposed = true,
           .workspace = scratch_};
 }
 
-void Fp8Gemm::multiply(const Fp8Matrix& a, const Operand& gemm) const {
-  api().gemms.gemm(session(args_), call(a, gemm));
+void Fp8Gemm::multiply(const Fp8Matrix& a, const Operand& sums) const {
+  api().gemms.gemm(session(args_), call(a, sums));
 }
 
 void Fp8Gemm::run(const Fp8Matrix& a, const Operand& result) const {
-  const Operand gemm = plan_.gemm_in_scratch ? Operand{scratch_ + plan_.gemm_at, plan_.gemm_type} : result;
+  const Operand sums = plan_.gemm_in_scratch ? Operand{scratch_ + plan_.gemm_at, plan_.gemm_type} : result;
   if (plan_.finished) {
-    multiply(a, gemm);
-    return finish(gemm, result);
+    multiply(a, sums);
+    return finish(sums, result);
   }
-  GemmCall gemm = call(a, gemm);
+  GemmCall gemm = call(a, sums);
   if (plan_.residual >= 0) gemm.c = input(plan_.residual);
   gemm.bias = epilogue_bias();
   api().gemms.gemm(session(args_), gemm);
