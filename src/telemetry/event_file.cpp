@@ -123,12 +123,12 @@ void EventWriter::scalar(const std::string& tag, double value, int64_t step, dou
 
 void EventWriter::image(const std::string& tag, const EncodedPng& image, int64_t step, double wall_time) {
   const std::string_view bytes(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
-  const Message image = Message()
-                            .varint(kHeight, static_cast<uint64_t>(image.height))
-                            .varint(kWidth, static_cast<uint64_t>(image.width))
-                            .varint(kColourspace, static_cast<uint64_t>(image.channels))
-                            .text(kEncoded, bytes);
-  record(summary_event(Message().text(kTag, tag).message(kImage, image), step, wall_time));
+  const Message encoded = Message()
+                              .varint(kHeight, static_cast<uint64_t>(image.height))
+                              .varint(kWidth, static_cast<uint64_t>(image.width))
+                              .varint(kColourspace, static_cast<uint64_t>(image.channels))
+                              .text(kEncoded, bytes);
+  record(summary_event(Message().text(kTag, tag).message(kImage, encoded), step, wall_time));
 }
 
 void EventWriter::text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time) {

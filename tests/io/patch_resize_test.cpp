@@ -51,7 +51,7 @@ TEST(PatchResize, AnEnlargedPatchGetsTheSameAnswer) {
     resize_positions(PosResize::kTimm, std::span(patch).last(kernel.size()), {from, from}, enlarged, {to, to},
                      0, 1);
     const auto answer = [](std::span<const float> a, std::span<const float> b) {
-      return std::inner_gemm(a.begin(), a.end(), b.begin(), 0.0);
+      return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
     };
     EXPECT_NEAR(answer(answering, enlarged), answer(kernel, std::span(patch).last(kernel.size())), 1e-4);
   }

@@ -31,9 +31,9 @@ void add_attention(std::vector<OpCase>& cases) {
   for (const auto& [tokens, head] : sizes) {
     for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})
       cases.push_back(
-          {strf("attention%s_%lld_tokens_of_%lld", asking == QueryScope::kClassToken ? "_first" : "",
+          {strf("attention%s_%lld_tokens_of_%lld", queries == QueryScope::kClassToken ? "_first" : "",
                 static_cast<long long>(tokens), static_cast<long long>(head)),
-           make_op<AttentionOp>(asking),
+           make_op<AttentionOp>(queries),
            {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
            {false}});
   }
@@ -105,9 +105,9 @@ void add_far_below_zero(std::vector<OpCase>& cases) {
     }
     for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})
       cases.push_back(
-          {strf("attention%s_of_%lld_far_below_zero", asking == QueryScope::kClassToken ? "_first" : "",
+          {strf("attention%s_of_%lld_far_below_zero", queries == QueryScope::kClassToken ? "_first" : "",
                 static_cast<long long>(tokens)),
-           make_op<AttentionOp>(asking),
+           make_op<AttentionOp>(queries),
            {{b, {'N', tokens}, {'T', 3}, h, e}},
            {false},
            {},

@@ -263,7 +263,7 @@ TEST(Fuse, ACloneThatFewerReadIsFusedAsItsOriginal) {
   const ValueId gamma = b.parameter("gamma", {DType::kF32, {d}}),
                 beta = b.parameter("beta", {DType::kF32, {d}});
   const auto norm = [&] { return b.add<LayernormOp>({x, gamma, beta}, "norm", 1e-6); };
-  const auto product = [&](ValueId of, const char* name) {
+  const auto gemm = [&](ValueId of, const char* name) {
     return b.add<LinearOp>({of, b.parameter(std::string(name) + ".w", {DType::kF32, {{'F', 3}, d}})}, name);
   };
   const ValueId normed = norm();

@@ -112,7 +112,7 @@ TEST(TrainingStep, FreezingChangesNoOtherGradient) {
 Program two_gemms(const char* first, const char* second) {
   Builder b;
   const Dim d('D', 6), f('F', 5);
-  const auto product = [&](const char* input, const char* parameter) {
+  const auto gemm = [&](const char* input, const char* parameter) {
     const ValueId x = b.input(input, {DType::kF64, {{'B', 3}, d}});
     return b.add<LinearOp>({x, b.parameter(parameter, {DType::kF64, {f, d}})}, input);
   };

@@ -31,14 +31,14 @@ struct OneHead {
     return LaneRows<Cut>(of, image, head, call.head_size);
   }
 
-  __device__ __forceinline__ void gather(Gathered<Cut, 2>& gathered, SharedRow<Cut> (&asking)[2]) {
+  __device__ __forceinline__ void gather(Gathered<Cut, 2>& gathered, SharedRow<Cut> (&query_rows)[2]) {
     const LaneRows<Cut> k = rows(call.k), v = rows(call.v);
     TurnRows<Cut, 64> now;
     now.read(k, v, 0, keys);
-    asking[0].read(call.q, image, head, call.head_size);
-    asking[1].read(call.dout, image, head, call.head_size);
+    query_rows[0].read(call.q, image, head, call.head_size);
+    query_rows[1].read(call.dout, image, head, call.head_size);
     __syncthreads();
-    asking[0].own(q), asking[1].own(dout);
+    query_rows[0].own(q), query_rows[1].own(dout);
 #pragma unroll 1
     for (int from = 0; from < keys; from += now.kStep) {
 #pragma unroll
@@ -73,12 +73,12 @@ __global__ void __launch_bounds__(kOneThreads, Cut::kOwn == 8 ? 3 : 1)
     one_query_backward(const __grid_constant__ AttentionGradCall call) {
   extern __shared__ KeyFacts kept[];
   __shared__ OneBoard<Cut, 2> board;
-  __shared__ SharedRow<Cut> asking[2];
+  __shared__ SharedRow<Cut> query_rows[2];
   OneHead<Cut> block{call};
   block.facts = call.keys <= kOneKeys ? kept : static_cast<KeyFacts*>(call.scratch) + blockIdx.x * call.keys;
   {
     Gathered<Cut, 2> gathered;
-    block.gather(gathered, asking);
+    block.gather(gathered, query_rows);
     board.put(gathered);
   }
   __syncthreads();
