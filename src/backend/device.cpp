@@ -67,8 +67,8 @@ std::unique_ptr<Recording> record(Device& device, const std::function<void()>& w
     if (!failure) throw;  // else the first failure says why
     std::rethrow_exception(failure);
   }
-  // The launches of a spoilt recording fail as well, each with its library's own message; the cause is
-  // thrown.
+  // Launches of a spoilt recording (null) fail as well, each with its library's own message. The caller may
+  // try again, so only the failure of a whole recording is thrown.
   if (failure && recording) std::rethrow_exception(failure);
   return recording;
 }

@@ -5,7 +5,7 @@
 namespace vitrail::cpu {
 namespace {
 
-// Column blocks wide enough for a library to repay its own packing.
+// Column blocks per tile, wide enough that the library's own packing pays off.
 constexpr int64_t kWideTiles = 4;
 
 Tiling library_tiling(const IsaKernels& isa, int64_t m, int64_t n) {
