@@ -34,8 +34,7 @@ inline int64_t processors_of(const DeviceInfo& device) {
   return device.processors > 0 ? device.processors : 132;
 }
 
-// Accepts f32, bf16 and f16 in any mixture without packed operands; integers and f64 only where the op has
-// such operands.
+// Accepts f32, bf16 and f16 in any mixture, and 64-bit integers; declines f64 and packed operands.
 std::string declines_unless_plain(const NodeView& node, const DeviceInfo& device);
 size_t no_scratch(const NodeView& node, const DeviceInfo& device);
 

@@ -43,8 +43,8 @@ void run_qk_norm(const KernelArgs& args) {
   api().norms.norm(session(args), call);
 }
 
-// The number of blocks that the rows are divided among: as many as run at once, fewer for wide rows, and none
-// without rows.
+// The number of blocks that the rows are divided among: as many as run at once, fewer for wide rows, and at
+// most one per eight rows.
 int64_t grad_blocks(const NormRows& rows, const DeviceInfo& device) {
   const int64_t processors = processors_of(device);
   return std::clamp<int64_t>((rows.rows + 7) / 8, 1, processors * (rows.width <= 512 ? 2 : 1));

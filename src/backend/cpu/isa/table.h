@@ -41,7 +41,7 @@ struct IsaKernels : IsaShape,
                     ConvertTable,
                     SpinTable {
   LowpKernels bf16, int8;
-  LowpKernels split = {};  // f32 GEMMs by parts in bf16; null where a level has none
+  LowpKernels split = {};  // f32 GEMMs by bf16 parts; null where an instruction set has none
   Bf16TensorKernels bf16_tensors = {};
 };
 

@@ -1,6 +1,6 @@
 // The arguments of what changes persistent values, as the program passes them to the CUDA plugin. Parameters
-// are segments, many of which go into one launch, cut into chunks of one block each. The numbers of a step
-// stay in device memory.
+// are segments, many of which go into one launch, cut into chunks that a block computes one at a time. The
+// numbers of a step stay in device memory.
 #pragma once
 
 #include "backend/cuda/api/session.h"

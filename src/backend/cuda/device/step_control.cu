@@ -1,5 +1,5 @@
-// From the gradient sums to a step's numbers: the sum of the squares of the gradients, and whether and how
-// the step is applied.
+// The numbers of a step, computed from the gradient sums: the sum of the squares of the gradients, and
+// whether and how the step is applied.
 #include "backend/cuda/device/block.cuh"
 #include "backend/cuda/device/segments.cuh"
 #include "backend/cuda/device/updates.cuh"

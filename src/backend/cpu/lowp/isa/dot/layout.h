@@ -108,8 +108,8 @@ void for_visits(const LowpTile& t, const RowOrder& order, int64_t first, int64_t
   }
 }
 
-// From sums[rows, kPanelCols] of the panel at `column`, rows [first, first + rows) of the tile, to C.
-// `offset`: the values of A were stored with 128 added.
+// Runs the epilogue on sums[rows, kPanelCols] of the panel at `column`, rows [first, first + rows) of the
+// tile, and writes C. `offset`: the values of A were stored with 128 added.
 void finish_bf16(const LowpTile& t, int64_t column, int64_t first, int64_t rows, float* sums);
 void finish_int8(const LowpTile& t, int64_t column, int64_t first, int64_t rows, float* sums, bool offset);
 void finish_bf16_tensor(const Bf16TensorTile& h, int64_t column, int64_t first, int64_t rows,

@@ -1,5 +1,5 @@
-// From f32 to what the dot-product kernels multiply, for rows of A and weights alike: the nearest bf16, three
-// bf16 that make up an f32, or 8-bit integers. The compiler vectorises these loops.
+// Rounding of f32 to what the dot-product kernels multiply, for rows of A and weights alike: the nearest
+// bf16, three bf16 that make up an f32, or 8-bit integers. The compiler vectorises these loops.
 #pragma once
 
 #include <bit>
