@@ -10,7 +10,7 @@ namespace vitrail {
 
 namespace {
 
-// Everything is done when a call returns: streams are in order by themselves.
+// On the host all work is done when a call returns, so streams are in order without any waiting.
 class HostStream : public Stream {
  public:
   void upload(void* target, const void* host, size_t bytes) override { copy(target, host, bytes); }
@@ -67,7 +67,8 @@ std::unique_ptr<Recording> record(Device& device, const std::function<void()>& w
     if (!failure) throw;  // else the first failure says why
     std::rethrow_exception(failure);
   }
-  // Launches of a spoilt recording fail too, each in its library's words.
+  // Launches of a spoilt recording (null) fail as well, each with its library's own message. The caller may
+  // try again, so only the failure of a whole recording is thrown.
   if (failure && recording) std::rethrow_exception(failure);
   return recording;
 }

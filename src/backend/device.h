@@ -1,7 +1,6 @@
-// A device in use: its memory, the streams of its work, and how a list of launches is recorded to be
-// repeated. The planner never sees one (it works from DeviceInfo); the runtime holds one per rank, and no two
-// ranks wait for each other here. The host's memory is ordinary memory and its work is done when a call
-// returns.
+// A device in use: its memory, its streams, and how a list of launches is recorded to be replayed. The
+// planner never sees one (it works from DeviceInfo); the runtime holds one per rank, and ranks do not
+// synchronise here. On the host device memory is ordinary memory and work is done when a call returns.
 #pragma once
 
 #include <functional>
@@ -13,7 +12,7 @@
 
 namespace vitrail {
 
-// A list of launches that a device can repeat without the host's help.
+// A recorded list of launches that the device replays without the host (a CUDA graph on a GPU).
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -24,71 +23,74 @@ class Recording {
 class Event {
  public:
   virtual ~Event() = default;
-  // The host waits until the work before it is done: not at all while it was never recorded.
+  // The host waits until the work recorded before the event is done; an event that was never recorded is not
+  // waited for.
   virtual void synchronize() {}
 };
 
-// A queue of work that is done in order. Streams of one device run side by side and are ordered by events
-// alone. The device must outlive it.
+// A queue of work that is done in order. Streams of one device run concurrently and are ordered by events
+// alone. The device must outlive its streams.
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Copies are enqueued behind earlier work. The host's bytes may be reused when the call returns, those of
-  // Device::host_memory() when the copy is finished.
+  // Copies are enqueued behind earlier work. The host's bytes may be reused when the call returns; bytes of
+  // Device::host_memory() may be reused when the copy is finished.
   virtual void upload(void* target, const void* host, size_t bytes) = 0;
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
-  // The event now stands behind everything enqueued so far; it may stand elsewhere while older waits last.
+  // The event marks everything enqueued so far. It may be recorded again while waits for its earlier mark are
+  // pending.
   virtual void record(Event& event) = 0;
-  // What is enqueued from now on waits for where the event stands. The host does not.
+  // Work enqueued from now on waits until the event's mark is reached. The host does not wait.
   virtual void wait(const Event& event) = 0;
 };
 
 class Device : public MemorySource {
  public:
-  // Whether the host may read and write the device's memory by its addresses.
+  // Whether the host can read and write the device's memory through its addresses.
   virtual bool shares_host_memory() const = 0;
-  // The host's memory from which uploads are fast. It must go before the device does.
+  // The source of host memory from which uploads are fast (page-locked for a GPU). It must be destroyed
+  // before the device is.
   virtual MemorySource* host_memory() { return this; }
 
-  // The stream on which programs run, and further ones beside it.
+  // The stream on which programs run, and additional streams that run beside it.
   virtual Stream& stream() = 0;
   virtual std::unique_ptr<Stream> create_stream() = 0;
   virtual std::unique_ptr<Event> create_event() = 0;
-  // What kernels find in LaunchContext::stream.
+  // The handle that kernels get as LaunchContext::stream.
   virtual void* launch_handle() { return nullptr; }
 
-  // On stream(); a download has arrived when it returns.
+  // These copy on stream(); a download has arrived when the call returns.
   void upload(void* target, const void* host, size_t bytes) { stream().upload(target, host, bytes); }
   void copy(void* target, const void* source, size_t bytes) { stream().copy(target, source, bytes); }
   virtual void download(void* host, const void* source, size_t bytes) = 0;
   virtual void clear(void* target, size_t bytes) = 0;
   virtual void finish() = 0;  // waits for everything enqueued on any stream
 
-  // Memory of a device that has its own; 0: unknown.
+  // The free bytes of a device with memory of its own; 0: unknown.
   virtual size_t free_bytes() const { return 0; }
-  virtual size_t usable_bytes() const { return 0; }  // by arenas: the free bytes without a small reserve
-  // What the driver and its libraries took when the device was opened: no arena holds it.
+  virtual size_t usable_bytes() const { return 0; }  // the free bytes less a small reserve: for arenas
+  // The bytes that the driver and its libraries took when the device was opened, which no arena holds.
   virtual size_t foreign_bytes() const { return 0; }
 
-  // Whether work can be recorded. Between start and end what this thread launches on stream() is recorded
-  // instead of done. Null at the end: what another thread did meanwhile (loading a kernel, allocating) spoilt
-  // the recording. Nothing was done then.
+  // Whether work can be recorded. Between start and end, what this thread launches on stream() is recorded
+  // and not run. The end returns null when another thread spoilt the recording (by loading a kernel or
+  // allocating); nothing has run then.
   virtual bool records() const { return false; }
   virtual void start_recording() {}
   virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
 
-  // Moments in the order of the work; seconds_between waits for both. Slots are reused by number.
+  // Timestamps in the order of the work; seconds_between waits for both. Slots are numbered and reused.
   virtual void mark(size_t slot) = 0;
   virtual double seconds_between(size_t from, size_t to) = 0;
 };
 
-// What `work` launches, recorded; null where the recording was spoilt, which may be tried again. A launch
-// that fails for a reason of its own throws, and does not leave the device recording.
+// Records what `work` launches. Null means that another thread spoilt the recording, which may be tried
+// again. A launch that fails for a reason of its own throws, and the device is not left recording.
 std::unique_ptr<Recording> record(Device& device, const std::function<void()>& work);
 
-// The device `info` describes; Error(kDevice) when it cannot be used here.
+// Opens the device that `info` describes; throws Error(kDevice) when it cannot be used here.
 std::unique_ptr<Device> open_device(const DeviceInfo& info);
-// This machine itself: its memory is the process's.
+// Opens this machine's CPU as a device; its memory is the process's.
 std::unique_ptr<Device> open_host_device();
 
 }  // namespace vitrail

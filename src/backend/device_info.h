@@ -1,5 +1,5 @@
-// A device as the planner and the kernel choice see it: plain facts, no vendor headers, so that a step can be
-// sized for a device this machine lacks.
+// A device as the planner and the kernel choice see it: plain facts without vendor headers, so that a step
+// can be planned for a device this machine lacks.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,18 @@ struct DeviceInfo {
   int threads = 1;
   int isa = 0;  // IsaLevel of backend/cpu
 
-  // Of a GPU.
+  // The following fields describe a GPU.
   int ordinal = 0;     // which of several
   int compute = 0;     // 10 x compute capability: 90 for 9.0
   int processors = 0;  // multiprocessors
   size_t l2_bytes = 0;
 
-  // The three kinds of CPU parallelism, each of which can be turned off to show its effect.
+  // The three kinds of CPU parallelism. Each can be turned off to measure its effect.
   bool parallel_heads = true;
   bool parallel_rows = true;
   bool parallel_softmax = true;
 
-  // Measured preferences of the kernel choice; null: the order of the lists.
+  // The measured preferences of the kernel choice; null: kernels are tried in the order of the lists.
   std::shared_ptr<const KernelTable> kernels = nullptr;
 };
 

@@ -10,7 +10,7 @@ namespace vitrail {
 
 namespace {
 
-// The input a two-input member reads besides the value flowing through the fused node.
+// The input that a two-input member reads besides the value that flows through the fused node.
 int other_source(const FusedOp::Member& member) {
   return member.sources[0] >= 0 ? member.sources[0] : member.sources[1];
 }

@@ -1,6 +1,6 @@
-// A GEMM and what may stand around it, read from an op: linear, patch_embed, or a fused node of layernorm,
-// GEMM, bias, gelu, scale and residual in that order, or of layernorm, GEMM, bias and attention. Used
-// by the launches of GEMMs of every backend; knows no device.
+// A GEMM and its neighbours, parsed from an op: linear, patch_embed, or a fused node of layernorm, GEMM,
+// bias, gelu, scale and residual in that order, or of layernorm, GEMM, bias and attention. Shared by the
+// backends' GEMM launches; knows no device.
 #pragma once
 
 #include "backend/kernel.h"
@@ -11,24 +11,24 @@
 
 namespace vitrail {
 
-// Where the parts of a GEMM stand among a node's inputs; -1: absent.
+// The places of a GEMM's operands among a node's inputs; -1: absent.
 struct GemmNode {
   bool is_patch_embed = false;
   Arithmetic arithmetic = Arithmetic::kExact;
   const LayernormOp* norm = nullptr;
   const GeluOp* gelu = nullptr;
-  const AttentionOp* attention = nullptr;  // what ends the node: no GEMM of the usual form, so a unsupported
+  const AttentionOp* attention = nullptr;  // ends the node, which is then unsupported as a plain GEMM
   int x = -1, weight = -1, gamma = -1, beta = -1, bias = -1, scale = -1, residual = -1;
   std::string unsupported;  // why the node is not a GEMM of this form
 };
 
 GemmNode parse_gemm(const Op& op);
 
-// A weight as a matrix [n, k]: for the patch embedding every dim but the first is contracted, for a linear
-// those it shares with x.
+// A weight as a matrix [n, k]: in a patch embedding every dim but the first is contracted, in a linear the
+// dims it shares with x.
 MatmulExtents gemm_extents(const GemmNode& p, const Shape& x, const Shape& w);
 
-// Why a node is not such a GEMM, whatever its types and wherever its weight comes from.
+// Why a node is not such a GEMM, whatever its types and wherever its weight comes from; empty: it is one.
 std::string gemm_unsupported(const NodeView& node);
 
 }  // namespace vitrail

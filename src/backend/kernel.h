@@ -1,6 +1,6 @@
-// Kernels and how one is chosen. Each backend lists its kernels fastest first. Whether one accepts a node is
-// answered from descriptions alone; then it is prepared for the node, once, and from then on only run. Knows
-// no device in use: what is prepared is launched by whoever holds the addresses.
+// Kernels and how one is chosen. Each backend lists its kernels fastest first. Whether a kernel accepts a
+// node is decided from descriptions alone; the kernel is then prepared for the node once, and only run at
+// each step. Knows no device in use: whoever holds the addresses launches what was prepared.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@
 
 namespace vitrail {
 
-// A node as selection sees it.
+// A node as the kernel choice sees it: its op and the descriptions of its inputs and outputs.
 struct NodeView {
   const Op& op;
   DescSpan ins, outs;
 };
 
-// Where a kernel runs.
+// What a kernel runs on.
 struct LaunchContext {
   ThreadPool& pool;
   const DeviceInfo& device;
@@ -37,7 +37,7 @@ struct KernelArgs {
   const LaunchContext& context;
 };
 
-// The storage order a kernel wants for one of its parameters.
+// The packed layout that a kernel wants for one of its parameters.
 struct Packing {
   int input = -1;         // which input; -1: it wants none packed
   std::string_view name;  // TensorDesc::packing
@@ -45,44 +45,46 @@ struct Packing {
   size_t bytes = 0;
 };
 
-// What a kernel rounds to 16 bits on its way, beside its results: how exact it can be, which --check ref and
-// the op tests hold it to. Sums are f32 everywhere.
+// What a kernel rounds to 16 bits in between, beside its results. It bounds the kernel's accuracy, which
+// --check ref and the op tests verify. Sums are f32 in every kernel.
 struct Rounding {
-  bool gemm = false;      // the GEMM of a fused node, before what follows it
+  bool gemm = false;      // the sums of a fused node's GEMM, before its epilogue
   bool members = false;   // the result of every member of a fused node
   bool weights = false;   // attention's weights and the gradients of its scores
-  bool residual = false;  // a GEMM with its bias or its residual, before the other is added
-  bool bias = false;      // a bias of f32, before it is added
-  bool gelu = false;      // none, but a library's gelu of less than f32's accuracy
+  bool residual = false;  // the sums with the bias or the residual, before the other one is added
+  bool bias = false;      // an f32 bias, before it is added
+  bool gelu = false;      // not a rounding, but a library's gelu of less than f32's accuracy
 };
 
 using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
 using ScratchBytes = size_t (*)(const NodeView&, const DeviceInfo&);
 using RunKernel = void (*)(const KernelArgs&);
 
-// A kernel made ready for one node: what it read from the op and the shapes lies in `run`, which may be
-// called from several threads and refers to the node's op.
+// A kernel prepared for one node: `run` holds what was read from the op and the shapes, may be called from
+// several threads and refers to the node's op.
 struct Prepared {
   size_t scratch_bytes = 0;
   std::function<void(const KernelArgs&)> run;
 };
 using Prepare = std::function<Prepared(const NodeView&, const DeviceInfo&)>;
 
-// Of a kernel that has nothing worth keeping: it reads its node at every launch.
+// The preparation of a kernel that has nothing worth keeping: it reads its node at every launch.
 inline Prepare unprepared(ScratchBytes scratch, RunKernel run) {
   return [=](const NodeView& node, const DeviceInfo& device) { return Prepared{scratch(node, device), run}; };
 }
 
 struct Kernel {
   const char* name;
-  // Empty when it can run the node, else why not ("weights are not packed").
+  // Returns an empty text when the kernel can run the node, else the reason why not ("weights are not
+  // packed").
   Declines declines;
-  // Of a node it does not decline.
+  // May be called only for a node that the kernel does not decline.
   Prepare prepare;
-  // Which input it wants packed and how; asked again with that one packed, until there is none. Null: none,
-  // ever.
+  // Returns which input the kernel wants packed and how. It is called again with that input packed, until it
+  // returns none. Null: the kernel never wants a packed input.
   Packing (*packing)(const NodeView&, const DeviceInfo&) = nullptr;
-  // A variant of another in the list: runs only where a table names it, or where `by_default` says so.
+  // The kernel is a variant of another one in the list and runs only where a table of kernels names it, or
+  // where `by_default` returns true.
   bool only_by_table = false;
   bool (*by_default)(const NodeView&, const DeviceInfo&) = nullptr;
   Rounding (*rounding)(const NodeView&) = nullptr;  // null: its results alone
@@ -90,11 +92,11 @@ struct Kernel {
   size_t scratch_bytes(const NodeView& node, const DeviceInfo& device) const {
     return prepare(node, device).scratch_bytes;
   }
-  // Prepares and runs: for what is launched once.
+  // Prepares the kernel and runs it, for work that is launched once.
   void run(const KernelArgs& args) const;
 };
 
-// One line of a backend's list: an op's kernels, fastest first.
+// One row of a backend's list: the kernels of an op, fastest first.
 struct OpKernels {
   std::string_view op;  // the op's kind; "fused" serves every fused node
   std::vector<Kernel> kernels;
@@ -112,31 +114,32 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
   virtual const std::vector<OpKernels>& kernels() const = 0;
-  // Why it has no GEMMs of this arithmetic on the device, whatever their sizes; empty: it may have.
+  // Why the backend has no GEMMs of this arithmetic on the device, whatever their sizes; empty: it may have
+  // some.
   virtual std::string lacks(Arithmetic, const DeviceInfo&) const { return {}; }
 
-  // The kernels to ask about a node, in order: those the device's table prefers, then the list.
+  // The kernels to try for a node, in order: those that the device's table prefers, then the list.
   std::vector<const Kernel*> candidates(const NodeView& node, const DeviceInfo& device) const;
-  // By what a table may know the node; nothing: its kernels are not tuned.
+  // The key under which a table of kernels may hold the node; nullopt: its kernels are not tuned.
   virtual std::optional<TuneKey> tune_key(const NodeView&, const DeviceInfo&) const { return std::nullopt; }
 
-  // The first candidate that accepts; Error(kDevice) with all reasons when none does.
+  // The first candidate that accepts the node; throws Error(kDevice) with all reasons when none does.
   Choice choose(const NodeView& node, const DeviceInfo& device) const;
   const std::vector<Kernel>* find(std::string_view op_kind) const;
-  // The list for a node; null: it has none.
+  // The list of kernels for a node's op; null: the backend has none.
   const std::vector<Kernel>* kernels_of(const NodeView& node) const;
-  // What the pass pipeline goes by when it rewrites a program for it.
+  // The traits by which the pass pipeline rewrites a program for this backend.
   RewriteTraits traits() const;
 
  protected:
-  // What its kernels take in beside their own op.
+  // The neighbours that this backend's kernels can fuse with their own op.
   virtual RewriteTraits fusing() const { return {}; }
 };
 
-// Error(kUsage) where the backend lacks the arithmetic.
+// Throws Error(kUsage) where the backend lacks the arithmetic.
 void require_arithmetic(const Backend& backend, const DeviceInfo& device, Arithmetic arithmetic);
 
-// A backend of the registry by name; Error(kUsage) for an unknown one.
+// The backend of the registry with this name; throws Error(kUsage) for an unknown name.
 const Backend& find_backend(std::string_view name);
 
 }  // namespace vitrail

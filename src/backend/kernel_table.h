@@ -1,5 +1,5 @@
-// Which kernels are fastest for GEMMs of given sizes, as measured on one machine. Plain data, handed to
-// the kernel choice with the device; made by `bench tune`. Knows no file and no processor.
+// Which kernels are fastest for GEMMs of given sizes, as measured on one machine by `bench tune`. Plain data
+// that goes to the kernel choice with the device; knows no file and no processor.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What the speed of a GEMM's kernels depends on; a fused node counts as the GEMM in it.
+// The facts that the speed of a GEMM's kernels depends on. A fused node counts as the GEMM in it.
 struct TuneKey {
   std::string op;  // "linear"
   int64_t m = 0, n = 0, k = 0;
@@ -28,12 +28,12 @@ class KernelTable {
     std::vector<std::string> kernels;  // names, fastest first
   };
 
-  // A row of the same key is replaced.
+  // Adds a row, or replaces the one with the same key.
   void set(Row row);
-  // Null: nothing is known about it.
+  // The kernels measured for a key; null: the table has no such row.
   const std::vector<std::string>* find(const TuneKey& key) const;
   const std::vector<Row>& rows() const { return rows_; }  // in the order of keys
-  // One number for what the table says; 0 when it is empty.
+  // A hash of the table's contents; 0 when it is empty.
   uint64_t hash() const;
 
  private:

@@ -1,5 +1,5 @@
-// What the CPU's drivers run on: threads, the vector functions of an instruction set, which kinds of
-// parallelism are wanted, and scratch; and how a launch comes to it.
+// What the CPU drivers run on: a thread pool, the vector functions of an instruction set, the kinds of
+// parallelism that are turned on, and scratch; and how a launch makes one.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct ScratchNeed {
   size_t total(int threads) const { return shared_bytes + worker_bytes * static_cast<size_t>(threads); }
 };
 
-// What every driver runs on. `scratch` is 64-byte aligned and at least
+// The context of a driver. `scratch` is 64-byte aligned and at least
 // <driver>_scratch(...).total(pool.threads()).
 struct CpuContext {
   ThreadPool& pool;
@@ -31,7 +31,8 @@ struct CpuContext {
   std::span<std::byte> scratch;
 };
 
-// For sizes: the device may be one this machine lacks.
+// The functions of the device's instruction set, for sizes only: this machine's processor may lack that
+// instruction set.
 inline const IsaKernels& isa_of(const DeviceInfo& device) {
   return isa_sizes(static_cast<IsaLevel>(device.isa));
 }

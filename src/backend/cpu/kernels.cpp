@@ -10,7 +10,7 @@ namespace vitrail {
 
 namespace {
 
-// GEMMs, fastest first: rows where kernels of several rooms meet.
+// The kernels of GEMM nodes, fastest first, from several folders of the CPU backend.
 std::vector<OpKernels> gemm_kernels() {
   using namespace cpu;
   const std::vector<Kernel> linear = {packed_gemm(),  split_gemm(),  int8_gemm(),       bf16_gemm(),
@@ -38,7 +38,8 @@ std::vector<OpKernels> own_kernels() {
   return all;
 }
 
-// Behind an op's own kernels stands the one that widens 16-bit floats for them, behind all the reference.
+// After an op's own kernels comes the one that widens 16-bit floats for them, and after all of these the
+// reference kernel.
 std::vector<OpKernels> with_reference(std::vector<OpKernels> list) {
   for (OpKernels& row : list)
     if (row.op != "load_param") row.kernels.push_back(cpu::widened());

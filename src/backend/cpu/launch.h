@@ -1,5 +1,6 @@
-// What the rooms of the CPU backend offer to its kernel table: kernels where rows of several rooms meet, and
-// lists of the others. Each room's launches read ops and views and hand raw pointers to the room's drivers.
+// The kernels that the folders of the CPU backend offer to its kernel list: single kernels for ops that
+// several folders serve, and lists for the other ops. Each folder's launches read ops and views, and pass raw
+// pointers to the folder's drivers.
 #pragma once
 
 #include "backend/cpu/context.h"
@@ -17,7 +18,7 @@ inline Activation activation_of(bool tanh_form) {
   return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
-// Kernels that read their node at every launch.
+// A kernel that reads its node at every launch.
 inline Kernel kernel(const char* name, RunKernel run, Declines declines = declines_unless_f32,
                      ScratchBytes scratch = no_scratch) {
   return {.name = name, .declines = declines, .prepare = unprepared(scratch, run)};
@@ -26,39 +27,39 @@ inline Kernel rows_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
   return kernel("vector rows", run, declines_unless_f32, scratch);
 }
 
-// A GEMM with packed weights and what may stand around it in a fused node: a layernorm before; bias, gelu,
-// scale, residual after, in that order. Serves linear, patch_embed and fused nodes. The others take a plain
-// weight: it is packed into scratch on every call, or a library reads it on our tiles.
+// GEMMs with packed weights and their neighbours in a fused node: a layernorm before; bias, gelu, scale and
+// residual after, in that order. They serve linear, patch_embed and fused nodes. The other kernels take a
+// plain weight, which is packed into scratch on every call, or which oneDNN reads on our tiles.
 Kernel packed_gemm();
 Kernel packing_gemm();
 Kernel onednn_gemm();
 Kernel pack_weight();
-// The gradient for a GEMM's input, alone or with the gelu's before it.
+// The gradient for a linear's input, alone or fused with the gradient of the gelu before it.
 Kernel input_grad_gemm();
 Kernel gelu_grad_gemm();
-// By what a table of kernels knows a linear in f32, alone or in a fused node; nothing for other nodes.
+// The key of an f32 linear, alone or in a fused node, in a table of kernels; nullopt for other nodes.
 std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 
 // GEMMs in bf16 or int8 (LinearOp's arithmetic), or in f32 by bf16 parts, with packed weights and the same
-// neighbours.
+// fused neighbours.
 Kernel int8_gemm();
 Kernel bf16_gemm();
 Kernel split_gemm();
 Kernel pack_lowp_weight();
-// GEMMs of bf16 tensors (linear, alone or with bias and residual, linear_dx, linear_dw, alone or with the
-// accumulate that follows) where the instruction set multiplies bf16 itself.
+// GEMMs of bf16 tensors (linear, alone or with bias and residual; linear_dx; linear_dw, alone or with the
+// accumulate that follows) where the instruction set has bf16 dot products.
 Kernel bf16_tensor_gemm();
 Kernel bf16_tensor_input_grad();
 Kernel bf16_tensor_weight_grad();
-// Any op on 16-bit floats by its f32 kernel.
+// Runs any op on 16-bit floats by its f32 kernel.
 Kernel widened();
-// The kernels that compute on f32 as it is, fastest first: what widened() chooses from.
+// The kernels that compute on f32 tensors in place, fastest first: widened() chooses from them.
 const std::vector<OpKernels>& f32_kernels();
 
-// The attention of a first token with the GEMM it reads: a fused node that ends in one.
+// Attention with the first token as the only query, fused with the GEMM it reads.
 Kernel first_token_attention();
-// Gradients of parameters (linear_dw, patch_embed_dw, sum_rows, scale_dw, sum_tokens), alone or fused with
-// the accumulate that follows.
+// The gradients of parameters (linear_dw, patch_embed_dw, sum_rows, scale_dw, sum_tokens), alone or fused
+// with the accumulate that follows.
 Kernel chunked_sum();
 
 std::vector<OpKernels> attention_kernels();

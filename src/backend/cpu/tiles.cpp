@@ -4,17 +4,17 @@ namespace vitrail::cpu {
 
 namespace {
 
-// Rough costs of tiles in multiply-add steps of the micro-kernel (one vector of one row), from runs on Zen 3
+// Rough costs of tiles in multiply-add steps of the micro-kernel (one vector of one row), measured on Zen 3
 // and Sapphire Rapids: starting a task, starting a micro-kernel, and fetching a row of A and a vector of a
-// panel of the weight, which overlap with the work in part.
+// panel of the weight, both of which partly overlap with the arithmetic.
 constexpr double kTaskSteps = 4000, kCallSteps = 100, kRowShare = 0.25, kVectorShare = 8;
-// Threads do not start and end together, and a core may have other work: tiles waited for at the end. Smaller
-// tiles cost little on an idle machine and save a tenth on a busy one.
+// The number of tiles that are waited for at the end, since threads do not start and end together and a core
+// may have other work. Smaller tiles cost little on an idle machine and save a tenth on a busy one.
 constexpr double kTail = 1;
 
-// A GEMM in calls of the micro-kernel, and the tiles it is cut into.
+// A GEMM as calls of the micro-kernel, and the tiles it is cut into.
 struct Cut {
-  int64_t row_step, vectors;  // of a call, and of a panel
+  int64_t row_step, vectors;  // rows of a call, vectors of a panel
   int64_t calls, panels, k;
   int64_t row_blocks = 1, col_blocks = 1;
 

@@ -1,4 +1,4 @@
-// How drivers cut GEMMs, rows and scratch into parts.
+// How drivers cut GEMMs, rows and scratch into tasks and parts. Knows sizes alone.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline size_t padded_bytes(int64_t floats) {
   return static_cast<size_t>(round_up(floats * 4, 64));
 }
 
-// Runs body(task, worker) over the pool, or all on this thread.
+// Runs body(task, worker) on the pool, or all tasks on this thread.
 template <typename Body>
 void spread(const CpuContext& context, bool parallel, int64_t tasks, const Body& body) {
   if (parallel) return context.pool.run(tasks, body);
@@ -46,17 +46,17 @@ class Scratch {
   ScratchNeed need_;
 };
 
-// Of a small task: four, or some 128 columns where panels are wide.
+// The number of panels of a small task: four, or some 128 columns where panels are wide.
 inline int64_t panels_per_task(int64_t columns) {
   return std::clamp<int64_t>(128 / columns, 1, 4);
 }
 
-// Blocks of rows x columns of a GEMM: what one task computes. No result depends on them.
+// The blocks of rows x columns that a GEMM is cut into, one per task. No result depends on them.
 struct Tiling {
   int64_t rows, cols, row_blocks, col_blocks;
 
-  // Small enough that 197 tokens feed 16 threads, large enough that a weight fetched from memory serves some
-  // 50 rows.
+  // These blocks are small enough that 197 tokens give work to 16 threads, and large enough that a weight
+  // fetched from memory serves some 50 rows.
   Tiling(int64_t row_step, int64_t col_step, int64_t m, int64_t n) {
     const int64_t target = m > 400 ? 96 : 48;
     const int64_t wanted = std::max<int64_t>(1, (m + target / 2) / target);
@@ -64,9 +64,9 @@ struct Tiling {
   }
   Tiling(const IsaKernels& isa, int64_t m, int64_t n) : Tiling(isa.mr, isa.nr, m, n) {}
 
-  // The blocks with which `threads` should be done first, made of steps of a micro-kernel.
+  // The blocks with which `threads` threads should finish first, in whole steps of a micro-kernel.
   static Tiling balanced(int64_t row_step, int64_t col_step, int threads, int64_t m, int64_t n, int64_t k);
-  // Worker scratch that suffices for whatever `balanced` chooses.
+  // The largest tile that `balanced` may choose, for the size of a worker's scratch.
   static int64_t most_rows(int64_t row_step, int64_t m) {
     return std::min(round_up(m, row_step), kMostRows / row_step * row_step);
   }
@@ -86,8 +86,8 @@ struct Tiling {
   }
 };
 
-// One tile. Tasks that follow each other share what is longer, rows of A or columns of the weight, so that
-// it is read from memory once and the shorter one comes from cache again.
+// One tile. Consecutive tasks share the longer operand, rows of A or columns of the weight, so that it is
+// read from memory once and the shorter one is read from cache again.
 struct Place {
   int64_t row, rows, col_begin, col_end;
 
@@ -102,7 +102,8 @@ struct Place {
 
 inline constexpr int64_t kElemsPerTask = 16384;  // row-wise ops: some microseconds of work
 
-// Cuts `rows` rows of `width` into tasks of about kElemsPerTask values: body(first row, rows).
+// Cuts `rows` rows of `width` into tasks of about kElemsPerTask values and calls body(first row, rows) for
+// each.
 template <typename Body>
 void spread_rows(const CpuContext& context, int64_t rows, int64_t width, const Body& body) {
   const int64_t block = std::max<int64_t>(1, kElemsPerTask / std::max<int64_t>(1, width));
@@ -110,7 +111,7 @@ void spread_rows(const CpuContext& context, int64_t rows, int64_t width, const B
          [&](int64_t task, int) { body(task * block, std::min(block, rows - task * block)); });
 }
 
-// The same context without the first `bytes` of its scratch.
+// The same context without the first `bytes` bytes of its scratch.
 inline CpuContext past(const CpuContext& context, size_t bytes) {
   return {context.pool, context.isa, context.parallel, context.scratch.subspan(bytes)};
 }

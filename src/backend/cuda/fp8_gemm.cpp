@@ -4,7 +4,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// cuBLASLt takes a scale a row on this generation alone.
+// cuBLASLt takes one scale per row on this compute capability only.
 constexpr int kCompute = 90;
 
 std::string unsupported_sizes(const GemmPlan& plan) {

@@ -1,6 +1,5 @@
-// One GEMM in fp8 as its launches: both matrices rounded to e4m3 with a scale a row, multiplied by
-// cuBLASLt, which takes the scales in, and finished. Used by the kernels of one GEMM and of two behind
-// each other.
+// The launches of one GEMM in fp8: both matrices are rounded to e4m3 with a scale per row, multiplied by
+// cuBLASLt, which applies the scales, and finished by an epilogue. Knows the plan of a GEMM, not the graph.
 #pragma once
 
 #include "backend/cuda/gemm_parse.h"
@@ -8,29 +7,30 @@
 
 namespace vitrail::cuda {
 
-// How a weight that was rounded when it was loaded lies: codes, a row of inputs an output, then the scales.
+// The packed layout of a weight that was rounded when it was loaded: the codes, one row of inputs per output,
+// then the scales.
 inline constexpr std::string_view kFp8Packing = "fp8-rows";
 
-// Why a node is no GEMM that runs so, wherever its weight was rounded.
+// Why a node is not a GEMM that can run in fp8, wherever its weight was rounded; empty: it is one.
 std::string fp8_unsupported(const NodeView& node, const DeviceInfo& device);
 std::string fp8_unsupported_on_gpu(const DeviceInfo& device);
-// Of the plan's weight, where it is read by rows.
+// The packed layout of the plan's weight, where the weight is read by rows.
 Packing fp8_packing_of(const GemmPlan& plan);
-// Codes from `data` on, as many as there are, and the scales behind them.
+// A matrix whose codes start at `data`, followed by their scales.
 Fp8Matrix fp8_matrix_at(void* data, int64_t codes);
 
 class Fp8Gemm {
  public:
-  // The plan's inputs are those of the node; the scratch is the plan's own.
+  // The plan's inputs are those of the node; the scratch belongs to this plan alone.
   Fp8Gemm(const KernelArgs& args, const GemmPlan& plan, std::byte* scratch);
 
-  // The input, through its norm where it has one.
+  // Rounds the input, after its layernorm where it has one.
   Fp8Matrix round_a() const;
-  // Where the codes of an input go that something else rounds.
+  // Where the codes of the input go when another kernel rounds it.
   Fp8Matrix place_of_a() const;
-  // The sums alone.
+  // Computes the sums alone, without an epilogue.
   void multiply(const Fp8Matrix& a, const Operand& gemm) const;
-  // With all that follows the GEMM, to `result`.
+  // Computes the GEMM and everything that follows it, into `result`.
   void run(const Fp8Matrix& a, const Operand& result) const;
 
  private:

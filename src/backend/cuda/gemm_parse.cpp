@@ -16,7 +16,7 @@ Activation activation(bool tanh_form) {
   return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
-// The types of the operands decide over exact and tf32: of 16 bits the two are the same.
+// The operands' types decide between exact and tf32, which are the same for 16-bit types.
 std::string arithmetic_unsupported(Arithmetic arithmetic, Multiplier by) {
   if (by == Multiplier::kFp8)
     return arithmetic == Arithmetic::kFp8 ? "" : strf("computes in fp8, not %s", enum_name(arithmetic));
@@ -25,7 +25,7 @@ std::string arithmetic_unsupported(Arithmetic arithmetic, Multiplier by) {
   return known ? "" : strf("has no %s GEMMs", enum_name(arithmetic));
 }
 
-// out[m, n] = x[m, k] . w[n, k], and what follows it.
+// out[m, n] = x[m, k] . w[n, k], and the epilogue that follows.
 void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
   if (plan.unsupported = gemm_unsupported(node); !plan.unsupported.empty()) return;
   const GemmNode p = parse_gemm(node.op);
@@ -62,7 +62,8 @@ void read_patches_dw(const NodeView& node, const std::vector<int>& sources, cons
   plan.images = plan.b, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
 }
 
-// The gradient of a GEMM, alone or followed by its sum or the slope of a gelu.
+// The gradient of a linear, alone or followed by the accumulation into its gradient sum or by the derivative
+// of a gelu.
 void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
   const Op* op = &node.op;
   std::vector<int> sources = {0, 1};
@@ -103,8 +104,8 @@ const TensorDesc& result_of(const NodeView& node, const GemmPlan& plan) {
   return plan.target < 0 ? node.outs[0] : node.ins[plan.target];
 }
 
-// cuBLASLt adds a bias and a matrix of the result's type; its gelu is the tanh form, of 16 bits' accuracy,
-// and comes after both. In fp8 a bias has 16 bits, those of bf16 where the result has more.
+// cuBLASLt's epilogue adds a bias and a matrix of the result's type; its gelu is the tanh form, of 16-bit
+// accuracy, and comes after both. In fp8 a bias has 16 bits, bf16 where the result has more.
 bool epilogue_suffices(const NodeView& node, const GemmPlan& plan, Multiplier by) {
   const DType out = result_of(node, plan).dtype, in = node.ins[plan.a].dtype;
   if (out != in && out != DType::kF32) return false;

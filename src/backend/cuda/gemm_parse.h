@@ -1,6 +1,6 @@
-// How a node that multiplies matrices is carried out: which matrices, what cuBLASLt's epilogue does, what a
-// pass of its own does after it, and where in the scratch everything lies. Decided from descriptions alone;
-// used by launch_gemms.cpp for the choice, the scratch and the launch.
+// How a GEMM node is carried out: which matrices it multiplies, what cuBLASLt's epilogue does, what a
+// separate pass does after it, and where everything lies in the scratch. It is decided from descriptions
+// alone, without a device.
 #pragma once
 
 #include "backend/cuda/api/gemms.h"
@@ -8,37 +8,38 @@
 
 namespace vitrail::cuda {
 
-// cuBLASLt in the types of the operands, the own kernel, or cuBLASLt in fp8.
+// cuBLASLt in the types of the operands, our own tiled kernel, or cuBLASLt in fp8.
 enum class Multiplier { kLibrary, kTiles, kFp8 };
 
-// Inputs by their place in the node; -1: absent.
+// The inputs are given by their place in the node; -1: absent.
 struct GemmPlan {
-  std::string unsupported;  // why the node is none of these; the rest means nothing then
+  std::string unsupported;  // why the node cannot be carried out so; the other fields are then unset
 
   // d[m, n] = a[m, k] . b[k, n]
   int64_t m = 0, n = 0, k = 0;
   int a = -1, b = -1;
   bool a_transposed = false, b_transposed = false;
-  int images = -1;  // a or b, whose patches are gathered first
+  int images = -1;  // a or b, where its patches are gathered first
   int64_t patch_rows = 0, patch_columns = 0;
-  int target = -1;  // the sum the GEMM is added to; -1: it is the node's output
+  int target = -1;  // the gradient sum that the result is added to; -1: the result is the node's output
 
   int bias = -1, scale = -1, residual = -1, slope_at = -1;
   Activation act = Activation::kNone;
-  DType gemm_type = DType::kF32;  // what the GEMM alone is rounded to
+  DType gemm_type = DType::kF32;  // what the GEMM's sums are rounded to
   bool tf32 = false;
 
-  int norm_weight = -1, norm_bias = -1;  // of the layernorm that a, of fp8, goes through
+  int norm_weight = -1, norm_bias = -1;  // of the layernorm before an fp8 GEMM
   double eps = 0;
 
-  bool finished = false;         // by a pass after the GEMM, which then takes bias, act, scale and residual
-  bool gemm_in_scratch = false;  // the pass reads it there; otherwise from the output itself
-  bool casts_bias = false;       // to the type cuBLASLt wants
+  bool finished = false;         // a pass after the GEMM applies bias, act, scale and residual
+  bool gemm_in_scratch = false;  // the pass reads the sums there; otherwise from the output itself
+  bool casts_bias = false;       // to the type cuBLASLt requires
   DType bias_type = DType::kF32;
 
-  // From the start of the scratch, once that is brought to a multiple of 256.
+  // Offsets in bytes from the start of the scratch, which is aligned to 256 bytes.
   size_t bias_at = 0, gemm_at = 0, patches_at = 0, scratch_bytes = 0;
-  // Of fp8: codes and scales of a and, where they do not come with the weight, of b; what finds the latter.
+  // For fp8: offsets of the codes and scales of a, those of b where its weight was not rounded at load, and
+  // the column maxima for b's scales.
   size_t a_codes_at = 0, a_scales_at = 0, b_codes_at = 0, b_scales_at = 0, tops_at = 0;
 };
 

@@ -9,7 +9,7 @@ namespace vitrail {
 
 namespace {
 
-// Families may each have kernels of one op ("fused" above all): asked in this order.
+// Several families may have kernels of one op ("fused" above all); they are tried in this order.
 std::vector<OpKernels> all_kernels() {
   std::vector<OpKernels> list;
   for (const auto& family : {cuda::gemm_kernels(), cuda::fp8_kernels(), cuda::attention_kernels(),
@@ -26,7 +26,7 @@ std::vector<OpKernels> all_kernels() {
   return list;
 }
 
-// What is rounded to fp8 is best rounded by what makes it.
+// A value that is rounded to fp8 is best rounded by the kernel that produces it.
 bool is_fp8(const Op& gemm) {
   return arithmetic_of(gemm) == Arithmetic::kFp8;
 }

@@ -13,15 +13,16 @@ namespace vitrail {
 
 const Backend& cuda_backend();
 
-// A GPU of this machine; Error(kDevice) saying why there is none.
+// A GPU of this machine; throws Error(kDevice) with the reason when there is none.
 DeviceInfo cuda_device(int ordinal = 0);
-// One that need not be here, for planning. `compute`: 10 x compute capability.
+// A GPU for planning, which this machine need not have. `compute` is 10 x its compute capability.
 DeviceInfo planned_cuda_device(std::string name, int compute, int processors = 0);
 std::unique_ptr<Device> open_cuda_device(const DeviceInfo& info);
-// Of the library whose algorithms tables of kernels number.
+// The version of cuBLASLt, whose algorithms the tables of kernels name by number.
 std::string cublas_version();
 
-// What `doctor` prints: one line a GPU and the libraries' versions, or why CUDA cannot be used here.
+// The report that `doctor` prints: one line per GPU and the libraries' versions, or why CUDA cannot be used
+// here.
 struct CudaReport {
   std::string problem;  // empty: usable
   std::vector<std::string> gpus;

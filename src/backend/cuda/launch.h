@@ -1,5 +1,5 @@
-// What the files that launch this backend's kernels share: they read an op and its views, and hand plain
-// structs to the plugin. Selection (declines, scratch) stands beside each launch and touches no device.
+// What the launch_*.cpp files share: they read an op and its views, and pass plain structs to the plugin. The
+// choice (declines, scratch) is defined beside each launch and uses no device.
 #pragma once
 
 #include "backend/cuda/plugin.h"
@@ -7,7 +7,7 @@
 
 namespace vitrail::cuda {
 
-// The session of a launch, its GPU now the calling thread's.
+// The session of a launch; its GPU becomes current in the calling thread.
 inline Session& session(void* stream) {
   auto& found = *static_cast<Session*>(stream);
   api().session.use(found);
@@ -19,22 +19,22 @@ inline Session& session(const KernelArgs& args) {
 inline Operand operand(const TensorView& view) {
   return {view.data(), view.dtype()};
 }
-// The op of a node, which the kernel list has made sure of.
+// The op of a node; the kernel list ensures its type.
 template <typename T>
 const T& op_of(const KernelArgs& args) {
   return dynamic_cast<const T&>(args.op);
 }
 
-// Elements of the last dim, and how many such rows there are.
+// The number of elements of the last dim, and the number of such rows.
 int64_t row_length(const TensorDesc& desc);
 int64_t row_count(const TensorDesc& desc);
 
-// Multiprocessors; those of a large GPU where a plan does not name them.
+// The number of multiprocessors; that of a large GPU where a plan does not name it.
 inline int64_t processors_of(const DeviceInfo& device) {
   return device.processors > 0 ? device.processors : 132;
 }
 
-// f32, bf16 and f16 in any mixture, no packed operands; integers and f64 as operands of their own kinds.
+// Accepts f32, bf16 and f16 in any mixture, and 64-bit integers; declines f64 and packed operands.
 std::string declines_unless_plain(const NodeView& node, const DeviceInfo& device);
 size_t no_scratch(const NodeView& node, const DeviceInfo& device);
 
@@ -42,16 +42,16 @@ Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
                    std::string (*declines)(const NodeView&, const DeviceInfo&) = declines_unless_plain,
                    size_t (*scratch)(const NodeView&, const DeviceInfo&) = no_scratch);
 
-// How tables know the GEMMs that cuBLASLt computes; nothing for any other node.
+// The key of a GEMM that cuBLASLt computes, in a table of kernels; nullopt for any other node.
 std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 
-// Why a GPU has no GEMMs so, whatever their sizes.
+// Why a GPU has no GEMMs of this arithmetic, whatever their sizes; empty: it may have some.
 std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
 
-// A GEMM by launch_hopper.cpp, one of gemm_kernels().
+// The GEMM kernel of launch_hopper.cpp, one of gemm_kernels().
 Kernel hopper_gemm_kernel();
 
-// The kernel lists, one a file launch_*.cpp.
+// The kernel lists, one for each file launch_*.cpp.
 std::vector<OpKernels> gemm_kernels();
 std::vector<OpKernels> fp8_kernels();
 std::vector<OpKernels> attention_kernels();

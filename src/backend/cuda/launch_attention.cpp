@@ -1,4 +1,5 @@
-// Attention: where a node's queries, keys and values lie, and which of the plugin's kernels takes it.
+// Launches of attention: where a node's queries, keys and values are stored, and which of the plugin's
+// kernels takes the node.
 #include <cmath>
 
 #include "backend/cuda/api/attention_scratch.h"
@@ -107,7 +108,7 @@ std::string declines_grad(const NodeView& node, const DeviceInfo& device) {
   return declines_plain(node, device);
 }
 
-// What the tensor cores need of the operands.
+// Declines operands that the tensor-core kernels cannot take.
 std::string declines_unless_halves(const NodeView& node, int64_t most_elements) {
   const DType dtype = node.ins[0].dtype;
   if (dtype != DType::kBF16 && dtype != DType::kF16) return "computes in bf16 and f16";
@@ -147,7 +148,8 @@ size_t one_grad_scratch(const NodeView& node, const DeviceInfo&) {
   return one_query_scratch_bytes(g.batch, g.heads, g.keys);
 }
 
-// On tensor cores weights and gradients of scores are operands, of the type the others have.
+// On tensor cores the weights and the gradients of scores are operands, so they are rounded to the type of
+// the other operands.
 Kernel on_tensor_cores(Kernel kernel) {
   kernel.rounding = [](const NodeView& node) {
     return Rounding{.weights = declines_unless_halves(node, kLongHeadSize).empty()};

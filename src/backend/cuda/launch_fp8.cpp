@@ -1,5 +1,6 @@
-// GEMMs in fp8, alone, fused with their neighbours, or two of them with the bias and gelu between, which
-// then rounds for the second. A weight is rounded when it is loaded, or on every call where it learns.
+// Launches of GEMMs in fp8: alone, fused with their neighbours, or two with the bias and gelu between them,
+// in which the gelu's kernel rounds for the second GEMM. A weight is rounded when it is loaded, or on every
+// call while it is trained.
 #include <algorithm>
 
 #include "backend/cuda/fp8_gemm.h"
@@ -25,7 +26,8 @@ struct Descs {
   }
 };
 
-// Whether exactly the weights named are packed, or none of the inputs is.
+// Why the packing of the inputs does not suit: exactly the named weights must be packed, or none of the
+// inputs.
 std::string packing_unsupported(const NodeView& node, std::initializer_list<int> weights, bool packed) {
   for (size_t i = 0; i < node.ins.size(); ++i) {
     const bool wanted = packed && std::count(weights.begin(), weights.end(), static_cast<int>(i)) > 0;
@@ -63,7 +65,7 @@ void run_fp8(const KernelArgs& args) {
 
 // ---- a GEMM, bias and gelu, and another GEMM ----
 
-// The two as nodes of their own; the second reads the first's result as one input more.
+// The two GEMMs as nodes of their own; the second reads the first's result as an additional input.
 class Chain {
  public:
   Chain(const NodeView& node) {
@@ -92,7 +94,7 @@ class Chain {
 
   NodeView first_node() const { return {*first_op_, DescSpan(ins).first(ins.size() - 1), hidden}; }
   NodeView second_node() const { return {*second_op_, ins, outs}; }
-  // Each GEMM's own, and between them what the first gives.
+  // The scratch of the first GEMM, the first GEMM's result, then the scratch of the second.
   size_t hidden_at() const { return first.scratch_bytes; }
   size_t second_at() const { return hidden_at() + round_up(hidden[0].bytes(), 256); }
   size_t scratch_bytes() const { return second_at() + second.scratch_bytes; }
@@ -162,7 +164,7 @@ std::string declines_rounding(const NodeView& node, const DeviceInfo& device) {
   return node.outs[0].packing == kFp8Packing ? fp8_unsupported_on_gpu(device) : "not a weight for fp8";
 }
 
-// As a kernel that reads it row-major would find it: in its own type first.
+// The weight is first rounded to its own type, in which a kernel that reads it row-major would find it.
 void run_rounding(const KernelArgs& args) {
   const TensorDesc& packed = args.outs[0].desc();
   api().fp8.quantize_rows(session(args), {.rows = packed.packed_rows,

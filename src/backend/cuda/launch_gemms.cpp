@@ -1,4 +1,4 @@
-// GEMMs and their gradients, alone or fused with their neighbours.
+// Launches of GEMMs and their gradients, alone or fused with their neighbours.
 #include <utility>
 
 #include "backend/cuda/gemm_parse.h"
@@ -8,7 +8,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// cuBLASLt's 16-bit kernels want rows that start on 16 bytes; those of f32 take any.
+// cuBLASLt's 16-bit kernels need rows that start on 16 bytes; those of f32 take any.
 std::string unsupported_rows(const NodeView& node, const GemmPlan& plan) {
   const DType a = node.ins[plan.a].dtype, b = node.ins[plan.b].dtype;
   if (a != b) return strf("multiplies one type only, not %s and %s", to_string(a), to_string(b));
@@ -68,7 +68,7 @@ class GemmRun {
                                            .out = patches()});
   }
 
-  // In the type cuBLASLt wants it.
+  // The bias in the type that cuBLASLt's epilogue requires.
   Operand epilogue_bias() const {
     if (!plan_.casts_bias) return input(plan_.bias);
     const Operand cast = {scratch_ + plan_.bias_at, plan_.bias_type};
@@ -140,7 +140,8 @@ Kernel gemm_kernel(const char* name) {
   return kernel;
 }
 
-// By its place in cuBLASLt's list; the first is what runs where no table names another.
+// The kernel of one of cuBLASLt's algorithms, by its place in the library's list. The first runs where no
+// table names another.
 template <int algorithm>
 Kernel library_kernel() {
   static const std::string name = algorithm == 0 ? "cublaslt" : strf("cublaslt %d", algorithm);

@@ -1,5 +1,5 @@
-// GEMMs of 16 bits by the own kernel for compute capability 9.0, which does in one what cuBLASLt needs a
-// pass of its own for: the erf form of the gelu, and a residual that is scaled.
+// Launches of 16-bit GEMMs by our own kernel for compute capability 9.0, whose epilogue does what cuBLASLt
+// needs a separate pass for: the erf form of the gelu, and a scaled residual.
 #include <algorithm>
 
 #include "backend/cuda/gemm_parse.h"
@@ -49,14 +49,15 @@ std::string declines_hopper(const NodeView& node, const DeviceInfo& device) {
   return unsupported_epilogue(node, plan);
 }
 
-// Where cuBLASLt would need a pass after the GEMM, as long as its tiles are many.
+// It is the default where cuBLASLt would need a pass after the GEMM, provided that there are many tiles.
 bool chosen_by_default(const NodeView& node, const DeviceInfo& device) {
   if (!declines_hopper(node, device).empty()) return false;
   const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
   return plan.finished && plan.m >= kManyRows;
 }
 
-// It needs none; a plan's memory does not depend on the choice among a GEMM's kernels.
+// The kernel needs no scratch; it reserves cuBLASLt's, so that a plan's memory does not depend on the choice
+// among a GEMM's kernels.
 size_t hopper_scratch_bytes(const NodeView& node, const DeviceInfo&) {
   return plan_gemm(node, Multiplier::kLibrary).scratch_bytes;
 }

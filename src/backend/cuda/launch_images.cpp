@@ -1,4 +1,4 @@
-// Training images from 8-bit pixels.
+// Launches of the op that makes training images from 8-bit pixels.
 #include "backend/cuda/launch.h"
 
 namespace vitrail::cuda {

@@ -1,4 +1,4 @@
-// The losses and their gradients.
+// Launches of the losses and their gradients.
 #include "backend/cuda/launch.h"
 #include "ops/cross_entropy.h"
 

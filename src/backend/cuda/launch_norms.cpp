@@ -1,4 +1,4 @@
-// Norms, softmaxes and their gradients on the GPU.
+// Launches of norms, softmaxes and their gradients on the GPU.
 #include <algorithm>
 
 #include "backend/cuda/launch.h"
@@ -43,7 +43,8 @@ void run_qk_norm(const KernelArgs& args) {
   api().norms.norm(session(args), call);
 }
 
-// Shares of the rows: as many as blocks that run at once, which wide rows make fewer, and none without a row.
+// The number of blocks that the rows are divided among: as many as run at once, fewer for wide rows, and at
+// most one per eight rows.
 int64_t grad_blocks(const NormRows& rows, const DeviceInfo& device) {
   const int64_t processors = processors_of(device);
   return std::clamp<int64_t>((rows.rows + 7) / 8, 1, processors * (rows.width <= 512 ? 2 : 1));

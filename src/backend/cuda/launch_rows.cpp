@@ -1,4 +1,4 @@
-// Elementwise ops, dropout and sums over rows on the GPU.
+// Launches of elementwise ops, dropout and sums over rows on the GPU.
 #include <algorithm>
 #include <cmath>
 
@@ -50,7 +50,7 @@ std::string declines_scale_by(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain({node.op, node.ins.first(1), node.outs}, device);
 }
 
-// A whole dim joins the one before it.
+// Adds a dim to the index computation; a dim that is not sharded is merged with the one before it.
 void add_term(DropoutCall& call, const DropoutCall::Term& term) {
   DropoutCall::Term* inner = call.term_count > 0 ? &call.terms[call.term_count - 1] : nullptr;
   if (inner && inner->local * inner->stride == term.stride)
@@ -84,7 +84,7 @@ std::string declines_dropout(const NodeView& node, const DeviceInfo& device) {
 void run_dropout(const KernelArgs& args) {
   const auto& op = op_of<DropoutOp>(args);
   const Shape& shape = args.ins[0].shape();
-  // u / 2^53 >= p for an integer u is u >= ceil(p 2^53), and both products are exact.
+  // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
   DropoutCall call{.x = operand(args.ins[0]),
                    .y = operand(args.outs[0]),
                    .counters = static_cast<const int64_t*>(args.ins[1].data()),
@@ -99,7 +99,8 @@ void run_dropout(const KernelArgs& args) {
   api().rows.dropout(session(args), call);
 }
 
-// What a node sums over rows, from which inputs and into which: -1, its output.
+// What a node sums over rows, from which inputs, and the input that it is added to; -1: it is written to the
+// output.
 struct RowSum {
   std::vector<int> ins;
   int target = -1;
@@ -116,7 +117,8 @@ RowSum parse_sum(const Op& op) {
   return {members[0].sources, members[1].sources[0]};
 }
 
-// Shares of the rows: blocks enough to keep the GPU busy, each with rows enough to be worth its own sums.
+// Divides the rows into parts: enough blocks to keep the GPU busy, each with enough rows to be worth its
+// partial sums.
 ColumnSums column_sums(int64_t elems, int64_t width, const DeviceInfo& device) {
   const int64_t processors = processors_of(device);
   const int64_t across = width % 8 == 0 ? (width + 255) / 256 : (width + 31) / 32, rows = elems / width;

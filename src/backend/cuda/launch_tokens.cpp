@@ -1,4 +1,4 @@
-// Moves and sums of tokens, [B N D], as rows that come from somewhere or are zero.
+// Launches of moves and sums of tokens, [B N D], as rows that are copied from somewhere or are zero.
 #include "backend/cuda/launch.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
@@ -11,7 +11,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// The result with all its tokens zero.
+// The call that sets all tokens of the result to zero; parts are added to it.
 TokenMoveCall move_into(const TensorView& out, int64_t images, int64_t tokens, int64_t width) {
   TokenMoveCall call;
   call.out = operand(out);

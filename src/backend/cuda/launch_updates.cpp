@@ -1,5 +1,5 @@
-// What writes persistent values: copies, gradient sums, the step's numbers and the optimizers' updates. The
-// step's numbers are read by the kernels, never here.
+// Launches of what writes persistent values: copies, gradient sums, the step's numbers and the optimizers'
+// updates. The step's numbers stay in device memory and are not read here.
 #include <cstddef>
 
 #include "backend/cuda/launch.h"
@@ -35,7 +35,7 @@ T* numbers(const TensorView& view) {
   return reinterpret_cast<T*>(view.as<double>());
 }
 
-// f32, bf16 and f16 among the first `count` inputs; what follows are numbers of the step.
+// Accepts f32, bf16 and f16 among the first `count` inputs; the inputs after them are numbers of the step.
 std::string declines_doubles(const NodeView& node, size_t count) {
   for (const TensorDesc& desc : node.ins.first(count)) {
     if (!desc.packing.empty()) return "changes row-major values only";
@@ -48,7 +48,7 @@ std::string declines_any_double(const NodeView& node, const DeviceInfo&) {
   return declines_doubles(node, node.ins.size());
 }
 
-// A node, or each of those that were made one.
+// One node, or each of the nodes that were grouped into one.
 struct Part {
   const Op& op;
   std::span<const TensorView> ins;
@@ -72,7 +72,7 @@ std::vector<NodeView> nodes_of(const NodeView& node) {
   return nodes;
 }
 
-// Runs the parts in as few calls as hold them; call_of gives the call of one.
+// Runs the parts in as few launches as hold them; call_of makes the call of one part.
 template <typename Call>
 void launch_parts(const KernelArgs& args, void (*launch)(Session&, const Call&), Call (*call_of)(const Part&),
                   const Call& start = {}) {
@@ -195,7 +195,7 @@ std::string declines_update(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-// An update's rates are multiples of the step's lr and decay: what they are when both are 1.
+// An update's rates are multiples of the step's lr and decay, so they are computed with both set to 1.
 UpdateCall update_call(const Part& part, const UpdateScale& scale, UpdateRule rule) {
   const StepValues unit{.lr = 1, .decay = 1};
   const size_t states = part.ins.size() - 3;
@@ -265,7 +265,7 @@ std::vector<OpKernels> update_kernels() {
       {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
       {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
       {"fused", {cuda_kernel("cast_sum", run_cast_sum, declines_cast_sum)}}};
-  // Each of these takes one node, or all of a kind that were made one.
+  // Each of these kernels takes one node, or all nodes of a kind grouped into one.
   static const std::pair<std::string, Kernel> kGrouped[] = {
       {"accumulate", cuda_kernel("chunks", run_plain_accumulate)},
       {"copy_into", cuda_kernel("chunks", run_copy_into, declines_any_double)},

@@ -37,7 +37,7 @@ class CudaEvent : public Event {
   void* event_;
 };
 
-// The session's own stream, or one more that it made.
+// The session's own stream, or an additional one that the session created.
 class CudaStream : public Stream {
  public:
   CudaStream(cuda::Session& session, void* stream)
@@ -66,10 +66,10 @@ class CudaStream : public Stream {
   void* stream_;  // null: the session's own
 };
 
-// The driver loads kernels and graphs as they are first used; arenas leave them this much.
+// The bytes that arenas leave free for kernels and graphs, which the driver loads at their first use.
 constexpr size_t kForeignReserve = size_t{256} << 20;
 
-// Page-locked: the GPU fetches from it without the driver's copy in between.
+// Page-locked host memory: the GPU reads it without the driver's copy in between.
 class HostMemory : public MemorySource {
  public:
   explicit HostMemory(cuda::Session& session) : session_(session) {}
@@ -126,7 +126,7 @@ class CudaDevice : public Device {
   }
 
  private:
-  // One at a time: each notes what memory it takes.
+  // Sessions are opened one at a time, since each measures the memory it takes.
   static cuda::Session& open(int ordinal) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);

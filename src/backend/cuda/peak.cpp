@@ -18,7 +18,7 @@ constexpr size_t kWorkspaceAlignment = 256;
 constexpr double kRoundSeconds = 0.02;
 constexpr int kRounds = 4, kMostRuns = 40;
 
-// Seconds of one call: the best round, since other work only ever slows one down.
+// The seconds of one call in the best round, since other work can only slow a round down.
 double best_seconds(Device& device, const std::function<void()>& call) {
   const auto timed = [&](int runs) {
     device.mark(0);
@@ -33,7 +33,7 @@ double best_seconds(Device& device, const std::function<void()>& call) {
   return best;
 }
 
-// A type that GEMMs are computed in: its operands, its result, and how cuBLASLt is told.
+// A type that GEMMs are computed in: its operands, its result, and its cuBLASLt settings.
 struct GemmType {
   const char* name;
   DType in, out;
@@ -51,7 +51,7 @@ const GemmType& type_named(const std::string& name) {
   throw Error(ErrorKind::kDevice, "there are no GEMMs in " + name + " on a GPU");
 }
 
-// Large enough to reach the peak, small enough for what is free.
+// The side of square matrices: large enough to reach the peak, small enough for the free memory.
 int64_t side_of(const Device& device, const GemmType& type) {
   int64_t side = 8192;
   while (side > 512 && static_cast<size_t>(6 * side * side) * size_of(type.out) > device.free_bytes())
@@ -59,7 +59,7 @@ int64_t side_of(const Device& device, const GemmType& type) {
   return side;
 }
 
-// Of e4m3 codes where the type is bytes.
+// Converts f32 values to a type; bytes are e4m3 codes.
 void convert(const std::vector<float>& values, DType dtype, std::vector<std::byte>& target) {
   if (dtype != DType::kU8)
     return convert_floats(values.data(), DType::kF32, target.data(), dtype, values.size());

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kLibrary = "libvitrail_cuda.so";
 
-// The folders of the program, and of the library this code may be part of. For the program itself dladdr
-// gives the name it was started by, which says nothing about where it lies: only an absolute path counts.
+// The folders of the program, and of the library that this code may be part of. For the program itself dladdr
+// gives the name it was started by, which need not say where it is stored: only an absolute path counts.
 std::vector<std::filesystem::path> own_folders() {
   std::vector<std::filesystem::path> folders;
   const auto add = [&](const char* file) {
@@ -29,7 +29,7 @@ std::vector<std::filesystem::path> own_folders() {
   return folders;
 }
 
-// Where the plugin may lie beside a program or library of `folder`, as built or as installed.
+// Where the plugin may lie relative to `folder`, that of the program or library, as built or as installed.
 std::vector<std::filesystem::path> places_for(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> places = {folder, folder / "vitrail"};
   if (folder.filename() == "bin")

@@ -1,4 +1,5 @@
-// Finds and opens the CUDA plugin library beside the program. Used by this backend's own files only.
+// Finds and opens the CUDA plugin library beside the program, once. Private to the CUDA backend; knows no
+// ops.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace vitrail::cuda {
 
-// Why there is no plugin, or no driver; empty when CUDA can be used.
+// Why there is no plugin or no driver; empty when CUDA can be used.
 const std::string& why_unusable();
-// Error(kDevice) when it cannot be.
+// The plugin's table of functions; throws Error(kDevice) when CUDA cannot be used.
 const Api& api();
-std::string plugin_path();  // where it was found; empty when it was not
+std::string plugin_path();  // where the plugin was found; empty when it was not
 
 }  // namespace vitrail::cuda

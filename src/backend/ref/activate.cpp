@@ -1,4 +1,4 @@
-// Reference loops of the activations other than the gelu: what each is, and its slope.
+// Reference loops of the activations other than the gelu: each activation and its derivative.
 #include "ops/activate.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ bool all_double(std::span<const TensorView> views) {
   return true;
 }
 
-// Views in double over copies this owns; integers are seen as they are.
+// Views in double over copies that this class owns; integer tensors are viewed in place.
 class DoubleViews {
  public:
   DoubleViews(std::span<const TensorView> views, bool read) : originals_(views) {

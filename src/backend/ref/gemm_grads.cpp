@@ -1,4 +1,4 @@
-// Reference loops of the gradients of ops that multiply matrices.
+// Reference loops of the gradients of linear, patch_embed and attention.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -58,7 +58,7 @@ void patch_embed_dw(const KernelArgs& args) {
 
 namespace {
 
-// One query of one head: its share of dq, dk and dv.
+// The contribution of one query of one head to dq, dk and dv.
 struct HeadGrads {
   const AttentionGeometry& g;
   const double *q, *kv, *dout;

@@ -1,4 +1,4 @@
-// Reference loops of the ops that multiply matrices.
+// Reference loops of linear, patch_embed and attention.
 #include <algorithm>
 #include <cmath>
 #include <vector>

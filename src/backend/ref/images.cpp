@@ -1,4 +1,5 @@
-// Reference loops of the op that makes images from pixels. In f32, as its results are defined.
+// Reference loops of the op that makes images from pixels. They compute in f32, as the op's results are
+// defined.
 #include <algorithm>
 #include <cstring>
 
@@ -29,7 +30,7 @@ class ImageMaker {
         height_(args.outs[0].shape()[2].local),
         width_(args.outs[0].shape()[3].local) {}
 
-  // One plane of an image, row by row.
+  // Writes one channel of an image, row by row.
   void plane(int64_t row, int64_t channel, float* target) const {
     const ImageRecipe& recipe = recipes_[row];
     for (int64_t y = 0; y < height_; ++y)
@@ -45,7 +46,7 @@ class ImageMaker {
     return own * recipe.lambda + other * recipe.rest;
   }
 
-  // Before it is mixed.
+  // The value of one pixel before it is mixed with the partner image.
   float value(const ImageRecipe& recipe, int64_t channel, int64_t y, int64_t x) const {
     if (recipe.source < 0) return 0;
     for (int32_t i = 0; i < recipe.erased; ++i)

@@ -26,7 +26,7 @@ OpKernels row(std::string_view op) {
             .prepare = unprepared(no_scratch, ref::in_double<kernel>)}}};
 }
 
-// Of values in their own types.
+// A kernel that computes on values in their own types, without conversion to double.
 OpKernels as_it_is(std::string_view op, void (*kernel)(const KernelArgs&)) {
   return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(no_scratch, kernel)}}};
 }

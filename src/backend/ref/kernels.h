@@ -1,5 +1,5 @@
-// The reference backend: plain loops in double over every op and float type, the oracle of all others. It may
-// be slow; it may not be wrong.
+// The reference backend: plain loops in double for every op and float type, the oracle that all other kernels
+// are compared with. It may be slow; it may not be wrong.
 #pragma once
 
 #include "backend/kernel.h"

@@ -1,12 +1,13 @@
-// The kernels of the reference backend, one per op: plain loops over doubles. in_double runs one on values of
-// any float type by converting what it reads and writes, so a kernel is written once.
+// The kernels of the reference backend, one per op: plain loops over doubles. in_double runs one of them on
+// values of any float type by converting what it reads and writes, so each kernel is written once.
 #pragma once
 
 #include "backend/kernel.h"
 
 namespace vitrail::ref {
 
-// f64 copies of every float input and output, the kernel on those, and what it wrote rounded back.
+// Runs the kernel on f64 copies of every float input and output, and rounds what it wrote back to the
+// outputs' types.
 void run_converted(const KernelArgs& args, void (*kernel)(const KernelArgs&));
 
 template <void (*kernel)(const KernelArgs&)>

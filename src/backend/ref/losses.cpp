@@ -18,7 +18,7 @@ double log_sum_exp(const double* x, int64_t width) {
   return top + std::log(total);
 }
 
-// log(1 + exp(x)), and its slope, without overflow.
+// log(1 + exp(x)) and its derivative, without overflow.
 double softplus(double x) {
   return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
 }
@@ -84,7 +84,7 @@ void dropout(const KernelArgs& args) {
   const double* x = args.ins[0].as<double>();
   double* y = args.outs[0].as<double>();
   for (int64_t i = 0, count = shape.elems(); i < count; ++i) {
-    // The element's place in the whole value, of which this may be a shard.
+    // The element's index in the whole tensor, of which this view may be a shard.
     uint64_t index = 0, rest = static_cast<uint64_t>(i), inner = static_cast<uint64_t>(count);
     for (size_t d = 0; d < shape.rank(); ++d) {
       inner /= static_cast<uint64_t>(shape[d].local);

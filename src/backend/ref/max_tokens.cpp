@@ -1,4 +1,4 @@
-// Reference loops of the largest of all tokens.
+// Reference loops of the maximum over tokens and its gradient.
 #include "ops/max_tokens.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reference loops of the norm by the root of the mean square.
+// Reference loops of RMSNorm and its gradient.
 #include "ops/rmsnorm.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 namespace vitrail::ref {
 
 namespace {
-// The largest magnitude of a row; of one with a value that is not finite, that value.
+// The largest magnitude of a row. If the row has a value that is not finite, that value is returned.
 float largest_of(const double* row, int64_t width) {
   float largest = 0;
   for (int64_t i = 0; i < width; ++i) {
@@ -20,7 +20,7 @@ float largest_of(const double* row, int64_t width) {
 }
 }  // namespace
 
-// What is rounded stands for value / scale; the largest of a row becomes `most`.
+// Each rounded value stands for value / scale; the scale maps the largest magnitude of a row to `most`.
 template <typename Round>
 void RoundedRows::scale_rows(const double* rows, int64_t count, int64_t width, float most,
                              const Round& round) {

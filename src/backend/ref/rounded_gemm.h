@@ -1,5 +1,5 @@
-// A GEMM of rows in any arithmetic of ops/linear.h, in double but for what the arithmetic rounds: what the
-// kernels that round are held against. Used by the reference loops of GEMMs and their gradients.
+// A GEMM of rows in any arithmetic of ops/linear.h. It computes in double except for what the arithmetic
+// rounds: the oracle of the kernels that round. Knows no ops and no views.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace vitrail::ref {
 
-// Rows as an arithmetic sees them: rounded values, and a scale a row where it has one. Exact ones are not
-// copied.
+// Rows as an arithmetic sees them: rounded values, and one scale per row where the arithmetic has scales.
+// Rows of the exact arithmetic are not copied.
 class RoundedRows {
  public:
   RoundedRows(const double* rows, int64_t count, int64_t width, Arithmetic arithmetic);

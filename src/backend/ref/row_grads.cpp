@@ -12,7 +12,8 @@ namespace vitrail::ref {
 
 namespace {
 
-// dx of one normalised row; dweight and dbias, where wanted, gain their share.
+// Computes dx of one normalised row, and adds the row's contribution to dweight and dbias where they are
+// wanted.
 void normalise_grad(const double* x, const double* weight, const double* dy, double eps, int64_t width,
                     double* dx, double* dweight, double* dbias) {
   const auto count = static_cast<double>(width);
@@ -37,7 +38,7 @@ double* zeroed(const KernelArgs& args, size_t out) {
   return args.outs[out].as<double>();
 }
 
-// Output `sums` becomes the sums over rows of the first output.
+// Writes the sums over rows of the first output to output number `sums`.
 void sum_rows_of_first(const KernelArgs& args, size_t sums) {
   double* target = zeroed(args, sums);
   const int64_t width = args.outs[sums].desc().elems(), count = args.outs[0].desc().elems();

@@ -30,7 +30,7 @@ void map_one(const KernelArgs& args, F&& f) {
   for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i) y[i] = f(x[i]);
 }
 
-// y[i] = f(a[i], b[i]); b repeats when it is shorter.
+// y[i] = f(a[i], b[i]); b repeats where it is shorter than a.
 template <typename F>
 void map_two(const KernelArgs& args, F&& f) {
   const double *a = args.ins[0].as<double>(), *b = args.ins[1].as<double>();

@@ -1,4 +1,4 @@
-// Reference loops of the ops that move tokens and parameters about.
+// Reference loops of the ops that move tokens and parameters.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Reference loops of the optimizer updates. Each zeroes its gradient sum, and leaves all else untouched when
-// the step is skipped.
+// Reference loops of the optimizer updates. Each zeroes its gradient sum, and leaves everything else
+// untouched when the step is skipped.
 #include <algorithm>
 #include <cmath>
 

@@ -8,10 +8,10 @@
 namespace vitrail::cpu {
 namespace {
 
-constexpr int64_t kMostQueries = 288;  // of a task
+constexpr int64_t kMostQueries = 288;  // query rows of a task
 
-// Query rows one task takes: a head is cut where that lets `threads` be done earlier, though each part packs
-// the head's K and V anew, which costs about as much as kPackQueries query rows.
+// The number of query rows of one task. A head is split where the threads then finish earlier, although each
+// part packs the head's K and V again, which costs about as much as kPackQueries query rows.
 int64_t query_block(int threads, int64_t heads, int64_t queries) {
   constexpr int64_t kPackQueries = 12, kLeastQueries = 24;
   int64_t best = 0, least = 0;
@@ -63,7 +63,7 @@ void parallel_attention_grad(const CpuContext& context, const AttentionGradArgs&
                                      f.v_strides.token, f.out_strides.token, args.dq + at(f.q_strides),
                                      args.dk + at(f.k_strides), args.dv + at(f.v_strides), f.queries, f.keys,
                                      f.head_size, f.scale, scratch.of(worker)});
-    for (int64_t silent = f.queries; silent < f.keys; ++silent)  // tokens that did not ask
+    for (int64_t silent = f.queries; silent < f.keys; ++silent)  // tokens that are no queries
       std::memset(args.dq + at(f.q_strides) + silent * f.q_strides.token, 0,
                   static_cast<size_t>(f.head_size) * sizeof(float));
   });

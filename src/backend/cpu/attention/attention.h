@@ -6,8 +6,8 @@
 
 namespace vitrail::cpu {
 
-// out[b, i, h, :] = softmax(scale * q k^T) v. Strides in elements; packed qkv [B, N, 3, H, E] has
-// token stride 3*H*E, image stride N*3*H*E, head stride E, with k = q + H*E and v = q + 2*H*E.
+// out[b, i, h, :] = softmax(scale * q k^T) v. Strides are in elements; packed qkv [B, N, 3, H, E] has token
+// stride 3*H*E, image stride N*3*H*E, head stride E, with k = q + H*E and v = q + 2*H*E.
 struct AttentionView {
   int64_t image = 0, token = 0, head = 0;  // strides
 };
@@ -23,12 +23,13 @@ struct AttentionArgs {
 
 ScratchNeed attention_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
 void parallel_attention(const CpuContext& context, const AttentionArgs& args);
-// The weights themselves: out[b, h, i, j] = softmax over j of scale * q_i k_j, contiguous. args.v and
+// The attention weights: out[b, h, i, j] = softmax over j of scale * q_i k_j, contiguous. args.v and
 // out_strides are not read.
 ScratchNeed attention_probs_scratch(const IsaKernels& isa, int64_t queries, int64_t keys, int64_t head_size);
 void parallel_attention_probs(const CpuContext& context, const AttentionArgs& args);
 
-// dq, dk, dv with the strides of q, k, v; dout with those of the forward GEMM's out, which is not read.
+// dq, dk and dv have the strides of q, k and v; dout has those of the forward attention's out, which is not
+// read.
 struct AttentionGradArgs {
   AttentionArgs forward;
   const float* dout = nullptr;

@@ -1,7 +1,7 @@
-// The attention of a first token that asks alone, from the tokens themselves: q . (W x) = (W^T q) . x, and
-// the weighted sum of the values W x is W times that of the x. So no token but the first is multiplied by a
-// weight. All heads of a group stand side by side in the vectors of one panel, and every step is a GEMM
-// with it.
+// Attention with the first token as the only query, computed from the tokens themselves: q . (W x) = (W^T q)
+// . x, and the weighted sum of the values W x is W times the weighted sum of the x. So no token but the first
+// is multiplied by a weight. All heads of a group lie side by side in the vectors of one panel, and every
+// step is a GEMM with that panel.
 #include "backend/cpu/attention/first_token.h"
 
 #include <algorithm>
@@ -14,9 +14,10 @@ namespace {
 
 constexpr int64_t kChunk = 48;  // rows of a task
 
-// A group's heads fill the first vector of a panel, which is nr wide; the rest of it is not read. Of every
-// group of an image, in this order: the queries as a matrix with a block of rows and a column a head, W^T q,
-// scores and then weights, and the weighted sum of the tokens.
+// The scratch layout. A group's heads fill the first vector of a panel, which is nr wide; the rest of the
+// panel is not read. Each image has, in this order, for each of its groups: the queries as a matrix with a
+// block of rows and a column per head, W^T q, the scores (later the weights), and the weighted sum of the
+// tokens.
 struct Layout {
   int64_t lanes, nr, groups, token, queries, asked, weights, sums, row, image, normed;
 
@@ -85,8 +86,8 @@ class FirstAttention {
     x_ = scratch_.shared();
   }
 
-  // body(image, group, row, rows, worker) over chunks of `rows` rows for every group, images after each
-  // other, so that rows of a weight serve all of them.
+  // Calls body(image, group, row, rows, worker) for chunks of `rows` rows of every group. Consecutive tasks
+  // are of different images, so that the rows of a weight in cache serve all images.
   template <typename Body>
   void over_chunks(int64_t rows, const Body& body) const {
     const int64_t chunks = ceil_div(rows, kChunk);
@@ -99,7 +100,8 @@ class FirstAttention {
   void over_groups(int64_t rows, const Body& body) const {
     over_chunks(rows, [&](int64_t b, int64_t g, int64_t row, int64_t count, int) { body(b, g, row, count); });
   }
-  // body(image, group, row, rows, room for a GEMM) over chunks of the groups' own rows of a weight.
+  // Calls body(image, group, row, rows, scratch for a GEMM) for chunks of the rows of a weight that belong to
+  // a group.
   template <typename Body>
   void over_head_rows(const Body& body) const {
     over_chunks(heads_of(0) * a_.head_size, [&](int64_t b, int64_t g, int64_t row, int64_t rows, int worker) {
@@ -114,8 +116,9 @@ class FirstAttention {
     for (int64_t i = 0; i < a_.width; ++i) panel[i * at_.nr] = tokens(b)[i];
   }
 
-  // The queries, scaled, each in the column of its head. The keys' bias adds the same to all scores of a
-  // head and is left out. A key's weight that is no number makes the answers of its whole group none.
+  // Writes the scaled queries, each in the column of its head. The keys' bias adds the same value to all
+  // scores of a head and is left out. A NaN in the key weight makes the results of all heads of its group
+  // NaN.
   void ask(int64_t b, int64_t row, int64_t rows, float* out) const {
     gemm({a_.weight + row * a_.width, a_.width, rows, part(b, at_.token), 1, a_.width, false, out});
     float* queries = part(b, at_.queries) + row * at_.nr;

@@ -1,5 +1,5 @@
-// Attention of the first token of each image, with the layernorm and the GEMM that make queries, keys
-// and values. Used by the launch of the fused node; knows raw pointers, not ops.
+// Attention with the first token of each image as the only query, fused with the layernorm and the GEMM that
+// make queries, keys and values. Knows raw pointers, not ops.
 #pragma once
 
 #include "backend/cpu/gemm/gemm.h"
@@ -7,7 +7,8 @@
 namespace vitrail::cpu {
 
 // out[b, h, :] = softmax over i of (scale * q_0 k_i) times v_i, where [q k v] = norm(x) * weight^T + bias: x
-// [batch, tokens, width], weight [3 * heads * head_size, width] row-major, bias of as many or null.
+// [batch, tokens, width], weight [3 * heads * head_size, width] row-major, bias [3 * heads * head_size] or
+// null.
 struct FirstAttentionArgs {
   const float *x = nullptr, *weight = nullptr, *bias = nullptr;
   float* out = nullptr;

@@ -1,5 +1,5 @@
-// Attention, its weights and its gradient. What the shapes say of strides is read once, when a kernel is
-// prepared.
+// Launches of attention, attention weights and the gradient of attention. Strides are derived from the shapes
+// once, when a kernel is prepared.
 #include <cmath>
 
 #include "backend/cpu/attention/attention.h"
@@ -10,7 +10,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-// Sizes and strides, and where q, k and v begin in the inputs they lie in.
+// Sizes and strides, and where q, k and v begin in the inputs that hold them.
 struct Geometry {
   AttentionArgs sizes;
   int64_t q, k, v;
@@ -43,7 +43,7 @@ size_t bytes_of(ScratchOf need, const AttentionArgs& sizes, const DeviceInfo& de
   return need(isa_of(device), sizes.queries, sizes.keys, sizes.head_size).total(device.threads);
 }
 
-// Attention, or its weights: they differ in what is run alone.
+// Prepares attention or the attention weights, which differ only in the function that runs.
 template <ScratchOf need, void (*run)(const CpuContext&, const AttentionArgs&)>
 Prepared prepare_forward(const NodeView& node, const DeviceInfo& device) {
   const Geometry geometry(node.op, node.ins);

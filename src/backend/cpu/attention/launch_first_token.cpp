@@ -1,4 +1,5 @@
-// The fused node of a layernorm, a GEMM, its bias and the attention of the first token.
+// The launch of the fused node of a layernorm, a GEMM, its bias and attention with the first token as the
+// only query.
 #include <cmath>
 
 #include "backend/cpu/attention/first_token.h"
@@ -9,7 +10,7 @@
 namespace vitrail::cpu {
 namespace {
 
-// Sizes alone, from the node's one output [B H E] and what it reads.
+// The sizes alone, read from the node's output [B H E] and its inputs.
 FirstAttentionArgs sizes_of(const GemmNode& p, DescSpan ins, const TensorDesc& out) {
   const int64_t batch = out.shape[0].local, heads = out.shape[1].local, size = out.shape[2].local;
   const int64_t width = ins[p.weight].elems() / (3 * heads * size);

@@ -1,5 +1,5 @@
-// Attention weights in memory, for looking at: a head's keys serve as the packed weight of a GEMM with its
-// queries, and every row goes through softmax. Threads share the heads first, then the rows.
+// Attention weights written to memory, for inspection: a head's keys serve as the packed weight of a GEMM
+// with its queries, and every row goes through a softmax. Threads divide the heads first, then the rows.
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/norm/norm.h"
 #include "backend/cpu/tiles.h"
@@ -8,7 +8,8 @@ namespace vitrail::cpu {
 
 namespace {
 
-// One worker's scratch: a head's scaled keys as contiguous rows, the same packed, and what a tile needs.
+// One worker's scratch: a head's scaled keys as contiguous rows, the same keys packed, and the scratch of a
+// tile.
 struct Parts {
   int64_t keys, packed, tile;
 

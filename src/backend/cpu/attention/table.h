@@ -1,5 +1,5 @@
-// The vector functions of attention and of its gradient at one instruction set, and what they take. Each file
-// of isa/ fills its own table.
+// The table of the vector functions of attention and its gradient at one instruction set, and their
+// arguments. Each file of isa/ fills its own table.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct AttentionTile {
   float* scratch = nullptr;  // attention_scratch_elems(queries, keys, head_size), 64-byte aligned
 };
 
-// The gradient of attention for one head, the weights computed again: dq, dk and dv from q, k, v and dout.
+// The gradient of attention for one head: dq, dk and dv from q, k, v and dout. The weights are recomputed.
 struct AttentionGradTile {
   const float *q = nullptr, *k = nullptr, *v = nullptr, *dout = nullptr;
   int64_t q_stride = 0, k_stride = 0, v_stride = 0, dout_stride = 0;  // elements between tokens

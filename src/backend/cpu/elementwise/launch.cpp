@@ -1,4 +1,4 @@
-// Elementwise ops and their gradients.
+// Launches of elementwise ops and their gradients.
 #include "backend/cpu/elementwise/elementwise.h"
 
 #include "backend/cpu/launch.h"
@@ -75,7 +75,7 @@ void run_tanh_grad(const KernelArgs& args) {
   });
 }
 
-// Sums over rows are nodes of their own here.
+// Declines a node that also sums over rows: on the CPU these sums are nodes of their own.
 std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
   return node.outs.size() > 1 ? kNoRowSums : declines_unless_f32(node, device);
 }

@@ -1,4 +1,4 @@
-// Ops that move tokens about, and dropout, which drops elements or whole images.
+// Launches of ops that move tokens, and of dropout, which drops elements or whole images.
 #include <cmath>
 #include <cstring>
 
@@ -18,7 +18,7 @@ void zero(float* to, int64_t count) {
   std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
 }
 
-// body(b) for every image, some images a task.
+// Calls body(b) for every image; a task has several images.
 template <typename Body>
 void each_image(const CpuContext& context, const Shape& wide, const Body& body) {
   const int64_t batch = wide[0].local;
@@ -27,7 +27,7 @@ void each_image(const CpuContext& context, const Shape& wide, const Body& body) 
   });
 }
 
-// Token counts and widths of [B N D], in elements.
+// The token count, the width and the size of an image of [B N D], in elements.
 struct Tokens {
   int64_t count, width, image;
   explicit Tokens(const Shape& s) : count(s[1].local), width(s[2].local), image(s[1].local * s[2].local) {}
@@ -124,7 +124,7 @@ void run_dropout(const KernelArgs& args) {
       if (!stays) return zero(y + b * image, image);
       context.isa.multiply(x + b * image, kept, image, y + b * image);
     });
-  // u / 2^53 >= p for an integer u is u >= ceil(p 2^53), and both products are exact.
+  // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
   const auto threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
   const uint64_t start = position * static_cast<uint64_t>(image);
   spread_rows(context, shape.elems(), 1, [&](int64_t first, int64_t count) {

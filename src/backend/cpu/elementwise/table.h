@@ -1,5 +1,5 @@
-// The vector functions of elementwise ops at one instruction set, and what they take. A body stands in
-// isa/elementwise.cpp, which also fills the table.
+// The table of the vector functions of elementwise ops at one instruction set, and their arguments.
+// isa/elementwise.cpp has the bodies and fills the table.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace vitrail::cpu {
 
 enum class Activation { kNone, kGeluErf, kGeluTanh };
 
-// y = x * scale where the counter hash of (stream, index + i), shifted right by 11, reaches `threshold`, else
-// 0.
+// y = x * scale where the counter hash of (stream, index + i), shifted right by 11, is at least `threshold`,
+// else 0.
 struct DropElements {
   const float* x = nullptr;
   float* y = nullptr;

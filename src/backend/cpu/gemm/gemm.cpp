@@ -6,20 +6,20 @@
 namespace vitrail::cpu {
 namespace {
 
-constexpr int64_t kPackRows = 64;  // of a plain weight, by one task
+constexpr int64_t kPackRows = 64;  // rows of a plain weight that one task packs
 
 int64_t patch_size(const PatchEmbedArgs& a) {
   return a.channels * a.patch_h * a.patch_w;
 }
 
-constexpr int64_t kRowsAhead = 8;  // of a tile's short rows: the processor sees no stream in them
+constexpr int64_t kRowsAhead = 8;  // rows to prefetch: the hardware prefetcher sees no stream in short rows
 
 void fetch(const float* row, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(row + i);
 }
 
-// Threads take tasks in turn, so a thread's next one is about `task`: its first panel, unless that is at
-// hand.
+// The first panel of the tile that this thread will probably compute next, `task`, to be prefetched; null
+// where the panel is in cache already.
 const float* next_panel(const Tiling& tiling, int64_t task, const Place& now, const LinearArgs& args) {
   if (task >= tiling.tasks()) return nullptr;
   const Place next(tiling, task, args.m, args.n);

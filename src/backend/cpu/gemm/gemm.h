@@ -1,5 +1,6 @@
-// GEMMs spread over a thread pool: with packed weights, of patches, and their gradients. Tiles follow from
-// shapes alone, so results are the same for every number of threads. Knows raw pointers and strides, not ops.
+// GEMMs spread over a thread pool: with packed weights, of image patches, and the gradients of both. Tiles
+// follow from shapes alone, so results are the same for every number of threads. Knows raw pointers and
+// strides, not ops.
 #pragma once
 
 #include "backend/cpu/norm/norm.h"
@@ -7,13 +8,13 @@
 
 namespace vitrail::cpu {
 
-// LayerNorm of the rows of `a` before the GEMM; gamma null: none.
+// The LayerNorm of the rows of `a` before the GEMM; gamma null: none.
 struct LinearNorm {
   const float *gamma = nullptr, *beta = nullptr;  // [k]
   float eps = 0;
 };
 
-// c[m, n] = epilogue(norm(a)[m, k] * w[n, k]^T), w packed by pack_weights of the same IsaKernels.
+// c[m, n] = epilogue(norm(a)[m, k] * w[n, k]^T), where w was packed by pack_weights of the same IsaKernels.
 struct LinearArgs {
   const float* a = nullptr;
   int64_t lda = 0;
@@ -24,15 +25,15 @@ struct LinearArgs {
   LinearNorm norm;
   Epilogue epilogue;
 };
-// packed must hold isa.packed_elems(n, k) floats; needs no scratch. The weight lies as w[n, k], or as w[k,
-// n].
+// Packs a weight that lies as w[n, k], or as w[k, n]. `packed` must hold isa.packed_elems(n, k) floats; no
+// scratch is needed.
 void parallel_pack_weights(const CpuContext& context, const float* w, int64_t n, int64_t k, float* packed);
 void parallel_pack_matrix(const CpuContext& context, const float* w, int64_t k, int64_t n, float* packed);
 ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
 void parallel_linear(const CpuContext& context, const LinearArgs& args);
 
-// out[b, patch, :] = epilogue(w * patch): image [batch, channels, height, width], patches of
-// patch_h x patch_w without overlap (what is left over is not read), w [n, channels * patch_h * patch_w]
+// out[b, patch, :] = epilogue(w * patch): image [batch, channels, height, width], patches of patch_h x
+// patch_w without overlap (pixels left over at the edges are not read), w [n, channels * patch_h * patch_w]
 // packed. out points at image 0's first patch row; the epilogue's residual (the position embedding) is
 // indexed by patch and shared by all images.
 struct PatchEmbedArgs {
@@ -47,7 +48,8 @@ struct PatchEmbedArgs {
 };
 ScratchNeed patch_embed_scratch(const IsaKernels& isa, const PatchEmbedArgs& args);
 void parallel_patch_embed(const CpuContext& context, const PatchEmbedArgs& args);
-// Patches [first, first + rows) of all images as rows [channel, y, x], the order of a convolution's weight.
+// Writes patches [first, first + rows) of all images as rows [channel, y, x], the order of a convolution's
+// weight.
 void gather_patches(const PatchEmbedArgs& args, int64_t first, int64_t rows, float* out);
 
 inline int64_t patches_of(const PatchEmbedArgs& a) {
@@ -60,8 +62,8 @@ inline Epilogue at_row(Epilogue epilogue, int64_t row) {
 }
 
 // The rows of A to multiply: in place, or normalised into the shared scratch. They are normalised once,
-// before the tiles: within them it would be repeated for every block of columns, which costs more than
-// one pass through the cache.
+// before the tiles: a tile that normalised its own rows would repeat it for every block of columns, which
+// costs more than one pass through the cache.
 struct Rows {
   const float* data;
   int64_t stride;
@@ -74,8 +76,9 @@ inline Rows rows_of(const CpuContext& context, const LinearArgs& args, float* sh
   return {shared, args.k};
 }
 
-// dw[n, k] (+)= sum over m of dy[m, n] x[m, k], all contiguous. Rows go by chunks, each packed once for all
-// tiles; with `add` the sum is finished before it is added, so it rounds as if the two were done in turn.
+// dw[n, k] (+)= sum over m of dy[m, n] x[m, k], all contiguous. Rows are taken in chunks, each packed once
+// for all tiles. With `add` the sum is finished before it is added, so it rounds as if the two ops ran one
+// after the other.
 struct WeightGradArgs {
   const float *x = nullptr, *dy = nullptr;
   float* dw = nullptr;
@@ -85,12 +88,13 @@ struct WeightGradArgs {
 
 ScratchNeed weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add);
 void parallel_weight_grad(const CpuContext& context, const WeightGradArgs& args);
-// The same with the patches of images as x; patches.epilogue, packed and out are not read.
+// The same GEMM with image patches as x; patches.epilogue, packed and out are not read.
 ScratchNeed patch_weight_grad_scratch(const IsaKernels& isa, const PatchEmbedArgs& patches, bool add);
 void parallel_patch_weight_grad(const CpuContext& context, const PatchEmbedArgs& patches, const float* dy,
                                 float* dw, bool add);
-// args.c = act'(x) * (a w^T), x[m, n] contiguous: the gradient of a GEMM, and of the gelu before it, while
-// a tile of it is in cache. Scratch as for the GEMM; norm and epilogue are not read.
+// args.c = act'(x) * (a w^T), x[m, n] contiguous: the input gradient of a linear times the derivative of the
+// gelu before it, applied while a tile is in cache. The scratch is that of parallel_linear; norm and epilogue
+// are not read.
 void parallel_linear_activate_grad(const CpuContext& context, const LinearArgs& args, Activation act,
                                    const float* x);
 

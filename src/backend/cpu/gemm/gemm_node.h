@@ -1,4 +1,4 @@
-// A GEMM on f32 values as the CPU's launches hand it to the matrix kernels, whatever these compute in.
+// A node's GEMM on f32 values as arguments of the CPU's GEMM drivers, whatever arithmetic these compute in.
 #pragma once
 
 #include "backend/cpu/gemm/gemm.h"
@@ -6,12 +6,12 @@
 
 namespace vitrail::cpu {
 
-// Why a node is not a GEMM on f32 values, wherever its weight comes from.
+// Why a node is not a GEMM on f32 values, wherever its weight comes from; empty: it is one.
 std::string unsupported(const NodeView& node);
 
 Epilogue epilogue_of(const KernelArgs& args, const GemmNode& p, int64_t n);
-// Of a linear, all but the packed weight.
+// The arguments of a linear, all but the packed weight.
 LinearArgs linear_args(const KernelArgs& args, const GemmNode& p, const MatmulExtents& e);
-PatchEmbedArgs patch_args(const Shape& x, const Shape& w);  // shapes alone
+PatchEmbedArgs patch_args(const Shape& x, const Shape& w);  // from shapes alone
 
 }  // namespace vitrail::cpu

@@ -1,5 +1,5 @@
-// GEMMs, alone or fused with their neighbours, with weights packed at load or on each call, and the
-// gradient for a GEMM's input. A node is parsed once, when its kernel is prepared.
+// Launches of f32 GEMMs, alone or fused with their neighbours, with weights packed at load or on each call,
+// and of the gradient for a linear's input. A node is parsed once, when its kernel is prepared.
 #include "backend/cpu/launch.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_node.h"
@@ -25,7 +25,7 @@ std::string exact_unsupported(const NodeView& node) {
   return arithmetic == Arithmetic::kExact ? "" : strf("computes in f32, not %s", enum_name(arithmetic));
 }
 
-// By level; those above avx512 have its f32 kernels.
+// The packed layout of each instruction set; those above avx512 use its f32 kernels.
 constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels64-avx512",
                                           "panels64-avx512", "panels64-avx512"};
 
@@ -45,7 +45,7 @@ size_t packed_bytes(const IsaKernels& isa, const MatmulExtents& e) {
   return padded_bytes(isa.packed_elems(e.n, e.k));
 }
 
-// A node's GEMM with its sizes; of a patch embedding those of the patches too.
+// A node's GEMM with its sizes, and for a patch embedding those of the patches.
 struct SizedGemm {
   GemmNode p;
   MatmulExtents e;
@@ -116,8 +116,8 @@ void run_pack(const KernelArgs& args) {
                         static_cast<float*>(args.outs[0].data()));
 }
 
-// The gelu whose gradient a fused node takes after that of the GEMM behind it; null: it is not such a
-// node.
+// The gelu whose gradient a fused node applies after the input gradient of the linear behind it; null: the op
+// is not such a node.
 const GeluGradOp* gelu_after_dx(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return nullptr;
@@ -127,7 +127,7 @@ const GeluGradOp* gelu_after_dx(const Op& op) {
   return static_cast<const GeluGradOp*>(gelu.op.get());
 }
 
-// dx[m, k] = dy[m, n] . w[n, k]: to the GEMM w is a weight of k outputs that lies by its inputs.
+// dx[m, k] = dy[m, n] . w[n, k]: to the GEMM w is a weight of k outputs that is stored by its inputs.
 Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
   const MatmulExtents e = linear_dx_extents(node.ins[0].shape, node.ins[1].shape);
   const IsaKernels& isa = isa_of(device);

@@ -1,4 +1,5 @@
-// GEMMs by oneDNN on our own tiles, where the weight is not packed, and how tables know GEMMs.
+// Launches of GEMMs by oneDNN on our own tiles, where the weight is not packed, and the keys of GEMMs in a
+// table of kernels.
 #include "backend/cpu/gemm/gemm_node.h"
 #include "backend/cpu/gemm/onednn_linear.h"
 #include "backend/cpu/launch.h"

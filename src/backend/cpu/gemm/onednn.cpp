@@ -27,8 +27,8 @@ int (*sgemm)(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float 
 struct Version {
   int major, minor, patch;
 };
-// The build that distributions ship shares its work by OpenMP, whose number of threads belongs to the calling
-// thread: set for the call, and given back in case that thread is the user's.
+// The build that distributions ship divides its work by OpenMP, whose number of threads belongs to the
+// calling thread: it is set for the call and restored after it, since that thread may be the user's.
 void (*set_threads)(int) = nullptr;
 int (*get_threads)() = nullptr;
 

@@ -1,6 +1,6 @@
-// oneDNN's GEMM, called on single tiles by the threads of our own pool. It is opened at first use:
-// linked, it would cost every start of the program its threads and buffers. Used by library_linear.h; no
-// vendor header is needed. A library belongs here only if several threads may call it at once.
+// oneDNN's GEMM, called on single tiles by the threads of our own pool. The library is opened at first use:
+// linked, it would cost every start of the program its threads and buffers. No vendor header is needed. A
+// library belongs here only if several threads may call it at once.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace vitrail::cpu {
 struct GemmLibrary {
   std::string missing;  // empty when it can be called, else why not
   std::string version;
-  // c[rows, cols] = a[rows, k] * transposed(w[cols, k]), w and c contiguous; on the calling thread alone.
+  // c[rows, cols] = a[rows, k] * transposed(w[cols, k]), w and c contiguous; it runs on the calling thread
+  // alone.
   void (*sgemm)(int64_t rows, int64_t cols, int64_t k, const float* a, int64_t lda, const float* w,
                 float* c) = nullptr;
 };

@@ -5,7 +5,8 @@
 namespace vitrail::cpu {
 namespace {
 
-// Column blocks wide enough for a library to repay its own packing.
+// The factor by which tiles are wider than those of our own kernels, so that the library's own packing pays
+// off.
 constexpr int64_t kWideTiles = 4;
 
 Tiling library_tiling(const IsaKernels& isa, int64_t m, int64_t n) {

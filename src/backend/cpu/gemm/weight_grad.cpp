@@ -4,11 +4,12 @@
 namespace vitrail::cpu {
 namespace {
 
-constexpr int64_t kChunkBytes = 1 << 20;  // of x and dy packed at a time: in cache for all tiles
+constexpr int64_t kChunkBytes = 1 << 20;  // of x and dy packed at a time: they stay in cache for all tiles
 constexpr int64_t kPackRows = 64;         // rows one task packs
-constexpr int64_t kEnoughTasks = 48;      // of a GEMM: some for every thread
+constexpr int64_t kEnoughTasks = 48;      // tasks of a GEMM: several for every thread
 
-// One chunk of rows of x as panels, of dy as strips, and the sums that wait to be added.
+// The scratch layout: one chunk of rows of x as panels and of dy as strips, and partial sums that are yet to
+// be added.
 struct Parts {
   int64_t chunk, panels, strips, sums;  // the last three in floats
 
@@ -22,7 +23,7 @@ struct Parts {
   }
 };
 
-// Tiles of dw: tall ones read the packed rows less often, low ones feed more threads.
+// The tiles of dw: tall ones read the packed rows less often, low ones give work to more threads.
 struct WeightTiles {
   int64_t rows, cols, down, across;
 
@@ -34,7 +35,8 @@ struct WeightTiles {
   }
 };
 
-// pack_x(first row, rows, depth of a panel, to, worker)
+// Computes dw in chunks of rows; pack_x(first row, rows, depth of a panel, target, worker) packs a chunk of
+// x.
 template <typename PackX>
 void weight_grad(const CpuContext& context, const Scratch& scratch, const WeightGradArgs& args,
                  const PackX& pack_x) {

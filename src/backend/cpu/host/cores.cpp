@@ -11,7 +11,8 @@ namespace vitrail::cpu {
 
 namespace {
 
-// Cores a container's CPU quota amounts to ("200000 100000" is two); a large number without one.
+// The number of cores that a container's CPU quota amounts to ("200000 100000" is two); a large number where
+// there is no quota.
 int quota_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;

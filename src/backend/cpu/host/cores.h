@@ -1,5 +1,5 @@
-// What this machine lends the process: cores by affinity and by a container's quota, and memory. Knows
-// nothing of instruction sets.
+// The resources of this machine that the process may use: cores, by affinity and by a container's quota, and
+// memory. Knows nothing of instruction sets.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-// __builtin_cpu_supports also asks whether the operating system saves the wider registers.
+// __builtin_cpu_supports also checks that the operating system saves the wider registers.
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
@@ -23,7 +23,7 @@ bool has_vnni() {
   return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
 }
 
-// Whether the processor has tiles with bf16 and int8 GEMMs, and the operating system saves tiles
+// Whether the processor has AMX tiles with bf16 and int8 dot products, and the operating system saves tiles
 // (bits 17 and 18 of XCR0). __builtin_cpu_supports knows neither in older compilers.
 bool processor_has_tiles() {
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kOsxsave = 1u << 27;
@@ -37,7 +37,7 @@ bool processor_has_tiles() {
   return (low & kTileState) == kTileState;
 }
 
-// Linux lends the tiles' data to a process that asks; threads of the process share the permission.
+// Linux grants the AMX tile data to a process on request; the threads of the process share the permission.
 bool may_use_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

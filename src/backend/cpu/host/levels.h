@@ -9,14 +9,14 @@
 
 namespace vitrail {
 
-// kVnni and kAmx are kAvx512 with dot-product instructions for bf16 and int8, by vectors and by tiles.
+// kVnni and kAmx are kAvx512 with dot-product instructions for bf16 and int8: on vectors, and on AMX tiles.
 enum class IsaLevel { kBaseline, kAvx2, kAvx512, kVnni, kAmx };
 
 const char* to_string(IsaLevel level);
 
-// Every level this build has, lowest first.
+// Every instruction set that this build has, lowest first.
 std::vector<IsaLevel> all_isa_levels();
-// Those this processor can run. Lowest first; the baseline is always there.
+// The instruction sets that this processor can run, lowest first; the baseline is always among them.
 std::vector<IsaLevel> available_isa_levels();
 IsaLevel best_isa();
 
@@ -24,9 +24,10 @@ IsaLevel best_isa();
 
 namespace vitrail::cpu {
 
-// Refuses (kind device) a level this processor lacks.
+// The functions of an instruction set; throws Error(kDevice) for one that this processor lacks.
 const IsaKernels& isa_kernels(IsaLevel level);
-// Of any level, for its sizes alone: planning for a processor that is not here. Its kernels must not run.
+// The functions of any instruction set, for its sizes alone, when planning for another processor. Its kernels
+// must not be run.
 const IsaKernels& isa_sizes(IsaLevel level);
 
 }  // namespace vitrail::cpu

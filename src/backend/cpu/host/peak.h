@@ -1,4 +1,5 @@
-// The most this processor computes and moves, measured. The yardstick of bench, profile and doctor.
+// The measured peak of this processor in arithmetic and in memory bandwidth: the yardstick of bench, profile
+// and doctor.
 #pragma once
 
 #include "backend/cpu/host/levels.h"
@@ -6,10 +7,10 @@
 
 namespace vitrail {
 
-// GFLOP/s in f32 with all threads of the pool; takes about a tenth of a second.
+// GFLOP/s in f32 with all threads of the pool; the measurement takes about a tenth of a second.
 double measure_peak_gflops(ThreadPool& pool, IsaLevel level);
 
-// GB/s of copying between buffers beyond the caches, bytes read and bytes written both counted.
+// GB/s of a copy between buffers larger than the caches; bytes read and bytes written are both counted.
 double measure_copy_gbps(ThreadPool& pool);
 
 }  // namespace vitrail

@@ -1,5 +1,6 @@
-// What a level is made of: the tables that its files fill, gathered by table.cpp, and the few functions they
-// call across files. Constants, since a plan may ask for the table on a processor that cannot run the level.
+// The parts of one instruction set: the tables that its files fill, which table.cpp gathers, and the few
+// functions called across files. The tables are constants, since a plan may read them on a processor that
+// cannot run the instruction set.
 #pragma once
 
 #include "backend/cpu/isa/shape.h"
@@ -20,7 +21,7 @@ extern const ConvertTable kConvert;
 extern const SpinTable kSpin;
 extern const LowpKernels kBf16Gemms, kInt8Gemms;
 
-// Sizes, by sizes.cpp.
+// The sizes, defined in sizes.cpp.
 int64_t packed_elems(int64_t n, int64_t k);
 int64_t gemm_scratch_elems(int64_t rows, int64_t cols, int64_t k);
 int64_t attention_scratch_elems(int64_t queries, int64_t keys, int64_t head_size);
@@ -36,7 +37,7 @@ int64_t row_bytes(int64_t k);
 int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t k);
 }  // namespace int8
 
-// Low-precision GEMMs finish and round as the others do.
+// Low-precision GEMMs share the epilogue and the rounding of the f32 ones.
 void finish_tile(const GemmTile& tile, const float* sums, int64_t lds);
 void widen(Float16 from, const uint16_t* x, int64_t count, float* y);
 void narrow(Float16 to, const float* x, int64_t count, uint16_t* y);

@@ -1,5 +1,5 @@
 // exp and the two GELUs on vectors, with their errors (measured over every kind of argument by
-// tests/backend/cpu_rows_test.cpp). Used by the kernels of the same level.
+// tests/backend/cpu_rows_test.cpp). Knows no memory and no loops.
 #pragma once
 
 #include "backend/cpu/isa/table.h"
@@ -15,7 +15,7 @@ inline Vec polynomial(Vec x, const float (&coefficients)[N]) {
   return sum;
 }
 
-// exp(x) within 2 ulp for -87 <= x <= 88; smaller arguments give exp(-87) = 1.6e-38, larger exp(88). NaN
+// exp(x) within 2 ulp for -87 <= x <= 88; smaller arguments give exp(-87) = 1.6e-38, larger ones exp(88). NaN
 // stays NaN.
 inline Vec exp(Vec x) {
   x = min(set1(88.0f), max(set1(-87.0f), x));
@@ -73,7 +73,7 @@ inline Vec apply(Vec x) {
   return x;
 }
 
-// Calls body with the activation as a constant.
+// Calls body with the activation as a compile-time constant.
 template <typename Body>
 inline void with_activation(Activation act, const Body& body) {
   switch (act) {

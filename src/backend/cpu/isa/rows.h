@@ -6,7 +6,8 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-// Sum of f(x) over a row, in four interleaved vectors of partial sums: short chains, small rounding errors.
+// The sum of f(x) over a row, in four interleaved vectors of partial sums: short chains have small rounding
+// errors.
 template <typename F>
 inline float sum_row(const float* x, int64_t width, const F& f) {
   Vec part[4] = {};
@@ -30,7 +31,7 @@ inline float max_row(const float* x, int64_t width) {
   return max_lanes(best);
 }
 
-// y = exp(scale * (x - top)); returns the sum. y may be x.
+// Computes y = exp(scale * (x - top)) and returns the sum of y; y may be x.
 inline float exp_row(const float* x, int64_t width, float top, float scale, float* y) {
   Vec part[2] = {};
   const Vec top_v = set1(top), scale_v = set1(scale);
@@ -52,7 +53,7 @@ inline float exp_row(const float* x, int64_t width, float top, float scale, floa
   return sum_lanes(part[0] + part[1]);
 }
 
-// y = f(x), y may be x; f also takes the column, for a second row.
+// y = f(x), y may be x; f also gets the column, to read from a second row.
 template <typename F>
 inline void map_row(const float* x, int64_t width, float* y, const F& f) {
   int64_t i = 0;

@@ -1,6 +1,6 @@
-// What follows from the width of a level's vectors: the micro-kernel's size, the blocks of K, and what
-// scratch is made of. Numbers alone: also compiled without the level's instructions (sizes/sizes.cpp), so
-// that memory can be planned for a processor this one is not.
+// What follows from the vector width of an instruction set: the size of the micro-kernel, the blocks of K,
+// and the parts of scratch. Numbers alone, also compiled without the instruction set (sizes.cpp), so that
+// memory can be planned for a processor other than this one.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-// Six rows by two vectors, or four where there are 32 registers: as many sums as leave some for a row of B
-// and a value of A. The wider a panel is, the fewer loads a multiply-add needs.
+// The micro-kernel has six rows by two vectors, or by four where there are 32 registers: its sums leave
+// registers for a row of B and a value of A. The wider a panel is, the fewer loads a multiply-add needs.
 inline constexpr int kMr = 6;
 inline constexpr int kWide = kLanes == 16 ? 4 : 2;
 inline constexpr int kNr = kWide * kLanes;
@@ -41,7 +41,7 @@ inline constexpr int64_t kWidened = kBlockK * kNr;  // floats
 namespace int8 {
 inline constexpr int64_t kBlockK = kLanes == 16 ? 256 : 512;
 inline constexpr int64_t kWidenedBytes = kBlockK * kNr * 2;
-// Of a packed weight; its scales follow.
+// The bytes of a packed int8 weight; its scales follow them.
 inline constexpr int64_t weight_bytes(int64_t n, int64_t k) {
   return round_up(round_up(n, kNr) * round_up(k, 2), 64);
 }

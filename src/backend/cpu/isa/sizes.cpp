@@ -1,4 +1,5 @@
-// How much memory the kernels of a level want. Compiled without its instructions: see isa/shape.h.
+// How much memory the kernels of an instruction set need. Compiled without that instruction set: see
+// isa/shape.h.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/isa/kernels.h"
 

@@ -1,4 +1,5 @@
-// The table of a level with f32 kernels of its own. Compiled without the level's instructions: see shape.h.
+// The table of an instruction set with f32 kernels of its own. Compiled without that instruction set: see
+// shape.h.
 #include "backend/cpu/isa/table.h"
 
 #include "backend/cpu/isa/kernels.h"

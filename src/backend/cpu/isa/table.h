@@ -1,7 +1,7 @@
-// The vector functions of one instruction set as a table: the tables of the rooms together. Every function
-// works on one fixed tile, single-threaded, in memory the caller gives; each output value is computed by the
-// same chain of operations whatever tile it falls in, so tiling never changes a result. Knows nothing of ops,
-// tensors or threads.
+// The vector functions of one instruction set, gathered from the tables of the CPU backend's folders. Every
+// function works on one fixed tile, single-threaded, in memory that the caller provides; each output value is
+// computed by the same chain of operations whatever tile it falls in, so tiling never changes a result. Knows
+// nothing of ops, tensors or threads.
 #pragma once
 
 #include "backend/cpu/attention/table.h"
@@ -14,13 +14,14 @@
 
 namespace vitrail::cpu {
 
-// The yardstick: independent multiply-adds on registers alone, spin_flops floating-point operations a round.
+// The yardstick of peak FLOP/s: independent multiply-adds on registers alone, spin_flops floating-point
+// operations per round.
 struct SpinTable {
   int64_t spin_flops;
   float (*spin)(int64_t rounds);  // the result only keeps the compiler honest
 };
 
-// The micro-kernel's size and that of its vectors.
+// The sizes of the micro-kernel and of its vectors.
 struct IsaShape {
   const char* name;
   int lanes;   // floats in a vector
@@ -40,7 +41,7 @@ struct IsaKernels : IsaShape,
                     ConvertTable,
                     SpinTable {
   LowpKernels bf16, int8;
-  LowpKernels split = {};  // f32 GEMMs by parts in bf16; null where a level has none
+  LowpKernels split = {};  // f32 GEMMs by bf16 parts; null where an instruction set has none
   Bf16TensorKernels bf16_tensors = {};
 };
 

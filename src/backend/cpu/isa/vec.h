@@ -1,8 +1,8 @@
-// The vector layer: as many floats as the instruction set (VT_ISA) holds in a register, with the few
-// operations kernels need. Arithmetic is the compiler's own on vector types; only what it cannot express
-// is written per instruction set. Used by backend/cpu/isa alone, which is compiled once per level.
-// Nothing here or in a kernel may come from a template or inline function of another namespace: the
-// linker would keep one copy of it, perhaps the one compiled for a processor this is not.
+// The vector layer: vectors of as many floats as a register of the instruction set (VT_ISA) holds, with the
+// few operations that kernels need. Arithmetic is the compiler's own on vector types; only what it cannot
+// express is written per instruction set. The kernels of isa/ folders, compiled once per instruction set, are
+// built on it. Nothing here or in a kernel may come from a template or inline function of another namespace:
+// the linker would keep one copy of it, perhaps one compiled for instructions that this processor lacks.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ inline Vec set1(float x) {
   return x - Vec{};
 }
 
-// Pairs of 16-bit integers, a pair a lane, and sums of their products.
+// A vector of pairs of 16-bit integers, one pair per lane, and the sums of their products.
 typedef int32_t UnalignedIntVec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 inline IntVec load_ints(const int32_t* p) {
   return *reinterpret_cast<const UnalignedIntVec*>(p);
@@ -60,12 +60,12 @@ inline IntVec multiply_pairs(IntVec a, IntVec b) {
 }
 #endif
 
-// max and min give b where one of the two is not a number.
+// max and min return b where one of the two operands is NaN.
 #if defined(__AVX512F__)
 inline Vec fmadd(Vec a, Vec b, Vec c) {
   return _mm512_fmadd_ps(a, b, c);
 }
-// The plain intrinsics name an undefined source, which GCC warns of.
+// The plain intrinsics have an undefined source operand, of which GCC warns.
 inline Vec max(Vec a, Vec b) {
   return _mm512_mask_max_ps(a, 0xffff, a, b);
 }
@@ -128,7 +128,7 @@ inline void store_some(float* p, Vec v, int64_t count) {
 }
 #endif
 
-// Lanes [0, count) of a vector, count in [0, kLanes]; loads fill the rest with 0.
+// Lanes [0, count) of a vector, count in [0, kLanes]; loads fill the other lanes with 0.
 inline Vec load_up_to(const float* p, int64_t count) {
   return count >= kLanes ? load(p) : load_some(p, count);
 }
@@ -136,19 +136,19 @@ inline void store_up_to(float* p, Vec v, int64_t count) {
   count >= kLanes ? store(p, v) : store_some(p, v, count);
 }
 
-// Lanes [0, count) of v, the others `fill`.
+// Lanes [0, count) of v; the other lanes become `fill`.
 inline Vec keep_first(Vec v, int64_t count, float fill) {
   IntVec lane;
   for (int i = 0; i < kLanes; ++i) lane[i] = i;
   return lane < static_cast<int32_t>(count) ? v : set1(fill);
 }
 
-// Lanes i and i + kHalf of every group of 2 kHalf change places.
+// Swaps lanes i and i + kHalf of every group of 2 kHalf lanes.
 template <int kHalf, int... I>
 inline Vec swap_halves(Vec v, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(v, v, (I ^ kHalf)...);
 }
-// f over all lanes, by halves: f(f(v0, v2), f(v1, v3)) of four.
+// Reduces all lanes by f, by halves: f(f(v0, v2), f(v1, v3)) for four lanes.
 template <int kHalf = kLanes / 2, typename F>
 inline float fold_lanes(Vec v, const F& f) {
   if constexpr (kHalf == 0) {

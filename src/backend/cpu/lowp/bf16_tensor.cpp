@@ -8,7 +8,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-constexpr int64_t kChunkRows = 2048;    // of x and dy packed at a time
+constexpr int64_t kChunkRows = 2048;    // rows of x and dy packed at a time
 constexpr int64_t kTransposeRows = 64;  // rows of dy one task transposes
 
 Tiling bf16_tiling(const IsaKernels& isa, int64_t m, int64_t n) {
@@ -68,21 +68,22 @@ void parallel_bf16_linear(const CpuContext& context, const Bf16LinearArgs& args)
 
 namespace {
 
-// One chunk of x as panels, of dy transposed, and the sums that wait to be added.
+// The scratch layout: one chunk of x as panels, the same chunk of dy transposed, and partial sums that are
+// yet to be added.
 struct Parts {
   int64_t chunk, dy_stride;  // rows; elements between rows of the transposed dy
   int64_t panels, dy, sums;  // bytes
 
   Parts(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
     chunk = round_up(ceil_div(m, ceil_div(m, kChunkRows)), kTransposeRows);
-    dy_stride = chunk + kBf16Depth;  // rows a power of two apart would meet in few cache sets
+    dy_stride = chunk + kBf16Depth;  // rows a power of two apart would share few cache sets
     panels = packed_bytes(isa, k, chunk);
     dy = round_up(n * dy_stride * 2, 64);
     sums = add ? round_up(n * k * 4, 64) : 0;
   }
 };
 
-// Rows [first, first + depth) of x and dy into the shared scratch.
+// Packs rows [first, first + depth) of x and dy into the shared scratch.
 void pack_chunk(const CpuContext& context, const Bf16WeightGradArgs& args, const Parts& parts, int64_t first,
                 int64_t depth, std::byte* panels, uint16_t* dy) {
   const Bf16TensorKernels& halves = context.isa.bf16_tensors;

@@ -1,5 +1,5 @@
-// Conversion between f32 and the 16-bit floats, spread over the pool. Used by the CPU kernels that cast and
-// by those that compute in f32 on values stored in less.
+// Conversion between f32 and the 16-bit floats, spread over the thread pool. Knows raw pointers and types,
+// not ops.
 #pragma once
 
 #include "backend/cpu/gemm/gemm.h"
@@ -7,7 +7,8 @@
 
 namespace vitrail::cpu {
 
-// Whether parallel_convert can: equal types, or f32 on one side and a 16-bit float on the other.
+// Whether parallel_convert supports the types: equal ones, or f32 on one side and a 16-bit float on the
+// other.
 bool converts(DType from, DType to);
 void parallel_convert(const CpuContext& context, const TensorView& from, const TensorView& to);
 

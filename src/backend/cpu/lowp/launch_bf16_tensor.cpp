@@ -1,4 +1,4 @@
-// GEMMs of bf16 tensors and their gradients, where the instruction set multiplies bf16 itself.
+// Launches of GEMMs of bf16 tensors and their gradients, where the instruction set has bf16 dot products.
 #include "backend/cpu/gemm/gemm_node.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/bf16_tensor.h"
@@ -24,7 +24,7 @@ std::string unsupported_depth(int64_t k) {
                         : "";
 }
 
-// Where a gradient of a weight finds its inputs, and into which it is added: -1, it is the output.
+// The inputs of a weight gradient, and the input that it is added to; -1: it is written to the output.
 struct WeightGrad {
   int x = -1, dy = -1, target = -1;
 };
@@ -82,7 +82,7 @@ std::string declines_bf16_linear_dx(const NodeView& node, const DeviceInfo& devi
   return unsupported_depth(linear_dx_extents(node.ins[0].shape, node.ins[1].shape).n);
 }
 
-// dx[m, k] = dy[m, n] . w[n, k]: to the GEMM w is a weight of k outputs that lies by its inputs.
+// dx[m, k] = dy[m, n] . w[n, k]: to the GEMM w is a weight of k outputs that is stored by its inputs.
 Prepared prepare_bf16_linear_dx(const NodeView& node, const DeviceInfo& device) {
   const MatmulExtents e = linear_dx_extents(node.ins[0].shape, node.ins[1].shape);
   const size_t bytes = bf16_linear_scratch(isa_of(device), e.m, e.k, e.n).total(device.threads);

@@ -1,5 +1,5 @@
-// GEMMs in bf16 and int8, and in f32 by parts in bf16, alone or fused with their neighbours, with weights
-// rounded or cut into parts and packed at load.
+// Launches of GEMMs in bf16 and int8, and in f32 by bf16 parts, alone or fused with their neighbours, with
+// weights rounded or split into parts and packed at load.
 #include <optional>
 
 #include "backend/cpu/gemm/gemm_node.h"
@@ -10,7 +10,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-// Sums of int8 GEMMs stay within 32 bits up to here.
+// The largest k for which the sums of int8 GEMMs stay within 32 bits.
 constexpr int64_t kLongestInt8 = int64_t{0x7fffffff} / (127 * 127);
 
 const LowpKernels& lowp_of(const IsaKernels& isa, Arithmetic arithmetic) {
@@ -18,19 +18,20 @@ const LowpKernels& lowp_of(const IsaKernels& isa, Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
 }
 
-// How weights lie, by level.
+// The packed layout of weights, by instruction set.
 constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf16x64-avx512", "bf16-vnni",
                                               "bf16-amx"};
 constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
                                               "int8-amx"};
-// A name that no weight has where there is no such GEMM; an empty one would be a plain weight's.
+// "none" is a name that no weight has, where there is no such GEMM; an empty name would be that of a plain
+// weight.
 constexpr std::string_view kSplitPackings[] = {"none", "none", "none", "none", "split-amx"};
 std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::kExact) return kSplitPackings[device.isa];
   return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];
 }
 
-// The arithmetic a weight was packed for, if it was for this device's instruction set.
+// The arithmetic that a weight was packed for; nullopt: it was not packed for this device's instruction set.
 std::optional<Arithmetic> packed_for(std::string_view packing, const DeviceInfo& device) {
   for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8, Arithmetic::kExact})
     if (packing == packing_name(device, arithmetic)) return arithmetic;

@@ -8,7 +8,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-// Rows one task prepares: whole row steps, within which they may lie in any order.
+// The number of rows that one task prepares: whole row steps, within which rows may be stored in any order.
 int64_t prepared_rows(const LowpKernels& kernels, int64_t k) {
   return std::max<int64_t>(1, kElemsPerTask / k / kernels.row_step) * kernels.row_step;
 }
@@ -17,7 +17,7 @@ size_t rows_bytes(const LowpKernels& kernels, int64_t m, int64_t k) {
   return static_cast<size_t>(round_up(round_up(m, kernels.row_step) * kernels.row_bytes(k), 64));
 }
 
-// Rounds all rows into `out`, normalised first where the GEMM wants it, block by block through a worker's
+// Rounds all rows into `out`, after the layernorm where the GEMM has one, block by block through a worker's
 // scratch.
 void prepare(const CpuContext& context, const LowpKernels& kernels, const LinearArgs& args,
              const Scratch& scratch, std::byte* out, float* scales) {

@@ -1,5 +1,5 @@
-// The vector functions of low-precision GEMMs and of conversions at one instruction set, and what they
-// take: GEMMs of rounded f32 values (bf16, int8, or f32 by parts in bf16), GEMMs of bf16 tensors.
+// The table of the vector functions of low-precision GEMMs and of conversions at one instruction set, and
+// their arguments: GEMMs of rounded f32 values (bf16, int8, or f32 by bf16 parts), GEMMs of bf16 tensors.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace vitrail::cpu {
 
-// 16-bit floats as raw patterns.
+// The 16-bit floats, stored as raw bits in uint16_t.
 enum class Float16 { kF16, kBF16 };
 
 struct ConvertTable {
@@ -17,7 +17,8 @@ struct ConvertTable {
   void (*narrow)(Float16 to, const float* x, int64_t count, uint16_t* y);  // to nearest even
 };
 
-// A GEMM in another form than f32: rows of A and the weight are rounded to it, or cut into parts, first.
+// A tile of a GEMM in another arithmetic than f32: rows of A and the weight are first rounded to it, or split
+// into parts.
 struct LowpTile {
   const std::byte* a = nullptr;  // rows made by prepare_rows, the first a multiple of row_step
   int64_t row_bytes = 0;
@@ -31,16 +32,17 @@ struct LowpTile {
   float* scratch = nullptr;  // tile_scratch_bytes(rows, cols, k), 64-byte aligned
 };
 
-// The reduced GEMMs of one arithmetic; all null where a level has none.
+// The low-precision GEMMs of one arithmetic; all null where an instruction set has none.
 struct LowpKernels {
-  int row_step = 0, cols = 0;  // a tile begins at a row that is a multiple of row_step, and a column of cols
+  int row_step = 0, cols = 0;  // a tile begins at a multiple of row_step rows and of cols columns
   int64_t (*packed_bytes)(int64_t n, int64_t k) = nullptr;
-  // Columns [first, first + count) of w row-major [n, k], first a multiple of cols; packed: the whole weight.
+  // Packs columns [first, first + count) of w row-major [n, k], first a multiple of cols; `packed` is the
+  // whole weight.
   void (*pack)(const float* w, int64_t n, int64_t first, int64_t count, int64_t k,
                std::byte* packed) = nullptr;
-  // Row r of A, a multiple of row_step, is prepared r * row_bytes after the first; in between they may lie in
-  // any order, with room for whole row steps. A call of prepare_rows begins with such a row and ends before
-  // another, or with the last.
+  // Row r of A, for r a multiple of row_step, is prepared r * row_bytes after the first; the rows in between
+  // may be stored in any order, with room for whole row steps. A call of prepare_rows begins at a multiple of
+  // row_step and ends before another one, or with the last row.
   int64_t (*row_bytes)(int64_t k) = nullptr;
   void (*prepare_rows)(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out,
                        float* row_scale) = nullptr;
@@ -48,28 +50,30 @@ struct LowpKernels {
   void (*tile)(const LowpTile&) = nullptr;
 };
 
-// A GEMM of bf16 tensors as they lie, rounded to bf16 after each of its steps.
+// A tile of a GEMM of bf16 tensors, read in place and rounded to bf16 after each step of the epilogue.
 struct Bf16TensorTile {
-  // a: rows of bf16, zero from k to a multiple of 32, row_bytes apart; of the epilogue bias and residual
-  // alone.
+  // gemm.a has rows of bf16, zero from k to a multiple of 32, row_bytes apart; the epilogue has a bias and a
+  // residual only.
   LowpTile gemm;
-  uint16_t* out = nullptr;  // row 0, column 0 of the result in bf16; null: in f32, to GEMM.c
+  uint16_t* out = nullptr;  // row 0, column 0 of the result in bf16; null: in f32, to gemm.c
 };
 
-// GEMMs of bf16 tensors; all null where a level has none. Weights are packed as LowpKernels' of bf16.
+// The GEMMs of bf16 tensors; all null where an instruction set has none. Weights are packed like those of the
+// bf16 LowpKernels.
 struct Bf16TensorKernels {
-  int row_step = 0;  // rows of a tile are best a multiple
-  // Columns [first, first + count) of a weight that lies as w[n, k], or as w[k, n]; first a multiple of cols.
+  int row_step = 0;  // the rows of a tile are best a multiple of it
+  // Packs columns [first, first + count) of a weight stored as w[n, k], or as w[k, n]; first is a multiple of
+  // cols.
   void (*pack_rows)(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
                     std::byte* packed) = nullptr;
   void (*pack_matrix)(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
                       std::byte* packed) = nullptr;
-  // y[cols, rows] = x[rows, cols]^T, rows of y filled up with zeros to a multiple of 32.
+  // y[cols, rows] = x[rows, cols]^T; the rows of y are padded with zeros to a multiple of 32.
   void (*transpose)(const uint16_t* x, int64_t ldx, int64_t rows, int64_t cols, uint16_t* y,
                     int64_t ldy) = nullptr;
   // c = residual + bf16(bf16(sum) + bias)
   void (*tile)(const Bf16TensorTile&) = nullptr;
-  // c = epilogue(sum) in f32; a as Bf16TensorTile's.
+  // c = epilogue(sum) in f32; a is that of Bf16TensorTile.
   void (*wide_tile)(const LowpTile&) = nullptr;
 };
 

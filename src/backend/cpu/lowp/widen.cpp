@@ -1,5 +1,5 @@
-// 16-bit floats as storage: their values are widened into scratch, the op's own f32 kernel runs on those, and
-// what it wrote is rounded back. Serves every op that has an f32 kernel of its own; and plain conversions.
+// 16-bit floats as storage: values are widened into scratch, the op's f32 kernel runs on those, and what it
+// wrote is rounded back. It serves every op that has an f32 kernel, and plain conversions.
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/convert.h"
 #include "backend/cpu/tiles.h"
@@ -22,8 +22,9 @@ bool any_float16(DescSpan descs) {
   return false;
 }
 
-// Whether a fused node hands a 16-bit value from member to member. Its f32 kernel would not round it, and the
-// result would differ from that of the members one by one, which is what a step that recomputes may run.
+// Whether a fused node passes a 16-bit value from member to member. Its f32 kernel would not round that
+// value, and the result would differ from that of the members run one by one, which a step with recomputation
+// may do.
 bool rounds_between_members(const NodeView& node) {
   const auto* fused = dynamic_cast<const FusedOp*>(&node.op);
   if (!fused) return false;
@@ -38,7 +39,7 @@ size_t copies_bytes(DescSpan descs) {
   return bytes;
 }
 
-// The kernel that would take the node in f32; null: none.
+// The kernel that accepts the node in f32; null: none.
 const Kernel* f32_kernel(const Op& op, DescSpan ins, DescSpan outs, const DeviceInfo& device) {
   const bool fused = dynamic_cast<const FusedOp*>(&op) != nullptr;
   for (const OpKernels& row : f32_kernels()) {
@@ -49,7 +50,7 @@ const Kernel* f32_kernel(const Op& op, DescSpan ins, DescSpan outs, const Device
   return nullptr;
 }
 
-// Views in f32: copies in scratch, from `next` on, of those in 16 bits, the others as they are.
+// Views in f32: 16-bit tensors get copies in scratch, from `next` on, the others stay as they are.
 std::vector<TensorView> wide_views(std::span<const TensorView> views, std::byte*& next) {
   std::vector<TensorView> wide;
   for (const TensorView& view : views) {
@@ -70,7 +71,7 @@ std::string declines_widened(const NodeView& node, const DeviceInfo& device) {
   return f32_kernel(node.op, ins, outs, device) ? "" : "no kernel takes it in f32 either";
 }
 
-// A node's operands in f32 and the f32 kernel prepared for them.
+// A node's operands in f32, and the f32 kernel prepared for them.
 struct Widened {
   std::vector<int> updates;
   Prepared inner;

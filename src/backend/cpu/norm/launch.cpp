@@ -1,4 +1,4 @@
-// Layernorm, softmax, the norm of queries and keys, and their gradients.
+// Launches of layernorm, softmax, the norm of queries and keys, and their gradients.
 #include <cstring>
 
 #include "backend/cpu/launch.h"
@@ -98,7 +98,7 @@ void run_qk_norm_grad(const KernelArgs& args) {
   parallel_qk_norm_grad(context_of(args), grad);
 }
 
-// Sums over rows are nodes of their own here.
+// Declines a node that also sums over rows: on the CPU these sums are nodes of their own.
 std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
   if (static_cast<const LayernormGradOp&>(node.op).row_sums()) return kNoRowSums;
   return declines_unless_f32(node, device);

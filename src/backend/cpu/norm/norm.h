@@ -9,12 +9,13 @@ namespace vitrail::cpu {
 void parallel_layernorm(const CpuContext& context, const NormRows& args);
 void parallel_softmax(const CpuContext& context, const float* x, int64_t rows, int64_t width, float* y);
 
-// dx, and the parameters' gradients unless args.dgamma is null (written, not added to).
+// Computes dx, and the parameters' gradients unless args.dgamma is null (written, not added to).
 ScratchNeed layernorm_grad_scratch(int64_t rows, int64_t width, bool parameters);
 void parallel_layernorm_grad(const CpuContext& context, const NormGradRows& args);
 
-// Layernorm over the head size of the q and k parts of packed [tokens, 3, heads, head_size]; dv passes.
-// parameters: gradients of q weight, q bias, k weight, k bias; null: not wanted.
+// The gradient of the layernorm over the head size of the q and k parts of packed [tokens, 3, heads,
+// head_size]; dv is copied. `parameters` are the gradients of q weight, q bias, k weight and k bias; null:
+// not wanted.
 struct QkNormGradArgs {
   const float *qkv = nullptr, *dy = nullptr, *gamma[2] = {};
   float *dqkv = nullptr, *parameters[4] = {};

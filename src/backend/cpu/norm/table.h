@@ -1,5 +1,5 @@
-// The vector functions of layernorm and softmax at one instruction set, and what they take. A body stands in
-// isa/norm.cpp, which also fills the table.
+// The table of the vector functions of layernorm and softmax at one instruction set, and their arguments.
+// isa/norm.cpp has the bodies and fills the table.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct NormRows {
   float eps = 0;
 };
 
-// The gradient of layernorm: dx of every row; dgamma and dbeta [width] are added to, null: not wanted.
+// The gradient of layernorm: dx of every row is written; dgamma and dbeta [width] are added to, null: not
+// wanted.
 struct NormGradRows {
   const float *x = nullptr, *dy = nullptr;
   float* dx = nullptr;

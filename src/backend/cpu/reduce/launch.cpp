@@ -1,5 +1,5 @@
-// Gradients of parameters: GEMMs and sums over rows that are written, or added to the parameter's gradient
-// sum where a fused node ends in accumulate.
+// Launches of the gradients of parameters: GEMMs and sums over rows that are written, or added to the
+// parameter's gradient sum where a fused node ends in accumulate.
 #include "backend/cpu/launch.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_node.h"
@@ -14,7 +14,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-// What a node sums, from which inputs, and into which: -1, its output.
+// What a node sums, from which inputs, and the input that it is added to; -1: it is written to the output.
 struct Sum {
   const Op* op = nullptr;
   std::vector<int> ins;
@@ -33,7 +33,7 @@ Sum parse_sum(const Op& op, size_t inputs) {
   return {members[0].op.get(), members[0].sources, members[1].sources[0]};
 }
 
-// One kind of sum, on the shapes of its inputs and of what it sums into.
+// The sizes of one kind of sum, from the shapes of its inputs and of its target.
 struct Extents {
   std::vector<Shape> ins;
   Shape out;

@@ -7,11 +7,11 @@
 namespace vitrail::cpu {
 namespace {
 
-constexpr int64_t kSumColumns = 512;  // columns one task takes
+constexpr int64_t kSumColumns = 512;  // columns of one task
 
 }  // namespace
 
-// out[width] (+)= the sum of `rows` partial sums, which is left in the first of them.
+// out[width] (+)= the sum of `rows` partial sums, which is also left in the first of them.
 void add_partials(const CpuContext& context, float* partials, int64_t stride, int64_t rows, int64_t width,
                   float* out, bool add) {
   spread(context, context.parallel.softmax, ceil_div(width, kSumColumns), [&](int64_t task, int) {

@@ -1,4 +1,5 @@
-// Optimizer updates on the CPU: f32 parameters, sums and states, the step's numbers in f64.
+// Launches of optimizer updates on the CPU: parameters, gradient sums and states are f32, the step's numbers
+// f64.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -31,7 +32,7 @@ struct Update {
                  .shrink = static_cast<float>(scale.shrink(step)),
                  .lr = static_cast<float>(scale.lr(step))} {}
 
-  // Zeroes the sums of a step that is skipped; false: it is not.
+  // Whether the step is skipped; its gradient sums are then zeroed.
   bool skipped() const {
     if (step.skip == 0) return false;
     std::memset(elements.sum, 0, static_cast<size_t>(elements.count) * sizeof(float));
@@ -59,7 +60,7 @@ MomentElements part(MomentElements moments, int64_t first) {
   return moments;
 }
 
-// body(first, count) over the elements of a parameter.
+// Calls body(first, count) for chunks of the elements of a parameter.
 template <typename Body>
 void spread_elements(const CpuContext& context, int64_t count, const Body& body) {
   spread_rows(context, count, 1, body);
@@ -69,7 +70,7 @@ int64_t chunks_of(const TensorDesc& desc) {
   return ceil_div(desc.elems(), kSquareSumChunk);
 }
 
-// The parameter, its sum and its states have one shape; what remains are the step's numbers.
+// The parameter, its gradient sum and its states have one shape; the remaining inputs are the step's numbers.
 std::string declines_update(const NodeView& node, const DeviceInfo&) {
   for (const TensorDesc& desc : node.ins)
     if (desc.shape == node.ins[0].shape && desc.dtype != DType::kF32)

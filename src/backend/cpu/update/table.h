@@ -1,12 +1,13 @@
-// The vector functions of optimizer updates at one instruction set, and what they take. A body stands in
-// isa/update.cpp, which also fills the table.
+// The table of the vector functions of optimizer updates at one instruction set, and their arguments.
+// isa/update.cpp has the bodies and fills the table.
 #pragma once
 
 #include <cstdint>
 
 namespace vitrail::cpu {
 
-// Elements of one parameter in an update. The gradient is factor * sum + coupled * w, and sum becomes zero.
+// The elements of one parameter in an update. The gradient is factor * sum + coupled * w, and sum becomes
+// zero.
 struct UpdateElements {
   float *w = nullptr, *sum = nullptr;
   int64_t count = 0;
@@ -14,8 +15,8 @@ struct UpdateElements {
   float shrink = 0, lr = 0;  // w -= shrink * w + lr * direction
 };
 
-// Running means of the gradient and its square, x += rate * (gradient - x), and the direction they give:
-// correction * m / (root * sqrt(v) + eps).
+// The running means of the gradient and of its square, x += rate * (gradient - x), and the direction they
+// give: correction * m / (root * sqrt(v) + eps).
 struct MomentElements {
   float *m = nullptr, *v = nullptr;
   float m_rate = 0, v_rate = 0;
@@ -31,7 +32,8 @@ struct UpdateTable {
   void (*sgd_update)(const UpdateElements&, float* m, float momentum, bool nesterov);  // m null: none
   void (*adam_update)(const UpdateElements&, const MomentElements&);
   void (*lion_update)(const UpdateElements&, float* m, float mix_rate, float m_rate);
-  // LAMB: the moments, and the squares of w and of u = direction + coupled * w; then w -= lr * u.
+  // LAMB: updates the moments and returns the squares of w and of u = direction + coupled * w; then w -= lr *
+  // u.
   SquareSums (*lamb_moments)(const UpdateElements&, const MomentElements&);
   void (*lamb_update)(const UpdateElements&, const MomentElements&);
   void (*move_towards)(const float* x, float rate, int64_t count, float* mean);  // mean += rate * (x - mean)

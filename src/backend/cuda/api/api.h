@@ -1,6 +1,6 @@
-// Everything the CUDA plugin offers, as one table of functions: it has a single exported symbol, so that the
-// program starts without it and finds out at run time. Every function throws Error(kDevice) when CUDA reports
-// a failure.
+// Everything the CUDA plugin offers, as one table of functions behind a single exported symbol, so that the
+// program starts without the plugin and looks for it at run time. Every function throws Error(kDevice) when
+// CUDA reports a failure.
 #pragma once
 
 #include "backend/cuda/api/attention.h"
@@ -32,7 +32,7 @@ struct Api {
   UpdatesApi updates;
 };
 
-// The plugin's symbol.
+// The name of the plugin's exported symbol.
 inline constexpr const char* kApiSymbol = "vitrail_cuda_api";
 using GetApi = const Api* (*)();
 

@@ -1,5 +1,5 @@
-// Attention as the program hands it to the CUDA plugin: where queries, keys and values lie, and nothing about
-// ops or graphs. Filled by launch_attention.cpp, read by device/attention*.cu.
+// The arguments of attention as the program passes them to the CUDA plugin: where queries, keys and values
+// are stored, and nothing about ops or graphs.
 #pragma once
 
 #include "backend/cuda/api/session.h"
@@ -7,7 +7,7 @@
 namespace vitrail::cuda {
 
 // The rows of every head of a tensor: row i of head h of image b starts at data + b*batch + i*row + h*head,
-// in elements; a row's own elements lie side by side.
+// in elements; the elements of a row are contiguous.
 struct HeadRows {
   void* data = nullptr;
   DType dtype = DType::kF32;
@@ -21,7 +21,7 @@ struct AttentionCall {
   HeadRows out;  // the weighted values, or for the weights themselves rows of `keys` elements
 };
 
-// Queries that all images share have q.batch == dq.batch == 0: their gradient is summed over the images.
+// Queries that all images share have q.batch == dq.batch == 0; their gradient is summed over the images.
 struct AttentionGradCall {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
   float scale = 1;
@@ -30,14 +30,16 @@ struct AttentionGradCall {
   void* scratch = nullptr;  // as api/attention_scratch.h says
 };
 
-// The most keys, and the longest rows, that short_forward keeps in one block's registers and shared memory.
+// The most keys and the largest head size that short_forward holds in one block's registers and shared
+// memory.
 inline constexpr int64_t kShortKeys = 272, kShortHeadSize = 64;
-// The longest rows of long_forward, and of the plain kernels and those for one query.
+// The largest head size of long_forward, and that of the plain kernels and of those for one query.
 inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
 
 // short_forward and long_forward take operands of one 16-bit type whose starts, strides and rows are
-// multiples of 16 bytes; the others any mixture. one_forward and one_backward are for one query a head, the
-// latter for an image's own, whose dq has a row for each of its keys: zeros but for the first.
+// multiples of 16 bytes; the other kernels take any mixture of types. one_forward and one_backward are for
+// one query per head; one_backward is for a query that belongs to the image, whose dq has a row for each key:
+// zeros but for the first.
 struct AttentionApi {
   void (*one_forward)(Session&, const AttentionCall&);
   void (*short_forward)(Session&, const AttentionCall&);

@@ -1,15 +1,15 @@
-// GEMMs as program and plugin agree on them: the GEMM itself, the pass over its result for what
-// cuBLASLt's epilogues lack, and the gathering of patches. All matrices are row-major and dense.
+// The arguments of GEMMs as program and plugin agree on them: the GEMM itself, the pass over its result for
+// what cuBLASLt's epilogues lack, and the gathering of patches. All matrices are row-major and dense.
 #pragma once
 
 #include "backend/cuda/api/session.h"
 
 namespace vitrail::cuda {
 
-// What cuBLASLt may use as its own memory; algorithms that want more are not asked for.
+// The size of cuBLASLt's workspace; algorithms that need more are not considered.
 inline constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// How many of cuBLASLt's algorithms for a GEMM there are kernels of.
+// The number of cuBLASLt's algorithms for a GEMM that have kernels of their own in the kernel list.
 inline constexpr int kMostAlgorithms = 16;
 
 enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh };
@@ -18,7 +18,8 @@ enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh };
 struct GemmCall {
   int64_t m = 0, n = 0, k = 0;
   Operand a, b, d;
-  // Both: a and b are e4m3 codes (kU8), b transposed, and the sums are times a row's and a column's scale.
+  // Where both are set, a and b are e4m3 codes (kU8), b is transposed, and the sums are multiplied by the
+  // scale of their row and that of their column.
   const float *a_scales = nullptr, *b_scales = nullptr;
   bool tf32 = false;                                // a and b of f32, rounded to 10 bits of mantissa
   bool a_transposed = false, b_transposed = false;  // stored as [k, m] and [n, k]
@@ -29,10 +30,10 @@ struct GemmCall {
   int algorithm = 0;  // the place in cuBLASLt's list for this GEMM, best first; past its end: the first
 };
 
-// d[m, n] = act(a[m, k] . b[k, n] + bias[n]) * scale[n] + residual[m, n], summed in f32. No data: left out.
-// a, b, d and residual are of one 16-bit type, bias and scale of that or f32; k and n are multiples of 8.
-// There is a gelu (of the erf form) or a residual, not both, and a scale with a residual only; all of them
-// where b is transposed. residual may be d itself.
+// d[m, n] = act(a[m, k] . b[k, n] + bias[n]) * scale[n] + residual[m, n], summed in f32. An operand without
+// data is left out. a, b, d and residual have one 16-bit type, bias and scale that type or f32; k and n are
+// multiples of 8. There may be a gelu (of the erf form) or a residual, not both, a scale only with a
+// residual, and all of these only where b is transposed. residual may be d itself.
 struct FusedGemmCall {
   int64_t m = 0, n = 0, k = 0;
   Operand a, b, d;
@@ -41,9 +42,9 @@ struct FusedGemmCall {
   Activation act = Activation::kNone;
 };
 
-// out = act(GEMM + bias) * scale + residual, or times act's derivative at `slope_at` where that is given;
-// [rows, width] all but bias and scale, which are [width]. No data: left out. Every type may differ; out may
-// be GEMM or residual, of their type then.
+// out = act(gemm + bias) * scale + residual, or times act's derivative at `slope_at` where that is given; all
+// are [rows, width] but bias and scale, which are [width]. An operand without data is left out. Every type
+// may differ; out may be gemm or residual itself, with the same type.
 struct FinishCall {
   int64_t rows = 0, width = 0;
   Operand gemm, out;
@@ -51,7 +52,8 @@ struct FinishCall {
   Activation act = Activation::kNone;
 };
 
-// Images [batch, channels, height, width] as rows of patches: [batch * patches, channels * rows * columns].
+// Gathers images [batch, channels, height, width] as rows of patches: [batch * patches, channels * rows *
+// columns].
 struct PatchesCall {
   int64_t batch = 0, channels = 0, height = 0, width = 0, rows = 0, columns = 0;
   Operand images, out;

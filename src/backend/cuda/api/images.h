@@ -1,5 +1,4 @@
-// Images from 8-bit pixels, as program and plugin agree on them. Filled by launch_images.cpp, read by
-// device/images.cu.
+// The arguments for making images from 8-bit pixels, as program and plugin agree on them.
 #pragma once
 
 #include "backend/cuda/api/session.h"
@@ -7,8 +6,8 @@
 
 namespace vitrail::cuda {
 
-// Pixels [rows, height, width, channels], one recipe an image of the batch, levels [channels, 256]; out
-// [batch, channels, height, width].
+// The pixels are [rows, height, width, channels], the recipes one per image of the batch, the levels
+// [channels, 256], and out is [batch, channels, height, width].
 struct ImagesCall {
   const uint8_t* pixels = nullptr;
   const ImageRecipe* recipes = nullptr;

@@ -1,12 +1,12 @@
-// Norms and softmaxes over rows, as program and plugin agree on them.
+// The arguments of norms and softmaxes over rows, as program and plugin agree on them.
 #pragma once
 
 #include "backend/cuda/api/session.h"
 
 namespace vitrail::cuda {
 
-// Which rows are normalised. Heads 0: all, by the first weight. Otherwise rows lie as [tokens][q k v][heads]:
-// q is normalised by the first weight, k by the second, v copied.
+// Which rows are normalised. With heads 0 all rows are, by the first weight. Otherwise rows are stored as
+// [tokens][q k v][heads]: q is normalised by the first weight, k by the second, v is copied.
 struct NormRows {
   int64_t rows = 0;  // of one part
   int64_t width = 0;
@@ -23,25 +23,25 @@ struct NormCall {
 };
 
 // dx, to which `residual` is added where there is one, and sums over rows where they are wanted (null: not).
-// The sums are made in `blocks` shares of the rows, each a row of as many floats as there are sums to make;
-// q's come before k's.
+// The rows are divided among `blocks` blocks, each of which writes one row of partial sums; q's sums come
+// before k's.
 struct NormGradCall {
   NormRows rows;
   Operand x, dy, dx, residual = {};
   Operand weight[2] = {}, dweight[2] = {}, dbias[2] = {};
-  Operand column_sums = {};  // of dx with the residual; of a plain norm alone
+  Operand column_sums = {};  // of dx with the residual; for a plain norm only
   float* partials = nullptr;
   int64_t blocks = 1;
 };
 
-// x and y of the forward op; y, dy and dx of its gradient.
+// The forward op reads x and writes y; its gradient reads y and dy and writes dx.
 struct SoftmaxCall {
   Operand x = {}, y = {}, dy = {}, dx = {};
   int64_t rows = 0, width = 0;
 };
 
-// The norm by the root of the mean square, x and y; of the gradient dy, dx and, where wanted, dweight, with
-// room for one float a row.
+// RMSNorm reads x and writes y; its gradient reads dy and writes dx and, where wanted, dweight, for which
+// `inverse` has one float per row.
 struct RmsCall {
   int64_t rows = 0, width = 0;
   float eps = 0;

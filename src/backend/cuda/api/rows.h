@@ -1,4 +1,4 @@
-// Elementwise ops and sums over rows, as program and plugin agree on them.
+// The arguments of elementwise ops and of sums over rows, as program and plugin agree on them.
 #pragma once
 
 #include "backend/cuda/api/session.h"
@@ -17,14 +17,15 @@ enum class MapKind {
   kAdd,
   kAverage,
   kProduct,
-  // Of two inputs, what the forward op kept and dy.
+  // The gradients take two inputs, what the forward op kept and dy.
   kGeluErfGrad,
   kGeluTanhGrad,
   kTanhGrad,
   kActivateGrad,
 };
 
-// Sums over the rows of [rows, width], made in `parts` shares, each a row of `partials`.
+// Sums over the rows of [rows, width]. The rows are divided into `parts` parts, each of which writes one row
+// of `partials`.
 struct ColumnSums {
   Operand target = {};  // [width]; null: no sums are wanted
   bool add = false;     // to what the target holds
@@ -35,20 +36,20 @@ struct ColumnSums {
 struct MapCall {
   Operand a, b = {}, y;
   int64_t count = 0;
-  int64_t period = 0;  // b's elements: it repeats
+  int64_t period = 0;  // elements of b, which repeats after them
   float factor = 0;
   ActKind act = ActKind::kRelu;
-  ColumnSums sums = {};  // of y; the gelu gradients alone make them
+  ColumnSums sums = {};  // of y; for the gelu gradients only
 };
 
-// The sum of x, or of x times y.
+// The sum over rows of x, or of x times y.
 struct SumCall {
   Operand x, y = {};
   ColumnSums sums;
 };
 
-// Element i belongs to place base + counters[2] step + sum of (i / inner % local) stride of the whole value,
-// and stays when the hash at that place, 53 bits, reaches the threshold.
+// Element i of this tensor is element base + counters[2] step + sum of (i / inner % local) stride of the
+// whole tensor, and is kept when the hash at that index, 53 bits, is at least the threshold.
 struct DropoutCall {
   static constexpr int kMaxTerms = 8;
   struct Term {

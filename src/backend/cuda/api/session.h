@@ -1,5 +1,5 @@
-// What the program and the CUDA plugin agree on: a device in use and its memory. Plain types only: no vendor
-// header here, none of the program's ops in the plugin.
+// What the program and the CUDA plugin agree on about a device in use and its memory. It has plain types
+// only: no vendor header is included here, and the plugin knows none of the program's ops.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace vitrail::cuda {
 
-// One GPU's streams and library handles; the plugin alone knows what is in it. Kernels are enqueued on it.
+// One GPU's streams and library handles, on which kernels are enqueued. Only the plugin knows its members.
 struct Session;
 
-// Device memory as a kernel gets it.
+// An operand of a kernel in device memory.
 struct Operand {
   void* data = nullptr;
   DType dtype = DType::kF32;
@@ -27,13 +27,14 @@ struct GpuFacts {
 };
 
 struct SessionApi {
-  // GPUs of this machine; -1 and `why` when the driver cannot be used.
+  // The number of GPUs of this machine; -1, with the reason in `why`, when the driver cannot be used.
   int (*count)(std::string& why);
   GpuFacts (*facts)(int ordinal);
   void (*versions)(std::string& driver, std::string& runtime, std::string& cublas);
   Session* (*open)(int ordinal);
   void (*close)(Session*);
-  // Makes the session's GPU the calling thread's: before work is enqueued by any other family.
+  // Makes the session's GPU current in the calling thread; required before any other family of functions
+  // enqueues work.
   void (*use)(Session&);
 
   std::byte* (*allocate)(Session&, size_t bytes);  // null when there is no more
@@ -41,7 +42,7 @@ struct SessionApi {
   std::byte* (*allocate_host)(Session&, size_t bytes);  // page-locked; null when there is no more
   void (*release_host)(Session&, std::byte*);
   size_t (*free_bytes)(Session&);
-  size_t (*foreign_bytes)(Session&);   // taken by the context and the libraries as the session opened
+  size_t (*foreign_bytes)(Session&);   // taken by the context and the libraries when the session was opened
   size_t (*free_on_gpu)(int ordinal);  // without a session; 0: unknown
 };
 

@@ -1,5 +1,5 @@
-// What the program and the CUDA plugin agree on: a session's streams, the copies and events on them, and how
-// work on its own stream is captured as a graph and timed.
+// What the program and the CUDA plugin agree on about a session's streams: the copies and events on them, and
+// how work on the session's own stream is captured as a graph and timed.
 #pragma once
 
 #include "backend/cuda/api/session.h"
@@ -7,7 +7,7 @@
 namespace vitrail::cuda {
 
 struct StreamsApi {
-  // Streams beside the session's own, which is null in every call that names one; events order them.
+  // Streams besides the session's own, which a null stream stands for in every call; events order them.
   void* (*create)(Session&);
   void (*drop)(Session&, void* stream);
   void* (*create_event)(Session&);
@@ -22,7 +22,7 @@ struct StreamsApi {
   void (*finish)(Session&);  // every stream
 
   void (*start_capture)(Session&);
-  void* (*end_capture)(Session&);  // an executable graph; null: another thread spoilt what was captured
+  void* (*end_capture)(Session&);  // an executable graph; null: another thread spoilt the capture
   void (*replay)(Session&, void* graph);
   void (*drop_graph)(Session&, void* graph);
 

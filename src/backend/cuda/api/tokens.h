@@ -1,12 +1,12 @@
-// Ops on tokens as the program hands them to the CUDA plugin: which rows go where, and which are summed.
-// Filled by launch_tokens.cpp, read by device/tokens.cu. Offsets and strides are in elements.
+// The arguments of ops on tokens as the program passes them to the CUDA plugin: which rows are moved where,
+// and which are summed. Offsets and strides are in elements.
 #pragma once
 
 #include "backend/cuda/api/session.h"
 
 namespace vitrail::cuda {
 
-// Where `count` tokens of every image come from; a stride of 0 repeats what stands there.
+// The source of `count` tokens of every image; a stride of 0 repeats the same elements.
 struct TokenPart {
   Operand source;
   int64_t first = 0, count = 0;  // the tokens of the result
@@ -17,7 +17,7 @@ struct TokenPart {
 
 inline constexpr int kMostTokenParts = 8;
 
-// The result [images tokens width], put together from parts; tokens of no part become zero.
+// The result [images tokens width], assembled from parts; tokens that belong to no part become zero.
 struct TokenMoveCall {
   Operand out;
   int64_t images = 0, tokens = 0, width = 0;
@@ -25,8 +25,7 @@ struct TokenMoveCall {
   TokenPart part[kMostTokenParts];
 };
 
-// out[o, c] = factor * sum over t of x[offset + o * outer_stride + t * term_stride + c], or that added to
-// out.
+// out[o, c] = factor * sum over t of x[offset + o * outer_stride + t * term_stride + c], or out += the same.
 struct TokenSumCall {
   Operand x, out;
   int64_t offset = 0;
@@ -43,8 +42,8 @@ struct SincosCall {
   int64_t rows = 0, columns = 0, width = 0;
 };
 
-// The largest of each column over the tokens from `first` on, [images width]; of the gradient also dy and
-// dx, and no out.
+// The maximum of each column over the tokens from `first` on, [images width]; its gradient has dy and dx
+// instead of out.
 struct TokenMaxCall {
   Operand x, out = {}, dy = {}, dx = {};
   int64_t images = 0, tokens = 0, width = 0, first = 0;

@@ -1,20 +1,21 @@
-// What changes persistent values, as the program hands it to the CUDA plugin: parameters are segments, of
-// which one launch takes many, cut into chunks of which each block takes one. A step's numbers stay in device
-// memory. Filled by launch_updates.cpp, read by device/updates.cu and its neighbours.
+// The arguments of what changes persistent values, as the program passes them to the CUDA plugin. Parameters
+// are segments, many of which go into one launch, cut into chunks that a block computes one at a time. The
+// numbers of a step stay in device memory.
 #pragma once
 
 #include "backend/cuda/api/session.h"
 
 namespace vitrail::cuda {
 
-// Elements of a block's work; also of a partial sum of squares.
+// The elements of one chunk, which is also the range of one partial sum of squares.
 inline constexpr int64_t kChunk = 4096;
 
 constexpr int64_t chunks_of(int64_t elems) {
   return (elems + kChunk - 1) / kChunk;
 }
 
-// Segments and where the chunks of each start. They travel as a kernel's argument: 4 KiB at most.
+// The segments and where the chunks of each start. They are passed as a kernel's argument, which is 4 KiB at
+// most.
 template <typename Segment, int kMostSegments>
 struct Segments {
   static constexpr int kMost = kMostSegments;
@@ -30,7 +31,7 @@ struct Segments {
   }
 };
 
-// The f64 values that last from launch to launch: the ops' control, hyper and counters.
+// The f64 values that persist from launch to launch: the ops' control, hyper and counters.
 struct StepNumbers {
   double skip, grad_factor, lr, decay, step, grad_norm;
 };
@@ -41,12 +42,12 @@ struct CounterNumbers {
   double good, applied, skipped, skipped_in_a_row;
 };
 
-// A value and what it is changed with.
+// A value and the one it is updated from.
 struct PairSegment {
   Operand to, from;
   int64_t elems = 0, first_chunk = 0;
 };
-// What all segments of a call share; of a moving average only.
+// What all segments of a call share; for a moving average only.
 struct PairRule {
   const StepNumbers* step = nullptr;
   const HyperNumbers* hyper = nullptr;
@@ -64,7 +65,7 @@ struct SumSegment {
   int64_t elems = 0, first_chunk = 0;
 };
 struct SquareSumCall {
-  double* partial = nullptr;  // one a chunk
+  double* partial = nullptr;  // one per chunk
   Segments<SumSegment, 120> segments;
 };
 struct TotalCall {
@@ -84,8 +85,8 @@ struct StepControlCall {
   double min_scale = 1, max_scale = 1, window = 0;
 };
 
-// One parameter. Its learning rate is lr times the step's; of itself it adds coupled times the step's decay
-// to the gradient, and loses shrink times both.
+// One parameter. Its learning rate is lr times the step's; it adds coupled times the step's decay times
+// itself to the gradient, and is reduced by shrink times the step's decay and learning rate times itself.
 struct UpdateSegment {
   Operand param, sum, m, v;  // m, v: null where the rule has none
   int64_t elems = 0, first_chunk = 0;
@@ -101,7 +102,7 @@ struct UpdateRule {
 };
 struct UpdateCall {
   UpdateRule rule;
-  double* squares = nullptr;  // lamb: two a chunk, of parameters and of directions
+  double* squares = nullptr;  // lamb: two per chunk, of parameters and of directions
   Segments<UpdateSegment, 32> segments;
 };
 

@@ -1,4 +1,4 @@
-// The activations other than the gelu, and their gradients, dx from x and dy.
+// The activations other than the gelu, and their gradients: dx from x and dy.
 #pragma once
 
 #include "base/act_kind.h"
@@ -13,7 +13,7 @@ __device__ inline float sigmoid(float x) {
 __device__ inline float softplus(float x) {
   return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
 }
-// Of x sigmoid(b x).
+// The derivative of x sigmoid(b x).
 __device__ inline float swish_slope(float x, float b) {
   const float s = sigmoid(b * x);
   return s + b * x * s * (1.0f - s);

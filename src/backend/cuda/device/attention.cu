@@ -1,4 +1,4 @@
-// The attention family's table of functions.
+// The table of the attention functions.
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/families.cuh"

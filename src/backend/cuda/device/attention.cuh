@@ -1,4 +1,4 @@
-// What the attention kernels' files call of each other.
+// The declarations that the files of attention kernels share.
 #pragma once
 
 #include "backend/cuda/api/attention.h"
@@ -6,13 +6,14 @@
 
 namespace vitrail::cuda {
 
-// Of a query: the logarithm of the sum its softmax divides by, and the mean of its weights' gradients.
-// Whether the logarithm is natural or to base 2 is each kernel's own.
+// What the gradient needs of a query: the logarithm of its softmax's sum, and the mean of its weights'
+// gradients. Each kernel chooses whether the logarithm is natural or to base 2.
 struct QueryFacts {
   float log_sum, mean;
 };
 
-// Shared memory in bytes: of a block, and of all blocks on a processor, each of which costs some more.
+// The shared memory in bytes of a block, and that of all blocks on a multiprocessor, each of which uses some
+// more.
 struct SharedRoom {
   int block = 0, processor = 0, cost = 0;
 
@@ -27,11 +28,11 @@ struct SharedRoom {
   bool holds(int bytes, int blocks) const { return bytes <= block && blocks * (bytes + cost) <= processor; }
 };
 
-// Gradients of queries, keys and values; the weights are computed again.
+// Gradients of queries, keys and values; the weights are recomputed.
 void attention_backward(Session& session, const AttentionGradCall& call);
-// The same for any types and sizes, without tensor cores.
+// The same gradients for any types and sizes, without tensor cores.
 void attention_backward_plain(Session& session, const AttentionGradCall& call);
-// The same where the first token alone asks.
+// The same gradients with the first token as the only query.
 void attention_one_backward(Session& session, const AttentionGradCall& call);
 
 }  // namespace vitrail::cuda

@@ -1,10 +1,10 @@
-// Attention's gradient where a head's queries, keys, values and output gradients all fit into shared memory:
-// one block a head, every element read once and written once. Where two heads fit, a block takes one head
-// after another and the next one's rows arrive meanwhile. First each warp takes 16 queries at a time
-// against all keys: weights and their gradients stay in registers until the row's mean is known, and give dq.
-// Then it takes 16 or 32 keys at a time against all queries: dk and dv. Seven GEMMs of queries x keys x
-// size, no sums across warps. A tile of 16 x 16 costs 56 tensor-core instructions, 20 ldmatrix of 512 bytes
-// (28 where a warp owns 16 keys) and 16 exponentials a lane.
+// Attention's gradient where the queries, keys, values and output gradients of a head all fit into shared
+// memory: one block per head, every element read once and written once. Where two heads fit, a block computes
+// one head after another and prefetches the next one's rows. First each warp multiplies 16 queries at a time
+// with all keys: weights and their gradients stay in registers until the row's mean is known, and give dq.
+// Then it multiplies 16 or 32 keys at a time with all queries: dk and dv. There are seven GEMMs of queries x
+// keys x size, and no sums across warps. A tile of 16 x 16 costs 56 tensor-core instructions, 20 ldmatrix of
+// 512 bytes (28 where a warp owns 16 keys) and 16 exponentials per lane.
 #include "backend/cuda/device/attention_backward.cuh"
 
 namespace vitrail::cuda {
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kSize = 64;
 
-// How many tiles of 16 rows a head may have, the warps that take turns at them, the tiles of keys a warp owns
-// at a time, and the blocks a processor should hold. A head's rows in shared memory are a stage.
+// The most tiles of 16 rows of a head, the warps that divide them, the tiles of keys that a warp owns at a
+// time, and the blocks that a multiprocessor should hold. The rows of one head in shared memory are a stage.
 template <int kTiles_, int kWarps_, int kOwn_, int kBlocks_>
 struct Cut {
   static constexpr int kTiles = kTiles_, kWarps = kWarps_, kOwn = kOwn_, kBlocks = kBlocks_;
@@ -22,14 +22,14 @@ struct Cut {
   static constexpr int kStageBytes = 4 * kK, kFactBytes = kTiles * 16 * sizeof(QueryFacts);
 };
 
-// Found anew wherever it is needed: registers are dearer.
+// The start of a head is recomputed wherever it is needed, which saves registers.
 __device__ __forceinline__ HeadStart head_of(const HeadRows& rows, int64_t heads, int index) {
   const int at = opaque(index), count = static_cast<int>(heads);
   return HeadStart(rows, at / count, at % count);
 }
 
 // Sixteen queries against all keys. A lane's values belong to row lane / 4 and to the row 8 below; weights
-// and the scores' gradients are not divided by the softmax's sum until the end.
+// and the scores' gradients are divided by the softmax's sum only at the end.
 template <typename T, typename Cut>
 struct Queries {
   static constexpr int kTiles = Cut::kTiles;
@@ -114,7 +114,8 @@ __device__ __forceinline__ void query_tile(const AttentionGradCall& call, const 
   queries.store(call, head, tile * 16);
 }
 
-// Past the last tile of an odd number of them lie other rows of shared memory: what they give is not stored.
+// With an odd number of tiles, the rows past the last tile are other data in shared memory; their results are
+// not stored.
 template <typename T, typename Cut>
 __device__ __forceinline__ void key_tiles(const AttentionGradCall& call, const Tiles<T, kSize>& tiles,
                                           int head, int tile, const QueryFacts* facts) {
@@ -151,7 +152,7 @@ __device__ __forceinline__ void fetch_head(const AttentionGradCall& call, uint32
   copy_commit();
 }
 
-// With fewer blocks than heads there are two stages.
+// With fewer blocks than heads there are two stages in shared memory.
 template <typename T, typename Cut>
 __global__ void __launch_bounds__(32 * Cut::kWarps, Cut::kBlocks)
     attention_backward_short(const __grid_constant__ AttentionGradCall call) {
@@ -164,7 +165,7 @@ __global__ void __launch_bounds__(32 * Cut::kWarps, Cut::kBlocks)
 #pragma unroll 1
   for (int head = static_cast<int>(blockIdx.x); head < heads; head += step) {
     copy_wait<0>();
-    __syncthreads();  // also: nobody reads the other stage any more
+    __syncthreads();  // also: no thread reads the other stage any more
     if (head + step < heads) fetch_head<T, Cut>(call, other, head + step);
     const Tiles<T, kSize> tiles(stage);
 #pragma unroll 1
@@ -203,7 +204,8 @@ bool try_short(Session& session, const AttentionGradCall& call) {
           try_short<T, Cut<17, 8, 2, 1>>(session, call, room));
 }
 
-// Whole pieces of 16 bytes, of one type throughout, and a gradient of its own for every image's queries.
+// The tensor-core kernels need rows in whole pieces of 16 bytes, one type for all operands, and queries that
+// images do not share.
 bool suits_tensor_cores(const AttentionGradCall& call) {
   const DType dtype = call.q.dtype;
   bool same = dtype == DType::kBF16 || dtype == DType::kF16;

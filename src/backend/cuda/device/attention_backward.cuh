@@ -1,7 +1,7 @@
 // What the tensor-core kernels of attention's gradient share: a warp owns 16 rows (queries, or keys with
-// their values) in registers and meets the others' rows in shared memory, 16 at a time. Scores are in powers
-// of two: `unit` is the scores' scale times log2(e). Knows neither where rows come from nor which sequences
-// are long.
+// their values) in registers and multiplies them with the rows of the other side in shared memory, 16 at a
+// time. Scores are in powers of two: `unit` is the scores' scale times log2(e). Knows neither where rows come
+// from nor which sequences are long.
 #pragma once
 
 #include "backend/cuda/device/attention.cuh"
@@ -9,10 +9,12 @@
 
 namespace vitrail::cuda {
 
-// For sequences whose rows do not all fit into shared memory, and heads up to kLongHeadSize elements.
+// The gradient for sequences whose rows do not all fit into shared memory, with a head size up to
+// kLongHeadSize.
 void attention_backward_long(Session& session, const AttentionGradCall& call);
 
-// By GEMMs of warp groups; false, and nothing done, where it does not suit the GPU or the sizes.
+// The gradient by GEMMs of warp groups; returns false, with nothing done, where the GPU or the sizes do not
+// suit.
 bool attention_backward_groups(Session& session, const AttentionGradCall& call);
 
 template <typename T>
@@ -23,15 +25,15 @@ __device__ __forceinline__ float2 unpack2(uint32_t pair) {
     return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
 }
 
-// Two accumulators side by side as an A operand of 16 terms.
+// Packs two adjacent accumulators into an A operand of 16 terms.
 template <typename T>
 __device__ __forceinline__ void pack_operand(uint32_t (&a)[4], const float (&sums)[2][4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) a[i] = pack2<T>(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1]);
 }
 
-// The GEMMs of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] and column[] say
-// where this lane's addresses point in a tile at offset 0 of `base`. What is read of a tile serves all kOwn.
+// The GEMMs of a warp's 16 kOwn rows of kSize elements with tiles of 16 rows; lane[] and column[] are this
+// lane's addresses in a tile at offset 0 of `base`. Each value read from a tile serves all kOwn rows.
 template <typename T, int kSize>
 struct Tiles {
   static constexpr int kSteps = kSize / 16;
@@ -90,7 +92,7 @@ struct Tiles {
   }
 };
 
-// Keys from `keys` on are none: their scores become -inf. `first` is the column of sums[0][0] of lane 0.
+// Sets the scores of padding, columns from `keys` on, to -inf. `first` is the column of sums[0][0] of lane 0.
 __device__ __forceinline__ void mask_columns(float (&sums)[2][4], int first, int keys) {
   if (first + 16 <= keys) return;
 #pragma unroll
@@ -98,13 +100,14 @@ __device__ __forceinline__ void mask_columns(float (&sums)[2][4], int first, int
     if (first + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2 >= keys) sums[i / 4][i % 4] = -INFINITY;
 }
 
-// Keys and values of 16 kOwn rows with their gradients, gathered over the queries a warp leads past them.
+// 16 kOwn rows of keys and values with their gradients, which are summed over the queries.
 template <typename T, int kSize, int kOwn>
 struct KeyRows {
   typename Tiles<T, kSize>::Rows k[kOwn], v[kOwn];
   typename Tiles<T, kSize>::Sums dk[kOwn] = {}, dv[kOwn] = {};
 
-  // facts: of this lane's queries, columns 2t, 2t+1, 2t+8, 2t+9 of the tile (t = lane % 4).
+  // Adds one tile of queries. `facts` are those of this lane's queries, columns 2t, 2t+1, 2t+8, 2t+9 of the
+  // tile (t = lane % 4).
   __device__ __forceinline__ void meet(const Tiles<T, kSize>& tiles, uint32_t q, uint32_t dout,
                                        const QueryFacts (&facts)[4], float unit) {
     float sums[kOwn][2][4];

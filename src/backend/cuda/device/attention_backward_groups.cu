@@ -1,8 +1,9 @@
-// Attention's gradient over 161 to 208 tokens in 16 bits by GEMMs of warp groups: all of a head's queries,
-// keys, values and output gradients lie in shared memory, every element read once and written once. A block
-// is one such group and takes one head of one image: first 64 queries at a time against all keys, which
-// gives dq and each query's facts, then 64 keys at a time against all queries: dk and dv. A row's scores are
-// in registers all at once. Seven GEMMs of queries x keys x size, no sums across warps.
+// Attention's gradient over 161 to 208 tokens in 16 bits by GEMMs of warp groups (wgmma): a head's queries,
+// keys, values and output gradients all lie in shared memory, every element read once and written once. A
+// block is one warp group and computes one head of one image: first 64 queries at a time against all keys,
+// which gives dq and the facts of each query, then 64 keys at a time against all queries: dk and dv. All
+// scores of a row are in registers at once. There are seven GEMMs of queries x keys x size, and no sums
+// across warps.
 #include "backend/cuda/device/attention_backward.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 
@@ -14,14 +15,14 @@ constexpr int kSize = 64, kTiles = 13, kPadded = 16 * kTiles, kFull = 10;
 constexpr int kTileBytes = 16 * kSize * 2, kBufferBytes = kTiles * kTileBytes;
 constexpr int kFactBytes = 2048;  // before the rows, which start on 1024 bytes
 static_assert(2 * kPadded * sizeof(float) <= kFactBytes);
-constexpr int kThreads = 128, kBlocks = 2;  // on a processor
+constexpr int kThreads = 128, kBlocks = 2;  // of a multiprocessor
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Where they start.
+// The offsets of the four matrices in shared memory.
 constexpr int kQ = 0, kK = kBufferBytes, kV = 2 * kBufferBytes, kDout = 3 * kBufferBytes;
 
-// A head's rows in shared memory, and what becomes known of its queries.
+// A head's rows in shared memory, and the facts of its queries.
 template <typename T>
 struct Head {
   using Own = uint32_t[4][4];           // A operands of a warp's 16 rows
@@ -56,7 +57,7 @@ struct Head {
     for (int step = 0; step < 4; ++step)
       load16x16(own[step], at + Swizzle<kSize>::lane_offset(threadIdx.x % 32, step));
   }
-  // Starts s = own rows buffer^T.
+  // Starts the GEMM s = own rows buffer^T.
   __device__ __forceinline__ void dots(Scores& s, const Own& own, int buffer) const {
     const uint64_t rows = group_rows(stage + buffer);
     group_fence();
@@ -65,7 +66,7 @@ struct Head {
     for (int step = 1; step < 4; ++step) group_dots<T, true>(s, own[step], rows + step * kNextTerms);
     group_commit();
   }
-  // Starts sums = weights buffer.
+  // Starts the GEMM sums = weights buffer.
   __device__ __forceinline__ void weigh(Sums& sums, const Weights& w, int buffer) const {
     const uint64_t rows = group_rows(stage + buffer);
     group_fence();
@@ -81,8 +82,8 @@ struct Head {
   }
 };
 
-// Sixteen queries of a warp against all keys; weights and the scores' gradients are not divided by the
-// softmax's sum until the end.
+// Sixteen queries of a warp against all keys; weights and the scores' gradients are divided by the softmax's
+// sum only at the end.
 template <typename T>
 struct Queries {
   const Head<T>& head;
@@ -155,7 +156,7 @@ struct Keys {
   const Head<T>& head;
   typename Head<T>::Weights w = {};
 
-  // Of the queries in columns 8 n + 2t and the next one (t = lane % 4).
+  // The facts of the queries in columns 8 n + 2t and 8 n + 2t + 1 (t = lane % 4).
   static __device__ __forceinline__ float2 seen(const float* facts, int n) {
     return *reinterpret_cast<const float2*>(facts + 8 * n + threadIdx.x % 4 * 2);
   }
@@ -211,8 +212,8 @@ __device__ __forceinline__ void take_keys(const Head<T>& head, int tile) {
 
 #endif
 
-// The warps' places among 64 rows differ from head to head, so that not always the same one has the last
-// rows alone.
+// A warp's place among the 64 rows differs from head to head, so that the incomplete last rows are not always
+// the same warp's.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     group_backward(const __grid_constant__ AttentionGradCall call) {
@@ -221,7 +222,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   float* facts = reinterpret_cast<float*>(shared);
   const Head<T> head{call, shared_address(shared) + kFactBytes, facts, facts + kPadded};
   head.fetch();
-  // Of queries that are none: zeros, which meet output gradients of zero.
+  // The facts of queries that are padding are zero; their output gradients are zero too.
   for (int i = static_cast<int>(threadIdx.x); i < 2 * kPadded; i += kThreads) facts[i] = 0;
   copy_wait<0>();
   group_publish();

@@ -1,7 +1,8 @@
-// Attention's gradient over long sequences in 16 bits: a block keeps 64 rows of a head in registers and leads
-// all others past them through shared memory, 64 at a time, the next on their way. One kernel takes queries:
-// a first pass over the keys finds the facts of each (online softmax), a second gives dq. The other takes
-// keys and needs those facts. Nine GEMMs of queries x keys x size, no sums across blocks.
+// Attention's gradient over long sequences in 16 bits: a block keeps 64 rows of a head in registers and
+// streams the rows of the other side through shared memory, 64 at a time, the next ones prefetched. One
+// kernel computes queries: a first pass over the keys finds the facts of each query (online softmax), a
+// second one gives dq. The other kernel computes keys from those facts. There are nine GEMMs of queries x
+// keys x size, and no sums across blocks.
 #include "backend/cuda/device/attention_backward.cuh"
 
 namespace vitrail::cuda {
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kWarps = 4, kRows = 16 * kWarps;
 
-// Where a block stands: its head, and its first row there.
+// The part of the call that a block computes: a head, and its first row there.
 struct Place {
   int64_t image, head, index;
   int first;
@@ -23,7 +24,7 @@ struct Place {
   }
 };
 
-// Two matrices' rows in shared memory, kRows of each at a time.
+// The rows of two matrices streamed through shared memory, kRows of each at a time.
 template <typename T, int kSize>
 struct Stream {
   static constexpr uint32_t kPart = kRows * Swizzle<kSize>::kRowBytes;
@@ -37,7 +38,7 @@ struct Stream {
     fetch_rows<kSize, 32 * kWarps>(at + kPart, right, first, rows, kRows, pieces);
     copy_commit();
   }
-  // This warp's own rows of both, for its registers.
+  // Loads this warp's own rows of both matrices into registers.
   template <typename Rows>
   __device__ __forceinline__ void own(const Tiles<T, kSize>& tiles, int first, Rows& of_left,
                                       Rows& of_right) const {
@@ -49,7 +50,7 @@ struct Stream {
     tiles.load(of_right, at + kPart);
     __syncthreads();
   }
-  // see(first row, left tile, right tile) for every tile of 16 rows.
+  // Calls see(first row, left tile, right tile) for every tile of 16 rows.
   template <typename See>
   __device__ __forceinline__ void each(const See& see) const {
     fetch(0, base);
@@ -74,8 +75,8 @@ struct Stream {
   }
 };
 
-// Sixteen queries; values of a lane's two rows, lane / 4 and 8 below. The facts are gathered lane by lane: of
-// the keys a lane has seen, `top` is the largest score, and the sums are relative to it.
+// Sixteen queries; a lane has values of two rows, lane / 4 and the one 8 below. Each lane gathers the facts
+// over the keys it computed: `top` is their largest score, and the sums are relative to it.
 template <typename T, int kSize>
 struct QueryRows {
   typename Tiles<T, kSize>::Rows q[1], dout[1];

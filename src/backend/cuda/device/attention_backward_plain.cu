@@ -1,7 +1,7 @@
 // Attention's gradient for any mixture of float types and any head size, in f32 without tensor cores. A block
-// owns 32 rows of a head, queries with their outputs' gradients or keys with values, and leads all rows of
-// the other side past them through shared memory, 32 at a time, a lane to each. Three launches: what is to
-// know of each query, then dq, then dk and dv; a fourth sums the dq of queries that all images share.
+// owns 32 rows of a head, queries with their outputs' gradients or keys with their values, and streams all
+// rows of the other side through shared memory, 32 at a time, one per lane. There are three launches: the
+// facts of each query, then dq, then dk and dv; a fourth one sums the dq of queries that all images share.
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_plain.cuh"
 #include "backend/cuda/device/reduce.cuh"
@@ -14,15 +14,15 @@ constexpr int kRows = kPlainRows, kWarps = kPlainWarps, kRowsEach = kRows / kWar
 
 struct Scratch {
   QueryFacts* facts;
-  float* dq;  // an image's, where queries are shared
+  float* dq;  // one per image, where queries are shared
 
   __host__ __device__ explicit Scratch(const AttentionGradCall& call)
       : facts(static_cast<QueryFacts*>(call.scratch)),
         dq(reinterpret_cast<float*>(facts + call.batch * call.heads * call.queries)) {}
 };
 
-// The rows of a head on one side: scores are products of one side's `left` with the other's, the gradients of
-// weights those of their `right`.
+// The rows of a head on one side, queries or keys: scores are dot products of the two sides' `left` rows, the
+// gradients of weights those of their `right` rows.
 struct Side {
   HeadRows left, right;
   int rows;
@@ -37,8 +37,8 @@ __device__ int padded(int size) {
   return (size + 3) / 4 * 4;
 }
 
-// A block's shared memory; the others' rows lie one float apart from a multiple of four against bank
-// conflicts.
+// A block's shared memory. The rows of the other side have a stride of a multiple of four floats plus one,
+// against bank conflicts.
 struct Board {
   int width, stride;
   float *own_left, *own_right, *left, *right, *dscores, *weights;
@@ -53,7 +53,8 @@ struct Board {
     return static_cast<size_t>(kRows * (2 * width + 2 * (width + 1) + 2 * kRows)) * sizeof(float);
   }
 
-  // The score and the weight's gradient of own row `row` with this lane's other row, for kRowsEach rows.
+  // The score and the weight's gradient of own row `row` with this lane's row of the other side, for
+  // kRowsEach rows.
   __device__ void dots(int row, float (&scores)[kRowsEach], float (&dweights)[kRowsEach]) const {
     const float *mine = left + threadIdx.x % 32 * stride, *mine_right = right + threadIdx.x % 32 * stride;
     for (int r = 0; r < kRowsEach; ++r) scores[r] = dweights[r] = 0;
@@ -70,8 +71,7 @@ struct Board {
   }
 };
 
-// The facts of kRowsEach queries, gathered over the keys by each lane for itself, relative to its largest
-// score.
+// The facts of kRowsEach queries, which each lane gathers over its own keys, relative to its largest score.
 struct Survey {
   float top[kRowsEach], sum[kRowsEach], dot[kRowsEach];
 
@@ -93,7 +93,7 @@ struct Survey {
   }
 };
 
-// sums[r][c] += the weights of own row `row + r` times column 32 c + lane of the others' rows.
+// sums[r][c] += the weights of own row `row + r` times column 32 c + lane of the other side's rows.
 template <int kColumns>
 __device__ void weigh(float (&sums)[kRowsEach][kColumns], const float* weights, const float* others,
                       int stride, int width, int row) {
@@ -109,7 +109,7 @@ __device__ void weigh(float (&sums)[kRowsEach][kColumns], const float* weights, 
   }
 }
 
-// A block's head and its own rows there, kRowsEach of them this warp's, from `row` on.
+// A block's head and its own rows there; those from `row` on, kRowsEach of them, are this warp's.
 struct Place {
   const AttentionGradCall& call;
   Side own, others;
@@ -133,7 +133,7 @@ struct Place {
   __device__ void fetch(float* target, int stride, const HeadRows& source, int from, int rows) const {
     PlainHead(source, image, head).fetch(target, stride, board.width, from, rows, size);
   }
-  // see(first other row) with kRows of the others on the board.
+  // Calls see(first other row) with kRows rows of the other side in shared memory.
   template <typename See>
   __device__ void each(const See& see) const {
     for (int at = 0; at < others.rows; at += kRows) {
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(32 * kWarps) query_facts(const __grid_constant
   }
 }
 
-// The weights and the scores' gradients of this warp's rows with the others' rows from `at` on, onto the
-// board.
+// Writes the weights and the scores' gradients of this warp's rows, with the other side's rows from `at` on,
+// to shared memory.
 template <bool kKeys>
 __device__ void differentiate(const Place& place, const QueryFacts* facts, int at) {
   const int lane = threadIdx.x % 32;
@@ -183,7 +183,7 @@ __device__ void differentiate(const Place& place, const QueryFacts* facts, int a
   __syncwarp();
 }
 
-// dk and dv of a block's keys, or dq of its queries.
+// Computes dk and dv of a block's keys, or dq of its queries.
 template <bool kKeys, int kColumns>
 __global__ void __launch_bounds__(32 * kWarps, 1) row_grads(const __grid_constant__ AttentionGradCall call) {
   extern __shared__ __align__(16) float shared[];
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1) row_grads(const __grid_constan
   }
 }
 
-// dq of shared queries: the images' in their order.
+// Sums dq of shared queries over the images, in the order of the images.
 __global__ void sum_over_images(const __grid_constant__ AttentionGradCall call) {
   const int64_t each = call.heads * call.queries * call.head_size;
   const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;

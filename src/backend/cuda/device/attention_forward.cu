@@ -1,6 +1,7 @@
-// Attention over short sequences in 16 bits: a block takes one head of one image after another, whose keys
-// and values all lie in shared memory, the next one's on their way; a warp takes 16 queries at a time, from
-// and to global memory, the next ones on their way too. Where there are few heads, several blocks share one.
+// Attention over short sequences in 16 bits: a block computes one head of one image after another; the head's
+// keys and values all lie in shared memory, and the next head's are prefetched. A warp computes 16 queries at
+// a time, from and to global memory, with the next ones prefetched too. Where there are few heads, several
+// blocks share one.
 #include <algorithm>
 #include <iterator>
 
@@ -14,19 +15,20 @@ namespace {
 
 constexpr int kSize = kShortHeadSize;
 
-// Sequences are padded to the next of these counts of 16-key tiles. A warp takes `chunk` tiles of keys at a
-// time, which decides the registers, and every warps-th tile of queries; `blocks` share a multiprocessor.
+// Sequences are padded to the next of these counts of 16-key tiles. A warp multiplies with `chunk` tiles of
+// keys at a time, which decides the registers, and computes every warps-th tile of queries; `blocks` share a
+// multiprocessor.
 struct Shape {
   int tiles, chunk, warps, blocks;
 };
 constexpr Shape kShapes[] = {{4, 4, 4, 4},  {5, 5, 5, 3},  {7, 4, 7, 2},
                              {10, 5, 5, 3}, {13, 5, 4, 4}, {17, 5, 6, 2}};
 static_assert(16 * kShapes[5].tiles == kShortKeys);
-// A head's keys and values in shared memory.
+// The bytes of a head's keys and values in shared memory.
 template <int kShape>
 constexpr int kStageBytes = 2 * kShapes[kShape].tiles * 16 * kSize * 2;
 
-// A block's part of the call. A warp's turns: its tiles of queries in each of the block's heads.
+// A block's part of the call. A turn of a warp is one of its tiles of queries in one of the block's heads.
 template <typename T, int kShape>
 struct Block {
   static constexpr Shape kNow = kShapes[kShape];
@@ -54,7 +56,7 @@ struct Block {
                                        pieces());
     copy_commit();
   }
-  // This turn's queries; past the last head there are none.
+  // Prefetches this turn's queries; past the last head there are none.
   __device__ __forceinline__ void fetch_queries(RowsOnTheWay& q) const {
     if (head < heads()) q.fetch(start_of(call.q, head), 16 * tile, queries(), pieces());
   }
@@ -64,8 +66,8 @@ struct Block {
     tile = start, head += static_cast<int>(gridDim.x);
   }
 
-  // The keys from tile kFrom on. Tiles that the next smaller shape would hold are full. With the last scores
-  // known the next turn's queries set out.
+  // Adds the keys from tile kFrom on. Tiles that the next smaller shape would hold have no padding. Once the
+  // last scores are known, the next turn's queries are prefetched.
   template <int kFrom>
   __device__ __forceinline__ void attend(const WarpTiles<T, kSize>& tiles, Answer<kSize>& answer,
                                          RowsOnTheWay& q, uint32_t stage) {
@@ -95,7 +97,7 @@ struct Block {
   }
 };
 
-// With fewer blocks in x than heads there are two stages.
+// With fewer blocks in x than heads there are two stages in shared memory.
 template <typename T, int kShape>
 __global__ void __launch_bounds__(kShapes[kShape].warps * 32, kShapes[kShape].blocks)
     short_attention(const __grid_constant__ AttentionCall call) {
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(kShapes[kShape].warps * 32, kShapes[kShape].bl
 #pragma unroll 1
   for (int head = static_cast<int>(blockIdx.x); head < block.heads(); head += step) {
     copy_wait<0>();
-    __syncthreads();  // also: nobody reads the other stage any more
+    __syncthreads();  // also: no thread reads the other stage any more
     if (head + step < block.heads()) block.fetch_keys(other, head + step);
     if (works)
 #pragma unroll 1
@@ -129,7 +131,7 @@ void launch(Session& session, const AttentionCall& call) {
   const auto heads = static_cast<unsigned>(call.batch * call.heads);
   const auto processors = static_cast<unsigned>(session.processors), seats = processors * kNow.blocks;
   const bool turns = heads > seats && SharedRoom(session).holds(2 * kBytes, kNow.blocks);
-  // Blocks that share a head keep four warps busy: one on each of a processor's schedulers.
+  // Blocks that share a head keep four warps busy, one on each scheduler of a multiprocessor.
   const unsigned shares = std::clamp(processors / heads, 1u, blocks_for(call.queries, 4 * 16));
   const auto kernel = short_attention<T, kShape>;
   allow_shared(kernel, turns ? 2 * kBytes : kBytes, "attention_short");

@@ -1,4 +1,5 @@
-// The plugin's attention kernels, as its table of functions takes them. AttentionApi says who takes what.
+// The plugin's attention kernels, as its table of functions lists them. AttentionApi says which operands each
+// takes.
 #pragma once
 
 #include "backend/cuda/api/attention.h"
@@ -7,7 +8,8 @@ namespace vitrail::cuda {
 
 void attention_one(Session& session, const AttentionCall& call);
 void attention_short(Session& session, const AttentionCall& call);
-// The same by GEMMs of warp groups; false, and nothing done, where it does not suit the GPU or the sizes.
+// Attention by GEMMs of warp groups; returns false, with nothing done, where the GPU or the sizes do not
+// suit.
 bool attention_groups(Session& session, const AttentionCall& call);
 void attention_long(Session& session, const AttentionCall& call);
 void attention_plain(Session& session, const AttentionCall& call);

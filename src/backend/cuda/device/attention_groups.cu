@@ -1,7 +1,7 @@
-// Attention over 161 to 208 keys in 16 bits by GEMMs of warp groups: a block is one such group and takes
-// one head of one image, whose keys and values lie in shared memory, 64 queries at a time, from and to
-// global memory, the next ones on their way. All of a query's scores are in registers at once. Where there
-// are few heads, several blocks share one.
+// Attention over 161 to 208 keys in 16 bits by GEMMs of warp groups (wgmma): a block is one warp group and
+// computes one head of one image, whose keys and values lie in shared memory, 64 queries at a time, from and
+// to global memory, the next ones prefetched. All scores of a query are in registers at once. Where there are
+// few heads, several blocks share one.
 #include <algorithm>
 
 #include "backend/cuda/device/attention.cuh"
@@ -15,12 +15,13 @@ namespace {
 
 constexpr int kSize = 64, kTiles = 13, kPadded = 16 * kTiles, kFull = 10, kThreads = 128;
 constexpr int kBufferBytes = kPadded * kSize * 2;
-// On a processor: while one waits for its keys or its exponentials the others' GEMMs go on.
+// The blocks of a multiprocessor: while one waits for its keys or its exponentials, the GEMMs of the others
+// run.
 constexpr int kBlocks = 3;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// The values of the first kCut tiles are weighed while the weights of the others are found.
+// The values of the first kCut tiles are multiplied while the weights of the other tiles are computed.
 constexpr int kCut = 7;
 
 template <typename T>
@@ -34,8 +35,8 @@ struct Block {
     const int at = opaque(static_cast<int>(blockIdx.x)), count = static_cast<int>(call.heads);
     return HeadStart(rows, at / count, at % count);
   }
-  // Of this warp. Its place among the 64 rows differs from head to head, so that not always the same one has
-  // the last rows alone.
+  // The first query row of this warp. Its place among the 64 rows differs from head to head, so that the
+  // incomplete last rows are not always the same warp's.
   __device__ __forceinline__ int first_row(int tile) const {
     return 64 * tile + static_cast<int>(threadIdx.x / 32 + blockIdx.x) % 4 * 16;
   }
@@ -62,8 +63,8 @@ struct Block {
     group_wait<0>();
   }
 
-  // The weights of tiles kFrom to kTo, and their values on their way into the answer. Without queries a warp
-  // has no weights but takes part.
+  // Computes the weights of tiles kFrom to kTo and starts the GEMM with their values. A warp without queries
+  // has zero weights but takes part.
   template <int kFrom, int kTo>
   __device__ __forceinline__ void attend(Answer<kSize>& answer, const WarpTiles<T, kSize>& tiles,
                                          uint32_t (&w)[kTiles][4], const float (&s)[2 * kTiles][4],
@@ -84,7 +85,7 @@ struct Block {
     group_commit();
   }
 
-  // With the scores known the next turn's queries set out.
+  // Computes one tile of 64 queries. Once the scores are known, the next turn's queries are prefetched.
   __device__ __forceinline__ void take_turn(RowsOnTheWay& q, int tile) const {
     const WarpTiles<T, kSize> tiles(static_cast<int>(threadIdx.x) % 32);
     const int row = first_row(tile);

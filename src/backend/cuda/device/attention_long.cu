@@ -1,5 +1,5 @@
-// Attention in 16 bits over sequences that do not fit a block: 64 queries a block, keys and values in tiles
-// of 64 that arrive while the tiles before them are used.
+// Attention in 16 bits over sequences that do not fit into one block's shared memory: a block has 64 queries,
+// and keys and values come in tiles of 64 that are prefetched while the tiles before them are used.
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/attention_tiles.cuh"
 #include "backend/cuda/device/session.cuh"

@@ -1,4 +1,4 @@
-// Attention of one query a head: the class token's in a last block of which nothing else is read, or a probe.
+// Attention of one query per head: the class token in a last block of which nothing else is read, or a probe.
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/attention_one_sums.cuh"
 #include "backend/cuda/device/session.cuh"

@@ -1,6 +1,6 @@
-// Attention of one query a head: what its two directions share. A block takes a head. Eight lanes share the
-// row of a key, and the block's 32 such groups go over the keys side by side, each with a softmax of its own;
-// these are joined at the end. So keys and values are read once, however many there are.
+// Attention of one query per head: what forward and backward share. A block computes a head. Eight lanes
+// share the row of a key, and the block's 32 such groups go over the keys in parallel, each with a softmax of
+// its own; these are combined at the end. So keys and values are read once, however many there are.
 #pragma once
 
 #include <initializer_list>
@@ -13,10 +13,10 @@ namespace vitrail::cuda {
 
 inline constexpr int kOneThreads = 256, kOneWarps = kOneThreads / 32;
 inline constexpr int kOneLanes = 8, kOneGroups = kOneThreads / kOneLanes;
-inline constexpr int kOneStep = kOneLanes * 8;  // elements of a row that a group takes at a time
+inline constexpr int kOneStep = kOneLanes * 8;  // elements of a row that a group reads at a time
 
-// How lanes hold rows: kOwn elements each, eight together, as they lie in memory. Rows that are not whole are
-// read element by element, from any type, and held as floats.
+// How lanes hold rows: kOwn elements each, in eight lanes, in the type they have in memory. Rows that are not
+// whole are read element by element, from any type, and held as floats.
 template <DType kType_, int kOwn_, bool kWhole_>
 struct RowCut {
   static constexpr DType kType = kType_;
@@ -31,7 +31,7 @@ void with_whole_rows(int64_t size, const Launch& launch) {
   launch(RowCut<kType, kPlainHeadSize / kOneLanes, true>());
 }
 
-// launch(cut), with the cut that suits all these rows of `size` elements: whole ones are of one type, and
+// Calls launch(cut) with the cut that suits all these rows of `size` elements: whole rows have one type, and
 // every eight elements start on 16 bytes.
 template <typename Launch>
 void with_rows(std::initializer_list<const HeadRows*> all, int64_t size, const Launch& launch) {
@@ -49,8 +49,8 @@ void with_rows(std::initializer_list<const HeadRows*> all, int64_t size, const L
 // This lane's part of the rows of one head.
 template <typename Cut>
 struct LaneRows {
-  Elements elements;  // from its first one in row 0 on
-  int row, left;      // from a row to the next; from its first element to the end of the row
+  Elements elements;  // from this lane's first one in row 0 on
+  int row, left;      // elements from a row to the next; from the lane's first element to the end of the row
 
   __device__ LaneRows(const HeadRows& rows, int64_t image, int64_t head, int64_t size)
       : row(static_cast<int>(rows.row)) {
@@ -60,7 +60,7 @@ struct LaneRows {
     elements.data = static_cast<char*>(rows.data) + start * (elements.dtype == DType::kF32 ? 4 : 2);
     left = static_cast<int>(size) - first;
   }
-  // Zeros past the end of the row, and for no row at all.
+  // Reads zeros past the end of the row, and where the row does not exist.
   __device__ __forceinline__ void read(Pack (&to)[Cut::kPacks], int at, bool there) const {
 #pragma unroll
     for (int p = 0; p < Cut::kPacks; ++p) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void to_floats(const Pack (&row)[Cut::kPacks], float 
   }
 }
 
-// A row of which every group needs its elements, as floats in shared memory.
+// A row whose elements every group needs, as floats in shared memory.
 template <typename Cut>
 struct SharedRow {
   float values[Cut::kWidth];
@@ -125,7 +125,7 @@ struct SharedRow {
   }
 };
 
-// The keys and values a group has on their way: kRows of each, kOneGroups rows apart, in some kBytes of a
+// The prefetched keys and values of a group: kRows of each, kOneGroups rows apart, in about kBytes of a
 // lane's registers.
 template <typename Cut, int kBytes>
 struct TurnRows {
@@ -145,7 +145,7 @@ struct TurnRows {
   }
 };
 
-// The product of a group's row with one whose elements the lanes hold.
+// The dot product of a group's row with one whose elements the lanes hold.
 template <typename Cut>
 __device__ __forceinline__ float dot(const Pack (&row)[Cut::kPacks], const float (&with)[Cut::kOwn]) {
   float values[Cut::kOwn], sum = 0;

@@ -1,8 +1,8 @@
-// The gradient of attention in which only the first token asks, and all of its tokens have a row in dq: zeros
-// but for the first. One pass over keys and values gives scores and the gradients of weights, which are kept,
-// and with them the softmax's sum, the mean of the weights' gradients and dq; a second one writes.
-// dq = scale sum p (dp - mean) k is taken as scale (sum p dp k - mean sum p k), so that the mean may come
-// last.
+// The gradient of attention with the first token as the only query, where every token has a row in dq: zeros
+// but for the first. One pass over keys and values gives the scores and the gradients of weights, which are
+// kept, and with them the softmax's sum, the mean of the weights' gradients and dq; a second one writes dk
+// and dv. dq = scale sum p (dp - mean) k is computed as scale (sum p dp k - mean sum p k), so that the mean
+// may come last.
 #include "backend/cuda/api/attention_scratch.h"
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_one_sums.cuh"
@@ -11,7 +11,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// Of a key: its score in units of log 2, and the gradient of its weight.
+// What is kept of a key: its score in units of log 2, and the gradient of its weight.
 struct KeyFacts {
   float score, dweight;
 };
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kOneThreads, Cut::kOwn == 8 ? 3 : 1)
   const OneTotal<Cut, 2> total(board);
   const float inverse = 1 / total.sum[0], mean = total.sum[1] * inverse;
   const int e = static_cast<int>(threadIdx.x);
-  if (e < call.head_size)  // not contracted, so that one key alone gives 0
+  if (e < call.head_size)  // without an FMA, so that one key alone gives 0
     PlainHead(call.dq, block.image, block.head)
         .put(0, e, (total.of(1, e) - __fmul_rn(mean, total.of(0, e))) * inverse * call.scale);
   block.write_keys(total.top, inverse, mean);

@@ -1,5 +1,5 @@
-// Softmax-weighted sums over the keys of a head, for attention of one query: gathered by groups of lanes,
-// each over its own keys and relative to the largest score it has met, then joined over the block, always in
+// Softmax-weighted sums over the keys of a head, for attention of one query: each group of lanes sums over
+// its own keys, relative to its largest score so far; the sums are then combined over the block, always in
 // the same order. Scores are in units of log 2.
 #pragma once
 
@@ -8,13 +8,14 @@
 
 namespace vitrail::cuda {
 
-// What weights relative to `top` are worth relative to `now`; both -inf: there are no weights yet.
+// The factor from weights relative to `top` to weights relative to `now`; where both are -inf there are no
+// weights yet.
 __device__ inline float shrink(float top, float now) {
   return top == now ? 1.0f : exp2_fast(top - now);
 }
 
-// Of each of kSets factors a key has: the sum, and the sum of the factor times a row, of which a lane has its
-// elements.
+// A key has kSets factors. For each of them this holds the sum, and the sum of the factor times the key's
+// row, of which a lane has its elements.
 template <typename Cut, int kSets>
 struct Gathered {
   float top = -INFINITY, sum[kSets] = {}, of[kSets][Cut::kOwn] = {};
@@ -29,7 +30,7 @@ struct Gathered {
       for (int i = 0; i < Cut::kOwn; ++i) of[s][i] *= keep;
     }
   }
-  // The weight of the next key; of none, which has a score of -inf, 0.
+  // The weight of the next key; 0 for a key that does not exist, whose score is -inf.
   __device__ __forceinline__ float weigh(float score) {
     if (score > top) rise(score);
     return score == -INFINITY ? 0.0f : exp2_fast(score - top);
@@ -44,7 +45,7 @@ struct Gathered {
       for (int i = 0; i < Cut::kOwn; ++i) of[s][i] += factors[s] * values[i];
     }
   }
-  // All groups of the warp: each then has the sums of all.
+  // Combines all groups of the warp; each then has the sums of all.
   __device__ __forceinline__ void join_warp() {
 #pragma unroll
     for (int apart = kOneLanes; apart < 32; apart *= 2) {
@@ -59,7 +60,7 @@ struct Gathered {
   }
 };
 
-// In shared memory: what the warps have gathered.
+// The sums of the warps, in shared memory.
 template <typename Cut, int kSets>
 struct OneBoard {
   float top[kOneWarps], sum[kOneWarps][kSets];
@@ -80,7 +81,7 @@ struct OneBoard {
   }
 };
 
-// The whole head's, once every warp has put its part.
+// The sums of the whole head, once every warp has stored its part.
 template <typename Cut, int kSets>
 struct OneTotal {
   const OneBoard<Cut, kSets>& board;

@@ -1,6 +1,6 @@
-// Attention of any head size and mixture of types in f32 arithmetic, and the weights themselves. A block
-// takes 32 queries of a head and goes over the keys 32 at a time; a warp owns 4 of the queries, and a lane a
-// key while scores are made, elements of the answer while values are summed.
+// Attention of any head size and mixture of types in f32 arithmetic, and the attention weights alone. A block
+// computes 32 queries of a head and goes over the keys 32 at a time; a warp owns 4 of the queries. A lane has
+// one key while scores are computed, and elements of the output while values are summed.
 #include "backend/cuda/device/attention_plain.cuh"
 
 #include "backend/cuda/device/attention_forward.cuh"
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kWarps = kPlainWarps, kQueries = kPlainRows, kKeys = kPlainRows, kOwn = kQueries / kWarps;
 
-// Rows in shared memory: padded with zeros to whole float4s, an odd number of them so that 32 lanes reading a
-// row each meet few bank conflicts.
+// The float4s of a row in shared memory: the row is padded with zeros to whole float4s, an odd number of
+// them, so that 32 lanes that each read a row have few bank conflicts.
 __host__ __device__ int row_quads(int64_t head_size) {
   return static_cast<int>((head_size + 3) / 4) | 1;
 }
@@ -39,7 +39,7 @@ struct Block {
     source.fetch(reinterpret_cast<float*>(target), 4 * quads, 4 * quads, from, rows, size);
   }
 
-  // This lane's key against the warp's queries; -inf beyond the last key.
+  // The scores of this lane's key with the warp's queries; -inf beyond the last key.
   __device__ void scores(float (&s)[kOwn], bool key, float scale) const {
     float sums[kOwn] = {};
     for (int i = 0; i < quads; ++i) {
@@ -54,11 +54,12 @@ struct Block {
     for (int own = 0; own < kOwn; ++own) s[own] = key ? sums[own] * scale : -INFINITY;
   }
 };
-// The softmax of one query over the keys seen so far.
+// The running softmax of one query over the keys so far.
 struct Running {
   float top = -INFINITY, sum = 0;
 
-  // Takes a lane's score each, gives its weight relative to the new top and what older weights shrink by.
+  // Adds one score per lane. Returns the lane's weight relative to the new maximum, and in `keep` the factor
+  // for older weights.
   __device__ float take(float score, float& keep) {
     const float now = fmaxf(top, lanes_max(score));
     keep = expf(top - now), top = now;
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_cons
   Running running[kOwn];
   float o[kOwn][kParts] = {};
   for (int64_t from = 0; from < call.keys; from += kKeys) {
-    __syncthreads();  // the tile before is used up
+    __syncthreads();  // the tile before is no longer read
     block.fetch(block.k, k, from, call.keys, call.head_size);
     block.fetch(block.v, v, from, call.keys, call.head_size);
     __syncthreads();
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_cons
   }
 }
 
-// The weights need their sum first: the scores are made twice.
+// The attention weights alone: their sum is needed first, so the scores are computed twice.
 __global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_constant__ AttentionCall call) {
   extern __shared__ float4 shared[];
   const Block block(call, shared);
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_consta
   Running running[kOwn];
   for (int pass = 0; pass < 2; ++pass)
     for (int64_t from = 0; from < call.keys; from += kKeys) {
-      __syncthreads();  // the tile before is used up
+      __syncthreads();  // the tile before is no longer read
       block.fetch(block.k, k, from, call.keys, call.head_size);
       __syncthreads();
       const int64_t key = from + block.lane;

@@ -1,5 +1,5 @@
-// Rows of heads for the attention kernels that take any mixture of float types: read from global memory into
-// shared memory as floats, kPlainRows at a time, by blocks of kPlainWarps warps.
+// Rows of heads for the attention kernels that take any mixture of float types: they are read from global
+// memory into shared memory as floats, kPlainRows at a time, by blocks of kPlainWarps warps.
 #pragma once
 
 #include "backend/cuda/api/attention.h"
@@ -21,7 +21,7 @@ struct PlainHead {
   __device__ float get(int64_t at, int64_t e) const { return elements.get(start + at * row + e); }
   __device__ void put(int64_t at, int64_t e, float value) const { elements.put(start + at * row + e, value); }
 
-  // kPlainRows rows from `first` on into rows `stride` floats apart, of which `width` are written: zeros
+  // Copies kPlainRows rows from `first` on into rows `stride` floats apart, `width` floats of each: zeros
   // beyond the last row and the last element.
   __device__ void fetch(float* target, int stride, int width, int64_t first, int64_t rows,
                         int64_t size) const {

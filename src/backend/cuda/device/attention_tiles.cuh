@@ -1,5 +1,5 @@
 // What the tensor-core attention kernels do with a warp's 16 queries and tiles of 16 keys: scores, softmax
-// weights and weighted values, in registers; rows come and go through shared memory (Swizzle of mma.cuh).
+// weights and weighted values, in registers; rows pass through shared memory (Swizzle of mma.cuh).
 #pragma once
 
 #include "backend/cuda/api/attention.h"
@@ -17,12 +17,12 @@ struct HeadStart {
         row_bytes(2 * rows.row) {}
 };
 
-// A block of kThreads brings `padded` rows, from `first` on, to shared memory; what lies beyond `rows` rows
+// A block of kThreads copies `padded` rows, from `first` on, to shared memory; what lies beyond `rows` rows
 // and `pieces` pieces of 16 bytes becomes zero.
 template <int kSize, int kThreads>
 __device__ __forceinline__ void fetch_rows(uint32_t target, const HeadStart& head, int first, int rows,
                                            int padded, int pieces) {
-  constexpr int kTogether = kThreads / 8;  // rows: eight threads bring one
+  constexpr int kTogether = kThreads / 8;  // rows at a time: eight threads copy one
   const int lane = static_cast<int>(threadIdx.x) % 8;
   int row = static_cast<int>(threadIdx.x) / 8;
   const char* source = head.data + (first + row) * head.row_bytes + lane * 16;
@@ -35,7 +35,8 @@ __device__ __forceinline__ void fetch_rows(uint32_t target, const HeadStart& hea
                first + row < rows && piece + lane < pieces);
 }
 
-// Lane t of a quad gives the t-th words of four pieces of 16 bytes and gets the t-th piece whole.
+// Transposes 4-byte words within a quad: lane t provides the t-th words of four pieces of 16 bytes and gets
+// the t-th piece whole.
 __device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
 #pragma unroll
   for (int bit = 1; bit < 4; bit *= 2) {
@@ -52,7 +53,7 @@ __device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
   }
 }
 
-// Sixteen rows of a warp: on their way from global memory, then the A operands of their GEMMs.
+// Sixteen rows of a warp: first in flight from global memory, then the A operands of their GEMMs.
 struct RowsOnTheWay {
   uint32_t words[2][2][4];  // [upper, lower eight rows][half of the row]
 
@@ -78,8 +79,8 @@ struct RowsOnTheWay {
   }
 };
 
-// Writes the warp's 16 rows times a factor each, from row `first` on; none from `rows` on, and `pieces`
-// pieces of 16 bytes of each.
+// Writes the warp's 16 rows, times a factor each, from row `first` on: `pieces` pieces of 16 bytes of each
+// row, and no row from `rows` on.
 template <typename T, int kSize>
 __device__ __forceinline__ void store_rows(const HeadStart& target, int first, int rows, int pieces,
                                            const float (&sums)[kSize / 8][4], float factor,
@@ -102,8 +103,8 @@ __device__ __forceinline__ void store_rows(const HeadStart& target, int first, i
   }
 }
 
-// The weighted values of a warp's 16 queries over the keys seen so far: to be divided by the sum of the
-// weights, which are relative to the largest score. Of a lane's rows g and g+8.
+// The weighted values of a warp's 16 queries over the keys so far, to be divided by the sum of the weights,
+// which are relative to the largest score. A lane has rows g and g+8.
 template <int kSize>
 struct Answer {
   float o[kSize / 8][4], top[2], sum[2];
@@ -112,7 +113,7 @@ struct Answer {
     top[0] = top[1] = -INFINITY;
     sum[0] = sum[1] = 0;
   }
-  // To weights relative to a new largest score.
+  // Rescales to weights relative to a new largest score.
   __device__ __forceinline__ void rescale(const float (&now)[2], float scale) {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
@@ -140,7 +141,7 @@ struct WarpTiles {
     }
   }
 
-  // s = q k^T: 16 queries, kTiles tiles of keys. operand(a, step) gives a part of the queries.
+  // s = q k^T: 16 queries, kTiles tiles of keys. operand(a, step) loads a part of the queries.
   template <int kTiles, typename F>
   __device__ __forceinline__ void scores(float (&s)[2 * kTiles][4], const F& operand, uint32_t k) const {
 #pragma unroll
@@ -162,7 +163,8 @@ struct WarpTiles {
     }
   }
 
-  // Padded keys get no weight. The first kFull tiles are known to have none; `keys` counts from the first.
+  // Sets the scores of padding to -inf. The first kFull tiles are known to have no padding; `keys` counts
+  // from the first tile on.
   template <int kFull, int kTiles>
   __device__ __forceinline__ void mask(float (&s)[2 * kTiles][4], int keys) const {
 #pragma unroll
@@ -176,7 +178,7 @@ struct WarpTiles {
     }
   }
 
-  // The largest score of rows g and g+8.
+  // The largest scores of rows g and g+8.
   template <int kTiles>
   __device__ __forceinline__ void row_max(const float (&s)[2 * kTiles][4], float (&top)[2]) const {
 #pragma unroll
@@ -187,7 +189,8 @@ struct WarpTiles {
     top[0] = quad_max(top[0]), top[1] = quad_max(top[1]);
   }
 
-  // Scores to weights, 2^(scale s - shift), as A operands; sum += the weights of this lane's columns.
+  // Turns scores into weights, 2^(scale s - shift), as A operands, and adds the weights of this lane's
+  // columns to sum.
   template <int kTiles>
   __device__ __forceinline__ void weights(uint32_t (&w)[kTiles][4], float (&sum)[2],
                                           const float (&s)[2 * kTiles][4], float scale,
@@ -230,8 +233,8 @@ struct WarpTiles {
       }
   }
 
-  // Takes kTiles tiles of keys with their scores into the answer, or begins it with them; `keys` of them are
-  // not padding, and the first kFull tiles have none.
+  // Adds kTiles tiles of keys with their scores to the answer, or begins the answer with them; `keys` of the
+  // keys are not padding, and the first kFull tiles have no padding.
   template <int kTiles, int kFull, bool kFirst>
   __device__ __forceinline__ void take(Answer<kSize>& answer, float (&s)[2 * kTiles][4], uint32_t v, int keys,
                                        float scale) const {
@@ -247,8 +250,8 @@ struct WarpTiles {
     add_values<kTiles, kFirst>(answer.o, w, v);
   }
 
-  // Writes the answer through `stage`, 16 rows of shared memory of this warp alone; only the first `rows`
-  // rows.
+  // Writes the answer through `stage`, 16 rows of shared memory that only this warp uses; only the first
+  // `rows` rows are written.
   __device__ __forceinline__ void store(const Answer<kSize>& answer, char* stage, char* target,
                                         int64_t row_bytes, int rows, int pieces) const {
     constexpr int kPieces = Swizzle<kSize>::kPieces;

@@ -1,5 +1,5 @@
-// One value from a value of every thread of a block, always joined in the same order. For blocks of whole
-// warps along x; every thread of the block must take part, and gets the result.
+// Combines one value of every thread of a block into one, always in the same order. For blocks of whole warps
+// along x; every thread of the block must take part, and gets the result.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,6 @@
-// Sums over rows in two stages with a fixed partition: every share of the rows becomes one row of partial
-// sums, and those are added in order. Used by the sums themselves and by kernels that sum what they write.
+// Sums over rows in two stages with a fixed partition: every part of the rows becomes one row of partial
+// sums, and those are added in order. For kernels that only sum, and for kernels that also write the values
+// they sum.
 #pragma once
 
 #include "backend/cuda/api/rows.h"
@@ -8,7 +9,8 @@
 
 namespace vitrail::cuda {
 
-// The second stage: partials [parts][count * width], one target of `width` elements after the other.
+// The arguments of the second stage: partials are [parts][count * width], one target of `width` elements
+// after the other.
 struct Totals {
   static constexpr int kMax = 3;
   Operand target[kMax] = {};
@@ -24,12 +26,12 @@ void finish_sums(Session& session, const float* partials, int64_t parts, const T
 
 constexpr int kSumLanes = 32, kSumRows = 8;
 
-// The first stage over value's elements, a thread the owner of kEach neighbouring columns; writes them to y
-// too where it is given.
+// The first stage, over value's elements: a thread owns kEach neighbouring columns. It also writes the
+// elements to y where that is given.
 template <int kEach, typename Value>
 __global__ void __launch_bounds__(kSumLanes* kSumRows, 3)
     sum_columns(Value value, Elements y, int64_t rows, int64_t width, float* partials) {
-  constexpr int kFlight = sizeof(typename Value::Raw) > sizeof(Pack) ? 2 : 4;  // rows asked for at once
+  constexpr int kFlight = sizeof(typename Value::Raw) > sizeof(Pack) ? 2 : 4;  // rows in flight at once
   __shared__ float shares[kSumRows][kSumLanes * kEach];
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kSumLanes + threadIdx.x) * kEach;
   const int64_t first = rows * blockIdx.y / gridDim.y, last = rows * (blockIdx.y + 1) / gridDim.y;
@@ -61,7 +63,7 @@ __global__ void __launch_bounds__(kSumLanes* kSumRows, 3)
 #pragma unroll
   for (int e = 0; e < kEach; ++e) shares[threadIdx.y][e * kSumLanes + threadIdx.x] = sum[e];
   __syncthreads();
-  // Thread t of the block: column t of its tile, which lane t / kEach summed.
+  // Thread t of the block now has column t of its tile, which lane t / kEach summed.
   const int t = threadIdx.y * kSumLanes + threadIdx.x;
   const int64_t target = static_cast<int64_t>(blockIdx.x) * kSumLanes * kEach + t;
   if (t >= kSumLanes * kEach || target >= width) return;
@@ -70,7 +72,7 @@ __global__ void __launch_bounds__(kSumLanes* kSumRows, 3)
   partials[blockIdx.y * width + target] = total;
 }
 
-// Both stages.
+// Launches both stages.
 template <typename Value>
 void launch_column_sums(Session& session, const Value& value, const Elements& y, const ColumnSums& sums) {
   const dim3 threads(kSumLanes, kSumRows);

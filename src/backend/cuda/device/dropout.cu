@@ -1,5 +1,5 @@
-// Dropout of elements or of whole images: the mask is the counter-based hash of base/rng.h at the place of
-// the element in the whole value, computed again wherever it is needed.
+// Dropout of elements or of whole images. The mask is the counter-based hash of base/rng.h at the index of
+// the element in the whole tensor, and is recomputed wherever it is needed.
 #include "backend/cuda/device/packs.cuh"
 #include "backend/cuda/device/rows.cuh"
 #include "backend/cuda/device/session.cuh"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// base/rng.h's counter_hash.
+// The device's copy of base/rng.h's counter_hash.
 __device__ uint64_t hash_at(uint64_t key, uint64_t index) {
   uint64_t z = key + (index + 1) * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -42,7 +42,7 @@ struct Mask {
   __device__ float apply(float x, float f) const { return f == 0 ? 0.0f : x * f; }
 };
 
-// Whether eight neighbours lie in eight neighbouring places, or all in one.
+// Whether eight neighbouring elements have eight consecutive indices in the whole tensor, one index, or any.
 enum class Places { kNeighbours, kOne, kAny };
 
 template <Places kPlaces>

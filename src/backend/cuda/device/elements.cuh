@@ -1,5 +1,5 @@
 // Elements of any float type in device memory, read and written as floats, eight at a time where a row
-// allows: the type is an argument, the same for a whole launch, so kernels are written once and not once a
+// allows. The type is an argument, the same for a whole launch, so a kernel is written once and not once per
 // type.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace vitrail::cuda {
 
-// An operand as kernels get it.
+// An operand as kernels access it.
 struct Elements {
   void* data;
   DType dtype;
@@ -31,7 +31,7 @@ struct Elements {
     else
       static_cast<float*>(data)[i] = value;
   }
-  // Eight elements from i on; i is a multiple of 8 and the operand starts on 16 bytes.
+  // Reads eight elements from i on; i is a multiple of 8 and the operand starts on 16 bytes.
   __device__ void get8(int64_t i, float (&v)[8]) const {
     if (dtype == DType::kF32) {
       const float4* p = reinterpret_cast<const float4*>(static_cast<const float*>(data) + i);
@@ -49,7 +49,8 @@ struct Elements {
       v[2 * w] = pair.x, v[2 * w + 1] = pair.y;
     }
   }
-  // f32: the lanes of a warp write halves of 32-byte sectors here, which costs more than put4 does.
+  // Writes eight elements from i on. In f32 the lanes of a warp then write halves of 32-byte sectors, which
+  // costs more than put4.
   __device__ void put8(int64_t i, const float (&v)[8]) const {
     if (dtype == DType::kF32) {
       float4* p = reinterpret_cast<float4*>(static_cast<float*>(data) + i);
@@ -71,7 +72,7 @@ struct Elements {
     *reinterpret_cast<uint4*>(static_cast<uint16_t*>(data) + i) =
         make_uint4(words[0], words[1], words[2], words[3]);
   }
-  // Four elements from i on, a multiple of 4: what a thread should take of f32, so that neighbours write
+  // Four elements from i on, a multiple of 4: the best size for f32, since neighbouring threads write
   // neighbouring 16 bytes.
   __device__ void get4(int64_t i, float* v) const {
     if (dtype == DType::kF32) {

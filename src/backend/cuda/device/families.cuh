@@ -1,4 +1,4 @@
-// The plugin's families, each defined by its own file; plugin.cu makes one table of them.
+// The plugin's families of functions, each defined in its own file; plugin.cu makes one table of them.
 #pragma once
 
 #include "backend/cuda/api/api.h"

@@ -1,5 +1,5 @@
-// One pass over a GEMM for what its epilogue could not do: bias, gelu, scale and residual, or the gradient
-// of a gelu. Also turns a bias into another type.
+// One pass over the sums of a GEMM for what its epilogue could not do: bias, gelu, scale and residual, or the
+// gradient of a gelu. It also converts a bias to another type.
 #include <algorithm>
 
 #include "backend/cuda/device/gelu.cuh"
@@ -12,25 +12,25 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAhead = 4;  // chunks a thread asks for before it computes
+constexpr int kAhead = 4;  // chunks a thread loads before it computes
 
-// Chunks are of eight elements where rows are whole chunks, else of one.
+// A chunk is eight elements where rows are whole chunks, else one element.
 struct FinishArgs {
   Elements gemm, out, bias, scale, residual, slope_at;
-  int64_t first;            // chunk the launch starts at: the start of a row
-  uint32_t chunks, across;  // of this launch, of a row
-  uint32_t turn;            // how far in its row a thread's next chunk lies: kThreads % across
+  int64_t first;            // the chunk that the launch starts at, the start of a row
+  uint32_t chunks, across;  // of this launch; of a row
+  uint32_t turn;            // from a thread's chunk to its next one, within a row: kThreads % across
 
   __device__ uint32_t next(uint32_t column) const {
     return column + turn < across ? column + turn : column + turn - across;
   }
-  // The usual types, known when the kernel is compiled.
+  // Fixes all types to bf16 at compile time, the most common case.
   __device__ void all_bf16() {
     gemm.dtype = out.dtype = bias.dtype = scale.dtype = residual.dtype = slope_at.dtype = DType::kBF16;
   }
 };
 
-// The function between bias and scale.
+// The functions that may stand between bias and scale.
 struct Keep {
   static constexpr bool kSlope = false;
   __device__ float operator()(float x, float) const { return x; }
@@ -46,7 +46,7 @@ struct Slope {
   __device__ float operator()(float dy, float x) const { return F{}(x, dy); }
 };
 
-// Elements as they lie in memory: asked for first, made floats later.
+// Elements in the type they have in memory: all are loaded first and converted to floats later.
 template <int kWide>
 struct Raw {
   Pack pack;
@@ -60,7 +60,7 @@ struct Raw<1> {
   __device__ void give(const Elements&, float (&v)[1]) const { v[0] = value; }
 };
 
-// What a chunk is computed from; a bias or scale is the same for every row.
+// The inputs of a chunk; a bias is the same for every row.
 template <int kWide>
 struct Inputs {
   Raw<kWide> gemm, slope_at, residual, bias;

@@ -11,8 +11,8 @@ namespace vitrail::cuda {
 
 namespace {
 
-// The part of the driver's management library (NVML) that is needed: it comes with the driver, not with the
-// toolkit, and answers without a context, whose own memory is in question.
+// The functions of the driver's management library (NVML) that are needed. The library comes with the driver,
+// not with the toolkit, and works without a context, whose own memory is being measured.
 class Management {
  public:
   Management() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
@@ -75,11 +75,11 @@ void start_libraries(Session& session) {
 
 void note_foreign(Session& session, size_t free_before) {
   static std::mutex mutex;
-  static std::map<int, size_t> known;  // a context belongs to the process, however many sessions use it
+  static std::map<int, size_t> known;  // a context belongs to the process and is shared by all sessions
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
   const size_t free_now = free_on_gpu(session.ordinal);
-  // Without the driver's answer: all that is in use, other programs included.
+  // If the driver cannot say, the result is all memory in use, other programs' included.
   const size_t taken = free_before > free_now && free_now > 0 ? free_before - free_now : total - free;
   const std::lock_guard lock(mutex);
   session.foreign_bytes = known.try_emplace(session.ordinal, taken).first->second;

@@ -1,5 +1,5 @@
-// One row's or column's scale in e4m3 and the codes of eight values. The same arithmetic as the reference's,
-// so codes and scales are equal to its bits.
+// The e4m3 scale of a row or column, and the codes of eight values. The arithmetic is that of the reference,
+// so codes and scales are equal to it bit for bit.
 #pragma once
 
 #include <cuda_fp8.h>
@@ -8,7 +8,7 @@
 
 namespace vitrail::cuda {
 
-// Magnitudes compare as their bits do, and what is not finite comes out on top.
+// The bits of a magnitude: they compare as magnitudes do, and values that are not finite are the largest.
 __device__ inline uint32_t magnitude_bits(float value) {
   return __float_as_uint(value) & 0x7FFFFFFFu;
 }
@@ -29,7 +29,7 @@ __device__ inline uint32_t fp8_pair(float low, float high) {
   return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
 }
 
-// Of values that are scaled already.
+// The codes of values that are already scaled.
 __device__ inline uint2 fp8_codes(const float (&v)[8]) {
   return make_uint2(fp8_pair(v[0], v[1]) | fp8_pair(v[2], v[3]) << 16,
                     fp8_pair(v[4], v[5]) | fp8_pair(v[6], v[7]) << 16);

@@ -1,15 +1,15 @@
-// The gelu and its gradient, dx from x and dy, in both forms. The short ones are the erf form for results of
-// 16 bits.
+// The gelu and its gradient, dx from x and dy, in both forms. The Short variants compute the erf form to the
+// accuracy of 16-bit results.
 #pragma once
 
 namespace vitrail::cuda {
 
-// The share of a normal distribution below x.
+// The cumulative distribution function of the normal distribution at x.
 __device__ inline float normal_share(float x) {
   return 0.5f + 0.5f * erff(x * 0.70710678f);
 }
-// The share beyond |x| within 1e-7 by few instructions, and the bell exp(-x^2 / 2) it is a multiple of: by a
-// polynomial in 1 / (1 + 0.23 |x|).
+// The upper tail of the normal distribution at |x|, within 1e-7 by few instructions, and exp(-x^2 / 2), of
+// which it is a multiple, by a polynomial in 1 / (1 + 0.23 |x|).
 struct NormalShort {
   float beyond, bell;
 };

@@ -1,5 +1,5 @@
-// GEMMs by cuBLASLt. What it is asked about a GEMM is kept in the session: the list of algorithms is
-// fetched once, and the same one runs for ever after, which repeats bit for bit and can be recorded.
+// GEMMs by cuBLASLt. The session keeps the list of algorithms for each GEMM: it is fetched once, and the same
+// algorithm runs from then on, so results repeat bit for bit and launches can be captured.
 #include <map>
 #include <tuple>
 
@@ -11,14 +11,14 @@ namespace vitrail::cuda {
 
 namespace {
 
-// All that the choice of an algorithm depends on.
+// Everything that the choice of an algorithm depends on.
 auto key_of(const GemmCall& c) {
   return std::make_tuple(c.m, c.n, c.k, c.a.dtype, c.b.dtype, c.d.dtype, c.a_transposed, c.b_transposed,
                          c.c.data != nullptr, c.bias.data != nullptr, c.act, c.tf32);
 }
 using GemmKey = decltype(key_of({}));
 
-// Seen by columns, as cuBLASLt does, a row-major matrix is its transpose: d' [n, m] = b' . a'.
+// cuBLASLt is column-major, so it sees the transpose of each row-major matrix: d' [n, m] = b' . a'.
 struct Gemm {
   cublasLtMatmulDescOpaque_t matmul = {};
   cublasLtMatrixLayoutOpaque_t a = {}, b = {}, d = {};
@@ -26,7 +26,7 @@ struct Gemm {
   int count = 0;
 };
 
-constexpr uint32_t kAlignment = 64;  // of every value of a plan
+constexpr uint32_t kAlignment = 64;  // in bytes, of every value of a plan
 
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -63,7 +63,7 @@ void set_pointers(Gemm& gemm, const GemmCall& call) {
   set(gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.a_scales);
 }
 
-// Sums of fp8 GEMMs stay in the tensor cores' own precision, far above that of the codes.
+// Sums of fp8 GEMMs stay in the tensor cores' own precision, which is far above that of the codes.
 void set_fp8_modes(Gemm& gemm) {
   set(gemm, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   for (auto which : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
@@ -92,7 +92,7 @@ void describe(Gemm& gemm, const GemmCall& call) {
   gemm.d = layout(call.d, call.m, call.n);
 }
 
-// Parts of a sum may be kept in f32 only.
+// Only algorithms that keep partial sums in f32 are allowed.
 cublasLtMatmulPreferenceOpaque_t preference_for(const GemmCall& call) {
   cublasLtMatmulPreferenceOpaque_t preference = {};
   check(cublasLtMatmulPreferenceInit(&preference), "choosing an algorithm");

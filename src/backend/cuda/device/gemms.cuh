@@ -1,4 +1,4 @@
-// The functions of the GEMMs' table, each in a file of its own.
+// The functions of the GEMM table, each defined in a file of its own.
 #pragma once
 
 #include "backend/cuda/api/gemms.h"

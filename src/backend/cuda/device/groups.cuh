@@ -1,6 +1,6 @@
-// Elements that one thread handles together: two runs of four, as far apart as the threads of a block reach,
-// so that neighbouring threads touch neighbouring 16 bytes of f32. Where a value ends there are fewer; the
-// elements that are missing read as zero.
+// The elements that one thread handles together: two runs of four, as far apart as the threads of a block
+// reach, so that neighbouring threads access neighbouring 16 bytes of f32. At the end of a value there are
+// fewer; the missing elements read as zero.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -16,8 +16,8 @@ struct Group {
   __device__ float operator[](int i) const { return v[i]; }
 };
 
-// Where a group lies: runs from `first`, a multiple of 4, and `apart` further on; nothing from `end` on,
-// which a whole group does not reach.
+// The places of a group: a run from `first`, a multiple of 4, and one `apart` further on. Elements from `end`
+// on do not exist; a whole group does not reach it.
 template <bool kWhole>
 struct Places {
   int64_t first, end;

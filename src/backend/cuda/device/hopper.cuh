@@ -1,5 +1,5 @@
-// Instructions of compute capability 9.0 beside those of wgmma.cuh: barriers in shared memory, the copy
-// engine and GEMMs whose operands both lie in shared memory. Thin; used by hopper_gemm.cu.
+// Thin wrappers of instructions of compute capability 9.0 besides those of wgmma.cuh: barriers in shared
+// memory, TMA loads and stores, and GEMMs whose operands both lie in shared memory. Knows no op.
 #pragma once
 
 #include <cuda.h>
@@ -13,14 +13,14 @@ namespace vitrail::cuda {
 __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-// For the copy engine too, once all threads have met.
+// Makes the initialised barriers visible to the TMA too, after the threads have synchronised.
 __device__ __forceinline__ void barrier_publish() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// The phase then also waits for so many bytes of copies.
+// Arrives at the barrier; the phase then also waits for `bytes` bytes of TMA loads.
 __device__ __forceinline__ void barrier_arrive_with(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -35,7 +35,8 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
         : "memory");
 }
 
-// A box of a matrix from its column and row on into shared memory; the barrier counts its bytes.
+// Loads a box of a matrix, from its column and row on, into shared memory by TMA; the barrier counts its
+// bytes.
 __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, int column, int row,
                                          uint32_t barrier) {
   asm volatile(
@@ -44,12 +45,12 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, in
       "l"(&map), "r"(barrier), "r"(column), "r"(row)
       : "memory");
 }
-// Into the L2 cache alone.
+// Prefetches a box into the L2 cache only.
 __device__ __forceinline__ void box_prefetch(const CUtensorMap& map, int column, int row) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
                : "memory");
 }
-// Back out of shared memory, as a group of its own.
+// Stores a box from shared memory by TMA, as a bulk group of its own.
 __device__ __forceinline__ void tma_store(uint32_t from, const CUtensorMap& map, int column, int row) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%1, {%2, %3}], [%0];\n"
@@ -57,19 +58,19 @@ __device__ __forceinline__ void tma_store(uint32_t from, const CUtensorMap& map,
       "l"(&map), "r"(column), "r"(row)
       : "memory");
 }
-// Until all but the kLeft latest stores of this thread have read their shared memory.
+// Waits until all but the kLeft latest TMA stores of this thread have read their shared memory.
 template <int kLeft>
 __device__ __forceinline__ void box_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
-// Four 8x8 matrices of fragments to rows of 16 bytes, one named by each lane.
+// Stores four 8x8 matrices of fragments to rows of 16 bytes; each lane provides the address of one row.
 __device__ __forceinline__ void store8x8x4(uint32_t address, const uint32_t (&m)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
                : "memory");
 }
 
-// Gives registers of this warp group to the others, or takes them.
+// Releases registers of this warp group for the others, or acquires released ones.
 template <int kRegisters>
 __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -79,13 +80,14 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Nothing that reads the sums is moved before this.
+// The compiler moves nothing that reads the sums before this call.
 __device__ __forceinline__ void settle(float (&d)[96]) {
 #pragma unroll
   for (float& x : d) asm volatile("" : "+f"(x)::"memory");
 }
 
-// group_rows() for rows that do not run along the terms: `next_columns` from 64 columns to the next 64.
+// The descriptor of a matrix whose rows do not run along k (see group_rows): `next_columns` is the distance
+// in bytes from 64 columns to the next 64.
 __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t next_columns) {
   return (group_rows(address) & ~(uint64_t{0x3fff} << 16)) | uint64_t{next_columns / 16} << 16;
 }
@@ -107,7 +109,7 @@ __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t nex
       : VT_F32(0), VT_F32(32), VT_F32(64)                                                                \
       : "l"(a), "l"(b), "r"(adds))
 
-// d[64, 192] = a[64, 16] . b[192, 16]^T, or d += where `adds`; of kAlong false b's rows are its terms.
+// d[64, 192] = a[64, 16] . b[192, 16]^T, or d += where `adds`; with kAlong false b is stored as [16, 192].
 template <typename T, bool kAlong>
 __device__ __forceinline__ void group_gemm(float (&d)[96], uint64_t a, uint64_t b, int adds) {
   constexpr bool kHalf = std::is_same_v<T, __half>;

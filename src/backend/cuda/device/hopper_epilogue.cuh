@@ -1,5 +1,6 @@
-// What becomes of the sums of a GEMM on their way out: bias, gelu, or scale and residual, then out through
-// shared memory, where every warp has a few pages of its own. Used by hopper_gemm.cu.
+// The epilogue of the Hopper GEMM: bias, gelu, or scale and residual applied to the sums, then the store by
+// TMA through shared memory, where every warp has a few pages of its own. Knows nothing of how the sums are
+// computed.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -8,7 +9,8 @@
 
 namespace vitrail::cuda {
 
-// s + bias; gelu(s + bias); (s + bias) * scale + residual. No data: left out.
+// The epilogues s + bias, gelu(s + bias) and (s + bias) * scale + residual. An operand without data is left
+// out.
 enum class Epilogue { kPlain, kGelu, kAdd };
 
 constexpr int kPageRows = 16, kPageColumns = 64, kPages = 3;
@@ -22,20 +24,20 @@ struct EpilogueArgs {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A warp's share of a tile of 128 x 192: 16 rows of its upper half and 16 of its lower, in six parts of a
-// page. Its sums are [2][96]; a thread has those of columns 2 (lane % 4) and 2 (lane % 4) + 1 of every eight,
-// in the rows lane / 4 and lane / 4 + 8.
+// A warp's share of a tile of 128 x 192: 16 rows of its upper half and 16 of its lower half, in six parts of
+// one page each. Its sums are [2][96]; a thread has those of columns 2 (lane % 4) and 2 (lane % 4) + 1 of
+// every eight, in the rows lane / 4 and lane / 4 + 8.
 struct Share {
   static constexpr int kParts = 6, kAcross = 3, kColumns = kAcross * kPageColumns;
-  uint32_t pages, added;  // in shared memory; added: the barriers of residuals on their way to the pages
-  float *bias, *scale;    // there too, of the tile's columns
+  uint32_t pages, added;  // in shared memory; added: the barriers of residuals in flight to the pages
+  float *bias, *scale;    // in shared memory too, of the tile's columns
   int row, column;
 
   __device__ uint32_t page(int part) const { return pages + part % kPages * kPageBytes; }
   __device__ uint32_t barrier(int part) const { return added + part % kPages * 8; }
   __device__ int row_of(int part) const { return row + part / kAcross * 64; }
   __device__ int column_of(int part) const { return column + part % kAcross * kPageColumns; }
-  // By one lane, once the page may be written.
+  // Loads a part of the residual; one lane calls it, once the page may be overwritten.
   __device__ void load(int part, const CUtensorMap& residual) const {
     barrier_arrive_with(barrier(part), kPageBytes);
     tma_load(page(part), residual, column_of(part), row_of(part), barrier(part));
@@ -45,7 +47,7 @@ struct Share {
   }
 };
 
-// A tile's columns of a row, of which so many are left.
+// Copies a tile's columns of a row to shared memory; zeros from column `left` on.
 template <typename E>
 __device__ __forceinline__ void copy_columns(float* to, const E* from, int left, int lane) {
   constexpr int kEach = Share::kColumns / 32;
@@ -56,7 +58,7 @@ __device__ __forceinline__ void copy_columns(float* to, const E* from, int left,
 #pragma unroll
   for (int i = 0; i < kEach; ++i) to[lane + 32 * i] = values[i];
 }
-// The same of a row of f32 or T; without data: `otherwise`.
+// Copies the columns of a row of f32 or T; without data all become `otherwise`.
 template <typename T>
 __device__ __forceinline__ void fetch_columns(float* to, const Elements& row, int column, int n,
                                               float otherwise, int lane) {
@@ -76,7 +78,7 @@ __device__ __forceinline__ float2 unpack2(uint32_t raw) {
     return __half22float2(reinterpret_cast<const __half2&>(raw));
 }
 
-// Before the GEMMs: gets what the sums will meet.
+// Loads what the epilogue needs, before the GEMM's loop: bias, scale and the first parts of the residual.
 template <typename T, Epilogue kEpilogue>
 __device__ __forceinline__ void prepare(const CUtensorMap& residual, const EpilogueArgs& w, const Share& share,
                                         int lane) {
@@ -89,18 +91,18 @@ __device__ __forceinline__ void prepare(const CUtensorMap& residual, const Epilo
   __syncwarp();
 }
 
-// Halves of pages are counted over the tile: two a part, six a row of parts. What this thread needs of a row
-// for the j-th eight columns of a half:
+// The halves of pages are counted over the tile: two per part, six per row of parts. This is the pair of
+// values of a row that this thread needs for the j-th eight columns of a half.
 __device__ __forceinline__ float2 pair_at(const float* row, int half, int j, int lane) {
   return *reinterpret_cast<const float2*>(row + half % 6 * 32 + 8 * j + lane % 4 * 2);
 }
-// Where a lane's line of the q-th 16 columns of a half lies in its page.
+// The address of a lane's line of the q-th 16 columns of a half, in its page.
 __device__ __forceinline__ uint32_t line_at(const Share& share, int half, int q, int lane) {
   const int line = lane % 16, piece = half % 2 * 4 + 2 * q + lane / 16;
   return share.page(half / 2) + line * 128 + (piece ^ line % 8) * 16;
 }
 
-// Half a page of sums, with bias and gelu, to the page.
+// Writes half a page of sums, with bias and gelu, to the page.
 template <typename T, Epilogue kEpilogue>
 __device__ __forceinline__ void write_half(const Share& share, const float (&sums)[96], int half, int lane) {
   uint32_t results[2][4];
@@ -122,7 +124,7 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
   for (int q = 0; q < 2; ++q) store8x8x4(line_at(share, half, q, lane), results[q]);
 }
 
-// Half a page of sums, with bias and scale, to the residual in the page.
+// Adds half a page of sums, with bias and scale, to the residual in the page.
 template <typename T>
 __device__ __forceinline__ void add_half(const Share& share, const float (&sums)[96], int half, int lane) {
 #pragma unroll
@@ -154,9 +156,9 @@ __device__ __forceinline__ void send_sums(const CUtensorMap& d, const Share& sha
   }
 }
 
-// The residuals of the first kPages parts are on their way already; a later one follows as soon as its page
-// has gone out, which is given the time of one more part. Where d is the residual, each part of it is read
-// before it is written, by this warp alone.
+// The residuals of the first kPages parts are already in flight. A later one is loaded as soon as the store
+// of its page has read shared memory, for which it has the time of one more part. Where d is the residual,
+// each part of it is read before it is written, by this warp alone.
 template <typename T>
 __device__ __forceinline__ void send_added(const CUtensorMap& d, const CUtensorMap& residual,
                                            const Share& share, const float (&sums)[2][96], int lane) {

@@ -1,7 +1,7 @@
-// A GEMM of 16-bit matrices with what follows it, by the instructions of compute capability 9.0, in blocks
-// that stay: one group of warps fetches tiles ahead through the copy engine, two multiply them by turns.
-// While one multiplies its tile, the other ends its last one, on the sums in registers: with the erf form of
-// the gelu too, which cuBLASLt lacks.
+// A GEMM of 16-bit matrices with its epilogue, by the instructions of compute capability 9.0, in persistent
+// blocks: one warp group prefetches tiles by TMA, two multiply them in turns. While one multiplies its tile,
+// the other runs the epilogue of its last one on the sums in registers, including the erf form of the gelu,
+// which cuBLASLt lacks.
 #include <cudaTypedefs.h>
 
 #include <algorithm>
@@ -21,10 +21,11 @@ constexpr int kGroupWarps = 4, kGroupThreads = 32 * kGroupWarps, kThreads = 3 * 
 constexpr int kMultiplyingWarps = 2 * kGroupWarps, kAllPages = kMultiplyingWarps * kPages;
 constexpr uint32_t kPagesAt = kSlots * kSlotBytes, kRowsAt = kPagesAt + kAllPages * kPageBytes;
 constexpr uint32_t kBarriersAt = kRowsAt + kMultiplyingWarps * kRowsBytes;
-constexpr uint32_t kSwizzleBytes = 1024;  // what the tiles start on a multiple of
+constexpr uint32_t kSwizzleBytes = 1024;  // the alignment of the tiles
 constexpr uint32_t kSharedBytes = kBarriersAt + (2 * kSlots + 2 + kAllPages) * 8 + kSwizzleBytes;
 
-// b's boxes: rows along k have 64 terms of all columns, others 64 columns of 64 terms.
+// The TMA boxes of b: where its rows run along k, a box has 64 terms of all columns, else 64 columns of 64
+// terms.
 template <bool kAlong>
 constexpr int kBoxColumns = kAlong ? kTileColumns : 64;
 
@@ -32,7 +33,7 @@ struct Maps {
   CUtensorMap a, b, d, residual;
 };
 struct Work {
-  int steps, across, tiles;  // steps of a tile, tiles of a row of tiles, tiles in all
+  int steps, across, tiles;  // steps of a tile, tiles in a row of tiles, all tiles
   EpilogueArgs epilogue;
 };
 
@@ -70,7 +71,7 @@ struct Ring {
   }
 };
 
-// By one thread: keeps the ring full.
+// Keeps the ring of tiles in shared memory full; one thread runs it.
 template <bool kAlong, Epilogue kEpilogue>
 __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
   Ring ring;
@@ -94,7 +95,7 @@ __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
   }
 }
 
-// The GEMMs of a tile: its upper 64 rows and its lower.
+// The GEMM of a tile, as that of its upper 64 rows and that of its lower 64 rows.
 template <typename T, bool kAlong>
 __device__ __forceinline__ void multiply_tile(const Work& w, const Places& at, Ring& ring,
                                               float (&sums)[2][96], int lane, int group) {
@@ -122,10 +123,10 @@ __device__ __forceinline__ void multiply_tile(const Work& w, const Places& at, R
   if (lane == 0) barrier_arrive(at.empty(before));
 }
 
-// By the four warps of a group: every other tile of the block. Its turn to multiply comes when the other
-// group has started its last GEMMs, so GEMMs follow one another without a gap. By then all that filled
-// the ring before has been waited for: otherwise a slot's last filling but one, of the same parity, would
-// pass for the one to come.
+// The four warps of a group compute every other tile of the block. A group's turn to multiply comes when the
+// other group has issued its last GEMM instructions, so these follow one another without a gap. By then all
+// earlier loads of the ring have been waited for: otherwise the last load but one of a slot, of the same
+// parity, would be taken for the next one.
 template <typename T, bool kAlong, Epilogue kEpilogue>
 __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at, int group) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32 % kGroupWarps;
@@ -134,7 +135,7 @@ __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at
   Share share{.pages = at.pages(place), .added = at.added(place), .bias = rows, .scale = rows + kTileColumns};
   Ring ring;
   if (group == 1) ring.skip(w.steps);
-  uint32_t turn = group ^ 1;  // the first group's first has come at the start
+  uint32_t turn = group ^ 1;  // the first group's first turn has come at the start
   float sums[2][96];
   for (int i = blockIdx.x + group * gridDim.x; i < w.tiles; i += 2 * gridDim.x, turn ^= 1) {
     share.row = i / w.across * kTileRows + warp * kPageRows, share.column = i % w.across * kTileColumns;
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-// From the driver, which is linked by nobody.
+// The function comes from the driver, which is not linked.
 PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   static const auto found = [] {
     void* function = nullptr;
@@ -194,7 +195,7 @@ PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   return found;
 }
 
-// Boxes have rows of 128 bytes, swizzled.
+// The TMA map of a matrix; its boxes have rows of 128 bytes, swizzled.
 CUtensorMap map_of(const Operand& matrix, int64_t rows, int64_t columns, int box_rows) {
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(columns) * 2};

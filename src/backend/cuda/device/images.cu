@@ -1,6 +1,6 @@
-// Training images from 8-bit pixels by their recipes: neighbouring threads take neighbouring pixels, all
-// channels of them. Levels become values by a table in shared memory, so that results are those of the table,
-// bit for bit; the blend's products and sum are rounded one by one for the same reason.
+// Training images from 8-bit pixels by their recipes: neighbouring threads compute neighbouring pixels, all
+// channels of them. Levels become values by a table in shared memory, so that results equal the table's bit
+// for bit; the blend's products and sum are rounded one by one for the same reason.
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
@@ -12,7 +12,7 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kFlight = 4;                   // pixels a thread has under way
+constexpr int kFlight = 4;                   // pixels a thread has in flight
 constexpr int kBlockPixels = 16 * kThreads;  // at most, of one image
 constexpr int kLevels = 256;
 
@@ -22,7 +22,7 @@ struct Geometry {
   const float* levels;
   Elements out;
   int height, width;
-  int parts, part_pixels;  // blocks an image, and pixels of each
+  int parts, part_pixels;  // blocks per image, and pixels of each
 };
 
 __device__ bool holds(const ImageBox& box, int y, int x) {
@@ -35,7 +35,7 @@ __device__ int mirrored(int at, int size) {
   return min(max(at, 0), size - 1);
 }
 
-// Where the recipe's image at (y, x) lies in its source; -1: outside, black.
+// The offset of the recipe's pixel (y, x) in its source image; -1: outside, where it is black.
 __device__ int place_of(const ImageRecipe& recipe, int y, int x, int height, int width) {
   y = recipe.top + (recipe.flip_rows ? height - 1 - y : y);
   x = recipe.left + (recipe.flip_columns ? width - 1 - x : x);
@@ -43,7 +43,7 @@ __device__ int place_of(const ImageRecipe& recipe, int y, int x, int height, int
   return y < 0 || y >= height || x < 0 || x >= width ? -1 : y * width + x;
 }
 
-// All channels of one pixel, before it is mixed.
+// Reads all channels of one pixel, before it is mixed with the partner image.
 template <int kChannels>
 __device__ void read_pixel(const Geometry& g, const ImageRecipe& recipe, const float (*table)[kLevels],
                            int y, int x, float (&v)[kChannels]) {

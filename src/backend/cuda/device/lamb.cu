@@ -1,5 +1,5 @@
-// LAMB in two passes, for a step's size needs the norm of the whole parameter and of its direction. The
-// direction waits in the gradient sum, which has the parameter's type, and which the second pass zeroes.
+// LAMB in two passes, since the step size needs the norms of the whole parameter and of its direction. The
+// direction is kept in the gradient sum, which has the parameter's type and which the second pass zeroes.
 #include "backend/cuda/device/block.cuh"
 #include "backend/cuda/device/update_rates.cuh"
 #include "backend/cuda/device/updates.cuh"
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kSegmentThreads) lamb_directions(const __grid_
   call.squares[2 * blockIdx.x + 1] = direction_squares;
 }
 
-// |w| / |u|, and 1 when either is 0 or the parameter is not adapted.
+// The trust ratio |w| / |u|; 1 when either norm is 0 or the parameter is not adapted.
 __device__ double block_ratio(const UpdateCall& call, const UpdateSegment& s) {
   if (!s.adapts) return 1;
   double param_squares = 0, direction_squares = 0;

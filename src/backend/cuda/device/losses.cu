@@ -1,4 +1,4 @@
-// The losses and their gradients, a block an image: its logits are read again in every pass, from cache.
+// The losses and their gradients, one block per image: its logits are read again in every pass, from cache.
 #include <algorithm>
 
 #include "backend/cuda/device/block.cuh"
@@ -10,7 +10,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// log(1 + exp(x)), and its slope, without overflow.
+// log(1 + exp(x)) and its derivative, without overflow.
 __device__ float softplus(float x) {
   return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
 }
@@ -19,7 +19,7 @@ __device__ float sigmoid(float x) {
   return (x >= 0 ? 1.0f : tail) / (1.0f + tail);
 }
 
-// All term(i) of an image's classes joined, i counting through all images.
+// Combines term(i) over an image's classes; i counts through all images.
 template <typename Join, typename Term>
 __device__ float over_classes(const LossCall& call, float start, Join join, Term term) {
   const int64_t begin = blockIdx.x * call.classes, end = begin + call.classes;

@@ -1,5 +1,5 @@
-// Values computed element by element from one or two operands, for the kernels that write them and those that
-// sum them: fetch() asks for eight elements, eight() computes on them, one() serves the ends of odd sizes.
+// Values computed element by element from one or two operands, for kernels that write them and kernels that
+// sum them: fetch() loads eight elements, eight() computes on them, one() handles the ends of odd sizes.
 #pragma once
 
 #include "backend/cuda/device/packs.cuh"

@@ -1,9 +1,9 @@
-// Tensor-core GEMMs of one warp, 16 bits in and f32 out, and how their operands come from shared memory.
-// Used by the attention kernels; knows no op. All of it runs from compute capability 8.0 on.
+// Tensor-core GEMMs of one warp, with 16-bit operands and f32 sums, and how their operands are loaded from
+// shared memory. Knows no op. Everything here runs from compute capability 8.0 on.
 //
 // Fragments (g = lane / 4, t = lane % 4): a 16x8 accumulator holds {row g: columns 2t, 2t+1; row g+8: the
 // same}; an A operand of 16 rows x 16 terms {row g: terms 2t, 2t+1; row g+8: the same; row g: terms 2t+8,
-// 2t+9; row g+8: the same}. So two accumulators side by side, packed, are an A operand.
+// 2t+9; row g+8: the same}. So two adjacent accumulators, packed, are an A operand.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -42,7 +42,7 @@ __device__ __forceinline__ void mma_first(float (&product)[4], const uint32_t (&
   mma<T>(product, a, b0, b1, 0, 0, 0, 0);
 }
 
-// Two neighbouring elements of an operand; `first` has the lower address.
+// Packs two neighbouring elements of an operand; `first` has the lower address.
 template <typename T>
 __device__ __forceinline__ uint32_t pack2(float first, float second) {
   if constexpr (std::is_same_v<T, __half>) {
@@ -54,7 +54,8 @@ __device__ __forceinline__ uint32_t pack2(float first, float second) {
   }
 }
 
-// The same value, made anew: what is computed from it is not kept in registers across a loop.
+// Returns the same value in a way the compiler cannot see through, so that what is computed from it is not
+// kept in registers across a loop.
 __device__ __forceinline__ int opaque(int value) {
   asm volatile("" : "+r"(value));
   return value;
@@ -64,10 +65,10 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Rows of kSize 16-bit elements in shared memory whose 16-byte pieces are exchanged within the row so that
-// eight rows' pieces of one column lie in different banks. kSize is a multiple of 16. Offsets in bytes from a
-// start on 128 bytes. Rows 8 apart are exchanged alike: offset(row + 8 n, piece) = offset(row, piece) +
-// 8 n kRowBytes.
+// Rows of kSize 16-bit elements in shared memory whose 16-byte pieces are permuted within the row, so that
+// the pieces of one column in eight rows lie in different banks. kSize is a multiple of 16. Offsets are in
+// bytes from a start on 128 bytes. Rows 8 apart are permuted alike: offset(row + 8 n, piece) = offset(row,
+// piece) + 8 n kRowBytes.
 template <int kSize>
 struct Swizzle {
   static constexpr int kPieces = kSize / 8;
@@ -77,27 +78,28 @@ struct Swizzle {
   static __device__ __forceinline__ uint32_t offset(int row, int piece) {
     return static_cast<uint32_t>(row * kRowBytes + (piece ^ (row / (8 / kGroup) % kGroup)) * 16);
   }
-  // Where this lane's address for load16x16 points in rows 0..15 and elements 16 step .. 16 step + 15.
+  // This lane's address offset for load16x16, in rows 0..15 and elements 16 step .. 16 step + 15.
   static __device__ __forceinline__ uint32_t lane_offset(int lane, int step) {
     return offset(lane & 15, 2 * step + (lane >> 4));
   }
-  // The same for a block stored [column][term]: its middle quarters change places.
+  // The same offset for a block stored [column][term]: its two middle quarters are swapped.
   static __device__ __forceinline__ uint32_t column_offset(int lane, int step) {
     return offset((lane & 7) + (lane >> 4) * 8, 2 * step + (lane >> 3 & 1));
   }
 };
 
-// A 16x16 block of shared memory as it lies. Stored [row][term], by lane_offset: an A operand r[0..3]. Stored
-// [column][term], by column_offset: the B operands of columns 0..7 (r[0], r[1]) and 8..15 (r[2], r[3]); by
-// lane_offset they are (r[0], r[2]) and (r[1], r[3]), which costs moves, as a B operand is a register pair.
+// Loads a 16x16 block of shared memory (ldmatrix). Stored [row][term], by lane_offset: an A operand r[0..3].
+// Stored [column][term], by column_offset: the B operands of columns 0..7 (r[0], r[1]) and 8..15 (r[2],
+// r[3]); by lane_offset they are (r[0], r[2]) and (r[1], r[3]), which costs moves, as a B operand is a
+// register pair.
 __device__ __forceinline__ void load16x16(uint32_t (&r)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address)
                : "memory");
 }
-// Turned over, by lane_offset: stored [term][column], the B operands of columns 0..7 (r[0], r[1]) and 8..15
-// (r[2], r[3]); stored [term][row], the A operand {r[0], r[2], r[1], r[3]}.
+// Loads the block transposed, by lane_offset: stored [term][column], the B operands of columns 0..7 (r[0],
+// r[1]) and 8..15 (r[2], r[3]); stored [term][row], the A operand {r[0], r[2], r[1], r[3]}.
 __device__ __forceinline__ void load16x16_turned(uint32_t (&r)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -105,8 +107,8 @@ __device__ __forceinline__ void load16x16_turned(uint32_t (&r)[4], uint32_t addr
                : "memory");
 }
 
-// 16 bytes from global to shared memory behind the program's back, or zeros when not `wanted` (the source is
-// then not read). Both on 16 bytes.
+// Copies 16 bytes from global to shared memory asynchronously, or zeros when not `wanted` (the source is then
+// not read). Both addresses are multiples of 16 bytes.
 __device__ __forceinline__ void copy16(uint32_t target, const void* source, bool wanted) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
                "r"(wanted ? 16 : 0)
@@ -115,13 +117,14 @@ __device__ __forceinline__ void copy16(uint32_t target, const void* source, bool
 __device__ __forceinline__ void copy_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Until all but the kLeft latest commits of this thread have arrived; other threads' need a barrier besides.
+// Waits until all but the kLeft latest commits of this thread have arrived; those of other threads need a
+// barrier besides.
 template <int kLeft>
 __device__ __forceinline__ void copy_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// 2^x in one instruction, about 2^-22 off; -inf gives 0.
+// 2^x in one instruction, with a relative error of about 2^-22; -inf gives 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -129,7 +132,7 @@ __device__ __forceinline__ float exp2_fast(float x) {
 }
 inline constexpr float kLog2e = 1.4426950408889634f;
 
-// Over the four lanes that share a fragment's rows.
+// The maximum, and the sum, over the four lanes that share a fragment's rows.
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
   return fmaxf(x, __shfl_xor_sync(~0u, x, 2));

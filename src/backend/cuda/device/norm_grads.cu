@@ -1,6 +1,6 @@
-// Gradients of the norms. Every block walks its share of the rows, keeps sums over them (dweight, dbias, and
-// of dx itself where wanted) in registers, and leaves one row of partial sums; mean and variance are computed
-// again.
+// Gradients of the norms. Every block goes over its part of the rows, keeps sums over them (dweight, dbias,
+// and of dx itself where wanted) in registers, and writes one row of partial sums; mean and variance are
+// recomputed.
 #include "backend/cuda/device/norm_grads.cuh"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace vitrail::cuda {
 
 namespace {
 
-// A block's shared memory holds two rows of every operand for every group of lanes, and at last the block's
-// sums.
+// A block's shared memory holds two rows of every operand for every group of lanes, and at the end the
+// block's sums.
 template <int kPacks, bool kMore, bool kUsual>
 __global__ void __launch_bounds__(GradShape<kPacks, kMore, kUsual>::kWarps * 32,
                                   GradShape<kPacks, kMore, kUsual>::kBlocks)
@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(GradShape<kPacks, kMore, kUsual>::kWarps * 32,
   if (g.partials) leave_partials<kPacks, kMore>(g, at, part, sums, reinterpret_cast<float*>(memory));
 }
 
-// Any width: the sums are kept in the partial row itself, every element by its own thread.
+// The gradient of rows of any width: the sums are kept in the row of partials itself, each element by its own
+// thread.
 constexpr int kBlock = 256;
 __global__ void __launch_bounds__(kBlock) grad_by_block(const __grid_constant__ NormGrad g) {
   const int part = blockIdx.y;
@@ -88,7 +89,7 @@ size_t bytes_a_row(const NormGrad& g) {
   return bytes;
 }
 
-// As many warps a block as its shared memory lets; false: not even one.
+// Launches as many warps per block as shared memory allows; returns false when not even one fits.
 template <int kPacks, bool kMore, bool kUsual>
 bool launch_in_registers(Session& session, const NormGrad& g, const dim3& blocks, size_t sums) {
   int most = 0;

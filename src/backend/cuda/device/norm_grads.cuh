@@ -1,5 +1,5 @@
-// What a group of lanes does of a norm's gradient: rows on their way through shared memory, one row's dx, and
-// sums over rows in registers until the block adds them up. Used by norm_grads.cu, which launches it.
+// The gradient of a norm in a group of lanes: rows prefetched into shared memory, one row's dx, and sums over
+// rows in registers until the block adds them. Knows nothing of the launch.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -20,7 +20,7 @@ struct NormGrad {
   }
 };
 
-// v passes through: dx is dy.
+// v is not normalised: its dx is dy.
 __device__ inline void copy_rows(const NormGrad& g, int part) {
   const int64_t width = g.rows.width, each = width % 8 == 0 ? 8 : 1, all = g.rows.rows * width;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -36,14 +36,14 @@ __device__ inline void copy_rows(const NormGrad& g, int part) {
   }
 }
 
-// Sums over rows of a thread's columns. kMore: also of dx.
+// The sums over rows of a thread's columns; kMore: also that of dx.
 template <int kPacks, bool kMore>
 struct LaneSums {
   float dweight[kPacks][8] = {}, dbias[kPacks][8] = {}, dx[kMore ? kPacks : 1][8] = {};
 };
 
-// The rows a group of lanes works on next, on their way into shared memory: every lane copies and reads its
-// own columns, so that it waits for its own copies alone.
+// The rows a group of lanes computes next, in flight to shared memory: every lane copies and reads its own
+// columns, so that it waits for its own copies alone.
 template <typename Lanes>
 struct Stage {
   Elements x, dy, residual;  // in shared memory; the residual's data null where there is none
@@ -71,8 +71,8 @@ struct Stage {
   }
 };
 
-// How many warps a block has and blocks run on a processor: what the registers allow, most of which the sums
-// take. Four quarters of a processor share the warps evenly.
+// The warps of a block and the blocks of a multiprocessor, as the registers allow, most of which hold the
+// sums. The warps divide evenly among the four quarters of a multiprocessor.
 template <int kPacks, bool kMore, bool kUsual>
 struct GradShape {
   static constexpr int kSums = kPacks * (kMore ? 3 : 2);
@@ -80,13 +80,13 @@ struct GradShape {
   static constexpr int kWarps = kPacks > 2 && kSums <= (kUsual ? 12 : 6) ? 12 : 8;
 };
 
-// What was read before is not kept in registers beyond this.
+// Values read before this call are not kept in registers beyond it.
 __device__ __forceinline__ void forget_reads() {
   asm volatile("" ::: "memory");
 }
 
-// One row from its stage, `start` below 0 where there is none; all lanes of the warp call it. The row is read
-// from the stage as often as it is needed: registers are for the sums.
+// The gradient of one row in its stage; `start` is negative where there is none. All lanes of the warp call
+// it. The row is read from the stage as often as it is needed, since the registers hold the sums.
 template <int kPacks, bool kMore, typename Lanes>
 __device__ void grad_row(const NormGrad& g, const Lanes& at, const Stage<Lanes>& stage,
                          const Elements& weight, const Elements& dx, int64_t start,
@@ -141,8 +141,8 @@ __device__ void grad_row(const NormGrad& g, const Lanes& at, const Stage<Lanes>&
     });
 }
 
-// The warps add to the block's sums one after the other. In shared memory these lie as the lanes hold them:
-// [sum][pack][element][lane].
+// The warps add to the block's sums one after the other. In shared memory the sums are stored as the lanes
+// hold them: [sum][pack][element][lane].
 template <int kPacks, bool kMore, typename Lanes>
 __device__ void leave_partials(const NormGrad& g, const Lanes& at, int part, LaneSums<kPacks, kMore>& sums,
                                float* totals) {

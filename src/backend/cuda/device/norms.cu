@@ -1,5 +1,5 @@
 // Layernorm of rows, and of the q and k rows of packed qkv. Rows of up to 2048 elements stay in the registers
-// of a warp, or of a few lanes of one, between the passes; others are read again.
+// of a warp, or of a few of its lanes, between the passes; longer ones are read again.
 #include "backend/cuda/device/norms.cuh"
 
 #include "backend/cuda/device/families.cuh"
@@ -22,7 +22,7 @@ struct Moments {
   float mean, inverse;
 };
 
-// Of rows in registers; all lanes of the warp call it.
+// The moments of rows in registers; all lanes of the warp call it.
 template <int kRows, int kPacks, typename Lanes>
 __device__ void find_moments(const Pack (&packs)[kRows][kPacks], DType dtype, const Lanes& at, float eps,
                              Moments (&moments)[kRows]) {
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_const
   });
 }
 
-// A block a row, any width.
+// Layernorm of rows of any width, one block per row.
 constexpr int kBlock = 256;
 __global__ void __launch_bounds__(kBlock) norm_by_block(const __grid_constant__ Norm n) {
   const int part = blockIdx.y;

@@ -1,5 +1,5 @@
-// What the norms and their gradients share: which rows there are, how a row lies over the lanes of a warp,
-// and the moments of a row that no registers hold.
+// What the norms and their gradients share: which rows there are, how a row is distributed over the lanes of
+// a warp, and the moments of a row that does not fit into registers.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,7 @@
 
 namespace vitrail::cuda {
 
-// Where the rows of a part begin.
+// The offsets of the rows of a part: all rows, or those of q, k or v.
 struct RowPlaces {
   int64_t rows, width, heads;
   float eps;
@@ -24,8 +24,8 @@ struct RowPlaces {
   }
 };
 
-// A row of at most kPacks packs a lane, or of exactly so many; a warp of 32 lanes holds one row, or several
-// short ones in `lanes` each.
+// A row of at most kPacks packs per lane, or of exactly so many; a warp of 32 lanes holds one row, or several
+// short ones in `lanes` lanes each.
 template <int kPacks, bool kExactly = false>
 struct RowLanes {
   int lanes, lane, width;
@@ -39,7 +39,7 @@ struct RowLanes {
     return (static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
   }
   __device__ int column(int pack) const { return (pack * lanes + lane) * 8; }
-  // Each of several values, summed over the row's lanes side by side.
+  // Sums each of several values over the row's lanes, all at the same time.
   template <int kCount>
   __device__ void sum(float (&values)[kCount]) const {
 #pragma unroll
@@ -48,7 +48,7 @@ struct RowLanes {
 #pragma unroll
         for (int i = 0; i < kCount; ++i) values[i] += __shfl_xor_sync(~0u, values[i], offset);
   }
-  // body(pack) for the packs that lie in the row.
+  // Calls body(pack) for the packs that lie in the row.
   template <typename Body>
   __device__ void each(Body&& body) const {
 #pragma unroll
@@ -64,7 +64,7 @@ int lanes_for(int64_t width) {
   return lanes;
 }
 
-// body(number of packs), a constant: the first of kPacks that holds the width.
+// Calls body with a constant number of packs: the first of kPacks that holds the width.
 template <int... kPacks, typename Body>
 void with_packs(int64_t width, Body&& body) {
   bool done = false;
@@ -72,7 +72,7 @@ void with_packs(int64_t width, Body&& body) {
    ...);
 }
 
-// Rows of exactly kPacks packs a lane, in bf16: the kernels that know it when they are compiled are quicker.
+// Whether rows have exactly kPacks packs per lane in bf16: kernels that know this at compile time are faster.
 template <int kPacks>
 bool usual_rows(int64_t width, std::initializer_list<Elements> operands) {
   for (const Elements& e : operands)
@@ -80,7 +80,7 @@ bool usual_rows(int64_t width, std::initializer_list<Elements> operands) {
   return width == kPacks * 256;
 }
 
-// Of a row in memory, by a whole block.
+// The moments of a row in memory, computed by a whole block.
 struct RowMoments {
   float mean, inverse;
 };

@@ -1,5 +1,5 @@
-// Eight elements as they lie in memory, fetched apart from being made floats: a kernel first asks for
-// everything it needs, then waits once, whatever the types.
+// Eight elements in the type they have in memory, loaded separately from their conversion to floats: a kernel
+// first issues all the loads it needs, then waits once, whatever the types.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -7,10 +7,10 @@
 namespace vitrail::cuda {
 
 struct Pack {
-  uint4 low, high;  // high: of f32 alone
+  uint4 low, high;  // high: for f32 only
 };
 
-// From element i on, a multiple of 8; the operand starts on 16 bytes.
+// Loads eight elements from element i on, a multiple of 8; the operand starts on 16 bytes.
 __device__ inline Pack fetch(const Elements& from, int64_t i) {
   const bool wide = from.dtype == DType::kF32;
   const uint4* at = reinterpret_cast<const uint4*>(static_cast<const char*>(from.data) + i * (wide ? 4 : 2));

@@ -1,4 +1,4 @@
-// Values changed with others of their shape, in any mixture of types: copied, added, averaged over time.
+// Values updated from others of the same shape, in any mixture of types: copied, added, averaged over time.
 #include "backend/cuda/device/segments.cuh"
 #include "backend/cuda/device/updates.cuh"
 

@@ -1,4 +1,4 @@
-// Images as a matrix of patches, in the order of a patch embedding's weight: one block a patch.
+// Images as a matrix of patches, in the order of a patch embedding's weight: one block per patch.
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
@@ -16,7 +16,7 @@ struct PatchesArgs {
   uint32_t channels, rows, columns, length;  // of a patch, in elements
 };
 
-// kWide elements at a time: a divisor of the patch's columns and of the image's width.
+// Copies kWide elements at a time, a divisor of the patch's columns and of the image's width.
 template <int kWide>
 __global__ void patches_kernel(const PatchesArgs p) {
   const uint32_t image = blockIdx.x / p.patches, patch = blockIdx.x % p.patches;

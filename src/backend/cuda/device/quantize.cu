@@ -1,5 +1,5 @@
-// Rows of any type and length as e4m3 codes and a scale each. A row is read once and stays in the registers
-// of a group of warps while its norm or activation and its largest magnitude are found.
+// Rows of any type and length as e4m3 codes with one scale per row. A row is read once and stays in the
+// registers of a group of warps while its norm or activation and its largest magnitude are computed.
 #include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/fp8.cuh"
 #include "backend/cuda/device/gelu.cuh"
@@ -25,7 +25,7 @@ struct RowsArgs {
   float* scales;
 };
 
-// Over the warps of a row, in the same order every time; the whole block takes part.
+// Combines values over the warps of a row, in the same order every time; the whole block takes part.
 template <typename T, typename Join>
 __device__ T join_row(T value, int warps, Join join) {
 #pragma unroll
@@ -41,7 +41,7 @@ __device__ T join_row(T value, int warps, Join join) {
   return value;
 }
 
-// What a thread holds of its row: packs of eight, `threads` packs apart.
+// The part of a row that a thread holds: packs of eight elements, `threads` packs apart.
 template <int kPacks>
 struct Held {
   float v[kPacks][8];
@@ -54,7 +54,7 @@ struct Held {
     for (int p = 0; p < kPacks; ++p)
       if (column(p) < width) body(p);
   }
-  // Of f(value) over the row.
+  // The sum of f(value) over the row.
   template <typename F>
   __device__ float sum(F&& f) {
     float total = 0;
@@ -70,7 +70,7 @@ __device__ inline void get_row_values(const Elements& from, int column, float (&
   unpack(fetch(from, column), from.dtype, v);
 }
 
-// What is done to a row before it is rounded.
+// The ops that may be fused before the rounding of a row.
 struct Keep {
   template <typename Row>
   __device__ static void apply(const RowsArgs&, Row&) {}

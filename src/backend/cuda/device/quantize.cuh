@@ -1,4 +1,4 @@
-// The functions of the fp8 table, each in a file of its own.
+// The functions of the fp8 table, each defined in a file of its own.
 #pragma once
 
 #include "backend/cuda/api/fp8.h"
@@ -6,7 +6,8 @@
 namespace vitrail::cuda {
 
 void quantize_rows(Session& session, const Fp8RowsCall& call);
-// Of bf16 rows of the usual widths, whose results are bf16 before they are codes; false: not of these.
+// Rounds bf16 rows of the usual widths, where a fused op's results are rounded to bf16 before they become
+// codes; returns false, with nothing done, for other rows.
 bool quantize_rows_by_warps(Session& session, const Fp8RowsCall& call);
 void quantize_columns(Session& session, const Fp8ColumnsCall& call);
 

@@ -1,5 +1,6 @@
-// A weight as the gradient of x multiplies by it: e4m3 codes of its columns, laid out as rows, and a scale a
-// column. The first kernel finds what is largest in slices of each column, the second joins these and rounds.
+// A weight in fp8 for the gradient of x: e4m3 codes of its columns, stored as rows, and one scale per column.
+// The first kernel finds the largest magnitude in slices of each column, the second combines these and
+// rounds.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/fp8.cuh"
 #include "backend/cuda/device/quantize.cuh"
@@ -10,7 +11,7 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kTile = 64;           // columns of a block, and rows it transposes
-constexpr int kAcross = kTile / 8;  // packs of eight in a row of the tile
+constexpr int kAcross = kTile / 8;  // packs of eight elements in a row of the tile
 constexpr int kThreads = 256;
 constexpr int kRowsAtOnce = kThreads / kAcross;
 constexpr int kPitch = kTile + 16;  // of a transposed line: whole 16 bytes

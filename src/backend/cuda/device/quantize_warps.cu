@@ -1,5 +1,6 @@
-// Rows of bf16 as e4m3 codes and a scale each, a warp a row: its elements stay in the registers as they lie
-// in memory, and what a norm or bias has for each column waits in shared memory for all the rows of a block.
+// Rows of bf16 as e4m3 codes with one scale per row, one warp per row: its elements stay in registers as
+// bf16, and the values that a norm or bias has for each column are staged in shared memory for all the rows
+// of a block.
 #include "backend/cuda/device/fp8.cuh"
 #include "backend/cuda/device/gelu.cuh"
 #include "backend/cuda/device/packs.cuh"
@@ -14,22 +15,22 @@ constexpr int kThreads = 128, kWarps = kThreads / 32;
 
 struct WarpRows {
   int64_t rows;
-  int chunks;  // of eight elements, in a row
+  int chunks;  // chunks of eight elements in a row
   Elements x, norm_weight, bias;
   float eps;
   uint8_t* codes;
   float* scales;
 };
 
-// A vector of one value a column, as f32: the first halves of all chunks, then the second ones, so that the
-// lanes of a warp read neighbouring 16 bytes.
+// A staged vector with one f32 per column: the first halves of all chunks, then the second halves, so that
+// the lanes of a warp read neighbouring 16 bytes.
 struct Staged {
   float4* at;
   int chunks;
 
   __device__ Staged(float4* shared, int index, int row_chunks)
       : at(shared + index * 2 * row_chunks), chunks(row_chunks) {}
-  // By the whole block; without data they are zeros.
+  // The whole block fills the vector; without data it becomes zero.
   __device__ void fill(const Elements& from) const {
     for (int c = threadIdx.x; c < chunks; c += kThreads) {
       float v[8] = {};
@@ -44,7 +45,7 @@ struct Staged {
   }
 };
 
-// What a lane holds of its row: kPacks chunks, 32 apart; all but the last are whole over the warp.
+// The part of a row that a lane holds: kPacks chunks, 32 apart; all but the last are whole over the warp.
 template <int kPacks>
 struct Held {
   uint4 words[kPacks];
@@ -86,7 +87,7 @@ struct Held {
     for (int apart = 16; apart > 0; apart /= 2) total += __shfl_xor_sync(~0u, total, apart);
     return total;
   }
-  // The bits of the largest magnitude as f32, two elements at a time; what is not a number stays on top.
+  // The bits of the largest magnitude as f32, found two elements at a time; NaN counts as the largest.
   __device__ uint32_t top(int chunks) const {
     uint32_t largest = 0;
     each(chunks, [&](int pack, int) {
@@ -101,7 +102,7 @@ struct Held {
   }
 };
 
-// What is done to a row before it is rounded, with the vectors it has staged.
+// The ops that may be fused before the rounding of a row, with the vectors they have staged.
 struct Keep {
   static constexpr int kVectors = 0;
   template <typename Row>
@@ -163,15 +164,15 @@ __device__ void write_codes(const WarpRows& p, int64_t row, const Held<kPacks>& 
   });
 }
 
-// Blocks of a processor: a lane holds four registers a pack, twice that where it asks ahead, and a norm three
-// times.
+// The blocks of a multiprocessor: a lane holds four registers per pack, twice as many where it prefetches,
+// and three times as many with a norm.
 template <typename Before, int kPacks>
 constexpr int kAtOnce = kPacks <= 3                            ? 8
                         : Before::kVectors == 2 || kPacks > 12 ? 4
                         : kPacks > 9                           ? 5
                                                                : 6;
 
-// Short rows leave registers for asking for the next one before this one is computed.
+// With short rows the registers suffice to prefetch the next row before this one is computed.
 template <typename Before, int kPacks>
 __global__ void __launch_bounds__(kThreads, kAtOnce<Before, kPacks>)
     rows_of_warps(const __grid_constant__ WarpRows p) {
@@ -198,7 +199,8 @@ __global__ void __launch_bounds__(kThreads, kAtOnce<Before, kPacks>)
   }
 }
 
-// As many blocks as the GPU runs at once: each takes rows until there are no more.
+// Launches as many blocks as the GPU runs at once (a persistent grid): each block computes rows until there
+// are no more.
 template <typename Before, int kPacks>
 void launch(Session& session, const WarpRows& args) {
   const auto kernel = rows_of_warps<Before, kPacks>;
@@ -210,7 +212,7 @@ void launch(Session& session, const WarpRows& args) {
   check_launch("rounding rows to fp8");
 }
 
-// Whether there is a kernel of exactly so many packs a lane, which is then launched.
+// Launches the kernel of exactly so many packs per lane; returns false where there is none.
 template <typename Before, int... kPacks>
 bool launch_packs(Session& session, const WarpRows& args) {
   const int packs = (args.chunks + 31) / 32;

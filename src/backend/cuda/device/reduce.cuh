@@ -1,9 +1,9 @@
-// Sums and maxima over a few lanes of a warp or over a block, the same order every time.
+// Sums and maxima over a few lanes of a warp or over a block, in the same order every time.
 #pragma once
 
 namespace vitrail::cuda {
 
-// Over `lanes` neighbouring threads, a power of two; all of the warp must call it.
+// The sum over `lanes` neighbouring threads, a power of two; all threads of the warp must call it.
 __device__ inline float lanes_sum(float value, int lanes = 32) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(~0u, value, offset);
   return value;
@@ -14,7 +14,7 @@ __device__ inline float lanes_max(float value) {
   return value;
 }
 
-// Over a block of kThreads, every one of which gets the result.
+// Combines a value over a block of kThreads threads, each of which gets the result.
 template <int kThreads, typename Join>
 __device__ float block_join(float warp_value, Join join) {
   __shared__ float warps[kThreads / 32];

@@ -1,5 +1,5 @@
-// The norm by the root of the mean square and its gradient: a block a row, of any width, and for the gradient
-// of the weight a few columns a block.
+// RMSNorm and its gradient: one block per row, of any width, and for the gradient of the weight one block per
+// few columns.
 #include "backend/cuda/device/norms.cuh"
 
 namespace vitrail::cuda {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kBlock) rms_grad_kernel(const __grid_constant_
   if (threadIdx.x == 0) call.inverse[blockIdx.x] = inverse;
 }
 
-// A row of lanes takes every kLines-th row.
+// The gradient of the weight: each row of lanes sums every kLines-th row.
 constexpr int kColumns = 32, kLines = 32;
 __global__ void __launch_bounds__(kColumns* kLines) rms_dweight_kernel(const __grid_constant__ RmsCall call) {
   const Elements x = call.x, dy = call.dy;

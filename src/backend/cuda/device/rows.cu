@@ -1,4 +1,4 @@
-// Elementwise ops: eight elements a thread and step, two steps in flight.
+// Elementwise ops: a thread computes eight elements per step, with two steps in flight.
 #include "backend/cuda/device/rows.cuh"
 
 #include "backend/cuda/device/activate.cuh"
@@ -48,7 +48,7 @@ void map_two(Session& session, const MapCall& call, F f) {
   launch_map(session, MapTwo<F>{call.a, call.b, call.period, f}, call);
 }
 
-// Also sums over rows what it writes, where that is wanted.
+// Writes the elements and, where wanted, also sums them over rows.
 template <typename F>
 void map_and_sum(Session& session, const MapCall& call, F f) {
   const MapTwo<F> value{call.a, call.b, call.period, f};

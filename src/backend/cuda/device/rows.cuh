@@ -1,4 +1,4 @@
-// The functions of the rows family that stand in files of their own; rows.cu makes its table of them.
+// The functions of the rows family that are defined in files of their own; rows.cu makes the table of them.
 #pragma once
 
 #include "backend/cuda/api/rows.h"

@@ -1,5 +1,5 @@
-// How the blocks of a launch find their share of its segments. Used by everything that changes persistent
-// values.
+// How the blocks of a launch find their chunks of its segments, in kernels that change persistent values.
+// Knows nothing of what is done with the elements.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ __device__ const auto& block_segment(const Segments& segments) {
   return segment_of(segments, blockIdx.x);
 }
 
-// Calls body(places) for the groups of a chunk that are this thread's.
+// Calls body(places) for this thread's groups of a chunk.
 template <typename Segment, typename Body>
 __device__ void each_group(const Segment& segment, int64_t chunk, Body body) {
   constexpr int kApart = kSegmentThreads * kRun;
@@ -48,7 +48,7 @@ __device__ void each_group(const Segment& segment, Body body) {
   each_group(segment, blockIdx.x, body);
 }
 
-// One block a chunk, or at most `most` blocks of a kernel that walks over the chunks.
+// Launches one block per chunk, or at most `most` blocks of a kernel that loops over the chunks.
 template <typename Call>
 void launch_segments(Session& session, void (*kernel)(Call), const Call& call, const char* name,
                      int64_t most = INT64_MAX) {

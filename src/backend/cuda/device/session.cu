@@ -7,7 +7,7 @@ namespace vitrail::cuda {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // said here; the next launch is not to answer for it
+  cudaGetLastError();  // reported here: the next launch is not to report it again
   const ErrorKind kind = status == cudaErrorMemoryAllocation ? ErrorKind::kMemory : ErrorKind::kDevice;
   throw Error(kind,
               strf("%s: CUDA says '%s' (%s)", what, cudaGetErrorString(status), cudaGetErrorName(status)));
@@ -39,7 +39,7 @@ Session::~Session() {
   for (cudaEvent_t event : marks) cudaEventDestroy(event);
   if (blas) cublasLtDestroy(blas);
   for (cudaStream_t one : more_streams) cudaStreamDestroy(one);
-  cudaGetLastError();  // nobody is left to hear of it
+  cudaGetLastError();  // a destructor cannot report it
 }
 
 namespace {
@@ -78,7 +78,7 @@ void versions(std::string& driver, std::string& runtime, std::string& cublas) {
   cublas = strf("%zu.%zu.%zu", blas / 10000, blas / 100 % 100, blas % 100);
 }
 
-// A kernel of our own, to ask whether any runs on the GPU.
+// An empty kernel of our own, to find out whether kernels of this build run on the GPU.
 __global__ void probe() {}
 
 void require_kernels(int ordinal) {
@@ -116,14 +116,14 @@ std::byte* allocate(Session& session, size_t bytes) {
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, bytes);
   if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // the failure is answered for by the caller
+    cudaGetLastError();  // reported by the caller
     return nullptr;
   }
   check(status, "allocating device memory");
   return static_cast<std::byte*>(data);
 }
 
-// What is given back may still be read or written.
+// Waits for all streams, since memory to be freed may still be read or written.
 void await_use(Session& session) {
   cudaSetDevice(session.ordinal);
   await_streams(session);

@@ -1,4 +1,5 @@
-// A session's insides and how CUDA's answers become errors. Every .cu file of the plugin includes it.
+// The members of a session, and how CUDA's error codes become errors. Every .cu file of the plugin includes
+// it.
 #pragma once
 
 #include <cublasLt.h>
@@ -13,37 +14,37 @@
 
 namespace vitrail::cuda {
 
-struct GemmCache;  // what gemm.cu has asked cuBLASLt
+struct GemmCache;  // cuBLASLt's algorithms for each GEMM, in gemm.cu
 
 struct Session {
   Session() = default;
-  ~Session();  // of what was made so far, should opening have failed
+  ~Session();  // also frees what was made so far when opening has failed
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   int ordinal = 0;
   int processors = 0;
   size_t foreign_bytes = 0;       // see foreign.cuh
-  cudaStream_t stream = nullptr;  // of programs
+  cudaStream_t stream = nullptr;  // the stream of programs
   std::vector<cudaStream_t> more_streams;
-  std::mutex streams_mutex;  // memory may be given back from another thread than the session's
+  std::mutex streams_mutex;  // memory may be freed from another thread than the session's
   cublasLtHandle_t blas = nullptr;
   std::vector<cudaEvent_t> marks;
   std::shared_ptr<GemmCache> gemms;
 };
 
-// Makes the session's GPU the calling thread's.
+// Makes the session's GPU current in the calling thread.
 void use(const Session& session);
-// Waits for all its streams; the first failure of any.
+// Waits for all streams of the session; returns the first failure of any.
 cudaError_t await_streams(Session& session);
 void check(cudaError_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
-// After every kernel launch.
+// Checks for errors; to be called after every kernel launch.
 inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
 }
-// Lets a kernel use more shared memory than the default on this GPU, never less than before: a recorded
-// launch, or another thread's, may want it.
+// Lets a kernel use more shared memory than the default on this GPU. The limit is never lowered: a captured
+// launch, or another thread's, may need it.
 template <typename F>
 void allow_shared(F* kernel, size_t bytes, const char* name) {
   static std::mutex mutex;

@@ -1,4 +1,4 @@
-// Softmax over rows and its gradient: a block a row.
+// Softmax over rows and its gradient: one block per row.
 #include "backend/cuda/device/norms.cuh"
 
 namespace vitrail::cuda {

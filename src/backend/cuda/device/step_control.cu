@@ -1,5 +1,5 @@
-// From the gradient sums to a step's numbers: the sum of their squares, and whether and how the step is
-// applied.
+// The numbers of a step, computed from the gradient sums: the sum of the squares of the gradients, and
+// whether and how the step is applied.
 #include "backend/cuda/device/block.cuh"
 #include "backend/cuda/device/segments.cuh"
 #include "backend/cuda/device/updates.cuh"
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kSegmentThreads)
 
 constexpr int kTotalThreads = 1024;
 
-// Every thread adds up neighbours in order, then the block the threads.
+// Every thread adds up neighbouring values in order, then the block adds up its threads.
 __global__ void __launch_bounds__(kTotalThreads) total_kernel(TotalCall call) {
   const int64_t each = (call.count + kTotalThreads - 1) / kTotalThreads, begin = threadIdx.x * each;
   const int64_t end = begin + each < call.count ? begin + each : call.count;
@@ -34,10 +34,10 @@ __global__ void __launch_bounds__(kTotalThreads) total_kernel(TotalCall call) {
   if (threadIdx.x == 0) *call.total = sum;
 }
 
-// What torch adds to the norm before dividing by it.
+// The epsilon that torch adds to the norm before dividing by it.
 constexpr double kClipEpsilon = 1e-6;
 
-// StepControlOp::decide, line by line. A norm that is not a number clips nothing: the step is skipped.
+// StepControlOp::decide, line by line. A norm of NaN clips nothing: the step is skipped.
 __global__ void step_control_kernel(StepControlCall call) {
   CounterNumbers counters = *call.counters;
   const HyperNumbers hyper = *call.hyper;

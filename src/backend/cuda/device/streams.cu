@@ -5,7 +5,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// Null stands for the session's own.
+// A null stream stands for the session's own.
 cudaStream_t stream_of(const Session& session, void* stream) {
   return stream ? static_cast<cudaStream_t>(stream) : session.stream;
 }
@@ -39,7 +39,8 @@ void drop_event(Session& session, void* event) {
   cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
 
-// An event names the work enqueued before its record: it may be recorded again while an older wait stands.
+// An event marks the work enqueued before it was recorded. It may be recorded again while a wait for its
+// earlier mark is pending.
 void record(Session& session, void* stream, void* event) {
   use(session);
   check(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(session, stream)), "recording an event");
@@ -95,7 +96,7 @@ void* end_capture(Session& session) {
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(session.stream, &graph);
   if (ended == cudaErrorStreamCaptureInvalidated) {
-    cudaGetLastError();  // answered for by the caller
+    cudaGetLastError();  // reported by the caller
     return nullptr;
   }
   check(ended, "recording");

@@ -1,4 +1,4 @@
-// Sums over rows: of biases, positions and scales' gradients.
+// Sums over rows: the gradients of biases, position embeddings and scales.
 #include "backend/cuda/device/columns.cuh"
 #include "backend/cuda/device/rows.cuh"
 

@@ -8,7 +8,7 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kTile = 64;   // rows and columns of a block's tile
-constexpr int kDepth = 16;  // of k at a time
+constexpr int kDepth = 16;  // terms of k at a time
 constexpr int kEach = 4;    // rows and columns of a thread
 constexpr int kThreads = (kTile / kEach) * (kTile / kEach);
 constexpr int kPitch = kTile + 4;
@@ -19,7 +19,7 @@ struct TiledArgs {
   bool a_transposed, b_transposed;
 };
 
-// tile[depth][line] of a matrix [lines, depth], or of one stored by depth; zeros outside.
+// Loads tile[depth][line] of a matrix [lines, depth], or of one stored as [depth, lines]; zeros outside.
 __device__ void load_tile(float (&tile)[kDepth][kPitch], const Elements& from, bool by_depth, int64_t lines,
                           int64_t depth, int64_t first_line, int64_t first_depth) {
   for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {

@@ -1,5 +1,5 @@
-// Moves and sums of tokens, and the positions that are computed. Each kernel takes eight elements at a time
-// where every row starts on a multiple of eight (a move to f32 four), else one.
+// Moves and sums of tokens, and position embeddings computed from sines and cosines. Each kernel handles
+// eight elements at a time where every row starts on a multiple of eight (four in a move to f32), else one.
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
@@ -37,9 +37,9 @@ __device__ const TokenPart* part_of(const TokenMoveCall& call, int64_t token) {
   return nullptr;
 }
 
-constexpr int kFlight = 3;  // pieces a lane asks for at once
+constexpr int kFlight = 3;  // pieces a lane loads at once
 
-// A row of lanes takes one token of some images.
+// Each row of lanes copies one token of some images.
 template <int kWidth>
 __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
   constexpr int kStep = kLanes * kWidth;
@@ -66,7 +66,7 @@ __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
   }
 }
 
-// A block takes kLanes * kWidth columns; its kRows rows of lanes share the terms between them.
+// A block sums kLanes * kWidth columns; its kRows rows of lanes divide the terms.
 template <int kWidth, int kRows>
 __global__ void __launch_bounds__(kLanes* kRows)
     sum_kernel(const __grid_constant__ TokenSumCall call, int64_t column_blocks) {
@@ -108,9 +108,9 @@ __global__ void sincos_kernel(const __grid_constant__ SincosCall call) {
     Elements(call.out).put(token * call.width + part * quarter + i, static_cast<float>(parts[part]));
 }
 
-// A thread takes one column of one image.
+// A thread finds the maximum of one column of one image.
 struct MaxColumn {
-  int64_t start, at;  // of its first token in x, of its result in out
+  int64_t start, at;  // of its first token in x; of its result in out
   bool there;
 
   __device__ explicit MaxColumn(const TokenMaxCall& call) {
@@ -187,7 +187,7 @@ void sum(Session& session, const TokenSumCall& call) {
   if (call.outer * call.columns == 0) return;
   const bool aligned = call.offset % 8 == 0 && call.outer_stride % 8 == 0 && call.term_stride % 8 == 0 &&
                        call.columns % 8 == 0;
-  // Few sums: narrow blocks with many rows, so that there are enough of them.
+  // Where there are few sums, blocks are narrow with many rows, so that there are enough blocks.
   if (aligned && call.outer * call.columns >= int64_t{session.processors} * 8 * kLanes)
     launch_sum<8, 8>(session, call);
   else

@@ -1,5 +1,5 @@
-// A step's numbers as a parameter's elements are updated with them. Means move by rate * (new - old), and
-// weights by what is taken off them: a factor such as 0.9999 would lose its last digits in f32.
+// The rates of a step with which a parameter's elements are updated. Means move by rate * (new - old), and
+// weights by a difference that is subtracted: a factor such as 0.9999 would lose its last digits in f32.
 #pragma once
 
 #include "backend/cuda/device/segments.cuh"
@@ -9,12 +9,13 @@ namespace vitrail::cuda {
 struct UpdateRates {
   bool skip;
   float factor;
-  float m_rate, v_rate;         // what a mean takes over of a new value
-  float correction, root, eps;  // of the moments' start at zero: of m, and of the root of v
+  float m_rate, v_rate;         // the weight of a new value in each mean
+  float correction, root, eps;  // corrections of m and of the root of v, which start at zero
   float coupled, shrink, lr;    // of one parameter
 };
 
-// What a whole step has in common, for all threads of the block, made by one in double.
+// The rates that all parameters of a step share, for all threads of the block; one thread computes them in
+// double.
 __device__ __forceinline__ UpdateRates block_rates(const UpdateRule& rule, bool corrects) {
   __shared__ UpdateRates shared;
   if (threadIdx.x == 0) {
@@ -35,7 +36,7 @@ __device__ __forceinline__ UpdateRates block_rates(const UpdateRule& rule, bool 
   return shared;
 }
 
-// And what a parameter makes of it.
+// Sets the rates of one parameter.
 __device__ __forceinline__ void fit_rates(UpdateRates& rates, const StepNumbers& step,
                                           const UpdateSegment& segment) {
   rates.coupled = static_cast<float>(segment.coupled * step.decay);
@@ -52,8 +53,8 @@ __device__ __forceinline__ void clear_sums(const UpdateSegment& segment, int64_t
   each_group(segment, chunk, [&](const auto& at) { write_group(segment.sum, at, Group{}); });
 }
 
-// The moments' new values for gradients g, and the direction they give. The direction is of the values before
-// they are rounded to their stored type.
+// Computes the moments' new values for gradients g, and returns the direction they give. The direction is
+// that of the values before they are rounded to their stored type.
 __device__ __forceinline__ Group renew_moments(const UpdateRates& rates, const Group& g, Group& m, Group& v) {
   Group direction;
 #pragma unroll

@@ -1,5 +1,5 @@
-// Optimizer updates in one pass over the parameters: sgd, adam and lion. Each leaves zero in the gradient
-// sums; a skipped step changes nothing else.
+// Optimizer updates in one pass over the parameters: sgd, adam and lion. Each zeroes the gradient sums; a
+// skipped step changes nothing else.
 #include "backend/cuda/device/updates.cuh"
 
 #include "backend/cuda/device/families.cuh"
@@ -9,7 +9,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// A rule renews the states it has, m and v, and gives the direction.
+// A rule updates the states it has, m and v, and returns the direction.
 struct Sgd {
   static constexpr bool kHasV = false, kCorrects = false;
 
@@ -54,7 +54,7 @@ struct Lion {
 template <typename Rule, bool kWhole>
 __device__ void update_group(const UpdateRule& rule, const UpdateRates& rates, const UpdateSegment& s,
                              const Places<kWhole>& at) {
-  const bool has_m = s.m.data != nullptr;  // without, sgd's zero momentum gives the gradient itself
+  const bool has_m = s.m.data != nullptr;  // without m, sgd has zero momentum and gives the gradient itself
   Group w = read_group(s.param, at), g = read_group(s.sum, at), m{}, v{};
   if (has_m) m = read_group(s.m, at);
   if constexpr (Rule::kHasV) v = read_group(s.v, at);
@@ -69,7 +69,8 @@ __device__ void update_group(const UpdateRule& rule, const UpdateRates& rates, c
   if constexpr (Rule::kHasV) write_group(s.v, at, v);
 }
 
-// Blocks walk over the chunks: what the whole step has in common is computed once a block. kFull: all is f32.
+// Blocks loop over the chunks, so that the rates that all parameters share are computed once per block.
+// kFull: all operands are f32.
 template <typename Rule, bool kFull>
 __global__ void __launch_bounds__(kSegmentThreads) update_kernel(const __grid_constant__ UpdateCall call) {
   UpdateRates rates = block_rates(call.rule, Rule::kCorrects);

@@ -1,4 +1,4 @@
-// The parts of the updates' table that stand in files of their own; updates.cu makes the table.
+// The functions of the updates' table that are defined in files of their own; updates.cu makes the table.
 #pragma once
 
 #include "backend/cuda/api/updates.h"

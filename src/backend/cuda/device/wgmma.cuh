@@ -1,9 +1,9 @@
-// Tensor-core GEMMs of a warp group (four warps side by side), 16 bits in and f32 out: 64 rows from
-// registers, 16 of each warp, with tiles that all four read from shared memory on their own. Of compute
-// capability 9.0 alone: kernels that use them are empty elsewhere. Used by the attention kernels.
+// Tensor-core GEMMs of a warp group (wgmma: four consecutive warps), with 16-bit operands and f32 sums: 64
+// rows in registers, 16 of each warp, times tiles that all four read from shared memory. They need compute
+// capability 9.0; kernels that use them are empty elsewhere. Knows no op.
 //
-// Fragments are those of mma.cuh, a warp's 16 rows to itself. What lies in shared memory are rows of 64
-// elements, exchanged by Swizzle<64>, from a start on 1024 bytes.
+// Fragments are those of mma.cuh, each warp having 16 rows. Tiles in shared memory are rows of 64 elements,
+// permuted by Swizzle<64>, from a start on 1024 bytes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace vitrail::cuda {
 
-// Whether this build has such a kernel for the GPU: an empty one needs hardly a register.
+// Whether this build has such a kernel for the GPU: an empty one needs hardly any register.
 template <typename F>
 bool has_groups(F* kernel) {
   cudaFuncAttributes attributes;
@@ -21,29 +21,29 @@ bool has_groups(F* kernel) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Before the first GEMM after registers of it were written otherwise.
+// Must precede the first wgmma after its registers were written by other instructions.
 __device__ __forceinline__ void group_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ __forceinline__ void group_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Until all but the kLeft latest commits are done.
+// Waits until all but the kLeft latest commits are done.
 template <int kLeft>
 __device__ __forceinline__ void group_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-// What this thread has written to shared memory is there for GEMMs, after a barrier.
+// Makes this thread's writes to shared memory visible to wgmma and TMA; a barrier must follow.
 __device__ __forceinline__ void group_publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Names the rows from `address` on: eight of them every 1024 bytes.
+// The descriptor of the rows from `address` on, eight of them every 1024 bytes.
 __device__ __forceinline__ uint64_t group_rows(uint32_t address) {
   constexpr uint64_t kEight = 1024 / 16, kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | kEight << 32 | kEight << 16 | (address & 0x3ffff) / 16;
 }
-// Sixteen terms further: along the rows, and from row to row.
+// The distance to the next sixteen terms in a descriptor: along the rows, and from row to row.
 inline constexpr uint64_t kNextTerms = 32 / 16, kNextRows = 16 * 128 / 16;
 
 #define VT_TEN(tens)                                                                                   \
@@ -55,13 +55,14 @@ inline constexpr uint64_t kNextTerms = 32 / 16, kNextRows = 16 * 128 / 16;
   VT_FOUR(how, d, i), VT_FOUR(how, d, i + 1), VT_FOUR(how, d, i + 2), VT_FOUR(how, d, i + 3), \
       VT_FOUR(how, d, i + 4), VT_FOUR(how, d, i + 5), VT_FOUR(how, d, i + 6), VT_FOUR(how, d, i + 7)
 
-// Operands follow: the sums, the A operand, the rows. How is "=f" for a product and "+f" for a sum.
+// The operands that follow are the sums, the A operand and the rows. `how` is "=f" for a product and "+f" for
+// a sum.
 #define VT_GROUP_MMA(columns, type, add)                                                 \
   "{ .reg .pred add; setp.ne.b32 add, " add                                              \
   ", 0; "                                                                                \
   "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" VT_FIRST_TEN \
   ", " VT_TEN(1) ", " VT_TEN(2) ", "
-// 208 columns.
+// The product with 208 columns.
 #define VT_DOTS(type, how, add) \
   asm volatile(VT_GROUP_MMA("208", type, add) VT_TEN(3) ", " VT_TEN(4) ", " VT_TEN(5) ", " VT_TEN(6) ", " \
                VT_TEN(7) ", " VT_TEN(8) ", " VT_TEN(9) ", %100, %101, %102, %103}, " \
@@ -69,13 +70,13 @@ inline constexpr uint64_t kNextTerms = 32 / 16, kNextRows = 16 * 128 / 16;
                : VT_EIGHT(how, d, 0), VT_EIGHT(how, d, 8), VT_EIGHT(how, d, 16), VT_FOUR(how, d, 24), \
                  VT_FOUR(how, d, 25) \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
-// 64 columns, turned over.
+// The product with 64 columns, transposed.
 #define VT_WEIGH(type, how, add)                                                                     \
   asm volatile(VT_GROUP_MMA("64", type, add) "%30, %31}, {%32, %33, %34, %35}, %36, add, 1, 1, 1; }" \
                : VT_EIGHT(how, d, 0)                                                                 \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
 
-// d = a rows^T for 16 terms of 208 rows, or d +=.
+// d = a rows^T for 16 terms of 208 rows, or d += the same.
 template <typename T, bool kAdd>
 __device__ __forceinline__ void group_dots(float (&d)[26][4], const uint32_t (&a)[4], uint64_t rows) {
   constexpr bool kHalf = std::is_same_v<T, __half>;
@@ -84,7 +85,7 @@ __device__ __forceinline__ void group_dots(float (&d)[26][4], const uint32_t (&a
   if constexpr (!kHalf && kAdd) VT_DOTS("bf16", "+f", "1");
   if constexpr (!kHalf && !kAdd) VT_DOTS("bf16", "=f", "0");
 }
-// d = a rows for 16 rows of 64 elements, or d +=.
+// d = a rows for 16 rows of 64 elements, or d += the same.
 template <typename T, bool kAdd>
 __device__ __forceinline__ void group_weigh(float (&d)[8][4], const uint32_t (&a)[4], uint64_t rows) {
   constexpr bool kHalf = std::is_same_v<T, __half>;

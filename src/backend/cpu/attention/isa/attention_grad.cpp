@@ -1,7 +1,6 @@
-// The gradient of attention of one head. Blocks of queries against the whole range of keys: with P the
-// softmax weights and S the scores,
-//   dV += P^T dO, dP = dO V^T, dS = P (dP - rowsum(P dP)), dQ = scale dS K, dK += scale dS^T Q.
-// K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all GEMMs run at the
+// The gradient of attention of one head, by blocks of queries against all keys. With P the softmax weights
+// and S the scores, dV += P^T dO, dP = dO V^T, dS = P (dP - rowsum(P dP)), dQ = scale dS K, dK += scale dS^T
+// Q. K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all products run at the
 // speed of a GEMM; P and dS exist for one block only.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/attention/isa/score_rows.h"
@@ -12,7 +11,7 @@
 namespace vitrail::cpu::VT_ISA {
 namespace {
 
-// Scores become weights, and the gradients of weights become those of scores.
+// Turns scores into softmax weights, and the gradients of the weights into gradients of the scores.
 inline void softmax_row_grad(float* weights, float* dscores, int64_t keys, float scale) {
   Vec sum{}, dot{};
   exp_scores(weights, keys, scale, max_score(weights, keys), [&](Vec e, int64_t j) {

@@ -1,5 +1,5 @@
-// Where the parts of attention and of its gradient lie in a tile's scratch. Without internal linkage the
-// linker might keep a copy compiled for another processor.
+// The layout of a tile's scratch in attention and its gradient. The functions have internal linkage, since
+// the linker might otherwise keep a copy compiled for another instruction set.
 #pragma once
 
 #include "backend/cpu/isa/shape.h"

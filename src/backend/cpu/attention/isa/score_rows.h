@@ -1,5 +1,5 @@
-// Rows of attention scores, softened: rows lie in scratch, padded to whole vectors, so that no part of a
-// vector is loaded or stored. Used by attention and its gradient.
+// The softmax of rows of attention scores. Rows lie in scratch, padded to whole vectors, so that vectors are
+// always loaded and stored whole.
 #pragma once
 
 #include "backend/cpu/isa/math.h"
@@ -20,8 +20,8 @@ inline float max_score(const float* x, int64_t keys) {
   return max_lanes(max(best[0], best[1]));
 }
 
-// x = exp(scale * (x - top)), 0 past the keys; f(e, j) sees every vector of them. The exponent is rounded
-// once, which costs a weight 1e-7 of its exponent: nothing where the weight counts.
+// x = exp(scale * (x - top)), and 0 past the keys; f(e, j) is called with every vector of them. The exponent
+// is rounded once, which costs a weight 1e-7 of its exponent: nothing where the weight counts.
 template <typename F>
 inline void exp_scores(float* x, int64_t keys, float scale, float top, const F& f) {
   const Vec factor = set1(scale * kLog2E), offset = set1(-top) * factor;

@@ -1,4 +1,4 @@
-// Elementwise functions and their gradients: activations, sums, factors, dropout.
+// Elementwise functions and their gradients: activations, additions, scaling, dropout.
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/math_grad.h"
 #include "backend/cpu/isa/rows.h"
@@ -10,7 +10,8 @@ typedef uint64_t LongVec __attribute__((vector_size(kLanes * 4)));  // half as m
 typedef int64_t SignedLongVec __attribute__((vector_size(kLanes * 4)));
 typedef int32_t HalfIntVec __attribute__((vector_size(kLanes * 2)));
 
-// All ones in the lanes of positions index, index + 1, ... of a stream that stay: base/rng.h's counter_hash.
+// A mask with all bits set in the lanes whose elements index, index + 1, ... dropout keeps, by counter_hash
+// of base/rng.h.
 inline IntVec kept(uint64_t stream, uint64_t index, uint64_t threshold) {
   constexpr uint64_t kStep = 0x9E3779B97F4A7C15u;
   HalfIntVec half[2];

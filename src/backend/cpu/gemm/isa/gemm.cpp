@@ -1,11 +1,11 @@
 // GEMMs with packed weights, one tile of rows x columns at a time.
 //
-// Order of the loops: K in blocks of at most kBlockK, then panels of kNr columns, then blocks of kMr rows.
-// A panel's K block (24 KB, AVX-512 32 KB) stays in L1 while all rows of the tile pass it, the tile's rows x
-// kBlockK of A stay in L2, and each weight is fetched from memory once per tile, during the panel before it.
-// Partial sums wait in scratch rather than in C, since C may be the residual; the last K block finishes its
-// sums in registers. Sums per K block, added at the end of each, also lose less to rounding than one long
-// chain.
+// The loops go over K in blocks of at most kBlockK, then over panels of kNr columns, then over blocks of kMr
+// rows. A panel's K block (24 KB, AVX-512 32 KB) stays in L1 while all rows of the tile are multiplied with
+// it, the tile's rows x kBlockK of A stay in L2, and each weight is fetched from memory once per tile, during
+// the panel before it. Partial sums are kept in scratch and not in C, since C may be the residual; the last K
+// block runs the epilogue on its sums in registers. Sums per K block, added at the end of each, also lose
+// less to rounding than one long chain.
 #include "backend/cpu/gemm/isa/micro_kernel.h"
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/math.h"
@@ -35,12 +35,12 @@ void finish_columns(const GemmTile& t, const float* sums, int64_t lds, int64_t b
   });
 }
 
-// The last K block of R rows of a whole panel: sums, those that waited, and the epilogue, in registers. The
-// same operations in the same order as finish.
+// The last K block of R rows of a whole panel: the sums, the partial sums of earlier K blocks and the
+// epilogue, all in registers, by the same operations in the same order as finish.
 template <int R, Activation kAct>
 void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, const float* waiting,
                   const GemmTile& t, int64_t row, int64_t column, const Ahead& ahead) {
-  // Kept here, since for all the compiler knows a store to C may change them in t.
+  // These are copied to locals, since to the compiler a store to C might change them in t.
   const auto at_column = [&](const float* vector) { return vector ? vector + column : nullptr; };
   const float *const bias = at_column(t.epilogue.bias), *const scale = at_column(t.epilogue.scale);
   const int64_t ldr = t.epilogue.residual_stride, ldc = t.ldc;
@@ -67,10 +67,11 @@ FinishFn finish_for(int64_t rows) {
   return micro_finish<R, kAct>;
 }
 
-// One K block [begin, begin + depth) of one panel; `following` is the block that comes next.
+// One K block [begin, begin + depth) of one panel; `following` is the block that comes next and is
+// prefetched.
 struct PanelBlock {
   int64_t column, begin, depth;
-  float* waiting;  // the sums of this panel's earlier blocks
+  float* waiting;  // the partial sums of this panel's earlier K blocks
   const float* following;
 };
 

@@ -33,13 +33,13 @@ MicroFn micro_of(int64_t rows, int64_t cols, bool add) {
   return micro_of_rows<kTransposed, W>(rows, add);
 }
 
-// a0 b0 a1 b1 ..., of the lower or the upper halves.
+// Interleaves a and b, a0 b0 a1 b1 ..., from their lower or their upper halves.
 template <int kFrom, int... I>
 inline Vec zip(Vec a, Vec b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, (I % 2 * kLanes + I / 2 + kFrom)...);
 }
 
-// log2(kLanes) rounds of interleaving row i with row i + kLanes/2 turn rows into columns.
+// Transposes a square of vectors: log2(kLanes) rounds of interleaving row i with row i + kLanes/2.
 inline void transpose_block(Vec (&rows)[kLanes]) {
   constexpr std::make_integer_sequence<int, kLanes> kAll;
 #pragma GCC unroll 4
@@ -55,7 +55,7 @@ inline void transpose_block(Vec (&rows)[kLanes]) {
   }
 }
 
-// packed[k][kNr], kLanes columns from `rows` <= kLanes rows of w.
+// packed[k][kNr]: writes kLanes columns of a panel from `rows` <= kLanes rows of w.
 void pack_lanes(const float* w, int64_t ldw, int64_t rows, int64_t k, float* packed) {
   for (int64_t p = 0; p < k; p += kLanes) {
     const int64_t count = min64(kLanes, k - p);

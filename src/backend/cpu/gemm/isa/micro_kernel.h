@@ -1,5 +1,5 @@
-// The micro-kernel: R rows of A times W vectors of columns of a panel, all sums held in registers. Used by
-// the functions of micro.cpp and by the GEMMs that finish their sums in registers.
+// The micro-kernel: R rows of A times W vectors of columns of a panel, with all sums in registers. It only
+// computes sums; its callers store them or run an epilogue on them.
 #pragma once
 
 #include "backend/cpu/gemm/isa/micro.h"
@@ -7,7 +7,7 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-// How many values of A are loaded before their turn: as many as there are registers left, at most three.
+// The number of values of A that are loaded early: as many as there are registers left, at most three.
 constexpr int early_values(int rows, int vectors) {
   const int left = kRegisters - (rows + 1) * vectors;
   return left >= 4 && rows >= 3 ? 3 : left >= 2 ? 1 : 0;
@@ -16,7 +16,7 @@ constexpr int early_values(int rows, int vectors) {
 template <int kValue>
 struct Constant {};
 
-// f(Constant<0>()), f(Constant<1>()), ...
+// Calls f(Constant<0>()), f(Constant<1>()), ...
 template <int... I, typename F>
 VT_INLINE void for_each_of(std::integer_sequence<int, I...>, const F& f) {
   (f(Constant<I>()), ...);
@@ -26,8 +26,8 @@ VT_INLINE void for_each(const F& f) {
   for_each_of(std::make_integer_sequence<int, kCount>(), f);
 }
 
-// a[R, k] * panel[k, first W vectors of kNr], all in registers. A is read in place, one broadcast a value:
-// with its rows in L2 that is enough for some 90 % of the FMA peak, and no copy of A is made. A may also lie
+// a[R, k] * panel[k, first W vectors of kNr], all in registers. A is read in place, one broadcast per value:
+// with its rows in L2 that reaches some 90 % of the FMA peak, and no copy of A is made. A may also lie
 // transposed, a[k, R]. A vector of the panel is loaded as soon as the one before it has been used.
 template <int R, int W, bool kTransposed>
 struct Micro {
@@ -38,7 +38,7 @@ struct Micro {
   int64_t k;
   Vec sums[R][W] = {}, b[W] = {}, x[kValues] = {};
 
-  // Value kAt of A from here: of step kAt / R, row kAt % R.
+  // Loads value kAt of A, counted from here: step kAt / R, row kAt % R.
   template <int kAt>
   VT_INLINE void load_value() {
     constexpr int kStep = kAt / R, kRow = kAt % R, kLine = kTransposed ? kStep : kRow;
@@ -63,12 +63,12 @@ struct Micro {
     low += by, high += by, panel += kCount * kNr, k -= kCount;
   }
 
-  // Before the first of several steps: what four_steps<true> leaves behind.
+  // Loads what four_steps expects in registers, as four_steps<true> leaves it for the next call.
   VT_INLINE void start() {
     load_row();
     for_each<kEarly>([&]<int kAt>(Constant<kAt>) VT_ALWAYS { load_value<kAt>(); });
   }
-  // Those that follow, if there are more, find their first values loaded.
+  // Computes four steps of k. With kMore it also loads the first values of the steps that follow.
   template <bool kMore>
   VT_INLINE void four_steps() {
     constexpr int kAll = kSteps * R;
@@ -88,7 +88,7 @@ struct Micro {
   }
 };
 
-// Hands each sum of a[R, k] * panel on as done(r, w, sum).
+// Computes a[R, k] * panel and calls done(r, w, sum) for each vector of sums.
 template <int R, int W, bool kTransposed, typename Done>
 VT_INLINE void micro(const float* a, int64_t lda, const float* panel, int64_t k, const Ahead& ahead,
                      const Done& done) {

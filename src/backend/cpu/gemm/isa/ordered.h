@@ -1,18 +1,18 @@
 // Loads and multiply-adds that stay in the order they are written in, and sums that stay in their registers.
-// Left to itself the compiler loads a value right before its first use and moves sums about. Values that are
-// loaded long before they are needed keep the multiply-adds from waiting in the scheduler, whose places a
-// core shares with whatever runs on its second thread. Used by the micro-kernel.
+// The compiler on its own loads a value right before its first use and moves sums between registers. Values
+// loaded long before they are needed keep multiply-adds from waiting in the scheduler, whose entries a core
+// shares with its second hardware thread.
 #pragma once
 
 #include "backend/cpu/isa/vec.h"
 
-// Inlined whatever it costs: a call would put all registers into memory.
+// These functions are always inlined: a call would spill all registers to memory.
 #define VT_ALWAYS __attribute__((always_inline))
 #define VT_INLINE inline VT_ALWAYS
 
 namespace vitrail::cpu::VT_ISA {
 
-// Sanitizers see no memory that assembly reads: with them the compiler may choose the order.
+// Sanitizers do not see the memory that assembly reads, so with them the compiler chooses the order.
 #if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #if defined(__AVX512F__)
 #define VT_VECTOR "v"
@@ -27,17 +27,18 @@ VT_INLINE void add_gemm(Vec& sum, Vec x, Vec b) {
   asm volatile("vfmadd231ps %2, %1, %0" : "+" VT_VECTOR(sum) : VT_VECTOR(x), VT_VECTOR(b));
 }
 
-// Both say that they read v, too, so that the new value takes the register of the old one.
+// load_now and spread_now name v as an input too, so that the new value is loaded into the register of the
+// old one.
 VT_INLINE void load_now(Vec& v, const float* p) {
   asm volatile("vmovups %1, %0" : "+" VT_VECTOR(v) : "m"(*reinterpret_cast<const UnalignedVec*>(p)));
 }
 
-// What spread_now may read, as far as the compiler is told.
+// The memory that spread_now is declared to read.
 struct Reach {
   float values[1 << 24];
 };
 
-// v = p[kLines * stride + kAt] in all lanes, kLines < 3, without a register for each line.
+// v = p[kLines * stride + kAt] in all lanes, kLines < 3, without a register for each line's address.
 template <int kLines, int kAt>
 VT_INLINE void spread_now(Vec& v, const float* p, int64_t stride) {
   const auto& reads = *reinterpret_cast<const Reach*>(p);

@@ -1,19 +1,20 @@
-// GEMMs that contract rows, c[n, k] = a[rows, n]^T b[rows, k]: gradients of weights. Both sides are copied
-// as they lie into groups of columns, a by as many as the micro-kernel has rows and b by its panels, so
-// neither is transposed and both are read from cache in order.
+// GEMMs that contract rows, c[n, k] = a[rows, n]^T b[rows, k], for the gradients of weights. Both operands
+// are copied row by row into groups of columns, a into strips as wide as the micro-kernel has rows and b into
+// its panels, so neither is transposed and both are read from cache in order.
 //
-// Order of the loops as in gemm.cpp: blocks of kBlockRows rows, panels, strips; a panel's block stays in L1
-// while all strips of the tile pass it. Sums of a block are added to c, which a tile keeps in cache.
+// The order of the loops is that of gemm.cpp: blocks of kBlockRows rows, panels, strips. A panel's block
+// stays in L1 while all strips of the tile are multiplied with it. The sums of a block are added to c, which
+// stays in cache.
 #include "backend/cpu/gemm/isa/micro.h"
 #include "backend/cpu/isa/kernels.h"
 
 namespace vitrail::cpu::VT_ISA {
 namespace {
 
-constexpr int64_t kBlockRows = kLanes == 16 ? 192 : 256;  // the fewer, the more often c is added to
+constexpr int64_t kBlockRows = kLanes == 16 ? 192 : 256;  // with fewer rows c is added to more often
 
-// kWidth floats from one row of x, and those kRows further down fetched for later: going down a few rows at
-// a time makes no stream that the processor would follow on its own.
+// Copies kWidth floats of one row of x and prefetches those kRows further down: a few rows at a time are no
+// stream that the hardware prefetcher would follow.
 template <int kWidth, int kRows>
 inline void copy_group(const float* x, int64_t ldx, float* to) {
 #pragma GCC unroll 4
@@ -21,8 +22,8 @@ inline void copy_group(const float* x, int64_t ldx, float* to) {
   __builtin_memcpy(to, x, kWidth * sizeof(float));
 }
 
-// packed[column / kWidth][depth][kWidth], columns past the end zero. A few rows of all groups at a time,
-// since one group ends in the cache line where the next begins.
+// packed[column / kWidth][depth][kWidth], with zeros in columns past the end. A few rows of all groups are
+// copied at a time, since one group ends in the cache line where the next begins.
 template <int kWidth>
 void pack_groups(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_t depth, float* packed) {
   constexpr int kRows = 8;
@@ -38,7 +39,7 @@ void pack_groups(const float* x, int64_t ldx, int64_t rows, int64_t cols, int64_
   }
 }
 
-// The sums of a panel that is not whole, added to what there is of it.
+// Adds the sums of a partial panel to the columns of c that exist.
 void add_part(const float* sums, int64_t rows, int64_t cols, bool add, float* c, int64_t ldc) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < cols; j += kLanes) {

@@ -1,6 +1,6 @@
-// GEMMs of bf16 values without an instruction for them: bf16 is how the weights lie, in panels [k][kNr];
-// a block of a panel is widened to f32 once for all rows of a tile. Rows are prepared as f32 holding bf16
-// values.
+// GEMMs of bf16 values without an instruction for them. The weights are stored as bf16 in panels [k][kNr]; a
+// block of a panel is widened to f32 once for all rows of a tile. Rows of A are prepared as f32 that hold
+// bf16 values.
 #include "backend/cpu/gemm/isa/micro.h"
 #include "backend/cpu/isa/kernels.h"
 

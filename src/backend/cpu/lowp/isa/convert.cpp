@@ -17,7 +17,7 @@ inline Vec floats_of(BitsVec v) {
   return reinterpret_cast<Vec>(v);
 }
 
-// Subnormals come right by the multiplication; Inf and NaN get the exponent that it cannot give them.
+// The multiplication also makes subnormals right; Inf and NaN get the exponent that it cannot give them.
 inline Vec from_f16(BitsVec h) {
   const BitsVec sign = (h & 0x8000u) << 16, magnitude = (h & 0x7fffu) << 13;
   const BitsVec scaled = bits_of(floats_of(magnitude) * 0x1p112f);

@@ -1,6 +1,7 @@
-// GEMMs of 8-bit integers without an instruction for them: as pairs of 16-bit ones, two products a lane
-// and no overflow. Weights lie as bytes in panels [k / 2][kNr][2], their scales behind them; rows are
-// prepared as 16-bit integers. A block of a panel is widened once for all rows of a tile and stays in L1.
+// GEMMs of 8-bit integers without an instruction for them: the values are widened to pairs of 16-bit
+// integers, two products per lane without overflow. Weights are stored as bytes in panels [k / 2][kNr][2],
+// followed by their scales; rows are prepared as 16-bit integers. A block of a panel is widened once for all
+// rows of a tile and stays in L1.
 #include "backend/cpu/gemm/isa/micro.h"
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/lowp/isa/quantize.h"
@@ -16,7 +17,7 @@ float* scales_of(std::byte* packed, int64_t n, int64_t k) {
   return reinterpret_cast<float*>(packed + weight_bytes(n, k));
 }
 
-// One panel of up to kNr columns, in chunks that fit a buffer.
+// Packs one panel of up to kNr columns, in chunks that fit a buffer.
 void pack_panel(const float* w, int64_t columns, int64_t k, std::byte* panel, float* scales) {
   constexpr int64_t kDepth = 32;
   float inverse[kNr], chunk[kDepth * kNr];
@@ -86,7 +87,7 @@ MicroPairs micro_pairs_for(int64_t rows) {
   return micro_pairs<R>;
 }
 
-// From integers to floats in place, then the epilogue.
+// Converts the sums from integers to floats in place, then runs the epilogue.
 void finish_panel(const LowpTile& t, int64_t column, int32_t* sums) {
   const float* scales = scales_of(const_cast<std::byte*>(t.packed), t.n, t.k) + column;
   auto* values = reinterpret_cast<float*>(sums);

@@ -5,7 +5,7 @@
 namespace vitrail::cpu::VT_ISA {
 namespace {
 
-// What the gradient of one row needs: x and dy at a column, as (x - mean) / deviation and dy * gamma.
+// What the gradient needs of one row: x and dy at a column, as (x - mean) / deviation and dy * gamma.
 struct NormRow {
   const float *x, *dy, *gamma;
   Vec mean, rstd;
@@ -16,7 +16,7 @@ struct NormRow {
   }
 };
 
-// Sums over the row of the weighted gradient, and of it times the normalised value.
+// The sum over the row of the weighted gradient, and that of its product with the normalised value.
 inline void row_sums(const NormRow& row, int64_t width, float& plain, float& by_normal) {
   Vec sum{}, product{};
   for (int64_t i = 0; i < width; i += kLanes) {

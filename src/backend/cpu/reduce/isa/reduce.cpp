@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kTogether = 4;  // vectors of columns summed in one pass over the rows
 
-// out[i] = sum over rows of f(row, i), for kWide vectors of columns; two chains each.
+// out[i] = sum over rows of f(row, i), for kWide vectors of columns, each summed in two chains.
 template <int kWide, typename F>
 inline void sum_columns(int64_t rows, int64_t width, int64_t i, float* out, const F& f) {
   Vec even[kWide] = {}, odd[kWide] = {};

@@ -1,5 +1,5 @@
 // Optimizer updates, one pass over the elements of a parameter. Means move by rate * (new - old), and weights
-// by what is taken off them: a factor such as 0.9999 would lose its last digits in f32.
+// by a difference that is subtracted: a factor such as 0.9999 would lose its last digits in f32.
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/vec.h"
 
@@ -9,7 +9,7 @@ namespace {
 typedef float HalfVec __attribute__((vector_size(kLanes * 2)));
 typedef double DoubleVec __attribute__((vector_size(kLanes * 4)));  // half as many lanes
 
-// Sums of squares in double.
+// Sums of squares, in double.
 struct Squares {
   DoubleVec low = {}, high = {};
 
@@ -28,7 +28,7 @@ struct Squares {
   }
 };
 
-// body(first, lanes) over whole vectors and a last part of one.
+// Calls body(first, lanes) for whole vectors and for a last partial one.
 template <typename Body>
 inline void each_vector(int64_t count, const Body& body) {
   int64_t i = 0;
@@ -40,7 +40,7 @@ inline Vec towards(Vec mean, Vec value, float rate) {
   return fmadd(value - mean, set1(rate), mean);
 }
 
-// Takes the gradient of elements [i, i + n) and leaves zero.
+// Reads the gradient of elements [i, i + n) and zeroes its sum.
 inline Vec take_gradient(const UpdateElements& a, Vec w, int64_t i, int64_t n) {
   const Vec g = load_up_to(a.sum + i, n) * a.factor;
   store_up_to(a.sum + i, Vec{}, n);
@@ -51,7 +51,8 @@ inline void move(const UpdateElements& a, Vec w, Vec direction, int64_t i, int64
   store_up_to(a.w + i, w - fmadd(direction, set1(a.lr), w * a.shrink), n);
 }
 
-// The new moments of elements [i, i + n), stored, and the direction they give.
+// direction_of gives the direction of moments m and v; renew_moments first computes and stores those of
+// elements [i, i + n).
 inline Vec direction_of(const MomentElements& o, Vec m, Vec v) {
   return m * o.correction / fmadd(sqrt(v), set1(o.root), set1(o.eps));
 }

@@ -1,5 +1,5 @@
-// GEMMs by AMX tiles: four of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a row
-// and a column is summed in the same order wherever it falls, whole tiles or not.
+// GEMMs by AMX tiles: four tiles of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a
+// row and a column is summed in the same order wherever it falls, in a whole tile or a partial one.
 #include "backend/cpu/lowp/isa/dot/amx_block.h"
 #include "backend/cpu/lowp/isa/dot/layout.h"
 #include "backend/cpu/lowp/isa/dot/table.h"
@@ -8,12 +8,14 @@ namespace vitrail::cpu::VT_ISA {
 namespace {
 
 constexpr int64_t kBlockRows = 2 * kTileRows;
-// Of a visit to the sums, which costs more than a panel's part that leaves L1.
+// The steps of one visit to the sums. Loading and storing the sums costs more than a part of a panel that no
+// longer fits L1.
 constexpr int64_t kMostSteps = 24;
-// Rows that lie one by one may be cut finer than tiles: tasks of unequal size cost more than a tile of few.
+// bf16 rows that are stored one after the other may be cut finer than tiles: tasks of unequal size cost more
+// than a tile of few rows.
 constexpr int kBf16RowStep = 8;
 
-// Where a result lies: rows of values of so many bytes.
+// Where a result is stored: its first row, the bytes between rows and the bytes of a value.
 struct Result {
   const std::byte* first;
   int64_t row_bytes, value_bytes;
@@ -26,8 +28,8 @@ Result result_of(const Bf16TensorTile& h) {
   return {reinterpret_cast<const std::byte*>(h.out), h.gemm.ldc * 2, 2};
 }
 
-// Lines of a result, fetched some rows with each step of the last visit: without that the stores wait for
-// them.
+// The cache lines of a result, some rows of which are prefetched with each step of the last visit; without
+// that the stores would wait for them.
 struct Ahead {
   const std::byte* first = nullptr;
   int64_t row_bytes = 0, bytes = 0, rows = 0;  // bytes of a row to fetch
@@ -40,7 +42,7 @@ struct Ahead {
   }
 };
 
-// sums (+)= a * panel for one block of rows; kTwo: it has more than 16.
+// sums (+)= a * panel for one block of rows; kTwo: the block has more than 16 rows.
 template <typename Form, bool kTwo>
 void multiply_block(const PanelVisit& v, const std::byte* a, const RowOrder& order, float* sums,
                     Ahead& ahead) {
@@ -54,8 +56,8 @@ void multiply_block(const PanelVisit& v, const std::byte* a, const RowOrder& ord
   end_sums<kTwo>(sums);
 }
 
-// Rows [first, first + rows) of a tile: whole blocks, or one of fewer rows. finish(column, first, rows, sums)
-// for each panel.
+// Computes rows [first, first + rows) of a tile: whole blocks, or one block of fewer rows. Calls
+// finish(column, first, rows, sums) for each panel.
 template <typename Form, typename Finish>
 void sum_rows_of(const LowpTile& t, const RowOrder& order, const Result& result, int64_t first, int64_t rows,
                  const Finish& finish) {

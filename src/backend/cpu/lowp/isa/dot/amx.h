@@ -1,7 +1,6 @@
-// Eight tile registers of up to 16 rows x 64 bytes and the few instructions on them. Where the compiler does
-// not target AMX they are emulated in plain C++, slow but with the same layouts, so that kernels written over
-// this layer can be tested anywhere; the program itself never runs the emulation.
-// Used by the tile kernels of isa/dot alone.
+// The AMX layer: eight tile registers of up to 16 rows x 64 bytes and the few instructions on them. Where the
+// compiler does not target AMX they are emulated in plain C++, slow but with the same layouts, so that
+// kernels written on this layer can be tested on any machine; the program itself never runs the emulation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ inline constexpr int kTileRows = 16;
 inline constexpr int kTileRowBytes = 64;
 inline constexpr int kTiles = 8;
 
-// The memory operand of LDTILECFG, palette 1. A tile left at zero rows may not be used.
+// The memory operand of LDTILECFG, palette 1. A tile configured with zero rows must not be used.
 struct alignas(64) TileShapes {
   uint8_t palette = 1, start_row = 0;
   uint8_t reserved[14] = {};
@@ -28,8 +27,8 @@ struct alignas(64) TileShapes {
 static_assert(sizeof(TileShapes) == 64);
 
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__)
-// Inline assembly, since the compilers' intrinsics want the register's number as a literal in the source, and
-// do not say that a load reads memory.
+// This is inline assembly, since the compilers' intrinsics want the register's number as a literal in the
+// source, and do not declare that a load reads memory.
 inline void tile_configure(const TileShapes& shapes) {
   __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
 }
@@ -71,7 +70,7 @@ struct EmulatedTiles {
   void set(int tile, int row, int at, T v) {
     std::memcpy(&bytes[tile][row][at * static_cast<int>(sizeof(T))], &v, sizeof(T));
   }
-  // A bf16 as the float whose upper half it is.
+  // Widens a bf16: it is the upper half of a float.
   float half(int tile, int row, int at) const {
     const uint32_t bits = static_cast<uint32_t>(value<uint16_t>(tile, row, at)) << 16;
     float v;
@@ -80,7 +79,8 @@ struct EmulatedTiles {
   }
 };
 
-// An unconfigured thread has no usable tile: the real instructions would fault, these trap.
+// A thread that has not configured its tiles cannot use any: the real instructions would fault, the emulated
+// ones trap.
 inline EmulatedTiles& emulated_tiles() {
   static thread_local EmulatedTiles tiles{};
   return tiles;
@@ -121,14 +121,14 @@ inline void tile_store(void* to, int64_t stride) {
     std::memcpy(static_cast<char*>(to) + r * stride, t.bytes[kTile][r], t.shapes.row_bytes[kTile]);
 }
 
-// The shapes every dot product demands: C[M, N] += A[M, K] B[K, N] in 4-byte words.
+// Checks the shapes that every dot product requires: C[M, N] += A[M, K] B[K, N] in 4-byte words.
 template <int kC, int kA, int kB>
 inline void check_dot(const TileShapes& s) {
   check_tile(s.rows[kC] > 0 && s.rows[kC] == s.rows[kA] && s.row_bytes[kC] == s.row_bytes[kB]);
   check_tile(s.row_bytes[kA] == 4 * s.rows[kB]);
 }
 
-// Even and odd products are summed apart, then together, then to C, as the instruction does.
+// Even and odd products are summed separately, then together, then added to C, as the instruction does.
 template <int kC, int kA, int kB>
 inline void tile_dot_bf16() {
   EmulatedTiles& t = emulated_tiles();

@@ -1,5 +1,5 @@
-// A block of 32 rows x 32 columns of sums in four tile registers, and one step of a GEMM added to it, by
-// two tiles of A and two of the weight. kTwo: the block has more than 16 rows. Used by amx.cpp.
+// A block of 32 rows x 32 columns of sums in four AMX tile registers, and one step of a GEMM added to it,
+// with two tiles of A and two of the weight. kTwo: the block has more than 16 rows.
 #pragma once
 
 #include "backend/cpu/lowp/isa/dot/amx.h"
@@ -11,7 +11,7 @@ static_assert(kTileRows == kRowBlock);
 inline constexpr int64_t kBlockRows = 2 * kTileRows;
 enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
 
-// Tiles for blocks of up to 32 rows.
+// Configures the tile registers for blocks of up to 32 rows.
 inline void configure(int64_t rows) {
   TileShapes shapes;
   const int64_t top = min64(rows, kTileRows), bottom = rows - top;
@@ -67,9 +67,9 @@ inline void dot_all() {
   if constexpr (kTwo) dot<Form, kC10, kA1, kB0>(), dot<Form, kC11, kA1, kB1>();
 }
 
-// One step. Of values in three parts, high, middle and low, all products of parts but the three smallest,
-// which together are less than the last bit of an f32 product: the small ones first, so that they are not
-// lost, and such that every load serves as many as can be.
+// Adds one step to the sums. For values in three parts (high, middle, low) it adds all products of parts but
+// the three smallest, which together are less than the last bit of an f32 product. Small products come first,
+// so that they are not lost, and the order lets every load serve as many products as possible.
 template <typename Form, bool kTwo>
 inline void add_step(const std::byte* a, const RowOrder& order, const std::byte* panel) {
   constexpr int64_t kMiddle = 1, kLow = 2;

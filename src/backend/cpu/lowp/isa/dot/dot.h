@@ -1,7 +1,7 @@
-// Sixteen sums and the dot products of 4-byte words added to them: two bf16 or four 8-bit integers a lane.
-// Where the compiler does not target VNNI and BF16 they are emulated in plain C++, so that kernels written
-// over this layer can be tested anywhere; the program itself never runs the emulation.
-// Used by the vector kernels of isa/dot alone.
+// The vector dot-product layer: sixteen sums, and the dot products of 4-byte words added to them, two bf16 or
+// four 8-bit integers per lane. Where the compiler does not target VNNI and BF16 they are emulated in plain
+// C++, so that kernels written on this layer can be tested on any machine; the program itself never runs the
+// emulation.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ inline void store_sums(float* to, IntSums sums) {
 inline FloatSums dot_bf16(FloatSums sums, Words a, Words b) {
   return _mm512_dpbf16_ps(sums, (__m512bh)a, (__m512bh)b);
 }
-// a unsigned, b signed; nothing saturates.
+// a is unsigned, b signed; no sum saturates.
 inline IntSums dot_u8s8(IntSums sums, Words a, Words b) {
   return _mm512_dpbusd_epi32(sums, a, b);
 }

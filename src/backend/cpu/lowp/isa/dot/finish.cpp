@@ -1,4 +1,4 @@
-// From sums to C.
+// The epilogues of dot-product GEMMs: from sums to C.
 #include <cstring>
 
 #include "backend/cpu/lowp/isa/dot/layout.h"
@@ -7,12 +7,12 @@
 namespace vitrail::cpu::VT_ISA {
 namespace {
 
-// The f32 kernels this level borrows.
+// The f32 kernels that this instruction set shares with AVX-512.
 const IsaKernels& f32() {
   return VT_F32_ISA::kernels();
 }
 
-// The part of the tile that belongs to some rows and one panel; t.c may be null.
+// The f32 tile of some rows and one panel of a low-precision tile; t.c may be null.
 GemmTile part_of(const LowpTile& t, int64_t column, int64_t first, int64_t rows) {
   GemmTile part{.ldc = t.ldc, .rows = rows, .n = t.n, .k = t.k, .epilogue = t.epilogue};
   if (t.c) part.c = t.c + first * t.ldc;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kHalfCols = kPanelCols / 2;
 
-// Sixteen words, and sixteen of those as a square.
+// A vector of sixteen words, and sixteen such vectors as a square.
 typedef uint32_t WordVec __attribute__((vector_size(kStepBytes)));
 struct Square {
   WordVec rows[kStepWords];
@@ -21,7 +21,7 @@ inline void zip(const WordVec& a, const WordVec& b, WordVec& out, std::integer_s
   out = __builtin_shufflevector(a, b, (I % 2 * kStepWords + I / 2 + kFrom)...);
 }
 
-// Four rounds of interleaving row i with row i + 8 turn rows into columns.
+// Transposes the square by four rounds of interleaving row i with row i + 8.
 inline void transpose(Square& square) {
   constexpr std::make_integer_sequence<int, kStepWords> kAll;
 #pragma GCC unroll 4
@@ -36,7 +36,7 @@ inline void transpose(Square& square) {
   }
 }
 
-// rows[w][c] = the word of x[2 w, c] and x[2 w + 1, c]; zero from `rows` rows or `columns` columns on.
+// rows[w][c] = the word of x[2 w, c] and x[2 w + 1, c]; zero from row `rows` and from column `columns` on.
 void zip_rows(const uint16_t* x, int64_t ldx, int64_t rows, int64_t columns, Square& square) {
   constexpr uint16_t kZeros[kHalfCols] = {};
   for (int64_t w = 0; w < kStepWords; ++w) {
@@ -51,8 +51,8 @@ void zip_rows(const uint16_t* x, int64_t ldx, int64_t rows, int64_t columns, Squ
   }
 }
 
-// One half of a panel. reduce(column of the half, from, count, to) rounds values of one column, each of its
-// parts kHalfBytes after the one before; those from `columns` on are zero.
+// Packs one half of a panel. reduce(column of the half, from, count, to) rounds values of one column, with
+// each of its parts kHalfBytes after the one before; columns from `columns` on are zero.
 constexpr int64_t kHalfBytes = kHalfCols * kStepBytes;
 template <typename Form, typename Reduce>
 void pack_half(int64_t columns, int64_t k, std::byte* to, const Reduce& reduce) {
@@ -69,8 +69,8 @@ void pack_half(int64_t columns, int64_t k, std::byte* to, const Reduce& reduce) 
   }
 }
 
-// body(first column, columns, where the half panel begins) for the columns [first, first + count), and with
-// the last of them those that fill the last panel.
+// Calls body(first column, columns, start of the half panel) for the columns [first, first + count), and with
+// the last of them also for the columns that pad the last panel.
 template <typename Form, typename Body>
 void for_halves(int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed, const Body& body) {
   const int64_t end = first + count < n ? first + count : round_up(n, kPanelCols);

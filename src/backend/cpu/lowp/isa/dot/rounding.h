@@ -1,6 +1,5 @@
-// From f32 to what the dot-product kernels multiply, rows of A and weights alike: the nearest bf16, three
-// bf16 that make up an f32, 8-bit integers. Loops the compiler turns into vectors. Used by rows.cpp,
-// words.cpp and finish.cpp.
+// Rounding of f32 to what the dot-product kernels multiply, for rows of A and weights alike: the nearest
+// bf16, three bf16 that make up an f32, or 8-bit integers. The compiler vectorises these loops.
 #pragma once
 
 #include <bit>
@@ -10,8 +9,8 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-// x * inverse to nearest even as bytes, `flip` changing bits of each: the lowest byte of the sum with
-// 1.5 * 2^23 is the integer. Rounds as quantize does.
+// Rounds x * inverse to nearest even as bytes, with the bits of `flip` inverted: the lowest byte of the sum
+// with 1.5 * 2^23 is the integer. It rounds as quantize does.
 inline void quantize_bytes(const float* x, int64_t count, float inverse, uint8_t flip, std::byte* q) {
   if (inverse == 0) {
     std::memset(q, flip, static_cast<size_t>(count));
@@ -21,7 +20,7 @@ inline void quantize_bytes(const float* x, int64_t count, float inverse, uint8_t
     q[i] = static_cast<std::byte>(std::bit_cast<uint32_t>(x[i] * inverse + 0x1.8p23f) ^ flip);
 }
 
-// A float to the nearest bf16, ties to even, as the float whose lower half is zero.
+// The nearest bf16 to a float, ties to even, as a float whose lower half is zero.
 inline float to_bf16(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
@@ -33,8 +32,8 @@ inline uint16_t upper_half(float x) {
   return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
 }
 
-// A bf16 within half a step of x, as the float whose lower half is zero. Numbers too large become infinite,
-// what is NaN may become anything: see split.
+// A bf16 within half a step of x, as a float whose lower half is zero. Numbers too large become infinite, and
+// NaN may become anything: see split.
 inline float near_bf16(float x) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x8000u) & 0xffff0000u);
 }
@@ -43,8 +42,8 @@ inline void round_values(const float* x, int64_t count, uint16_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = upper_half(to_bf16(x[i]));
 }
 
-// x = high + middle + low, each a bf16 near what is left, the parts `apart` values from each other. Numbers
-// too large for a bf16 become NaN, and what is NaN stays so: of three parts one always is.
+// x = high + middle + low, each a bf16 near the remainder, with the parts `apart` values from each other.
+// Numbers too large for a bf16 become NaN, and NaN stays NaN: one of the three parts always is.
 inline void split(const float* x, int64_t count, int64_t apart, uint16_t* parts) {
   for (int64_t i = 0; i < count; ++i) {
     const float high = near_bf16(x[i]), rest = x[i] - high, middle = near_bf16(rest);

@@ -6,7 +6,7 @@
 namespace vitrail::cpu::VT_ISA {
 namespace {
 
-// reduce(step's values, where they go) for each step of a row, the last one filled up with zeros.
+// Calls reduce(values of a step, target) for each step of a row; the last step is padded with zeros.
 template <typename Form, typename Reduce>
 void prepare_row(const float* x, int64_t k, std::byte* to, int64_t step_bytes, const Reduce& reduce) {
   constexpr int64_t kStepValues = kStepBytes / Form::kBytes;
@@ -21,7 +21,7 @@ void prepare_row(const float* x, int64_t k, std::byte* to, int64_t step_bytes, c
   }
 }
 
-// row(index, values, where its first step goes, bytes between steps) for each of `rows`.
+// Calls row(index, values, target of its first step, bytes between steps) for each of `rows` rows.
 template <typename Form, typename Row>
 void for_rows(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, const Row& row) {
   const RowOrder order = prepared_order(row_bytes<Form>(k));

@@ -5,8 +5,8 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-// The f32 kernels of the level below, with reduced GEMMs of this one's own. This file is compiled without
-// the level's instructions.
+// The f32 kernels of AVX-512, with this instruction set's own low-precision GEMMs. This file is compiled
+// without the instruction set.
 const IsaKernels& kernels() {
   static const IsaKernels table = [] {
     IsaKernels own = VT_F32_ISA::kernels();

@@ -1,6 +1,6 @@
-// What kernels.cpp puts into the table of a level with dot instructions; vnni.cpp and amx.cpp each define it,
-// and a level is built with one of them. Constants, since a plan may ask for the table on a processor that
-// cannot run the level.
+// The tables of low-precision GEMMs of an instruction set with dot products; vnni.cpp and amx.cpp each define
+// them, and an instruction set is built with one of the two. They are constants, since a plan may read the
+// table on a processor that cannot run the instruction set.
 #pragma once
 
 #include "backend/cpu/isa/table.h"

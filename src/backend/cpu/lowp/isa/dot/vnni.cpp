@@ -1,5 +1,5 @@
-// GEMMs by vector dot instructions: 12 rows x 32 columns of sums in registers, A's words broadcast. For
-// int8 A is unsigned, 128 too large, which a correction per column takes back.
+// GEMMs by vector dot-product instructions: 12 rows x 32 columns of sums in registers, with A's words
+// broadcast. In int8 A is unsigned, stored with 128 added, which a correction per column takes back.
 #include "backend/cpu/lowp/isa/dot/dot.h"
 #include "backend/cpu/lowp/isa/dot/layout.h"
 #include "backend/cpu/lowp/isa/dot/table.h"
@@ -8,7 +8,8 @@ namespace vitrail::cpu::VT_ISA {
 namespace {
 
 constexpr int kBlockRows = 12;
-// Of a visit to the sums: a panel's part of them (24 KB) stays in L1 while all rows of the tile pass it.
+// The steps of one visit to the sums: so much of a panel (24 KB) stays in L1 while all rows of the tile are
+// multiplied with it.
 constexpr int64_t kMostSteps = 12;
 
 inline FloatSums dot(FloatSums sums, const Words& a, const Words& b, Bf16) {
@@ -59,7 +60,7 @@ void multiply_block(const std::byte* a, int64_t stride, const std::byte* panel, 
 
 using BlockFn = void (*)(const std::byte*, int64_t, const std::byte*, int64_t, bool, float*);
 
-// The function for `rows` <= R rows.
+// The function for blocks of `rows` <= R rows.
 template <typename Form, int R>
 BlockFn block_of(int64_t rows) {
   if constexpr (R > 1) {
@@ -68,7 +69,7 @@ BlockFn block_of(int64_t rows) {
   return multiply_block<Form, R>;
 }
 
-// finish(column, sums) for each panel.
+// Computes the sums of a tile and calls finish(column, sums) for each panel.
 template <typename Form, typename Finish>
 void sum(const LowpTile& t, const Finish& finish) {
   const BlockFn whole = block_of<Form, kBlockRows>(kBlockRows),
@@ -100,7 +101,7 @@ RowOrder prepared_order(int64_t row_bytes) {
 
 constinit const LowpKernels kBf16Gemms = gemms<Bf16>(kBlockRows, pack_bf16, prepare_bf16, tile<Bf16>);
 constinit const LowpKernels kInt8Gemms = gemms<Int8>(kBlockRows, pack_int8, prepare_uint8, tile<Int8>);
-constinit const LowpKernels kSplitGemms = {};  // six GEMMs by vectors take longer than one in f32
+constinit const LowpKernels kSplitGemms = {};  // six products by vectors take longer than one in f32
 constinit const Bf16TensorKernels kBf16TensorGemms = {.row_step = kBlockRows,
                                                       .pack_rows = pack_bf16_tensor_rows,
                                                       .pack_matrix = pack_bf16_tensor_matrix,
