@@ -21,7 +21,7 @@ def spread(times):
 
 
 def combine(rounds):
-    """Summarises all rounds of a peer: the median of its medians and of its p90s, the least and the most of all runs."""
+    """Summarises all rounds of a peer: medians of its medians and of its p90s, the least and the most of all runs."""
     return {"median": statistics.median(r["median"] for r in rounds), "min": min(r["min"] for r in rounds),
             "p90": statistics.median(r["p90"] for r in rounds), "max": max(r["max"] for r in rounds),
             "count": sum(r["count"] for r in rounds)}
