@@ -1,5 +1,5 @@
 /// \file
-/// A Vision Transformer loaded from any published form, and what it says about images.
+/// A Vision Transformer loaded from any published format, and its predictions for images.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ struct TrainEvent {
 struct TrainCallbacks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalReport&)> on_eval = {};
-  std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint lies on the disk
+  std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint is on the disk
   std::function<void(const TrainEvent&)> on_event = {};
   std::function<void(const std::string&)> on_note = {};  ///< decisions made during set-up
 };

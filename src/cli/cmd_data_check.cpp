@@ -9,7 +9,7 @@ namespace vitrail::cli {
 
 namespace {
 
-// Whether a name would break a list with one name a line, or cannot be held by JSON.
+// Returns whether a name would break a list with one name a line, or cannot be held by JSON.
 bool awkward(const std::string& name) {
   return shown(name) != name;
 }

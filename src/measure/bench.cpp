@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 constexpr size_t kMaxResultBytes = 1 << 20;
 
-// Whether two results measured the same work; a device's text names its instruction set and threads.
+// Returns whether two results measured the same work; a device's text names its instruction set and threads.
 bool same_work(const BenchResult& a, const BenchResult& b) {
   const auto key = [](const BenchResult& r) {
     return std::tie(r.training, r.model, r.batch, r.dtype, r.device);

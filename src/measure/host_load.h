@@ -1,4 +1,4 @@
-// How busy the machine was with other work during a measurement, which tells how far to trust a figure.
+// How busy the machine was with other work during a measurement: it bounds the trust in a figure.
 #pragma once
 
 #include <string>

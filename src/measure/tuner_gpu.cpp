@@ -79,7 +79,7 @@ class Bench {
 
   size_t launches() const { return std::max(kLeastLaunches, sets_.size()); }
 
-  // Whether the kernel runs: a library may list algorithms that it then refuses.
+  // Returns whether the kernel runs: a library may list algorithms that it then refuses.
   bool runs(const Kernel& kernel) {
     try {
       launch(kernel, sets_[0]);

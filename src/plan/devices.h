@@ -28,7 +28,7 @@ int processor_threads(int threads, const std::string& isa);
 std::vector<std::string> isa_names();
 std::vector<std::string> isa_names_here();
 std::string isa_name(const DeviceInfo& device);
-// Whether this processor has the device's instruction set.
+// Returns whether this processor has the device's instruction set.
 bool runs_here(const DeviceInfo& device);
 
 // Returns "cpu (avx2, 2 threads)".

@@ -16,14 +16,14 @@ constexpr std::string_view kVal = "val.";
 // Facts that are ignored when two runs are compared.
 constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn};
 
-// Whether a difference between a checkpoint's facts and this run's is reported rather than refused.
+// Returns whether a difference between a checkpoint's facts and this run's is reported rather than refused.
 bool may_change(const std::string& key) {
   constexpr std::string_view kConfig = "config.";
   if (key.starts_with("machine.") || key.starts_with(kVal)) return true;
   return key.starts_with(kConfig) && change_of(key.substr(kConfig.size())) == Change::kTold;
 }
 
-// Whether the difference is in a fact that checkpoints of earlier versions do not hold.
+// Returns whether the difference is in a fact that checkpoints of earlier versions do not hold.
 bool is_unknown(const FactDifference& difference) {
   return difference.saved.is_null() &&
          (difference.key == "data.contents" || difference.key.starts_with(kVal));
@@ -73,8 +73,8 @@ void CheckpointKeeper::prepare(bool sole) {
     tell_(strf("removed %s/%s", RunFiles::kCheckpoints, name.c_str()));
 }
 
-// Whether the name is free or holds a model that a run has written. The best/ of earlier versions has no
-// manifest.
+// Returns whether the name is free or holds a model that a run has written. The best/ of earlier versions has
+// no manifest.
 bool CheckpointKeeper::is_own(const std::string& name) const {
   const std::string path = files_.at(name);
   std::error_code error;

@@ -18,7 +18,7 @@ class Evaluator {
   Evaluator(const RunSetup& setup, TrainStep& step, const LoaderSettings& loader, std::function<bool()> stop,
             SavePolicy& saves, RunJournal& journal);
 
-  // Whether the config requires an evaluation at this step.
+  // Returns whether the config requires an evaluation at this step.
   bool due(int64_t step) const;
   // Evaluates the current and the averaged weights, reports the results and updates `progress`. An
   // interrupted evaluation leaves nothing behind.

@@ -24,7 +24,7 @@ Json to_json(const LearnedFrom& learned);
 // Returns nothing where the facts hold no such record.
 std::optional<LearnedFrom> read_learned_from(const Json& facts);
 
-// Whether `train` is the recorded training part: by names, labels and some of the contents.
+// Returns whether `train` is the recorded training part: by names, labels and some of the contents.
 bool is_same(const LearnedFrom& learned, const Dataset& train);
 
 }  // namespace vitrail

@@ -27,8 +27,8 @@ bool is_half_written(const std::string& name) {
   });
 }
 
-// Whether a plain file begins with one of the texts (`more`: longer files count, too), perhaps truncated by a
-// crash.
+// Returns whether a plain file begins with one of the texts (`more`: longer files count, too), perhaps
+// truncated by a crash.
 bool begins_as(const std::string& path, std::initializer_list<std::string_view> texts, bool more) {
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(path, error))) return false;
@@ -57,8 +57,8 @@ bool has_our_checkpoint(const CheckpointStore& store) {
                      [&](int64_t step) { return is_sealed(store.folder_of(step)); });
 }
 
-// Whether the file is one that a run makes before its first checkpoint and its first line of the log. Its
-// settings and TensorBoard's file are not counted, since they do not show who wrote them.
+// Returns whether the file is one that a run makes before its first checkpoint and its first line of the log.
+// Its settings and TensorBoard's file are not counted, since they do not show who wrote them.
 bool is_a_beginning(const std::string& folder, const std::string& name) {
   const std::string path = RunFiles(folder).at(name);
   if (is_unfinished(name) || is_half_written(name)) return true;

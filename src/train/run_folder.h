@@ -18,7 +18,7 @@ class RunFolder {
   const std::string& path() const { return made_.path; }
   // Returns a sentence about an abandoned folder that was taken over; empty otherwise.
   const std::string& note() const { return lock_.note(); }
-  // Whether no other process on any host can be writing to it.
+  // Returns whether no other process on any host can be writing to it.
   bool is_ours_alone() const { return lock_.certain(); }
   // Removes what killed processes left half-written, and returns the names. What they had moved aside must
   // have been restored before.

@@ -15,7 +15,7 @@ class SkipPolicy {
 
   // Returns the number of updates skipped so far, this one included.
   int64_t skipped_after(const StepValues& values);
-  // Whether the last update was made; reads a counter from the device.
+  // Returns whether the last update was made; reads a counter from the device.
   bool last_was_made() const { return counter(kSkippedInARow) == 0; }
 
   // Called after an update; returns whether the run was rolled back, and `progress` with it. Throws

@@ -140,7 +140,7 @@ TrainConfig resolved(TrainConfig config);
 // Returns a config file that gives the same run; `model` as it was resolved.
 Json to_json(const TrainConfig& config);
 
-// Whether a resumed run may have another value for "section.field".
+// What happens to another value of "section.field" in a resumed run: accepted, reported or refused.
 enum class Change { kFree, kTold, kRefused };
 Change change_of(std::string_view key);
 
