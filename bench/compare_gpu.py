@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Vitrail against torch on a GPU, like for like: the same timm model, images, batch and type of the residual stream;
-torch compiled in several modes, each in a process of its own, and the fastest of them counts. A round of each in turn,
-medians, ratios. Training is forward, backward and AdamW on a batch that stays on the GPU; in inference both sides have
-the same weights, and the logits are compared.
+"""Compares Vitrail with torch on a GPU, like for like: the same timm model, images, batch and type of the residual
+stream; torch is compiled in several modes, each in a process of its own, and the fastest of them counts. Rounds
+alternate; the results are medians and ratios. Training is forward, backward and AdamW on a batch that stays on the GPU;
+in inference both sides have the same weights, and the logits are compared.
 
     python bench/compare_gpu.py train:vit_base_patch16_224:256 infer:vit_base_patch16_224:1
     python bench/compare_gpu.py train:vit_base_patch16_224:8:1024 --modes default,graphs --json out.json --svg out.svg
 
 A case is train|infer:MODEL:BATCH[:IMAGE]. Training is compared with an f32 residual stream (torch: bf16 autocast over
 f32 weights) and with a bf16 one (torch: weights in bf16 too; Vitrail keeps f32 master weights); inference is in bf16.
-"At equal work" counts that Vitrail leaves out what nobody reads of the last block: it is the ratio of FLOP/s.
+"At equal work" is the ratio of FLOP/s: Vitrail does not compute the outputs of the last block that nothing reads.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ def parse_case(text):
 
 
 class OursOnGpu(VitrailSide):
-    """Memory is its arenas; what its weights and stream are kept in stands beside the row."""
+    """Vitrail on a GPU: its memory is its arenas; the types of its weights and residual stream stand beside the row."""
 
     def __init__(self, program, case):
         super().__init__(program, case, ("--warmup", "5"))
@@ -92,7 +92,7 @@ def logit_checks(sides):
 
 
 def compare(case, stream, options, say):
-    """One case with one residual stream. Every row of Vitrail is held against the fastest mode of torch."""
+    """Runs one case with one type of residual stream; rows of Vitrail are compared with the fastest mode of torch."""
     sides, missing = open_sides(case, stream, options, say)
     checked = logit_checks(sides) if case["work"] == "infer" else {}
     rounds = run_rounds(sides, missing, options, say)
@@ -121,7 +121,7 @@ def cells(row):
 
 
 def table(result):
-    """The rows, and every command of Vitrail's that was run for them."""
+    """Returns the rows as text, and every command of Vitrail's that was run for them."""
     lines = [title(result)]
     if result["rows"]:
         lines += ["  " + line for line in aligned([[*COLUMNS, ""], *map(cells, result["rows"])])]
@@ -131,7 +131,7 @@ def table(result):
 
 
 def drawn(result):
-    """As peers.chart takes it: ours and torch's fastest mode."""
+    """Returns the input of peers.chart: ours and torch's fastest mode."""
     speedups = {row["peer"]: row["speedup"] for row in result["rows"] if "speedup" in row}
     rows = [dict(row, vitrail_speedup=speedups.get(OURS)) for row in result["rows"]
             if not is_torch(row["peer"]) or row["peer"] == result["torch_best"]]
@@ -139,7 +139,7 @@ def drawn(result):
 
 
 def write_results(options, about, results):
-    """After every case, so that a run cut short loses nothing."""
+    """Writes the results after every case, so that an interrupted run loses nothing."""
     if options.json:
         options.json.write_text(json.dumps({**about, "cases": results}, indent=1) + "\n")
     if options.svg:
@@ -148,7 +148,7 @@ def write_results(options, about, results):
 
 
 def about_this_run():
-    """GPU and versions, asked of a process that ends: this one must not hold the GPU."""
+    """Returns GPU and versions, read by a process that ends: this one must not hold the GPU."""
     probe = ("import json, timm, torch; print(json.dumps({'gpu': torch.cuda.get_device_name(), "
              "'torch': torch.__version__, 'timm': timm.__version__}))")
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Vitrail against torch, torch.compile, onnxruntime and OpenVINO on this machine, in one run: same model, same
-weights (all by rule), same threads, batch and dtype; a round of each in turn, so that a slow minute hits all.
-What is not installed is left out by name. docs/benchmarking.md says what is measured.
+"""Compares Vitrail with torch, torch.compile, onnxruntime and OpenVINO on this machine, in one run: same model, same
+weights (all by rule), same threads, batch and dtype; rounds alternate, so that a slow minute affects all.
+Peers that are not installed are left out by name. docs/benchmarking.md says what is measured.
 
     python bench/compare_peers.py --model vit_base_patch16_224 --batch 1 8 --threads 2
     python bench/compare_peers.py --train vit_tiny_patch16_224 --batch 32
@@ -35,7 +35,7 @@ def cpu_name():
 
 
 def read_recipe(path):
-    """A training config as JSON; comments are whole lines."""
+    """Reads a training config: JSON in which comments are whole lines."""
     return json.loads(re.sub(r"^\s*//.*$", "", pathlib.Path(path).read_text(), flags=re.MULTILINE))
 
 
@@ -58,7 +58,7 @@ def cases(options):
 
 
 def first_answer_ms(program, model, image, repeats=7):
-    """Start of the program to its exit with an answer, wall time; None when it gives none."""
+    """Returns the wall time from the start of the program to its exit with an answer; None when it gives none."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

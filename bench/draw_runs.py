@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Test accuracy of finished runs against their seconds of training, as one image.
+"""Draws the test accuracy of finished runs against their seconds of training, as one chart.
 
     python bench/draw_runs.py --svg curves.svg "from scratch=runs/a" "fine-tuned=runs/c"
 
@@ -16,7 +16,7 @@ COLOURS = ["#0b6e4f", "#b5651d", "#3b5b92", "#8a2d5c", "#6b6b6b"]
 
 
 def curve(path):
-    """Pairs of seconds and percent."""
+    """Returns pairs of seconds and percent."""
     path = pathlib.Path(path)
     path = path / "metrics.jsonl" if path.is_dir() else path
     seconds, points = 0.0, []
@@ -53,7 +53,7 @@ def line(place, points, colour):
 
 
 def key(names, runs):
-    """The runs' names beside the image, from the best down."""
+    """Draws the runs' names beside the chart, from the best down."""
     parts, order = [], sorted(range(len(runs)), key=lambda i: -runs[i][-1][1])
     for place, i in enumerate(order):
         y = TOP + 14 + 36 * place

@@ -1,7 +1,8 @@
-// GFLOP/s of the GEMMs of ViT-B, own kernels in f32, bf16 and int8 and oneDNN tiles, and of its
-// attention, against the FMA peak measured in the same run: by the clock, and by processor time per core
-// (what a shared machine cannot disturb much). Medians over alternating rounds: gemm_shapes
-// [threads,threads,...] [rounds] [instruction set].
+// GFLOP/s of ViT-B's GEMMs (own kernels in f32, bf16 and int8, and oneDNN tiles) and of its attention,
+// against the FMA peak measured in the same run: by wall time, and by processor time per core, which a shared
+// machine disturbs less. Medians over alternating rounds.
+//
+//     gemm_shapes [threads,threads,...] [rounds] [instruction set]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +28,7 @@ double now(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Samples of one kind of work: GFLOP a second, by the clock and by the processor time of all threads.
+// Samples of one kind of work in GFLOP/s, by wall time and by the processor time of all threads.
 struct Rates {
   std::vector<double> wall, core;
 
@@ -92,7 +93,7 @@ constexpr Shape kShapes[] = {
     {"L fc2", 197, 1024, 4096},
 };
 
-// The same GEMM in less than f32, its weight packed before; the rows' rounding counts.
+// The same GEMM in low precision with its weight packed before; the rounding of the rows is timed.
 struct LowpGemm {
   const LowpKernels& kernels;
   AlignedFloats packed;

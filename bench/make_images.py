@@ -15,7 +15,7 @@ PNG_EVERY = 10  # photographs come as JPEG; a few screenshots among them
 
 
 def crop(image, draw):
-    """A part between a half and the whole of each side, scaled to a usual photograph's size."""
+    """Crops between a half and the whole of each side, and scales to a usual photograph's size."""
     width, height = (round(side * draw.uniform(0.5, 1)) for side in image.size)
     left, top = draw.randint(0, image.width - width), draw.randint(0, image.height - height)
     part = image.crop((left, top, left + width, top + height))

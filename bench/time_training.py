@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Seconds of whole training commands beside those of their training steps, and the accuracy they reach: what a user
-waits for is the first, what kernels make faster is the second.
+"""Times whole training commands and their training steps, with the accuracy they reach: a user waits for the first,
+kernels make the second faster.
 
     python bench/time_training.py configs/cifar10-gpu-90.json --json out.json -- --device cuda
 

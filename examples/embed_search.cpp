@@ -1,4 +1,4 @@
-// Finds the images most alike the first one, by the angle between their features:
+// Finds the images most similar to the first one, by the angle between their features:
 // embed_search MODEL QUERY IMAGE...
 #include <vitrail/vitrail.h>
 

@@ -1,4 +1,4 @@
-// What the fuzzers of dataset files share: anything but vitrail::Error of kind data is a finding.
+// Shared by the fuzzers of dataset files: any exception but vitrail::Error of kind data is a finding.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Model configs: the first byte says of which kind the rest is, JSON by its text; the tensors are those of a
-// tiny ViT. Anything but Error of kind data or config is a finding, and so is an accepted card that does not
-// survive being written as Vitrail's own block.
+// Fuzzes model configs: the first byte selects the kind of the rest, JSON text; the tensors are those of a
+// tiny ViT. Any exception but Error of kind data or config is a finding, and so is an accepted model card
+// that changes when it is written as Vitrail's own block and read again.
 #include "base/json.h"
 #include "io/cards/card.h"
 #include "io/cards/written_json.h"
@@ -44,7 +44,8 @@ const Bound& bound(Dialect dialect) {
   return all[static_cast<size_t>(dialect)];
 }
 
-// A Hugging Face config the tensors agree with, for preprocessor_config.json to go with.
+// Returns a Hugging Face config that agrees with the tensors, to be read together with
+// preprocessor_config.json.
 Json plain_config() {
   return {{"model_type", "vit"}, {"hidden_size", 24}, {"num_attention_heads", 3}, {"image_size", 32}};
 }

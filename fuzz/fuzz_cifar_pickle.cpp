@@ -1,4 +1,4 @@
-// A python batch of CIFAR and its list of names, read as data.
+// Fuzzes a python batch of CIFAR and its list of names, read as data.
 #include "base/bytes.h"
 #include "data/datasets/file_formats.h"
 #include "dataset_target.h"

@@ -1,5 +1,5 @@
-// The other dataset files: the first byte says which. Packed sets keep their checksum, labels are CSV, JSON
-// or a .cls file, shard names hold braces.
+// Fuzzes the other dataset files; the first byte selects which. Packed sets keep their checksum, labels are
+// CSV, JSON or a .cls file, shard names hold braces.
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/file.h"
@@ -12,7 +12,7 @@ using namespace vitrail;
 
 namespace {
 
-// A packed set whose table's checksum is made right, as far as the footer allows.
+// Returns a packed set with the checksum of its table corrected, as far as the footer allows.
 std::string mended(std::string_view text) {
   constexpr size_t kFooter = 32;
   std::string bytes(text);

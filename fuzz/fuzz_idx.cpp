@@ -1,4 +1,4 @@
-// Files of MNIST's format. The first byte says which: labels or images, gzipped or not.
+// Fuzzes files of MNIST's format; the first byte selects labels or images, gzipped or not.
 #include "data/datasets/file_formats.h"
 #include "dataset_target.h"
 

@@ -1,4 +1,4 @@
-// Strict JSON: what is accepted must print and parse again to the same value.
+// Fuzzes strict JSON: accepted text must print and parse again to the same value.
 #include "base/json.h"
 #include "tensor_target.h"
 

@@ -1,5 +1,5 @@
-// A checkpoint's manifest. The input is the text without its checksum, which is added here so that what lies
-// behind it is reached; what is accepted must survive being written and read again.
+// Fuzzes a checkpoint's manifest. The input is the text without its checksum, which is added here so that the
+// code behind the check is reached; an accepted manifest must survive being written and read again.
 #include "base/crc32c.h"
 #include "io/checkpoint/manifest.h"
 #include "tensor_target.h"

@@ -1,4 +1,4 @@
-// Zip archives as npz or torch files, and bare npy headers.
+// Fuzzes zip archives as npz or torch files, and bare npy headers.
 #include "base/bytes.h"
 #include "io/npy.h"
 #include "io/torch_file.h"

@@ -1,4 +1,4 @@
-// The pickle machine with every name allowed, then the reading of a torch state dict.
+// Fuzzes the pickle machine with every name allowed, then the reading of a torch state dict.
 #include "base/bytes.h"
 #include "io/torch_file.h"
 #include "tensor_target.h"

@@ -10,7 +10,7 @@ uint32_t big_endian_32(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | uint32_t{p[3]};
 }
 
-// Without right checksums libpng would look no further than the first mutated chunk.
+// Without correct checksums libpng would stop at the first mutated chunk.
 void repair_checksums(uint8_t* data, size_t size) {
   constexpr size_t kSignature = 8, kFrame = 12;  // length, kind, checksum
   for (size_t at = kSignature; at + kFrame <= size;) {

@@ -1,5 +1,5 @@
-// A whole file, or, when the input begins with a brace, only its header and data: the length is then put in
-// front here, so that mutations of the JSON are not lost on a wrong length.
+// Fuzzes a whole file, or, when the input begins with a brace, its header and data: the length is then added
+// here, so that mutations of the JSON are not rejected for a wrong length.
 #include "base/bytes.h"
 #include "io/safetensors.h"
 #include "tensor_target.h"

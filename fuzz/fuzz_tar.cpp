@@ -1,5 +1,5 @@
-// WebDataset shards: headers, extensions, labels, and the places of images. The mutator keeps most header
-// checksums right, so that what lies behind them is reached.
+// Fuzzes WebDataset shards: headers, extensions, labels, and the places of images. The mutator keeps most
+// header checksums correct, so that the code behind the check is reached.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

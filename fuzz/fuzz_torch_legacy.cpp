@@ -1,4 +1,4 @@
-// torch files from before its zip archives: a row of pickles, then the storages.
+// Fuzzes torch files from before its zip archives: a sequence of pickles, then the storages.
 #include "base/file.h"
 #include "io/torch_file.h"
 #include "tensor_target.h"

@@ -1,5 +1,5 @@
-// One step of the image fuzzers: decode under small limits, and if that gives an image, preprocess it.
-// Anything but vitrail::Error of kind data, or a result that is not finite, is a finding.
+// One step of the image fuzzers: decodes under small limits and preprocesses an image that was accepted. Any
+// exception but vitrail::Error of kind data, or a result that is not finite, is a finding.
 #pragma once
 
 #include <cmath>

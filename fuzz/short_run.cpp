@@ -14,7 +14,7 @@ using Bytes = std::vector<uint8_t>;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
-// A target may bring its own, which keeps checksums right.
+// A target may define its own mutator, which keeps checksums correct.
 extern "C" [[gnu::weak]] size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                                         unsigned seed);
 
@@ -49,7 +49,7 @@ Bytes mutate(Bytes bytes, unsigned seed) {
 
 }  // namespace
 
-// A few small changes: other bits, edge values, a piece cut out, a piece doubled.
+// Makes a few small changes: flipped bits, edge values, a piece removed, a piece doubled.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
   constexpr uint8_t kEdges[] = {0, 1, 0x7f, 0x80, 0xfe, 0xff};
   for (size_t change = 1 + below(4); change > 0 && size > 0; --change) {

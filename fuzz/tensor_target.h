@@ -1,5 +1,5 @@
-// What the weight-file fuzzers share: run a reader, read every tensor it accepts, and take anything but
-// vitrail::Error of kind data for a finding.
+// Shared by the weight-file fuzzers: runs a reader and reads every tensor it accepts; any exception but
+// vitrail::Error of kind data is a finding.
 #pragma once
 
 #include <cstdint>

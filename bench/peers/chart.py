@@ -1,4 +1,4 @@
-"""A comparison as an image: one group of bars a case, each group on its own scale. SVG, no dependency."""
+"""Draws a comparison as a chart: one group of bars a case, each group on its own scale. SVG, no dependency."""
 from html import escape
 
 from peers import OURS
@@ -23,7 +23,7 @@ def bar(row, longest, y):
 
 
 def group(result, y):
-    """Its elements, and where the next group starts."""
+    """Returns the elements of a group, and where the next group starts."""
     parts = [f'<text x="{HEAD}" y="{y + 20}" font-weight="bold">{escape(title(result))}</text>']
     y += GROUP_HEAD
     rows = sorted(result["rows"], key=lambda row: row["ms"]["median"])

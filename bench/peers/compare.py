@@ -9,12 +9,12 @@ from peers import OURS, stats
 from peers.sides import Unavailable, WorkerSide, environment, missing_package
 from peers.vitrail import VitrailSide
 
-# Between two peers: threads of the last one that still spin for work go to sleep.
+# The pause between two peers lets threads of the last one that still spin for work go to sleep.
 REST_SECONDS = 0.3
 
 
 def prepare(case, folder, forms):
-    """The fp32 logits all are held against, and the ONNX files wanted; all by torch, in a process that ends."""
+    """Makes the fp32 logits that all are compared with, and the ONNX files needed; by torch, in a process that ends."""
     missing = missing_package(("torch", "timm"))
     if missing:
         return {**case, "reference": None, "no_onnx": f"{missing} is not installed to export the model with"}
@@ -54,7 +54,7 @@ def open_all(peers, case, options, say):
 
 
 def order(names, number):
-    """Who runs when in a round: all of them, each round starting with the next one."""
+    """Returns the order of a round: all peers, each round starting with the next one."""
     at = number % max(1, len(names))
     return names[at:] + names[:at]
 
@@ -90,7 +90,7 @@ def check_results(sides, case):
 
 
 def disagreeing(rows):
-    """Names of those whose fp32 results are not the others': logits, or the first loss where all start alike."""
+    """Returns the peers whose fp32 results differ from the others': logits, or the first loss where all start alike."""
     losses = [row["first_loss"] for row in rows if row.get("starts_by_rule")]
     return [row["peer"] for row in rows if "logits" in row and not stats.agrees(row["logits"])
             or row.get("starts_by_rule") and not stats.near(abs(row["first_loss"] - losses[-1]), abs(losses[-1]))]
@@ -122,7 +122,7 @@ def measure(sides, missing, case, options, say):
 
 
 def compare(peers, case, options, folder, say):
-    """One case; what is missing is named, what disagrees is in `disagree`."""
+    """Runs one case; missing peers are named, those that disagree are in `disagree`."""
     if case["work"] == "infer":
         case = prepare(case, folder, sorted({p.onnx for p in peers if p.onnx and case["dtype"] not in p.lacks}))
     sides, missing = open_all(peers, case, options, say)

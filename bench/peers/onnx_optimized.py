@@ -1,6 +1,6 @@
 """onnxruntime on the model its own transformer optimizer has fused: attention, bias + GELU, residual + layer norm.
 
-    python -m peers.onnx_optimized IN OUT     fuses, apart from the process whose memory is read; says what it fused
+    python -m peers.onnx_optimized IN OUT     fuses, outside the process whose memory is measured; prints what it fused
 """
 import sys
 

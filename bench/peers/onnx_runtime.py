@@ -1,6 +1,6 @@
 """onnxruntime's CPU provider on the exported model; int8 through its own dynamic quantisation.
 
-    python -m peers.onnx_runtime IN OUT     quantises, apart from the process whose memory is read
+    python -m peers.onnx_runtime IN OUT     quantises, outside the process whose memory is measured
 """
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ from golden_rule import rule_input
 
 
 def converted(module, path, kind):
-    """The file that `module` makes of one in a process of its own, and the last line it said."""
+    """Returns the file that `module` makes of one in a process of its own, and the last line it printed."""
     target = path.replace(".onnx", f"-{kind}.onnx")
     done = subprocess.run([sys.executable, "-m", module, path, target], capture_output=True, text=True)
     if done.returncode != 0:
@@ -46,6 +46,6 @@ def open(case):
 
 if __name__ == "__main__":
     from onnxruntime.quantization import QuantType, quantize_dynamic
-    # Without dot-product instructions its 8-bit products saturate unless weights keep to 7 bits.
+    # Without dot-product instructions its 8-bit dot products saturate unless weights keep to 7 bits.
     quantize_dynamic(sys.argv[1], sys.argv[2], weight_type=QuantType.QInt8, per_channel=True,
                      reduce_range="vnni" not in pathlib.Path("/proc/cpuinfo").read_text())

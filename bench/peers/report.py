@@ -38,7 +38,7 @@ def checked_text(row):
 
 
 def aligned(rows):
-    """First and last column to the left, the others to the right."""
+    """Aligns the first and last column to the left, the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     left = {0, len(widths) - 1}
     return ["  ".join(cell.ljust(w) if i in left else cell.rjust(w)
@@ -46,7 +46,7 @@ def aligned(rows):
 
 
 def verdict(result):
-    """The sentence under the table; empty where there is nothing to compare."""
+    """Returns the sentence under the table; empty where there is nothing to compare."""
     name = result["fastest_peer"]
     row = next((r for r in result["rows"] if r["peer"] == name and "vitrail_speedup" in r), None)
     if row is None:

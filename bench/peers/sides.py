@@ -1,4 +1,4 @@
-"""A peer as the comparison sees it: open it, ask for a round of times or for logits, close it for its memory."""
+"""The interface of a peer: open it, request a round of times or logits, close it and read its memory."""
 import contextlib
 import json
 import os
@@ -12,7 +12,7 @@ BENCH = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Unavailable(Exception):
-    """Why a peer cannot take part."""
+    """Raised with the reason when a peer cannot take part."""
 
 
 def environment(threads):
@@ -22,7 +22,7 @@ def environment(threads):
 
 
 def missing_package(packages):
-    """The first package that is not installed, or None; nothing is imported into this process."""
+    """Returns the first package that is not installed, or None; nothing is imported into this process."""
     probe = "import importlib.util as u, sys; print(*[p for p in sys.argv[1:] if not u.find_spec(p)])"
     done = subprocess.run([sys.executable, "-c", probe, *packages], capture_output=True, text=True)
     return next(iter(done.stdout.split()), None)
@@ -73,7 +73,7 @@ class WorkerSide:
         return self.ask(ask="first_loss")
 
     def close(self):
-        """Ends it; the most memory it held, in bytes."""
+        """Ends the process; returns the most memory it held, in bytes."""
         peak = self.ask(ask="peak_bytes")
         self.end()
         return peak

@@ -14,29 +14,29 @@ def quantile(ordered, share):
 
 
 def spread(times):
-    """One round of one peer."""
+    """Summarises one round of one peer."""
     ordered = sorted(times)
     return {"median": quantile(ordered, 0.5), "min": ordered[0], "p90": quantile(ordered, 0.9), "max": ordered[-1],
             "count": len(ordered)}
 
 
 def combine(rounds):
-    """All rounds of one peer: the median of its medians and of its p90s, the least and the most of all runs."""
+    """Summarises all rounds of a peer: medians of its medians and of its p90s, the least and the most of all runs."""
     return {"median": statistics.median(r["median"] for r in rounds), "min": min(r["min"] for r in rounds),
             "p90": statistics.median(r["p90"] for r in rounds), "max": max(r["max"] for r in rounds),
             "count": sum(r["count"] for r in rounds)}
 
 
 def speedup(theirs, ours, share=1.0):
-    """How many times as fast ours is: of all rounds, and the least and the most of any one round. Where ours computes
-    only a share of the work that theirs does, `equal_work` is the ratio of work done in the same time."""
+    """Returns how many times as fast ours is: over all rounds, and the least and the most of any round. Where ours
+    computes only a share of the work that theirs does, `equal_work` is the ratio of work done in the same time."""
     by_round = [t["median"] / o["median"] for t, o in zip(theirs, ours, strict=True)]
     ratio = combine(theirs)["median"] / combine(ours)["median"]
     return {"ratio": ratio, "min": min(by_round), "max": max(by_round), "equal_work": ratio * share}
 
 
 def fastest(medians, ours):
-    """Name of the fastest peer but ours, None without one; `medians` is name -> time."""
+    """Returns the name of the fastest peer but ours, None without one; `medians` is name -> time."""
     others = {name: time for name, time in medians.items() if name != ours}
     return min(others, key=others.get) if others else None
 
@@ -50,7 +50,7 @@ def argmax(values):
 
 
 def logit_difference(reference, logits):
-    """JSON writes what is not a number as null: infinitely far from everything."""
+    """Returns the largest difference; null, which JSON has for NaN, is infinitely far from everything."""
     apart = [abs(a - b) if b is not None else math.inf for a, b in zip(reference, logits, strict=True)]
     broken = any(math.isnan(a) or math.isinf(a) for a in apart)
     return {"max_difference": math.inf if broken else max(apart), "scale": max(abs(a) for a in reference),

@@ -12,7 +12,7 @@ OPSET = 17
 
 
 def from_config(fields, image):
-    """Vitrail's model fields as a timm VisionTransformer."""
+    """Returns a timm VisionTransformer of Vitrail's model fields."""
     from timm.models.vision_transformer import VisionTransformer
     width = fields["width"]
     pool = {"cls": "token", "mean": "avg", "map": "map"}[fields.get("pool", "cls")]
@@ -24,7 +24,7 @@ def from_config(fields, image):
 
 
 def make_model(case):
-    """Weights are filled in place, one at a time: no second copy counts against torch's memory."""
+    """Fills weights in place, one at a time: no second copy counts against torch's memory."""
     import timm
     import torch
     if case["fields"]:
@@ -56,8 +56,8 @@ def images(case, batch=None):
 
 
 def separate_gemms(model):
-    """Queries, keys and values each by a product of their own: the form in which onnxruntime's transformer optimizer
-    knows attention. timm's one product for all three it leaves as it is."""
+    """Computes queries, keys and values each by a GEMM of its own: the form in which onnxruntime's transformer
+    optimizer recognises attention. It does not recognise timm's one GEMM for all three."""
     import torch
 
     class Attention(torch.nn.Module):
@@ -86,7 +86,7 @@ FORMS = {"whole": lambda model: model, "apart": separate_gemms}
 
 
 def export(model, x, path):
-    """With fixed shapes, which leaves the engines most to work with."""
+    """Exports with fixed shapes, with which the engines can optimise most."""
     import torch
     with torch.no_grad():
         torch.onnx.export(model, x, path, dynamo=False, opset_version=OPSET, input_names=["images"],

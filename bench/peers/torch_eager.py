@@ -18,7 +18,7 @@ class Inference:
             self.use_int8()
 
     def use_bf16(self, case):
-        """The faster of the two usual ways: autocast, or everything in bf16."""
+        """Chooses the faster of the two usual ways: autocast, or everything in bf16."""
         self.mixed, self.note = True, "autocast"
         mixed, images_f32 = self.seconds(), self.images
         self.mixed, self.images = False, images_f32.bfloat16()

@@ -1,4 +1,4 @@
-"""timm's model on a GPU through torch.compile. The case names the mode and what its residual stream is kept in: f32 is
+"""timm's model on a GPU through torch.compile. The case names the mode and the type of the residual stream: f32 is
 bf16 autocast over f32 weights, bf16 is weights and everything else in bf16."""
 import torch
 
@@ -46,8 +46,8 @@ class Inference(OnGpu):
 
 
 class Training(OnGpu):
-    """Forward, cross-entropy, backward, AdamW; one batch that stays on the GPU. The rate is too small to lead the made-up
-    weights anywhere: numbers that overflow would change what the GPU draws and so its clocks."""
+    """Forward, cross-entropy, backward, AdamW; one batch that stays on the GPU. The rate is too small to move the
+    synthetic weights far: numbers that overflow would change the GPU's power and so its clocks."""
 
     def __init__(self, case):
         super().__init__(case)

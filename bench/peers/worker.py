@@ -1,4 +1,4 @@
-"""Runs one peer: reads requests as JSON lines, answers each with one. The libraries' own talk goes to stderr.
+"""Runs one peer: reads requests as JSON lines, answers each with one. The libraries' own messages go to stderr.
 
     python -m peers.worker MODULE CASE     (CASE as JSON)
 """
@@ -16,7 +16,7 @@ WARMUP_RUNS = 2
 
 
 def time_runs(run, seconds):
-    """Milliseconds of each run, after a few that are not counted (as `vitrail bench` does)."""
+    """Returns milliseconds of each run, after a few that are not counted (as `vitrail bench` does)."""
     for _ in range(WARMUP_RUNS):
         run()
     times = []
@@ -29,7 +29,7 @@ def time_runs(run, seconds):
 
 
 def peak_bytes():
-    """The most memory this process ever held, compilers it started not counted."""
+    """Returns the most memory this process ever held, compilers it started not counted."""
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -56,7 +56,7 @@ def main():
 
     try:
         peer = importlib.import_module(module).open(case)
-        peer.run()  # what compiles at the first run fails here or not at all
+        peer.run()  # a peer that compiles at its first run fails here or not at all
         say(answer={"version": peer.version, "note": peer.note})
         for line in sys.stdin:
             say(answer=answer(peer, json.loads(line)))

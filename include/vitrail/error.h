@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-// Inside Vitrail base/error.h holds these very definitions; a test compares the two.
+// Inside Vitrail, base/error.h holds the same definitions; a test compares the two.
 #ifndef VT_CHECK
 namespace vitrail {
 
-/// What went wrong, so that a program can decide what to do about it.
+/// The kind of an error, by which a program can decide how to react.
 enum class ErrorKind {
   kInternal,  ///< a fault in Vitrail
   kCheck,     ///< results differ from the reference
-  kUsage,     ///< an argument or an option that cannot be
+  kUsage,     ///< an invalid argument or option
   kConfig,    ///< a setting of a model or of a training config
   kData,      ///< an image, a model or a dataset that cannot be used
   kNumerics,  ///< NaN or infinity where a number is needed
-  kDevice,    ///< a device that is not here or failed
-  kComm,      ///< other processes of a run
-  kDeadline,  ///< a limit of time
+  kDevice,    ///< a device that is absent or failed
+  kComm,      ///< communication with other processes of a run
+  kDeadline,  ///< a time limit
   kMemory,    ///< not enough memory; nothing was allocated
   kWrite,     ///< a file that cannot be written
   kStopped    ///< ended on request, with everything saved
@@ -31,7 +31,7 @@ class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, std::string hint = {});
 
-  // Says where it happened (a file, a key, a rank); the outermost place comes first when shown.
+  // Adds where it happened (a file, a key, a rank); the outermost place comes first when shown.
   Error& at(std::string place);
 
   ErrorKind kind() const { return kind_; }

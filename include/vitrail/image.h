@@ -10,9 +10,9 @@
 
 namespace vitrail {
 
-/// One image that somebody else owns, in any of four forms. It is a view: what it points to must live until
-/// the call that it is given to returns. Making one checks nothing; the call that uses it does, and throws
-/// Error with kData (what cannot be decoded), or kUsage (sizes and strides that cannot be).
+/// A view of one image in any of four forms. The memory it refers to must live until the call that receives
+/// the view returns. Making a view checks nothing; the call that uses it does, and throws Error with kData
+/// (an image that cannot be decoded) or kUsage (invalid sizes and strides).
 class VITRAIL_API ImageView {
  public:
   /// A JPEG, PNG or WebP file.
@@ -20,10 +20,10 @@ class VITRAIL_API ImageView {
   /// The bytes of such a file.
   static ImageView encoded(std::span<const uint8_t> bytes);
   /// 8-bit pixels, row by row, interleaved [height, width, channels]: 1 channel (grey), 3 (RGB) or 4 (RGBA,
-  /// of which A is not looked at). `row_stride` is the distance of two rows in bytes; 0: rows touch.
+  /// whose alpha is ignored). `row_stride` is the distance of two rows in bytes; 0: rows are contiguous.
   static ImageView pixels(std::span<const uint8_t> bytes, int64_t height, int64_t width, int64_t channels = 3,
                           int64_t row_stride = 0);
-  /// What a model takes, preprocessed already: planar [channels, height, width] of the model.
+  /// The input of a model, already preprocessed: planar [channels, height, width] as the model expects it.
   static ImageView tensor(std::span<const float> values);
 
   enum class Form { kFile, kEncoded, kPixels, kTensor };

@@ -1,5 +1,5 @@
 /// \file
-/// A Vision Transformer loaded from any published form, and what it says about images.
+/// A Vision Transformer loaded from any published format, and its predictions for images.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct ModelOptions {
   std::string device = "cpu";  ///< "cpu", "cuda" or "cuda:1"
   std::string dtype = "f32";   ///< "f32", "bf16", "int8"; on a GPU "f32", "tf32", "bf16", "f16", "fp8"
   int threads = 0;             ///< of the CPU; 0: one per core
-  int64_t image_size = 0;      ///< another input size than the model's own, square; 0 keeps it
-  int64_t batch = 1;           ///< most images computed at once; memory is planned for it
-  std::string arch = {};       ///< timm's name, for bare files that could be several
-  int64_t image_height = 0;    ///< an input that is not square: both sides instead of image_size
+  int64_t image_size = 0;      ///< an input size other than the model's own, square; 0 keeps its own
+  int64_t batch = 1;           ///< the most images computed at once; memory is planned for it
+  std::string arch = {};       ///< timm's name, for bare weight files that fit several architectures
+  int64_t image_height = 0;    ///< both sides, instead of image_size, for an input that is not square
   int64_t image_width = 0;
-  bool upright = false;  ///< files and encoded images are turned as their EXIF orientation says
+  bool upright = false;  ///< turn files and encoded images as their EXIF orientation says
 };
 
 /// A class with its probability.
@@ -35,7 +35,7 @@ struct Prediction {
   float probability = 0;
 };
 
-/// Numbers of several images: `count` rows of `width`.
+/// Rows of numbers, one for each of several images: `count` rows of `width`.
 struct RowsOfFloats {
   int64_t count = 0, width = 0;
   std::vector<float> values;
@@ -44,20 +44,20 @@ struct RowsOfFloats {
   }
 };
 
-/// Which maps Model::attention() gives.
+/// The attention maps that Model::attention() computes.
 struct AttentionOptions {
   std::string method = "rollout";  ///< "heads", "mean" (of one block), "rollout" (through all), or "all"
   int64_t layer = -1;              ///< the block of "heads" and "mean", from 0; -1: the last
 };
 
-/// Where a model looks: one weight a patch.
+/// A map of the model's attention over the patches: one weight a patch.
 struct AttentionMap {
   std::string name;  ///< "mean", "rollout", "head-03"
   int64_t rows = 0, columns = 0;
   std::vector<float> values;  ///< row by row; larger is more
 };
 
-/// One file of a stream: its answer, or the text of its error.
+/// The result of one file of a stream: its predictions or features, or the text of its error.
 struct FileResult {
   size_t index = 0;                     ///< in the list
   std::vector<Prediction> predictions;  ///< of classify_files()
@@ -69,13 +69,13 @@ struct FileResult {
 using FileCallback = std::function<bool(const FileResult&)>;
 
 /// A model ready to run. Every const member function may be called from several threads at once: images are
-/// decoded side by side, the model's own runs take turns. Moving or destroying a Model while another thread
-/// uses it is not allowed; of a Model that was moved from every call throws Error(kUsage).
+/// decoded in parallel, the model's own runs take turns. Moving or destroying a Model while another thread
+/// uses it is not allowed; every call on a moved-from Model throws Error(kUsage).
 class VITRAIL_API Model {
  public:
-  /// Loads a model folder, a weight file (Hugging Face, timm, torchvision or google, found out by itself), a
-  /// training run's folder, or a bundled model by its name. Memory for `options.batch` images is planned
-  /// before anything is allocated: Error(kMemory) says what would fit.
+  /// Loads a model folder, a weight file (Hugging Face, timm, torchvision or google, recognised by its
+  /// contents), a training run's folder, or a bundled model by its name. Memory for `options.batch` images is
+  /// planned before anything is allocated: Error(kMemory) says what would fit.
   static Model load(const std::string& path_or_name, const ModelOptions& options = {});
   ~Model();
   Model(Model&&) noexcept;
@@ -88,10 +88,10 @@ class VITRAIL_API Model {
   std::vector<Prediction> classify(const ImageView& image, int top_k = 5) const;
   std::vector<Prediction> classify(const std::string& path, int top_k = 5) const;
 
-  /// What the head gives for every class.
+  /// The output of the head for every class.
   RowsOfFloats logits(std::span<const ImageView> images) const;
   std::vector<float> logits(const ImageView& image) const;
-  /// Of one or more preprocessed images, [N, channels, height, width].
+  /// The same for one or more preprocessed images, [N, channels, height, width].
   std::vector<float> logits(std::span<const float> tensors) const;
 
   /// The pooled features before the head.
@@ -99,17 +99,17 @@ class VITRAIL_API Model {
   std::vector<float> embed(const ImageView& image) const;
   std::vector<float> embed(const std::string& path) const;
 
-  /// Where the model looks in an image. Memory for it is planned at the call: Error(kMemory) where it does
-  /// not fit.
+  /// Maps of the model's attention over an image. Memory for them is planned at the call; throws
+  /// Error(kMemory) where it does not fit.
   std::vector<AttentionMap> attention(const ImageView& image, const AttentionOptions& options = {}) const;
 
-  /// Many files: decoded by threads while the model computes, a bounded number ahead. A file that cannot be
-  /// read is its own result and ends nothing. What the callback throws ends the stream and comes out here;
-  /// the callback may use the model.
+  /// Classifies or embeds many files: worker threads decode a bounded number ahead while the model computes.
+  /// A file that cannot be read is reported as its own result and ends nothing. An exception of the callback
+  /// ends the stream and is rethrown here; the callback may use the model.
   void classify_files(std::span<const std::string> paths, const FileCallback& callback, int top_k = 5) const;
   void embed_files(std::span<const std::string> paths, const FileCallback& callback) const;
 
-  /// The image as the model takes it, planar [channels, height, width].
+  /// The preprocessed input of the model, planar [channels, height, width].
   std::vector<float> preprocess(const ImageView& image) const;
   std::vector<float> preprocess(const std::string& path) const;
 
@@ -117,7 +117,7 @@ class VITRAIL_API Model {
   int64_t channels() const;
   int64_t image_height() const;
   int64_t image_width() const;
-  int64_t feature_width() const;  ///< numbers of an embedding
+  int64_t feature_width() const;  ///< floats of an embedding
   int64_t batch() const;
   const std::vector<std::string>& labels() const;  ///< one a class, or none
 

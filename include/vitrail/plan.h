@@ -18,29 +18,30 @@ struct MemoryItem {
   uint64_t bytes = 0;
 };
 
-/// What was found out. Bytes are exactly those that will be allocated.
+/// The plan of an inference or a training run. Bytes are exactly those that will be allocated.
 struct Plan {
   std::vector<MemoryItem> memory;  ///< rows that add up to peak_bytes
   uint64_t peak_bytes = 0;
   uint64_t available_bytes = 0;  ///< free on the device now, or on the target
   bool fits = false;             ///< peak_bytes are available
-  int64_t batch = 0;             ///< images computed at once; of training, the micro-batch
+  int64_t batch = 0;             ///< images computed at once; for training, the micro-batch
   int64_t largest_batch = 0;     ///< the most that fits; 0: not even one image does
   int64_t parameters = 0;
-  double flops = 0;                ///< of one run; of training, of one update
-  std::optional<double> seconds;   ///< of one run or update, where the speed of the device is known
+  double flops = 0;                ///< FLOPs of one run, or of one training update
+  std::optional<double> seconds;   ///< seconds of one run or update, where the speed of the device is known
   std::string device;              ///< "cpu (avx2, 8 threads)", or the target's name
-  std::vector<std::string> notes;  ///< what was assumed
+  std::vector<std::string> notes;  ///< assumptions of the plan
 };
 
 /// Plans running a model as Model::load() with these options would: a folder, a file, a bundled model's name,
 /// or an architecture under timm's name without weights ("vit_large_patch16_224"). `target` is a device file
-/// of `vitrail bench calibrate`, or the name of one that came with Vitrail ("h200"): it need not be here.
+/// of `vitrail bench calibrate`, or the name of one shipped with Vitrail ("h200"); the device need not be
+/// present.
 VITRAIL_API Plan plan_inference(const std::string& model, const ModelOptions& options = {},
                                 const std::string& target = {});
 
-/// Plans a training run: `config` is the path of a config file or JSON text. Where its data is not at hand,
-/// the classes of the model are assumed.
+/// Plans a training run: `config` is the path of a config file or JSON text. Where its data is missing, the
+/// classes of the model are assumed.
 VITRAIL_API Plan plan_training(const std::string& config, const std::string& device = "cpu",
                                const std::string& target = {});
 

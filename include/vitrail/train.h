@@ -19,7 +19,7 @@ enum class Resume {
   kStrict   ///< from the newest checkpoint, which must be good
 };
 
-/// How and where a run is made; what it learns stands in the config.
+/// How and where a run is executed; the config says what is trained.
 struct TrainOptions {
   std::string folder;          ///< of the run: checkpoints, the best model, metrics, the report
   std::string device = "cpu";  ///< "cpu", "cuda" or "cuda:1"
@@ -27,17 +27,17 @@ struct TrainOptions {
   Resume resume = Resume::kNo;
 };
 
-/// After every update.
+/// The state after an update.
 struct StepReport {
   int64_t step = 0, total_steps = 0;  ///< updates done, of how many (0: open end)
   int64_t epoch = 0;                  ///< from 0
   double loss = 0, learning_rate = 0, grad_norm = 0;
   double images_per_second = 0;
   double seconds_left = 0;  ///< NaN where not known
-  int64_t skipped = 0;      ///< updates left out so far because of NaN or Inf
+  int64_t skipped = 0;      ///< updates skipped so far because of NaN or Inf
 };
 
-/// After every evaluation.
+/// The result of an evaluation.
 struct EvalReport {
   int64_t step = 0, epoch = 0;
   double loss = 0;
@@ -48,21 +48,22 @@ struct EvalReport {
   bool best = false;                        ///< the best so far
 };
 
-/// What happened besides: "resume", "skipped_update", "bad_sample", "finished"...
+/// Another event of a run: "resume", "skipped_update", "bad_sample", "finished"...
 struct TrainEvent {
-  std::string what;  ///< one word
+  std::string what;  ///< the kind, one word
   std::string text;  ///< for people
   int64_t step = 0;
 };
 
-/// Called on the thread that called train(). What one throws ends the run at that moment and comes out of
-/// train(); what was saved before stays, and Resume::kNewest goes on from there. One may ask for a stop.
+/// Callbacks, called on the thread that called train(). An exception of one ends the run at once and is
+/// rethrown by train(); saved checkpoints stay, and Resume::kNewest continues from there. A callback may
+/// request a stop.
 struct TrainCallbacks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalReport&)> on_eval = {};
-  std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint lies on the disk
+  std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint is on the disk
   std::function<void(const TrainEvent&)> on_event = {};
-  std::function<void(const std::string&)> on_note = {};  ///< what was decided while setting up
+  std::function<void(const std::string&)> on_note = {};  ///< decisions made during set-up
 };
 
 /// How a run ended.
@@ -74,8 +75,8 @@ struct TrainResult {
 };
 
 /// Trains from a config (the path of a file or JSON text; docs/training.md lists the settings) until its end
-/// or until `stop` is asked for, which saves everything first. Several runs may go on side by side in threads
-/// of their own, each in its own folder: a folder that another run holds is refused.
+/// or until `stop` is requested, which saves everything first. Several runs may execute in threads of their
+/// own, each in its own folder: a folder that another run holds is refused.
 VITRAIL_API TrainResult train(const std::string& config, const TrainOptions& options,
                               const TrainCallbacks& callbacks = {}, std::stop_token stop = {});
 

@@ -12,7 +12,8 @@ size_t tokens_of(const VitConfig& config) {
   return static_cast<size_t>(config.tokens());
 }
 
-// Row weights over tokens: where the reading starts.
+// Returns the weights over tokens with which the walk through the layers starts: the class token, or the mean
+// of all tokens.
 std::vector<double> start_row(const VitConfig& config) {
   const size_t tokens = tokens_of(config);
   std::vector<double> row(tokens, config.class_token ? 0.0 : 1.0 / static_cast<double>(tokens));
@@ -20,7 +21,7 @@ std::vector<double> start_row(const VitConfig& config) {
   return row;
 }
 
-// row * (mean over heads of weights).
+// Returns row * (mean over heads of weights).
 std::vector<double> through_heads(const std::vector<double>& row, std::span<const float> weights,
                                   size_t heads) {
   const size_t tokens = row.size();
@@ -55,7 +56,8 @@ PatchMap mean_map(std::span<const float> weights, const VitConfig& config) {
 }
 
 PatchMap rollout_map(const std::vector<std::vector<float>>& layers, const VitConfig& config) {
-  // The GEMM is read row by row from the last layer, so that one vector is enough.
+  // The product of the layers' matrices is computed row by row from the last layer, so that one vector is
+  // enough.
   std::vector<double> row = start_row(config);
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     const std::vector<double> mixed = through_heads(row, *layer, static_cast<size_t>(config.heads));

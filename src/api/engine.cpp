@@ -24,7 +24,8 @@ ParamFiller model_filler(const OpenedModel& model) {
   };
 }
 
-// Row-major parameters for the reference side of a checked run; none where the plan's own are row-major.
+// Returns a plan with row-major parameters for the reference side of a checked run; nothing where the plan's
+// own are row-major.
 std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
   bool packed = false;
   for (Value& value : plan.program.values) {
@@ -38,10 +39,10 @@ std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
 
 }  // namespace
 
-// What engines of one model have together: the device with its threads, the parameters, and the arenas in
+// State shared by the engines of one model: the device with its threads, the parameters, and the arenas in
 // which their programs take turns.
 struct Engine::Shared {
-  // `model`: where the parameters come from; null: the rule `fill` follows.
+  // Loads the parameters from `model`, or fills them by `fill` where it is null.
   Shared(const VitConfig& vit, const EngineOptions& wanted, const ParamFiller& fill, const OpenedModel* model)
       : config(vit), options(wanted), plan(plan_inference(vit, wanted)), rank(plan.device) {
     if (options.check_reference) plain_plan = plain_params_plan(plan);
@@ -91,7 +92,7 @@ struct Engine::Parts {
         plan(shared->plan),
         executor(plan, *shared->params, shared->rank, &shared->arena, &shared->staging) {}
 
-  // Another program over the same parameters, in the same arenas where they are large enough.
+  // Makes another program over the same parameters, in the same arenas where they are large enough.
   Parts(std::shared_ptr<Shared> common, const EngineOptions& options)
       : shared(std::move(common)),
         own_plan(plan_sharing(shared->config, options, shared->plan)),
@@ -103,7 +104,8 @@ struct Engine::Parts {
         executor(plan, *shared->params, shared->rank, own_arena.bytes() > 0 ? &own_arena : &shared->arena,
                  own_staging.bytes() > 0 ? &own_staging : &shared->staging) {}
 
-  // 0 where the shared buffer has room for `bytes`; otherwise those, if memory does.
+  // Returns 0 where the shared buffer has room for `bytes`; otherwise `bytes`, after a check that memory
+  // suffices.
   size_t beyond(const Buffer& common, size_t bytes, const EngineOptions& options) const {
     if (bytes <= common.bytes()) return 0;
     require_fit(plan, bytes, 0, shared->rank, shared->config, options);

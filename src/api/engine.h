@@ -1,6 +1,6 @@
-// A model ready to run: its card, its execution plan, its parameters and an executor for one batch size;
-// engines of other batch sizes may share the parameters. One Engine, with those it shares, serves one thread
-// at a time; it prints nothing and reads no environment.
+// A model ready to run: its model card, its execution plan, its parameters and an executor for one batch
+// size; engines of other batch sizes may share the parameters. An Engine and those it shares with serve one
+// thread at a time; it prints nothing and reads no environment.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@
 
 namespace vitrail {
 
-// What the caller of an engine holds in the same memory while it runs: batches made ahead, and images that
-// some threads are decoding.
+// Memory that the caller of an engine holds on the same device while it runs: prefetched batches, and images
+// that threads are decoding.
 struct HeldBeside {
-  size_t batches_bytes = 0, decoder_bytes = 0;  // the latter for each thread that decodes
+  size_t batches_bytes = 0, decoder_bytes = 0;  // decoder_bytes: for each decoding thread
   int64_t decoders = 0;
-  std::string option = {};  // "--threads ": in front of a number, what sets it
+  std::string option = {};  // "--threads ": stands in messages before the number
   size_t bytes() const { return batches_bytes + static_cast<size_t>(decoders) * decoder_bytes; }
 };
 
@@ -34,41 +34,41 @@ struct EngineOptions {
   int64_t batch = 1;
   DType dtype = DType::kF32;                   // f64 is for the reference backend
   DType compute = DType::kF32;                 // bf16, f16: activations and weights of GEMMs (GPU)
-  Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks; see docs/precision.md
+  Arithmetic arithmetic = Arithmetic::kExact;  // in the GEMMs of the blocks; see docs/precision.md
   bool fuse = true;
   bool check_reference = false;  // run every node on the reference backend too and stop at a difference
   bool parallel_heads = true, parallel_rows = true, parallel_softmax = true;
   std::shared_ptr<const KernelTable> kernels = nullptr;  // measured preferences of the kernel choice
-  // Outputs besides the logits; see VitRecordOptions.
+  // Outputs in addition to the logits; see VitRecordOptions.
   bool features = false, layers = false, attention = false, probabilities = false;
-  int64_t attention_block = -1;  // the only block whose attention is wanted; -1: all
+  int64_t attention_block = -1;  // the only block whose attention is output; -1: all
   HeldBeside beside = {};
-  size_t arena_bytes = 0, staging_bytes = 0;  // at least so large: room for engines that will share them
-  // Called once memory is known to suffice, before the parameters are read: what can be begun meanwhile.
+  size_t arena_bytes = 0, staging_bytes = 0;  // minimum sizes: room for engines that will share the arenas
+  // Called once memory is known to suffice, before the parameters are read, to start other work meanwhile.
   std::function<void()> when_it_fits = {};
-  // Where packed weights may be kept from one start to the next, best place first; empty: nowhere.
+  // Folders in which packed weights may be kept from one start to the next, best first; empty: none.
   std::vector<std::string> cache_folders;
 };
 
-// The program that a run with these options executes; `after` sees it as each pass leaves it.
+// Returns the program that a run with these options executes; `after` receives it as each pass leaves it.
 Program engine_program(const VitConfig& config, const EngineOptions& options, const AfterPass& after = {});
 
-// Records, fuses and plans without allocating anything: what `plan` reports and what Engine runs.
+// Records, fuses and plans without allocating anything; Engine runs exactly this plan.
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options);
-// The same for a device that need not be here; threads and isa of the options do not count.
+// Plans for a device that need not be present; threads and isa of the options are ignored.
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device);
 
-// The same for another program over the parameters of `base`, stored as they are there.
+// Plans another program over the parameters of `base`, in the storage order they have there.
 ExecutionPlan plan_sharing(const VitConfig& config, const EngineOptions& options, const ExecutionPlan& base);
 
-// The device the options name; Error(kDevice) when it is not here.
+// Returns the device that the options name; throws Error(kDevice) when it is not present.
 DeviceInfo engine_device(const EngineOptions& options);
 
 class Engine {
  public:
   // Loads the parameters of an opened model; the source is not needed afterwards.
   Engine(const OpenedModel& model, const EngineOptions& options);
-  // Parameters by the rule of models/vit_init.h: an architecture without a file.
+  // Fills the parameters by the rule of models/vit_init.h, for an architecture without a file.
   Engine(const VitConfig& config, const EngineOptions& options);
   ~Engine();
   Engine(Engine&&) noexcept;
@@ -76,9 +76,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Another program of the same model, for another batch or other outputs: it shares the parameters, the
-  // device and, where they are large enough, the arenas. Engines that share take turns, and what one gave out
-  // is gone when another runs. Error(kMemory) where its own arena does not fit.
+  // Returns another program of the same model, for another batch or other outputs. It shares the parameters,
+  // the device and, where they are large enough, the arenas. Engines that share take turns, and the outputs
+  // of one are invalid once another runs. Throws Error(kMemory) where its own arena does not fit.
   Engine sharing(const EngineOptions& options) const;
 
   const EngineOptions& options() const;  // of the engine that loaded the parameters
@@ -91,13 +91,14 @@ class Engine {
 
   // Runs `count` images (1..batch); missing ones are padded with zeros.
   void run(std::span<const float> images, int64_t count);
-  // The last images once more, where they still lie on the device (on the CPU their bytes are reused).
+  // Runs the last images again, which must still be on the device: on the CPU their bytes are reused, see
+  // keeps_inputs().
   void run_again();
   bool keeps_inputs() const;
   void finish();  // waits for the device
   const Device& device() const;
-  // Output rows of the last run: "logits", "features", "probs", "embed", "blocks.3", "blocks.3.attention"...
-  // As floats whatever the dtype, `count` images long.
+  // Returns the output rows of the last run as floats, `count` images long, whatever the dtype: "logits",
+  // "features", "probs", "embed", "blocks.3", "blocks.3.attention"...
   std::vector<float> output(const std::string& name) const;
   std::vector<double> output_f64(const std::string& name) const;
   Shape output_shape(const std::string& name) const;

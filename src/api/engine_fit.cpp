@@ -12,7 +12,7 @@ std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// The largest batch that fits; 0: none does.
+// Returns the largest batch that fits; 0: none does.
 int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
                       size_t available) {
   return largest_batch(1, available, [&](int64_t batch) {
@@ -21,7 +21,7 @@ int64_t fitting_batch(const VitConfig& config, EngineOptions options, const Devi
   });
 }
 
-// "transient 3.1 GiB, parameters 0.3 GiB": what takes most, the largest first.
+// Returns "transient 3.1 GiB, parameters 0.3 GiB": the largest categories, largest first.
 std::string largest_consumers(const MemoryPlan& memory) {
   std::vector<std::pair<size_t, const char*>> rows;
   for (size_t c = 0; c < kCategoryCount; ++c)
@@ -33,7 +33,7 @@ std::string largest_consumers(const MemoryPlan& memory) {
   return text;
 }
 
-// What to try where `available` bytes are too few, `checked` of them being the check's.
+// Returns what to try where `available` bytes are too few; `checked` of the bytes needed belong to the check.
 std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, const VitConfig& config,
                    const EngineOptions& options) {
   const auto batch_beside = [&](size_t beside) {

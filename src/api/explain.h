@@ -1,5 +1,5 @@
-// Which maps of attention are asked for, and these maps of one image from an engine that ran it. It must know
-// no files and no colours.
+// A request for attention maps, and the maps of one image from an engine that ran it. Knows no files and no
+// colours.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 namespace vitrail {
 
 struct AttentionRequest {
-  bool heads = false, mean = false;  // of one block
+  bool heads = false, mean = false;  // those of one block
   bool rollout = false;              // through all blocks
-  int64_t layer = 0;                 // that block, from 0
+  int64_t layer = 0;                 // number of that block, from 0
 
   bool one_block() const { return heads || mean; }
 };
@@ -23,15 +23,17 @@ struct NamedMap {
   PatchMap map;
 };
 
-// "heads", "mean", "rollout" or "all" of block `layer`, negative: of the last one. Error(kUsage) for another
-// word or a block that the model does not have; `setting` names the block in messages ("--layer").
+// Parses "heads", "mean", "rollout" or "all" for block `layer`; a negative number means the last block.
+// Throws Error(kUsage) for another word or a block that the model does not have; `setting` names the block in
+// messages ("--layer").
 AttentionRequest attention_request(const std::string& method, int64_t layer, const VitConfig& config,
                                    const char* setting);
 
-// The options that make an engine for one image give what the request needs.
+// Returns engine options for one image with the outputs that the request needs.
 EngineOptions options_for(const AttentionRequest& request, EngineOptions options);
 
-// Of the image that the engine ran last. Error(kNumerics) when weights are not finite.
+// Returns the maps of the image that the engine ran last. Throws Error(kNumerics) when weights are not
+// finite.
 std::vector<NamedMap> attention_maps(const Engine& engine, const AttentionRequest& request);
 
 }  // namespace vitrail

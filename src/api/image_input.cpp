@@ -44,8 +44,8 @@ ImageView ImageView::tensor(std::span<const float> values) {
 
 namespace {
 
-// The distance of two rows; Error(kUsage) when size, stride and bytes do not fit together. Sides are bounded
-// first, so that no GEMM overflows.
+// Returns the distance of two rows; throws Error(kUsage) when size, stride and bytes do not fit together.
+// Sides are bounded first, so that no multiplication overflows.
 int64_t checked_stride(const ImageView& view) {
   const DecodeLimits limits;
   const auto height = static_cast<long long>(view.height()), width = static_cast<long long>(view.width()),
@@ -69,7 +69,7 @@ int64_t checked_stride(const ImageView& view) {
   return stride;
 }
 
-// Grey and RGBA become RGB, as files of them do.
+// Converts grey and RGBA to RGB, as the decoders do.
 Image image_of_pixels(const ImageView& view) {
   const int64_t stride = checked_stride(view), channels = view.channels();
   Image image = Image::blank(view.height(), view.width(), 3);

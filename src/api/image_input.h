@@ -1,5 +1,5 @@
-// Images of a caller made into the inputs of a model: checked, decoded, preprocessed. It must trust nothing
-// that a view says about itself.
+// A caller's images made into the inputs of a model: checked, decoded, preprocessed. Trusts no size or stride
+// that a view states.
 #pragma once
 
 #include <span>
@@ -11,14 +11,15 @@
 
 namespace vitrail {
 
-// The input of a model [C Y X] from one image; Error(kUsage) or Error(kData) for what cannot be one.
+// Writes the input of a model [C Y X] for one image; throws Error(kUsage) or Error(kData) for an invalid one.
 void fill_input(const ImageView& image, const ModelCard& card, bool upright, std::span<float> target);
 
-// Several, one after the other, by `threads` threads; an error names the image by its number.
+// Returns the inputs of several images, one after the other, made by `threads` threads; an error names the
+// image by its number.
 std::vector<float> inputs_of(std::span<const ImageView> images, const ModelCard& card, bool upright,
                              int threads);
 
-// Floats of one image.
+// Returns the number of floats of one image.
 size_t input_elems(const VitConfig& config);
 
 }  // namespace vitrail

@@ -33,7 +33,7 @@ class ImageStream::List : public Dataset {
  private:
   const std::vector<std::string>& paths_;
   bool upright_;
-  // Each is written by the one worker that reads its image, before the batch is given out.
+  // Each element is written by the one worker that reads its image, before the batch is returned.
   mutable std::vector<std::string> notes_;
 };
 
@@ -46,8 +46,8 @@ LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   loader.micro_batch = settings.batch;
   loader.loader.on_error = OnError::kSkip;
   loader.loader.max_bad_fraction = 1;
-  // As many threads as compute: on the same cores they fill what computing leaves idle, and while computing
-  // waits for images they have all of them.
+  // As many threads decode as compute: on the same cores they use the time that computing leaves idle, and
+  // while computing waits for images they use all of it.
   loader.chunk = 1;
   loader.loader.workers = std::min(settings.threads, count);
   const int64_t batches = (count + settings.batch - 1) / settings.batch;

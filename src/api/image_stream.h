@@ -1,5 +1,5 @@
-// Images on their way into a model: decoded and preprocessed by worker threads while the caller computes, a
-// bounded number of batches ahead, given out in the order of the list. It must know no model.
+// A stream of images for a model: worker threads decode and preprocess a bounded number of batches ahead
+// while the caller computes, and batches come in the order of the list. Knows no model.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct ImageBatch {
   size_t first = 0, count = 0;
   std::span<const float> pixels;                   // `count` images; zeros where one cannot be read
   std::vector<std::pair<size_t, Error>> failures;  // by number in the list, ascending
-  std::vector<std::string> notes;                  // what was seen and left as it is, for -v
+  std::vector<std::string> notes;                  // oddities of files, left as they are; for -v
 
   size_t readable() const { return count - failures.size(); }
 };
@@ -27,28 +27,28 @@ struct ImageBatch {
 struct StreamSettings {
   PreprocessConfig preprocess;
   int64_t channels = 3, batch = 1;
-  int64_t threads = 1;              // that decode
+  int64_t threads = 1;              // decoding threads
   bool upright = false;             // turned as EXIF says
-  std::string threads_option = {};  // "--threads ": in front of a number, what sets it
+  std::string threads_option = {};  // "--threads ": stands in messages before the number
 };
 
 class ImageStream {
  public:
-  // Starts decoding at once. `paths` outlives the stream.
+  // Starts decoding at once. `paths` must outlive the stream.
   ImageStream(const std::vector<std::string>& paths, const StreamSettings& settings);
   ImageStream(const ImageStream&) = delete;
   ImageStream& operator=(const ImageStream&) = delete;
   ~ImageStream();
 
   bool done() const { return given_ == total_; }
-  // Waits for the next batch. An image that cannot be read is one of its failures; anything else that went
-  // wrong is thrown, when its batch comes up.
+  // Waits for the next batch. An image that cannot be read is among its failures; any other error is thrown
+  // when its batch is due.
   ImageBatch next();
 
-  // What such a stream will hold.
+  // Returns the memory that a stream with these settings will hold.
   static HeldBeside memory(const std::vector<std::string>& paths, const StreamSettings& settings);
 
-  // Since they were last asked for: seconds spent decoding, all threads together, and waiting in next().
+  // Seconds since the previous call: decoding, all threads together, and waiting in next().
   double decode_seconds() { return loader_->work_seconds(); }
   double wait_seconds() { return loader_->wait_seconds(); }
 
@@ -60,15 +60,16 @@ class ImageStream {
   size_t given_ = 0, total_;
 };
 
-// What a thread takes that decodes these images: beside the image itself a stack, and what lies between
-// blocks.
+// Returns the bytes that a thread needs to decode these images: beside the image itself a stack, and what the
+// allocator loses between blocks.
 size_t decoder_bytes(const Dataset& images);
 
-// Batches to have ready, so that `workers` threads that take an image at a time always find one to take.
+// Returns how many batches to prefetch so that `workers` threads, each taking one image at a time, are never
+// idle.
 int64_t batches_ahead(int64_t batch, int64_t workers);
 
-// The batch size, at most `most`, by which `count` images come out in batches as equal as can be: no run of
-// the model is mostly padding.
+// Returns the batch size, at most `most`, that divides `count` images into batches of nearly equal size, so
+// that no run of the model is mostly padding.
 int64_t even_batch(int64_t count, int64_t most);
 
 }  // namespace vitrail

@@ -26,7 +26,8 @@ struct Model::Parts {
       throw Error(ErrorKind::kUsage, "this model has no classes", "embed gives its features");
   }
 
-  // Rows of images, as many at a time as the model computes at once: what is decoded ahead stays bounded.
+  // Computes the rows of images in chunks of the model's batch, so that the memory of decoded images stays
+  // bounded.
   RowsOfFloats rows(PredictTask task, std::span<const ImageView> images) {
     require(task);
     RowsOfFloats rows{std::ssize(images), 0, {}};
@@ -155,7 +156,7 @@ std::vector<float> Model::preprocess(const std::string& path) const {
 
 namespace {
 
-// Reads, computes and gives out files until the list or the callback ends it.
+// Reads and computes files and reports their results until the list ends or the callback returns false.
 template <typename Answer>
 void stream_files(Predictor& predictor, bool upright, PredictTask task, std::span<const std::string> paths,
                   const FileCallback& callback, const Answer& answer) {

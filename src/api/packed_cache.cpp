@@ -14,8 +14,8 @@ namespace vitrail {
 namespace {
 namespace fs = std::filesystem;
 
-// What the bytes mean: the program's version, whose kernels, and every parameter with its storage order and
-// place.
+// Describes the layout of the bytes: the program's version, the backend, and every parameter with its storage
+// order and offset.
 std::string layout_text(const ModelCard& card, const ExecutionPlan& plan) {
   std::string text = strf("vitrail %s, %s, instruction set %d\n%s\n", VITRAIL_VERSION, plan.backend->name(),
                           plan.device.isa, json_text(to_json(card.config)).c_str());
@@ -25,7 +25,7 @@ std::string layout_text(const ModelCard& card, const ExecutionPlan& plan) {
   return text;
 }
 
-// The arena of the parameters; inference keeps nothing else.
+// Returns the arena of the parameters; inference keeps no other persistent values.
 std::span<std::byte> arena_of(const PersistentStore& store) {
   const PersistentLayout& layout = store.layout();
   VT_CHECK(!layout.values().empty() && layout.bytes() == layout.bytes(Category::kParameters),
@@ -41,7 +41,7 @@ PackedCache::PackedCache(const OpenedModel& model, const ExecutionPlan& plan,
     : folders_(std::move(folders)) {
   const std::string layout = layout_text(model.card(), plan);
   identity_ = layout + source_identity(model.source());
-  // The weights are not part of the name: when they change, the file of the old ones is replaced.
+  // The weights are not part of the file name: when they change, the new file replaces the old one.
   const std::string place = fs::absolute(model.source().path()).lexically_normal().string();
   name_ = strf("%08x%08x.bin", crc32c(as_byte_span(layout)), crc32c(as_byte_span(place)));
 }

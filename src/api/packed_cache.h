@@ -1,5 +1,6 @@
-// The parameters of a plan as its kernels want them, kept in a file from one start to the next. Engine asks
-// it before it reads and packs the weights; whatever is not exactly right is ignored and made anew.
+// The parameters of a plan in the storage order of its kernels, kept in a file from one start to the next, so
+// that a start need not read and pack the weights. A file that does not match exactly is ignored and
+// replaced.
 #pragma once
 
 #include <string>
@@ -12,12 +13,12 @@ namespace vitrail {
 
 class PackedCache {
  public:
-  // `folders`: where it may lie, best first; they are made when something is written.
+  // `folders` are the places where the file may lie, best first; they are created when something is written.
   PackedCache(const OpenedModel& model, const ExecutionPlan& plan, std::vector<std::string> folders);
 
-  // Whether the store now holds the parameters.
+  // Returns whether the store now holds the parameters.
   bool load(const PersistentStore& store, ThreadPool& pool);
-  // Into the first folder that takes it; a place that cannot be written is passed over.
+  // Writes into the first folder that allows it; a folder that cannot be written is skipped.
   void save(const PersistentStore& store, ThreadPool& pool);
 
   const std::string& note() const { return note_; }  // what happened, one sentence

@@ -20,7 +20,7 @@ namespace vitrail {
 
 namespace {
 
-// What a plan is made for: a device file by its path or name, a GPU here, or this processor.
+// Returns the target of a plan: a device file by its path or name, a GPU of this machine, or this processor.
 PlanTarget target_for(const std::string& target, const std::string& device, int threads) {
   const std::optional<int> gpu = parse_cuda(device, "");
   if (!target.empty()) {
@@ -38,7 +38,7 @@ PlanTarget target_for(const std::string& target, const std::string& device, int 
   return here;
 }
 
-// A file's own card, or an architecture by name.
+// Returns the model card of a file, or that of an architecture by name.
 ModelCard card_for(const std::string& model, const ModelOptions& options) {
   const OpenOptions open = open_options(options);
   const std::vector<BundledModel> bundled = bundled_models(model_places_for("", installed_program()));
@@ -55,7 +55,7 @@ ModelCard card_for(const std::string& model, const ModelOptions& options) {
   return card;
 }
 
-// The largest of the programs that a Model of these options holds at once.
+// Returns the largest of the programs that a Model with these options holds at once.
 ExecutionPlan largest_plan(const ModelCard& card, EngineOptions engine, int64_t batch,
                            const DeviceInfo& device) {
   engine.batch = batch;

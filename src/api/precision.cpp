@@ -15,7 +15,7 @@ void check_precision(const std::string& dtype, const std::string& device, const 
   const bool cuda = parse_cuda(device, dash).has_value();
   if (cuda && dtype == "int8")
     throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", strf("%sdtype bf16 on a GPU", dash));
-  const bool rounds = dtype == "fp8" || dtype == "tf32";  // which the reference backend knows how to
+  const bool rounds = dtype == "fp8" || dtype == "tf32";  // types that the reference backend can round to
   if (!cuda && (dtype == "f16" || (rounds && backend != "ref")))
     throw Error(ErrorKind::kUsage, strf("%sdtype %s needs %sdevice cuda", dash, dtype.c_str(), dash),
                 strf("%sdtype bf16 or int8 on the CPU; ", dash) +

@@ -1,5 +1,5 @@
-// What the name of a device and the name of a type mean together: which backend and which GPU, and what is
-// computed in what. It must know no command line: `dash` stands before the names of settings in messages.
+// A device name and a type name translated together: the backend, the GPU, and the types of the computation.
+// Knows no command line: `dash` stands before the names of settings in messages.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace vitrail {
 
-// Error(kUsage) when the device does not compute in the type.
+// Throws Error(kUsage) when the device does not compute in the type.
 void check_precision(const std::string& dtype, const std::string& device, const std::string& backend,
                      const char* dash = "");
 
-// What a type means on a device: on a CPU, what GEMMs compute in; on a GPU, activations too. It reads
-// engine.backend. Error(kUsage) where the device does not compute so.
+// Sets the types of an engine: on a CPU those of the GEMMs, on a GPU those of the activations, too. It reads
+// engine.backend. Throws Error(kUsage) where the device does not compute in the type.
 void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine,
                    const char* dash = "");
 

@@ -12,10 +12,10 @@ namespace vitrail {
 
 namespace {
 
-constexpr int64_t kBatchStep = 4;  // between the batch sizes that engines are made for: 1, 4, 16...
+constexpr int64_t kBatchStep = 4;  // factor between the batch sizes that engines are made for: 1, 4, 16...
 
-// The arenas that every task's largest batch will need, so that all of them are planned before anything is
-// allocated.
+// Returns the options with arenas large enough for every task's largest batch, so that all of them are
+// planned before anything is allocated.
 EngineOptions with_room(EngineOptions options, const ModelCard& card, const std::vector<PredictTask>& tasks) {
   for (size_t i = 1; i < tasks.size(); ++i) {
     const MemoryPlan memory = plan_inference(card.config, options_for(tasks[i], card, options)).memory;
@@ -25,7 +25,7 @@ EngineOptions with_room(EngineOptions options, const ModelCard& card, const std:
   return options_for(tasks.at(0), card, options);
 }
 
-// The smallest size that holds `count` images, or the largest there is.
+// Returns the smallest size that holds `count` images, or the largest there is.
 int64_t batch_size_for(int64_t count, int64_t most) {
   int64_t size = 1;
   while (size < count && size < most) size *= kBatchStep;
@@ -60,7 +60,7 @@ Predictor::Predictor(const OpenedModel& model, EngineOptions options, std::vecto
       loaded_with_(tasks.at(0)),
       base_(model, with_room(std::move(options), card_, tasks)) {}
 
-// A checked engine has no others: what it compares with are parameters of its own.
+// A checked engine runs every batch at its full size, padded: its reference parameters are not shared.
 Engine& Predictor::engine_for(PredictTask task, int64_t count, Remainder remainder) {
   const EngineOptions& own = base_.options();
   const bool largest = own.check_reference || remainder == Remainder::kPadded;

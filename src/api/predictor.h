@@ -1,6 +1,6 @@
-// The one way to predict: a model's card, its labels, and engines of several batch sizes and outputs over one
-// set of parameters. Pixels go in, rows of numbers come out, whatever the batch. Calls from several threads
-// take turns. It must know no screens and no command line.
+// The one way to predict: a model card, labels, and engines of several batch sizes and outputs over one set
+// of parameters. Pixels go in, rows of numbers come out, whatever the batch. Calls from several threads take
+// turns. Knows no command line and prints nothing.
 #pragma once
 
 #include <map>
@@ -16,13 +16,14 @@
 
 namespace vitrail {
 
-// What a row holds: probabilities of the classes, what the head gives, or the pooled features before it.
+// The contents of a row: probabilities of the classes, the logits of the head, or the pooled features before
+// it.
 enum class PredictTask { kClassify, kLogits, kEmbed };
 
 // How fewer images than the largest batch are computed: by an engine of a smaller batch, or padded.
 enum class Remainder { kSmaller, kPadded };
 
-// One image of a stream: its row, or why there is none.
+// The result of one image of a stream: its row, or its error.
 struct ImageRow {
   size_t index = 0;  // in the list
   std::span<const float> values;
@@ -31,8 +32,8 @@ struct ImageRow {
 
 class Predictor {
  public:
-  // `options.batch` is the largest number of images computed at once, `tasks` what memory is planned for; the
-  // first of them is what the parameters are loaded with.
+  // `options.batch` is the largest number of images computed at once. Memory is planned for all `tasks`, and
+  // the parameters are loaded with the first.
   Predictor(const OpenedModel& model, EngineOptions options, std::vector<PredictTask> tasks);
 
   const ModelCard& card() const { return card_; }
@@ -41,17 +42,18 @@ class Predictor {
   int64_t batch() const { return base_.options().batch; }
   size_t image_elems() const { return base_.image_elems(); }
 
-  // A row for each of `count` preprocessed images, planar, one after the other; any number of them. Numbers
-  // that are not finite are given as they are. With `raw`, also the logits that probabilities were made of.
+  // Returns a row for each of `count` preprocessed images, planar, one after the other; any count is allowed.
+  // Rows that are not finite are returned as they are. With `raw`, the logits behind the probabilities are
+  // returned, too.
   std::vector<float> run(PredictTask task, std::span<const float> pixels, int64_t count,
                          Remainder remainder = Remainder::kSmaller, std::vector<float>* raw = nullptr);
 
-  // Rows of a batch of a stream, in its order; failures and rows that are not finite as errors. The spans
-  // look into `rows`; `paths` names the images in errors.
+  // Returns the rows of a batch of a stream, in its order; failures and rows that are not finite become
+  // errors. The spans point into `rows`; `paths` names the images in errors.
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 
-  // Calls `body` with an engine for one image and these outputs, while no other runs.
+  // Calls `body` with an engine for one image and these outputs, while no other engine runs.
   template <typename Body>
   auto with_engine(const EngineOptions& options, const Body& body) {
     const std::lock_guard turn(mutex_);
@@ -73,13 +75,13 @@ class Predictor {
   double compute_seconds_ = 0;
 };
 
-// What a model can do: without classes it has features alone.
+// Returns the tasks of a model: one without classes has features alone.
 std::vector<PredictTask> tasks_of(const ModelCard& card);
 
-// The options that make an engine give what a task needs.
+// Returns engine options with the outputs that a task needs.
 EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions options);
 
-// How a stream of files is read for a model.
+// Returns the settings of a stream of files for a model.
 StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright);
 
 }  // namespace vitrail

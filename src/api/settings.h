@@ -1,5 +1,5 @@
-// What the options of the public API mean to the engine, and where models that came with Vitrail lie. It must
-// read no environment.
+// The options of the public API translated for the engine, and the places of models shipped with Vitrail.
+// Reads no environment.
 #pragma once
 
 #include <filesystem>
@@ -12,20 +12,20 @@
 
 namespace vitrail {
 
-// Error(kUsage) for options that cannot be.
+// Throws Error(kUsage) for invalid options.
 EngineOptions engine_options(const ModelOptions& options);
 OpenOptions open_options(const ModelOptions& options);
 
-// The config of a path or of JSON text; models in it may be bundled ones.
+// Reads a config from a path or from JSON text; models in it may be bundled ones.
 TrainConfig training_config(const std::string& config);
 
-// Error(kUsage) for a number of threads that cannot be.
+// Throws Error(kUsage) for an invalid number of threads.
 void require_threads(int threads);
 
-// The program as seen by io/shipped.h: the one that this library was installed or built with.
+// Returns the path that io/shipped.h starts from: the program that this library was installed or built with.
 std::filesystem::path installed_program();
 
-// A folder, a file, or the name of a bundled model.
+// Returns the path of a model: a folder, a file, or the name of a bundled model.
 std::string find_model(const std::string& path_or_name);
 
 }  // namespace vitrail

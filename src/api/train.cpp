@@ -75,7 +75,7 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   std::error_code gone;
   const TrainPlace place{options.folder, resume_mode(options.resume), std::string("Vitrail ") + version(),
                          started, std::filesystem::current_path(gone).string()};
-  // Resolved here already, so that a mistake in the config makes no folder.
+  // The config is resolved before the run starts, so that a mistake in it creates no folder.
   const TrainConfig resolved_config = resolved(training_config(config));
   const bool gpu = parse_cuda(options.device, "").has_value();
   RankContext rank(device_here(options.device, options.threads, ""),

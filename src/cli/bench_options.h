@@ -1,4 +1,5 @@
-// Options that the commands under `bench` and `profile` share, and what is printed of a result.
+// Options that the commands under `bench` and `profile` share, and the printing of their results. Measures
+// nothing.
 #pragma once
 
 #include <functional>
@@ -16,18 +17,18 @@
 
 namespace vitrail::cli {
 
-// --gemm, --rounds, --isa.
+// The options --gemm, --rounds and --isa.
 std::vector<OptionSpec> tuning_options();
-// "197x2304x768" is m x n x k; Error(kUsage) otherwise.
+// Parses "197x2304x768" as m x n x k; throws Error(kUsage) for any other text.
 GemmSize parse_gemm(const std::string& text);
-// What --gemm names, or all of `otherwise`.
+// Returns the GEMMs that --gemm names, or `otherwise` when it is not given.
 std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise);
 
-// --seconds, --warmup; --steps where a command has it.
+// The options --seconds and --warmup, and --steps where a command has it.
 std::vector<OptionSpec> timing_options();
 TimingBudget read_timing(const Options& options);
 
-// A progress bar that begins when the warm-up is over; `warm` is called then, too.
+// A progress bar that begins when the warm-up is over; `warm` is called at that moment, too.
 class BenchProgress {
  public:
   BenchProgress(Console& console, const char* title, int64_t runs)
@@ -41,12 +42,12 @@ class BenchProgress {
   std::optional<Progress> progress_;
 };
 
-// --compare, --slack.
+// The options --compare and --slack.
 std::vector<OptionSpec> comparison_options();
 std::optional<SavedBench> read_saved(const Options& options);  // nothing without --compare
 
-// Prints the result with what else `rows` and `json` tell; Error(kCheck) when it is slower than --slack
-// allows.
+// Prints the result with the additional `rows` and `json`; throws Error(kCheck) when it is slower than
+// --slack allows.
 void report_bench(const BenchResult& result, const std::optional<SavedBench>& saved, const Options& options,
                   const std::vector<std::pair<std::string, std::string>>& rows,
                   const nlohmann::ordered_json& json, Console& console);

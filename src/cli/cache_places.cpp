@@ -19,7 +19,7 @@ std::vector<std::string> cache_places(const std::string& model_path, const std::
   const fs::path model(model_path);
   const fs::path folder = fs::is_directory(model, ignored) ? model : model.parent_path();
   std::vector<std::string> places = {(folder / ".vitrail-cache").string()};
-  // The specification has relative paths ignored.
+  // The XDG specification says that relative paths are ignored.
   if (fs::path(xdg_cache).is_absolute())
     places.push_back((fs::path(xdg_cache) / "vitrail").string());
   else if (fs::path(home).is_absolute())

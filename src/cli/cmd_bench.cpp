@@ -9,7 +9,7 @@ namespace vitrail::cli {
 
 namespace {
 
-// Of the first image.
+// Returns the logits of the first image.
 std::vector<float> first_logits(const Engine& engine) {
   std::vector<float> logits = engine.output(engine.has_output("logits") ? "logits" : "features");
   logits.resize(logits.size() / static_cast<size_t>(engine.batch()));

@@ -19,7 +19,8 @@ double median(std::vector<double> values) {
   return spread_of(std::move(values)).median;
 }
 
-// Decoding alone, computing alone, and both at once, in turn: what the machine does meanwhile hits all three.
+// Measures decoding alone, computing alone, and both overlapped, in alternation, so that a disturbance of the
+// machine affects all three.
 class StreamBench {
  public:
   StreamBench(const Options& options, Console& console)
@@ -57,7 +58,7 @@ class StreamBench {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  // Computing alone repeats the last batch that was decoded.
+  // A pass without decoding computes the last decoded batch again.
   void pass(bool decoding, bool computing) {
     std::optional<ImageStream> stream;
     if (decoding) stream.emplace(paths_, stream_);

@@ -60,7 +60,7 @@ void run_bench(const Options& options, Console& console) {
   print_profile(steps.update(), "The update", peaks, console);
 }
 
-// --batch, --backend, --isa of an engine's options; the others are of inference alone.
+// Returns --batch, --backend and --isa; the other options of an engine are for inference alone.
 std::vector<OptionSpec> step_options() {
   std::vector<OptionSpec> options;
   for (OptionSpec& spec : engine_options(1)) {

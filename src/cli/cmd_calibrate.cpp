@@ -61,7 +61,7 @@ std::string as_text(const DeviceFile& file) {
 
 void run_calibrate(const Options& options, Console& console) {
   const std::optional<int> gpu = parse_cuda(options.text("device"));
-  std::optional<AtomicFile> out;  // before the work: one that cannot be written is known at once
+  std::optional<AtomicFile> out;  // opened first, so that a path that cannot be written fails at once
   if (options.given("out")) out.emplace(options.text("out"));
   const HostLoad others;
   DeviceFile file = gpu ? measure_gpu(*gpu) : calibrate_processor(options, console);

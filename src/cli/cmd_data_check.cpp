@@ -9,7 +9,7 @@ namespace vitrail::cli {
 
 namespace {
 
-// A name that breaks lists of one name a line, or that JSON cannot hold.
+// Returns whether a name would break a list with one name a line, or cannot be held by JSON.
 bool awkward(const std::string& name) {
   return shown(name) != name;
 }

@@ -18,7 +18,7 @@ namespace {
 
 void run_show(const Options& options, Console& console) {
   const std::string& out = options.text("out");
-  AtomicFile sheet(out);  // before the work: one that cannot be written is known at once
+  AtomicFile sheet(out);  // opened first, so that a path that cannot be written fails at once
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   const int64_t side = options.integer("side");
   const std::vector<int64_t> chosen = sample_of(

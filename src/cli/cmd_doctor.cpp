@@ -26,7 +26,7 @@ std::string isa_text(const MachineInfo& machine) {
   return join(machine.isa, " ") + (without.empty() ? "" : "  (without " + without + ")");
 }
 
-// "baseline, avx2 (used); not tuned: vitrail bench tune"
+// Returns "baseline, avx2 (used); not tuned: vitrail bench tune".
 std::string kernels_text(const SystemReport& report) {
   return join(report.isa_levels, ", ") + " (used); " +
          (report.tuned.note.empty() ? "not tuned: vitrail bench tune" : report.tuned.note);

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kClassRows = 40;
 constexpr int64_t kChunk = 2;  // images a decoding thread takes at a time
 
-// Nothing is augmented here: as many decode as compute, and share its cores.
+// Evaluation augments nothing, so as many threads decode as compute, on the same cores.
 LoaderConfig loader_config(const Options& options, const EngineOptions& engine) {
   LoaderConfig loader;
   const OptionSettings settings{options};
@@ -50,7 +50,7 @@ LoaderSettings loader_settings(const Options& options, const ModelCard& card, in
   return settings;
 }
 
-// The loss that fits the model's scores; data of several labels an image leaves no choice.
+// Chooses the loss that fits the model's scores; data with several labels an image allows one only.
 LossKind loss_for(const Dataset& data, const ModelCard& card, Console& console) {
   const bool alone = card.scores == ScoreKind::kSigmoid;
   if (!alone && !data.multi_label()) return LossKind::kSoftmax;
@@ -59,7 +59,7 @@ LossKind loss_for(const Dataset& data, const ModelCard& card, Console& console) 
   return LossKind::kSigmoidMean;
 }
 
-// The model as evaluate calls it; `logits` lives as long.
+// Wraps the model as the callback of evaluate(); `logits` must live as long as the callback.
 Forward forward_of(Predictor& predictor, std::vector<float>& logits) {
   return [&](std::span<const float> images, int64_t count) -> std::span<const float> {
     logits = predictor.run(PredictTask::kLogits, images, count, Remainder::kPadded);
@@ -68,7 +68,7 @@ Forward forward_of(Predictor& predictor, std::vector<float>& logits) {
   };
 }
 
-// `other`: of the same model, what --against names; may be null.
+// Evaluates the model; `other` is the same model computed in the type that --against names, or null.
 EvalResult run_over(const Dataset& data, const Options& options, Predictor& model, Predictor* other,
                     Console& console) {
   const ModelCard& card = model.card();
@@ -105,7 +105,7 @@ std::unique_ptr<Predictor> model_against(const Options& options, const OpenedMod
 }
 
 void run_eval(const Options& options, Console& console) {
-  std::optional<AtomicFile> page;  // before the work: a report that cannot be written is known at once
+  std::optional<AtomicFile> page;  // opened first, so that a path that cannot be written fails at once
   if (options.given("report")) page.emplace(options.text("report"));
   EvalData data = open_eval_data({.model = options.text("model"),
                                   .data = options.text("data"),

@@ -28,9 +28,9 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
-constexpr int64_t kSmallestOverlay = 448;  // pixels; smaller crops are taken from the image in larger size
+constexpr int64_t kSmallestOverlay = 448;  // pixels; an overlay of a smaller crop is drawn enlarged
 
-// The same framing with more pixels.
+// Returns a config with the same framing and more pixels.
 PreprocessConfig enlarged(PreprocessConfig config) {
   const int64_t side = std::min(config.height, config.width);
   const int64_t scale = std::max<int64_t>(1, (kSmallestOverlay + side - 1) / side);
@@ -49,19 +49,19 @@ Image as_rgb(Image image) {
   return rgb;
 }
 
-// Sheets a little wider than high.
+// Makes sheets a little wider than high.
 int64_t tiles_per_row(size_t tiles) {
   return std::clamp<int64_t>(std::lround(std::sqrt(1.5 * static_cast<double>(tiles))), 3, 6);
 }
 
-// What an image's folder is called: its name without the ending. "." and ".." are folders already, and not
-// ours.
+// Returns the name of an image's output folder: the file name without its extension. "." and ".." name
+// existing folders, so they are replaced.
 std::string folder_name(const std::string& path) {
   const std::string stem = fs::path(path).stem().string();
   return stem.find_first_not_of('.') == std::string::npos ? "image" : stem;
 }
 
-// A folder an image, numbered where several images share a name.
+// Returns one folder for each image, numbered where several images share a name.
 std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const fs::path& out,
                                   Console& console) {
   if (paths.size() == 1) return {out};
@@ -133,7 +133,7 @@ class Explainer {
     return files;
   }
 
-  // What the maps were made with, every default spelled out.
+  // Returns the settings of the maps, with every default spelled out.
   ordered_json settings() const {
     const ordered_json card = card_json(card_);
     ordered_json json = {{"method", method_}};

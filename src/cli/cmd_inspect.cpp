@@ -22,7 +22,7 @@ std::string input_text(const VitConfig& c) {
   return strf("%lld x %lld", static_cast<long long>(c.image_height), static_cast<long long>(c.image_width));
 }
 
-// The names --arch and --model take.
+// Lists the names that --arch and --model accept.
 void list_architectures(Console& console) {
   ordered_json json = ordered_json::array();
   Table table({{"architecture"},

@@ -15,7 +15,7 @@
 namespace vitrail::cli {
 
 namespace {
-// What only a training config can change.
+// Refuses options that only a training config can change.
 void refuse_training_only(const Options& options) {
   const std::string& after = options.text("dump-after");
   const auto passes = inference_passes();
@@ -39,7 +39,7 @@ void run_plan(const Options& options, Console& console) {
   const ModelChoice choice = choose_model(options, console);
   const PlanTarget target = read_plan_target(options);
   EngineOptions engine = read_engine_options(options, target.device.backend);
-  if (target.file) engine.kernels = nullptr;  // those are of this machine
+  if (target.file) engine.kernels = nullptr;  // a tuned table belongs to this machine
   if (options.given("dump-after")) {
     const std::string text = dump_program(choice.config, engine, options.text("dump-after"));
     console.print_json({{"after", options.text("dump-after")}, {"program", text}});

@@ -1,5 +1,4 @@
-// What the two halves of `plan` share: the inference half in cmd_plan.cpp, the training half in
-// cmd_plan_train.cpp.
+// Declarations shared by the two files of `plan`: inference in cmd_plan.cpp, training in cmd_plan_train.cpp.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace vitrail::cli {
 
-// What --target, --device, --threads and --isa name.
+// Returns the target that --target, --device, --threads and --isa name.
 PlanTarget read_plan_target(const Options& options);
 
 void run_train_plan(const Options& options, Console& console);

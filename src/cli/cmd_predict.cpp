@@ -79,8 +79,8 @@ class PredictCommand {
   }
 
  private:
-  // Where the time of a run went: until the model was ready, then the model's runs, its waiting for images,
-  // and beside these all decoding threads together.
+  // Prints how long the model took to be ready, to run and to wait for images, and the decoding time of all
+  // threads together.
   void say_times(double total) {
     const bool asked = options_.flag("timing");
     const double rate = total > 0 ? static_cast<double>(paths_.size()) / total : 0;
@@ -105,7 +105,7 @@ class PredictCommand {
     asked ? console_.say(text) : console_.detail(text);
   }
 
-  // In the order given, images that failed among the others.
+  // Shows rows in the order of the list; images that failed have a row, too.
   void show(const ImageRow& row) {
     const std::string& path = paths_[row.index];
     if (row.error) return failed_.add(path, *row.error);

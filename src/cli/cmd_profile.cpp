@@ -42,7 +42,7 @@ void print_tables(const ProfiledEngine& m, const std::vector<ProfileRow>& rows, 
 }
 
 void run_profile(const Options& options, Console& console) {
-  std::optional<AtomicFile> trace;  // before the work: one that cannot be written is known at once
+  std::optional<AtomicFile> trace;  // opened first, so that a path that cannot be written fails at once
   if (options.given("trace")) trace.emplace(options.text("trace"));
   const ModelChoice choice = choose_model(options, console);
   const ProfiledEngine own = measured(choice, options, options.text("device"), console);

@@ -18,7 +18,7 @@ namespace vitrail::cli {
 
 namespace {
 
-// "55m", "90s", "2h", "1.5h" or plain minutes.
+// Parses "55m", "90s", "2h", "1.5h" or plain minutes.
 double minutes_of(const std::string& text) {
   const double factor = text.ends_with('s') ? 1.0 / 60 : text.ends_with('h') ? 60 : 1;
   const bool unit =
@@ -39,7 +39,7 @@ std::string run_name(const Options& options) {
   return "runs/" + (stem.empty() ? "run" : stem);
 }
 
-// Empty where it was removed.
+// Returns an empty path where the working folder was removed.
 std::string working_folder() {
   std::error_code gone;
   return std::filesystem::current_path(gone).string();
@@ -77,7 +77,7 @@ void run(const Options& options, Console& console) {
                          std::string("Vitrail ") + VITRAIL_VERSION, started, working_folder()};
   const DeviceChoice device = chosen_device(options);
   TrainDisplay display(console);
-  // Resolved here already, so that a mistake in the config makes no folder.
+  // The config is resolved before the run starts, so that a mistake in it creates no folder.
   config = resolved(config);
   RankContext rank(device.info, static_cast<uint64_t>(config.train.seed));
   Trainer trainer(config, place, *device.backend, rank, hooks_for(display, console, stop));

@@ -44,8 +44,8 @@ std::vector<std::string> row_cells(const GemmSize& size, const std::vector<Kerne
   return cells;
 }
 
-// Rows of other GEMMs stay, as long as they hold for this device; the usual place starts from what came
-// with Vitrail.
+// Returns the rows of other GEMMs, which stay as long as they hold for this device. A new table in the
+// default place starts from the table shipped with Vitrail.
 KernelTable rows_before(const std::string& path, const Options& options, const TunedDevice& device) {
   std::error_code ignored;
   KernelsFile before;
@@ -146,7 +146,7 @@ void run_tune(const Options& options, Console& console) {
     tune_processor(options, console);
 }
 
-// What names the program whose GEMMs a GPU is tuned for.
+// The options that name the program whose GEMMs are tuned on a GPU.
 std::vector<OptionSpec> program_options() {
   std::vector<OptionSpec> options = architecture_options() + train_plan_options();
   for (const OptionSpec& spec : engine_options(1))

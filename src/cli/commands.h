@@ -11,7 +11,7 @@ namespace vitrail::cli {
 
 struct Command {
   CommandSpec spec;
-  // Throws Error on failure; a check that failed is an Error(kCheck).
+  // Runs the command. Throws Error on failure; a check that failed is an Error(kCheck).
   void (*run)(const Options& options, Console& console);
 };
 

@@ -17,7 +17,7 @@ namespace vitrail::cli {
 namespace {
 constexpr size_t kFlushBytes = 1 << 16;
 
-// 0, or the error number that ended it.
+// Returns 0, or the error number of the write that failed.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -30,7 +30,7 @@ int write_all(int fd, std::string_view bytes) {
 
 constexpr std::string_view kBold = "\033[1m", kDim = "\033[2m", kNormal = "\033[0m", kErase = "\033[K";
 
-// printable(), but for the marks of bold() and dim().
+// Does what printable() does, but keeps the marks of bold() and dim().
 std::string safe(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -84,7 +84,7 @@ void Console::print(std::string_view text) {
 
 void Console::print_json(const nlohmann::ordered_json& value) {
   if (!settings_.json) return;
-  // Names and labels come from files: what is not UTF-8 is replaced, not refused.
+  // Names and labels come from files, so invalid UTF-8 is replaced rather than refused.
   write(printable(json_text(value)) + "\n");
 }
 
@@ -116,7 +116,7 @@ void Console::detail(std::string_view line) {
   if (settings_.verbose) say(line);
 }
 
-// A bar that cannot be shown is no reason to stop.
+// A bar that cannot be written does not stop the command.
 void Console::show_bar(std::string_view line) {
   write_all(settings_.err_fd, "\r" + safe(line).append(kErase));
   bar_shown_ = true;

@@ -1,5 +1,5 @@
-// Where a command's words go: data to stdout, talk to stderr. Keeps the promises of --json, --quiet, -v,
-// NO_COLOR and of a reader that went away. The only code that writes to the terminal.
+// Where a command writes: data to stdout, messages to stderr. Implements --json, --quiet, -v and NO_COLOR,
+// and a closed pipe. The only code that writes to the terminal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace vitrail::cli {
 
-// stdout's reader has gone: the program ends quietly.
+// Thrown when the reader of stdout has closed the pipe: the program ends quietly.
 struct ClosedPipe {};
 
 struct ConsoleSettings {
@@ -19,7 +19,8 @@ struct ConsoleSettings {
   int width = 100;     // columns of the terminal, or the default
 };
 
-// What the descriptors and the environment (NO_COLOR, TERM) say; flags are the caller's.
+// Returns the settings that the descriptors and the environment (NO_COLOR, TERM) imply; the caller applies
+// flags.
 ConsoleSettings detect_console();
 
 class Console {
@@ -32,26 +33,28 @@ class Console {
   const ConsoleSettings& settings() const { return settings_; }
   bool json() const { return settings_.json; }
 
-  // Text for people on stdout; dropped with --json. Ends as given, no newline is added.
+  // Prints text for people on stdout; dropped with --json. No newline is added.
   void print(std::string_view text);
-  // One JSON value and a newline on stdout; dropped without --json.
+  // Prints one JSON value and a newline on stdout; dropped without --json.
   void print_json(const nlohmann::ordered_json& value);
-  // Bytes on stdout in either mode.
+  // Writes bytes on stdout, with and without --json.
   void write(std::string_view bytes);
   bool pending() const { return !pending_.empty(); }
-  // Hands everything to the reader. Throws ClosedPipe, or Error(kWrite) when stdout cannot take it.
+  // Flushes stdout. Throws ClosedPipe, or Error(kWrite) when stdout cannot be written.
   void flush();
 
-  // Talk: one line on stderr each.
+  // Each of these writes one line on stderr.
   void say(std::string_view line);       // unless --quiet
   void detail(std::string_view line);    // with -v only
   void complain(std::string_view line);  // always: an error, --quiet or not
 
-  // One line on a terminal's stderr that the next one replaces; text written meanwhile takes it away first.
+  // Shows one line on a terminal's stderr that the next call replaces; text written meanwhile clears it
+  // first.
   void show_bar(std::string_view line);
   void clear_bar();
 
-  // For stdout, when it is a terminal and colour is allowed; unchanged otherwise.
+  // These mark text for stdout when it is a terminal and colour is allowed, and return it unchanged
+  // otherwise.
   std::string bold(std::string_view text) const;
   std::string dim(std::string_view text) const;
 

@@ -1,4 +1,4 @@
-// What the data commands share: their arguments, and the progress of going through a dataset.
+// Arguments that the data commands share, and the progress bar of a walk through a dataset.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ namespace vitrail::cli {
 PositionalSpec data_positional();
 OptionSpec part_option();
 
-// The part of DATA that --part names.
+// Opens the part of DATA that --part names.
 std::unique_ptr<Dataset> open_chosen_data(const Options& options);
-// --threads, or every core.
+// Returns --threads, or the number of cores.
 int data_threads(const Options& options);
 
-// A progress bar of such work, which a signal ends.
+// A progress bar of a walk through a dataset, which a signal ends.
 class WorkProgress {
  public:
   WorkProgress(Console& console, const char* title, int64_t total)

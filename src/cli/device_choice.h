@@ -1,4 +1,5 @@
-// --device and --backend made one: which kernels run, and where; and --kernels, the table that ranks them.
+// --device and --backend combined into one choice of kernels and device; and --kernels, the table that ranks
+// kernels.
 #pragma once
 
 #include "cli/options.h"
@@ -12,14 +13,14 @@ struct DeviceChoice {
   DeviceInfo info;
 };
 
-// The device itself, with --threads, --isa and --kernels where they count; Error(kDevice) when it is not
-// here.
+// Returns the device, with --threads, --isa and --kernels where they apply; throws Error(kDevice) when it is
+// not present.
 DeviceChoice chosen_device(const Options& options);
-// The backend's name alone; `device` stands in for --device.
+// Returns the name of the backend alone; `device` replaces --device.
 const char* chosen_backend(const Options& options);
 const char* chosen_backend(const Options& options, const std::string& device);
 
-// What --kernels says for --device, or for `device` in its place.
+// Returns the table of --kernels for --device, or for `device` in its place.
 KernelsFile chosen_kernels(const Options& options);
 KernelsFile chosen_kernels(const Options& options, const std::string& device);
 

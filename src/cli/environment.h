@@ -1,5 +1,5 @@
-// What the environment says: where bundled models lie, and variables that look like options and are none: a
-// misspelt name must not pass in silence.
+// The environment of the process: where bundled models lie, and variables that look like options and are not,
+// so that a misspelt name does not pass in silence.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,16 @@
 
 namespace vitrail::cli {
 
-// The places of io/find_model.h for this process, VITRAIL_MODELS among them.
+// Returns the places of io/find_model.h for this process, VITRAIL_MODELS among them.
 std::vector<std::filesystem::path> model_places();
 
-// Where the user's configuration lies: $XDG_CONFIG_HOME or ~/.config; empty without either.
+// Returns the folder of the user's configuration, $XDG_CONFIG_HOME or ~/.config; empty without either.
 std::string config_home();
 
-// Of this process.
+// Returns the names of this process's environment variables.
 std::vector<std::string> environment_names();
 
-// One line for each of `names` that begins with VITRAIL_ and belongs to no option of any command.
+// Returns one line for each of `names` that begins with VITRAIL_ and belongs to no option of any command.
 std::vector<std::string> environment_warnings(std::span<const std::string> names,
                                               std::span<const CommandSpec> commands);
 

@@ -1,5 +1,5 @@
-// Fields of config structs as options: declarations made from what base/fields.h lists, and texts of the
-// command line read into fields.
+// Fields of config structs as options: declarations made from the lists of base/fields.h, and command-line
+// texts read into fields.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace vitrail::cli {
 OptionSpec option_of(const FieldSpec& field);
 std::vector<OptionSpec> options_of(const std::vector<FieldSpec>& fields);
 
-// What reading a value gave. Error(kConfig) for one that is none of the field's: an option may be declared
-// with other choices than the field has.
+// Checks the result of reading a value. Throws Error(kConfig) for a text that is no value of the field: an
+// option may be declared with other choices than the field has.
 template <typename T>
 T taken(const std::optional<T>& value, const std::string& name, const std::string& text) {
   if (value) return *value;

@@ -10,9 +10,9 @@ namespace vitrail::cli {
 
 namespace {
 constexpr size_t kTextColumn = 28;    // where helps begin
-constexpr size_t kFirstExamples = 4;  // of the overview
+constexpr size_t kFirstExamples = 4;  // shown on the overview page
 
-// `text` broken at spaces, every line but the first indented by `indent`.
+// Returns `text` broken at spaces, with every line but the first indented by `indent`.
 std::string wrap(const std::string& text, size_t indent, size_t width) {
   std::string out;
   size_t column = indent;
@@ -38,7 +38,7 @@ std::string left_part(const OptionSpec& spec) {
   return spec.metavar.empty() ? text : text + " " + spec.metavar;
 }
 
-// Choices are listed unless the help names them anyway.
+// Returns the help of an option, with its choices unless the help names them already.
 std::string right_part(const OptionSpec& spec) {
   std::string text = spec.help;
   const bool told = spec.metavar == "BOOL" ||

@@ -1,4 +1,5 @@
-// Help pages, made from the same tables that parse: examples first, then every option. Returns strings.
+// Help pages, made from the same tables that drive parsing: examples first, then every option. Prints
+// nothing.
 #pragma once
 
 #include <span>
@@ -8,7 +9,7 @@
 
 namespace vitrail::cli {
 
-// `width` columns; long helps are wrapped.
+// Returns the page of a command in `width` columns; long texts are wrapped.
 std::string help_page(const CommandSpec& command, int width);
 
 // The page of a first word that several commands share: `vitrail bench --help`.

@@ -9,8 +9,8 @@
 #include "cli/run.h"
 
 namespace {
-// A program may be started with standard descriptors closed. The next files opened would take their numbers,
-// and talk meant for a terminal would go into them.
+// A program may be started with closed standard descriptors. The next files opened would get their numbers,
+// and messages meant for a terminal would be written into them.
 void occupy_standard_descriptors() {
   int fd;
   do fd = ::open("/dev/null", O_RDWR);
@@ -18,8 +18,8 @@ void occupy_standard_descriptors() {
   if (fd >= 0) ::close(fd);
 }
 
-// Each thread would reserve 64 MiB for what it allocates, as if address space cost nothing: under ulimit -v
-// that is all there is, and decoding fails for want of it.
+// glibc reserves 64 MiB of address space for each thread that allocates. Under ulimit -v the reservations
+// exhaust the limit and decoding fails, so all threads share one arena there.
 void spare_address_space() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);

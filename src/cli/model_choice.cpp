@@ -125,7 +125,7 @@ void read_parallel(const std::string& list, EngineOptions& engine) {
 ModelChoice choose_architecture(const Options& options) {
   ModelChoice choice;
   const std::string& model = options.text("model");
-  if (model.find('/') != model.npos) find_model(model, model_places());  // says what a path lacks
+  if (model.find('/') != model.npos) find_model(model, model_places());  // throws what the path lacks
   choice.config = find_architecture(model).config;
   choice.name = choice.config.arch;
   if (options.given("image"))

@@ -7,7 +7,7 @@
 
 namespace vitrail::cli {
 
-// Layers are applied in any order: a value yields to one of a stronger origin.
+// Layers may be applied in any order: a value of a stronger origin wins.
 class Parser {
  public:
   explicit Parser(const CommandSpec& command) : command_(command), specs_(all_options(command)) {
@@ -32,7 +32,7 @@ class Parser {
   }
 
  private:
-  // "top_k" is "top-k": configs and flags like different spellings.
+  // Treats "top_k" as "top-k": configs use underscores, flags use dashes.
   static std::string with_dashes(std::string_view name) {
     std::string text(name);
     std::replace(text.begin(), text.end(), '_', '-');
@@ -57,7 +57,7 @@ class Parser {
   }
   std::string see_help() const { return strf("vitrail %s --help lists every option", command_.name.c_str()); }
 
-  // A wrong word elsewhere must not stand between the user and the help page.
+  // A mistake in another argument must not hide the help page.
   static bool asks_for_help(std::span<const std::string> arguments) {
     for (const std::string& word : arguments) {
       if (word == "--") return false;
@@ -72,7 +72,7 @@ class Parser {
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
   }
 
-  // A choice by its present name.
+  // Returns a choice by its present name.
   std::string current(const OptionSpec& spec, const std::string& text) {
     for (const FormerName& former : spec.former_choices) {
       if (text != former.was) continue;
@@ -82,7 +82,8 @@ class Parser {
     return text;
   }
 
-  // Values of one layer: kept only where no stronger layer has spoken. Repeated flags add up.
+  // Stores the values of one layer, unless a stronger layer has set the option. The values of repeated flags
+  // add up.
   void store(const OptionSpec& spec, std::vector<std::string> texts, Origin origin) {
     Options::Value& value = result_.values_[spec.name];
     if (!value.texts.empty() && value.origin > origin) return;
@@ -125,7 +126,8 @@ class Parser {
       accept(*spec, value_after(*spec, "--" + name), "--" + name);
   }
 
-  // "-k 5", "-k5", "-qv": flags may be run together, the first that takes a value takes the rest.
+  // Parses "-k 5", "-k5" and "-qv": flags may be combined, and the first option with a value takes the rest
+  // of the word.
   void parse_letters(const std::string& word) {
     for (size_t at = 1; at < word.size(); ++at) {
       const std::string shown = {'-', word[at]};
@@ -175,7 +177,7 @@ class Parser {
     apply_setting({assignment.substr(0, equals), {assignment.substr(equals + 1)}, "--set"}, Origin::kSet);
   }
 
-  // A key is an option's name, alone or under the command's name.
+  // Applies a setting whose key is an option's name, alone or under the command's name.
   void apply_setting(const Setting& setting, Origin origin) {
     std::string key = setting.key;
     std::string own = command_.name + ".";

@@ -1,5 +1,4 @@
-// The values an option may take: reading them and refusing the others with the nearest choice. Used by the
-// option registry only.
+// The values of an option: a text that is none of them is refused with the nearest choice.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace vitrail::cli {
 
-// Throws unless `text` is a value this option takes; `place` is how the user wrote it.
+// Throws unless `text` is a value of this option; `place` is how the user wrote it.
 void check_value(const OptionSpec& spec, const std::string& text, const std::string& place, ErrorKind kind);
 
 }  // namespace vitrail::cli

@@ -1,6 +1,6 @@
-// The option registry: a command declares its options once, as data. That one table drives parsing of
-// argv, the environment (VITRAIL_<NAME>) and config files, and the help page. Order of precedence:
-// flag > --set > environment > config > default. Knows no command.
+// The option registry: a command declares its options once, as data. That one table drives parsing of argv,
+// the environment (VITRAIL_<NAME>) and config files, and the help page. The order of precedence is flag >
+// --set > environment > config > default. Knows no command.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@
 namespace vitrail::cli {
 
 enum class ValueKind { kFlag, kText, kInteger, kNumber };
-// From the weakest to the strongest.
+// Origins of a value, from the weakest to the strongest.
 enum class Origin { kDefault, kConfig, kEnvironment, kSet, kFlag };
 const char* to_string(Origin origin);
 
-// A name with a dot ("model.depth") is a setting: given by --set or in a config file.
+// The declaration of an option. A name with a dot ("model.depth") is a setting: given by --set or in a config
+// file.
 struct OptionSpec {
   std::string name;
   std::string help;
@@ -36,7 +37,7 @@ struct OptionSpec {
   bool repeated = false;     // may be given several times; the values add up
   std::string implied = {};  // the value of --name alone; another one needs --name=VALUE
   std::string usual = {};    // for the help page: what holds where nothing is given
-  // Names that were given up, of the option and of its choices: accepted, and named once on use.
+  // Former names of the option and of its choices: still accepted, and reported once on use.
   std::string former_name = {};
   std::vector<FormerName> former_choices = {};
 };
@@ -61,10 +62,10 @@ struct CommandSpec {
   std::vector<PositionalSpec> positionals = {};
 };
 
-// Every option of every command; --help is among them.
+// Returns the options that every command has; --help is among them.
 const std::vector<OptionSpec>& common_options();
 
-// The command's own options, then the common ones it does not replace.
+// Returns the command's own options, then the common ones it does not replace.
 std::vector<OptionSpec> all_options(const CommandSpec& command);
 
 // One value from a config file or --set: "a.b" and its texts (several for an array).
@@ -85,7 +86,7 @@ class Options {
   const std::vector<std::string>& list(std::string_view name) const;
   Origin origin(std::string_view name) const;
 
-  // Positional arguments in order, of all PositionalSpecs together.
+  // Positional arguments in order, those of all PositionalSpecs together.
   const std::vector<std::string>& positionals() const { return positionals_; }
   const std::string& positional(size_t index) const;
 
@@ -113,7 +114,7 @@ using ConfigReader = std::function<std::vector<Setting>(const std::string& path)
 Options parse_options(const CommandSpec& command, std::span<const std::string> arguments,
                       const Environment& environment, const ConfigReader& read_config);
 
-// "VITRAIL_TOP_K" for "top-k".
+// Returns "VITRAIL_TOP_K" for "top-k".
 std::string environment_name(std::string_view option);
 
 }  // namespace vitrail::cli

@@ -20,7 +20,7 @@ std::string count_text(const ProgressState& s) {
   return strf("%s/%s %s", format_integer(s.done).c_str(), format_integer(s.total).c_str(), s.unit.c_str());
 }
 
-// Rate and time left; neither is known before the first step is done.
+// Returns the rate and the time left; neither is known before the first step is done.
 std::string pace_text(const ProgressState& s) {
   if (s.done <= 0 || s.seconds <= 0) return "";
   const double rate = static_cast<double>(s.done) / s.seconds;

@@ -1,5 +1,5 @@
-// How far a long command is: a bar with rate and time left on a terminal, one plain line every ten seconds
-// elsewhere, nothing with --quiet or when it is over at once. Talks to stderr only.
+// The progress of a long command: a bar with rate and time left on a terminal, one plain line every ten
+// seconds elsewhere, nothing with --quiet or for a command that ends at once. Writes to stderr only.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct ProgressState {
   std::string note;    // "loss 0.412"
 };
 
-// One line of at most `width` cells for a terminal, and one plain line for logs.
+// Return one line of at most `width` cells for a terminal, and one plain line for logs.
 std::string format_progress_bar(const ProgressState& state, int width);
 std::string format_progress_line(const ProgressState& state);
 

@@ -19,8 +19,8 @@
 namespace vitrail::cli {
 
 namespace {
-// Every line after the first is indented, so that a message of several lines stays one block. Names in it may
-// come from anywhere: nothing of it commands the terminal.
+// Indents every line after the first, so that a message of several lines stays one block. Names in a message
+// may come from anywhere, so control characters are made printable.
 std::string indented(const std::string& text, const std::string& space) {
   std::string out;
   for (const char c : printable(text)) {
@@ -36,7 +36,7 @@ std::vector<CommandSpec> command_specs() {
   return specs;
 }
 
-// How many words of `arguments` name the command; 0 when they do not.
+// Returns how many words of `arguments` name the command; 0 when they name another.
 size_t words_of(const Command& command, std::span<const std::string> arguments) {
   const std::vector<std::string_view> words = split(command.spec.name, ' ');
   const bool match =
@@ -44,7 +44,7 @@ size_t words_of(const Command& command, std::span<const std::string> arguments) 
   return match ? words.size() : 0;
 }
 
-// The commands whose first word is `word` and that have a second one.
+// Returns the commands of two words whose first word is `word`.
 std::vector<CommandSpec> group_of(const std::string& word) {
   std::vector<CommandSpec> group = command_specs();
   std::erase_if(group, [&](const CommandSpec& spec) { return !spec.name.starts_with(word + " "); });
@@ -83,13 +83,13 @@ bool is_help(const std::string& word) {
               did_you_mean(word, names, "vitrail ", "vitrail --help lists the commands"));
 }
 
-// Whether a command has settings of its own under "section.".
+// Returns whether a command has settings of its own under "section.".
 bool declares_section(const CommandSpec& spec, const std::string& section) {
   return std::any_of(spec.options.begin(), spec.options.end(),
                      [&](const OptionSpec& option) { return option.name.starts_with(section); });
 }
 
-// Keys under the name of another command are that command's business.
+// Returns the settings of a config file without those under the name of another command.
 std::vector<Setting> settings_for(const CommandSpec& own, const std::string& path) {
   std::vector<Setting> settings = read_config_file(path);
   std::erase_if(settings, [&](const Setting& setting) {
@@ -103,7 +103,7 @@ std::vector<Setting> settings_for(const CommandSpec& own, const std::string& pat
   return settings;
 }
 
-// What every command promises about its common options.
+// Checks the options that all commands share.
 void check_common(const CommandSpec& spec, const Options& options) {
   const std::optional<int> cuda = parse_cuda(options.text("device"));
   const bool computes = std::any_of(spec.options.begin(), spec.options.end(),
@@ -111,8 +111,8 @@ void check_common(const CommandSpec& spec, const Options& options) {
   if (cuda && !computes)
     throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
                 "leave out --device");
-  if (cuda) device_here(options.text("device"), 0, "");  // refuses before anything is read
-  // `plan` knows other devices, too, and checks for itself.
+  if (cuda) device_here(options.text("device"), 0, "");  // an absent GPU is refused before anything is read
+  // `plan` accepts other devices, too, and checks them itself.
   const bool plans = options.declared("target");
   const auto own_dtype =
       std::find_if(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
@@ -154,7 +154,7 @@ void run_command(const Command& command, std::span<const std::string> arguments,
   console.flush();
 }
 
-// `vitrail help predict` is `vitrail predict --help`.
+// Turns `vitrail help predict` into `vitrail predict --help`.
 std::vector<std::string> help_last(std::span<const std::string> arguments) {
   std::vector<std::string> words(arguments.begin(), arguments.end());
   if (words.size() > 1 && words[0] == "help") {
@@ -164,7 +164,7 @@ std::vector<std::string> help_last(std::span<const std::string> arguments) {
   return words;
 }
 
-// `vitrail bench --tune` is `vitrail bench tune`.
+// Turns `vitrail bench --tune` into `vitrail bench tune`.
 void name_member(std::vector<std::string>& words) {
   if (words.size() < 2 || !words[1].starts_with("--")) return;
   const std::string member = words[0] + " " + words[1].substr(2);
@@ -172,7 +172,7 @@ void name_member(std::vector<std::string>& words) {
     if (command.spec.name == member) words[1] = words[1].substr(2);
 }
 
-// The pages that belong to no command; false when the words ask for none.
+// Shows a page that belongs to no command; false when the arguments request none.
 bool show_page(std::span<const std::string> arguments, const ConsoleSettings& settings) {
   Console console(settings);
   const int width = std::min(settings.width, 100);

@@ -1,4 +1,4 @@
-// From argv to exit code: finds the command, parses its options, runs it, shows what went wrong.
+// From argv to exit code: finds the command, parses its options, runs it, and shows its errors.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace vitrail::cli {
 
-// `arguments` are those after the program's name. Never throws; the result is the exit code.
+// Runs a command; `arguments` are those after the program's name. Never throws; the result is the exit code.
 int run(std::span<const std::string> arguments);
 
-// One screen: what, where (the same place named twice is one), what to try.
+// Formats an error on one screen: what happened, where (a place named twice is shown once), and what to try.
 std::string format_error(const Error& error, bool colour, bool debug);
 
 }  // namespace vitrail::cli

@@ -12,11 +12,11 @@ bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
 }
 
-// Where `name` stands in `text` as a word of its own; npos: nowhere.
+// Returns where `name` stands in `text` as a word of its own; npos when it does not.
 size_t find_name(const std::string& text, const std::string& name) {
   for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     const size_t end = at + name.size();
-    // A full stop may end a sentence.
+    // A full stop after the name may end a sentence.
     const bool ends = end == text.size() || !in_name(text[end]) ||
                       (text[end] == '.' && (end + 1 == text.size() || !in_name(text[end + 1])));
     if (ends && (at == 0 || !in_name(text[at - 1]))) return at;
@@ -24,7 +24,7 @@ size_t find_name(const std::string& text, const std::string& name) {
   return text.npos;
 }
 
-// The setting that `text` names first, by what `name_of` calls it; null: none.
+// Returns the setting that `text` names first, each called what `name_of` returns; null when it names none.
 template <typename NameOf>
 const OptionSpec* first_named(const std::string& text, const std::vector<OptionSpec>& specs,
                               NameOf&& name_of) {
@@ -38,7 +38,7 @@ const OptionSpec* first_named(const std::string& text, const std::vector<OptionS
   return found;
 }
 
-// A setting that stands for others, which refusals name.
+// Returns the name under which error messages know a setting that stands for several others.
 std::string stands_for(const std::string& name, const std::string& text) {
   if (name != "model.image") return name;
   return find_name(text, "model.image_width") == text.npos ? "model.image_height" : "model.image_width";
@@ -55,7 +55,7 @@ const OptionSpec* spoken_of(const std::string& text, const std::vector<OptionSpe
   const auto last_part = [&](const OptionSpec& spec) {
     return given(spec) ? spec.name.substr(spec.name.rfind('.') + 1) : "";
   };
-  // "preprocess: the width is" speaks of no other width.
+  // "preprocess: the width is" names the width of this section and no other.
   const auto of_section = [&](const OptionSpec& spec) {
     const std::string section = spec.name.substr(0, spec.name.find('.'));
     return dotted(spec) && find_name(text, section) != text.npos ? last_part(spec) : "";

@@ -9,17 +9,17 @@ namespace vitrail::cli {
 
 namespace {
 
-volatile std::sig_atomic_t signalled = 0;  // stays: a command may take several turns
+volatile std::sig_atomic_t signalled = 0;  // never reset: one command may hold several guards in turn
 timespec first_signal{};                   // written by the first signal alone
 
-// Long enough that nobody's second Ctrl-C is the echo of the first.
+// One second is long enough that a second Ctrl-C is not an echo of the first signal.
 constexpr double kPatienceSeconds = 1;
 
 double seconds_between(const timespec& from, const timespec& to) {
   return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) / 1e9;
 }
 
-// Calls nothing but what a signal handler may.
+// The handler calls only async-signal-safe functions.
 void remember(int signal) {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -43,7 +43,7 @@ SignalGuard::SignalGuard() {
   for (const int signal : kStopSignals) sigaddset(&action.sa_mask, signal);  // one at a time
   for (size_t i = 0; i < std::size(kStopSignals); ++i) {
     ::sigaction(kStopSignals[i], nullptr, &before_[i]);
-    // What the caller told us to ignore (nohup, background jobs) stays ignored.
+    // Signals that the caller had set to be ignored (nohup, background jobs) stay ignored.
     if (before_[i].sa_handler != SIG_IGN) ::sigaction(kStopSignals[i], &action, nullptr);
   }
 }

@@ -1,7 +1,7 @@
-// A wish to stop: while a SignalGuard lives, a signal that asks the program to end is remembered instead of
-// ending it. Batch systems send several (a warning, then the end; to the process and to its group): only
-// SIGINT, a second or more after the first signal, ends the program at once. For commands that work through a
-// list or can go on later.
+// Stopping on request: while a SignalGuard lives, a signal that would end the program is remembered instead.
+// Batch systems send several (a warning, then the end; to the process and to its group), so only SIGINT, a
+// second or more after the first signal, ends the program at once. Meant for commands that work through a
+// list or can be resumed.
 #pragma once
 
 #include <csignal>
@@ -10,19 +10,20 @@
 
 namespace vitrail::cli {
 
-// Slurm's warning and its end, systemd's end, a closed terminal, a used-up limit of processor time.
+// Signals of Slurm (warning and end), of systemd, of a closed terminal, and of an exceeded limit of processor
+// time.
 inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU};
 
 class SignalGuard {
  public:
   SignalGuard();
-  // Once a signal came, the program is ending: those that follow must not change how.
+  // After a signal the program is ending, so the handlers stay: later signals must not change how it ends.
   ~SignalGuard();
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
 
   bool wanted() const;
-  // Error(kStopped) when a signal came and something is left to do.
+  // Throws Error(kStopped) when a signal came and work is left.
   void check(size_t done, size_t total) const;
 
  private:

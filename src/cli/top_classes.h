@@ -1,4 +1,4 @@
-// The likeliest classes of an image, for people and scripts.
+// The likeliest classes of an image as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 namespace vitrail::cli {
 
 std::string top_classes_text(const std::vector<TopClass>& top, size_t indent);
-// [{"class", "label", "prob"}]
+// Returns [{"class", "label", "prob"}].
 nlohmann::ordered_json top_classes_json(const std::vector<TopClass>& top);
 
 }  // namespace vitrail::cli

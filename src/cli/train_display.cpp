@@ -31,7 +31,7 @@ std::string epoch_text(const TrainStatus& s) {
          format_integer(s.total_epochs);
 }
 
-// A loss that became NaN is worth showing; a number nobody measured is not.
+// A loss of NaN is shown; a number that was not measured is not.
 std::vector<std::string> parts_of(const TrainStatus& s) {
   std::vector<std::string> parts = {step_text(s), "loss " + format_significant(s.loss)};
   const auto known = [](double value) { return !std::isnan(value); };
@@ -71,7 +71,7 @@ std::string format_train_bar(const TrainStatus& status, int width) {
   const std::vector<std::string> parts = parts_of(status);
   const auto cells = static_cast<size_t>(std::max(width, 1));
   const std::string bar = status.total_steps > 0 ? "▕" + format_bar(share_of(status), kBarCells) + "▏ " : "";
-  // The time left matters most after step and loss, so it moves forward when something has to go.
+  // The time left matters most after step and loss, so it moves forward when parts have to be dropped.
   std::vector<std::string> ranked = parts;
   if (ranked.size() > 3 && ranked.back().starts_with("ETA"))
     std::rotate(ranked.begin() + 2, ranked.end() - 1, ranked.end());

@@ -16,8 +16,8 @@ bool was_given(const Options& options, std::string_view name) {
   return options.declared(name) && options.given(name) && options.origin(name) > Origin::kDefault;
 }
 
-// --model: a file's own architecture, or one by name. The default model only where nothing else says what
-// the model is.
+// Applies --model: the architecture of a file, or one by name. The default model is used only where no other
+// setting names a model.
 void take_model(const Options& options, ModelSettings& model) {
   const bool described = !model.init.empty() || !model.arch.empty() || !model.given.empty();
   if (was_given(options, "arch")) model.arch = options.text("arch");

@@ -1,5 +1,5 @@
-// What of a command line stands for a training run that is planned or benchmarked: its flags, its settings,
-// and the plan they ask for.
+// Options of `plan` and `bench train` that describe a training run: flags, settings, and the plan made from
+// them.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ std::vector<OptionSpec> train_plan_options();
 // Every setting of a training config that the command does not declare yet.
 void add_train_settings(CommandSpec& command);
 
-// Whether the options speak of training: --train, or any setting that only a training config has.
+// Returns whether the options request training: --train, or any setting that only a training config has.
 bool asks_for_training(const Options& options);
 
 RunPlan planned_run(const Options& options, DeviceInfo device);

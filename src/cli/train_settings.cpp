@@ -68,7 +68,7 @@ bool has_model_settings(const Options& options) {
 void apply_model_settings(const Options& options, VitConfig& config) {
   const OptionSettings settings{options};
   visit_fields(config, [&](const char* name, auto& field, const char* help) {
-    // The architecture is what --model says.
+    // --model sets the architecture.
     if (std::string_view(name) != "arch") ReadFields<OptionSettings>{"model", settings}(name, field, help);
   });
 }

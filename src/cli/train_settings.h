@@ -1,5 +1,5 @@
-// The training config and the dimensions of a model as settings of the command line: one declaration a field,
-// from the configs' own lists, so that neither can forget one.
+// The training config and the dimensions of a model as command-line settings: one declaration a field, made
+// from the configs' own lists of fields, so that none is missing.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,11 @@
 namespace vitrail::cli {
 
 std::vector<OptionSpec> train_settings();
-// What was given over the defaults; --seed and --dtype stand for train.seed and train.dtype.
+// Returns the defaults overridden by the given settings; --seed and --dtype stand for train.seed and
+// train.dtype.
 TrainConfig read_train_config(const Options& options);
 
-// --set model.depth=24, for an architecture.
+// Settings of an architecture: --set model.depth=24.
 std::vector<OptionSpec> model_settings();
 bool has_model_settings(const Options& options);
 void apply_model_settings(const Options& options, VitConfig& config);

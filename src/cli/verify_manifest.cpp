@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// The model folder that is meant, as for -m; the folder itself where it is a checkpoint without a model.
+// Returns the model folder that -m would find; the folder itself where it is a checkpoint without a model.
 std::string folder_to_verify(const std::string& given) {
   std::error_code ignored;
   const std::string path =

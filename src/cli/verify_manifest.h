@@ -6,7 +6,8 @@
 
 namespace vitrail::cli {
 
-// Error(kData) naming the first file that is not as it was written; with --update, writes the manifest anew.
+// Throws Error(kData) naming the first file that differs from its checksum; with --update, writes the
+// manifest anew.
 void verify_manifest(const Options& options, Console& console);
 
 }  // namespace vitrail::cli

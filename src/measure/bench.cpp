@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 constexpr size_t kMaxResultBytes = 1 << 20;
 
-// What two results must share to be compared; a device's text names its instruction set and threads.
+// Returns whether two results measured the same work; a device's text names its instruction set and threads.
 bool same_work(const BenchResult& a, const BenchResult& b) {
   const auto key = [](const BenchResult& r) {
     return std::tie(r.training, r.model, r.batch, r.dtype, r.device);
@@ -26,7 +26,7 @@ bool same_work(const BenchResult& a, const BenchResult& b) {
   return key(a) == key(b);
 }
 
-// "bench infer of vit_tiny_patch16_224 at batch 1 in f32 on cpu (avx2, 2 threads)".
+// Returns "bench infer of vit_tiny_patch16_224 at batch 1 in f32 on cpu (avx2, 2 threads)".
 std::string as_phrase(const BenchResult& r) {
   return strf("%s of %s at batch %lld in %s on %s", r.training ? "bench train" : "bench infer",
               r.model.c_str(), static_cast<long long>(r.batch), r.dtype.c_str(), r.device.c_str());

@@ -1,5 +1,5 @@
-// What a benchmark of a model found, and comparing it with an earlier one: the keys of the JSON and the rows
-// of the text are the same for inference and training. Measures nothing and prints nothing.
+// The result of a benchmark of a model, and its comparison with an earlier one: the keys of the JSON and the
+// rows of the text are the same for inference and training. Measures nothing and prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,31 +14,31 @@ namespace vitrail {
 struct BenchResult {
   std::string model, device, dtype;
   bool training = false;
-  int64_t batch = 0;         // images a run
+  int64_t batch = 0;         // images per run
   size_t peak_bytes = 0;     // in arenas
-  size_t foreign_bytes = 0;  // on a GPU: of its driver and libraries, beside the arenas
-  double flops = 0;          // of the GEMMs that run
-  double model_flops = 0;    // of the model's GEMMs, all tokens: what others compute
+  size_t foreign_bytes = 0;  // held by a GPU's driver and libraries, beside the arenas
+  double flops = 0;          // FLOPs of the GEMMs that run
+  double model_flops = 0;    // FLOPs of the whole model's GEMMs, all tokens, as others compute them
   double peak_gflops = 0;    // 0: not known
-  Spread seconds;            // of a run
+  Spread seconds;            // time of a run
 
   double images_per_second() const { return static_cast<double>(batch) / seconds.median; }
   double gflops() const { return flops / seconds.median / 1e9; }
 };
 
-// What of a result is known before it is measured.
+// Returns the facts of a result that are known before it is measured.
 BenchResult described(const Engine& engine, const std::string& name, const std::string& dtype);
 
 nlohmann::ordered_json to_json(const BenchResult& result);
 std::vector<std::pair<std::string, std::string>> text_rows(const BenchResult& result);
 
-// The JSON of an earlier run.
+// The saved JSON of an earlier run.
 class SavedBench {
  public:
-  // Error(kData) for a file that is no result.
+  // Throws Error(kData) for a file that is not a result.
   static SavedBench read(const std::string& path);
 
-  // Error(kUsage) unless it measured the same on the same; asked before measuring.
+  // Throws Error(kUsage) unless it measured the same work on the same device; called before measuring.
   void refuse_another(const BenchResult& run) const;
 
   double seconds() const { return seconds_; }
@@ -46,7 +46,7 @@ class SavedBench {
 
  private:
   std::string path_;
-  BenchResult what_;  // all but figures
+  BenchResult what_;  // everything but the figures
   double seconds_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::pair<const char*, Arithmetic> kTypes[] = {
     {"f32", Arithmetic::kExact}, {"bf16", Arithmetic::kBF16}, {"int8", Arithmetic::kInt8}};
 
-// One thread, and all of them.
+// Returns the numbers of threads to measure: one, and all of them.
 std::vector<int> thread_counts(const DeviceInfo& device) {
   std::vector<int> counts = {1};
   if (device.threads > 1) counts.push_back(device.threads);

@@ -1,5 +1,5 @@
-// This machine measured as a device file: its processor by multiply-adds, copies and GEMMs, a GPU by large
-// GEMMs and copies. Knows no option; a callback hears of the progress.
+// Measures this machine as a device file: its processor by multiply-adds, copies and GEMMs, a GPU by large
+// GEMMs and copies. Knows no option; a callback reports the progress.
 #pragma once
 
 #include <functional>
@@ -10,22 +10,22 @@
 
 namespace vitrail {
 
-// A small, a usual and a large GEMM of ViTs.
+// Returns a small, a usual and a large GEMM of ViTs.
 std::vector<GemmSize> calibration_gemms();
 
 struct Calibration {
   DeviceInfo device;  // the processor with the threads and the instruction set to measure
   std::vector<GemmSize> gemms = calibration_gemms();
   int64_t rounds = 7;
-  std::function<void(int64_t)> advance = {};  // by so many measurements
+  std::function<void(int64_t)> advance = {};  // the argument counts measurements since the last call
 
-  int64_t measurements() const;  // all of them
+  int64_t measurements() const;  // their total number
 };
 DeviceFile measure_processor(const Calibration& calibration);
 
-// This machine's GPU. Takes some tenths of a second.
+// Measures a GPU of this machine, which takes some tenths of a second.
 DeviceFile measure_gpu(int ordinal);
-// The same as what is planned for: free memory counts, not all that the GPU has.
+// Returns the same as a target for planning: the memory that is free, not all that the GPU has.
 PlanTarget gpu_target(int ordinal);
 
 }  // namespace vitrail

@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// Everything of a model that is compared; the model itself is gone by then.
+// The outputs and facts of a model that are compared; the model itself is no longer needed.
 struct ModelTrace {
   ModelCard card;
   std::vector<std::pair<std::string, std::vector<float>>> layers;  // in the order of computation
@@ -20,8 +20,8 @@ struct TraceRequest {
   std::string path;
   OpenOptions open;
   EngineOptions engine;
-  std::string image = {};                     // an image file; empty: a fixed pattern
-  const std::vector<float>* input = nullptr;  // in place of both
+  std::string image = {};                     // path of an image file; empty: a fixed pattern
+  const std::vector<float>* input = nullptr;  // replaces both
 };
 ModelTrace trace_model(const TraceRequest& request);
 
@@ -29,16 +29,16 @@ struct LayerDifference {
   std::string name;
   double max = 0, relative = 0;  // relative to the largest magnitude of A
 };
-// NaN on one side only is an infinite difference.
+// Returns the difference of a layer; NaN on one side only is an infinite difference.
 LayerDifference difference_of(const std::string& name, const std::vector<float>& a,
                               const std::vector<float>& b);
 
 struct ModelComparison {
-  std::vector<std::string> facts;  // in which the cards differ
+  std::vector<std::string> facts;  // facts in which the model cards differ
   std::vector<LayerDifference> layers;
   std::string first;  // the first layer that differs by more than the tolerance; empty: none does
 };
-// Error(kCheck) when the parameters have other shapes.
+// Throws Error(kCheck) when the parameters have different shapes.
 ModelComparison compare_models(const ModelTrace& a, const ModelTrace& b, double tolerance);
 
 }  // namespace vitrail

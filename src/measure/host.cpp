@@ -17,7 +17,7 @@ namespace vitrail {
 namespace {
 constexpr size_t kMaxProcBytes = 8 << 20;
 
-// Empty when it is not there: these files differ between kernels and containers.
+// Returns empty text when the file is missing: these files differ between kernels and containers.
 std::string read_if_there(const std::string& path) {
   try {
     std::string text = read_file(path, kMaxProcBytes);
@@ -28,7 +28,7 @@ std::string read_if_there(const std::string& path) {
   }
 }
 
-// As Linux names them: the processor has it and the system lets programs use it.
+// Instruction sets as Linux names them; a listed one is present and enabled by the system.
 constexpr const char* kInstructions[] = {"sse4_2",      "avx",      "avx2",     "fma",
                                          "avx512f",     "avx512bw", "avx_vnni", "avx512_vnni",
                                          "avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"};

@@ -1,5 +1,5 @@
-// What this machine is, read from /proc and /sys: processor, cores, caches, memory, disk. Used by doctor
-// and by reports that name the machine they ran on.
+// The hardware of this machine, read from /proc and /sys: processor, cores, caches, memory, disk. Measures
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ struct CacheInfo {
 
 struct MachineInfo {
   std::string processor;
-  std::vector<std::string> isa, isa_missing;  // of those Vitrail has or plans kernels for
+  std::vector<std::string> isa, isa_missing;  // those for which Vitrail has or plans kernels
   int cores = 0;                              // logical
-  int usable = 0;                             // of those, what this process may run on
+  int usable = 0;                             // the cores that this process may run on
   std::vector<CacheInfo> caches;
   uint64_t memory_bytes = 0, memory_available_bytes = 0;
-  std::string memory_where;  // what bounds the available bytes, as FreeMemory says it
+  std::string memory_where;  // what bounds the available bytes, as FreeMemory states it
 };
 MachineInfo read_machine();
 
-// Bytes free to this user where `path` lies; 0 when unknown.
+// Returns the bytes free to this user where `path` lies; 0 when unknown.
 uint64_t free_disk_bytes(const std::string& path);
 
-// The value after "name :" in /proc text, trimmed; empty when it is not there.
+// Returns the value after "name :" in /proc text, trimmed; empty when it is missing.
 std::string proc_field(std::string_view text, std::string_view name);
-// "32K", "1024K", "8M" as sysfs writes them.
+// Parses "32K", "1024K", "8M" as sysfs writes them.
 uint64_t parse_cache_size(std::string_view text);
 
 }  // namespace vitrail

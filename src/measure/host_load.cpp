@@ -13,7 +13,7 @@ namespace vitrail {
 
 namespace {
 constexpr size_t kMaxStatBytes = 8 << 20;
-constexpr double kNoticed = 0.05;  // of the cores
+constexpr double kNoticed = 0.05;  // share of the cores from which other work is reported
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -33,7 +33,7 @@ double busy_now() {
 double busy_seconds(std::string_view proc_stat, double ticks_per_second) {
   if (!proc_stat.starts_with("cpu ")) return 0;
   const std::string line(proc_stat.substr(4, proc_stat.find('\n') - 4));
-  // user nice system idle iowait irq softirq steal; guests are part of user already.
+  // The fields are user nice system idle iowait irq softirq steal; guests are part of user already.
   double ticks = 0;
   const char* at = line.c_str();
   for (int column = 0; column < 8; ++column) {

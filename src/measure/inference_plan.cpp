@@ -16,7 +16,7 @@ namespace vitrail {
 namespace {
 using nlohmann::ordered_json;
 
-// What inference may need is shown even where it is nothing.
+// Categories of inference, shown even where they are zero.
 constexpr Category kOfInference[] = {Category::kParameters, Category::kTransient, Category::kScratch,
                                      Category::kStaging};
 NamedBytes rows_of(const MemoryPlan& memory) {
@@ -34,7 +34,7 @@ double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
   return estimate_seconds(plan.program, target.file->roofline(target.device.threads));
 }
 
-// "12.3 ms a run, 81.3 img/s": the target says how fast the device is.
+// Returns "12.3 ms a run, 81.3 img/s", from the target's speed.
 std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double images) {
   const double seconds = run_seconds(plan, target);
   return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),

@@ -1,5 +1,5 @@
-// What an inference will need, found out before it: memory, arithmetic, time on the device it is planned for,
-// the largest batch that fits. Loads and allocates nothing, prints nothing.
+// The needs of an inference, found before it runs: memory, arithmetic, time on the target device, the largest
+// batch that fits. Loads and allocates nothing, prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,17 +17,17 @@ struct InferencePlan {
   int64_t batch = 1;
   PlanTarget target;
   ExecutionPlan plan;
-  int64_t largest_batch = 0;  // that fits the target's memory; 0: none
+  int64_t largest_batch = 0;  // largest batch that fits the target's memory; 0: none
 
   bool fits() const { return plan.memory.peak_bytes() <= target.available_bytes; }
 };
 nlohmann::ordered_json to_json(const InferencePlan& plan);
 std::string to_text(const InferencePlan& plan);
 
-// The program as a pass leaves it, one line a node.
+// Returns the program as a pass leaves it, one line a node.
 std::string dump_program(const VitConfig& config, const EngineOptions& options, const std::string& after);
 
-// Memory of a GPU that no plan can hold.
+// Describes memory of a GPU that the driver and libraries hold outside any plan.
 std::string foreign_text(size_t bytes);
 
 }  // namespace vitrail

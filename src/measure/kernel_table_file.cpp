@@ -30,7 +30,8 @@ bool mentions(const KernelTable& table, const char* kernel) {
   return false;
 }
 
-// Versions of the libraries whose kernels the table names: oneDNN is opened only where it is named.
+// Returns the versions of the libraries whose kernels the table names: oneDNN is opened only where it is
+// named.
 Json versions_for(const KernelTable& table, const TunedDevice& device) {
   if (device.is_gpu()) return {{"cublaslt", device.cublas}};
   Json versions = Json::object();
@@ -55,14 +56,14 @@ int64_t count_field(const Json& object, const char* name) {
   return value.get<int64_t>();
 }
 
-// Nothing for a level this processor lacks.
+// Returns nothing for an instruction set that this processor lacks.
 std::optional<int> isa_number(const std::string& name) {
   for (const IsaLevel level : available_isa_levels())
     if (name == to_string(level)) return static_cast<int>(level);
   return std::nullopt;
 }
 
-// Threads and instruction set, which are of a processor alone; false: this one lacks the set.
+// Reads threads and instruction set, which only a processor has; false: this processor lacks the set.
 bool read_processor(const Json& json, TuneKey& key) {
   key.threads = static_cast<int>(std::min<int64_t>(count_field(json, "threads"), 1 << 20));
   const auto isa = isa_number(field(json, "isa", &Json::is_string).get<std::string>());
@@ -90,7 +91,7 @@ bool has_cpu_kernel(const std::string& name) {
   return false;
 }
 
-// A table of a version that had other kernels: what it ranked is not what would run.
+// Refuses a table of a version with other kernels, since it ranked kernels that do not exist here.
 void refuse_unknown_kernels(const KernelTable& table, const TunedDevice& device) {
   if (device.is_gpu()) return;
   for (const KernelTable::Row& row : table.rows())
@@ -140,7 +141,7 @@ KernelsFile asked_for_kernels(const std::string& path, const TunedDevice& device
   }
 }
 
-// A name for files: letters, digits and single dashes.
+// Returns a name for files: letters, digits and single dashes.
 std::string file_word(const std::string& name) {
   std::string word;
   for (const char c : name) {
@@ -151,7 +152,7 @@ std::string file_word(const std::string& name) {
   return word;
 }
 
-// "nvidia-h200.json"
+// Returns "nvidia-h200.json".
 std::string gpu_file(const TunedDevice& gpu) {
   std::string name = file_word(gpu.name);
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -210,7 +211,7 @@ void write_kernels(const std::string& path, const KernelTable& table, const Tune
     json["rows"].push_back(std::move(row));
   }
   std::string text = json.dump();
-  // One row a line.
+  // Each row is written on a line of its own.
   for (size_t at = 0; (at = text.find("{\"op\"", at)) != std::string::npos; at += 2) text.insert(at, "\n");
   std::error_code error;
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
@@ -230,7 +231,7 @@ KernelsFile usual_kernels(const std::string& config_home, const TunedDevice& dev
 }
 
 namespace {
-// Nothing for a GPU that cannot be used: whoever computes there says why.
+// Returns nothing for a GPU that cannot be used; computing on it reports why.
 std::optional<TunedDevice> tuned_device(const std::string& device) {
   const std::optional<int> ordinal = parse_cuda(device);
   if (!ordinal) return this_processor();

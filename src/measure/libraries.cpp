@@ -15,7 +15,7 @@ std::string version_text(void* symbol) {
   return reinterpret_cast<const char* (*)()>(symbol)();
 }
 
-// 0x010204 is 1.2.4.
+// Formats 0x010204 as 1.2.4.
 std::string version_hex(void* symbol) {
   const int packed = reinterpret_cast<int (*)()>(symbol)();
   return strf("%d.%d.%d", packed >> 16 & 0xFF, packed >> 8 & 0xFF, packed & 0xFF);
@@ -36,9 +36,9 @@ std::string version_onednn(void* symbol) {
 struct Row {
   const char *name, *purpose, *package;
   bool needed;
-  const char* symbol;            // present when the library is
-  VersionReader read;            // null: the version is in the file's name
-  const char* opened = nullptr;  // the file that is opened on demand; null: linked
+  const char* symbol;            // a symbol that the library defines
+  VersionReader read;            // null: the version is taken from the file's name
+  const char* opened = nullptr;  // the file that is opened on demand; null: the library is linked
 };
 constexpr Row kRows[] = {
     {"libjpeg-turbo", "JPEG images", "libjpeg62-turbo", true, "jpeg_read_header", nullptr},

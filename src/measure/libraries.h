@@ -1,6 +1,6 @@
-// Which third-party libraries this process runs with or would open, and what each is for. Asks the dynamic
-// linker, so that the answer is about the program as it runs and no vendor header is needed. Used by doctor
-// alone: looking for a library that is opened on demand opens it.
+// Which third-party libraries this process runs with or would open, and what each is for. Queries the dynamic
+// linker, so that the result describes the running program and no vendor header is needed. Looking for a
+// library that is opened on demand opens it.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ namespace vitrail {
 
 struct LibraryInfo {
   std::string name, purpose;
-  std::string package;  // Debian's, to install when it is missing
-  bool needed = true;   // false: used where found
+  std::string package;  // the Debian package to install when it is missing
+  bool needed = true;   // false: optional
   bool found = false;
   std::string version;  // may be unknown even when found
   std::string path;
 };
 std::vector<LibraryInfo> find_libraries();
 
-// "62.3.0" from "…/libjpeg.so.62.3.0"; empty without a number.
+// Returns "62.3.0" from "…/libjpeg.so.62.3.0"; empty without a number.
 std::string version_in_soname(const std::string& path);
 
 }  // namespace vitrail

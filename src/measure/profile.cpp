@@ -16,8 +16,8 @@ namespace {
 struct PartRule {
   const char *operation, *part;  // the operation's name begins with it
 };
-// First match wins. The rows of the classic per-layer table: embeddings, norm, attention, residual, norm,
-// MLP, residual, last norm.
+// The first match wins. The parts are the rows of the classic per-layer table: embeddings, norm, attention,
+// residual, norm, MLP, residual, last norm.
 constexpr PartRule kParts[] = {
     {"patch_embed", "embeddings"},  {"tokens", "embeddings"},
     {"pos_embed", "embeddings"},    {"positions", "embeddings"},
@@ -144,7 +144,7 @@ std::string layer_text(const ProfileRow& row) {
   return row.layers() > 0 ? format_seconds(row.seconds_per_layer()) : "";
 }
 
-// A GPU's figures are in thousands.
+// Figures from this one on, such as those of a GPU, are shown in thousands.
 constexpr double kLargeGflops = 1e4;
 
 }  // namespace

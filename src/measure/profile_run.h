@@ -1,4 +1,4 @@
-// An engine's runs timed node by node: the rows of a profile, and the peaks they are judged by. Knows no
+// An engine's runs timed node by node: the rows of a profile, and the peaks they are compared with. Knows no
 // option and prints nothing.
 #pragma once
 
@@ -18,7 +18,7 @@ struct ProfiledEngine {
   std::vector<ProfileRow> rows(ProfileBy by) const;
   std::string device() const;
   const char* backend() const { return engine.plan().backend->name(); }
-  // ", only rows in parallel"; empty when threads share all they can.
+  // Returns ", only rows in parallel"; empty when everything runs in parallel.
   std::string parallel_text() const;
 
   Engine engine;
@@ -29,7 +29,7 @@ struct ProfiledEngine {
 
 nlohmann::ordered_json to_json(const std::vector<ProfileRow>& rows);
 nlohmann::ordered_json to_json(const ProfiledEngine& engine);
-// One run of each as a timeline for Chrome or Perfetto.
+// Returns one run of each engine as a timeline for Chrome or Perfetto.
 std::string timeline_of(const std::vector<const ProfiledEngine*>& engines);
 
 }  // namespace vitrail

@@ -16,10 +16,11 @@ namespace vitrail {
 namespace {
 using nlohmann::ordered_json;
 
-// Of the measured peak: what models of some size reach on the CPU. Small ones reach less.
+// The assumed share of the measured peak that mid-sized and large models reach on the CPU; small ones reach
+// less.
 constexpr double kAssumedShare = 0.5;
 
-// With a device file node by node from what was measured there, else from the peak here.
+// Estimates the time node by node from a device file, or from the peak measured here without one.
 void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e) {
   const StepPlan& step = plan.step();
   const int threads = target.device.threads;
@@ -38,7 +39,7 @@ void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e
   }
 }
 
-// Categories as people call them; the others are called what they are.
+// Returns the title of a category's row; categories without a title keep their name.
 std::string row_title(const std::string& name) {
   return name == "optimizer" ? "optimizer state" : name == "saved" ? "saved activations" : name;
 }

@@ -1,5 +1,5 @@
-// A planned training run on the device it is planned for: whether it fits, the largest micro-batch, levels of
-// recomputing, time. Prints nothing.
+// A planned training run on its target device: whether it fits, the largest micro-batch, levels of
+// recomputation, time. Prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,20 +15,20 @@ namespace vitrail {
 struct RunEstimate {
   std::string where = "here";  // or the target's name
   size_t available = 0, foreign = 0;
-  int64_t largest = 0;  // micro-batch
+  int64_t largest = 0;  // largest micro-batch that fits
   std::vector<RunPlan::Level> levels;
-  double peak_gflops = 0, update_s = 0;  // 0: not known, of a processor that is not here
+  double peak_gflops = 0, update_s = 0;  // 0: not known, for a processor that is not present
   bool calibrated = false;
   std::set<std::string> unmeasured;  // types estimated at the rate of f32
 };
 
-// With a device file node by node from what was measured there, else from the peak measured here.
+// Estimates the time node by node from the target's device file, or from the peak measured here without one.
 RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target);
 
 nlohmann::ordered_json to_json(const RunPlan& plan, const RunEstimate& estimate);
 std::string to_text(const RunPlan& plan, const RunEstimate& estimate);
 
-// The micro program as a pass leaves it, one line a node.
+// Returns the micro program as a pass leaves it, one line a node.
 std::string dump_program(const RunPlan& plan, const std::string& after);
 
 }  // namespace vitrail

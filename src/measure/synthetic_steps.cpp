@@ -10,7 +10,7 @@
 namespace vitrail {
 
 namespace {
-// There is no warm-up of the learning rate here, so a part of it will do.
+// Synthetic steps have no warm-up of the learning rate, so a tenth of the peak is used.
 constexpr double kShareOfRate = 0.1;
 }  // namespace
 
@@ -47,7 +47,7 @@ double SyntheticSteps::loss() {
   return sum / static_cast<double>(config_.train.micro_batch);
 }
 
-// The same in 8 bits, for steps that take pixels.
+// Makes the same images in 8 bits, for steps that take pixels.
 void SyntheticSteps::make_pixels(const StepConfig& step) {
   if (step.images == ImageForm::kFloats) return;
   for (int64_t i = 0; i < step.micro_batch; ++i) {
@@ -59,7 +59,7 @@ void SyntheticSteps::make_pixels(const StepConfig& step) {
 }
 
 void SyntheticSteps::run_micro(int64_t micro) {
-  // A teacher, where one is asked for, answers with the labels.
+  // Where a teacher is configured, its targets are the labels.
   const MicroBatch batch{.images = images_,
                          .targets = targets_,
                          .weights = weights_,
@@ -69,7 +69,7 @@ void SyntheticSteps::run_micro(int64_t micro) {
                          .position = micro * config_.train.micro_batch,
                          .pixels = pixels_,
                          .recipes = recipes_};
-  // Images stay where they are on a device that keeps them.
+  // On a device that keeps its inputs the images are copied once.
   if (steps_ > 0 && step_.keeps_inputs())
     step_.run_micro_again(batch);
   else
@@ -87,7 +87,8 @@ BenchResult described(const RunPlan& plan) {
           .training = true,
           .batch = batch,
           .peak_bytes = plan.step().peak_bytes(),
-          // Backward is twice the forward; what is recomputed counts as time lost, not as work done.
+          // The backward pass counts as twice the forward pass; recomputation counts as time, not as useful
+          // work.
           .flops = 3 * 2 * static_cast<double>(count_run_macs(model) * batch),
           .model_flops = 3 * 2 * static_cast<double>(count_macs(model) * batch)};
 }

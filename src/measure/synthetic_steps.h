@@ -1,5 +1,5 @@
-// Whole training updates on one synthetic micro-batch that stays in memory: what `bench train` runs, without
-// a dataset and without a loader. Knows no option and prints nothing.
+// Whole training updates on one synthetic micro-batch that stays in memory: the work of `bench train`,
+// without a dataset and without a loader. Knows no option and prints nothing.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,9 @@ class SyntheticSteps {
   SyntheticSteps(const RunPlan& plan, RankContext& rank);
 
   void run();
-  // Node times, where they cost a run of its own.
+  // Starts timing nodes, on devices where that needs a run of its own.
   void time_nodes();
-  // Mean over the synthetic images, as the weights stand.
+  // Returns the mean loss over the synthetic images with the present weights.
   double loss();
 
   int64_t steps() const { return steps_; }
@@ -36,7 +36,7 @@ class SyntheticSteps {
   int64_t steps_ = 0;
 };
 
-// What of a benchmark of such steps is known before it is measured.
+// Returns the facts of a benchmark of such steps that are known before it is measured.
 BenchResult described(const RunPlan& plan);
 
 }  // namespace vitrail

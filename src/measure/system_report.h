@@ -1,4 +1,4 @@
-// What this machine and this build can do, and what is missing: the facts that `doctor` shows. Measures the
+// What this machine and this build can do, and what is missing, as `doctor` shows it. Measures the
 // processor's peak, which takes about a tenth of a second; prints nothing.
 #pragma once
 
@@ -21,24 +21,25 @@ struct BackendFact {
 };
 
 struct SystemReport {
-  // `places`: where bundled models may lie; `tuned`: the table of kernels that holds here.
+  // `places` are the folders in which bundled models may lie; `tuned` is the table of kernels that applies
+  // here.
   SystemReport(KernelsFile tuned, std::vector<std::filesystem::path> places);
 
   KernelsFile tuned;
   MachineInfo machine;
   std::string isa;                      // the best instruction set
-  std::vector<std::string> isa_levels;  // all that run here
+  std::vector<std::string> isa_levels;  // all that this processor has
   double peak_gflops = 0;
   std::vector<BackendFact> backends;
   std::vector<LibraryInfo> libraries;
   std::vector<std::filesystem::path> places;
   std::vector<BundledModel> models;
-  std::string folder;  // where one stands
+  std::string folder;  // the working folder
   uint64_t disk_bytes = 0;
   std::string version, build_type, compiler;
   bool optimised = true;
 
-  // One line each, with what to do about it.
+  // Returns one line for each missing thing, with its remedy.
   std::vector<std::string> missing() const;
 };
 nlohmann::ordered_json to_json(const SystemReport& report);

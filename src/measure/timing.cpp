@@ -36,7 +36,7 @@ std::vector<double> time_runs(Engine& engine, const TimingBudget& budget, const 
   const std::vector<float> images = rule_images(engine.config(), engine.batch());
   bool filled = false;
   const auto run = [&] {
-    // On a device of its own images are copied once: what is timed is the model.
+    // On a GPU images are copied once, so that only the model is timed.
     if (filled && engine.keeps_inputs())
       engine.run_again();
     else
@@ -52,7 +52,7 @@ std::vector<double> time_runs(Engine& engine, const TimingBudget& budget, const 
 }
 
 namespace {
-// A yardstick: a device too full for it still runs the model.
+// The peaks are only for comparison: a device too full to measure them still runs the model.
 Peaks measured_peaks(const ExecutionPlan& plan, bool copying) {
   try {
     const DevicePeaks peaks =

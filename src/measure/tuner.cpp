@@ -9,7 +9,7 @@
 namespace vitrail {
 
 namespace {
-// Operands that stay where they are; ones, since zeros or subnormal numbers may take another time.
+// An operand in memory of its own, filled with ones, since zeros and subnormal numbers may take another time.
 struct Operand {
   TensorDesc desc;
   Buffer buffer;
@@ -59,7 +59,7 @@ class Candidate {
   bool packs_ = false;
 };
 
-// With the weight as the kernel wants it; null when it takes no such GEMM.
+// Makes a candidate with the weight in the kernel's storage order; null when the kernel declines the GEMM.
 std::unique_ptr<Candidate> candidate(const LinearOp& op, const Kernel& kernel, const GemmSize& size,
                                      const DeviceInfo& device) {
   std::vector<TensorDesc> ins = {{DType::kF32, {{'N', size.m}, {'D', size.k}}},

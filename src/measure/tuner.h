@@ -1,5 +1,5 @@
-// Measuring which CPU kernels are fastest for GEMMs of given sizes: every kernel of the list that takes the
-// GEMM runs in turns, so that a slow moment hits all of them. Knows no option and no file.
+// Measures which CPU kernels are fastest for GEMMs of given sizes: all kernels that accept the GEMM run in
+// alternation, so that a slow moment affects all of them. Knows no option and no file.
 #pragma once
 
 #include <string>
@@ -17,26 +17,26 @@ struct GemmSize {
   bool operator==(const GemmSize&) const = default;
 };
 
-// The linears of the zoo's Tiny, Small, Base and Large: 1 and 8 images of 50, 65 and 197 tokens.
+// Returns the linears of the zoo's Tiny, Small, Base and Large: 1 and 8 images of 50, 65 and 197 tokens.
 std::vector<GemmSize> zoo_gemms();
 
 struct KernelSpeed {
   std::string kernel;
   double gflops = 0;
-  bool packs = false;  // wants its weight in a storage order of its own
+  bool packs = false;  // its weight has a storage order of its own
 };
 
-// In the list's order, but a kernel that is clearly faster than the one before it goes ahead: a difference
-// within the noise changes nothing.
+// Orders kernels as the list does, but moves one ahead that is clearly faster than the one before it: a
+// difference within the noise changes nothing.
 std::vector<KernelSpeed> ranked(std::vector<KernelSpeed> speeds);
 
-// Ranked; the best of `rounds`, since other work only ever slows a run down. Empty: no kernel of this
-// instruction set computes in `arithmetic`.
+// Returns the kernels ranked by the best of `rounds`, since other work only ever slows a run down. Empty: no
+// kernel of this instruction set computes in `arithmetic`.
 std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo& device, ThreadPool& pool,
                                          int64_t rounds, Arithmetic arithmetic = Arithmetic::kExact);
 
-// What of them a table needs: the fastest, and behind a kernel that packs the fastest that does not, which
-// serves weights that stay plain.
+// Returns what a table needs: the fastest kernel, and behind one that packs the fastest that does not, for
+// weights that stay plain.
 KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
                            const std::vector<KernelSpeed>& speeds);
 

@@ -12,7 +12,7 @@ namespace vitrail {
 namespace {
 
 constexpr size_t kAlignment = 256, kMostSets = 64;
-constexpr size_t kLeastLaunches = 16;  // in a recording, so that its start does not count
+constexpr size_t kLeastLaunches = 16;  // in a recording, so that its start is negligible
 constexpr double kClearly = 1.01;
 
 size_t bytes_of(const PlannedGemm& gemm) {
@@ -22,7 +22,7 @@ size_t bytes_of(const PlannedGemm& gemm) {
   return bytes;
 }
 
-// What one launch reads and writes.
+// The operands of one launch.
 struct OperandSet {
   Buffer memory;
   std::vector<TensorView> ins, outs;
@@ -50,7 +50,8 @@ double flops_of(const TuneKey& key) {
   return 2 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
 }
 
-// What runs without a table, then what else it may name: the variants, and the first that is none.
+// Returns the kernel that runs without a table, then the others that a table may name: the variants, and the
+// first kernel that is not one.
 std::vector<const Kernel*> kernels_for(const NodeView& node, const ExecutionPlan& plan) {
   DeviceInfo device = plan.device;
   device.kernels = nullptr;
@@ -78,7 +79,7 @@ class Bench {
 
   size_t launches() const { return std::max(kLeastLaunches, sets_.size()); }
 
-  // A library may list what it then refuses.
+  // Returns whether the kernel runs: a library may list algorithms that it then refuses.
   bool runs(const Kernel& kernel) {
     try {
       launch(kernel, sets_[0]);
@@ -89,7 +90,7 @@ class Bench {
   }
 
   std::unique_ptr<Recording> record(const Kernel& kernel) {
-    launch(kernel, sets_[0]);  // loads it, which a recording must not
+    launch(kernel, sets_[0]);  // loads the kernel, which is not possible while recording
     device_.finish();
     auto recording = vitrail::record(device_, [&] {
       for (size_t i = 0; i < launches(); ++i) launch(kernel, sets_[i % sets_.size()]);
@@ -98,7 +99,7 @@ class Bench {
     return recording;
   }
 
-  // Of one launch.
+  // Returns the seconds of one launch.
   double seconds(Recording& recording) {
     device_.mark(0);
     recording.replay();

@@ -1,5 +1,5 @@
-// Measuring which of a GPU's kernels are fastest for the GEMMs of a program: each kernel is recorded with
-// memory of its own and repeated in turns. Knows no option and no file.
+// Measures which of a GPU's kernels are fastest for the GEMMs of a program: each kernel is recorded with
+// memory of its own, and the recordings are replayed in alternation. Knows no option and no file.
 #pragma once
 
 #include <vector>
@@ -10,24 +10,24 @@
 
 namespace vitrail {
 
-// A GEMM as some nodes of a program compute it.
+// A GEMM that one or more nodes of a program compute.
 struct PlannedGemm {
   TuneKey key;
   OpPtr op;
   std::vector<TensorDesc> ins, outs;
-  std::vector<const Kernel*> kernels;  // those that take it: what runs without a table, then its variants
-  int64_t nodes = 0;                   // how many there are
+  std::vector<const Kernel*> kernels;  // those that accept it: the default one, then its variants
+  int64_t nodes = 0;                   // number of nodes that compute it
 };
 
-// Each once, those of two kernels or more. From descriptions alone.
+// Returns each GEMM once, if two kernels or more accept it. Works on descriptions alone.
 std::vector<PlannedGemm> gemms_to_tune(const std::vector<const ExecutionPlan*>& programs);
 
-// In the order of the GEMM's kernels, without those that fail; medians of `rounds`, with more memory in
-// turns than the GPU's cache holds, as a model has it.
+// Returns the speeds in the order of the GEMM's kernels, without those that fail: medians of `rounds`,
+// cycling through more memory than the GPU's cache holds, as a model does.
 std::vector<KernelSpeed> measure_kernels(const PlannedGemm& gemm, const DeviceInfo& info, Device& device,
                                          int64_t rounds);
 
-// The fastest where it beats the first clearly, else the first.
+// Returns the fastest where it is clearly faster than the first, else the first.
 const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds);
 
 }  // namespace vitrail

@@ -20,7 +20,7 @@ struct DeviceFile {
   struct Rate {
     int threads = 1;
     double fma_gflops = 0;  // multiply-adds from registers
-    double copy_gbps = 0;   // bytes read and written by a copy between memories, each counted
+    double copy_gbps = 0;   // bytes read and bytes written by a copy between memories, both counted
   };
   struct Gemm {
     int64_t m = 0, n = 0, k = 0;

@@ -1,5 +1,5 @@
-// Devices by the names that people give them: "cpu", "cuda", "cuda:1"; the processor's instruction sets, and
-// what a plan runs on in words. Knows no option of the command line.
+// Devices by their names: "cpu", "cuda", "cuda:1"; the processor's instruction sets, and the device of a plan
+// as text. Knows no option of the command line.
 #pragma once
 
 #include <optional>
@@ -10,28 +10,28 @@
 
 namespace vitrail {
 
-// The number after "cuda:"; nothing for "cpu". Error(kUsage) for anything else, with `dash` before the names
-// of settings.
+// Returns the number after "cuda:"; nothing for "cpu". Throws Error(kUsage) for anything else, with `dash`
+// before the names of settings.
 std::optional<int> parse_cuda(const std::string& device, const char* dash = "--");
 
-// The device of that name; of the processor with so many threads (0: one per core) and the best instruction
-// set or the one named. Error(kDevice) when it is not here.
+// Returns the device of that name; a processor with so many threads (0: one per core) and the best
+// instruction set or the one named. Throws Error(kDevice) when it is not present.
 DeviceInfo device_here(const std::string& device, int threads, const std::string& isa);
-// The same for another backend that runs there: "ref" on the processor.
+// Returns the same for another backend that runs there: "ref" on the processor.
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
                      const std::string& isa);
 const Backend& device_backend(const std::string& device);  // the device's own
-// Threads of the processor that `threads` means.
+// Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);
 
 // Instruction sets by name, lowest first: those of this build, and those of them that this processor has.
 std::vector<std::string> isa_names();
 std::vector<std::string> isa_names_here();
 std::string isa_name(const DeviceInfo& device);
-// Whether this processor has the device's instruction set.
+// Returns whether this processor has the device's instruction set.
 bool runs_here(const DeviceInfo& device);
 
-// "cpu (avx2, 2 threads)".
+// Returns "cpu (avx2, 2 threads)".
 std::string device_text(const ExecutionPlan& plan);
 
 }  // namespace vitrail

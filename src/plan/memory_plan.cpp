@@ -59,7 +59,7 @@ class Planner {
         {aligned(program_.values[id].desc.bytes()), 0, node, std::max(node, last_use_[id]), category});
   }
 
-  // Whether the value is written by the forward pass and read again by the backward pass.
+  // Returns whether the value is written by the forward pass and read again by the backward pass.
   bool is_saved(int writer, ValueId id) const {
     const int reader = last_use_[id];
     return program_.nodes[writer].phase == Phase::kForward && reader >= 0 &&

@@ -22,7 +22,7 @@ struct Placement {
 };
 
 struct MemoryPlan {
-  std::vector<Placement> values;   // by ValueId; values nobody reads or writes have no bytes
+  std::vector<Placement> values;   // by ValueId; a value that no node reads or writes has no bytes
   std::vector<Placement> scratch;  // by node
   std::shared_ptr<PersistentLayout> persistent;
   size_t persistent_bytes = 0;
@@ -37,8 +37,8 @@ struct MemoryPlan {
 };
 
 // Lays out all values; `scratch_bytes` holds one size per node. Outputs keep their bytes to the end. An op
-// that allows it overwrites an input nobody reads later. Persistent values go into `layout`, a new one when
-// it is null. With `stage_inputs`, inputs lie apart and may be filled once for many runs.
+// that allows it overwrites an input that no later node reads. Persistent values go into `layout`, a new one
+// when it is null. With `stage_inputs`, inputs lie apart and may be filled once for many runs.
 MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
                        std::shared_ptr<PersistentLayout> layout = nullptr, bool stage_inputs = false);
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the file has no figures of.
+// Refuses settings for which the file has no figures.
 void refuse_unmeasured(const DeviceFile& device, const std::string& isa, int threads) {
   if (!isa.empty() && isa != device.isa)
     throw Error(ErrorKind::kUsage,

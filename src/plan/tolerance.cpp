@@ -25,8 +25,8 @@ Tolerance tolerance_of(DType dtype, int64_t length) {
 }
 
 namespace {
-// Whether a member that rounds comes before a GEMM that rounds its inputs: then values next to a rounding
-// boundary may fall to either side of it, and each that does moves the sums by a step of one term.
+// Returns whether a member that rounds comes before a GEMM that rounds its inputs: then values next to a
+// rounding boundary may fall to either side of it, and each that does moves the sums by a step of one term.
 bool rounds_what_it_made(const FusedOp& fused) {
   for (size_t m = 1; m < fused.members().size(); ++m)
     if (arithmetic_of(*fused.members()[m].op) != Arithmetic::kExact) return true;

@@ -16,7 +16,7 @@ double roundoff(DType dtype);
 
 Tolerance tolerance_of(DType dtype, int64_t reduction_length);
 
-// Returns the tolerance of a node before its result is rounded: the sums of a GEMM of rounded factors may be
+// Returns the tolerance of a node before its result is rounded: the sums of a GEMM with rounded inputs may be
 // coarser than f32.
 Tolerance tolerance_of(const Op& op, DescSpan ins);
 

@@ -13,23 +13,23 @@ namespace vitrail {
 namespace {
 
 constexpr std::string_view kVal = "val.";
-// Facts by which no two runs are compared.
+// Facts that are ignored when two runs are compared.
 constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn};
 
-// A difference between a checkpoint's facts and this run's that is told rather than refused.
+// Returns whether a difference between a checkpoint's facts and this run's is reported rather than refused.
 bool may_change(const std::string& key) {
   constexpr std::string_view kConfig = "config.";
   if (key.starts_with("machine.") || key.starts_with(kVal)) return true;
   return key.starts_with(kConfig) && change_of(key.substr(kConfig.size())) == Change::kTold;
 }
 
-// Facts that checkpoints of earlier versions do not hold.
+// Returns whether the difference is in a fact that checkpoints of earlier versions do not hold.
 bool is_unknown(const FactDifference& difference) {
   return difference.saved.is_null() &&
          (difference.key == "data.contents" || difference.key.starts_with(kVal));
 }
 
-// Fingerprints say nothing to people.
+// Describes a difference; fingerprints are left out, since they mean nothing to people.
 std::string described(const FactDifference& difference) {
   const char* part = difference.key.starts_with(kVal) ? "validation" : "training";
   if (difference.key.ends_with(".contents"))
@@ -73,7 +73,8 @@ void CheckpointKeeper::prepare(bool sole) {
     tell_(strf("removed %s/%s", RunFiles::kCheckpoints, name.c_str()));
 }
 
-// Nothing there, or a model that a run has written. best/ of earlier versions has no manifest.
+// Returns whether the name is free or holds a model that a run has written. The best/ of earlier versions has
+// no manifest.
 bool CheckpointKeeper::is_own(const std::string& name) const {
   const std::string path = files_.at(name);
   std::error_code error;
@@ -121,7 +122,7 @@ std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
   return progress;
 }
 
-// Whether results of the validation data can be compared, too.
+// Refuses a checkpoint of another run. Returns whether results on the validation data can be compared, too.
 bool CheckpointKeeper::require_same_run(const Json& saved) const {
   Json now = facts({}), before = saved;
   for (const char* key : kNoIdentity) now.erase(key), before.erase(key);
@@ -167,7 +168,7 @@ void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int
   if (is_own(RunFiles::kLast)) discard(files_.at(RunFiles::kLast));
 }
 
-// A model folder of that name appears whole, in the place of the one before.
+// Writes a model folder of that name atomically, in the place of the previous one.
 void CheckpointKeeper::put_model(const std::string& name, const TrainStep& step, bool average) {
   require_own(name);
   const std::string fresh = files_.at(unfinished_name(name));

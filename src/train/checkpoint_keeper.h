@@ -1,5 +1,6 @@
 // What a run keeps on disk besides its log: checkpoints, and the best model as a folder. Saves, finds what to
-// resume from, and refuses to mix two runs. The saver decides when, the trainer what to resume.
+// resume from, and refuses to mix two runs. Knows neither when to save (SavePolicy) nor whether to resume
+// (Trainer).
 #pragma once
 
 #include "base/run_files.h"
@@ -14,27 +15,28 @@ class CheckpointKeeper {
  public:
   using Tell = std::function<void(const std::string&)>;
 
-  // `machine`: backend, instruction set and program version, told when they change.
+  // `machine` holds backend, instruction set and program version, whose changes are reported through `tell`.
   CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell);
 
-  // Error(kUsage) when a fresh run would share its folder with another one's checkpoints.
+  // Throws Error(kUsage) when a fresh run would share its folder with the checkpoints of another.
   void refuse_foreign_run() const;
-  // Once, before anything is saved: puts back what a death had left moved aside, removes unfinished
-  // checkpoints, and refuses a best/ or last/ that is not a run's: Error(kWrite). `sole`: nobody else can be
-  // at work in the folder.
+  // Called once, before anything is saved: restores what a killed process had moved aside, removes unfinished
+  // checkpoints, and throws Error(kWrite) for a best/ or last/ that no run has written. `sole` says that no
+  // other process can be writing to the folder.
   void prepare(bool sole);
 
-  // The newest good checkpoint into the step; nothing when there is none to resume from. Error(kData) when
-  // there are checkpoints and none is good, Error(kConfig) when they belong to another run.
+  // Loads the newest good checkpoint into the step; returns nothing when there is none to resume from. Throws
+  // Error(kData) when there are checkpoints and none is good, Error(kConfig) when they belong to another run.
   std::optional<Progress> restore_newest(TrainStep& step);
 
-  // Hears of each checkpoint that had to make room, before its time.
+  // Sets a callback for each checkpoint that was removed early to make room.
   void on_made_room(std::function<void(int64_t step)> tell) { checkpoints_.on_made_room(std::move(tell)); }
-  // Error(kWrite) when it cannot be written; the newest `least_good` checkpoints are then as they were.
+  // Throws Error(kWrite) when the checkpoint cannot be written; the newest `least_good` checkpoints are then
+  // unchanged.
   void save(const Progress& progress, const TrainStep& step, int64_t least_good = kLeastGood);
   // Replaces best/.
   void write_best(const TrainStep& step, bool average);
-  // The model alone, for when there is no way to save a run's last checkpoint; the next save removes it.
+  // Writes the model alone, for a run whose last checkpoint cannot be saved; the next save removes it.
   // Returns its folder.
   std::string write_last(const TrainStep& step, bool average);
 

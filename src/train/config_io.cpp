@@ -8,7 +8,7 @@ namespace vitrail {
 namespace {
 constexpr size_t kMaxBytes = 1 << 20;
 
-// `arch` is a setting of its own.
+// Returns whether the field is a dimension; `arch` is a setting of its own.
 bool is_dimension(std::string_view name) {
   return name != "arch";
 }

@@ -1,6 +1,6 @@
-// A training config read: its settings by dotted keys ("optim.lr"), from JSON straight into the config's
-// structs, or from any other source that can tell what was given. The list of settings and the rules between
-// them stand here alone. Knows no command line.
+// Reading a training config: settings by dotted keys ("optim.lr"), from JSON or any other source of given
+// values, into the config's structs. The list of settings and the rules between them are defined here alone.
+// Knows no command line.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,23 @@
 
 namespace vitrail {
 
-// Every setting of a training config, in the order of its sections.
+// Returns every setting of a training config, in the order of its sections.
 std::vector<FieldSpec> train_fields();
-// Those of model.* that are fields of VitConfig: an architecture's dimensions.
+// Returns the settings of model.* that are fields of VitConfig: an architecture's dimensions.
 std::vector<FieldSpec> model_fields();
 
-// Where a model lies that a config names: by default, where it says.
+// Resolves the name of a model in a config to its path; by default the name is the path.
 using FindModel = std::function<std::string(const std::string& name)>;
 
 // Throws Error(kConfig) naming key, value and what was expected; `place` says where the JSON comes from.
 TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find = {});
-// JSON with comments, at most 1 MiB.
+// Reads JSON with comments, at most 1 MiB.
 TrainConfig read_train_config(const std::string& path, const FindModel& find = {});
 
 // The settings of one JSON object, nested sections as dotted keys.
 class JsonSettings {
  public:
-  // Error(kConfig) for a key that no setting has, with the nearest one.
+  // Throws Error(kConfig) for a key that no setting has, with the nearest one.
   JsonSettings(const Json& json, std::string place);
 
   bool given(const std::string& key) const { return values_.contains(key); }
@@ -47,7 +47,7 @@ class JsonSettings {
   std::map<std::string, const Json*> values_;
 };
 
-// A visitor that reads the fields of a struct under "prefix." from a source, and keeps which were given.
+// A visitor that reads the fields of a struct under "prefix." from a source, and records which were given.
 template <typename Source>
 struct ReadFields {
   std::string prefix;
@@ -62,7 +62,8 @@ struct ReadFields {
   }
 };
 
-// A side that differs from model.image, unless that was given to replace it: nobody knows which was meant.
+// Refuses a side that differs from model.image, unless model.image was given to replace it: the two
+// contradict each other.
 [[noreturn]] void refuse_two_sizes(int64_t image, const char* side, int64_t other);
 
 template <typename Source>
@@ -79,7 +80,7 @@ void read_image_size(const Source& source, ModelSettings& model) {
   model.given.insert({"image_height", "image_width"});
 }
 
-// What was given over the defaults.
+// Returns the defaults overridden by the given settings.
 template <typename Source>
 TrainConfig config_from(const Source& source, const FindModel& find) {
   TrainConfig config;

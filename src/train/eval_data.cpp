@@ -45,10 +45,11 @@ void say_seen(EvalData& data, const Dataset& train, const Say& say) {
   warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()), say);
 }
 
-// Without the training data: by the marks that the model kept of some of its images.
+// Estimates the overlap without the training data, from the marks that the model keeps of some training
+// images.
 void say_marks(EvalData& data, const LearnedFrom& learned, const Say& say) {
   const Overlap marks = find_marks(learned.images, *data.set);
-  // Of the training data this many are here, by what is known of the marked ones.
+  // The share found among the marked images is assumed for all of the training data.
   const int64_t seen = std::llround(marks.share() * static_cast<double>(learned.size));
   const std::string known =
       strf("%lld of %s that the model keeps a mark of", static_cast<long long>(marks.found),
@@ -62,7 +63,7 @@ void say_marks(EvalData& data, const LearnedFrom& learned, const Say& say) {
   warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()) + " (" + known + ")", say);
 }
 
-// What the model has learned from, compared with what it is to be measured on.
+// Compares the images that the model has learned from with those it is to be measured on.
 void compare_with_training(EvalData& data, const ModelOrigin& origin, const Say& say) {
   std::string why = "nothing beside it says what it was trained on";
   if (!origin.run.empty()) {
@@ -78,7 +79,8 @@ void compare_with_training(EvalData& data, const ModelOrigin& origin, const Say&
   say("whether the model has learned from these images is not known: " + why);
 }
 
-// The data named; what a run split off for validation, when it is what the run learned from.
+// Opens the named data; where it is what the run learned from, the part that the run split off for
+// validation.
 EvalData open_asked(const std::string& name, const std::string& part, const ModelOrigin& origin,
                     const Say& say) {
   std::optional<DataSplits> own;

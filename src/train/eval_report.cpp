@@ -55,7 +55,7 @@ ordered_json images_json(const EvalSubject& s, const std::vector<SampleResult>& 
   return rows;
 }
 
-// Shares of the images.
+// Shares of all images, for the comparison of two models.
 struct Against {
   double top1, difference, agreement;
 };

@@ -15,7 +15,7 @@ float log_sum_exp(std::span<const float> x) {
   return top + static_cast<float>(std::log(total));
 }
 
-// As the training loss counts, on plain labels.
+// Computes the loss as training does, from plain labels.
 double loss_of(std::span<const float> logits, std::span<const int32_t> labels, LossKind kind) {
   if (kind == LossKind::kSoftmax) {
     double loss = 0;
@@ -28,7 +28,7 @@ double loss_of(std::span<const float> logits, std::span<const int32_t> labels, L
   return kind == LossKind::kSigmoidMean ? loss / static_cast<double>(logits.size()) : loss;
 }
 
-// The `kept` first by an order.
+// Inserts a result into a sorted list and keeps the first `kept`.
 template <typename Before>
 void keep(std::vector<SampleResult>& list, const SampleResult& result, size_t kept, Before before) {
   list.insert(std::upper_bound(list.begin(), list.end(), result, before), result);

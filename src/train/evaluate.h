@@ -1,5 +1,5 @@
-// How good a model is on a dataset: every image once, the last partial batch included. Used by the trainer
-// between epochs and by `eval` for any model; the forward pass is the caller's.
+// How good a model is on a dataset: every image once, the last partial batch included. Knows no model: the
+// forward pass is a callback.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace vitrail {
 
-// Logits of `count` images.
+// Returns the logits of `count` images.
 using Forward = std::function<std::span<const float>(std::span<const float> images, int64_t count)>;
 
 // One image's result, kept for the best and worst of a report.
@@ -24,15 +24,15 @@ struct SampleResult {
   float loss = 0;
 };
 
-// How a second model did on the same images.
+// The results of a second model on the same images.
 struct AgainstResult {
-  int64_t right = 0;  // its own top-1
-  int64_t equal = 0;  // the same class first as the model evaluated
+  int64_t right = 0;  // images whose top-1 of the second model is correct
+  int64_t equal = 0;  // images for which both models have the same top-1
 };
 
 struct EvalResult {
-  std::optional<ConfusionMatrix> confusion;     // one label an image
-  std::optional<MultiLabelResult> multi_label;  // several
+  std::optional<ConfusionMatrix> confusion;     // for data with one label an image
+  std::optional<MultiLabelResult> multi_label;  // for data with several labels an image
   double loss = 0;                              // mean, without smoothing
   int64_t count = 0;
   double seconds = 0;
@@ -47,7 +47,7 @@ struct EvalOptions {
   LossKind loss = LossKind::kSoftmax;
   size_t kept = 12;                            // of best and worst each
   std::function<void(int64_t done)> progress;  // images so far
-  std::function<bool()> stop;                  // asked between batches; true ends with Error(kStopped)
+  std::function<bool()> stop;                  // called between batches; true ends with Error(kStopped)
   Forward against;                             // a second model; one label an image only
 };
 

@@ -31,7 +31,7 @@ void Evaluator::run(Progress& progress) {
   results.push_back(evaluate_weights(false));
   if (averaged()) results.push_back(evaluate_weights(true));
   for (size_t i = 0; i < results.size(); ++i) {
-    const bool counts = i + 1 == results.size();  // the average decides where there is one
+    const bool counts = i + 1 == results.size();  // where there is an average, its result decides
     EvalStatus status =
         results[i].status(progress.step, setup_.epoch_of(progress.step - 1), i == 1 ? "ema" : "model");
     status.best = counts && results[i].top1() > progress.best;

@@ -1,6 +1,6 @@
-// The evaluations of a run: its validation data through the weights as they are, and through their average
-// where there is one; and what a result means: a new best model, or one more without. Knows nothing of steps
-// of training.
+// The evaluations of a run: its validation data through the current weights, and through their moving average
+// where there is one; and what a result means: a new best model, or one more evaluation without. Knows
+// nothing of training steps.
 #pragma once
 
 #include <functional>
@@ -14,18 +14,18 @@ namespace vitrail {
 
 class Evaluator {
  public:
-  // `stop` cuts an evaluation short with Error(kStopped).
+  // `stop` interrupts an evaluation with Error(kStopped).
   Evaluator(const RunSetup& setup, TrainStep& step, const LoaderSettings& loader, std::function<bool()> stop,
             SavePolicy& saves, RunJournal& journal);
 
-  // By the config, which may ask for more than the last step's.
+  // Returns whether the config requires an evaluation at this step.
   bool due(int64_t step) const;
-  // Evaluates all weights there are, tells the results and takes them into account. One that is cut short
-  // leaves nothing behind.
+  // Evaluates the current and the averaged weights, reports the results and updates `progress`. An
+  // interrupted evaluation leaves nothing behind.
   void run(Progress& progress);
-  // The last result that counted; evaluates when there was none yet.
+  // Returns the last result that counted; evaluates when there was none yet.
   EvalResult last();
-  // The same when there was one.
+  // Returns the last result, if there was one.
   const std::optional<EvalResult>& known() const { return last_; }
 
  private:

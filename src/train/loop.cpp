@@ -19,7 +19,7 @@ void Loop::run() {
     one_update();
 }
 
-// One update, top to bottom.
+// Runs one update, top to bottom.
 void Loop::one_update() {
   const auto start = Clock::now();
   parts_.feed.wait_seconds();  // counts from here
@@ -45,7 +45,7 @@ void Loop::one_update() {
   meter_.pause(seconds_since(paused));
 }
 
-// The step's evaluation and the end of its epoch. Stopped in the middle, it is done again when resumed.
+// Evaluates after a step and ends its epoch. If it is interrupted, it is repeated when the run is resumed.
 void Loop::conclude_step() {
   if (progress_.eval_due) parts_.evaluator->run(progress_);
   progress_.eval_due = false;

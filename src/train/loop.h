@@ -1,5 +1,5 @@
-// The updates of a run, one after the other, each with what follows it: its line of the log, an evaluation, a
-// checkpoint. Knows the order of these; how each is done and when it is due is the business of the parts.
+// The updates of a run, one after the other, each followed by its line of the log, an evaluation and a
+// checkpoint. Knows the order of these; the parts know how each is done and when it is due.
 #pragma once
 
 #include "telemetry/rate_meter.h"
@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What ends a run early: its owner's wish, or its limit of time.
+// What ends a run early: a request of its owner, or a time limit.
 struct StopRule {
   const TrainPlace& place;
   const TrainHooks& hooks;
@@ -28,15 +28,16 @@ class Loop {
     const StopRule& stop;
     TrainStep& step;
     MicroFeed& feed;
-    Evaluator* evaluator;  // null: nothing to evaluate on
+    Evaluator* evaluator;  // null: no data to evaluate on
     SavePolicy& saves;
     SkipPolicy& skips;
     RunJournal& journal;
-    size_t memory_bytes;  // held by the run, for its log
+    size_t memory_bytes;  // held by the run, for the log
   };
   Loop(const Parts& parts, Progress& progress);
 
-  // Until the run is done or something ends it early. Error(kStopped) when that was during an evaluation.
+  // Runs until all steps are done or the run is ended early. Throws Error(kStopped) when that was during an
+  // evaluation.
   void run();
   bool done() const { return last_step() || patience_exhausted(); }
   bool patience_exhausted() const;

@@ -28,8 +28,9 @@ void MicroFeed::run(int64_t step, int64_t micro) {
   send_ahead();
 }
 
-// Nothing waits for a batch that is not made yet: it is sent when its turn comes. The loader keeps the batch
-// until the one after it is asked for: by then it was run and its inputs waited for, so it has landed.
+// A batch that is not ready is not waited for: it is sent when its turn comes. The loader keeps the peeked
+// batch until the one after it is requested; by then it was run and its inputs waited for, so its copy is
+// complete.
 void MicroFeed::send_ahead() {
   if (!step_.takes_ahead()) return;
   if (const std::optional<Batch> next = loader_->peek())
@@ -37,7 +38,7 @@ void MicroFeed::send_ahead() {
                      next->pixels.empty() ? std::as_bytes(next->images) : std::as_bytes(next->pixels));
 }
 
-// The loader writes over what may still be on its way.
+// Prefetched images are dropped first: the loader would overwrite bytes that are still being copied.
 void MicroFeed::seek(int64_t step) {
   step_.wait_for_inputs();
   step_.forget_ahead();

@@ -1,5 +1,5 @@
-// From the data into the step: batch after batch while a run goes on, and once, before it, what stays on the
-// device. Decides nothing.
+// From the loader into the step: batch after batch during a run, and once, before it, the data that stays on
+// the device. Decides nothing.
 #pragma once
 
 #include <memory>
@@ -13,21 +13,21 @@
 
 namespace vitrail {
 
-// From the loader into the step, one micro-batch after the other: the images of the next one travel to the
-// device while it computes this one. Decides nothing.
 class Teacher;
 class TrainStep;
 
+// Feeds the step one micro-batch after the other from the loader: the images of the next one are prefetched
+// to the device while it computes this one.
 class MicroFeed {
  public:
-  // `teacher`: null for none. All must outlive it.
+  // `teacher` may be null. All arguments must outlive the object.
   MicroFeed(std::unique_ptr<Loader> loader, TrainStep& step, Teacher* teacher, const RunConfig& config)
       : loader_(std::move(loader)), step_(step), teacher_(teacher), config_(config) {}
 
-  // Forward and backward of the next micro-batch, number `micro` of the update `step`; returns while a device
-  // of its own still computes it.
+  // Runs forward and backward of the next micro-batch, number `micro` of the update `step`; on a GPU it
+  // returns before they are done.
   void run(int64_t step, int64_t micro);
-  // The next micro-batch will be the first of this update.
+  // Makes the next micro-batch the first of this update.
   void seek(int64_t step);
   double wait_seconds() { return loader_->wait_seconds(); }
 
@@ -41,11 +41,8 @@ class MicroFeed {
   std::vector<float> weights_;
 };
 
-// The data that lies on the device beside a step which makes its own images. Which form images have was
-// decided when the run was set up.
-
-// Once, before the first micro-batch: the levels and, where all images are kept there, those. Nothing for a
-// step that takes floats.
+// Copies the data that a step needs to make its own images to the device, once, before the first micro-batch:
+// the levels, and for ImageForm::kStored all images. Does nothing for a step that takes floats.
 void bring_images(const RunSetup& setup, const TrainStep& step);
 
 }  // namespace vitrail

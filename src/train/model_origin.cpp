@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The folder of the run that wrote a model: the one named, or that of its best/ or one of its checkpoints/;
-// empty when no run did.
+// Returns the folder of the run that wrote a model: the one named, or the parent of its best/ or of one of
+// its checkpoints/; empty when no run did.
 std::string run_of(const std::string& model) {
   std::error_code ignored;
   fs::path folder = fs::path(model).lexically_normal();
@@ -28,7 +28,7 @@ std::string run_of(const std::string& model) {
   return {};
 }
 
-// Facts are a help: damage to them is for whoever reads the model to tell.
+// Damaged facts are ignored here: reading the model itself reports the damage.
 Json facts_in(const fs::path& folder) {
   try {
     const std::optional<Manifest> manifest = folder_manifest(folder.string());
@@ -42,7 +42,7 @@ DataConfig data_of_run(const std::string& folder) {
   return read_train_config(RunFiles(folder).config()).data;
 }
 
-// FORMAT:PLACE with a relative place, as seen from `folder`.
+// Returns FORMAT:PLACE with a relative place resolved against `folder`.
 std::string seen_from(const std::string& folder, const std::string& name) {
   const size_t place = name.find(':') + 1;  // 0 when there is none
   if (place == 0 || folder.empty()) return name;
@@ -51,7 +51,7 @@ std::string seen_from(const std::string& folder, const std::string& name) {
 
 }  // namespace
 
-// A run of an earlier version kept no such facts; its data says the same while it is at hand.
+// Runs of earlier versions kept no such facts; they are derived from the data while it is available.
 static std::optional<LearnedFrom> learned_by(const ModelOrigin& origin) try {
   const RunData run = open_run_data(origin);
   return learned_from(run.config, *run.splits.train);

@@ -30,7 +30,7 @@ void apply_given(const ModelSettings& settings, PreprocessConfig& config) {
   });
 }
 
-// What a pretrained model's own files fix: only these may be set differently.
+// Checks the settings that a pretrained model's files fix; only the others may differ.
 void require_compatible(const VitConfig& file, const VitConfig& wanted) {
   VitConfig allowed = file;
   allowed.classes = wanted.classes;
@@ -90,7 +90,8 @@ void make_fresh(const ModelSettings& settings, PreparedModel& model) {
   pre.std.assign(channels, 0.5);
 }
 
-// The settings as the model's own files would have them: one number for all channels, a share for a side.
+// Completes the settings as a model's own files would have them: one number for all channels, a share for a
+// side.
 void complete(const ModelSettings& settings, const VitConfig& config, PreprocessConfig& pre) {
   const auto channels = static_cast<size_t>(config.channels);
   for (std::vector<double>* values : {&pre.mean, &pre.std})
@@ -101,7 +102,7 @@ void complete(const ModelSettings& settings, const VitConfig& config, Preprocess
     pre.resize = side_before_crop(std::min(pre.height, pre.width), pre.crop_pct);
 }
 
-// All that saving the model will ask of it, before anything is learnt.
+// Checks everything that saving the model will require, before training starts.
 void require_storable(const ModelCard& card) {
   validate(card.config);
   validate(card.preprocess, card.config);

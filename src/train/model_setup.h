@@ -1,5 +1,5 @@
-// The model a run trains: opened or made from an architecture, fitted to the data's classes and the image
-// size, with a source for every parameter. Used by the trainer. Says what it decided.
+// The model that a run trains: opened or made from an architecture, fitted to the data's classes and the
+// image size, with a source for every parameter. Records its decisions as notes.
 #pragma once
 
 #include "io/model_files.h"
@@ -11,7 +11,7 @@ namespace vitrail {
 struct PreparedModel {
   ModelCard card;
   std::unique_ptr<OpenedModel> opened;  // null: from scratch
-  ParamFiller fill;                     // keeps a pointer to this object
+  ParamFiller fill;                     // points to this object
   std::vector<std::string> notes;       // "head replaced: 1000 classes of the file, 10 of the data"
   bool new_head = false;
 
@@ -21,11 +21,12 @@ struct PreparedModel {
   ~PreparedModel() = default;
 };
 
-// `classes`: the data's, in order; `scores`: as the loss takes the logits.
+// Prepares the model; `classes` are the data's, in order, and `scores` says how the loss interprets the
+// logits.
 std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
                                              const std::vector<std::string>& classes, ScoreKind scores);
 
-// All parameters of a step: the model's and its adapters'.
+// Returns all parameters of a step: the model's and its adapters'.
 std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora);
 
 }  // namespace vitrail

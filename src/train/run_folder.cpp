@@ -27,7 +27,8 @@ bool is_half_written(const std::string& name) {
   });
 }
 
-// A plain file that holds nothing but one of the texts, perhaps more behind it, perhaps cut short by a crash.
+// Returns whether a plain file begins with one of the texts (`more`: longer files count, too), perhaps
+// truncated by a crash.
 bool begins_as(const std::string& path, std::initializer_list<std::string_view> texts, bool more) {
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(path, error))) return false;
@@ -56,8 +57,8 @@ bool has_our_checkpoint(const CheckpointStore& store) {
                      [&](int64_t step) { return is_sealed(store.folder_of(step)); });
 }
 
-// What a run has made before its first checkpoint and its first line of the log, apart from its settings and
-// TensorBoard's file, which say nothing of whose they are.
+// Returns whether the file is one that a run makes before its first checkpoint and its first line of the log.
+// Its settings and TensorBoard's file are not counted, since they do not show who wrote them.
 bool is_a_beginning(const std::string& folder, const std::string& name) {
   const std::string path = RunFiles(folder).at(name);
   if (is_unfinished(name) || is_half_written(name)) return true;
@@ -71,7 +72,7 @@ bool is_a_beginning(const std::string& folder, const std::string& name) {
   return std::all_of(names.begin(), names.end(), is_unfinished);
 }
 
-// The settings are written after the logs: beside their beginnings they are a run's own.
+// The settings are written after the logs, so beside the beginnings of logs they are a run's own.
 bool follows_logs(const std::string& folder, const std::string& name) {
   std::error_code error;
   const RunFiles files(folder);
@@ -105,7 +106,7 @@ RunFolder::Made::Made(const std::string& folder) : path(folder) {
 }
 
 RunFolder::Made::~Made() {
-  std::error_code ignored;  // a folder that holds something stays
+  std::error_code ignored;  // a folder that is not empty stays
   if (is_new) fs::remove(path, ignored);
 }
 

@@ -1,5 +1,5 @@
-// A run's folder: made where it is missing, taken only when it is empty or a run's own, held by one process
-// at a time, and cleared of what a run that died has left. Used by the trainer before anything else.
+// A run's folder: created where it is missing, accepted only when it is empty or a run's own, locked by one
+// process at a time, and cleared of what a killed run has left. Knows nothing of training.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ namespace vitrail {
 
 class RunFolder {
  public:
-  // Error(kWrite) naming the file in the way when the folder is somebody else's, when another run holds it or
-  // when it cannot be written.
+  // Throws Error(kWrite) naming the file in the way when the folder is not a run's, when another run holds it
+  // or when it cannot be written.
   explicit RunFolder(const std::string& path);
 
   const std::string& path() const { return made_.path; }
-  // Says whose abandoned folder was taken over; empty otherwise.
+  // Returns a sentence about an abandoned folder that was taken over; empty otherwise.
   const std::string& note() const { return lock_.note(); }
-  // Whether nobody else can be at work in it, on any host.
+  // Returns whether no other process on any host can be writing to it.
   bool is_ours_alone() const { return lock_.certain(); }
-  // Removes what dead processes left half-written, and returns the names of it. What they had moved aside
-  // must be back in its place by then.
+  // Removes what killed processes left half-written, and returns the names. What they had moved aside must
+  // have been restored before.
   std::vector<std::string> tidy() const;
 
  private:
-  // Goes away again when nothing came of the run.
+  // Removes a folder that was created for the run when the run wrote nothing.
   struct Made {
     explicit Made(const std::string& folder);
     ~Made();
@@ -39,8 +39,8 @@ class RunFolder {
   RunLock lock_;
 };
 
-// A file or folder in `folder` that no run has made; empty when there is none, or when a run has made the
-// folder: then what lies beside its files is the user's own and stays.
+// Returns the name of a file or folder in `folder` that no run has made; empty when there is none, or when a
+// run has made the folder: then other files in it are the user's own and stay.
 std::string foreign_name_in(const std::string& folder);
 
 }  // namespace vitrail

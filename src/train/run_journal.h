@@ -1,4 +1,4 @@
-// What a run tells while it goes on: the lines of its log and the calls its owner asked for. Decides neither
+// The reports of a run while it goes on: lines of its log and calls of its owner's hooks. Decides neither
 // when a line is due nor what it means.
 #pragma once
 
@@ -12,11 +12,11 @@ namespace vitrail {
 
 class RunJournal {
  public:
-  // Events carry the step `progress` stands on. All must outlive it.
+  // Events carry the step of `progress`. All arguments must outlive the object.
   RunJournal(const TrainPlace& place, const TrainHooks& hooks, const Progress& progress, bool tensorboard)
       : place_(place), hooks_(hooks), progress_(progress), tensorboard_(tensorboard) {}
 
-  // Opens the log; again, when the run went back: then the log forgets the steps that are undone.
+  // Opens the log. After a rollback it is called again and removes the steps that were undone.
   void open();
   void close() { log_.reset(); }
   void sync() { log_->sync(); }
@@ -24,9 +24,9 @@ class RunJournal {
   void note(const std::string& text) const {
     if (hooks_.note) hooks_.note(text);
   }
-  // Before open() the hook alone hears of it.
+  // Reports an event; before open() to the hook alone.
   void event(const char* what, const std::string& text);
-  // Of every update; of those that are logged, too.
+  // Reports every update, and those that are logged to the log, too.
   void step(const TrainStatus& status);
   void log(TrainStatus status);
   void eval(const EvalStatus& status);

@@ -29,7 +29,7 @@ bool opens(const DataConfig& data) {
   }
 }
 
-// Data of as many classes that holds nothing: what is planned does not depend on the images.
+// Replaces the data by a synthetic dataset of as many classes: the plan does not depend on the images.
 int64_t assume_data(std::optional<int64_t> asked, TrainConfig& config) {
   const VitConfig model = described_model(config.model);
   const auto named = static_cast<int64_t>(config.data.class_names.size());
@@ -66,7 +66,7 @@ void RunPlan::set_up_run(TrainConfig config, std::optional<int64_t> asked) {
   }
   knows_data_ = false;
   const int64_t classes = assume_data(asked, config);
-  // What nobody knows is not kept on a card.
+  // A dataset of unknown size is not kept on the GPU.
   if (!device_.shares_host_memory && config.loader.on_device == OnDevice::kAuto)
     config.loader.on_device = OnDevice::kImages;
   notes_.push_back(strf("no data: %lld classes assumed%s", static_cast<long long>(classes),

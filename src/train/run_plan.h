@@ -1,4 +1,4 @@
-// What a training run will need, found out before it: data and model as the run will open them, the planned
+// The needs of a training run, found before it starts: data and model as the run will open them, the planned
 // step, every byte it will hold, its arithmetic. Allocates nothing and knows no option.
 #pragma once
 
@@ -13,7 +13,8 @@ namespace vitrail {
 
 class RunPlan {
  public:
-  // Without data at hand, or with `classes`, a dataset of that many classes is assumed, and said in notes().
+  // Where the data is missing, or with `classes`, a dataset of that many classes is assumed, which notes()
+  // records.
   RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device);
 
   const DeviceInfo& device() const { return device_; }
@@ -21,10 +22,11 @@ class RunPlan {
   const StepPlan& step() const { return step_; }
   const std::vector<std::string>& notes() const { return notes_; }
   bool knows_data() const { return knows_data_; }
-  // 0: not known, the number of images decides.
+  // Returns the number of updates; 0: not known, since it depends on the number of images.
   int64_t total_steps() const;
 
-  // By the name of the category, parts that the step does not plan last; they add up to peak_bytes().
+  // Returns bytes by the name of the category, those outside the step's plan last; they add up to
+  // peak_bytes().
   NamedBytes memory_rows() const;
   size_t peak_bytes() const { return step_.peak_bytes() + other_bytes(); }
   size_t lower_bound_bytes() const { return step_.lower_bound_bytes() + other_bytes(); }
@@ -32,7 +34,7 @@ class RunPlan {
   int64_t trained_params() const;
   double update_flops() const;  // of one update: its micro-batches and the optimizer
 
-  // The same run with another level of recomputing.
+  // The same run with another level of recomputation.
   struct Level {
     Recompute level;
     size_t peak_bytes;
@@ -40,11 +42,11 @@ class RunPlan {
   };
   std::vector<Level> recompute_levels() const;
 
-  // The largest micro-batch whose run stays within `bytes`; 0: none.
+  // Returns the largest micro-batch whose run stays within `bytes`; 0: none.
   int64_t largest_micro_batch(size_t bytes) const;
 
  private:
-  // Held beside the step in the same memory: of a GPU not what the loaders hold.
+  // Bytes held beside the step in the same memory; for a GPU without those of the loaders.
   size_t other_bytes() const { return loaders_beside() + decoding_beside() + teacher_bytes_; }
   size_t decoding_beside() const { return device_.shares_host_memory ? setup_.decoding_bytes : 0; }
   size_t loaders_beside() const { return device_.shares_host_memory ? setup_.loader_bytes() : 0; }

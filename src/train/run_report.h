@@ -1,4 +1,5 @@
-// report.html of a run or an evaluation, from what they left: curves, confusion, images, memory, config.
+// The report.html of a run or an evaluation, made from its results: curves, confusion, images, memory,
+// config.
 #pragma once
 
 #include "train/run_setup.h"
@@ -18,7 +19,7 @@ struct RunReportContent {
 };
 void write_run_report(const RunReportContent& content);
 
-// The sections an evaluation alone can fill: confusion or label scores, best and worst images.
+// Adds the sections that an evaluation alone can fill: confusion or label scores, best and worst images.
 struct Report;
 void add_eval_sections(Report& report, const EvalResult& result, const Dataset& dataset);
 

@@ -7,7 +7,7 @@ namespace vitrail {
 
 namespace {
 
-// What tensors are computed in, and what the GEMMs of the blocks.
+// The types of the tensors, and the arithmetic of the GEMMs in the blocks.
 struct ComputeRow {
   DType dtype;
   Arithmetic arithmetic = Arithmetic::kExact;
@@ -25,7 +25,7 @@ ScoreKind score_kind(TrainLoss loss) {
   return loss == TrainLoss::kSoftmax ? ScoreKind::kSoftmax : ScoreKind::kSigmoid;
 }
 
-// Adapters and heads learn, the rest does not, unless the patterns given say otherwise.
+// Adapters and heads are trained and the rest is frozen, unless the given patterns say otherwise.
 std::vector<std::string> with_adapters(const std::vector<std::string>& given, const VitConfig& model) {
   std::vector<std::string> freeze = {"*", "!*.lora_*", "!head.*"};
   if (model.distilled) freeze.push_back("!head_dist.*");
@@ -72,7 +72,7 @@ void choose_form(RunSetup& setup, const DeviceInfo& device) {
   setup.images = choice.note;
 }
 
-// Training and evaluation take turns: the larger of the two.
+// Returns the larger need of training and evaluation, since the two take turns.
 size_t decoding_bytes(const RunSetup& setup) {
   const LoaderConfig& loader = setup.config.loader;
   const size_t train = Loader::decoding_bytes(loader, *setup.data.train);

@@ -1,5 +1,5 @@
-// From a config to everything a run needs before its first step: data, model, the step and its plan. Shared
-// by the trainer and `plan --config`.
+// From a config to everything a run needs before its first step: data, model, the step's config. Allocates no
+// device memory.
 #pragma once
 
 #include "data/loader.h"
@@ -15,18 +15,18 @@ struct RunSetup {
   StepConfig step;
   int64_t steps_per_epoch = 0, total_steps = 0;
   std::vector<std::string> notes;
-  size_t decoding_bytes = 0;  // what the loaders' workers may hold for a moment while they decode
-  std::string images;  // where they are made and why; empty: on the CPU, as nobody asked for anything else
+  size_t decoding_bytes = 0;  // most bytes that the loaders' workers hold while they decode
+  std::string images;         // where images are made and why; empty: on the CPU by default
 
   int64_t epoch_of(int64_t update) const { return update / steps_per_epoch; }
   LoaderSettings loader_settings(Purpose purpose) const;
-  // Bytes the loaders will hold beside the step's own memory.
+  // Returns the bytes that the loaders will hold beside the step's own memory.
   size_t loader_bytes() const { return loader_bytes(config.train.micro_batch); }
-  // The same for another micro-batch, which evaluation does not exceed.
+  // Returns the same for another micro-batch, which evaluation does not exceed.
   size_t loader_bytes(int64_t micro_batch) const;
 };
 
-// For a run on `device`, which decides where its images are made.
+// Sets up a run on `device`, which decides where its images are made.
 RunSetup set_up(const TrainConfig& config, const DeviceInfo& device = {});
 
 }  // namespace vitrail

@@ -21,7 +21,7 @@ void SavePolicy::write(const Progress& progress, int64_t least_good) {
   keeper_.save(progress, step_, least_good);
 }
 
-// Whatever goes wrong, what was learnt is still in memory and the next save may succeed.
+// A failed save is reported and not thrown: the weights are still in memory and the next save may succeed.
 bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
   try {
     write();
@@ -64,7 +64,7 @@ void SavePolicy::save_anew(const Progress& progress) {
 void SavePolicy::save_last(const Progress& progress) {
   if (attempt("last checkpoint", [&] { write(progress); })) return tell_saved(progress);
   try {
-    // Once more, in the place of all older ones but one.
+    // The save is tried again, in the place of all older checkpoints but one.
     write(progress, 1);
   } catch (const std::exception& error) {
     std::string kept;

@@ -1,5 +1,5 @@
-// When a run saves, and what becomes of a save that fails: it is told and the run goes on, since the disk may
-// have room again later. Only the first save must succeed, before anything is learnt, and the last.
+// When a run saves, and how it handles a failed save: the failure is reported and the run goes on, since the
+// disk may have room again later. Only the first save, before training starts, and the last must succeed.
 #pragma once
 
 #include <chrono>
@@ -12,27 +12,27 @@ class SavePolicy {
  public:
   struct Calls {
     std::function<void(const char* what, const std::string& text)> event;
-    std::function<void()> before_save;        // what a checkpoint stands on becomes durable first
-    std::function<void(int64_t step)> saved;  // a checkpoint lies on the disk; what it throws passes
+    std::function<void()> before_save;        // makes durable what the checkpoint depends on
+    std::function<void(int64_t step)> saved;  // a checkpoint is on the disk; exceptions pass
   };
-  // `average`: whether best/ holds the averaged weights.
+  // `average` says whether best/ holds the averaged weights.
   SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
              Calls calls);
 
-  // The checkpoint of step 0, so that a run can be resumed from its first second; shows as well that all a
-  // save needs is there. Errors pass.
+  // Saves step 0, so that a run can be resumed from its first second, and to show that saving works. Errors
+  // pass.
   void save_first(const Progress& progress);
-  // When the config says so. Among skipped updates there is nothing worth going back to: the save waits for
-  // one that was made.
+  // Saves when the config says so. A state after skipped updates is not worth a rollback, so the save waits
+  // for an update that was made.
   void save_if_due(const Progress& progress, const std::function<bool()>& update_was_made);
-  // Now, unless this step is saved.
+  // Saves now, unless this step is saved already.
   void save(const Progress& progress);
-  // Now, in place of what is saved of this step: the run went back to it.
+  // Saves now and replaces an existing checkpoint of this step, after a rollback to it.
   void save_anew(const Progress& progress);
-  // At the end of a process: Error(kWrite) when there is no way to keep all of it.
+  // Saves at the end of a process; throws Error(kWrite) when not everything could be kept.
   void save_last(const Progress& progress);
 
-  // A result counts as the best when its model is safe: false when it could not be written.
+  // Writes best/; false when it could not be written, and then the result does not count as the best.
   bool write_best();
 
  private:

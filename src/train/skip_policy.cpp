@@ -3,7 +3,7 @@
 namespace vitrail {
 
 namespace {
-// Updates in a row that a dynamic loss scale may skip while it looks for its size.
+// Consecutive updates that a dynamic loss scale may skip while it searches for its magnitude.
 constexpr int64_t kLossScaleSearch = 24;
 }  // namespace
 
@@ -40,7 +40,7 @@ bool SkipPolicy::handle(const StepValues& values, Progress& progress) {
   return true;
 }
 
-// The log forgets the steps that are undone; the best result so far stays.
+// The log removes the steps that were undone; the best result so far stays.
 void SkipPolicy::go_back(const Progress& to, Progress& progress, int64_t in_a_row) {
   const Progress from = progress;
   progress = to;

@@ -1,6 +1,6 @@
-// What a run does about updates that were left out because their gradients held NaN or Inf: a few are told,
-// too many in a row take the run back to a checkpoint at half the learning rate. The device decides which
-// updates are left out and counts them.
+// What a run does about updates that were skipped because their gradients held NaN or Inf: a few are
+// reported, too many in a row roll the run back to a checkpoint at half the learning rate. The device decides
+// which updates are skipped and counts them.
 #pragma once
 
 #include "train/run_journal.h"
@@ -13,13 +13,14 @@ class SkipPolicy {
   SkipPolicy(TrainStep& step, const RunConfig& config, CheckpointKeeper& keeper, SavePolicy& saves,
              RunJournal& journal);
 
-  // Updates left out so far, this one included.
+  // Returns the number of updates skipped so far, this one included.
   int64_t skipped_after(const StepValues& values);
-  // Whether the last update was made; asks the device.
+  // Returns whether the last update was made; reads a counter from the device.
   bool last_was_made() const { return counter(kSkippedInARow) == 0; }
 
-  // After an update: whether the run went back, and `progress` with it. Error(kNumerics) when too many were
-  // left out and there is nothing to go back to, or going back did not help.
+  // Called after an update; returns whether the run was rolled back, and `progress` with it. Throws
+  // Error(kNumerics) when too many updates were skipped and there is no checkpoint to return to, or a
+  // rollback did not help.
   bool handle(const StepValues& values, Progress& progress);
 
  private:

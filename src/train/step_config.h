@@ -1,5 +1,5 @@
-// Everything that shapes one training step: the model, its losses and masks, number types, what is
-// recomputed, which parameters learn and how. Made by the trainer from its config; read by plan_step.
+// Everything that shapes one training step: the model, its losses and masks, number types, recomputation,
+// which parameters are trained and how. Knows no data and no device.
 #pragma once
 
 #include "image/image_recipe.h"
@@ -12,7 +12,7 @@
 
 namespace vitrail {
 
-// Learning from a teacher's answers as well: its softened probabilities, or its first choice.
+// Distillation: learning from a teacher's softened probabilities (soft) or from its top-1 class (hard), too.
 enum class DistillKind { kNone, kSoft, kHard };
 template <>
 struct EnumNames<DistillKind> {
@@ -21,9 +21,9 @@ struct EnumNames<DistillKind> {
 
 struct DistillConfig {
   DistillKind kind = DistillKind::kNone;
-  std::string teacher;     // a model
+  std::string teacher;     // path or name of the teacher's model
   double alpha = 0.5;      // weight of the teacher's part
-  double temperature = 3;  // of the soft kind
+  double temperature = 3;  // of soft distillation
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -38,11 +38,11 @@ struct StepConfig {
   VitConfig model;
   int64_t micro_batch = 32;
   int64_t eval_batch = 32;
-  ImageForm images = ImageForm::kFloats;  // of training; evaluation takes floats
-  int64_t stored_images = 0;              // of kStored
+  ImageForm images = ImageForm::kFloats;  // form of training images; evaluation uses floats
+  int64_t stored_images = 0;              // number of images, for kStored
   DType master = DType::kF32;  // of weights, gradient sums and optimizer state; f64 on the reference backend
   PrecisionOptions precision;
-  Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks; fp8 and tf32 learn
+  Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks; training supports fp8 and tf32
   double dropout = 0, drop_path = 0;
   LoraConfig lora;
   LossKind loss = LossKind::kSoftmax;

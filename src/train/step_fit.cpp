@@ -1,4 +1,4 @@
-// Refusing a step that does not fit, with what would.
+// Refuses a step that does not fit into memory, and names settings that would.
 #include <algorithm>
 
 #include "telemetry/format.h"
@@ -12,7 +12,7 @@ size_t peak_of(const StepConfig& config, const StepPlan& like) {
   return plan_step(config, *like.micro.backend, like.micro.device).peak_bytes();
 }
 
-// The largest micro-batch that divides the present one and fits; 0: none does.
+// Returns the largest micro-batch that divides the present one and fits; 0: none does.
 int64_t fitting_batch(const StepPlan& plan, const Beside& beside, size_t available, int64_t unit) {
   for (int64_t parts = 2; parts <= plan.config.micro_batch; ++parts) {
     if (plan.config.micro_batch % (parts * unit) != 0) continue;

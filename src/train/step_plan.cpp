@@ -23,7 +23,7 @@ VitRecordOptions record_options(const StepConfig& config) {
   return options;
 }
 
-// Where images are made from pixels: the value that holds them; else -1.
+// Returns the value of images that the step makes from pixels; -1 where it does not.
 ValueId record_images(Builder& b, const StepConfig& config) {
   if (config.images == ImageForm::kFloats) return -1;
   const VitConfig& m = config.model;
@@ -41,12 +41,12 @@ ValueId record_images(Builder& b, const StepConfig& config) {
       "images", config.master);
 }
 
-// One loss an image, from the labels and, when distilling, from the teacher.
+// Records one loss an image, from the labels and, when distilling, from the teacher.
 ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) {
   const TensorDesc& logits = b.desc(vit.logits);
   const ValueId targets = b.input("targets", logits);
   const bool alone = config.distill.kind == DistillKind::kNone;
-  // Without a teacher a distilled model learns as it answers: by the average of its two heads.
+  // Without a teacher, the loss of a distilled model is that of its output: the average of its two heads.
   const ValueId answer =
       alone && vit.distilled >= 0 ? b.add<AverageOp>({vit.logits, vit.distilled}, "logits") : vit.logits;
   const ValueId own = b.add<CrossEntropyOp>({answer, targets}, "loss", config.loss);
@@ -124,7 +124,7 @@ Program record_eval(const StepConfig& config, bool average, const Rewrites& rewr
   return inference_program(std::move(program), rewrites);
 }
 
-// What a micro-batch brings of images, where inputs have places of their own.
+// Returns the bytes of a micro-batch's images, where inputs are staged outside the arena.
 size_t image_bytes(const ExecutionPlan& micro) {
   size_t bytes = 0;
   for (size_t id = 0; id < micro.program.values.size(); ++id) {

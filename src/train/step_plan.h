@@ -1,6 +1,5 @@
 // A training step before it runs: the micro program (forward, backward, gradient sums), the update program,
-// the programs that evaluate, and one memory plan over all of them. Used by the trainer, which runs it, and
-// by `plan`, which shows it.
+// the programs that evaluate, and one memory plan over all of them. Allocates nothing.
 #pragma once
 
 #include <functional>
@@ -14,12 +13,12 @@
 
 namespace vitrail {
 
-// Persistent values of steps that make their images from pixels, which the data fills, not the run: what
-// normalisation makes of each level, f32 [C 256], and of kStored every image, u8 [R Y X C].
+// Persistent values that hold data, not state, for steps that make their images from pixels: the normalised
+// value of each 8-bit level, f32 [C 256], and for kStored every image, u8 [R Y X C].
 inline constexpr const char* kImageLevels = "data/levels";
 inline constexpr const char* kStoredPixels = "data/pixels";
 
-// Of the losses since they were last taken: one sum, f64, a place of the micro-batch.
+// Sums of the losses since take_loss() last reset them: f64, one for each sample of the micro-batch.
 inline constexpr const char* kLossSums = "loss/sums";
 
 struct StepPlan {
@@ -28,35 +27,36 @@ struct StepPlan {
   ExecutionPlan micro, update, eval;
   std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
-  // Where the images of the next micro-batch arrive while this one computes; 0: they are read in place, or
-  // kept on the device.
+  // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
+  // images are read in place, or kept on the device.
   size_t landing_bytes = 0;
 
-  // The programs take turns in one transient arena.
+  // Returns the size of the one transient arena, in which the programs take turns.
   size_t transient_bytes() const;
-  // Inputs with places of their own; those of the programs that read images share one.
+  // Returns the bytes of staged inputs; the programs that read images share one place for them.
   size_t image_staging_bytes() const;
   size_t staging_bytes() const;
   size_t peak_bytes() const { return layout->bytes() + staging_bytes() + transient_bytes(); }
-  // By category; transient categories as they stand at the peak of the program that needs most.
+  // Returns bytes by category; transient categories as of the peak of the program that needs most.
   std::array<size_t, kCategoryCount> by_category() const;
   size_t lower_bound_bytes() const;
-  // Every category, what alignment costs, and what is held beside the step: rows that add up to the peak.
+  // Returns every category, the cost of alignment, and the memory beside the step: rows that add up to the
+  // peak.
   NamedBytes memory_rows(const NamedBytes& beside) const;
 
   std::vector<const ExecutionPlan*> programs() const;
 };
 
-// The micro program and the low-precision copies of weights it reads.
+// Records the micro program and the low-precision copies of weights that it reads.
 PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
                             const AfterPass& after = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
-// The row of what decoding takes.
+// The name of the row for decoding.
 inline constexpr const char* kDecodingRow = "images being decoded";
 
-// What is held beside a step of this micro-batch.
+// Returns the memory held beside a step of this micro-batch.
 using Beside = std::function<NamedBytes(int64_t micro_batch)>;
 
 // Throws Error(kMemory) with the memory table and what would fit (micro-batch and accumulation, recompute

@@ -48,7 +48,7 @@ Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t 
       {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
   require_alike(model_->card(), student);
   types.keep_masters = false;
-  // Whatever the student's GEMMs compute in, the teacher's are exact.
+  // The teacher's GEMMs are exact, whatever arithmetic the student's have.
   const Rewrites rewrites{.arithmetic = Arithmetic::kExact, .precision = types, .traits = backend.traits()};
   plan_ = plan_execution(inference_program(record_vit(model_->card().config, {.batch = batch}), rewrites),
                          backend, device);

@@ -1,5 +1,5 @@
-// A second model that only answers: its logits become targets of the one being trained. Used by the trainer
-// when distilling.
+// The teacher of a distillation: a second, frozen model whose logits become targets of the one being trained.
+// Knows nothing of the student's step.
 #pragma once
 
 #include "io/model_files.h"
@@ -10,14 +10,14 @@ namespace vitrail {
 
 class Teacher {
  public:
-  // Plans, and allocates nothing yet. Error(kConfig) when the teacher takes other images or knows other
-  // classes than the student. Computes in the run's types, weights stored in them.
+  // Plans, and allocates nothing yet. Throws Error(kConfig) when the teacher's images or classes differ from
+  // the student's. It computes in the run's types and stores its weights in them.
   Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, PrecisionOptions types,
           const Backend& backend, const DeviceInfo& device);
-  // Once, before the first question.
+  // Loads the weights; called once, before targets().
   void start(RankContext& rank);
 
-  // Targets [B K] for a batch of images: softened probabilities, or 1 for the first choice.
+  // Returns targets [B K] for a batch of images: softened probabilities, or 1 for the top-1 class.
   std::span<const float> targets(std::span<const float> images);
   const MemoryPlan& memory() const { return plan_.memory; }
   size_t bytes() const { return plan_.memory.peak_bytes(); }

@@ -76,8 +76,8 @@ struct ChangeRow {
   std::string_view key;  // one ending in a dot stands for a whole section
   Change change;
 };
-// Where a run is told to look, how it reports, when it ends: free. What moves the schedule or decides about
-// trouble: told. Everything else makes another run of it.
+// Changes on resume: paths, reporting and limits are free; settings that move the schedule or handle failures
+// are reported; any other change makes it another run and is refused.
 constexpr ChangeRow kChanges[] = {
     {"train.log_every", Change::kFree},
     {"train.save_every", Change::kFree},
@@ -121,7 +121,7 @@ Change change_of(std::string_view key) {
   return Change::kRefused;
 }
 
-// config.json keeps every setting, and JSON holds no other text.
+// config.json holds every setting, and JSON holds UTF-8 alone.
 void require_utf8(const TrainConfig& config) {
   const Json settings = to_json(config).flatten();
   for (const auto& [key, value] : settings.items()) {

@@ -1,5 +1,5 @@
 // A training run as data: sections of plain structs, each listing its fields once. Read from JSON configs and
-// --set, saved resolved beside every run. Used by the trainer, `train` and `plan`.
+// --set, saved resolved beside every run. Knows no files and no devices.
 #pragma once
 
 #include <set>
@@ -30,7 +30,7 @@ struct EnumNames<TrainLoss> {
 };
 LossKind loss_kind(TrainLoss loss);
 
-// Where the model comes from. The fields named in `given` replace those of the file or architecture.
+// The source of the model. The fields named in `given` replace those of the file or architecture.
 struct ModelSettings {
   std::string init;  // a model to start from; empty: from scratch
   std::string arch;  // timm's name
@@ -116,7 +116,7 @@ struct TrainConfig {
   LoraConfig lora;
   CheckpointPolicy checkpoint;
 
-  // Every section with plain fields, by the name it has in JSON.
+  // Visits every section with plain fields, by its name in JSON.
   template <typename Self, typename V>
   static void sections(Self& c, V&& v) {
     v("data", c.data);
@@ -133,17 +133,18 @@ struct TrainConfig {
   }
 };
 
-// Fills in the batch trio and checks every section; throws Error(kConfig) naming key, value and rule.
+// Returns the config with batch, micro_batch and accumulation completed and every section checked; throws
+// Error(kConfig) naming key, value and rule.
 TrainConfig resolved(TrainConfig config);
 
-// As a config file that gives the same run; `model` as it was resolved.
+// Returns a config file that gives the same run; `model` as it was resolved.
 Json to_json(const TrainConfig& config);
 
-// Whether a resumed run may bring another value for "section.field".
+// What happens to another value of "section.field" in a resumed run: accepted, reported or refused.
 enum class Change { kFree, kTold, kRefused };
 Change change_of(std::string_view key);
 
-// The config without what may change freely: what a resumed run is compared by.
+// Returns the config without what may change freely; a resumed run is compared by it.
 Json result_identity(const TrainConfig& config);
 
 }  // namespace vitrail

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kProgress = "progress";
 
-// Data lies with the run's state but is none of it.
+// Stored images and levels persist like the run's state but are not part of it.
 bool is_data(const PersistentValue& value) {
   return value.category == Category::kStaging;
 }
@@ -35,7 +35,7 @@ std::vector<float> floats_of(const PersistentStore& store, const std::string& na
   return values;
 }
 
-// Positions that are no parameter of the step are still one of the stored model.
+// Adds positions that the step computes (fixed ones) and a stored model has as a parameter.
 ParamReader with_positions(const VitConfig& config, ParamReader read) {
   if (config.pos != PosKind::kSinCos2d) return read;
   return [read = std::move(read), table = fixed_positions(config)](const ParamSpec& spec,

@@ -1,5 +1,5 @@
-// What a run must remember to go on exactly where it was: the persistent values of its step and a few
-// numbers. Turned into a checkpoint and back. Used by the trainer.
+// The state that a run needs to continue exactly where it was: the persistent values of its step and a few
+// numbers; converted to a checkpoint and back.
 #pragma once
 
 #include "io/checkpoint/checkpoint.h"
@@ -16,7 +16,7 @@ struct Progress {
   int64_t evals_since_best = 0;
   double lr_factor = 1;  // halved by every rollback
   int64_t rollbacks = 0;
-  bool eval_due = false;  // the step's evaluation was cut short and comes first
+  bool eval_due = false;  // the step's evaluation was interrupted and comes first
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -33,19 +33,21 @@ struct Progress {
 Json to_json(const Progress& progress);
 Progress progress_from(const Json& facts);
 
-// Everything that persists but gradient sums, which are zero between steps, and low-precision copies.
+// Returns all persistent values except gradient sums, which are zero between steps, and low-precision copies.
 std::vector<TensorToWrite> state_tensors(const PersistentStore& store);
 
-// Fills the store from a checkpoint; Error(kData) naming the first value that is missing or of another shape.
+// Fills the store from a checkpoint; throws Error(kData) naming the first value that is missing or has
+// another shape.
 void restore_state(const TensorSource& source, const PersistentStore& store);
 
-// The weights as a published model has them: the average when `average`, adapters merged in unless `apart`.
+// Reads the weights as a published model has them: the moving average when `average`, adapters merged in
+// unless `apart`.
 ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, bool average, bool apart);
 
-// What a model folder of this config says of itself: fixed positions are stored as a learned table.
+// Returns the config of a stored model folder: fixed positions are stored as a learned table.
 VitConfig stored_config(const VitConfig& config);
 
-// A model folder; adapters kept apart go into adapters.safetensors there.
+// Writes a model folder; adapters kept apart go into its adapters.safetensors.
 void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
                         const LoraConfig& lora, bool average, bool adapters_apart);
 

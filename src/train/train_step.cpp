@@ -50,7 +50,7 @@ void TrainStep::start(const ParamFiller& fill) {
       values.resize(static_cast<size_t>(value.desc.elems()));
       fill(value.name, value.desc.shape, values);
       write_floats(rank_, view, values);
-    } else if (value.category != Category::kStaging) {  // that is data
+    } else if (value.category != Category::kStaging) {  // staged values are data
       rank_.hardware->clear(view.data(), value.desc.bytes());
     }
   }
@@ -81,7 +81,7 @@ void TrainStep::fill_bytes(const char* input, std::span<const std::byte> bytes) 
   write_bytes(rank_, target, bytes);
 }
 
-// Kernels trust recipes.
+// Recipes are checked here, since kernels do not check them.
 void TrainStep::fill_images(const MicroBatch& batch) {
   const ImageForm form = plan_.config.images;
   if (form == ImageForm::kFloats) {

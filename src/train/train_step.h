@@ -1,5 +1,5 @@
-// A planned step made real: allocates what the plan says, holds weights and optimizer state, runs
-// micro-batches, updates and evaluation forwards. Holds no policy: the trainer decides when.
+// A planned step with its memory: allocates what the plan says, holds weights and optimizer state, runs
+// micro-batches, updates and evaluation forwards. Holds no policy about when.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace vitrail {
 
-// One micro-batch as the step takes it; row-major, `teacher` only when distilling. Images, or pixels and
-// recipes, as StepConfig::images says. `index` tells micro-batches apart; -1: none.
+// The inputs of one micro-batch, row-major; `teacher` only when distilling. Holds images, or pixels and
+// recipes, as StepConfig::images says. `index` numbers prefetched micro-batches; -1: none.
 struct MicroBatch {
   std::span<const float> images, targets, weights, teacher;
   int64_t seed = 0, step = 0, position = 0;  // of the first sample within the step
@@ -28,38 +28,38 @@ class TrainStep {
 
   // Fills every parameter, starts the averages from them, and resets optimizer state and loss scale.
   void start(const ParamFiller& fill);
-  // After persistent values were written from outside (a checkpoint): refreshes what is derived from them.
+  // Recomputes derived values after persistent values were written from outside (a checkpoint).
   void refresh();
 
-  // Forward, backward, gradients added to their sums.
+  // Runs forward and backward and adds the gradients to their sums.
   void run_micro(const MicroBatch& batch);
-  // Starts to bring the images (or pixels) of a micro-batch to come while the device computes, where it
-  // can. They stay as they are until that micro-batch has run or forget_ahead(), which waits for them, was
-  // called.
+  // Prefetches the images (or pixels) of a later micro-batch while the device computes, where it can. The
+  // caller keeps them unchanged until that micro-batch has run or until forget_ahead(), which waits for the
+  // copy, returns.
   void send_ahead(int64_t index, std::span<const std::byte> images);
   bool takes_ahead() const { return prefetch_.bytes() > 0; }
   void forget_ahead();
-  // run_micro() with the images, targets and weights that are there already, where the device keeps them.
+  // Runs again with the images, targets and weights that are on the device already, where it keeps them.
   void run_micro_again(const MicroBatch& batch);
   bool keeps_inputs() const { return micro_.keeps_inputs(); }
-  // Until the micro-batch that was run last is on the device and its bytes on the host may be reused; the
-  // device may still compute it.
+  // Waits until the last micro-batch is on the device and its bytes on the host may be reused; the device may
+  // still compute it.
   void wait_for_inputs() { filled_->synchronize(); }
   std::span<const float> losses() const;  // per image, of the last micro-batch
   std::span<const float> logits() const;
 
-  // One update from the gradient sums, which become zero; waits for it.
+  // Makes one update from the gradient sums, which become zero, and waits for it.
   StepValues run_update(double lr);
-  // The loss of all micro-batches since it was last taken, each image's times its weight: summed on the
-  // device, so that nothing waits for a micro-batch.
+  // Returns the weighted sum of the losses of all images since the last call. It is summed on the device, so
+  // that no micro-batch is waited for.
   double take_loss();
 
-  // What the device counted of updates so far, by UpdateCounter, and the loss scale it stands at.
+  // Returns the device's counts of updates so far, by UpdateCounter, and the present loss scale.
   std::array<double, kUpdateCounters> update_counters() const;
   double loss_scale() const;
   void forget_skips_in_a_row();
 
-  // Logits of `count` images, at most the plan's eval batch.
+  // Returns the logits of `count` images, at most the plan's eval batch.
   std::span<const float> evaluate(std::span<const float> images, int64_t count, bool average);
 
   const StepPlan& plan() const { return plan_; }
@@ -83,8 +83,8 @@ class TrainStep {
   Prefetch prefetch_;
   Executor micro_, update_, eval_;
   std::unique_ptr<Executor> eval_average_, refresh_;
-  std::unique_ptr<Event> filled_;               // behind the uploads of the last micro-batch
-  int64_t ahead_ = -1;                          // the micro-batch whose images land or have landed
+  std::unique_ptr<Event> filled_;               // recorded after the uploads of the last micro-batch
+  int64_t ahead_ = -1;                          // the micro-batch whose images were prefetched
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted
 };
 

@@ -16,7 +16,7 @@ namespace vitrail {
 
 namespace {
 
-// What the bits of a result depend on besides the config.
+// Returns the facts besides the config on which the bits of a result depend.
 Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device) {
   Json facts = {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}};
   if (!device.shares_host_memory) facts["card"] = device.name;
@@ -27,7 +27,7 @@ Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceI
 
 }  // namespace
 
-// The parts of a run in the order they need each other.
+// The parts of a run, in the order of their dependencies.
 class Trainer::Run {
  public:
   Run(const TrainConfig& config, const TrainPlace& place, const Backend& backend, RankContext& rank,
@@ -61,7 +61,7 @@ class Trainer::Run {
       loop_->run();
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kStopped) return stopped();
-      // What was learned so far is kept when the data, not the learning, went wrong.
+      // An error of the data leaves the weights valid, so they are saved.
       if (error.kind() == ErrorKind::kData) saves_->save(progress_);
       throw;
     }
@@ -71,7 +71,7 @@ class Trainer::Run {
  private:
   const RunConfig& cfg() const { return setup_.config.train; }
 
-  // Held beside the step's own memory, where that lies.
+  // Returns the memory held beside the step's own, on the same device.
   NamedBytes beside(int64_t micro_batch) const {
     NamedBytes rows;
     if (rank_.hardware->shares_host_memory())
@@ -80,7 +80,7 @@ class Trainer::Run {
     return rows;
   }
 
-  // The same with what comes and goes.
+  // Returns the same with memory that is held at times.
   NamedBytes at_most_beside(int64_t micro_batch) const {
     NamedBytes rows = beside(micro_batch);
     if (rank_.hardware->shares_host_memory() && setup_.decoding_bytes > 0)
@@ -96,7 +96,8 @@ class Trainer::Run {
       require_free_memory(setup_.loader_bytes() + setup_.decoding_bytes, "loading images for the GPU");
   }
 
-  // Fresh weights or those of a checkpoint, the log, the saved config, the first checkpoint, the loaders.
+  // Prepares weights (fresh or from a checkpoint), the log, the saved config, the first checkpoint, and the
+  // loaders.
   void begin() {
     keeper_.prepare(folder_.is_ours_alone());
     for (const std::string& name : folder_.tidy()) journal_.note("removed " + name);
@@ -173,7 +174,8 @@ class Trainer::Run {
                                                                static_cast<long long>(cfg().patience))
                                                         : "all steps done";
     if (keeper_.saved_step() != progress_.step) saves_->save_last(progress_);
-    // A run that had ended before: its evaluation is in the log, but the report wants it whole.
+    // The log of a run that had ended before holds its last evaluation, but the report needs all of its
+    // results.
     std::optional<EvalResult> last;
     if (evaluator_) last = evaluator_->last();
     journal_.event("finished", why);

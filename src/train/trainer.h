@@ -1,5 +1,5 @@
 // A training run from config to report: opens data and model, plans, makes the parts of the run and hands
-// them to its loop, then closes what they leave. Prints nothing: hooks tell the caller.
+// them to its loop, then closes what they leave. Prints nothing: hooks report to the caller.
 #pragma once
 
 #include <chrono>
@@ -20,9 +20,9 @@ struct TrainHooks {
   std::function<void(const TrainStatus&)> logged;  // when it is also written to the log
   std::function<void(const EvalStatus&)> eval;
   std::function<void(const RunEvent&)> event;
-  std::function<void(int64_t step)> saved;       // a checkpoint lies on the disk
-  std::function<void(const std::string&)> note;  // what was decided while setting up
-  std::function<bool()> stop;                    // asked before every update; true saves and ends
+  std::function<void(int64_t step)> saved;       // a checkpoint is on the disk
+  std::function<void(const std::string&)> note;  // decisions made during set-up
+  std::function<bool()> stop;                    // called before every update; true saves and ends
 };
 
 enum class ResumeMode {
@@ -31,16 +31,16 @@ enum class ResumeMode {
   kStrict   // from the newest checkpoint, which must be good
 };
 
-// Its folder among the facts of a checkpoint.
+// The fact of a checkpoint that names TrainPlace::started_in.
 inline constexpr const char* kStartedIn = "started_in";
 
 struct TrainPlace {
   std::string folder;
   ResumeMode resume = ResumeMode::kFresh;
   std::string generator;  // "Vitrail 0.2.0", for the report
-  // What train.max_minutes counts from: opening the data takes time too.
+  // The start of the time that train.max_minutes limits: opening the data counts, too.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-  std::string started_in = {};  // the folder that relative paths of the config start from; empty: not kept
+  std::string started_in = {};  // base of relative paths in the config; empty: not recorded
 };
 
 struct TrainOutcome {
@@ -53,7 +53,7 @@ struct TrainOutcome {
 
 class Trainer {
  public:
-  // Works on the rank it is given, which outlives it.
+  // Runs on the given rank, which must outlive the trainer.
   Trainer(const TrainConfig& config, const TrainPlace& place, const Backend& backend, RankContext& rank,
           TrainHooks hooks);
   ~Trainer();
