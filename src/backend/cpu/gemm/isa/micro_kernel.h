@@ -53,7 +53,7 @@ struct Micro {
   VT_INLINE void multiply() {
 #pragma GCC unroll 4
     for (int w = 0; w < W; ++w) {
-      add_gemm(sums[kAt % R][w], x[kAt % kValues], b[w]);
+      add_product(sums[kAt % R][w], x[kAt % kValues], b[w]);
       if (kReload) load_now(b[w], panel + (kAt / R + 1) * kNr + w * kLanes);
     }
   }

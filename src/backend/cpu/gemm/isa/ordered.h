@@ -23,7 +23,7 @@ inline constexpr int kRegisters = 16;
 #endif
 
 // sum += x * b.
-VT_INLINE void add_gemm(Vec& sum, Vec x, Vec b) {
+VT_INLINE void add_product(Vec& sum, Vec x, Vec b) {
   asm volatile("vfmadd231ps %2, %1, %0" : "+" VT_VECTOR(sum) : VT_VECTOR(x), VT_VECTOR(b));
 }
 
@@ -52,7 +52,7 @@ VT_INLINE void spread_now(Vec& v, const float* p, int64_t stride) {
 #undef VT_VECTOR
 #else
 inline constexpr int kRegisters = 16;
-inline void add_gemm(Vec& sum, Vec x, Vec b) {
+inline void add_product(Vec& sum, Vec x, Vec b) {
   sum = fmadd(x, b, sum);
 }
 inline void load_now(Vec& v, const float* p) {
