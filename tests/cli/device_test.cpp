@@ -92,8 +92,8 @@ TEST(DeviceRates, AFileNeedsAProductInF32) {
 }
 
 TEST(DeviceRates, CalibrationMeasuresEveryType) {
-  const auto device = run_in_process("bench calibrate", {"--gemm", "20x64x64", "--rounds", "1",
-                                                         "--threads", "1", "--isa", "baseline"})
+  const auto device = run_in_process("bench calibrate", {"--gemm", "20x64x64", "--rounds", "1", "--threads",
+                                                         "1", "--isa", "baseline"})
                           .json();
   std::set<std::string> types;
   for (const auto& gemm : device["products"]) types.insert(gemm["dtype"].get<std::string>());
