@@ -1,5 +1,5 @@
-// The optimizers: their table, and how each records the update of one parameter. Private to optim/; adding
-// one is a recorder and a row in optimizers.cpp, and a line here.
+// The optimizers: their table, and how each records the update of one parameter. Private to optim/: adding
+// one is a recorder and a row in optimizers.cpp.
 #pragma once
 
 #include "optim/optimizer.h"
@@ -38,10 +38,5 @@ struct Optimizer {
 
 // Throws Error(kConfig) naming the known optimizers when there is none of this name.
 const Optimizer& find_optimizer(const std::string& name);
-
-void record_sgd(UpdateSite& site);
-void record_adam(UpdateSite& site);
-void record_lamb(UpdateSite& site);
-void record_lion(UpdateSite& site);
 
 }  // namespace vitrail
