@@ -42,7 +42,7 @@ void FailedImages::add(const std::string& path, const Error& error) {
 
 void FailedImages::throw_if_any() const {
   if (!worst_) return;
-  if (total_ == 1) throw *worst_;
+  if (total_ == 1) throw Error(*worst_);
   throw Error(worst_->kind(), strf("%zu of %zu images failed", failed_, total_));
 }
 

@@ -11,7 +11,7 @@
 namespace vitrail {
 
 struct InferencePlan {
-  InferencePlan(const VitConfig& config, const EngineOptions& options, PlanTarget target);
+  InferencePlan(const VitConfig& model, const EngineOptions& options, PlanTarget device);
 
   VitConfig config;
   int64_t batch = 1;

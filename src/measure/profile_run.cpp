@@ -55,11 +55,11 @@ ordered_json to_json(const std::vector<ProfileRow>& rows) {
   return list;
 }
 
-ordered_json to_json(const ProfiledEngine& m) {
-  return {{"device", m.device()},          {"batch", m.engine.batch()},
-          {"runs", m.seconds.count},       {"ms_median", m.seconds.median * 1e3},
-          {"peak_gflops", m.peaks.gflops}, {"copy_gbps", m.peaks.gbps},
-          {"parts", to_json(m.parts)}};
+ordered_json to_json(const ProfiledEngine& engine) {
+  return {{"device", engine.device()},          {"batch", engine.engine.batch()},
+          {"runs", engine.seconds.count},       {"ms_median", engine.seconds.median * 1e3},
+          {"peak_gflops", engine.peaks.gflops}, {"copy_gbps", engine.peaks.gbps},
+          {"parts", to_json(engine.parts)}};
 }
 
 std::string timeline_of(const std::vector<const ProfiledEngine*>& sides) {

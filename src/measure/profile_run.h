@@ -30,6 +30,6 @@ struct ProfiledEngine {
 nlohmann::ordered_json to_json(const std::vector<ProfileRow>& rows);
 nlohmann::ordered_json to_json(const ProfiledEngine& engine);
 // Returns one run of each engine as a timeline for Chrome or Perfetto.
-std::string timeline_of(const std::vector<const ProfiledEngine*>& engines);
+std::string timeline_of(const std::vector<const ProfiledEngine*>& sides);
 
 }  // namespace vitrail

@@ -21,9 +21,9 @@ struct BackendFact {
 };
 
 struct SystemReport {
-  // `places` are the folders in which bundled models may lie; `tuned` is the table of kernels that applies
-  // here.
-  SystemReport(KernelsFile tuned, std::vector<std::filesystem::path> places);
+  // `model_places` are the folders in which bundled models may lie; `table` is the table of kernels that
+  // applies here.
+  SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places);
 
   KernelsFile tuned;
   MachineInfo machine;

@@ -78,7 +78,8 @@ PreciseProgram micro_program(Program recorded, const DifferentiateOptions& desce
 }
 
 Program update_program(Program recorded, const Rewrites& r) {
-  return r.traits.groups ? group_updates(recorded, r.traits.groups) : recorded;
+  if (!r.traits.groups) return recorded;
+  return group_updates(recorded, r.traits.groups);
 }
 
 std::span<const std::string_view> inference_passes() {

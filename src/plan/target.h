@@ -25,6 +25,6 @@ PlanTarget file_target(DeviceFile file, int threads, const std::string& isa);
 PlanTarget processor_target(int threads, const std::string& isa);
 
 // Returns the device file that a target names: a path, or the name of a file in `places` ("h200").
-std::string find_device_file(const std::string& target, const std::vector<std::filesystem::path>& places);
+std::string find_device_file(const std::string& name, const std::vector<std::filesystem::path>& places);
 
 }  // namespace vitrail

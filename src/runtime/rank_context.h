@@ -12,7 +12,7 @@
 namespace vitrail {
 
 struct RankContext {
-  explicit RankContext(DeviceInfo info, uint64_t rank_seed = 0)
+  explicit RankContext(const DeviceInfo& info, uint64_t rank_seed = 0)
       : RankContext(info, open_device(info), rank_seed) {}
   RankContext(DeviceInfo info, std::unique_ptr<Device> opened, uint64_t rank_seed = 0)
       : device(std::move(info)), pool(device.threads), seed(rank_seed), hardware(std::move(opened)) {}
