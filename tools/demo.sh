@@ -20,7 +20,7 @@ train_and_predict() {
 
 classify_photographs() {
   local model=deit_tiny_patch16_224 image name
-  local -an images
+  local -a images
   shopt -s nullglob
   images=(examples/images/*.png examples/images/*.jpg)
   if [[ ${#images[@]} -eq 0 ]]; then
