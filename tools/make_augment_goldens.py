@@ -14,7 +14,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
 from torchvision.transforms.autoaugment import AutoAugment, RandAugment
 
-from make_image_goldens import crc, hashed, noise, image
+from make_image_goldens import crc, hashed, noise, pillow_image
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "augment"
 FILL = (124, 116, 104)
@@ -78,7 +78,7 @@ def write_ops():
                         seed += 1
                         if channels == 1 and (name in RGB_ONLY or width * height < 300):
                             continue
-                        image = image(scene(height, width, channels, seed))
+                        image = pillow_image(scene(height, width, channels, seed))
                         result = apply(image, argument, f) if f != "-" else apply(image, argument)
                         if result is not None:
                             lines.append(f"{name.rstrip('@')} {argument:g} {f} {seed} {channels} {width} {height} "

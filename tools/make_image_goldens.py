@@ -46,7 +46,7 @@ def noise(height, width, channels, seed):
     return data.reshape(height, width, channels)
 
 
-def image(array):
+def pillow_image(array):
     return Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
 
 
@@ -86,7 +86,7 @@ def write_resize():
                 continue
             seed, channels = number * 5 + k, (3, 3, 1)[number % 3]
             array = noise(height, width, channels, seed)
-            result = np.asarray(image(array).resize((width2, height2), FILTERS[name]))
+            result = np.asarray(pillow_image(array).resize((width2, height2), FILTERS[name]))
             values = " ".join(str(v) for v in samples(result, 4))
             lines.append(f"{name} {seed} {channels} {width} {height} {width2} {height2} {crc(result)} {values}")
     (OUT / "resize.txt").write_text("\n".join(lines) + "\n")
@@ -163,7 +163,7 @@ def pillow_eval(array, case):
     else:
         scale = (resize, case["resize_longer"]) if height < width else (case["resize_longer"], resize)
         steps = [ResizeKeepRatio(scale, interpolation=case["interpolation"]), transforms.CenterCrop((height, width))]
-    image = image(array)
+    image = pillow_image(array)
     if case["channels"] == 1:
         image = image.convert("L")
     result = np.asarray(transforms.Compose(steps)(image))
@@ -175,7 +175,7 @@ def squash_eval(array, case):
     transform = create_transform(
         (3, case["height"], case["width"]), interpolation=case["interpolation"], crop_pct=case["crop_pct"],
         crop_mode="squash", use_prefetcher=True)
-    return np.asarray(transform(image(array))).transpose(1, 2, 0)
+    return np.asarray(transform(pillow_image(array))).transpose(1, 2, 0)
 
 
 def hf_eval(array, case):
@@ -189,7 +189,7 @@ def hf_eval(array, case):
         kind, size = CLIPImageProcessorPil, {"shortest_edge": case["resize"]}
     processor = kind(size=size, crop_size={"height": height, "width": width}, resample=FILTERS[case["interpolation"]],
                      do_rescale=False, do_normalize=False)
-    pixels = np.asarray(processor(image(array), return_tensors="np")["pixel_values"][0])
+    pixels = np.asarray(processor(pillow_image(array), return_tensors="np")["pixel_values"][0])
     return np.rint(pixels).astype(np.uint8).transpose(1, 2, 0)
 
 

@@ -52,7 +52,7 @@ def scramble(model, scale=0.15):
     return model.eval()
 
 
-def image():
+def example_image():
     return Image.open(IMAGE).convert("RGB")
 
 

@@ -6,7 +6,7 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoImageProcessor, AutoModel, AutoModelForImageClassification
 
-from common import Case, Refusal, classifier, edit_json, features, image, scramble, seed_for
+from common import Case, Refusal, classifier, edit_json, example_image, features, scramble, seed_for
 
 TINY = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, image_size=32,
             patch_size=8)
@@ -18,7 +18,7 @@ def tiny(**changes):
 
 def own_answer(folder, base=False, pooler=True):
     """What transformers answers when it loads the folder, resizing as Pillow does."""
-    pixels = AutoImageProcessor.from_pretrained(folder, backend="pil")(image(), return_tensors="pt").pixel_values
+    pixels = AutoImageProcessor.from_pretrained(folder, backend="pil")(example_image(), return_tensors="pt").pixel_values
     kind = AutoModel if base else AutoModelForImageClassification
     model = kind.from_pretrained(folder, dtype=torch.float32).eval()
     with torch.no_grad():

@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 from timm.data import create_transform, resolve_model_data_config
 from timm.models import save_for_hf
 
-from common import Case, Refusal, classifier, edit_json, features, image, scramble, seed_for
+from common import Case, Refusal, classifier, edit_json, example_image, features, scramble, seed_for
 
 TINY = dict(embed_dim=48, depth=2, num_heads=3, img_size=32, patch_size=8, num_classes=5)
 
@@ -20,7 +20,7 @@ def pixels_for(model, size=None):
     config = resolve_model_data_config(model)
     if size:
         config["input_size"] = (config["input_size"][0], *size)
-    image = image()
+    image = example_image()
     if config["input_size"][0] == 1:
         image = image.convert("L")
     return create_transform(**config, is_training=False)(image).unsqueeze(0)

@@ -7,7 +7,7 @@ from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer
 from torchvision.transforms._presets import ImageClassification
 
-from common import Case, Refusal, classifier, features, image, scramble, seed_for
+from common import Case, Refusal, classifier, example_image, features, scramble, seed_for
 
 WIDTH = 192
 
@@ -27,7 +27,7 @@ def file(name, change=None, wrap=lambda d: d, save=torch.save, ending="pth", bar
         path = folder / f"weights.{ending}"
         save(wrap(model.state_dict()), path)
         side = options.get("image_size", 64)
-        pixels = ImageClassification(crop_size=side, resize_size=side * 256 // 224)(image()).unsqueeze(0)
+        pixels = ImageClassification(crop_size=side, resize_size=side * 256 // 224)(example_image()).unsqueeze(0)
         with torch.no_grad():
             out = model(pixels)
         return features(path.name, out) if bare else classifier(path.name, out)
