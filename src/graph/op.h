@@ -24,7 +24,10 @@ struct Cost {
 struct DimsRule {
   std::string_view whole;
   bool jointly_linear = false;  // f(a + b) = f(a) + f(b) over all inputs at once: partial sums pass through
+  unsigned linear_in = 0;       // bit i: linear in input i while the others stay as they are
+  char with_batch = 0;          // a whole dim that may be cut where B is cut alike; 0: none
 };
+inline constexpr std::string_view kEveryDim = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 using DescSpan = std::span<const TensorDesc>;
 
@@ -43,6 +46,8 @@ class Op {
   virtual std::string_view kind() const = 0;
   virtual std::vector<TensorDesc> infer(DescSpan ins) const = 0;  // throws Error when the inputs do not fit
   virtual DimsRule dims() const = 0;
+  // Whether a kernel runs it; otherwise it is the executor's own, or a mere note about memory.
+  virtual bool is_launched() const { return true; }
 
   virtual double flops(DescSpan ins, DescSpan outs) const;  // default: one per output element
   Cost cost(DescSpan ins, DescSpan outs) const;
@@ -51,6 +56,8 @@ class Op {
   virtual int in_place_input() const { return -1; }
   // The inputs the op writes: persistent values that it updates. A node with any is never dropped.
   virtual std::vector<int> updates() const { return {}; }
+  // Whether a node must stay although it changes nothing and nothing reads it.
+  virtual bool keeps() const { return false; }
 
   // The number of terms summed into one output element: the contracted extent of a GEMM, the row length of a
   // norm.

@@ -21,6 +21,9 @@ struct Value {
   TensorDesc desc;
   ValueKind kind = ValueKind::kComputed;
   Category category = Category::kTransient;  // of a persistent value: its line in memory tables
+  // A persistent value may lie inside another one, flat, from this element of the container on.
+  std::string container = {};
+  int64_t container_offset = 0;
 
   bool persistent() const { return kind == ValueKind::kParameter || kind == ValueKind::kState; }
 };

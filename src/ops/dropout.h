@@ -19,7 +19,7 @@ class DropoutOp : public Op {
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
-  DimsRule dims() const override { return {"Z"}; }
+  DimsRule dims() const override { return {.whole = "Z", .linear_in = 0b01}; }
   std::string attributes() const override;
   int in_place_input() const override { return 0; }
 

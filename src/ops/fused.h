@@ -21,7 +21,7 @@ class FusedOp : public Op {
   std::string_view kind() const override { return kind_; }  // "layernorm+linear+bias"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   // Programs are fused after they are distributed, so no dim of a fused node may be split.
-  DimsRule dims() const override { return {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}; }
+  DimsRule dims() const override { return {kEveryDim}; }
   int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;

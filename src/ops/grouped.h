@@ -18,7 +18,7 @@ class GroupedOp : public Op {
 
   std::string_view kind() const override { return kind_; }  // "many adam_update"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}; }
+  DimsRule dims() const override { return {kEveryDim}; }
   int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;

@@ -29,7 +29,7 @@ class LinearOp : public Op {
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
-  DimsRule dims() const override { return {}; }
+  DimsRule dims() const override { return {.whole = "", .linear_in = 0b11}; }
   int64_t reduction_length(DescSpan ins) const override;
   PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   int weight_input() const override { return 1; }
@@ -58,7 +58,7 @@ class LinearDxOp : public Op {
   static constexpr std::string_view kKind = "linear_dx";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {}; }
+  DimsRule dims() const override { return {.whole = "", .linear_in = 0b11}; }
   int64_t reduction_length(DescSpan ins) const override;
   PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   int weight_input() const override { return 1; }
@@ -80,7 +80,7 @@ class LinearDwOp : public Op {
   static constexpr std::string_view kKind = "linear_dw";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {}; }
+  DimsRule dims() const override { return {.whole = "", .linear_in = 0b11}; }
   int64_t reduction_length(DescSpan ins) const override;
   PrecisionRole precision_role() const override { return PrecisionRole::kCompute; }
   double flops(DescSpan ins, DescSpan outs) const override;

@@ -16,7 +16,8 @@ class MakeImagesOp : public Op {
   static constexpr std::string_view kKind = "make_images";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {"BRYXZ"}; }
+  // Recipes name rows of their own part of the pixels, where those are of the batch.
+  DimsRule dims() const override { return {.whole = "RYXZ", .with_batch = 'R'}; }
 
  private:
   DType to_;

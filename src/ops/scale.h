@@ -11,7 +11,7 @@ class ScaleOp : public Op {
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
-  DimsRule dims() const override { return {}; }
+  DimsRule dims() const override { return {.whole = "", .linear_in = 0b11}; }
   int in_place_input() const override { return 0; }
 };
 
@@ -23,7 +23,7 @@ class ScaleDwOp : public Op {
   static constexpr std::string_view kKind = "scale_dw";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {}; }
+  DimsRule dims() const override { return {.whole = "", .linear_in = 0b11}; }
   int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
 

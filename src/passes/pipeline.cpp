@@ -1,14 +1,15 @@
 #include "passes/pipeline.h"
 
 #include "ops/persistent.h"
+#include "passes/distribute_update.h"
 #include "passes/passes.h"
 
 namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "fuse", "schedule"};
-constexpr std::string_view kMicroPasses[] = {"record",    "gemm_precision", "differentiate", "precision",
+constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute", "fuse", "schedule"};
+constexpr std::string_view kMicroPasses[] = {"record",     "gemm_precision", "differentiate", "precision", "distribute",
                                              "recompute", "join_residuals", "join_row_sums", "fuse",
                                              "schedule",  "group_updates"};
 
@@ -47,19 +48,27 @@ bool is_gradient_sum(std::string_view kind) {
   return kind == AccumulateOp::kKind;
 }
 
+// Types are settled and nothing is fused yet.
+Program distributed(const Program& program, const Rewrites& r, std::vector<Bucket>& buckets) {
+  Distributed result = distribute(program, r.distribution);
+  buckets = make_buckets(result.program, result.gradients, r.bucket_bytes);
+  place_in_buckets(result.program, buckets);
+  return std::move(result.program);
+}
+
 }  // namespace
 
 Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after) {
   Pipeline p(kInferencePasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("precision", precision(p.take(), r.precision).program);
-  // A `distribute` pass would shard the program here: types are settled, nothing is fused yet.
+  p.pass("distribute", r.distribution.active() ? distribute(p.take(), r.distribution).program : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
   return p.finish();
 }
 
-PreciseProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& r,
+MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& r,
                              const AfterPass& after) {
   const bool few_launches = r.traits.few_launches && r.fuse;
   Pipeline p(kMicroPasses, std::move(recorded), after);
@@ -67,17 +76,19 @@ PreciseProgram micro_program(Program recorded, const DifferentiateOptions& desce
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", std::move(precise.program));
-  // A `distribute` pass would shard the program here: types are settled, nothing is fused yet.
+  std::vector<Bucket> buckets;
+  p.pass("distribute", r.distribution.active() ? distributed(p.take(), r, buckets) : p.take());
   p.pass("recompute", recompute(p.take(), r.recompute));
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
   p.pass("group_updates", few_launches ? group_updates(p.take(), is_gradient_sum, GroupAt::kLast) : p.take());
-  return {p.finish(), std::move(precise.copies)};
+  return {p.finish(), std::move(precise.copies), std::move(buckets)};
 }
 
-Program update_program(Program recorded, const Rewrites& r) {
+Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets) {
+  if (r.distribution.active()) recorded = distribute_update(recorded, r.distribution, buckets);
   if (!r.traits.groups) return recorded;
   return group_updates(recorded, r.traits.groups);
 }

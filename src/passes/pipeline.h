@@ -7,6 +7,7 @@
 
 #include "graph/rewrite_traits.h"
 #include "ops/linear.h"
+#include "passes/buckets.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
 
@@ -15,6 +16,8 @@ namespace vitrail {
 struct Rewrites {
   Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks
   PrecisionOptions precision = {};
+  Distribution distribution = {};  // over the ranks of a mesh
+  size_t bucket_bytes = 0;         // of the gradients that ranks exchange at once
   RecomputeOptions recompute = {};  // training only
   bool join = true;                 // joins residuals with the gradients of norms
   bool fuse = true;
@@ -25,11 +28,17 @@ struct Rewrites {
 using AfterPass = std::function<void(std::string_view pass, const Program& program)>;
 
 Program inference_program(Program recorded, const Rewrites& rewrites, const AfterPass& after = {});
-// Makes forward, backward and gradient sums of a micro-batch.
-PreciseProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& rewrites,
+// Forward, backward and gradient sums of a micro-batch, the low-precision copies of weights that it reads, and
+// the buckets in which its sums lie; none where there is one rank.
+struct MicroProgram {
+  Program program;
+  std::vector<std::pair<std::string, std::string>> copies;  // master, copy
+  std::vector<Bucket> buckets;
+};
+MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& rewrites,
                              const AfterPass& after = {});
 // Makes a program that only changes persistent values: an optimizer's update, copies of weights.
-Program update_program(Program recorded, const Rewrites& rewrites);
+Program update_program(Program recorded, const Rewrites& rewrites, const std::vector<Bucket>& buckets = {});
 
 // The names that `after` receives, in order. Every pass is named, also where it has nothing to do.
 std::span<const std::string_view> inference_passes();

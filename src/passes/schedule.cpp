@@ -11,7 +11,7 @@ Program schedule(const Program& program) {
   for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
     const bool read =
         std::any_of(node->outs.begin(), node->outs.end(), [&](ValueId id) { return needed[id]; });
-    if (!read && node->op->updates().empty()) continue;
+    if (!read && node->op->updates().empty() && !node->op->keeps()) continue;
     for (ValueId id : node->ins) needed[id] = true;
     result.nodes.push_back(*node);
   }

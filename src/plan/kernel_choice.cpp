@@ -33,6 +33,7 @@ NodeChoice choose_node(const Node& node, const Program& program, const Backend& 
                        const DeviceInfo& device) {
   const std::vector<TensorDesc> ins = program.descs(node.ins), outs = program.descs(node.outs);
   const NodeView view{*node.op, ins, outs};
+  if (!node.op->is_launched()) return {};
   Choice found = backend.choose(view, device);
   NodeChoice choice;
   if (found.kernel) {
@@ -115,6 +116,7 @@ Rounding rounding_of(const ExecutionPlan& plan, size_t node_index) {
   const NodeChoice& choice = plan.choices[node_index];
   const std::vector<TensorDesc> ins = plan.program.descs(node.ins), outs = plan.program.descs(node.outs);
   Rounding rounding{.members = choice.by_members};
+  if (choice.launches.empty()) return rounding;
   if (!choice.by_members) {
     add_rounding(*choice.launches[0].kernel, {*node.op, ins, outs}, rounding);
     return rounding;

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "ops/collective.h"
+#include "ops/flat.h"
 #include "plan/occupancy.h"
 
 namespace vitrail {
@@ -19,6 +21,7 @@ struct Block {
   size_t bytes = 0, offset = 0;
   int first = 0, last = 0;
   Category category = Category::kTransient;
+  bool shared = false;  // other values lie inside it
 };
 
 class Planner {
@@ -27,6 +30,7 @@ class Planner {
           std::shared_ptr<PersistentLayout> layout, bool stage_inputs)
       : program_(program), scratch_(scratch), layout_(std::move(layout)), stage_inputs_(stage_inputs) {
     block_of_.assign(program.values.size(), -1);
+    inner_.assign(program.values.size(), 0);
     find_last_uses();
   }
 
@@ -73,20 +77,47 @@ class Planner {
     const int input = node.op->in_place_input();
     if (input < 0) return -1;
     const ValueId id = node.ins[input];
-    const bool dies_here = !node.outs.empty() && program_.values[id].kind == ValueKind::kComputed &&
+    const bool dies_here = !node.outs.empty() && !is_shared(id) && program_.values[id].kind == ValueKind::kComputed &&
                            last_use_[id] == i && std::count(node.ins.begin(), node.ins.end(), id) == 1;
     const bool same_size =
         dies_here && program_.values[id].desc.bytes() == program_.values[node.outs[0]].desc.bytes();
     return same_size ? block_of_[id] : -1;
   }
 
+  // Whether other values lie in the same block as parts of it.
+  bool is_shared(ValueId id) const { return block_of_[id] >= 0 && blocks_[block_of_[id]].shared; }
+
+  // Gives a view its place inside the block of its source.
+  bool place_view(int i) {
+    const Node& node = program_.nodes[i];
+    const auto* view = dynamic_cast<const ViewOp*>(node.op.get());
+    if (!view) return false;
+    const ValueId from = node.ins[0], id = node.outs[0];
+    block_of_[id] = block_of_[from];
+    inner_[id] = inner_[from] + static_cast<size_t>(view->offset()) * size_of(program_.values[id].desc.dtype);
+    Block& block = blocks_[block_of_[from]];
+    block.last = std::max(block.last, last_use_[id]);
+    block.shared = true;
+    return true;
+  }
+
+  static Category category_of(const Op& op) {
+    const bool exchanged = as_collective(op) || is<PackOp, JoinOp>(op);
+    return exchanged ? Category::kCommunication : Category::kTransient;
+  }
+
   void visit(int i) {
     const Node& node = program_.nodes[i];
+    if (place_view(i)) {
+      scratch_block_.push_back(static_cast<int>(blocks_.size()));
+      blocks_.push_back({0, 0, i, i, Category::kScratch});
+      return;
+    }
     for (size_t o = 0; o < node.outs.size(); ++o) {
       const ValueId id = node.outs[o];
       const int reused = o == 0 ? reusable_block(i) : -1;
       if (reused < 0) {
-        open_block(id, i, is_saved(i, id) ? Category::kSaved : Category::kTransient);
+        open_block(id, i, is_saved(i, id) ? Category::kSaved : category_of(*node.op));
       } else {
         block_of_[id] = reused;
         blocks_[reused].last = std::max(i, last_use_[id]);
@@ -128,7 +159,7 @@ class Planner {
         plan.staging_bytes += aligned(placement.bytes);
       } else if (block_of_[id] >= 0) {
         const Block& block = blocks_[block_of_[id]];
-        placement.offset = block.offset, placement.first = block.first, placement.last = block.last;
+        placement.offset = block.offset + inner_[id], placement.first = block.first, placement.last = block.last;
         placement.category = block.category;
       } else {
         placement.bytes = 0;
@@ -174,6 +205,7 @@ class Planner {
   std::shared_ptr<PersistentLayout> layout_;
   bool stage_inputs_;
   std::vector<int> last_use_, block_of_, scratch_block_;
+  std::vector<size_t> inner_;  // by value: its bytes from the start of the block on
   std::vector<Block> blocks_;
 };
 

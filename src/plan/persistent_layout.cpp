@@ -16,9 +16,25 @@ const PersistentValue& PersistentLayout::place(const Value& value) {
              to_string(value.desc).c_str());
     return known;
   }
+  if (!value.container.empty()) return place_inside(value);
   size_t& bytes = bytes_[static_cast<size_t>(value.category)];
   values_.push_back({value.name, value.desc, value.kind, value.category, bytes});
   bytes += round_up(value.desc.bytes(), Buffer::kAlignment);
+  return values_.back();
+}
+
+const PersistentValue& PersistentLayout::place_inside(const Value& value) {
+  const auto found = index_.find(value.container);
+  VT_CHECK(found != index_.end(), "%s lies in %s, which has no place", value.name.c_str(),
+           value.container.c_str());
+  PersistentValue& container = values_[found->second];
+  const size_t inner = static_cast<size_t>(value.container_offset) * size_of(value.desc.dtype);
+  VT_CHECK(inner + value.desc.bytes() <= container.desc.bytes(), "%s does not fit into %s", value.name.c_str(),
+           value.container.c_str());
+  container.is_container = true;
+  const size_t offset = container.offset + inner;
+  const Category category = container.category;
+  values_.push_back({value.name, value.desc, value.kind, category, offset, true});
   return values_.back();
 }
 

@@ -18,6 +18,8 @@ struct PersistentValue {
   ValueKind kind = ValueKind::kParameter;
   Category category = Category::kParameters;
   size_t offset = 0;  // in the arena of its category
+  bool contained = false;    // it lies inside another value and takes no bytes of its own
+  bool is_container = false; // other values lie inside it
 };
 
 class PersistentLayout {
@@ -32,6 +34,8 @@ class PersistentLayout {
   size_t bytes() const;
 
  private:
+  const PersistentValue& place_inside(const Value& value);
+
   std::vector<PersistentValue> values_;
   std::map<std::string, size_t> index_;
   std::array<size_t, kCategoryCount> bytes_{};

@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include "base/checked.h"
+#include "ops/collective.h"
 #include "ops/fused.h"
 #include "runtime/check/check_node.h"
 
@@ -16,7 +17,8 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
       arena_(shared ? shared->data() : own_.data()),
       staging_(staging ? staging->data() : own_staging_.data()),
       times_(plan.program.nodes.size()),
-      timed_(!rank.hardware->records()) {
+      timed_(!rank.hardware->records()),
+      collectives_(rank.ranks) {
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) steps_.push_back(bind(i));
@@ -32,6 +34,7 @@ std::vector<Executor::Step> Executor::bind(size_t node_index) const {
   const Node& node = plan_.program.nodes[node_index];
   const NodeChoice& choice = plan_.choices[node_index];
   std::vector<Step> steps;
+  if (choice.launches.empty()) return steps;
   if (choice.by_members) {
     bind_members(node_index, steps);
     return steps;
@@ -88,12 +91,24 @@ TensorView Executor::output(std::string_view name) const {
   return view(plan_.program.output(name));
 }
 
+// The memory of a collective is that of its first input and output.
+void Executor::run_collective(size_t index) {
+  const Node& node = plan_.program.nodes[index];
+  if (is<WaitOp>(*node.op)) return collectives_.wait(node.ins[0]);
+  const auto* op = as_collective(*node.op);
+  if (!op) return;
+  const TensorView in = view(node.ins[0]), out = node.outs.empty() ? in : view(node.outs[0]);
+  collectives_.run(*op, in, out, node.ins[0]);
+}
+
 void Executor::run_node(size_t node) {
+  if (steps_[node].empty()) return run_collective(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
     if (!step.outs.empty() && step.outs[0].desc().elems() == 0) continue;  // an empty shard
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
   }
+  collectives_.poll();
 }
 
 void Executor::run_nodes() {

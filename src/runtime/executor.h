@@ -3,9 +3,11 @@
 // supports it, a whole run is captured as a graph and replayed. Holds no policy.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "plan/kernel_choice.h"
+#include "runtime/collectives.h"
 #include "runtime/persistent_store.h"
 #include "runtime/rank_context.h"
 
@@ -35,6 +37,8 @@ class Executor {
 
   const ExecutionPlan& plan() const { return plan_; }
   const std::vector<NodeTime>& times() const { return times_; }
+  // The collectives of the runs so far.
+  CollectiveTimes& collective_times() { return collectives_.times(); }
   void reset_times();
   void time_nodes(bool wanted) { timed_ = wanted || !rank_.hardware->records(); }
   size_t transient_bytes() const { return own_.bytes(); }
@@ -50,6 +54,7 @@ class Executor {
     std::span<std::byte> scratch;
   };
   TensorView view(ValueId id) const;
+  void run_collective(size_t node);
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;
   void run_node(size_t node);
@@ -68,6 +73,7 @@ class Executor {
   bool ran_ = false;
   int spoilt_ = 0;  // captures that another thread invalidated
   std::unique_ptr<Recording> recording_;
+  CollectiveRunner collectives_;
 };
 
 }  // namespace vitrail

@@ -1,4 +1,4 @@
-// One rank as an object: its device, its threads, its seed. Passed explicitly, so several ranks can live in
+// One rank as an object: its device, its threads, its seed, and the way to its partners. Passed explicitly, so several ranks can live in
 // one process; nothing of it is global.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include "backend/kernel.h"
 #include "base/free_memory.h"
 #include "base/thread_pool.h"
+#include "dist/mesh_communicators.h"
 
 namespace vitrail {
 
@@ -38,6 +39,7 @@ struct RankContext {
   ThreadPool pool;
   uint64_t seed;
   std::unique_ptr<Device> hardware;
+  MeshCommunicators* ranks = nullptr;  // the other ranks of the run; null: it is alone
 };
 
 }  // namespace vitrail

@@ -7,6 +7,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
 #include "optim/optimizer.h"
+#include "passes/distribute.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
 
@@ -51,6 +52,8 @@ struct StepConfig {
   std::vector<TrainedParam> trained;
   OptimConfig optim;
   LossScaleRule loss_scale;
+  Distribution distribution;          // micro_batch and eval_batch are those of all ranks together
+  size_t bucket_bytes = 25ull << 20;  // of gradients that ranks exchange at once
 };
 
 }  // namespace vitrail

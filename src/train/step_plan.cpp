@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/make_images.h"
 #include "ops/persistent.h"
+#include "train/model_setup.h"
 
 namespace vitrail {
 
@@ -86,18 +87,17 @@ Program record_update_program(const StepConfig& config,
   return b.finish();
 }
 
-Program record_refresh(const Program& micro, const std::vector<std::pair<std::string, std::string>>& copies) {
+// Fills every low-precision copy, of frozen parameters too.
+Program record_refresh(const StepConfig& config,
+                       const std::vector<std::pair<std::string, std::string>>& copies) {
   Builder b;
   b.set_phase(Phase::kUpdate);
-  std::unordered_map<std::string_view, const Value*> kept;
-  for (const Value& value : micro.values)
-    if (value.persistent()) kept.emplace(value.name, &value);
+  std::unordered_map<std::string, Shape> shapes;
+  for (ParamSpec& spec : step_params(config.model, config.lora)) shapes.emplace(spec.name, std::move(spec.shape));
   for (const auto& [master, copy] : copies) {
-    const auto found = kept.find(copy);
-    if (found == kept.end()) continue;
-    const Value& value = *found->second;
-    const ValueId target = b.state(copy, value.desc, value.category);
-    b.add_all<CopyIntoOp>({target, b.parameter(master, {DType::kF32, value.desc.shape})}, copy);
+    const Shape& shape = shapes.at(master);
+    const ValueId target = b.state(copy, {config.precision.compute, shape}, Category::kParameters);
+    b.add_all<CopyIntoOp>({target, b.parameter(master, {config.master, shape})}, copy);
   }
   return b.finish();
 }
@@ -105,6 +105,8 @@ Program record_refresh(const Program& micro, const std::vector<std::pair<std::st
 Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
   return {.arithmetic = config.arithmetic,
           .precision = config.precision,
+          .distribution = config.distribution,
+          .bucket_bytes = config.bucket_bytes,
           .recompute = config.recompute,
           .traits = traits};
 }
@@ -137,7 +139,7 @@ size_t image_bytes(const ExecutionPlan& micro) {
 
 }  // namespace
 
-PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after) {
+MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after) {
   Builder b;
   VitRecordOptions options = record_options(config);
   options.images = record_images(b, config);
@@ -168,10 +170,14 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
     return plan_execution(std::move(program), backend, device, options);
   };
   const Rewrites rewrites = rewrites_of(config, backend.traits());
-  PreciseProgram micro = record_micro(config, rewrites.traits);
-  plan.update = planned(update_program(record_update_program(config, micro.copies), rewrites));
+  MicroProgram micro = record_micro(config, rewrites.traits);
+  for (const Bucket& bucket : micro.buckets) plan.layout->place(bucket_value(bucket));
+  plan.update = planned(update_program(record_update_program(config, micro.copies), rewrites, micro.buckets));
   if (!micro.copies.empty())
-    plan.refresh = planned(update_program(record_refresh(micro.program, micro.copies), rewrites));
+    plan.refresh = planned(update_program(record_refresh(config, micro.copies), rewrites));
+  if (config.distribution.active())
+    plan.last_micro =
+        planned(reduce_gradients(micro.program, micro.buckets, config.distribution.mesh, false));
   plan.micro = planned(std::move(micro.program));
   plan.landing_bytes = image_bytes(plan.micro);
   plan.eval = planned(record_eval(config, false, rewrites));
@@ -181,6 +187,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
 
 std::vector<const ExecutionPlan*> StepPlan::programs() const {
   std::vector<const ExecutionPlan*> list = {&micro, &update, &eval};
+  if (last_micro) list.push_back(&*last_micro);
   if (eval_average) list.push_back(&*eval_average);
   if (refresh) list.push_back(&*refresh);
   return list;

@@ -25,6 +25,7 @@ struct StepPlan {
   StepConfig config;
   std::shared_ptr<PersistentLayout> layout;
   ExecutionPlan micro, update, eval;
+  std::optional<ExecutionPlan> last_micro;    // the same with the sums over ranks, where there are several
   std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
   // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
@@ -48,7 +49,7 @@ struct StepPlan {
 };
 
 // Records the micro program and the low-precision copies of weights that it reads.
-PreciseProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
+MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
                             const AfterPass& after = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);

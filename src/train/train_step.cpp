@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/transfer.h"
+#include "tensor/part.h"
 
 namespace vitrail {
 
@@ -33,6 +34,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       micro_(plan.micro, store_, rank, &arena_, &staging_),
       update_(plan.update, store_, rank, &arena_),
       eval_(plan.eval, store_, rank, &arena_, &staging_),
+      last_micro_(make_executor(plan.last_micro, store_, rank, &arena_, &staging_)),
       eval_average_(make_executor(plan.eval_average, store_, rank, &arena_, &staging_)),
       refresh_(make_executor(plan.refresh, store_, rank, &arena_)),
       filled_(rank.hardware->create_event()) {}
@@ -43,39 +45,50 @@ size_t TrainStep::allocated_bytes() const {
 }
 
 void TrainStep::start(const ParamFiller& fill) {
-  std::vector<float> values;
   for (const PersistentValue& value : store_.layout().values()) {
     const TensorView view = store_.view(value);
     if (value.kind == ValueKind::kParameter) {
-      values.resize(static_cast<size_t>(value.desc.elems()));
-      fill(value.name, value.desc.shape, values);
-      write_floats(rank_, view, values);
+      start_parameter(value, fill);
     } else if (value.category != Category::kStaging) {  // staged values are data
       rank_.hardware->clear(view.data(), value.desc.bytes());
     }
   }
   for (const TrainedParam& param : plan_.config.trained)
-    if (store_.layout().has(ema_name(param.name)))
-      rank_.hardware->copy(store_.view(ema_name(param.name)).data(), store_.view(param.name).data(),
-                           param.desc.bytes());
+    if (store_.layout().has(ema_name(param.name))) {
+      const TensorView average = store_.view(ema_name(param.name));
+      rank_.hardware->copy(average.data(), store_.view(param.name).data(), average.desc().bytes());
+    }
   const double scale[] = {plan_.config.loss_scale.initial};
   write_bytes(rank_, store_.view(kLossScaleState), std::as_bytes(std::span(scale)));
   refresh();
+}
+
+// A file or an initialisation gives whole parameters; this rank keeps its part.
+void TrainStep::start_parameter(const PersistentValue& value, const ParamFiller& fill) {
+  const Shape whole = whole_of(value.desc.shape);
+  std::vector<float> values(static_cast<size_t>(whole.elems()));
+  fill(value.name, whole, values);
+  if (whole != value.desc.shape) {
+    std::vector<float> part(static_cast<size_t>(value.desc.elems()));
+    copy_out_part(value.desc.shape, sizeof(float), values.data(), part.data());
+    values = std::move(part);
+  }
+  write_floats(rank_, store_.view(value), values);
 }
 
 void TrainStep::refresh() {
   if (refresh_) refresh_->run();
 }
 
-void TrainStep::fill(const char* input, std::span<const float> values) {
-  const TensorView target = micro_.input(input);
+void TrainStep::fill(Executor& program, const char* input, std::span<const float> values) {
+  const TensorView target = program.input(input);
   VT_CHECK(static_cast<size_t>(target.desc().elems()) == values.size(), "%zu floats for %s", values.size(),
            to_string(target.desc()).c_str());
   write_floats(rank_, target, values);
 }
 
-void TrainStep::fill_bytes(const char* input, std::span<const std::byte> bytes) {
-  const TensorView target = micro_.input(input);
+void TrainStep::fill_bytes(Executor& program, const char* input, std::span<const std::byte> bytes) {
+  const TensorView target = program.input(input);
   VT_CHECK(target.desc().bytes() == bytes.size(), "%zu bytes for %s", bytes.size(),
            to_string(target.desc()).c_str());
   write_bytes(rank_, target, bytes);
@@ -84,19 +97,20 @@ void TrainStep::fill_bytes(const char* input, std::span<const std::byte> bytes) 
 // Recipes are checked here, since kernels do not check them.
 void TrainStep::fill_images(const MicroBatch& batch) {
   const ImageForm form = plan_.config.images;
+  Executor& program = program_of(batch);
   if (form == ImageForm::kFloats) {
-    if (!take_ahead("images", batch)) fill("images", batch.images);
+    if (!take_ahead("images", batch)) fill(program, "images", batch.images);
     return;
   }
-  const auto batch_rows = static_cast<int32_t>(plan_.config.micro_batch);
+  const auto batch_rows = static_cast<int32_t>(program.input("recipes").shape().local('B'));
   const int64_t rows = form == ImageForm::kStored ? plan_.config.stored_images : batch_rows;
   for (const ImageRecipe& r : batch.recipes)
     VT_CHECK(r.source < rows && r.erased >= 0 && r.erased <= ImageRecipe::kMostErased &&
                  (r.mix == ImageMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
              "a recipe for row %d of %lld, mixed with %d", r.source, static_cast<long long>(rows), r.partner);
-  fill_bytes("recipes", std::as_bytes(batch.recipes));
+  fill_bytes(program, "recipes", std::as_bytes(batch.recipes));
   if (form == ImageForm::kPixels && !take_ahead("pixels", batch))
-    fill_bytes("pixels", std::as_bytes(batch.pixels));
+    fill_bytes(program, "pixels", std::as_bytes(batch.pixels));
 }
 
 void TrainStep::send_ahead(int64_t index, std::span<const std::byte> images) {
@@ -107,9 +121,9 @@ void TrainStep::send_ahead(int64_t index, std::span<const std::byte> images) {
 
 bool TrainStep::take_ahead(const char* input, const MicroBatch& batch) {
   if (batch.index < 0 || batch.index != ahead_) return false;
-  VT_CHECK(prefetch_.bytes() <= micro_.input(input).desc().bytes(), "%zu bytes for %s", prefetch_.bytes(),
-           input);
-  prefetch_.take(micro_.input(input).data());
+  const TensorView target = program_of(batch).input(input);
+  VT_CHECK(prefetch_.bytes() <= target.desc().bytes(), "%zu bytes for %s", prefetch_.bytes(), input);
+  prefetch_.take(target.data());
   ahead_ = -1;
   return true;
 }
@@ -120,20 +134,23 @@ void TrainStep::forget_ahead() {
 }
 
 void TrainStep::run_micro(const MicroBatch& batch) {
+  Executor& program = program_of(batch);
   fill_images(batch);
-  fill("targets", batch.targets);
-  fill("weights", batch.weights);
-  if (has_input(plan_.micro, "teacher")) fill("teacher", batch.teacher);
+  fill(program, "targets", batch.targets);
+  fill(program, "weights", batch.weights);
+  if (has_input(plan_.micro, "teacher")) fill(program, "teacher", batch.teacher);
   rank_.hardware->stream().record(*filled_);
   run_micro_again(batch);
 }
 
 void TrainStep::run_micro_again(const MicroBatch& batch) {
+  Executor& program = program_of(batch);
   if (has_input(plan_.micro, "counters")) {
     const int64_t counters[] = {batch.seed, batch.step, batch.position};
-    write_bytes(rank_, micro_.input("counters"), std::as_bytes(std::span(counters)));
+    write_bytes(rank_, program.input("counters"), std::as_bytes(std::span(counters)));
   }
-  micro_.run();
+  program.run();
+  ran_ = &program;
 }
 
 std::span<const float> TrainStep::floats(const TensorView& view, std::vector<float>& copy) const {
@@ -145,10 +162,10 @@ std::span<const float> TrainStep::floats(const TensorView& view, std::vector<flo
 }
 
 std::span<const float> TrainStep::losses() const {
-  return floats(micro_.output("loss"), losses_);
+  return floats(ran_->output("loss"), losses_);
 }
 std::span<const float> TrainStep::logits() const {
-  return floats(micro_.output("logits"), logits_);
+  return floats(ran_->output("logits"), logits_);
 }
 
 StepValues TrainStep::run_update(double lr) {
@@ -192,13 +209,13 @@ void TrainStep::forget_skips_in_a_row() {
 std::span<const float> TrainStep::evaluate(std::span<const float> images, int64_t count, bool average) {
   Executor& executor = average ? *eval_average_ : eval_;
   const TensorView input = executor.input("images");
-  VT_CHECK(count >= 1 && count <= plan_.config.eval_batch, "%lld images for a batch of %lld",
-           static_cast<long long>(count), static_cast<long long>(plan_.config.eval_batch));
+  const int64_t batch = input.shape().local('B');
+  VT_CHECK(count >= 1 && count <= batch, "%lld images for a batch of %lld", static_cast<long long>(count),
+           static_cast<long long>(batch));
   write_floats(rank_, input, images);
   executor.run();
   const auto logits = floats(executor.output("logits"), logits_);
-  return logits.first(logits.size() / static_cast<size_t>(plan_.config.eval_batch) *
-                      static_cast<size_t>(count));
+  return logits.first(logits.size() / static_cast<size_t>(batch) * static_cast<size_t>(count));
 }
 
 }  // namespace vitrail

@@ -20,6 +20,7 @@ struct MicroBatch {
   std::span<const uint8_t> pixels = {};
   std::span<const ImageRecipe> recipes = {};
   int64_t index = -1;
+  bool last = true;  // of its update: ranks sum their gradients in it
 };
 
 class TrainStep {
@@ -66,12 +67,15 @@ class TrainStep {
   const PersistentStore& store() const { return store_; }
   Executor& micro() { return micro_; }
   Executor& update() { return update_; }
+  Executor* last_micro() { return last_micro_.get(); }  // null: there is one rank
   RankContext& rank() const { return rank_; }
   size_t allocated_bytes() const;
 
  private:
-  void fill(const char* input, std::span<const float> values);
-  void fill_bytes(const char* input, std::span<const std::byte> bytes);
+  Executor& program_of(const MicroBatch& batch) { return batch.last && last_micro_ ? *last_micro_ : micro_; }
+  void fill(Executor& program, const char* input, std::span<const float> values);
+  void fill_bytes(Executor& program, const char* input, std::span<const std::byte> bytes);
+  void start_parameter(const PersistentValue& value, const ParamFiller& fill);
   void fill_images(const MicroBatch& batch);
   bool take_ahead(const char* input, const MicroBatch& batch);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
@@ -82,7 +86,8 @@ class TrainStep {
   Buffer arena_, staging_;
   Prefetch prefetch_;
   Executor micro_, update_, eval_;
-  std::unique_ptr<Executor> eval_average_, refresh_;
+  std::unique_ptr<Executor> last_micro_, eval_average_, refresh_;
+  const Executor* ran_ = &micro_;               // the micro program that ran last
   std::unique_ptr<Event> filled_;               // recorded after the uploads of the last micro-batch
   int64_t ahead_ = -1;                          // the micro-batch whose images were prefetched
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted

@@ -93,6 +93,10 @@ class RefBackend : public Backend {
         row<ref::ema_update>("ema_update"),
         as_it_is("make_images", ref::make_images),
         as_it_is("load_param", ref::load_param),
+        as_it_is("pack", ref::pack),
+        as_it_is("unpack", ref::unpack),
+        as_it_is("slice", ref::slice),
+        as_it_is("join", ref::join),
     };
     return list;
   }

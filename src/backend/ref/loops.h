@@ -72,5 +72,9 @@ void lion_update(const KernelArgs& args);
 void ema_update(const KernelArgs& args);
 void make_images(const KernelArgs& args);
 void load_param(const KernelArgs& args);
+void pack(const KernelArgs& args);
+void unpack(const KernelArgs& args);
+void slice(const KernelArgs& args);
+void join(const KernelArgs& args);
 
 }  // namespace vitrail::ref

@@ -7,9 +7,6 @@
 
 namespace vitrail {
 
-// The dims rule of an op that needs every dim whole.
-inline constexpr std::string_view kEveryDim = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
 // The "hyper" input, f64 [Z4], filled before each update.
 enum HyperSlot { kHyperLr, kHyperDecay, kHyperEma, kHyperSpare, kHyperCount };
 
