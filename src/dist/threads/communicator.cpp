@@ -1,0 +1,155 @@
+#include "dist/communicator.h"
+
+#include <algorithm>
+
+#include "dist/checks.h"
+#include "dist/threads/group.h"
+
+namespace vitrail {
+
+namespace threads {
+namespace {
+
+class Travelling;
+
+// What a rank has on its way in all of its groups: a rank that waits for one moves all of them on, since
+// others may wait for its share of any. Used by the rank's own thread alone.
+struct Rank {
+  int number = 0;  // in the world
+  std::vector<Travelling*> on_its_way;
+  void move_on();
+};
+
+// A collective of one rank from its start to its completion.
+class Travelling : public Pending {
+ public:
+  Travelling(std::shared_ptr<Group> group, std::shared_ptr<Rank> rank, const Collective& c, int group_rank)
+      : group_(std::move(group)), rank_(std::move(rank)), seat_(group_->enter(group_rank, c)) {
+    rank_->on_its_way.push_back(this);
+  }
+  ~Travelling() override {
+    leave();
+    if (seat_.slot->complete()) return;
+    // Somebody may be reading this rank's memory, and nobody may begin to.
+    group_->fail(*seat_.slot, ErrorKind::kComm,
+                 strf("rank %d left %s before it was complete", rank_->number,
+                      to_string(seat_.slot->entry(seat_.party)).c_str()));
+    wake();
+    seat_.slot->wait_for_shares();
+  }
+  Travelling(const Travelling&) = delete;
+  Travelling& operator=(const Travelling&) = delete;
+
+  bool poll() override {
+    if (finished_) return true;
+    step();
+    return finished_;
+  }
+
+  void wait() override {
+    Bell& bell = group_->world().bell(rank_->number);
+    while (!finished_) {
+      const uint32_t heard = bell.heard();
+      rank_->move_on();
+      if (!finished_) bell.wait(heard);
+    }
+  }
+
+  // Does this rank's share as soon as all have started, and sees whether all have done theirs.
+  void step() {
+    Slot& slot = *seat_.slot;
+    if (!did_share_ && slot.ready() && slot.begin_share(group_->world().aborted_flag())) {
+      do_share(slot, seat_.party);
+      did_share_ = true;
+      if (slot.end_share()) wake();
+    }
+    group_->world().throw_if_aborted();
+    finished_ = slot.complete();
+    if (!finished_) slot.throw_if_failed();
+  }
+  bool finished() const { return finished_; }
+
+ private:
+  void leave() { std::erase(rank_->on_its_way, this); }
+  void wake() {
+    for (int member : seat_.ranks)
+      if (member != rank_->number) group_->world().bell(member).ring();
+  }
+
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<Rank> rank_;
+  Group::Seat seat_;
+  bool did_share_ = false, finished_ = false;
+};
+
+void Rank::move_on() {
+  for (Travelling* one : on_its_way) one->step();
+  std::erase_if(on_its_way, [](const Travelling* one) { return one->finished(); });
+}
+
+class ThreadCommunicator : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<Group> group, std::shared_ptr<Rank> rank, int group_rank)
+      : group_(std::move(group)), rank_(std::move(rank)), group_rank_(group_rank) {}
+
+  int rank() const override { return group_rank_; }
+  int size() const override { return group_->size(); }
+  const char* transport() const override { return "threads"; }
+
+  std::unique_ptr<Pending> start(const Collective& collective) override {
+    check_collective(collective, group_rank_, size());
+    group_->world().throw_if_aborted();
+    return std::make_unique<Travelling>(group_, rank_, collective, group_rank_);
+  }
+  void poll() override { rank_->move_on(); }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    struct Wish {
+      int color, key;
+    };
+    std::vector<Wish> wishes(static_cast<size_t>(size()));
+    Wish& own = wishes[static_cast<size_t>(group_rank_)];
+    own = {color, key};
+    run({.kind = Collective::Kind::kAllGather,
+         .dtype = DType::kU8,
+         .in = &own,
+         .out = wishes.data(),
+         .counts = std::vector<size_t>(wishes.size(), sizeof(Wish))});
+    std::vector<int> members;
+    for (int r = 0; r < size(); ++r)
+      if (wishes[static_cast<size_t>(r)].color == color) members.push_back(r);
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+      return wishes[static_cast<size_t>(a)].key < wishes[static_cast<size_t>(b)].key;
+    });
+    const auto place = std::find(members.begin(), members.end(), group_rank_) - members.begin();
+    return std::make_unique<ThreadCommunicator>(group_->part(splits_++, color, members), rank_,
+                                                static_cast<int>(place));
+  }
+  void abort(const std::string& why) override { group_->world().abort(why); }
+
+ private:
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<Rank> rank_;
+  int group_rank_;
+  int64_t splits_ = 0;
+};
+
+}  // namespace
+}  // namespace threads
+
+std::vector<std::unique_ptr<Communicator>> thread_communicators(int size) {
+  VT_CHECK(size > 0, "a group of %d ranks", size);
+  const auto world = std::make_shared<threads::World>(size);
+  std::vector<int> members;
+  for (int r = 0; r < size; ++r) members.push_back(r);
+  const auto group = std::make_shared<threads::Group>(world, members);
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (int r = 0; r < size; ++r) {
+    auto rank = std::make_shared<threads::Rank>();
+    rank->number = r;
+    ranks.push_back(std::make_unique<threads::ThreadCommunicator>(group, std::move(rank), r));
+  }
+  return ranks;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,55 @@
+#include "dist/threads/world.h"
+
+#include <chrono>
+
+#include "base/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace vitrail::threads {
+
+namespace {
+constexpr std::chrono::microseconds kSpin{4};
+constexpr int kChecks = 16;  // of the bell, for each look at the clock
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+}  // namespace
+
+void Bell::ring() {
+  rings_.fetch_add(1);
+  rings_.notify_all();
+}
+
+void Bell::wait(uint32_t heard) const {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kChecks; ++i) {
+      if (rings_.load() != heard) return;
+      pause_briefly();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  rings_.wait(heard);
+}
+
+void World::abort(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!aborted_.load()) why_ = why;
+    aborted_.store(true);
+  }
+  for (Bell& bell : bells_) bell.ring();
+}
+
+void World::throw_if_aborted() const {
+  if (!aborted_.load()) return;
+  const std::lock_guard lock(mutex_);
+  throw Error(ErrorKind::kComm, why_);
+}
+
+}  // namespace vitrail::threads
