@@ -155,6 +155,7 @@ class Fuser {
   void join_maker(int node, int input) {
     const int maker = producer_[program_.nodes[node].ins[input]];
     if (maker < 0 || group_of_[maker] >= 0 || program_.nodes[maker].outs.size() != 1) return;
+    if (!program_.nodes[maker].op->is_launched()) return;  // a collective is no kernel
     if (only_reader(maker) != node) return;
     group_of_[maker] = group_of_[node] = static_cast<int>(groups_.size());
     groups_.push_back({{maker, node}, maker});

@@ -1,0 +1,158 @@
+#include "mesh_run.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <thread>
+
+#include "backend/cpu/kernels.h"
+#include "backend/ref/kernels.h"
+#include "base/rng.h"
+#include "runtime/transfer.h"
+#include "tensor/part.h"
+#include "train/model_setup.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr int64_t kBatch = 24;  // of an update
+
+float noise(uint64_t stream, uint64_t index) {
+  return static_cast<float>(counter_hash(stream, index) >> 40) / static_cast<float>(1 << 23) - 1.0f;
+}
+
+void fill_by_name(const std::string& name, const Shape&, std::span<float> target) {
+  const uint64_t stream = name_key(name);
+  const bool one = name.find("norm") != std::string::npos && name.ends_with("weight");
+  for (size_t i = 0; i < target.size(); ++i) target[i] = (one ? 1.0f : 0.0f) + 0.1f * noise(stream, i);
+}
+
+// The samples of a micro-batch that one rank gets.
+struct Samples {
+  std::vector<float> images, targets, weights;
+};
+Samples samples_of(int64_t update, int64_t first, int64_t count, const StepConfig& config) {
+  const VitConfig& m = config.model;
+  const int64_t pixels = m.channels * m.image_height * m.image_width;
+  Samples s;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<uint64_t>(update * kBatch + first + i);
+    for (int64_t p = 0; p < pixels; ++p) s.images.push_back(noise(at + 1, static_cast<uint64_t>(p)));
+    const auto label = static_cast<int64_t>(counter_hash(7, at) % static_cast<uint64_t>(m.classes));
+    for (int64_t k = 0; k < m.classes; ++k) s.targets.push_back(k == label ? 0.9f : 0.1f / 9.0f);
+    s.weights.push_back(1.0f / static_cast<float>(kBatch));
+  }
+  return s;
+}
+
+class RankRun {
+ public:
+  RankRun(const StepConfig& config, MeshCommunicators* ranks, int64_t accumulation, const Backend& backend)
+      : accumulation_(accumulation),
+        rank_(cpu_device(1)),
+        plan_(plan_step(config, backend, rank_.device)),
+        step_((rank_.ranks = ranks, plan_), rank_) {
+    step_.start(fill_by_name);
+  }
+
+  double update(int64_t number) {
+    const int64_t global = plan_.config.micro_batch;
+    for (int64_t micro = 0; micro < accumulation_; ++micro) {
+      const Dim mine = step_.micro().input("images").shape()[0];
+      const Samples s = samples_of(number, micro * global + mine.offset, mine.local, plan_.config);
+      step_.run_micro({.images = s.images,
+                       .targets = s.targets,
+                       .weights = s.weights,
+                       .teacher = {},
+                       .seed = 3,
+                       .step = number,
+                       .position = micro * global,
+                       .last = micro + 1 == accumulation_});
+    }
+    step_.run_update(1e-3);
+    return step_.take_loss();
+  }
+
+  void store_in(std::map<std::string, std::vector<double>>& values) const {
+    for (const PersistentValue& value : step_.store().layout().values()) {
+      if (value.kind != ValueKind::kParameter && !value.name.starts_with("ema/")) continue;
+      const TensorView view = step_.store().view(value);
+      std::vector<double> mine(static_cast<size_t>(view.desc().elems()));
+      read_doubles(step_.rank(), view, mine);
+      std::vector<double>& whole = values[value.name];
+      whole.resize(static_cast<size_t>(whole_of(view.shape()).elems()));
+      copy_in_part(view.shape(), sizeof(double), mine.data(), whole.data());
+    }
+  }
+
+  size_t planned() const { return plan_.peak_bytes(); }
+  size_t allocated() const { return step_.allocated_bytes(); }
+
+ private:
+  int64_t accumulation_;
+  RankContext rank_;
+  StepPlan plan_;
+  TrainStep step_;
+};
+
+}  // namespace
+
+StepConfig usual_step(DType master) {
+  StepConfig step;
+  VitConfig& m = step.model;
+  m.image_height = m.image_width = 32;
+  m.patch = 8;
+  m.width = 48, m.depth = 2, m.heads = 12, m.mlp = 96, m.classes = 10;
+  step.micro_batch = kBatch;
+  step.eval_batch = 8;
+  step.master = master;
+  step.precision.compute = step.precision.residual = master;
+  step.dropout = 0.1, step.drop_path = 0.1;
+  step.optim.name = "adamw";
+  step.optim.weight_decay = 0.05;
+  step.optim.clip_norm = 1;
+  step.optim.ema_decay = 0.9;
+  return step;
+}
+
+MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
+  StepConfig config = usual_step(master);
+  if (c.change) c.change(config);
+  config.micro_batch = kBatch / c.accumulation;
+  for (const ParamSpec& spec : step_params(config.model, config.lora))
+    config.trained.push_back({spec.name, {master, spec.shape}, 1, spec.shape.rank() > 1 ? 0.05 : 0});
+  const Mesh mesh{c.mesh};
+  const auto size = static_cast<size_t>(mesh.world());
+  MeshOutcome outcome{std::vector<double>(static_cast<size_t>(updates)), {}, std::vector<size_t>(size), std::vector<size_t>(size)};
+  std::vector<std::unique_ptr<Communicator>> communicators = thread_communicators(mesh.world());
+  std::mutex mutex;
+  const auto run_rank = [&](int rank) {
+    StepConfig mine = config;
+    mine.distribution.mesh = mesh.of_rank(rank);
+    MeshCommunicators ranks(std::move(communicators[static_cast<size_t>(rank)]), mine.distribution.mesh);
+    try {
+      RankRun run(mine, &ranks, c.accumulation, master == DType::kF64 ? ref_backend() : cpu_backend());
+      const Mesh& place = mine.distribution.mesh;
+      const bool counts = place.coordinate(Axis::kTensor) == 0 && place.coordinate(Axis::kSequence) == 0;
+      for (int64_t i = 0; i < updates; ++i) {
+        const double loss = run.update(i);
+        const std::lock_guard lock(mutex);
+        if (counts) outcome.losses[static_cast<size_t>(i)] += loss;
+      }
+      const std::lock_guard lock(mutex);
+      run.store_in(outcome.values);
+      outcome.planned[static_cast<size_t>(rank)] = run.planned();
+      outcome.allocated[static_cast<size_t>(rank)] = run.allocated();
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << c.name << " rank " << rank << ": " << error.what();
+      ranks.abort(error.what());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < mesh.world(); ++rank) threads.emplace_back(run_rank, rank);
+  for (std::thread& thread : threads) thread.join();
+  return outcome;
+}
+
+}  // namespace vitrail
