@@ -55,8 +55,8 @@ void validate(const LoaderSettings& s, const Dataset& dataset, Purpose purpose) 
   require("the number of classes", s.classes, 1, 1 << 24);
   require("the image's height", s.preprocess.height, 1, 65536);
   require("the image's width", s.preprocess.width, 1, 65536);
-  require("the number of ranks", s.world, 1, 1 << 20);
-  require("the rank", s.rank, 0, s.world - 1);
+  require("the micro-batch of all ranks", s.all_rows(), s.micro_batch, 1 << 20);
+  require("the first row of this rank", s.first_row, 0, s.all_rows() - s.micro_batch);
   VT_REQUIRE(s.channels == 1 || s.channels == 3, ErrorKind::kConfig,
              "the model takes %lld channels: an image can fill 1 (grey) or 3 (RGB)",
              static_cast<long long>(s.channels));

@@ -50,7 +50,7 @@ Order order_of(const LoaderSettings& settings, Purpose purpose) {
 }
 
 int64_t steps_of(const LoaderSettings& s, int64_t size, Purpose purpose) {
-  const int64_t global = s.micro_batch * s.world * (purpose == Purpose::kEval ? 1 : s.accumulation);
+  const int64_t global = s.all_rows() * (purpose == Purpose::kEval ? 1 : s.accumulation);
   return purpose == Purpose::kEval ? (size + global - 1) / global : steps_per_epoch(size, global);
 }
 
@@ -96,13 +96,13 @@ int64_t SampleSource::chunks() const {
   return (settings_.micro_batch + chunk - 1) / chunk;
 }
 
-// Positions run step by step, micro-batch by micro-batch, rank by rank: (accumulation, world) may change as
-// long as their product stays, and a step sees the same samples.
+// Positions run step by step, micro-batch by micro-batch, rank by rank: a step sees the same samples however it
+// is split into micro-batches and ranks.
 SampleSource::Place SampleSource::place_of(int64_t batch, int64_t row) const {
   const int64_t accumulation = purpose_ == Purpose::kEval ? 1 : settings_.accumulation;
   const int64_t step = batch / accumulation, micro = batch % accumulation;
   const int64_t turn = (step % steps_per_epoch_) * accumulation + micro;
-  return {step / steps_per_epoch_, (turn * settings_.world + settings_.rank) * settings_.micro_batch + row};
+  return {step / steps_per_epoch_, turn * settings_.all_rows() + settings_.first_row + row};
 }
 
 void SampleSource::fill_chunk(int64_t batch, int64_t chunk, const BatchParts& parts,

@@ -25,18 +25,29 @@ struct BadSample {
   Error error;  // what reading it threw; `reason` is its text
 };
 
+// The rows of a micro-batch that one of several ranks takes.
+struct BatchShare {
+  int64_t first = 0, rows = 0;
+  int64_t global = 0;  // rows of all ranks together
+};
+
 struct LoaderSettings {
   LoaderConfig loader;
   AugmentConfig augment;
   PreprocessConfig preprocess;
   uint64_t seed = 0;
-  int64_t micro_batch = 1;
+  int64_t micro_batch = 1;   // rows that this loader makes
   int64_t chunk = 8;         // samples a worker claims at a time: few where each takes milliseconds
   int64_t accumulation = 1;  // micro-batches per step, on every rank
   int64_t channels = 3;
   int64_t classes = 1;
   double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
-  int64_t rank = 0, world = 1;
+  int64_t first_row = 0;     // of them among those of all ranks
+  int64_t global_batch = 0;  // rows of all ranks together; 0: micro_batch
+  int64_t all_rows() const { return global_batch > 0 ? global_batch : micro_batch; }
+  void take(const BatchShare& share) {
+    micro_batch = share.rows, first_row = share.first, global_batch = share.global;
+  }
   ImageForm form = ImageForm::kFloats;           // for training; chosen by choose_images()
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
   std::function<void(const BadSample&)> on_bad;  // called once per sample, by the thread that calls next()

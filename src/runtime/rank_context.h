@@ -30,6 +30,7 @@ struct RankContext {
     FreeMemory free = hardware->shares_host_memory()
                           ? free_memory()
                           : FreeMemory{hardware->usable_bytes(), "free on " + device.name};
+    if (hardware->shares_host_memory()) free.bytes /= static_cast<size_t>(sharing);
     const bool smaller = device.memory_bytes > 0 && (free.bytes == 0 || device.memory_bytes < free.bytes);
     return smaller ? FreeMemory{device.memory_bytes, "all that " + device.name + " has"} : free;
   }
@@ -40,6 +41,7 @@ struct RankContext {
   uint64_t seed;
   std::unique_ptr<Device> hardware;
   MeshCommunicators* ranks = nullptr;  // the other ranks of the run; null: it is alone
+  int sharing = 1;                     // ranks that share the memory and cores of this host
 };
 
 }  // namespace vitrail

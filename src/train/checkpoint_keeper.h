@@ -41,6 +41,8 @@ class CheckpointKeeper {
   std::string write_last(const TrainStep& step, bool average);
 
   int64_t saved_step() const { return saved_step_; }
+  // Another rank has saved this step.
+  void note_saved(int64_t step) { saved_step_ = step; }
 
  private:
   Json facts(const Progress& progress) const;

@@ -117,6 +117,15 @@ EvalStatus EvalResult::status(int64_t step, int64_t epoch, const std::string& we
   return status;
 }
 
+namespace {
+EvalRows rows_of(const Batch& batch, std::span<const float> logits, const GatherRows& gather) {
+  EvalRows rows{{logits.begin(), logits.end()}, {batch.samples.begin(), batch.samples.end()}};
+  for (size_t i = 0; i < rows.samples.size(); ++i)
+    if (batch.weights[i] <= 0) rows.samples[i] = -1;
+  return gather ? gather(std::move(rows)) : rows;
+}
+}  // namespace
+
 EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forward,
                     const EvalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -130,11 +139,12 @@ EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forwa
     const std::span<const float> logits = forward(batch.images, rows);
     const std::span<const float> other =
         options.against ? options.against(batch.images, rows) : std::span<const float>();
-    for (size_t i = 0; i < batch.samples.size(); ++i) {
-      if (batch.samples[i] < 0 || batch.weights[i] <= 0) continue;
-      const std::span<const float> row = logits.subspan(i * classes, classes);
-      evaluation.add(batch.samples[i], row);
-      if (options.against) evaluation.compare(batch.samples[i], row, other.subspan(i * classes, classes));
+    const EvalRows all = rows_of(batch, logits, options.gather);
+    for (size_t i = 0; i < all.samples.size(); ++i) {
+      if (all.samples[i] < 0) continue;
+      const std::span<const float> row = std::span(all.logits).subspan(i * classes, classes);
+      evaluation.add(all.samples[i], row);
+      if (options.against) evaluation.compare(all.samples[i], row, other.subspan(i * classes, classes));
     }
     if (options.progress) options.progress(evaluation.count());
   }

@@ -43,12 +43,21 @@ struct EvalResult {
   EvalStatus status(int64_t step, int64_t epoch, const std::string& weights) const;
 };
 
+// The rows of one batch: those of this rank, or of all ranks.
+struct EvalRows {
+  std::vector<float> logits;
+  std::vector<int64_t> samples;  // -1: padding, or an image that could not be read
+};
+// Returns the rows of all ranks in the order of one rank's.
+using GatherRows = std::function<EvalRows(EvalRows mine)>;
+
 struct EvalOptions {
   LossKind loss = LossKind::kSoftmax;
   size_t kept = 12;                            // of best and worst each
   std::function<void(int64_t done)> progress;  // images so far
   std::function<bool()> stop;                  // called between batches; true ends with Error(kStopped)
   Forward against;                             // a second model; one label an image only
+  GatherRows gather;  // where ranks evaluate a part of each batch; every one of them gets the whole result
 };
 
 EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forward,

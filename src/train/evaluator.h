@@ -15,8 +15,8 @@ namespace vitrail {
 class Evaluator {
  public:
   // `stop` interrupts an evaluation with Error(kStopped).
-  Evaluator(const RunSetup& setup, TrainStep& step, const LoaderSettings& loader, std::function<bool()> stop,
-            SavePolicy& saves, RunJournal& journal);
+  Evaluator(const RunSetup& setup, const Team& team, TrainStep& step, const LoaderSettings& loader,
+            std::function<bool()> stop, SavePolicy& saves, RunJournal& journal);
 
   // Returns whether the config requires an evaluation at this step.
   bool due(int64_t step) const;
@@ -33,7 +33,10 @@ class Evaluator {
   void judge(const EvalResult& result, bool better, Progress& progress);
   bool averaged() const { return step_.plan().eval_average.has_value(); }
 
+  EvalRows rows_of_all(EvalRows mine) const;
+
   const RunSetup& setup_;
+  const Team& team_;
   TrainStep& step_;
   std::unique_ptr<Loader> loader_;
   std::function<bool()> stop_;

@@ -15,8 +15,27 @@ void Loop::run() {
   meter_ = RateMeter();
   parts_.feed.seek(first);
   if (first > 0 && progress_.eval_due) conclude_step();
-  while (!done() && !parts_.stop.asked() && !(progress_.step > first && parts_.stop.out_of_time()))
-    one_update();
+  double no_loss = 0;
+  if (!parts_.team.alone()) agree(no_loss);
+  while (!done() && !is_stopped(progress_.step == first)) one_update();
+}
+
+// A time limit ends a run after its first update at the earliest.
+bool Loop::is_stopped(bool first) const {
+  if (!parts_.team.alone()) return votes_.asked || (!first && votes_.out_of_time);
+  return parts_.stop.asked() || (!first && parts_.stop.out_of_time());
+}
+
+// Sums the loss over ranks and, in the same exchange, finds what any of them asks for, so that all act alike
+// whatever their own clocks and signals say.
+void Loop::agree(double& loss) {
+  const Mesh& mesh = parts_.setup.step.distribution.mesh;
+  const bool counts = mesh.coordinate(Axis::kTensor) == 0 && mesh.coordinate(Axis::kSequence) == 0;
+  double numbers[] = {counts ? loss : 0.0, parts_.stop.asked() ? 1.0 : 0.0,
+                      parts_.stop.out_of_time() ? 1.0 : 0.0, parts_.saves.time_is_over() ? 1.0 : 0.0};
+  parts_.team.sum(numbers);
+  loss = numbers[0];
+  votes_ = {numbers[1] > 0, numbers[2] > 0, numbers[3] > 0};
 }
 
 // Runs one update, top to bottom.
@@ -26,8 +45,12 @@ void Loop::one_update() {
   for (int64_t micro = 0; micro < config().accumulation; ++micro) parts_.feed.run(progress_.step, micro);
   const double lr = rate_at(progress_.step);
   const StepValues values = parts_.step.run_update(lr);
-  const double loss = parts_.step.take_loss();
+  double loss = parts_.step.take_loss();
   ++progress_.step;
+  if (parts_.team.alone())
+    votes_.save_time = parts_.saves.time_is_over();
+  else
+    agree(loss);
   meter_.step(config().batch);
 
   TrainStatus status = status_of(values, loss, lr);
@@ -41,7 +64,7 @@ void Loop::one_update() {
   if (log_due()) parts_.journal.log(status);
   progress_.eval_due = parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step());
   conclude_step();
-  parts_.saves.save_if_due(progress_, [this] { return parts_.skips.last_was_made(); });
+  parts_.saves.save_if_due(progress_, votes_.save_time, [this] { return parts_.skips.last_was_made(); });
   meter_.pause(seconds_since(paused));
 }
 

@@ -26,6 +26,7 @@ class Loop {
   struct Parts {
     const RunSetup& setup;
     const StopRule& stop;
+    const Team& team;
     TrainStep& step;
     MicroFeed& feed;
     Evaluator* evaluator;  // null: no data to evaluate on
@@ -49,12 +50,18 @@ class Loop {
   bool log_due() const { return progress_.step % config().log_every == 0 || last_step(); }
   double rate_at(int64_t step) const;
   void one_update();
+  void agree(double& loss);
+  bool is_stopped(bool first) const;
   TrainStatus status_of(const StepValues& values, double loss, double lr);
   void conclude_step();
 
   Parts parts_;
   Progress& progress_;
   RateMeter meter_;
+  // What ranks have agreed on after the last update.
+  struct Votes {
+    bool asked = false, out_of_time = false, save_time = false;
+  } votes_;
 };
 
 }  // namespace vitrail

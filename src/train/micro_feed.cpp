@@ -19,10 +19,11 @@ void MicroFeed::run(int64_t step, int64_t micro) {
                         .teacher = {},
                         .seed = config_.seed,
                         .step = step,
-                        .position = micro * config_.micro_batch,
+                        .position = micro * (config_.batch / config_.accumulation),
                         .pixels = batch.pixels,
                         .recipes = batch.recipes,
-                        .index = batch.index};
+                        .index = batch.index,
+                        .last = micro + 1 == config_.accumulation};
   if (teacher_) step_batch.teacher = teacher_->targets(batch.images);
   step_.run_micro(step_batch);
   send_ahead();

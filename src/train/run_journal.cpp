@@ -5,6 +5,7 @@
 namespace vitrail {
 
 void RunJournal::open() {
+  if (!writes_) return;
   RunLogOptions options;
   if (place_.resume != ResumeMode::kFresh || log_) options.resume_step = progress_.step;
   options.tensorboard = tensorboard_;
@@ -28,12 +29,12 @@ void RunJournal::step(const TrainStatus& status) {
 void RunJournal::log(TrainStatus status) {
   status.interval_s = std::exchange(unlogged_s_, 0);
   status.data_wait_s = std::exchange(unlogged_wait_s_, 0);
-  log_->train(status);
+  if (log_) log_->train(status);
   if (hooks_.logged) hooks_.logged(status);
 }
 
 void RunJournal::eval(const EvalStatus& status) {
-  log_->eval(status);
+  if (log_) log_->eval(status);
   if (hooks_.eval) hooks_.eval(status);
 }
 

@@ -13,13 +13,17 @@ namespace vitrail {
 class RunJournal {
  public:
   // Events carry the step of `progress`. All arguments must outlive the object.
-  RunJournal(const TrainPlace& place, const TrainHooks& hooks, const Progress& progress, bool tensorboard)
-      : place_(place), hooks_(hooks), progress_(progress), tensorboard_(tensorboard) {}
+  // Without `writes`, there is no log: another rank keeps it.
+  RunJournal(const TrainPlace& place, const TrainHooks& hooks, const Progress& progress, bool tensorboard,
+             bool writes = true)
+      : place_(place), hooks_(hooks), progress_(progress), tensorboard_(tensorboard), writes_(writes) {}
 
   // Opens the log. After a rollback it is called again and removes the steps that were undone.
   void open();
   void close() { log_.reset(); }
-  void sync() { log_->sync(); }
+  void sync() {
+    if (log_) log_->sync();
+  }
 
   void note(const std::string& text) const {
     if (hooks_.note) hooks_.note(text);
@@ -30,13 +34,15 @@ class RunJournal {
   void step(const TrainStatus& status);
   void log(TrainStatus status);
   void eval(const EvalStatus& status);
-  void finish_epoch(int64_t epoch, double lr) { log_->finish_epoch(epoch, progress_.step, lr); }
+  void finish_epoch(int64_t epoch, double lr) {
+    if (log_) log_->finish_epoch(epoch, progress_.step, lr);
+  }
 
  private:
   const TrainPlace& place_;
   const TrainHooks& hooks_;
   const Progress& progress_;
-  bool tensorboard_;
+  bool tensorboard_, writes_;
   std::unique_ptr<RunLog> log_;
   double unlogged_s_ = 0, unlogged_wait_s_ = 0;  // since the last line of the log
 };

@@ -1,5 +1,7 @@
 #include "train/run_setup.h"
 
+#include <thread>
+
 #include "base/checked.h"
 #include "data/image_form.h"
 
@@ -36,8 +38,11 @@ std::vector<std::string> with_adapters(const std::vector<std::string>& given, co
 StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   StepConfig step;
   step.model = model;
-  step.micro_batch = config.train.micro_batch;
-  step.eval_batch = config.train.eval_batch;
+  step.micro_batch = config.train.batch / config.train.accumulation;
+  step.eval_batch = config.train.eval_batch * config.mesh.dp;
+  step.distribution.tokens_on_tp = config.mesh.tokens_on_tp;
+  step.distribution.batch_unit = config.augment.mixes() ? config.augment.mix_group : 1;
+  step.bucket_bytes = static_cast<size_t>(config.mesh.bucket_mb * (1 << 20));
   step.precision.compute = compute_row(config.train.dtype).dtype;
   step.arithmetic = compute_row(config.train.dtype).arithmetic;
   step.precision.residual = config.train.low_residual ? step.precision.compute : DType::kF32;
@@ -111,7 +116,7 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
   settings.augment = config.augment;
   settings.preprocess = model->card.preprocess;
   settings.seed = static_cast<uint64_t>(config.train.seed);
-  settings.micro_batch = train ? config.train.micro_batch : config.train.eval_batch;
+  settings.take(train ? train_share : eval_share);
   settings.accumulation = train ? config.train.accumulation : 1;
   settings.channels = model->card.config.channels;
   settings.classes = model->card.config.classes;
@@ -122,14 +127,33 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
 
 size_t RunSetup::loader_bytes(int64_t micro_batch) const {
   LoaderSettings train = loader_settings(Purpose::kTrain), eval = loader_settings(Purpose::kEval);
-  if (micro_batch != train.micro_batch) eval.micro_batch = std::min(eval.micro_batch, micro_batch);
-  train.micro_batch = micro_batch;
+  if (micro_batch != config.train.micro_batch) {
+    eval.micro_batch = std::min(eval.micro_batch, micro_batch);
+    train.micro_batch = micro_batch;
+  }
   return Loader::staging_bytes(train) + (data.val ? Loader::staging_bytes(eval) : 0);
 }
 
-RunSetup set_up(const TrainConfig& given, const DeviceInfo& device) {
+namespace {
+
+// Gives a rank its place in the mesh and its rows of every batch.
+void take_place(RunSetup& setup, int rank) {
+  Distribution& how = setup.step.distribution;
+  how.mesh = mesh_of(setup.config.mesh, rank);
+  require_divisible_heads(setup.step.model.heads, how.mesh);
+  setup.train_share = share_of(setup.step.micro_batch, how.mesh, how.batch_unit, "a micro-batch");
+  setup.eval_share = share_of(setup.step.eval_batch, how.mesh, 1, "an evaluation");
+}
+
+}  // namespace
+
+RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace place) {
   RunSetup setup;
-  setup.config = resolved(given);
+  setup.config = resolved(given, place.world);
+  // The ranks of a host share its cores.
+  int64_t& workers = setup.config.loader.workers;
+  if (workers == 0 && place.sharing > 1)
+    workers = std::max<int64_t>(1, std::thread::hardware_concurrency() / 2 / static_cast<unsigned>(place.sharing));
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
                               setup.data.train->classes(), score_kind(setup.config.train.loss));
@@ -137,6 +161,7 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device) {
     VT_REQUIRE(setup.config.train.loss != TrainLoss::kSoftmax, ErrorKind::kConfig,
                "the data gives several labels an image: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
+  take_place(setup, place.rank);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
   choose_form(setup, device);
   setup.decoding_bytes = decoding_bytes(setup);

@@ -18,6 +18,8 @@ struct RunSetup {
   size_t decoding_bytes = 0;  // most bytes that the loaders' workers hold while they decode
   std::string images;         // where images are made and why; empty: on the CPU by default
 
+  BatchShare train_share, eval_share;  // of micro-batches
+
   int64_t epoch_of(int64_t update) const { return update / steps_per_epoch; }
   LoaderSettings loader_settings(Purpose purpose) const;
   // Returns the bytes that the loaders will hold beside the step's own memory.
@@ -26,7 +28,12 @@ struct RunSetup {
   size_t loader_bytes(int64_t micro_batch) const;
 };
 
-// Sets up a run on `device`, which decides where its images are made.
-RunSetup set_up(const TrainConfig& config, const DeviceInfo& device = {});
+// Sets up one rank of a run on `device`, which decides where its images are made. `world` is the number of
+// ranks.
+struct RankPlace {
+  int rank = 0, world = 1;
+  int sharing = 1;  // ranks on the same host
+};
+RunSetup set_up(const TrainConfig& config, const DeviceInfo& device = {}, RankPlace place = {});
 
 }  // namespace vitrail

@@ -4,9 +4,9 @@
 
 namespace vitrail {
 
-SavePolicy::SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
-                       Calls calls)
-    : keeper_(keeper), step_(step), config_(config), average_(average), calls_(std::move(calls)) {
+SavePolicy::SavePolicy(CheckpointKeeper& keeper, const Team& team, const TrainStep& step,
+                       const RunConfig& config, bool average, Calls calls)
+    : keeper_(keeper), team_(team), step_(step), config_(config), average_(average), calls_(std::move(calls)) {
   keeper_.on_made_room([this](int64_t gone) {
     calls_.event("made_room", strf("the checkpoint of step %lld was removed: there was no room for more",
                                    static_cast<long long>(gone)));
@@ -17,21 +17,25 @@ SavePolicy::SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const Ru
 void SavePolicy::write(const Progress& progress, int64_t least_good) {
   last_save_ = Clock::now();
   due_ = false;
+  if (!team_.leads()) return keeper_.note_saved(progress.step);
   calls_.before_save();
   keeper_.save(progress, step_, least_good);
 }
 
 // A failed save is reported and not thrown: the weights are still in memory and the next save may succeed.
 bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
+  bool written = false;
   try {
-    write();
-    return true;
+    if (team_.leads()) write();
+    written = true;
   } catch (const Error& error) {
     calls_.event("write_failed", std::string(what) + " not written: " + error.message());
   } catch (const std::exception& error) {
     calls_.event("write_failed", std::string(what) + " not written: " + error.what());
   }
-  return false;
+  written = team_.from_leader(written ? 1 : 0) > 0;
+  if (written && !team_.leads()) write();
+  return written;
 }
 
 void SavePolicy::save_first(const Progress& progress) {
@@ -43,10 +47,14 @@ void SavePolicy::tell_saved(const Progress& progress) const {
   if (calls_.saved) calls_.saved(progress.step);
 }
 
-void SavePolicy::save_if_due(const Progress& progress, const std::function<bool()>& update_was_made) {
+bool SavePolicy::time_is_over() const {
   const std::chrono::duration<double> since = Clock::now() - last_save_;
+  return config_.save_minutes > 0 && since.count() >= config_.save_minutes * 60;
+}
+
+void SavePolicy::save_if_due(const Progress& progress, bool by_time,
+                             const std::function<bool()>& update_was_made) {
   const bool by_steps = config_.save_every > 0 && progress.step % config_.save_every == 0;
-  const bool by_time = config_.save_minutes > 0 && since.count() >= config_.save_minutes * 60;
   due_ = due_ || by_steps || by_time;
   if (due_ && update_was_made()) save(progress);
 }
@@ -68,7 +76,7 @@ void SavePolicy::save_last(const Progress& progress) {
     write(progress, 1);
   } catch (const std::exception& error) {
     std::string kept;
-    attempt("model", [&] { kept = keeper_.write_last(step_, average_); });
+    if (team_.alone()) attempt("model", [&] { kept = keeper_.write_last(step_, average_); });
     if (kept.empty()) throw;
     throw Error(ErrorKind::kWrite, strf("the last checkpoint was not written: %s", error.what()),
                 strf("the model alone is in %s; --resume goes on from the checkpoint before", kept.c_str()));
@@ -77,7 +85,9 @@ void SavePolicy::save_last(const Progress& progress) {
 }
 
 bool SavePolicy::write_best() {
-  return attempt("best/", [&] { keeper_.write_best(step_, average_); });
+  return attempt("best/", [&] {
+    if (team_.leads()) keeper_.write_best(step_, average_);
+  });
 }
 
 }  // namespace vitrail

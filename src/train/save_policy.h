@@ -1,10 +1,12 @@
 // When a run saves, and how it handles a failed save: the failure is reported and the run goes on, since the
-// disk may have room again later. Only the first save, before training starts, and the last must succeed.
+// disk may have room again later. Only the first save, before training starts, and the last must succeed. Of
+// several ranks the first one writes; all of them follow its results.
 #pragma once
 
 #include <chrono>
 
 #include "train/checkpoint_keeper.h"
+#include "train/team.h"
 
 namespace vitrail {
 
@@ -16,15 +18,19 @@ class SavePolicy {
     std::function<void(int64_t step)> saved;  // a checkpoint is on the disk; exceptions pass
   };
   // `average` says whether best/ holds the averaged weights.
-  SavePolicy(CheckpointKeeper& keeper, const TrainStep& step, const RunConfig& config, bool average,
-             Calls calls);
+  SavePolicy(CheckpointKeeper& keeper, const Team& team, const TrainStep& step, const RunConfig& config,
+             bool average, Calls calls);
+
+  const Team& team() const { return team_; }
 
   // Saves step 0, so that a run can be resumed from its first second, and to show that saving works. Errors
   // pass.
   void save_first(const Progress& progress);
   // Saves when the config says so. A state after skipped updates is not worth a rollback, so the save waits
   // for an update that was made.
-  void save_if_due(const Progress& progress, const std::function<bool()>& update_was_made);
+  void save_if_due(const Progress& progress, bool by_time, const std::function<bool()>& update_was_made);
+  // Whether the time between checkpoints is over.
+  bool time_is_over() const;
   // Saves now, unless this step is saved already.
   void save(const Progress& progress);
   // Saves now and replaces an existing checkpoint of this step, after a rollback to it.
@@ -42,6 +48,7 @@ class SavePolicy {
   bool attempt(const char* what, const std::function<void()>& write);
 
   CheckpointKeeper& keeper_;
+  const Team& team_;
   const TrainStep& step_;
   const RunConfig& config_;
   bool average_;

@@ -36,6 +36,7 @@ bool SkipPolicy::handle(const StepValues& values, Progress& progress) {
         strf("%lld updates in a row had NaN or Inf gradients, and %s", static_cast<long long>(in_a_row),
              keeper_.saved_step() >= 0 ? "going back did not help" : "there is no checkpoint to go back to"),
         "a lower optim.lr, optim.clip_norm=1, a longer schedule.warmup, or train.dtype=f32");
+  saves_.team().wait();  // everyone has read the checkpoint before it is replaced
   go_back(*found, progress, in_a_row);
   return true;
 }

@@ -111,7 +111,8 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
           .traits = traits};
 }
 
-Program record_eval(const StepConfig& config, bool average, const Rewrites& rewrites) {
+Program record_eval(const StepConfig& config, bool average, Rewrites rewrites) {
+  rewrites.distribution.batch_unit = 1;  // nothing is mixed
   VitRecordOptions options = record_options(config);
   options.batch = config.eval_batch;
   options.dropout = options.drop_path = 0;

@@ -9,20 +9,29 @@ namespace vitrail {
 
 namespace {
 
-void resolve_batch(RunConfig& c) {
+// The images of a micro-batch are cut among dp ranks, evenly where they divide; micro_batch is the largest
+// part.
+void resolve_batch(RunConfig& c, int64_t dp) {
   const auto bad = [&](const char* rule) {
+    const std::string ranks = dp > 1 ? strf(", mesh.dp %lld", static_cast<long long>(dp)) : "";
     throw Error(ErrorKind::kConfig,
-                strf("train.batch %lld, train.micro_batch %lld, train.accumulation %lld: %s",
+                strf("train.batch %lld, train.micro_batch %lld, train.accumulation %lld%s: %s",
                      static_cast<long long>(c.batch), static_cast<long long>(c.micro_batch),
-                     static_cast<long long>(c.accumulation), rule),
-                "batch = micro_batch x accumulation; give two of them, or batch alone");
+                     static_cast<long long>(c.accumulation), ranks.c_str(), rule),
+                dp > 1 ? "batch = micro_batch x accumulation x mesh.dp; give two of them, or batch alone"
+                       : "batch = micro_batch x accumulation; give two of them, or batch alone");
   };
   if (c.batch < 0 || c.micro_batch < 0 || c.accumulation < 0) bad("none may be negative");
   if (c.batch == 0 && c.micro_batch == 0) c.batch = 64;
-  if (c.accumulation == 0) c.accumulation = c.batch > 0 && c.micro_batch > 0 ? c.batch / c.micro_batch : 1;
-  if (c.micro_batch == 0) c.micro_batch = c.batch / std::max<int64_t>(c.accumulation, 1);
-  if (c.batch == 0) c.batch = c.micro_batch * c.accumulation;
-  if (c.micro_batch < 1 || c.accumulation < 1 || c.micro_batch * c.accumulation != c.batch)
+  if (c.accumulation == 0)
+    c.accumulation = c.batch > 0 && c.micro_batch > 0 ? c.batch / (c.micro_batch * dp) : 1;
+  const bool given = c.micro_batch > 0;
+  if (!given) {
+    if (c.accumulation > 0 && c.batch % c.accumulation != 0) bad("the product does not match");
+    c.micro_batch = (c.batch / std::max<int64_t>(c.accumulation, 1) + dp - 1) / dp;
+  }
+  if (c.batch == 0) c.batch = c.micro_batch * c.accumulation * dp;
+  if (c.micro_batch < 1 || c.accumulation < 1 || (given && c.micro_batch * c.accumulation * dp != c.batch))
     bad("the product does not match");
 }
 
@@ -98,6 +107,9 @@ constexpr ChangeRow kChanges[] = {
     {"model.init", Change::kFree},
     {"distill.teacher", Change::kTold},
     {"checkpoint.", Change::kFree},
+    {"mesh.", Change::kFree},
+    {"train.micro_batch", Change::kTold},
+    {"train.accumulation", Change::kTold},
     {"train.epochs", Change::kTold},
     {"train.steps", Change::kTold},
     {"schedule.", Change::kTold},
@@ -135,8 +147,9 @@ void require_utf8(const TrainConfig& config) {
   }
 }
 
-TrainConfig resolved(TrainConfig config) {
-  resolve_batch(config.train);
+TrainConfig resolved(TrainConfig config, int world) {
+  config.mesh = resolved(config.mesh, world);
+  resolve_batch(config.train, config.mesh.dp);
   if (config.train.eval_batch == 0) config.train.eval_batch = config.train.micro_batch;
   validate(config.train);
   validate(config.data);

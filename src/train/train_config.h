@@ -13,6 +13,7 @@
 #include "models/vit_init.h"
 #include "optim/param_groups.h"
 #include "optim/schedule.h"
+#include "train/mesh_config.h"
 #include "train/step_config.h"
 
 namespace vitrail {
@@ -70,9 +71,9 @@ struct RunConfig {
     v("epochs", c.epochs, "passes over the training data");
     v("steps", c.steps, "updates instead of epochs; 0: as many as the epochs have");
     v("batch", c.batch,
-      "images an update (64 where nothing is said); batch = micro_batch x accumulation, any two give the "
-      "third");
-    v("micro_batch", c.micro_batch, "images computed at once");
+      "images an update (64 where nothing is said); batch = micro_batch x accumulation x mesh.dp, any two give "
+      "the third");
+    v("micro_batch", c.micro_batch, "images that a rank computes at once");
     v("accumulation", c.accumulation, "micro-batches whose gradients make one update");
     v("seed", c.seed, "seed of initialisation, order, augmentation and masks");
     v("dtype", c.dtype,
@@ -115,6 +116,7 @@ struct TrainConfig {
   DistillConfig distill;
   LoraConfig lora;
   CheckpointPolicy checkpoint;
+  MeshConfig mesh;
 
   // Visits every section with plain fields, by its name in JSON.
   template <typename Self, typename V>
@@ -130,12 +132,13 @@ struct TrainConfig {
     v("distill", c.distill);
     v("lora", c.lora);
     v("checkpoint", c.checkpoint);
+    v("mesh", c.mesh);
   }
 };
 
-// Returns the config with batch, micro_batch and accumulation completed and every section checked; throws
-// Error(kConfig) naming key, value and rule.
-TrainConfig resolved(TrainConfig config);
+// Returns the config for a run of `world` ranks, with the mesh, batch, micro_batch and accumulation completed
+// and every section checked; throws Error(kConfig) naming key, value and rule.
+TrainConfig resolved(TrainConfig config, int world = 1);
 
 // Returns a config file that gives the same run; `model` as it was resolved.
 Json to_json(const TrainConfig& config);

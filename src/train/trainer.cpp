@@ -33,25 +33,26 @@ class Trainer::Run {
   Run(const TrainConfig& config, const TrainPlace& place, const Backend& backend, RankContext& rank,
       TrainHooks hooks)
       : place_(place),
-        hooks_(std::move(hooks)),
+        team_(rank.ranks),
+        hooks_(team_.leads() ? std::move(hooks) : TrainHooks{.stop = std::move(hooks.stop)}),
         files_(place.folder),
         rank_(rank),
-        folder_(place.folder),
-        setup_(set_up(config, rank.device)),
+        folder_(team_.leads() ? std::make_unique<RunFolder>(place.folder) : nullptr),
+        setup_(set_up(config, rank.device, place_in(rank))),
         plan_(plan_step(setup_.step, backend, rank.device)),
         stop_{place_, hooks_, cfg().max_minutes},
-        journal_(place_, hooks_, progress_, cfg().tensorboard),
+        journal_(place_, hooks_, progress_, cfg().tensorboard, team_.leads()),
         keeper_(place, setup_, device_facts(place, backend, rank.device),
                 [this](const std::string& text) { journal_.note(text); }) {
     if (setup_.config.distill.kind != DistillKind::kNone)
-      teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, cfg().micro_batch,
+      teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
     require_room();
-    keeper_.refuse_foreign_run();
+    if (team_.leads()) keeper_.refuse_foreign_run();
     step_ = std::make_unique<TrainStep>(plan_, rank_);
     bring_images(setup_, *step_);
     if (teacher_) teacher_->start(rank_);
-    if (!folder_.note().empty()) journal_.note(folder_.note());
+    if (folder_ && !folder_->note().empty()) journal_.note(folder_->note());
     for (const std::string& text : setup_.notes) journal_.note(text);
     begin();
   }
@@ -62,7 +63,7 @@ class Trainer::Run {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kStopped) return stopped();
       // An error of the data leaves the weights valid, so they are saved.
-      if (error.kind() == ErrorKind::kData) saves_->save(progress_);
+      if (error.kind() == ErrorKind::kData && team_.alone()) saves_->save(progress_);
       throw;
     }
     return loop_->done() ? finished() : stopped();
@@ -99,14 +100,15 @@ class Trainer::Run {
   // Prepares weights (fresh or from a checkpoint), the log, the saved config, the first checkpoint, and the
   // loaders.
   void begin() {
-    keeper_.prepare(folder_.is_ours_alone());
-    for (const std::string& name : folder_.tidy()) journal_.note("removed " + name);
+    if (folder_) tidy();
+    team_.wait();
     const bool resumed = place_.resume != ResumeMode::kFresh && resume();
     if (!resumed) step_->start(setup_.model->fill);
+    require_same_step();
     journal_.open();
-    write_file(files_.config(), json_text(to_json(setup_.config), 2) + "\n");
+    if (team_.leads()) write_file(files_.config(), json_text(to_json(setup_.config), 2) + "\n");
     saves_ = std::make_unique<SavePolicy>(
-        keeper_, *step_, cfg(), plan_.eval_average.has_value(),
+        keeper_, team_, *step_, cfg(), plan_.eval_average.has_value(),
         SavePolicy::Calls{
             .event = [this](const char* what, const std::string& text) { journal_.event(what, text); },
             .before_save = [this] { journal_.sync(); },
@@ -118,16 +120,36 @@ class Trainer::Run {
     make_loop();
   }
 
+  void tidy() {
+    keeper_.prepare(folder_->is_ours_alone());
+    for (const std::string& name : folder_->tidy()) journal_.note("removed " + name);
+  }
+
+  // Ranks that see other files would go on from other states.
+  void require_same_step() const {
+    const auto theirs = static_cast<int64_t>(team_.from_leader(static_cast<double>(progress_.step)));
+    VT_REQUIRE(theirs == progress_.step, ErrorKind::kData,
+               "rank 0 goes on from step %lld, rank %d from step %lld: %s is not the same folder on both hosts",
+               static_cast<long long>(theirs), setup_.step.distribution.mesh.rank,
+               static_cast<long long>(progress_.step), place_.folder.c_str());
+  }
+
+  static RankPlace place_in(const RankContext& rank) {
+    if (!rank.ranks) return {};
+    return {rank.ranks->mesh().rank, rank.ranks->mesh().world(), rank.sharing};
+  }
+
   void make_loop() {
     feed_ =
         std::make_unique<MicroFeed>(make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain)),
                                     *step_, teacher_.get(), cfg());
     if (setup_.data.val)
       evaluator_ = std::make_unique<Evaluator>(
-          setup_, *step_, loader_settings(Purpose::kEval),
-          [this] { return stop_.asked() || stop_.out_of_time(); }, *saves_, journal_);
+          setup_, team_, *step_, loader_settings(Purpose::kEval),
+          [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_);
     const Loop::Parts parts{setup_,
                             stop_,
+                            team_,
                             *step_,
                             *feed_,
                             evaluator_.get(),
@@ -184,6 +206,7 @@ class Trainer::Run {
 
   TrainOutcome close(bool finished, const std::string& reason, std::optional<EvalResult> last_eval) {
     TrainOutcome outcome{finished, reason, progress_.step, progress_.best, std::move(last_eval)};
+    if (!team_.leads()) return outcome;
     try {
       journal_.close();
       write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_});
@@ -194,10 +217,11 @@ class Trainer::Run {
   }
 
   TrainPlace place_;
+  Team team_;
   TrainHooks hooks_;
   RunFiles files_;
   RankContext& rank_;
-  RunFolder folder_;
+  std::unique_ptr<RunFolder> folder_;  // of the leader
   RunSetup setup_;
   StepPlan plan_;
   Progress progress_;

@@ -120,8 +120,8 @@ TEST(Loader, RanksAndAccumulationShareAStep) {
   for (int64_t rank : {0, 1}) {
     LoaderSettings settings = full_settings(2);
     settings.accumulation = 1;
-    settings.world = 2;
-    settings.rank = rank;
+    settings.global_batch = 2 * settings.micro_batch;
+    settings.first_row = rank * settings.micro_batch;
     const auto part = take(*make_train_loader(data, settings), 2);
     for (size_t step : {0u, 1u}) {
       EXPECT_EQ(part[step].samples, whole[2 * step + static_cast<size_t>(rank)].samples);
@@ -219,8 +219,8 @@ TEST(Loader, EvaluationOverRanksCoversEachSampleOnce) {
   for (int64_t rank : {0, 1, 2}) {
     LoaderSettings settings = small_settings();
     settings.micro_batch = 4;
-    settings.world = 3;
-    settings.rank = rank;
+    settings.global_batch = 3 * settings.micro_batch;
+    settings.first_row = rank * settings.micro_batch;
     auto loader = make_eval_loader(data, settings);
     ASSERT_EQ(loader->batches(), 2);
     for (const Copy& batch : take(*loader, 2)) seen.insert(batch.samples.begin(), batch.samples.end());

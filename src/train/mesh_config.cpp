@@ -1,0 +1,78 @@
+#include "train/mesh_config.h"
+
+#include <algorithm>
+
+namespace vitrail {
+
+namespace {
+
+void require_positive(const char* key, int64_t value, int64_t least) {
+  VT_REQUIRE(value >= least && value <= 1 << 16, ErrorKind::kConfig, "%s is %lld; expected %lld to 65536", key,
+             static_cast<long long>(value), static_cast<long long>(least));
+}
+
+std::string mesh_text(int64_t dp, int64_t tp, int64_t sp) {
+  return strf("mesh.dp=%lld mesh.tp=%lld mesh.sp=%lld", static_cast<long long>(dp), static_cast<long long>(tp),
+              static_cast<long long>(sp));
+}
+
+// The meshes of `world` ranks that differ least from what was asked for.
+std::string nearest_meshes(const MeshConfig& c, int64_t world) {
+  std::vector<std::pair<int64_t, std::string>> meshes;
+  for (int64_t tp = 1; tp <= world; ++tp)
+    for (int64_t sp = 1; tp * sp <= world; ++sp) {
+      if (world % (tp * sp) != 0) continue;
+      const int64_t dp = world / (tp * sp);
+      const int64_t away = 4 * std::abs(tp - c.tp) + 4 * std::abs(sp - c.sp) + (c.dp > 0 ? std::abs(dp - c.dp) : 0);
+      meshes.emplace_back(away, mesh_text(dp, tp, sp));
+    }
+  std::sort(meshes.begin(), meshes.end());
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(meshes.size(), 3); ++i) text += (i ? ", or " : "") + meshes[i].second;
+  return text;
+}
+
+}  // namespace
+
+void validate(const MeshConfig& c) {
+  require_positive("mesh.dp", c.dp, 0);
+  require_positive("mesh.tp", c.tp, 1);
+  require_positive("mesh.sp", c.sp, 1);
+  VT_REQUIRE(c.zero >= 0 && c.zero <= 3, ErrorKind::kConfig, "mesh.zero is %lld; expected 0, 1, 2 or 3",
+             static_cast<long long>(c.zero));
+  VT_REQUIRE(c.bucket_mb > 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
+             "mesh.bucket_mb is %g; expected more than 0", c.bucket_mb);
+}
+
+MeshConfig resolved(MeshConfig c, int world) {
+  validate(c);
+  const int64_t model = c.tp * c.sp;
+  const int64_t dp = c.dp > 0 ? c.dp : world / model;
+  if (dp * model != world || dp == 0)
+    throw Error(ErrorKind::kConfig,
+                strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld does not make the %d ranks of this run",
+                     static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp), world),
+                nearest_meshes(c, world));
+  c.dp = dp;
+  return c;
+}
+
+Mesh mesh_of(const MeshConfig& c, int rank) {
+  return {{static_cast<int>(c.dp), static_cast<int>(c.tp), static_cast<int>(c.sp)}, rank};
+}
+
+BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* what) {
+  const int ranks = mesh.size(Axis::kData);
+  const std::vector<int64_t> cuts = cut_points(global, ranks, unit);
+  for (size_t r = 0; r + 1 < cuts.size(); ++r)
+    if (cuts[r] == cuts[r + 1])
+      throw Error(ErrorKind::kConfig,
+                  strf("%s of %lld images, in groups of %lld that are mixed together, leaves nothing for rank %zu "
+                       "of mesh.dp %d",
+                       what, static_cast<long long>(global), static_cast<long long>(unit), r, ranks),
+                  strf("a batch of at least %lld, or a smaller mesh.dp", static_cast<long long>(ranks * unit)));
+  const auto mine = static_cast<size_t>(mesh.coordinate(Axis::kData));
+  return {cuts[mine], cuts[mine + 1] - cuts[mine], global};
+}
+
+}  // namespace vitrail

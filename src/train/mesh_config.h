@@ -1,0 +1,42 @@
+// How a run is shared out to its ranks: the sizes of the mesh and what each rank keeps. As data; knows no
+// communicator.
+#pragma once
+
+#include "data/sample_source.h"
+#include "passes/distribute.h"
+
+namespace vitrail {
+
+struct MeshConfig {
+  int64_t dp = 0, tp = 1, sp = 1;
+  bool tokens_on_tp = false;
+  int64_t zero = 0;
+  double bucket_mb = 25;
+
+  template <typename Self, typename V>
+  static void fields(Self& c, V&& v) {
+    v("dp", c.dp, "ranks with other images each (data parallelism); 0: as many as are left");
+    v("tp", c.tp, "ranks that share the heads and the MLP's columns (tensor parallelism)");
+    v("sp", c.sp, "ranks that share the tokens (sequence parallelism, Ulysses)");
+    v("tokens_on_tp", c.tokens_on_tp,
+      "the tp ranks also share the tokens between attention and MLP (Megatron's sequence parallelism)");
+    v("zero", c.zero,
+      "what the dp ranks share out besides images: 0 nothing, 1 optimizer state, 2 also gradients, 3 also "
+      "parameters");
+    v("bucket_mb", c.bucket_mb, "megabytes of gradients that ranks exchange at once");
+  }
+};
+
+// Throws Error(kConfig) naming key, value and rule.
+void validate(const MeshConfig& config);
+
+// Returns the config with dp filled in; throws Error(kConfig) with all numbers and the meshes that fit when its
+// product is not the number of ranks.
+MeshConfig resolved(MeshConfig config, int world);
+Mesh mesh_of(const MeshConfig& config, int rank);
+
+// The rows of a batch of `global` images that a rank takes, cut in multiples of `unit`. Throws Error(kConfig)
+// when a rank would get none.
+BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* what);
+
+}  // namespace vitrail

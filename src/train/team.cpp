@@ -1,0 +1,63 @@
+#include "train/team.h"
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace vitrail {
+
+namespace {
+void sum_in(Communicator& group, std::span<double> numbers) {
+  group.run({.kind = Collective::Kind::kAllReduce,
+             .dtype = DType::kF64,
+             .in = numbers.data(),
+             .out = numbers.data(),
+             .counts = {numbers.size()}});
+}
+}  // namespace
+
+void Team::sum(std::span<double> numbers) const {
+  if (!alone()) sum_in(ranks_->world(), numbers);
+}
+
+void Team::sum_over_samples(std::span<double> numbers) const {
+  if (!alone() && ranks_->mesh().size(Axis::kData) > 1) sum_in(ranks_->over(Axis::kData), numbers);
+}
+
+bool Team::any(bool mine) const {
+  if (alone()) return mine;
+  double votes = mine ? 1 : 0;
+  sum({&votes, 1});
+  return votes > 0;
+}
+
+double Team::from_leader(double mine) const {
+  if (alone()) return mine;
+  ranks_->world().run({.kind = Collective::Kind::kBroadcast,
+                       .dtype = DType::kF64,
+                       .in = nullptr,
+                       .out = &mine,
+                       .counts = {1},
+                       .peer = 0});
+  return mine;
+}
+
+void Team::wait() const {
+  if (!alone()) ranks_->world().barrier();
+}
+
+std::vector<float> Team::gather_rows(std::span<const float> mine, std::span<const int64_t> rows) const {
+  if (alone() || rows.size() == 1) return {mine.begin(), mine.end()};
+  const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  Communicator& group = ranks_->over(Axis::kData);
+  const auto own = static_cast<size_t>(rows[static_cast<size_t>(group.rank())]);
+  VT_CHECK(own > 0 && mine.size() % own == 0, "%zu numbers in %zu rows", mine.size(), own);
+  const size_t each = mine.size() / own;
+  std::vector<size_t> counts;
+  for (const int64_t count : rows) counts.push_back(static_cast<size_t>(count) * each);
+  std::vector<float> all(static_cast<size_t>(total) * each);
+  group.run({.kind = Collective::Kind::kAllGather, .dtype = DType::kF32, .in = mine.data(), .out = all.data(), .counts = counts});
+  return all;
+}
+
+}  // namespace vitrail

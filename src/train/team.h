@@ -1,0 +1,38 @@
+// What the ranks of a run agree on from step to step: numbers summed over ranks, decisions that one rank asks
+// for and all follow, and what the first rank alone has seen. A run of one rank agrees with itself at once.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dist/mesh_communicators.h"
+
+namespace vitrail {
+
+class Team {
+ public:
+  explicit Team(MeshCommunicators* ranks) : ranks_(ranks) {}
+
+  bool alone() const { return ranks_ == nullptr || ranks_->mesh().world() == 1; }
+  // Whether this rank writes the run's files and talks.
+  bool leads() const { return alone() || ranks_->mesh().rank == 0; }
+  int size() const { return alone() ? 1 : ranks_->mesh().world(); }
+
+  // Sums each number over all ranks, or over those with other images.
+  void sum(std::span<double> numbers) const;
+  void sum_over_samples(std::span<double> numbers) const;
+  // Whether any rank says so.
+  bool any(bool mine) const;
+  // The number that the leader has.
+  double from_leader(double mine) const;
+  // Every rank has come this far.
+  void wait() const;
+  // The rows of all ranks that have other images, one after another; `rows` of each rank.
+  std::vector<float> gather_rows(std::span<const float> mine, std::span<const int64_t> rows) const;
+
+ private:
+  MeshCommunicators* ranks_;
+};
+
+}  // namespace vitrail
