@@ -1,7 +1,6 @@
-#include "dist/checks.h"
+#include "dist/transport.h"
 
 #include "base/error.h"
-#include "dist/sum.h"
 
 namespace vitrail {
 

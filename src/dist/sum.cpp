@@ -1,4 +1,4 @@
-#include "dist/sum.h"
+#include "dist/transport.h"
 
 #include <algorithm>
 #include <bit>
@@ -104,6 +104,11 @@ void sum_ranges(DType dtype, std::span<const void* const> ins, std::span<void* c
     default:
       VT_CHECK(false, "ranks do not sum %s", to_string(dtype));
   }
+}
+
+size_t cut_of(size_t count, int r, int size, DType dtype) {
+  const size_t line = 64 / size_of(dtype), lines = (count + line - 1) / line;
+  return std::min(count, lines * static_cast<size_t>(r) / static_cast<size_t>(size) * line);
 }
 
 }  // namespace vitrail

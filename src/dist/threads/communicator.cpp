@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "dist/checks.h"
 #include "dist/threads/group.h"
+#include "dist/transport.h"
 
 namespace vitrail {
 

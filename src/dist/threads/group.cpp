@@ -1,6 +1,6 @@
 #include "dist/threads/group.h"
 
-#include "dist/checks.h"
+#include "dist/transport.h"
 
 namespace vitrail::threads {
 

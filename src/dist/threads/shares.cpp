@@ -2,8 +2,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "dist/sum.h"
 #include "dist/threads/slot.h"
+#include "dist/transport.h"
 
 namespace vitrail::threads {
 
@@ -27,12 +27,6 @@ size_t sum_of(const Counts& counts, size_t first, size_t n) {
                          counts.begin() + static_cast<ptrdiff_t>(first + n), size_t{0});
 }
 
-// Returns where piece r of `count` elements begins, at a multiple of 64 bytes.
-size_t cut(size_t count, int r, int parties, DType dtype) {
-  const size_t line = 64 / size_of(dtype), lines = (count + line - 1) / line;
-  return std::min(count, lines * static_cast<size_t>(r) / static_cast<size_t>(parties) * line);
-}
-
 // Sums elements [first, first + count) of everybody's input.
 void sum(const Slot& slot, size_t first, size_t count, std::vector<void*> outs) {
   const DType dtype = slot.entry(0).dtype;
@@ -44,8 +38,8 @@ void sum(const Slot& slot, size_t first, size_t count, std::vector<void*> outs) 
 // Piece r of every input is read by rank r alone, which is why outputs may be inputs.
 void all_reduce(const Slot& slot, int party) {
   const Collective& own = slot.entry(party);
-  const size_t first = cut(own.counts[0], party, slot.parties(), own.dtype);
-  const size_t end = cut(own.counts[0], party + 1, slot.parties(), own.dtype);
+  const size_t first = cut_of(own.counts[0], party, slot.parties(), own.dtype);
+  const size_t end = cut_of(own.counts[0], party + 1, slot.parties(), own.dtype);
   std::vector<void*> outs;
   for (const Collective& c : slot.entries()) outs.push_back(bytes_at(c.out, first, own.dtype));
   sum(slot, first, end - first, std::move(outs));
