@@ -61,6 +61,13 @@ if(TARGET vitrail_cuda)
   install(TARGETS vitrail_cuda LIBRARY DESTINATION ${private_libs})
 endif()
 
+# A part of its own: the tarball has it, and a .deb that had it would ask for MPI on every machine. Which MPI
+# carries the ranks is the host's choice.
+if(TARGET vitrail_mpi)
+  vt_install_search_path(vitrail_mpi "")
+  install(TARGETS vitrail_mpi LIBRARY DESTINATION ${private_libs} COMPONENT mpi)
+endif()
+
 install(DIRECTORY models DESTINATION ${data_dir})
 install(DIRECTORY configs/devices DESTINATION ${data_dir})
 install(DIRECTORY configs/kernels DESTINATION ${data_dir} OPTIONAL)

@@ -1,0 +1,53 @@
+#include "dist/mpi/plugin.h"
+
+#include "base/error.h"
+#include "dist/mpi/journey.h"
+#include "dist/transport.h"
+
+namespace vitrail::mpi {
+
+namespace {
+
+class MpiCommunicator : public Communicator {
+ public:
+  explicit MpiCommunicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+
+  int rank() const override { return group_->rank; }
+  int size() const override { return group_->size; }
+  const char* transport() const override { return "mpi"; }
+
+  std::unique_ptr<Pending> start(const Collective& collective) override {
+    check_collective(collective, rank(), size());
+    group_->library->throw_if_failed();
+    return std::make_unique<Journey>(group_, collective);
+  }
+  void poll() override { group_->library->move_on(); }
+
+  // MPI_Comm_split waits without moving on what others may wait for: all come to it at the same time.
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    barrier();
+    MPI_Comm part = MPI_COMM_NULL;
+    group_->library->check(MPI_Comm_split(group_->comm, color, key, &part), "MPI_Comm_split");
+    return std::make_unique<MpiCommunicator>(std::make_shared<Group>(group_->library, part));
+  }
+  void abort(const std::string& why) override { group_->library->fail(why); }
+
+ private:
+  std::shared_ptr<Group> group_;
+};
+
+std::unique_ptr<Communicator> world() {
+  const auto library = std::make_shared<Library>();
+  MPI_Comm all = MPI_COMM_NULL;
+  library->check(MPI_Comm_dup(MPI_COMM_WORLD, &all), "MPI_Comm_dup");
+  return std::make_unique<MpiCommunicator>(std::make_shared<Group>(library, all));
+}
+
+}  // namespace
+
+}  // namespace vitrail::mpi
+
+extern "C" [[gnu::visibility("default")]] const vitrail::mpi::Api* vitrail_mpi_api() {
+  static const vitrail::mpi::Api api{VITRAIL_MPI_API, vitrail::mpi::world};
+  return &api;
+}

@@ -1,0 +1,37 @@
+// Ranks that MPI started, as seen by a program that runs without MPI too: whether this process is one of
+// them, why MPI cannot be used, and the group of all of them. The plugin libvitrail_mpi.so is looked for when
+// it is first asked for. Reads no environment: the program's surface hands it a way to look a variable up.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "dist/communicator.h"
+
+namespace vitrail {
+
+// Returns the value of a variable of the environment, or null.
+using Variables = std::function<const char*(const char* name)>;
+
+// Whether this process is a rank that mpirun started.
+bool started_by_mpirun(const Variables& variables);
+// Whether this process is a task that srun started, among several or alone, and offers PMIx to.
+bool started_by_srun(const Variables& variables);
+// Whether srun started several tasks without PMIx: each would take itself for the only rank, or die inside
+// MPI. `srun --mpi=pmix` is what to say.
+bool started_by_srun_without_pmix(const Variables& variables);
+
+// Why MPI cannot be used, with the line that brings it; empty when it can. Starts nothing.
+std::string mpi_problem();
+
+// Initialises MPI, once in the life of a process, and returns the group of all its ranks; throws
+// Error(kDevice) where mpi_problem() has an answer. MPI is finalised when the last communicator made of it is
+// destroyed, except after a failure or while an exception is passing: finalising would wait for ranks that
+// may never come. The process then ends without, and mpirun or srun ends the others.
+//
+// To be used by one thread at a time. abort() may be called from any thread; it makes the waits of this
+// process fail, and telling the other ranks is up to the caller: MPI itself would kill them without a word.
+std::unique_ptr<Communicator> mpi_world();
+
+}  // namespace vitrail
