@@ -7,12 +7,14 @@
 #include "base/values.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
+#include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "cli/stop.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
 #include "telemetry/format.h"
 #include "train/trainer.h"
+#include "train/world.h"
 
 namespace vitrail::cli {
 
@@ -68,6 +70,13 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard&
   return hooks;
 }
 
+// Returns "4 ranks (threads): dp=2 tp=2".
+std::string world_text(const World& world, const MeshConfig& mesh) {
+  return strf("%d ranks (%s): %s, %s", world.size, world.transport, to_string(mesh_of(mesh, 0)).c_str(),
+              world.size == world.local_size ? "all on this host"
+                                             : strf("%d on this host", world.local_size).c_str());
+}
+
 void run(const Options& options, Console& console) {
   const auto started = std::chrono::steady_clock::now();
   const SignalGuard stop;
@@ -75,14 +84,35 @@ void run(const Options& options, Console& console) {
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                          std::string("Vitrail ") + VITRAIL_VERSION, started, working_folder()};
-  const DeviceChoice device = chosen_device(options);
-  TrainDisplay display(console);
+  World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
+  const bool leads = world.ranks[0]->rank() == 0;
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
-  config = resolved(config);
-  RankContext rank(device.info, static_cast<uint64_t>(config.train.seed));
-  Trainer trainer(config, place, *device.backend, rank, hooks_for(display, console, stop));
-  const TrainOutcome outcome = trainer.run();
+  const TrainConfig whole = resolved(config, world.size);
+  chosen_device(options, world.local_rank, world.local_size);  // a device that is absent is told at once
+  if (leads && world.size > 1) console.say(world_text(world, whole.mesh));
+  TrainDisplay display(console);
+  TrainHooks hooks = hooks_for(display, console, stop);
+  TrainOutcome outcome;
+  LocalRanks local{.worlds = std::move(world.ranks),
+                   .mesh = whole.mesh,
+                   .device = [&](int i) {
+                     return chosen_device(options, world.local_rank + i, world.local_size).info;
+                   },
+                   .seed = static_cast<uint64_t>(whole.train.seed),
+                   .sharing = world.local_size};
+  const Backend& backend = find_backend(chosen_backend(options));
+  run_ranks(std::move(local), [&](RankContext& rank) {
+    // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
+    const bool first = !rank.ranks || rank.ranks->mesh().rank == 0 || std::string_view(world.transport) == "mpi";
+    Trainer trainer(config, place, backend, rank, first ? hooks : TrainHooks{});
+    const TrainOutcome ended = trainer.run();
+    if (first) outcome = ended;
+  });
   display.finish();
+  if (!leads) {
+    if (!outcome.finished) throw Error(ErrorKind::kStopped, outcome.reason);
+    return;
+  }
   if (!outcome.finished)
     throw Error(ErrorKind::kStopped,
                 strf("%s at step %s; everything is saved in %s", outcome.reason.c_str(),
@@ -104,6 +134,7 @@ Command train_command() {
                     "train.epochs=5 --out runs/pets",
                     "fine-tune a pretrained model on a folder of images"},
                    {"train --config configs/demo-fashion.json --device cuda --dtype bf16", "on a GPU"},
+                   {"train --config configs/demo-fashion.json --ranks 2", "two ranks share every batch"},
                    {"train --config configs/demo-fashion.json --resume", "go on after an interruption"}},
       .options = {
           {.name = "out",
@@ -118,6 +149,10 @@ Command train_command() {
           {.name = "max-time",
            .help = "stop with a checkpoint so long after the start (55m, 2h), exit code 75",
            .metavar = "TIME"},
+          {.name = "ranks",
+           .help = "train as so many ranks, threads of this process; under mpirun or srun each process is one",
+           .metavar = "N",
+           .fallback = "1"},
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
            .metavar = "TYPE",

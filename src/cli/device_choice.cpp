@@ -1,5 +1,7 @@
 #include "cli/device_choice.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cli/environment.h"
 
@@ -23,6 +25,18 @@ DeviceChoice chosen_device(const Options& options) {
   const std::string backend = chosen_backend(options);
   DeviceInfo info = device_of(backend, options.text("device"), static_cast<int>(options.integer("threads")),
                               options.text("isa"));
+  info.kernels = chosen_kernels(options).table;
+  return {&find_backend(backend), std::move(info)};
+}
+
+DeviceChoice chosen_device(const Options& options, int local, int sharing) {
+  if (sharing <= 1) return chosen_device(options);
+  const std::string backend = chosen_backend(options);
+  std::string device = options.text("device");
+  if (device == "cuda") device += ":" + std::to_string(local);
+  int threads = static_cast<int>(options.integer("threads"));
+  if (threads == 0) threads = std::max(1, processor_threads(0, options.text("isa")) / sharing);
+  DeviceInfo info = device_of(backend, device, threads, options.text("isa"));
   info.kernels = chosen_kernels(options).table;
   return {&find_backend(backend), std::move(info)};
 }

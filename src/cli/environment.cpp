@@ -23,6 +23,10 @@ std::string config_home() {
   return home && *home ? (std::filesystem::path(home) / ".config").string() : "";
 }
 
+const char* environment_variable(const char* name) {
+  return std::getenv(name);
+}
+
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;
   for (char** entry = ::environ; entry && *entry; ++entry) {

@@ -17,6 +17,9 @@ std::vector<std::filesystem::path> model_places();
 // Returns the folder of the user's configuration, $XDG_CONFIG_HOME or ~/.config; empty without either.
 std::string config_home();
 
+// Returns the value of a variable of the environment, or null.
+const char* environment_variable(const char* name);
+
 // Returns the names of this process's environment variables.
 std::vector<std::string> environment_names();
 

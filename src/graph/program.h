@@ -24,6 +24,8 @@ struct Value {
   // A persistent value may lie inside another one, flat, from this element of the container on.
   std::string container = {};
   int64_t container_offset = 0;
+  // The whole shape of a value whose desc is a flat range of its elements; empty otherwise.
+  Shape logical = {};
 
   bool persistent() const { return kind == ValueKind::kParameter || kind == ValueKind::kState; }
 };

@@ -18,7 +18,7 @@ const PersistentValue& PersistentLayout::place(const Value& value) {
   }
   if (!value.container.empty()) return place_inside(value);
   size_t& bytes = bytes_[static_cast<size_t>(value.category)];
-  values_.push_back({value.name, value.desc, value.kind, value.category, bytes});
+  values_.push_back({value.name, value.desc, value.kind, value.category, bytes, false, false, value.logical});
   bytes += round_up(value.desc.bytes(), Buffer::kAlignment);
   return values_.back();
 }
@@ -34,7 +34,7 @@ const PersistentValue& PersistentLayout::place_inside(const Value& value) {
   container.is_container = true;
   const size_t offset = container.offset + inner;
   const Category category = container.category;
-  values_.push_back({value.name, value.desc, value.kind, category, offset, true});
+  values_.push_back({value.name, value.desc, value.kind, category, offset, true, false, value.logical});
   return values_.back();
 }
 

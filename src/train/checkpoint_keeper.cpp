@@ -111,7 +111,7 @@ std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
                             " or name another folder");
   if (!found) return std::nullopt;
   const bool same_val = require_same_run(found->facts);
-  restore_state(*found->state, step.store());
+  restore_state(*found->state, step.store(), step.whole());
   step.refresh();
   saved_step_ = found->step;
   Progress progress = progress_from(found->facts);
@@ -157,10 +157,10 @@ void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int
   CheckpointContent content;
   content.step = progress.step;
   content.facts = facts(progress);
-  content.state = state_tensors(step.store());
+  content.state = state_tensors(step.whole());
   content.model_bytes = model_bytes();
   content.write_model = [&](const std::string& folder) {
-    write_model_folder(folder, setup_.model->card, step.store(), setup_.config.lora, false,
+    write_model_folder(folder, setup_.model->card, step.whole(), setup_.config.lora, false,
                        setup_.config.train.save_adapters);
   };
   checkpoints_.save(content, least_good);
@@ -173,7 +173,7 @@ void CheckpointKeeper::put_model(const std::string& name, const TrainStep& step,
   require_own(name);
   const std::string fresh = files_.at(unfinished_name(name));
   try {
-    write_model_folder(fresh, setup_.model->card, step.store(), setup_.config.lora, average,
+    write_model_folder(fresh, setup_.model->card, step.whole(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
     copy_companions(files_.at(name), fresh);
     seal_folder(fresh, {{kLearnedFrom, learned_}});

@@ -47,13 +47,14 @@ std::string text_of_current() {
 
 void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) {
   FirstError first;
-  const auto run_one = [&](std::unique_ptr<Communicator>& world) {
+  const auto run_one = [&](size_t local) {
+    std::unique_ptr<Communicator>& world = ranks.worlds[local];
     const int rank = world->rank(), size = world->size();
     // Communicators are kept until the rank's memory is freed, and its failure reaches every other rank.
     std::unique_ptr<MeshCommunicators> partners;
     try {
       partners = std::make_unique<MeshCommunicators>(std::move(world), mesh_of(ranks.mesh, rank));
-      RankContext context(ranks.device, ranks.seed);
+      RankContext context(ranks.device(static_cast<int>(local)), ranks.seed);
       context.ranks = size > 1 ? partners.get() : nullptr;
       context.sharing = ranks.sharing;
       body(context);
@@ -63,8 +64,8 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
     }
   };
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < ranks.worlds.size(); ++i) threads.emplace_back(run_one, std::ref(ranks.worlds[i]));
-  run_one(ranks.worlds[0]);
+  for (size_t i = 1; i < ranks.worlds.size(); ++i) threads.emplace_back(run_one, i);
+  run_one(0);
   for (std::thread& thread : threads) thread.join();
   first.rethrow();
 }

@@ -15,7 +15,7 @@ namespace vitrail {
 struct LocalRanks {
   std::vector<std::unique_ptr<Communicator>> worlds;  // one a rank of this process; their first is on this thread
   MeshConfig mesh;                                    // resolved for the size of the world
-  DeviceInfo device;                                  // of each rank; on the CPU with the threads of one rank
+  std::function<DeviceInfo(int local)> device;        // of each rank of this process, counted from 0
   uint64_t seed = 0;
   int sharing = 1;  // ranks on this host, those of other processes included
 };

@@ -4,6 +4,26 @@
 
 namespace vitrail {
 
+namespace {
+// While it lives, the first rank reads values that lie in parts; the others are released with it.
+class Served {
+ public:
+  explicit Served(WholeValues& values) : values_(values) {}
+  ~Served() {
+    try {
+      values_.end_serving();
+    } catch (const Error&) {
+      // The others have failed: the next exchange with them tells it.
+    }
+  }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+
+ private:
+  WholeValues& values_;
+};
+}  // namespace
+
 SavePolicy::SavePolicy(CheckpointKeeper& keeper, const Team& team, const TrainStep& step,
                        const RunConfig& config, bool average, Calls calls)
     : keeper_(keeper), team_(team), step_(step), config_(config), average_(average), calls_(std::move(calls)) {
@@ -17,16 +37,21 @@ SavePolicy::SavePolicy(CheckpointKeeper& keeper, const Team& team, const TrainSt
 void SavePolicy::write(const Progress& progress, int64_t least_good) {
   last_save_ = Clock::now();
   due_ = false;
-  if (!team_.leads()) return keeper_.note_saved(progress.step);
+  if (!team_.leads()) {
+    step_.whole().serve();
+    return keeper_.note_saved(progress.step);
+  }
   calls_.before_save();
+  const Served served(step_.whole());
   keeper_.save(progress, step_, least_good);
 }
 
-// A failed save is reported and not thrown: the weights are still in memory and the next save may succeed.
+// A failed save of the first rank is reported and not thrown: the weights are still in memory and the next save may succeed.
 bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
   bool written = false;
+  const int64_t before = keeper_.saved_step();
   try {
-    if (team_.leads()) write();
+    write();
     written = true;
   } catch (const Error& error) {
     calls_.event("write_failed", std::string(what) + " not written: " + error.message());
@@ -34,7 +59,7 @@ bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
     calls_.event("write_failed", std::string(what) + " not written: " + error.what());
   }
   written = team_.from_leader(written ? 1 : 0) > 0;
-  if (written && !team_.leads()) write();
+  if (!written && !team_.leads()) keeper_.note_saved(before);
   return written;
 }
 
@@ -86,7 +111,9 @@ void SavePolicy::save_last(const Progress& progress) {
 
 bool SavePolicy::write_best() {
   return attempt("best/", [&] {
-    if (team_.leads()) keeper_.write_best(step_, average_);
+    if (!team_.leads()) return step_.whole().serve();
+    const Served served(step_.whole());
+    keeper_.write_best(step_, average_);
   });
 }
 

@@ -18,21 +18,18 @@ bool is_data(const PersistentValue& value) {
 
 bool is_kept(const PersistentValue& value) {
   const bool copy = value.kind == ValueKind::kState && value.category == Category::kParameters;
-  return value.category != Category::kGradients && !copy && !is_data(value);
+  return value.category != Category::kGradients && !copy && !is_data(value) && !value.is_container;
 }
 
 TensorInfo info_of(const PersistentValue& value) {
-  TensorInfo info{.name = value.name, .dtype = value.desc.dtype, .shape = {}, .bytes = value.desc.bytes()};
-  for (const Dim& dim : value.desc.shape) info.shape.push_back(dim.local);
-  return info;
+  return {.name = value.name,
+          .dtype = value.desc.dtype,
+          .shape = WholeValues::shape_of(value),
+          .bytes = WholeValues::bytes_of(value)};
 }
 
-std::vector<float> floats_of(const PersistentStore& store, const std::string& name, bool average) {
-  const std::string from = average && store.layout().has(ema_name(name)) ? ema_name(name) : name;
-  const TensorView view = store.view(from);
-  std::vector<float> values(static_cast<size_t>(view.desc().elems()));
-  read_floats(store.rank(), view, values);
-  return values;
+std::vector<float> floats_of(WholeValues& values, const std::string& name, bool average) {
+  return values.read_floats(average && values.layout().has(ema_name(name)) ? ema_name(name) : name);
 }
 
 // Adds positions that the step computes (fixed ones) and a stored model has as a parameter.
@@ -64,24 +61,20 @@ Progress progress_from(const Json& facts) {
   return progress;
 }
 
-std::vector<TensorToWrite> state_tensors(const PersistentStore& store) {
+std::vector<TensorToWrite> state_tensors(WholeValues& values) {
   std::vector<TensorToWrite> tensors;
-  for (const PersistentValue& value : store.layout().values()) {
-    if (!is_kept(value)) continue;
-    const TensorView view = store.view(value);
-    tensors.push_back({info_of(value), [view, &rank = store.rank()](std::span<std::byte> target) {
-                         read_bytes(rank, view, target);
-                       }});
-  }
+  for (const PersistentValue& value : values.layout().values())
+    if (is_kept(value))
+      tensors.push_back(
+          {info_of(value), [&values, value](std::span<std::byte> target) { values.read(value, target); }});
   return tensors;
 }
 
-void restore_state(const TensorSource& source, const PersistentStore& store) {
+void restore_state(const TensorSource& source, const PersistentStore& store, WholeValues& values) {
   for (const PersistentValue& value : store.layout().values()) {
-    const TensorView view = store.view(value);
     if (is_data(value)) continue;
     if (!is_kept(value)) {
-      store.rank().hardware->clear(view.data(), value.desc.bytes());
+      store.rank().hardware->clear(store.view(value).data(), value.desc.bytes());
       continue;
     }
     const auto index = source.find(value.name);
@@ -91,44 +84,44 @@ void restore_state(const TensorSource& source, const PersistentStore& store) {
     VT_REQUIRE(found.dtype == wanted.dtype && found.shape == wanted.shape, ErrorKind::kData,
                "%s: %s has another shape or type than this run's %s", source.path().c_str(),
                value.name.c_str(), to_string(value.desc).c_str());
-    if (store.rank().hardware->shares_host_memory()) {
-      source.read(*index, {static_cast<std::byte*>(view.data()), wanted.bytes});
-    } else {
-      std::vector<std::byte> bytes(wanted.bytes);
-      source.read(*index, bytes);
-      write_bytes(store.rank(), view, bytes);
+    if (store.rank().hardware->shares_host_memory() && wanted.bytes == value.desc.bytes()) {
+      source.read(*index, {static_cast<std::byte*>(store.view(value).data()), wanted.bytes});
+      continue;
     }
+    std::vector<std::byte> bytes(wanted.bytes);
+    source.read(*index, bytes);
+    values.write(value, bytes);
   }
 }
 
-ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, bool average, bool apart) {
-  return [&store, lora, average, apart](const ParamSpec& spec, std::span<float> target) {
-    const std::vector<float> values = floats_of(store, spec.name, average);
-    VT_CHECK(values.size() == target.size(), "%s: %zu floats for %zu", spec.name.c_str(), values.size(),
+ParamReader model_reader(WholeValues& values, const LoraConfig& lora, bool average, bool apart) {
+  return [&values, lora, average, apart](const ParamSpec& spec, std::span<float> target) {
+    const std::vector<float> found = floats_of(values, spec.name, average);
+    VT_CHECK(found.size() == target.size(), "%s: %zu floats for %zu", spec.name.c_str(), found.size(),
              target.size());
-    std::copy(values.begin(), values.end(), target.begin());
+    std::copy(found.begin(), found.end(), target.begin());
     constexpr std::string_view kWeight = ".weight";
     if (apart || !spec.name.ends_with(kWeight)) return;
     const std::string product = spec.name.substr(0, spec.name.size() - kWeight.size());
     if (!lora_applies(lora, product)) return;
-    const std::vector<float> a = floats_of(store, product + ".lora_a.weight", average),
-                             b = floats_of(store, product + ".lora_b.weight", average);
+    const std::vector<float> a = floats_of(values, product + ".lora_a.weight", average),
+                             b = floats_of(values, product + ".lora_b.weight", average);
     const auto inputs = static_cast<int64_t>(a.size()) / lora.rank,
                outputs = static_cast<int64_t>(b.size()) / lora.rank;
     lora_merge(lora, a.data(), b.data(), outputs, inputs, target.data());
   };
 }
 
-void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
+void write_model_folder(const std::string& folder, const ModelCard& card, WholeValues& values,
                         const LoraConfig& lora, bool average, bool adapters_apart) {
   ModelCard stored = card;
   stored.config = stored_config(card.config);
   write_model(
       folder, stored,
       {.dialect = folder_dialect(stored.config), .storage = DType::kF32, .overwrite = true, .folder = true},
-      with_positions(card.config, model_reader(store, lora, average, adapters_apart)));
+      with_positions(card.config, model_reader(values, lora, average, adapters_apart)));
   if (lora.rank == 0 || !adapters_apart) return;
-  write_adapters(folder, stored.config, lora, model_reader(store, lora, average, true));
+  write_adapters(folder, stored.config, lora, model_reader(values, lora, average, true));
 }
 
 VitConfig stored_config(const VitConfig& config) {

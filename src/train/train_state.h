@@ -33,22 +33,22 @@ struct Progress {
 Json to_json(const Progress& progress);
 Progress progress_from(const Json& facts);
 
-// Returns all persistent values except gradient sums, which are zero between steps, and low-precision copies.
-std::vector<TensorToWrite> state_tensors(const PersistentStore& store);
+// Returns all persistent values, whole, except gradient sums, which are zero between steps, and low-precision copies.
+std::vector<TensorToWrite> state_tensors(WholeValues& values);
 
 // Fills the store from a checkpoint; throws Error(kData) naming the first value that is missing or has
 // another shape.
-void restore_state(const TensorSource& source, const PersistentStore& store);
+void restore_state(const TensorSource& source, const PersistentStore& store, WholeValues& values);
 
 // Reads the weights as a published model has them: the moving average when `average`, adapters merged in
 // unless `apart`.
-ParamReader model_reader(const PersistentStore& store, const LoraConfig& lora, bool average, bool apart);
+ParamReader model_reader(WholeValues& values, const LoraConfig& lora, bool average, bool apart);
 
 // Returns the config of a stored model folder: fixed positions are stored as a learned table.
 VitConfig stored_config(const VitConfig& config);
 
 // Writes a model folder; adapters kept apart go into its adapters.safetensors.
-void write_model_folder(const std::string& folder, const ModelCard& card, const PersistentStore& store,
+void write_model_folder(const std::string& folder, const ModelCard& card, WholeValues& values,
                         const LoraConfig& lora, bool average, bool adapters_apart);
 
 }  // namespace vitrail

@@ -28,6 +28,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
     : plan_(plan),
       rank_(rank),
       store_(plan.layout, rank),
+      whole_(store_, rank.ranks),
       arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
       staging_(plan.image_staging_bytes(), Category::kStaging, rank.memory()),
       prefetch_(plan.landing_bytes, rank),

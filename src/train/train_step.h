@@ -9,6 +9,7 @@
 #include "runtime/executor.h"
 #include "runtime/prefetch.h"
 #include "train/step_plan.h"
+#include "train/whole_values.h"
 
 namespace vitrail {
 
@@ -65,6 +66,8 @@ class TrainStep {
 
   const StepPlan& plan() const { return plan_; }
   const PersistentStore& store() const { return store_; }
+  // The values as a run of one rank would have them.
+  WholeValues& whole() const { return whole_; }
   Executor& micro() { return micro_; }
   Executor& update() { return update_; }
   Executor* last_micro() { return last_micro_.get(); }  // null: there is one rank
@@ -83,6 +86,7 @@ class TrainStep {
   const StepPlan& plan_;
   RankContext& rank_;
   PersistentStore store_;
+  mutable WholeValues whole_;
   Buffer arena_, staging_;
   Prefetch prefetch_;
   Executor micro_, update_, eval_;

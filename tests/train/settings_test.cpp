@@ -340,10 +340,13 @@ TEST_P(Settings, EveryOneChangesWhatItShould) {
   EXPECT_GT(tried, 0);
 }
 
+// A mesh changes nothing that a run of one rank could show: tests/ranks holds its settings.
 std::vector<const char*> all_sections() {
   std::vector<const char*> names;
   const TrainConfig config;
-  TrainConfig::sections(config, [&](const char* name, const auto&) { names.push_back(name); });
+  TrainConfig::sections(config, [&](const std::string_view name, const auto&) {
+    if (name != "mesh") names.push_back(name.data());
+  });
   return names;
 }
 

@@ -41,8 +41,9 @@ TEST(Keep, WhateverFailsInASaveIsToldAndTheRunGoesOn) {
   Kept run(work / "run");
   std::vector<std::string> told;
   bool broken = false;
+  const Team alone(nullptr);
   SavePolicy saver(
-      run.keeper, run.step, run.setup.config.train, false,
+      run.keeper, alone, run.step, run.setup.config.train, false,
       {.event = [&](const char* what,
                     const std::string& text) { told.push_back(std::string(what) + ": " + text); },
        .before_save =
@@ -64,7 +65,8 @@ TEST(Keep, TheLastCheckpointIsTriedAgainAndThenTheModelAlone) {
   fs::create_directories(work / "run");
   Kept run(work / "run");
   int failures = 1;
-  SavePolicy saver(run.keeper, run.step, run.setup.config.train, false,
+  const Team alone(nullptr);
+  SavePolicy saver(run.keeper, alone, run.step, run.setup.config.train, false,
                    {.event = [](const char*, const std::string&) {},
                     .before_save =
                         [&] {

@@ -20,6 +20,8 @@
 #include "runtime/transfer.h"
 #include "telemetry/metrics_file.h"
 #include "telemetry/run_log.h"
+#include "train/rank_threads.h"
+#include "train/team.h"
 #include "train/train_step.h"
 #include "train/trainer.h"
 
@@ -160,6 +162,7 @@ struct RunOptions {
   int64_t stop_after = 0;                          // a step; 0: never
   std::function<void(const TrainStatus&)> step{};  // called after every update
   std::function<bool()> stop{};                    // asked between updates
+  int ranks = 1;                                   // threads of the test
 };
 
 // Fills `ran` during the run, so that it is available even when the run throws.
@@ -177,13 +180,17 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
     if (options.stop && options.stop()) return true;
     return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
   };
-  RankContext rank(options.cuda ? cuda_device() : cpu_device(options.threads));
-  Trainer trainer(config, {folder, options.resume, "test"},
-                  options.cuda  ? cuda_backend()
-                  : options.ref ? ref_backend()
-                                : cpu_backend(),
-                  rank, std::move(hooks));
-  ran.outcome = trainer.run();
+  const Backend& backend = options.cuda ? cuda_backend() : options.ref ? ref_backend() : cpu_backend();
+  run_ranks({.worlds = thread_communicators(options.ranks),
+             .mesh = resolved(config.mesh, options.ranks),
+             .device = [&](int) { return options.cuda ? cuda_device() : cpu_device(options.threads); },
+             .sharing = options.ranks},
+            [&](RankContext& rank) {
+              const bool leads = Team(rank.ranks).leads();
+              Trainer trainer(config, {folder, options.resume, "test"}, backend, rank, leads ? hooks : TrainHooks{});
+              const TrainOutcome outcome = trainer.run();
+              if (leads) ran.outcome = outcome;
+            });
 }
 
 inline Ran train(const TrainConfig& config, const std::string& folder, const RunOptions& options = {}) {
