@@ -1,55 +1,57 @@
 #include "passes/buckets.h"
 
-#include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/checked.h"
 #include "graph/grad.h"
 #include "ops/collective.h"
 #include "ops/flat.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 
 namespace {
-// 64 bytes of f32; wider and narrower types keep the same element offsets.
-constexpr int64_t kStep = 16;
+
+std::string parameter_of(const std::string& sum) {
+  const std::string prefix = gradient_name("");
+  VT_CHECK(sum.starts_with(prefix), "%s is no gradient sum", sum.c_str());
+  return sum.substr(prefix.size());
+}
 
 int64_t stepped(int64_t elems) {
-  return static_cast<int64_t>(round_up(static_cast<uint64_t>(elems), kStep));
+  return static_cast<int64_t>(round_up(static_cast<uint64_t>(elems), kBucketStep));
 }
+
 }  // namespace
 
 std::vector<int64_t> Bucket::pieces(int ranks) const {
-  return cut_points(elems, ranks, kStep);
+  return cut_points(elems, ranks, kBucketStep);
 }
 
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
-                                 size_t bucket_bytes) {
-  std::map<AxisSet, Bucket> open;
+                                 size_t bucket_bytes, bool by_block) {
+  constexpr int kHead = -2;  // what is read behind the blocks, and comes first in the backward half
+  std::map<std::pair<AxisSet, int>, Bucket> open;
   std::vector<Bucket> buckets;
-  const auto close = [&](Bucket& bucket) {
-    std::reverse(bucket.members.begin(), bucket.members.end());
-    for (Bucket::Member& member : bucket.members) {
-      member.offset = bucket.elems;
-      bucket.elems += stepped(member.desc.elems());
-    }
+  std::set<ValueId> known;
+  int last_block = kHead;
+  for (const Node& node : program.nodes) {
+    if (!is<AccumulateOp>(*node.op)) continue;
+    last_block = node.block >= 0 || last_block != kHead ? node.block : kHead;
+    if (!known.insert(node.ins[0]).second) continue;
+    const Value& sum = program.values[node.ins[0]];
+    const AxisSet axes = gradients.at(sum.name).partial();
+    Bucket& bucket = open[{axes, by_block ? last_block : 0}];
+    bucket.axes = axes;
+    bucket.dtype = sum.desc.dtype;
+    bucket.members.push_back({parameter_of(sum.name), sum.desc, bucket.elems});
+    bucket.elems += stepped(sum.desc.elems());
+    if (by_block || static_cast<size_t>(bucket.elems) * size_of(bucket.dtype) < bucket_bytes) continue;
     buckets.push_back(std::move(bucket));
-  };
-  // From the last parameter on, as their gradients come; parameters that are first read together stay together.
-  for (auto value = program.values.rbegin(); value != program.values.rend(); ++value) {
-    const auto sum = gradients.find(gradient_name(value->name));
-    if (value->kind != ValueKind::kParameter || sum == gradients.end()) continue;
-    const TensorDesc desc{accumulator_dtype(value->desc.dtype), value->desc.shape};
-    Bucket& bucket = open[sum->second.partial()];
-    bucket.axes = sum->second.partial();
-    bucket.dtype = desc.dtype;
-    bucket.members.push_back({value->name, desc, 0});
-    size_t bytes = 0;
-    for (const Bucket::Member& member : bucket.members) bytes += member.desc.bytes();
-    if (bytes < bucket_bytes) continue;
-    close(bucket);
-    open.erase(sum->second.partial());
+    open.erase({axes, 0});
   }
-  for (auto& [axes, bucket] : open) close(bucket);
+  for (auto& [key, bucket] : open) buckets.push_back(std::move(bucket));
   for (size_t i = 0; i < buckets.size(); ++i) buckets[i].name = "gradients/" + std::to_string(i);
   return buckets;
 }

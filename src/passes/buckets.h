@@ -9,6 +9,9 @@
 
 namespace vitrail {
 
+// The step of offsets and pieces, in elements: 64 bytes of f32. Other types keep the same elements.
+inline constexpr int64_t kBucketStep = 16;
+
 struct Bucket {
   struct Member {
     std::string parameter;
@@ -25,10 +28,10 @@ struct Bucket {
   std::vector<int64_t> pieces(int ranks) const;
 };
 
-// `gradients` are the layouts of the sums in `program`. Members are in the order in which the program lists the
-// parameters; the last bucket is the first to be complete.
+// `gradients` are the layouts of the sums in `program`. Members are in the order in which their gradients come;
+// with `by_block`, a bucket is what one block reads.
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
-                                 size_t bucket_bytes);
+                                 size_t bucket_bytes, bool by_block = false);
 
 // Lets the sums of a program lie in their buckets.
 void place_in_buckets(Program& program, const std::vector<Bucket>& buckets);

@@ -1,7 +1,12 @@
 #include "passes/distribute_update.h"
 
+#include <set>
+
+#include "graph/grad.h"
 #include "ops/collective.h"
+#include "ops/flat.h"
 #include "ops/update/control.h"
+#include "ops/update/lamb.h"
 
 namespace vitrail {
 
@@ -9,51 +14,154 @@ namespace {
 
 class UpdateDistributor {
  public:
-  UpdateDistributor(const Program& recorded, const Distribution& how, const std::vector<Bucket>& buckets)
-      : how_(how), result_{recorded.values, {}, recorded.outputs} {
+  UpdateDistributor(const Program& recorded, const Distribution& how, const std::vector<Bucket>& buckets,
+                    const ZeroPlan& zero)
+      : how_(how), buckets_(buckets), zero_(zero), result_{recorded.values, {}, recorded.outputs} {
     for (Value& value : result_.values) {
       layouts_.push_back(pinned_layout(value, how));
       value.desc.shape = local_shape(value.desc.shape, layouts_.back(), how);
     }
     place_in_buckets(result_, buckets);
-    for (const Node& node : recorded.nodes) is<SquareSumOp>(*node.op) ? add_squares(node) : result_.nodes.push_back(node);
+    if (zero_.active())
+      for (Value& value : result_.values) take_window(value);
+    for (const Node& node : recorded.nodes) {
+      require_whole_norms(*node.op);
+      is<SquareSumOp>(*node.op) ? add_squares(node) : result_.nodes.push_back(node);
+    }
+    if (zero_.active()) gather_groups();
     result_.validate();
   }
 
   Program take() { return std::move(result_); }
 
  private:
+  void require_whole_norms(const Op& op) const {
+    if (!is<LambUpdateOp>(op) || (!zero_.active() && how_.mesh.size(Axis::kTensor) == 1)) return;
+    throw Error(ErrorKind::kConfig, "optim.name is lamb, whose norms are over whole parameters, and mesh.zero or "
+                                    "mesh.tp cuts them",
+                "mesh.zero=0 with mesh.tp=1, or optim.name=adamw");
+  }
+
+  // The parameter that a value of optimizer state belongs to: "optim/P/m".
+  static std::string owner_of(const std::string& state) {
+    const size_t first = state.find('/'), last = state.rfind('/');
+    return state.starts_with("optim/") && last > first ? state.substr(first + 1, last - first - 1) : "";
+  }
+
+  // Replaces a value by the range of its elements that this rank owns.
+  void take_window(Value& value) {
+    if (!value.persistent()) return;
+    const std::string& name = value.name;
+    if (const auto window = zero_.window(owner_of(name))) return flatten(value, *window);
+    if (!value.container.empty()) return take_gradient(value);
+    const auto place = zero_.find(name);
+    if (!place) {
+      if (const auto window = zero_.window(name)) flatten(value, *window);  // a master beside its copy
+      return;
+    }
+    const OwnRange window = place->member->window;
+    value.container = place->group->name;
+    value.container_offset = place->member->offset + window.begin;
+    if (!place->group->whole) value.container_offset -= place->group->cuts[static_cast<size_t>(rank())];
+    if (place->group->whole) become_range(value);
+    flatten(value, window);
+  }
+
+  void take_gradient(Value& value) {
+    const Bucket& bucket = bucket_of(value.container);
+    const OwnRange window = *zero_.window(value.name.substr(gradient_name("").size()));
+    value.container_offset += window.begin;
+    if (zero_.stage() >= 2)
+      value.container_offset -= bucket.pieces(how_.mesh.size(Axis::kData))[static_cast<size_t>(rank())];
+    else
+      become_range(value);
+    flatten(value, window);
+  }
+
+  // A range of a value that this rank has whole is another value in the same memory.
+  static void become_range(Value& value) {
+    value.name += "#own";
+    value.kind = ValueKind::kState;
+  }
+
+  static void flatten(Value& value, const OwnRange& window) {
+    Dim dim(kFlat, value.desc.elems());
+    dim.local = window.size(), dim.offset = window.begin;
+    if (window.size() == 0) dim.offset = value.container_offset = 0;
+    value.logical = value.desc.shape;
+    value.desc.shape = {dim};
+  }
+
+  int rank() const { return how_.mesh.coordinate(Axis::kData); }
+  const Bucket& bucket_of(const std::string& name) const {
+    for (const Bucket& bucket : buckets_)
+      if (bucket.name == name) return bucket;
+    throw Error(ErrorKind::kInternal, "no bucket " + name);
+  }
+
   bool is_own(ValueId sum) const {
     return layouts_[static_cast<size_t>(sum)][Axis::kTensor].kind == Placed::kShard ||
            how_.mesh.coordinate(Axis::kTensor) == 0;
   }
 
   void add_squares(const Node& node) {
+    AxisSet axes;
+    if (how_.mesh.size(Axis::kTensor) > 1) axes = axes.with(Axis::kTensor);
+    if (zero_.active()) axes = axes.with(Axis::kData);
     Node own = node;
-    std::erase_if(own.ins, [&](ValueId sum) { return !is_own(sum); });
+    std::erase_if(own.ins, [&](ValueId sum) { return !is_own(sum) || result_.values[sum].desc.elems() == 0; });
     VT_CHECK(!own.ins.empty(), "rank %d holds no gradient of its own", how_.mesh.rank);
-    if (how_.mesh.size(Axis::kTensor) == 1) return result_.nodes.push_back(std::move(own));
+    if (axes.empty()) return result_.nodes.push_back(std::move(own));
     const ValueId total = node.outs[0];
     own.outs[0] = static_cast<ValueId>(result_.values.size());
     result_.values.push_back({node.name + ".own", result_.values[total].desc, ValueKind::kComputed});
     layouts_.emplace_back();
     Node sum = node;
-    sum.op = std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kAllReduce, Axis::kTensor, {1}});
+    sum.op = std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kAllReduce, axes, {1}});
     sum.ins = {own.outs[0]};
     sum.name += ".all_reduce";
     result_.nodes.push_back(std::move(own));
     result_.nodes.push_back(std::move(sum));
   }
 
+  // Every rank gets the pieces that the others have updated.
+  void gather_groups() {
+    std::set<std::string> written;
+    for (const Node& node : result_.nodes)
+      for (const int input : node.op->updates())
+        written.insert(result_.values[node.ins[static_cast<size_t>(input)]].container);
+    std::vector<ValueId> started;
+    for (const FlatGroup& group : zero_.groups()) {
+      if (!group.whole || !written.contains(group.name)) continue;
+      result_.values.push_back(group_value(group, rank()));
+      started.push_back(static_cast<ValueId>(result_.values.size()) - 1);
+      append(std::make_shared<CollectiveOp>(
+                 CollectiveOp::Form{CollectiveKind::kAllGather, Axis::kData, group.piece_counts(), {}, true, true}),
+             started.back(), ".all_gather");
+    }
+    for (const ValueId id : started) append(std::make_shared<WaitOp>(), id, ".wait");
+  }
+
+  void append(OpPtr op, ValueId id, const char* suffix) {
+    result_.nodes.push_back({.op = std::move(op),
+                             .ins = {id},
+                             .outs = {},
+                             .name = result_.values[id].name + suffix,
+                             .phase = Phase::kUpdate});
+  }
+
   const Distribution& how_;
+  const std::vector<Bucket>& buckets_;
+  const ZeroPlan& zero_;
   Program result_;
   std::vector<Layout> layouts_;  // by value
 };
 
 }  // namespace
 
-Program distribute_update(const Program& recorded, const Distribution& how, const std::vector<Bucket>& buckets) {
-  return UpdateDistributor(recorded, how, buckets).take();
+Program distribute_update(const Program& recorded, const Distribution& how, const std::vector<Bucket>& buckets,
+                          const ZeroPlan& zero) {
+  return UpdateDistributor(recorded, how, buckets, zero).take();
 }
 
 }  // namespace vitrail

@@ -8,9 +8,9 @@ namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute", "fuse", "schedule"};
+constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute", "gather", "fuse", "schedule"};
 constexpr std::string_view kMicroPasses[] = {"record",     "gemm_precision", "differentiate", "precision", "distribute",
-                                             "recompute", "join_residuals", "join_row_sums", "fuse",
+                                             "recompute",  "gather", "join_residuals", "join_row_sums", "fuse",
                                              "schedule",  "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
@@ -51,18 +51,29 @@ bool is_gradient_sum(std::string_view kind) {
 // Types are settled and nothing is fused yet.
 Program distributed(const Program& program, const Rewrites& r, std::vector<Bucket>& buckets) {
   Distributed result = distribute(program, r.distribution);
-  buckets = make_buckets(result.program, result.gradients, r.bucket_bytes);
+  buckets = make_buckets(result.program, result.gradients, r.bucket_bytes, r.zero == 3);
   place_in_buckets(result.program, buckets);
   return std::move(result.program);
 }
 
+int sample_rank(const Rewrites& r) {
+  return r.distribution.mesh.coordinate(Axis::kData);
+}
+
+// Runs after recompute, so that what is computed again reads what the backward half gathers.
+Program gathered(Program program, const Rewrites& r, const std::vector<Bucket>& buckets, const ZeroPlan& zero) {
+  program = gather_parameters(program, zero, sample_rank(r));
+  return zero.stage() >= 2 ? scatter_gradients(program, buckets, r.distribution.mesh) : program;
+}
+
 }  // namespace
 
-Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after) {
+Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after, const ZeroPlan& zero) {
   Pipeline p(kInferencePasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("precision", precision(p.take(), r.precision).program);
   p.pass("distribute", r.distribution.active() ? distribute(p.take(), r.distribution).program : p.take());
+  p.pass("gather", zero.active() ? gather_parameters(p.take(), zero, sample_rank(r)) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
   return p.finish();
@@ -79,18 +90,27 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   std::vector<Bucket> buckets;
   p.pass("distribute", r.distribution.active() ? distributed(p.take(), r, buckets) : p.take());
   p.pass("recompute", recompute(p.take(), r.recompute));
+  ZeroPlan zero(buckets, r.distribution.mesh,
+                {r.distribution.mesh.size(Axis::kData) > 1 ? r.zero : 0, precise.copies, r.averages});
+  p.pass("gather", zero.active() ? gathered(p.take(), r, buckets, zero) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
   p.pass("group_updates", few_launches ? group_updates(p.take(), is_gradient_sum, GroupAt::kLast) : p.take());
-  return {p.finish(), std::move(precise.copies), std::move(buckets)};
+  return {p.finish(), std::move(precise.copies), std::move(buckets), std::move(zero)};
 }
 
-Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets) {
-  if (r.distribution.active()) recorded = distribute_update(recorded, r.distribution, buckets);
+Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
+                       const ZeroPlan& zero) {
+  if (r.distribution.active()) recorded = distribute_update(recorded, r.distribution, buckets, zero);
   if (!r.traits.groups) return recorded;
   return group_updates(recorded, r.traits.groups);
+}
+
+Program last_micro_program(const MicroProgram& micro, const Rewrites& r) {
+  if (micro.zero.stage() >= 2) return micro.program;
+  return reduce_gradients(micro.program, micro.buckets, r.distribution.mesh, micro.zero.active());
 }
 
 std::span<const std::string_view> inference_passes() {

@@ -7,7 +7,7 @@
 
 #include "graph/rewrite_traits.h"
 #include "ops/linear.h"
-#include "passes/buckets.h"
+#include "passes/flat_groups.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
 
@@ -18,6 +18,8 @@ struct Rewrites {
   PrecisionOptions precision = {};
   Distribution distribution = {};  // over the ranks of a mesh
   size_t bucket_bytes = 0;         // of the gradients that ranks exchange at once
+  int zero = 0;                    // ZeRO's stage: what the dp ranks share out
+  bool averages = false;           // whether a moving average of the parameters is kept
   RecomputeOptions recompute = {};  // training only
   bool join = true;                 // joins residuals with the gradients of norms
   bool fuse = true;
@@ -27,18 +29,25 @@ struct Rewrites {
 // A callback that receives the program as recorded ("record") and after each pass, with the pass's name.
 using AfterPass = std::function<void(std::string_view pass, const Program& program)>;
 
-Program inference_program(Program recorded, const Rewrites& rewrites, const AfterPass& after = {});
+// `zero` says what of the parameters lies on other ranks.
+Program inference_program(Program recorded, const Rewrites& rewrites, const AfterPass& after = {},
+                          const ZeroPlan& zero = {});
 // Forward, backward and gradient sums of a micro-batch, the low-precision copies of weights that it reads, and
 // the buckets in which its sums lie; none where there is one rank.
 struct MicroProgram {
   Program program;
   std::vector<std::pair<std::string, std::string>> copies;  // master, copy
   std::vector<Bucket> buckets;
+  ZeroPlan zero;
 };
 MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& rewrites,
                              const AfterPass& after = {});
 // Makes a program that only changes persistent values: an optimizer's update, copies of weights.
-Program update_program(Program recorded, const Rewrites& rewrites, const std::vector<Bucket>& buckets = {});
+Program update_program(Program recorded, const Rewrites& rewrites, const std::vector<Bucket>& buckets = {},
+                       const ZeroPlan& zero = {});
+// Makes the last micro program of an update, in which ranks sum their gradients. With ZeRO 2 and 3 every one
+// does.
+Program last_micro_program(const MicroProgram& micro, const Rewrites& rewrites);
 
 // The names that `after` receives, in order. Every pass is named, also where it has nothing to do.
 std::span<const std::string_view> inference_passes();

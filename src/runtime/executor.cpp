@@ -105,7 +105,8 @@ void Executor::run_node(size_t node) {
   if (steps_[node].empty()) return run_collective(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
-    if (!step.outs.empty() && step.outs[0].desc().elems() == 0) continue;  // an empty shard
+    const TensorView& first = step.outs.empty() ? step.ins[0] : step.outs[0];
+    if (first.desc().elems() == 0) continue;  // an empty shard
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
   }
   collectives_.poll();

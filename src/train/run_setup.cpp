@@ -42,6 +42,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.eval_batch = config.train.eval_batch * config.mesh.dp;
   step.distribution.tokens_on_tp = config.mesh.tokens_on_tp;
   step.distribution.batch_unit = config.augment.mixes() ? config.augment.mix_group : 1;
+  step.zero = static_cast<int>(config.mesh.zero);
   step.bucket_bytes = static_cast<size_t>(config.mesh.bucket_mb * (1 << 20));
   step.precision.compute = compute_row(config.train.dtype).dtype;
   step.arithmetic = compute_row(config.train.dtype).arithmetic;

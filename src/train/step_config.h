@@ -53,6 +53,7 @@ struct StepConfig {
   OptimConfig optim;
   LossScaleRule loss_scale;
   Distribution distribution;          // micro_batch and eval_batch are those of all ranks together
+  int zero = 0;                       // ZeRO's stage
   size_t bucket_bytes = 25ull << 20;  // of gradients that ranks exchange at once
 };
 

@@ -107,11 +107,13 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
           .precision = config.precision,
           .distribution = config.distribution,
           .bucket_bytes = config.bucket_bytes,
+          .zero = config.zero,
+          .averages = config.optim.ema_decay > 0,
           .recompute = config.recompute,
           .traits = traits};
 }
 
-Program record_eval(const StepConfig& config, bool average, Rewrites rewrites) {
+Program record_eval(const StepConfig& config, bool average, Rewrites rewrites, const ZeroPlan& zero) {
   rewrites.distribution.batch_unit = 1;  // nothing is mixed
   VitRecordOptions options = record_options(config);
   options.batch = config.eval_batch;
@@ -124,7 +126,7 @@ Program record_eval(const StepConfig& config, bool average, Rewrites rewrites) {
       if (value.kind == ValueKind::kParameter && trained.contains(value.name))
         value = {ema_name(value.name), value.desc, ValueKind::kState, Category::kOptimizer};
   }
-  return inference_program(std::move(program), rewrites);
+  return inference_program(std::move(program), rewrites, {}, zero);
 }
 
 // Returns the bytes of a micro-batch's images, where inputs are staged outside the arena.
@@ -172,17 +174,18 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   };
   const Rewrites rewrites = rewrites_of(config, backend.traits());
   MicroProgram micro = record_micro(config, rewrites.traits);
-  for (const Bucket& bucket : micro.buckets) plan.layout->place(bucket_value(bucket));
-  plan.update = planned(update_program(record_update_program(config, micro.copies), rewrites, micro.buckets));
-  if (!micro.copies.empty())
-    plan.refresh = planned(update_program(record_refresh(config, micro.copies), rewrites));
-  if (config.distribution.active())
-    plan.last_micro =
-        planned(reduce_gradients(micro.program, micro.buckets, config.distribution.mesh, false));
+  for (const Value& container : micro.zero.containers(micro.buckets)) plan.layout->place(container);
+  const auto updates = [&](const Program& recorded) {
+    return planned(update_program(recorded, rewrites, micro.buckets, micro.zero));
+  };
+  plan.update = updates(record_update_program(config, micro.copies));
+  if (!micro.copies.empty()) plan.refresh = updates(record_refresh(config, micro.copies));
+  if (config.distribution.active()) plan.last_micro = planned(last_micro_program(micro, rewrites));
+  const ZeroPlan& zero = micro.zero;
   plan.micro = planned(std::move(micro.program));
   plan.landing_bytes = image_bytes(plan.micro);
-  plan.eval = planned(record_eval(config, false, rewrites));
-  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites));
+  plan.eval = planned(record_eval(config, false, rewrites, zero));
+  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites, zero));
   return plan;
 }
 

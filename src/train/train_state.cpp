@@ -73,6 +73,7 @@ std::vector<TensorToWrite> state_tensors(WholeValues& values) {
 void restore_state(const TensorSource& source, const PersistentStore& store, WholeValues& values) {
   for (const PersistentValue& value : store.layout().values()) {
     if (is_data(value)) continue;
+    if (!is_kept(value) && value.contained) continue;  // cleared with what holds it
     if (!is_kept(value)) {
       store.rank().hardware->clear(store.view(value).data(), value.desc.bytes());
       continue;

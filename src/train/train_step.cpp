@@ -50,14 +50,16 @@ void TrainStep::start(const ParamFiller& fill) {
     const TensorView view = store_.view(value);
     if (value.kind == ValueKind::kParameter) {
       start_parameter(value, fill);
-    } else if (value.category != Category::kStaging) {  // staged values are data
+    } else if (value.category != Category::kStaging && !value.contained) {  // staged values are data
       rank_.hardware->clear(view.data(), value.desc.bytes());
     }
   }
   for (const TrainedParam& param : plan_.config.trained)
     if (store_.layout().has(ema_name(param.name))) {
-      const TensorView average = store_.view(ema_name(param.name));
-      rank_.hardware->copy(average.data(), store_.view(param.name).data(), average.desc().bytes());
+      const PersistentValue& average = store_.layout().at(ema_name(param.name));
+      start_parameter(average, [&](const std::string&, const Shape& shape, std::span<float> target) {
+        fill(param.name, shape, target);
+      });
     }
   const double scale[] = {plan_.config.loss_scale.initial};
   write_bytes(rank_, store_.view(kLossScaleState), std::as_bytes(std::span(scale)));
@@ -66,15 +68,14 @@ void TrainStep::start(const ParamFiller& fill) {
 
 // A file or an initialisation gives whole parameters; this rank keeps its part.
 void TrainStep::start_parameter(const PersistentValue& value, const ParamFiller& fill) {
-  const Shape whole = whole_of(value.desc.shape);
+  const Shape part = value.logical.rank() > 0 ? value.logical : value.desc.shape, whole = whole_of(part);
   std::vector<float> values(static_cast<size_t>(whole.elems()));
   fill(value.name, whole, values);
-  if (whole != value.desc.shape) {
-    std::vector<float> part(static_cast<size_t>(value.desc.elems()));
-    copy_out_part(value.desc.shape, sizeof(float), values.data(), part.data());
-    values = std::move(part);
-  }
-  write_floats(rank_, store_.view(value), values);
+  std::vector<float> mine(static_cast<size_t>(part.elems()));
+  copy_out_part(part, sizeof(float), values.data(), mine.data());
+  // With ZeRO it is a range of the part's elements.
+  const size_t first = value.logical.rank() > 0 ? static_cast<size_t>(value.desc.shape[0].offset) : 0;
+  write_floats(rank_, store_.view(value), std::span(mine).subspan(first, static_cast<size_t>(value.desc.elems())));
 }
 
 void TrainStep::refresh() {
@@ -176,9 +177,19 @@ StepValues TrainStep::run_update(double lr) {
   hyper[kHyperEma] = plan_.config.optim.ema_decay;
   write_bytes(rank_, update_.input("hyper"), std::as_bytes(std::span(hyper)));
   update_.run();
+  clear_sums_of_others();
   double control[kControlCount];
   read_doubles(rank_, update_.output("control"), control);
   return StepValues::read(control);
+}
+
+// An update zeroes the sums it has used. With ZeRO 1 these are of a rank's own piece; what it has added up for
+// the others is handed over by then.
+void TrainStep::clear_sums_of_others() {
+  if (plan_.config.zero != 1 || !last_micro_) return;
+  for (const PersistentValue& value : store_.layout().values())
+    if (value.is_container && value.category == Category::kGradients)
+      rank_.hardware->clear(store_.view(value).data(), value.desc.bytes());
 }
 
 double TrainStep::take_loss() {

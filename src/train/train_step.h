@@ -80,6 +80,7 @@ class TrainStep {
   void fill_bytes(Executor& program, const char* input, std::span<const std::byte> bytes);
   void start_parameter(const PersistentValue& value, const ParamFiller& fill);
   void fill_images(const MicroBatch& batch);
+  void clear_sums_of_others();
   bool take_ahead(const char* input, const MicroBatch& batch);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
 

@@ -1,6 +1,7 @@
 #include "train/whole_values.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runtime/transfer.h"
@@ -12,24 +13,37 @@ namespace {
 
 constexpr int64_t kEnd = -1;
 constexpr size_t kMostDims = 5;
-// A part travels as (local, offset) of each dim.
-constexpr size_t kPartWords = 2 * kMostDims;
+// A part travels as (local, offset) of each dim, and of the range of its elements.
+constexpr size_t kPartWords = 2 * kMostDims + 2;
 
-bool is_whole(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.local == dim.extent; });
+// What a rank holds of a value: a part of its shape and, with ZeRO, a range of that part's elements.
+struct HeldPart {
+  Shape part;
+  int64_t first = 0, count = 0;
+
+  bool is_whole() const {
+    return count == part.elems() &&
+           std::all_of(part.begin(), part.end(), [](const Dim& dim) { return dim.local == dim.extent; });
+  }
+};
+
+HeldPart held(const PersistentValue& value) {
+  if (value.logical.rank() == 0) return {value.desc.shape, 0, value.desc.elems()};
+  return {value.logical, value.desc.shape[0].offset, value.desc.elems()};
 }
 
-std::vector<int64_t> words_of(const Shape& shape) {
-  std::vector<int64_t> words;
-  for (const Dim& dim : shape) words.insert(words.end(), {dim.local, dim.offset});
+std::vector<int64_t> words_of(const HeldPart& held) {
+  std::vector<int64_t> words = {held.first, held.count};
+  for (const Dim& dim : held.part) words.insert(words.end(), {dim.local, dim.offset});
   words.resize(kPartWords);
   return words;
 }
 
-Shape part_from(const Shape& like, const int64_t* words) {
+HeldPart part_from(const Shape& like, const int64_t* words) {
+  const int64_t first = *words++, count = *words++;
   std::vector<Dim> dims(like.begin(), like.end());
   for (Dim& dim : dims) dim.local = *words++, dim.offset = *words++;
-  return Shape(std::move(dims));
+  return {Shape(std::move(dims)), first, count};
 }
 
 // The rank that hands over each part: the first of those that hold the same one. Empty parts are nobody's.
@@ -39,7 +53,7 @@ std::vector<int> senders_of(const std::vector<int64_t>& words, const Shape& like
   for (size_t r = 0; r * kPartWords < words.size(); ++r) {
     const std::vector<int64_t> part(words.begin() + static_cast<std::ptrdiff_t>(r * kPartWords),
                                     words.begin() + static_cast<std::ptrdiff_t>((r + 1) * kPartWords));
-    if (part_from(like, part.data()).elems() > 0 && known.insert(part).second) senders.push_back(static_cast<int>(r));
+    if (part_from(like, part.data()).count > 0 && known.insert(part).second) senders.push_back(static_cast<int>(r));
   }
   return senders;
 }
@@ -49,19 +63,19 @@ std::vector<int> senders_of(const std::vector<int64_t>& words, const Shape& like
 WholeValues::WholeValues(const PersistentStore& store, MeshCommunicators* ranks) : store_(store), ranks_(ranks) {
   const auto& values = store.layout().values();
   const bool parts = std::any_of(values.begin(), values.end(), [](const PersistentValue& value) {
-    return value.category != Category::kGradients && !is_whole(value.desc.shape);
+    return value.category != Category::kGradients && !value.is_container && !held(value).is_whole();
   });
   if (!parts) ranks_ = nullptr;
 }
 
 std::vector<int64_t> WholeValues::shape_of(const PersistentValue& value) {
   std::vector<int64_t> shape;
-  for (const Dim& dim : value.logical.rank() > 0 ? value.logical : value.desc.shape) shape.push_back(dim.extent);
+  for (const Dim& dim : held(value).part) shape.push_back(dim.extent);
   return shape;
 }
 
 size_t WholeValues::bytes_of(const PersistentValue& value) {
-  return static_cast<size_t>(whole_of(value.desc.shape).elems()) * size_of(value.desc.dtype);
+  return static_cast<size_t>(whole_of(held(value).part).elems()) * size_of(value.desc.dtype);
 }
 
 std::vector<std::byte> WholeValues::own_part(const PersistentValue& value) const {
@@ -82,8 +96,8 @@ int64_t WholeValues::exchange_request(int64_t mine) {
 
 std::vector<int64_t> WholeValues::parts_of_ranks(const PersistentValue& value) {
   Communicator& world = ranks_->world();
-  VT_CHECK(value.desc.shape.rank() <= kMostDims, "%s has too many dims", value.name.c_str());
-  const std::vector<int64_t> mine = words_of(value.desc.shape);
+  VT_CHECK(held(value).part.rank() <= kMostDims, "%s has too many dims", value.name.c_str());
+  const std::vector<int64_t> mine = words_of(held(value));
   std::vector<int64_t> all(kPartWords * static_cast<size_t>(world.size()));
   world.run({.kind = Collective::Kind::kAllGather,
              .dtype = DType::kI64,
@@ -95,26 +109,37 @@ std::vector<int64_t> WholeValues::parts_of_ranks(const PersistentValue& value) {
 
 void WholeValues::read(const PersistentValue& value, std::span<std::byte> target) {
   VT_CHECK(target.size() == bytes_of(value), "%zu bytes for %s", target.size(), value.name.c_str());
-  if (is_whole(value.desc.shape)) return read_bytes(store_.rank(), store_.view(value), target);
+  if (held(value).is_whole()) return read_bytes(store_.rank(), store_.view(value), target);
   VT_CHECK(ranks_, "%s lies in parts and there is no other rank", value.name.c_str());
   const auto& values = layout().values();
   const auto at = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == value.name; });
   exchange_request(at - values.begin());
   const std::vector<int64_t> words = parts_of_ranks(value);
-  for (const int sender : senders_of(words, value.desc.shape)) {
-    const Shape part = part_from(value.desc.shape, words.data() + static_cast<size_t>(sender) * kPartWords);
-    std::vector<std::byte> bytes(static_cast<size_t>(part.elems()) * size_of(value.desc.dtype));
-    if (sender == 0)
-      bytes = own_part(value);
-    else
-      ranks_->world().run({.kind = Collective::Kind::kReceive,
-                           .dtype = DType::kU8,
-                           .in = nullptr,
-                           .out = bytes.data(),
-                           .counts = {bytes.size()},
-                           .peer = sender});
-    copy_in_part(part, size_of(value.desc.dtype), bytes.data(), target.data());
+  const size_t unit = size_of(value.desc.dtype);
+  // The ranges of a part come one after another, from ranks that hold the same part.
+  std::map<std::vector<int64_t>, std::vector<std::byte>> parts;
+  for (const int sender : senders_of(words, held(value).part)) {
+    const int64_t* const sent = words.data() + static_cast<size_t>(sender) * kPartWords;
+    const HeldPart part = part_from(held(value).part, sent);
+    std::vector<std::byte>& bytes = parts[{sent + 2, sent + kPartWords}];
+    bytes.resize(static_cast<size_t>(part.part.elems()) * unit);
+    receive_part(value, sender, {bytes.data() + static_cast<size_t>(part.first) * unit, static_cast<size_t>(part.count) * unit});
   }
+  for (const auto& [shape, bytes] : parts) {
+    std::vector<int64_t> sent = {0, 0};
+    sent.insert(sent.end(), shape.begin(), shape.end());
+    copy_in_part(part_from(held(value).part, sent.data()).part, unit, bytes.data(), target.data());
+  }
+}
+
+void WholeValues::receive_part(const PersistentValue& value, int sender, std::span<std::byte> target) {
+  if (sender == 0) return read_bytes(store_.rank(), store_.view(value), target);
+  ranks_->world().run({.kind = Collective::Kind::kReceive,
+                       .dtype = DType::kU8,
+                       .in = nullptr,
+                       .out = target.data(),
+                       .counts = {target.size()},
+                       .peer = sender});
 }
 
 std::vector<float> WholeValues::read_floats(const std::string& name) {
@@ -127,7 +152,7 @@ std::vector<float> WholeValues::read_floats(const std::string& name) {
 }
 
 void WholeValues::give_part(const PersistentValue& value) {
-  const std::vector<int> senders = senders_of(parts_of_ranks(value), value.desc.shape);
+  const std::vector<int> senders = senders_of(parts_of_ranks(value), held(value).part);
   if (std::find(senders.begin(), senders.end(), ranks_->world().rank()) == senders.end()) return;
   const std::vector<std::byte> bytes = own_part(value);
   ranks_->world().run({.kind = Collective::Kind::kSend,
@@ -149,10 +174,13 @@ void WholeValues::end_serving() {
 }
 
 void WholeValues::write(const PersistentValue& value, std::span<const std::byte> whole) {
-  if (is_whole(value.desc.shape)) return write_bytes(store_.rank(), store_.view(value), whole);
-  std::vector<std::byte> part(value.desc.bytes());
-  copy_out_part(value.desc.shape, size_of(value.desc.dtype), whole.data(), part.data());
-  write_bytes(store_.rank(), store_.view(value), part);
+  const HeldPart mine = held(value);
+  if (mine.is_whole()) return write_bytes(store_.rank(), store_.view(value), whole);
+  const size_t unit = size_of(value.desc.dtype);
+  std::vector<std::byte> part(static_cast<size_t>(mine.part.elems()) * unit);
+  copy_out_part(mine.part, unit, whole.data(), part.data());
+  write_bytes(store_.rank(), store_.view(value),
+              std::span(part).subspan(static_cast<size_t>(mine.first) * unit, value.desc.bytes()));
 }
 
 }  // namespace vitrail

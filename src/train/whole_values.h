@@ -33,6 +33,7 @@ class WholeValues {
  private:
   int64_t exchange_request(int64_t mine);
   std::vector<int64_t> parts_of_ranks(const PersistentValue& value);
+  void receive_part(const PersistentValue& value, int sender, std::span<std::byte> target);
   void give_part(const PersistentValue& value);
   std::vector<std::byte> own_part(const PersistentValue& value) const;
 

@@ -31,6 +31,13 @@ void with_lamb(StepConfig& step) {
   step.optim.name = "lamb";
 }
 
+std::function<void(StepConfig&)> zero(int stage, size_t bucket_bytes = 20000) {
+  return [=](StepConfig& step) { step.zero = stage, step.bucket_bytes = bucket_bytes; };
+}
+std::function<void(StepConfig&)> both(std::function<void(StepConfig&)> a, std::function<void(StepConfig&)> b) {
+  return [=](StepConfig& step) { a(step), b(step); };
+}
+
 std::vector<MeshCase> mesh_cases() {
   return {
       {"dp2", {2, 1, 1}},
@@ -50,6 +57,18 @@ std::vector<MeshCase> mesh_cases() {
       {"dp2_tp2_tokens_recomputed", {2, 2, 1}, [](StepConfig& s) { tokens_on_tp(s), recompute_blocks(s); }},
       {"dp2_sp2_tp2", {2, 2, 2}},
       {"dp3_lamb", {3, 1, 1}, with_lamb},
+      {"dp2_small_buckets", {2, 1, 1}, zero(0, 5000)},
+      {"zero1_dp2", {2, 1, 1}, zero(1)},
+      {"zero1_dp3_accumulated", {3, 1, 1}, zero(1), 2},
+      {"zero2_dp2", {2, 1, 1}, zero(2)},
+      {"zero2_dp4_accumulated", {4, 1, 1}, zero(2), 4},
+      {"zero3_dp2", {2, 1, 1}, zero(3)},
+      {"zero3_dp3_recomputed", {3, 1, 1}, both(zero(3), recompute_blocks)},
+      {"zero3_dp4_accumulated", {4, 1, 1}, zero(3), 4},
+      {"zero2_lora", {2, 1, 1}, both(zero(2), with_lora)},
+      {"zero1_dp2_tp2", {2, 2, 1}, zero(1)},
+      {"zero3_dp2_tp2_tokens", {2, 2, 1}, both(zero(3), tokens_on_tp)},
+      {"zero2_dp2_sp2", {2, 1, 2}, zero(2)},
       {"dp2_mlps_recomputed", {2, 1, 1}, recompute_mlps},
       {"tp2_lora", {1, 2, 1}, with_lora},
       {"tp2_tokens_lora", {1, 2, 1}, [](StepConfig& s) { tokens_on_tp(s), with_lora(s); }},

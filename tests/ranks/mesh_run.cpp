@@ -74,16 +74,20 @@ class RankRun {
     return step_.take_loss();
   }
 
-  void store_in(std::map<std::string, std::vector<double>>& values) const {
+  // Reads every value whole on the first rank; the others give their parts.
+  void store_in(std::map<std::string, std::vector<double>>& values) {
+    WholeValues& whole = step_.whole();
+    if (rank_.ranks->mesh().rank != 0) return whole.serve();
     for (const PersistentValue& value : step_.store().layout().values()) {
-      if (value.kind != ValueKind::kParameter && !value.name.starts_with("ema/")) continue;
-      const TensorView view = step_.store().view(value);
-      std::vector<double> mine(static_cast<size_t>(view.desc().elems()));
-      read_doubles(step_.rank(), view, mine);
-      std::vector<double>& whole = values[value.name];
-      whole.resize(static_cast<size_t>(whole_of(view.shape()).elems()));
-      copy_in_part(view.shape(), sizeof(double), mine.data(), whole.data());
+      const bool average = value.name.starts_with("ema/") && !value.is_container;
+      if (value.kind != ValueKind::kParameter && !average) continue;
+      std::vector<std::byte> bytes(WholeValues::bytes_of(value));
+      whole.read(value, bytes);
+      std::vector<double>& doubles = values[value.name];
+      doubles.resize(bytes.size() / size_of(value.desc.dtype));
+      convert_floats(bytes.data(), value.desc.dtype, doubles.data(), DType::kF64, doubles.size());
     }
+    whole.end_serving();
   }
 
   size_t planned() const { return plan_.peak_bytes(); }
@@ -140,8 +144,8 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
         const std::lock_guard lock(mutex);
         if (counts) outcome.losses[static_cast<size_t>(i)] += loss;
       }
-      const std::lock_guard lock(mutex);
       run.store_in(outcome.values);
+      const std::lock_guard lock(mutex);
       outcome.planned[static_cast<size_t>(rank)] = run.planned();
       outcome.allocated[static_cast<size_t>(rank)] = run.allocated();
     } catch (const std::exception& error) {

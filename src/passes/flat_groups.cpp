@@ -1,0 +1,107 @@
+#include "passes/flat_groups.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/flat.h"
+
+namespace vitrail {
+
+namespace {
+
+// The room that a member takes in its group.
+int64_t room_of(const TensorDesc& desc) {
+  return static_cast<int64_t>(round_up(static_cast<uint64_t>(desc.elems()), kBucketStep));
+}
+
+}  // namespace
+
+std::vector<size_t> FlatGroup::piece_counts() const {
+  std::vector<size_t> counts;
+  for (size_t r = 0; r + 1 < cuts.size(); ++r) counts.push_back(static_cast<size_t>(cuts[r + 1] - cuts[r]));
+  return counts;
+}
+
+ZeroPlan::ZeroPlan(const std::vector<Bucket>& buckets, const Mesh& mesh, ZeroOptions options)
+    : options_(std::move(options)),
+      rank_(mesh.coordinate(Axis::kData)),
+      ranks_(mesh.size(Axis::kData)),
+      copies_(options_.copies.begin(), options_.copies.end()) {
+  if (!active()) return;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const Bucket& bucket = buckets[i];
+    const std::vector<int64_t> pieces = bucket.pieces(ranks_);
+    const auto mine = static_cast<size_t>(rank_);
+    FlatGroup plain{.name = "parameters/" + std::to_string(i), .dtype = bucket.dtype, .whole = stage() < 3};
+    FlatGroup low{.name = plain.name + "@low", .dtype = bucket.dtype, .whole = stage() < 3};
+    FlatGroup averages{.name = "ema/" + std::to_string(i), .dtype = bucket.dtype, .category = Category::kOptimizer,
+                       .whole = false};
+    for (const Bucket::Member& member : bucket.members) {
+      const int64_t elems = member.desc.elems();
+      const OwnRange window{std::clamp<int64_t>(pieces[mine] - member.offset, 0, elems),
+                          std::clamp<int64_t>(pieces[mine + 1] - member.offset, 0, elems)};
+      windows_[member.parameter] = window;
+      const auto copy = copies_.find(member.parameter);
+      FlatGroup& own = copy != copies_.end() ? low : plain;
+      own.members.push_back({copy != copies_.end() ? copy->second : member.parameter, member.desc, member.offset, window});
+      if (options_.averages)
+        averages.members.push_back({"ema/" + member.parameter, member.desc, member.offset, window});
+    }
+    for (FlatGroup* group : {&plain, &low, &averages}) add_group(bucket, std::move(*group));
+  }
+}
+
+// Offsets come as those in the bucket; the group leaves out the members it does not have.
+void ZeroPlan::add_group(const Bucket& bucket, FlatGroup group) {
+  if (group.members.empty()) return;
+  const size_t at = group.name.find('@');
+  if (at != std::string::npos) {
+    const std::string& copy = group.members[0].name;
+    const std::string type = copy.substr(copy.find('@') + 1);
+    group.dtype = *parse_dtype(type);
+    group.name = group.name.substr(0, at + 1) + type;
+  }
+  for (const int64_t piece : bucket.pieces(ranks_)) {
+    int64_t cut = 0;
+    for (const FlatGroup::Member& member : group.members)
+      cut += std::clamp<int64_t>(piece - member.offset, 0, room_of(member.desc));
+    group.cuts.push_back(cut);
+  }
+  for (FlatGroup::Member& member : group.members) {
+    member.offset = group.elems;
+    member.desc.dtype = group.dtype;
+    group.elems += room_of(member.desc);
+  }
+  groups_.push_back(std::move(group));
+}
+
+std::optional<OwnRange> ZeroPlan::window(const std::string& parameter) const {
+  const auto found = windows_.find(parameter);
+  return found == windows_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<ZeroPlan::Place> ZeroPlan::find(const std::string& value) const {
+  for (const FlatGroup& group : groups_)
+    for (const FlatGroup::Member& member : group.members)
+      if (member.name == value) return Place{&group, &member};
+  return std::nullopt;
+}
+
+Value group_value(const FlatGroup& group, int rank) {
+  Dim dim(kFlat, group.elems);
+  if (!group.whole) dim = part_of(dim, group.cuts, rank);
+  return {group.name, {group.dtype, {dim}}, ValueKind::kState, group.category};
+}
+
+std::vector<Value> ZeroPlan::containers(const std::vector<Bucket>& buckets) const {
+  std::vector<Value> values;
+  for (const Bucket& bucket : buckets) {
+    values.push_back(bucket_value(bucket));
+    Shape& shape = values.back().desc.shape;
+    if (stage() >= 2) shape = {part_of(shape[0], bucket.pieces(ranks_), rank_)};
+  }
+  for (const FlatGroup& group : groups_) values.push_back(group_value(group, rank_));
+  return values;
+}
+
+}  // namespace vitrail

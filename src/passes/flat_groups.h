@@ -1,0 +1,87 @@
+// ZeRO: what the dp ranks share out besides the images, as flat groups. A rank owns piece r of every bucket: it
+// keeps the optimizer state, averages and masters of that piece, with stage 2 the gradients, with stage 3 the
+// parameters. Groups follow their bucket's order, so that a rank's part of a parameter is the same range of
+// elements in all of them.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "passes/buckets.h"
+
+namespace vitrail {
+
+// A range of a parameter's elements, as this rank holds the parameter.
+struct OwnRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+struct FlatGroup {
+  struct Member {
+    std::string name;  // of the value: a parameter, its low-precision copy or its average
+    TensorDesc desc;   // as this rank would hold it whole
+    int64_t offset = 0;
+    OwnRange window;
+  };
+  std::string name;  // the value that holds the group, or this rank's piece of it
+  DType dtype = DType::kF32;
+  Category category = Category::kParameters;
+  bool whole = true;  // this rank keeps all of it and owns a piece
+  std::vector<Member> members;
+  int64_t elems = 0;
+  std::vector<int64_t> cuts;  // of the pieces, one a rank
+
+  std::vector<size_t> piece_counts() const;
+};
+
+struct ZeroOptions {
+  int stage = 0;
+  std::vector<std::pair<std::string, std::string>> copies;  // master, low-precision copy
+  bool averages = false;
+};
+
+class ZeroPlan {
+ public:
+  ZeroPlan() = default;
+  ZeroPlan(const std::vector<Bucket>& buckets, const Mesh& mesh, ZeroOptions options);
+
+  bool active() const { return options_.stage > 0; }
+  int stage() const { return options_.stage; }
+  const std::vector<FlatGroup>& groups() const { return groups_; }
+  // The part of a parameter that this rank owns; nothing for one that is not trained.
+  std::optional<OwnRange> window(const std::string& parameter) const;
+  bool has_copy(const std::string& parameter) const { return copies_.contains(parameter); }
+
+  struct Place {
+    const FlatGroup* group;
+    const FlatGroup::Member* member;
+  };
+  // Where a value lies among the groups; nothing for any other value.
+  std::optional<Place> find(const std::string& value) const;
+
+  // The values that hold groups and buckets, to be placed before what lies in them.
+  std::vector<Value> containers(const std::vector<Bucket>& buckets) const;
+
+ private:
+  void add_group(const Bucket& bucket, FlatGroup group);
+
+  ZeroOptions options_;
+  int rank_ = 0, ranks_ = 1;
+  std::map<std::string, std::string> copies_;  // by master
+  std::map<std::string, OwnRange> windows_;
+  std::vector<FlatGroup> groups_;
+};
+
+// The container of a group as a value of a program.
+Value group_value(const FlatGroup& group, int rank);
+
+// Lets the values of a program that lie in whole groups do so, and gathers those of which this rank has a piece:
+// once in the forward and once in the backward half, one group ahead of its first reader.
+Program gather_parameters(const Program& program, const ZeroPlan& plan, int rank);
+
+// Lets every micro-step hand its gradients to their owners (stage 2 and 3): the gradients of a bucket are
+// joined, summed over ranks, and a rank adds its piece to what it keeps.
+Program scatter_gradients(const Program& program, const std::vector<Bucket>& buckets, const Mesh& mesh);
+
+}  // namespace vitrail

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ops/collective.h"
+#include "ops/flat.h"
+#include "passes/flat_groups.h"
+
+namespace vitrail {
+
+namespace {
+
+class Gatherer {
+ public:
+  Gatherer(const Program& program, const ZeroPlan& plan, int rank)
+      : source_(program), plan_(plan), rank_(rank), result_{program.values, {}, program.outputs} {
+    for (Value& value : result_.values) place(value);
+    find_uses();
+    for (size_t i = 0; i < source_.nodes.size(); ++i) {
+      for (const size_t use : issued_at_[i]) start(uses_[use]);
+      for (const size_t use : needed_at_[i]) finish(uses_[use]);
+      Node node = source_.nodes[i];
+      for (ValueId& in : node.ins)
+        if (const auto found = views_.find({in, node.phase}); found != views_.end()) in = found->second;
+      result_.nodes.push_back(std::move(node));
+    }
+    result_.validate();
+  }
+
+  Program take() { return std::move(result_); }
+
+ private:
+  // A group that a half of the program reads.
+  struct Use {
+    const FlatGroup* group;
+    Phase phase;
+    size_t first;  // the node that reads it first
+    std::vector<std::pair<ValueId, const FlatGroup::Member*>> read;
+    ValueId piece = -1, gathered = -1;
+  };
+
+  void place(Value& value) const {
+    const auto found = value.persistent() ? plan_.find(value.name) : std::nullopt;
+    if (!found || !found->group->whole) return;
+    value.container = found->group->name;
+    value.container_offset = found->member->offset;
+  }
+
+  // Finds which groups are read where, and where each gather starts: at the first reader of the one before.
+  void find_uses() {
+    std::map<std::pair<const FlatGroup*, Phase>, size_t> known;
+    std::map<std::pair<ValueId, Phase>, bool> seen;
+    for (size_t i = 0; i < source_.nodes.size(); ++i) {
+      const Node& node = source_.nodes[i];
+      for (const ValueId in : node.ins) {
+        const Value& value = source_.values[in];
+        const auto found = value.persistent() ? plan_.find(value.name) : std::nullopt;
+        if (!found || found->group->whole || std::exchange(seen[{in, node.phase}], true)) continue;
+        const auto [use, fresh] = known.try_emplace({found->group, node.phase}, uses_.size());
+        if (fresh) uses_.push_back({found->group, node.phase, i, {}});
+        uses_[use->second].read.emplace_back(in, found->member);
+      }
+    }
+    issued_at_.resize(source_.nodes.size());
+    needed_at_.resize(source_.nodes.size());
+    for (size_t u = 0; u < uses_.size(); ++u) {
+      const bool ahead = u > 0 && uses_[u - 1].phase == uses_[u].phase;
+      issued_at_[ahead ? uses_[u - 1].first : uses_[u].first].push_back(u);
+      needed_at_[uses_[u].first].push_back(u);
+    }
+  }
+
+  ValueId add_value(Value value) {
+    result_.values.push_back(std::move(value));
+    return static_cast<ValueId>(result_.values.size()) - 1;
+  }
+
+  Node node_for(const Use& use, OpPtr op, const std::string& name) const {
+    const Node& reader = source_.nodes[use.first];
+    return {.op = std::move(op),
+            .ins = {},
+            .outs = {},
+            .name = name,
+            .phase = use.phase,
+            .block = reader.block,
+            .part = reader.part,
+            .where = reader.where};
+  }
+
+  std::string name_of(const Use& use, const char* what) const {
+    return use.group->name + what + (use.phase == Phase::kBackward ? ".again" : "");
+  }
+
+  void start(Use& use) {
+    use.piece = add_value(group_value(*use.group, rank_));
+    const TensorDesc whole{use.group->dtype, {{kFlat, use.group->elems}}};
+    Node node = node_for(use,
+                         std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kAllGather, Axis::kData,
+                                                                           use.group->piece_counts(), whole, false,
+                                                                           true}),
+                         name_of(use, ".all_gather"));
+    use.gathered = add_value({node.name, whole, ValueKind::kComputed});
+    node.ins = {use.piece};
+    node.outs = {use.gathered};
+    result_.nodes.push_back(std::move(node));
+  }
+
+  void finish(const Use& use) {
+    Node wait = node_for(use, std::make_shared<WaitOp>(), name_of(use, ".wait"));
+    wait.ins = {use.piece, use.gathered};
+    result_.nodes.push_back(std::move(wait));
+    for (const auto& [id, member] : use.read) {
+      const TensorDesc& desc = source_.values[id].desc;
+      Node view = node_for(use, std::make_shared<ViewOp>(member->offset, member->desc.shape),
+                           name_of(use, ("." + member->name).c_str()));
+      view.ins = {use.gathered};
+      view.outs = {add_value({view.name, {desc.dtype, member->desc.shape}, ValueKind::kComputed})};
+      views_[{id, use.phase}] = view.outs[0];
+      result_.nodes.push_back(std::move(view));
+    }
+  }
+
+  const Program& source_;
+  const ZeroPlan& plan_;
+  int rank_;
+  Program result_;
+  std::vector<Use> uses_;
+  std::vector<std::vector<size_t>> issued_at_, needed_at_;  // uses by node
+  std::map<std::pair<ValueId, Phase>, ValueId> views_;
+};
+
+}  // namespace
+
+Program gather_parameters(const Program& program, const ZeroPlan& plan, int rank) {
+  return Gatherer(program, plan, rank).take();
+}
+
+}  // namespace vitrail
