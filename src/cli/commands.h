@@ -16,6 +16,7 @@ struct Command {
 };
 
 Command bench_calibrate_command();
+Command bench_dist_command();
 Command bench_infer_command();
 Command bench_stream_command();
 Command bench_train_command();

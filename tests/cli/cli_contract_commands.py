@@ -192,6 +192,14 @@ class Machines(Contract):
         saved.write_text(json.dumps({**answer, "ms_median": answer["ms_median"] / 1e6}))
         self.assertEqual(vitrail("bench", "infer", *SMALL, "--batch", "2", "--compare", saved).returncode, 2)
 
+    def test_bench_dist(self):
+        answer = self.json("bench", "dist", "--ranks", "3", "--mb", "0.1", "--seconds", "0", "--dtype", "bf16")
+        self.assertEqual((answer["dtype"], answer["threads"]["ranks"], "mpi" in answer), ("bf16", 3, False))
+        for key in ("ms_median", "gb_per_s", "bus_gb_per_s", "copies"):
+            self.assertGreater(answer["threads"][key], 0)
+        text = self.ok("bench", "dist", "--mb", "0.1", "--seconds", "0").stdout
+        self.assertRegex(text, r"a plain copy(.|\n)*threads +2 ")
+
     def test_bench_train(self):
         answer = self.json("bench", "train", *SMALL, "--batch", "2", "--classes", "10", "--steps", "2")
         for key in ("img_per_s", "ms_median", "gflops", "peak_fraction", "memory_peak", "loss"):
