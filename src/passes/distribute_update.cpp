@@ -6,7 +6,7 @@
 #include "ops/collective.h"
 #include "ops/flat.h"
 #include "ops/update/control.h"
-#include "ops/update/lamb.h"
+#include "ops/update/lamb_parts.h"
 
 namespace vitrail {
 
@@ -24,10 +24,8 @@ class UpdateDistributor {
     place_in_buckets(result_, buckets);
     if (zero_.active())
       for (Value& value : result_.values) take_window(value);
-    for (const Node& node : recorded.nodes) {
-      require_whole_norms(*node.op);
-      is<SquareSumOp>(*node.op) ? add_squares(node) : result_.nodes.push_back(node);
-    }
+    for (const Node& node : recorded.nodes) add(node);
+    sum_norms();
     if (zero_.active()) gather_groups();
     result_.validate();
   }
@@ -35,11 +33,72 @@ class UpdateDistributor {
   Program take() { return std::move(result_); }
 
  private:
-  void require_whole_norms(const Op& op) const {
-    if (!is<LambUpdateOp>(op) || (!zero_.active() && how_.mesh.size(Axis::kTensor) == 1)) return;
-    throw Error(ErrorKind::kConfig, "optim.name is lamb, whose norms are over whole parameters, and mesh.zero or "
-                                    "mesh.tp cuts them",
-                "mesh.zero=0 with mesh.tp=1, or optim.name=adamw");
+  void add(const Node& node) {
+    if (is<SquareSumOp>(*node.op)) return add_squares(node);
+    if (is<LambUpdateOp>(*node.op) && !axes_of(node.ins[0]).empty()) return split_lamb(node);
+    (moves_.empty() ? result_.nodes : moves_).push_back(node);
+  }
+
+  // The axes along which ranks hold parts of a parameter.
+  AxisSet axes_of(ValueId parameter) const {
+    AxisSet axes;
+    if (layouts_[static_cast<size_t>(parameter)][Axis::kTensor].kind == Placed::kShard) axes = Axis::kTensor;
+    return zero_.active() ? axes.with(Axis::kData) : axes;
+  }
+
+  // The norms of a parameter are over all ranks: its step is taken, and all that comes behind it happens, when
+  // the squares of every parameter are summed.
+  void split_lamb(const Node& node) {
+    const auto& op = static_cast<const LambUpdateOp&>(*node.op);
+    Node moments = node, move = node;
+    moments.op = std::make_shared<LambMomentsOp>(op);
+    moments.name += ".moments";
+    moments.outs = {add_value(moments.name, lamb_squares_desc())};
+    const ValueId summed = add_value(node.name + ".squares", lamb_squares_desc());
+    move.op = std::make_shared<LambMoveOp>(op);
+    move.ins = {node.ins[0], node.ins[2], node.ins[3], summed, node.ins[4]};
+    squares_[axes_of(node.ins[0])].emplace_back(moments.outs[0], summed);
+    result_.nodes.push_back(std::move(moments));
+    moves_.push_back(std::move(move));
+  }
+
+  // Sums the squares of all parameters in one exchange for each set of axes, then takes the steps.
+  void sum_norms() {
+    for (const auto& [axes, pairs] : squares_) {
+      std::vector<int64_t> offsets;
+      Node join{.op = nullptr, .ins = {}, .outs = {}, .name = "update.norms." + to_string(axes), .phase = Phase::kUpdate};
+      for (const auto& [own, summed] : pairs) {
+        offsets.push_back(2 * static_cast<int64_t>(join.ins.size()));
+        join.ins.push_back(own);
+      }
+      const auto elems = static_cast<int64_t>(2 * pairs.size());
+      const TensorDesc flat{DType::kF64, {{kFlat, elems}}};
+      join.op = std::make_shared<JoinOp>(offsets, elems);
+      join.outs = {add_value(join.name, flat)};
+      Node sum = join;
+      sum.op = std::make_shared<CollectiveOp>(
+          CollectiveOp::Form{CollectiveKind::kAllReduce, axes, {static_cast<size_t>(elems)}});
+      sum.name += ".all_reduce";
+      sum.ins = join.outs;
+      sum.outs = {add_value(sum.name, flat)};
+      result_.nodes.push_back(join);
+      result_.nodes.push_back(sum);
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        Node view = sum;
+        view.op = std::make_shared<ViewOp>(offsets[i], lamb_squares_desc().shape);
+        view.name = result_.values[pairs[i].second].name;
+        view.ins = sum.outs;
+        view.outs = {pairs[i].second};
+        result_.nodes.push_back(std::move(view));
+      }
+    }
+    result_.nodes.insert(result_.nodes.end(), moves_.begin(), moves_.end());
+  }
+
+  ValueId add_value(const std::string& name, const TensorDesc& desc) {
+    result_.values.push_back({name, desc, ValueKind::kComputed});
+    layouts_.emplace_back();
+    return static_cast<ValueId>(result_.values.size()) - 1;
   }
 
   // The parameter that a value of optimizer state belongs to: "optim/P/m".
@@ -113,9 +172,7 @@ class UpdateDistributor {
     VT_CHECK(!own.ins.empty(), "rank %d holds no gradient of its own", how_.mesh.rank);
     if (axes.empty()) return result_.nodes.push_back(std::move(own));
     const ValueId total = node.outs[0];
-    own.outs[0] = static_cast<ValueId>(result_.values.size());
-    result_.values.push_back({node.name + ".own", result_.values[total].desc, ValueKind::kComputed});
-    layouts_.emplace_back();
+    own.outs[0] = add_value(node.name + ".own", TensorDesc(result_.values[total].desc));
     Node sum = node;
     sum.op = std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kAllReduce, axes, {1}});
     sum.ins = {own.outs[0]};
@@ -155,6 +212,8 @@ class UpdateDistributor {
   const ZeroPlan& zero_;
   Program result_;
   std::vector<Layout> layouts_;  // by value
+  std::map<AxisSet, std::vector<std::pair<ValueId, ValueId>>> squares_;  // of a parameter: own, summed
+  std::vector<Node> moves_;
 };
 
 }  // namespace

@@ -89,6 +89,8 @@ class RefBackend : public Backend {
         row<ref::sgd_update>("sgd_update"),
         row<ref::adam_update>("adam_update"),
         row<ref::lamb_update>("lamb_update"),
+        row<ref::lamb_moments>("lamb_moments"),
+        row<ref::lamb_move>("lamb_move"),
         row<ref::lion_update>("lion_update"),
         row<ref::ema_update>("ema_update"),
         as_it_is("make_images", ref::make_images),

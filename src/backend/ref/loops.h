@@ -68,6 +68,8 @@ void step_control(const KernelArgs& args);
 void sgd_update(const KernelArgs& args);
 void adam_update(const KernelArgs& args);
 void lamb_update(const KernelArgs& args);
+void lamb_moments(const KernelArgs& args);
+void lamb_move(const KernelArgs& args);
 void lion_update(const KernelArgs& args);
 void ema_update(const KernelArgs& args);
 void make_images(const KernelArgs& args);

@@ -7,7 +7,7 @@
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
 #include "ops/update/ema.h"
-#include "ops/update/lamb.h"
+#include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
 #include "ops/update/sgd.h"
 
@@ -111,6 +111,37 @@ void lamb_update(const KernelArgs& args) {
   });
   const double lr = op.scale().lr(u.step) * op.ratio(std::sqrt(param_squares), std::sqrt(update_squares));
   u.each(0, [&](int64_t i, double) { u.w[i] -= lr * direction(i); });
+}
+
+void lamb_moments(const KernelArgs& args) {
+  const LambUpdateOp& op = static_cast<const LambMomentsOp&>(args.op).whole();
+  const Update u(args);
+  const Moments& c = op.moments();
+  const double decay = op.scale().coupled(u.step);
+  const double correction = c.m_correction(u.step.step), root = c.root_v_correction(u.step.step);
+  double *m = args.ins[2].as<double>(), *v = args.ins[3].as<double>(), *squares = args.outs[0].as<double>();
+  squares[0] = squares[1] = 0;
+  u.each(0, [&](int64_t i, double g) {
+    blend(&m[i], c.beta1, g);
+    blend(&v[i], c.beta2, g * g);
+    const double direction = m[i] * correction / (std::sqrt(v[i]) * root + c.eps) + decay * u.w[i];
+    squares[0] += u.w[i] * u.w[i];
+    squares[1] += direction * direction;
+  });
+}
+
+void lamb_move(const KernelArgs& args) {
+  const LambUpdateOp& op = static_cast<const LambMoveOp&>(args.op).whole();
+  const StepValues step = StepValues::read(args.ins[4].as<double>());
+  if (step.skip != 0) return;
+  const Moments& c = op.moments();
+  const double decay = op.scale().coupled(step);
+  const double correction = c.m_correction(step.step), root = c.root_v_correction(step.step);
+  const double *m = args.ins[1].as<double>(), *v = args.ins[2].as<double>(), *squares = args.ins[3].as<double>();
+  const double lr = op.scale().lr(step) * op.ratio(std::sqrt(squares[0]), std::sqrt(squares[1]));
+  double* w = args.ins[0].as<double>();
+  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i)
+    w[i] -= lr * (m[i] * correction / (std::sqrt(v[i]) * root + c.eps) + decay * w[i]);
 }
 
 void lion_update(const KernelArgs& args) {
