@@ -4,7 +4,7 @@ set(VITRAIL_MPI AUTO CACHE STRING "Build the MPI plugin: AUTO (where MPI is), ON
 
 # Program and plugin each carry a hash of the headers they agree on: one made from others is refused.
 set(mpi_hashes)
-foreach(header dist/mpi/plugin.h dist/communicator.h tensor/dtype.h base/error.h)
+foreach(header dist/mpi_world.h dist/communicator.h tensor/dtype.h base/error.h)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${header})
   file(SHA256 ${CMAKE_SOURCE_DIR}/src/${header} mpi_hash)
   string(APPEND mpi_hashes ${mpi_hash})

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/error.h"
+
 namespace vitrail {
 
 namespace {
@@ -43,13 +45,22 @@ std::string find_plugin(const char* file) {
 
 }  // namespace
 
-PluginLibrary open_plugin(const char* file, const char* symbol) {
-  PluginLibrary plugin{.path = find_plugin(file)};
-  if (plugin.path.empty()) return plugin;
-  if (void* library = dlopen(plugin.path.c_str(), RTLD_NOW | RTLD_LOCAL))
-    plugin.symbol = dlsym(library, symbol);
-  else
-    plugin.problem = dlerror();
+Plugin<void> open_plugin(const PluginNames& names) {
+  Plugin<void> plugin;
+  const std::string path = find_plugin(names.file);
+  if (path.empty()) {
+    plugin.problem =
+        strf("%s is not beside the program: this build has no %s%s", names.file, names.brings, names.absent);
+    return plugin;
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    plugin.problem = strf("%s cannot be opened: %s; %s", path.c_str(), dlerror(), names.broken);
+    return plugin;
+  }
+  plugin.path = path;
+  const auto get = reinterpret_cast<const void* (*)()>(dlsym(library, names.symbol));
+  if (get) plugin.api = get();
   return plugin;
 }
 

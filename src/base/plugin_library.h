@@ -3,18 +3,40 @@
 // search path of the environment and nothing of what a plugin offers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace vitrail {
 
-struct PluginLibrary {
-  std::string path;        // where it was found; empty when it was not
-  std::string problem;     // why it could not be opened, as the loader says it; empty when it was
-  void* symbol = nullptr;  // what was asked for; null where the library has no such thing
+struct PluginNames {
+  const char* file;    // "libvitrail_cuda.so"
+  const char* symbol;  // the one that it exports: a function that returns its table
+  const char* brings;  // "CUDA"
+  const char* absent;  // what to say beside "this build has no CUDA"; may be empty
+  const char* broken;  // what may bring the libraries that it could not be opened for
+};
+
+// A plugin's table of functions begins with a hash of the headers that both sides agree on.
+template <typename Api>
+struct Plugin {
+  std::string path;     // where it was opened; empty when it was not
+  std::string problem;  // why it cannot be used; empty when it can
+  const Api* api = nullptr;
 };
 
 // Looks for the file beside the program and beside the library that this code may be part of, as built or as
-// installed, opens it and takes one symbol. A file that is nowhere gives an empty path and no problem.
-PluginLibrary open_plugin(const char* file, const char* symbol);
+// installed, opens it and calls its symbol. Returns nothing, and says why, where there is none.
+Plugin<void> open_plugin(const PluginNames& names);
+
+// The same, and refuses a plugin of another version.
+template <typename Api>
+Plugin<Api> open_plugin(const PluginNames& names, uint64_t version) {
+  const Plugin<void> opened = open_plugin(names);
+  Plugin<Api> plugin{opened.path, opened.problem, static_cast<const Api*>(opened.api)};
+  if (!plugin.problem.empty() || (plugin.api && plugin.api->version == version)) return plugin;
+  plugin.problem = plugin.path + " belongs to another build of Vitrail";
+  plugin.api = nullptr;
+  return plugin;
+}
 
 }  // namespace vitrail

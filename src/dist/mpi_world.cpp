@@ -4,38 +4,20 @@
 
 #include "base/error.h"
 #include "base/plugin_library.h"
-#include "dist/mpi/plugin.h"
 
 namespace vitrail {
 
 namespace {
 
-constexpr const char* kLibrary = "libvitrail_mpi.so";
-constexpr const char* kInstall = "apt install openmpi-bin libopenmpi-dev";
-
-struct Plugin {
-  const mpi::Api* api = nullptr;
-  std::string problem;
-
-  Plugin() {
-    const PluginLibrary library = open_plugin(kLibrary, mpi::kApiSymbol);
-    if (library.path.empty()) {
-      problem = strf("%s is not beside the program: this build has no MPI; %s, then build again", kLibrary,
-                     kInstall);
-    } else if (!library.problem.empty()) {
-      problem = strf("%s cannot be opened: %s; %s", library.path.c_str(), library.problem.c_str(), kInstall);
-    } else {
-      const auto get = reinterpret_cast<mpi::GetApi>(library.symbol);
-      api = get ? get() : nullptr;
-      if (!api || api->version != VITRAIL_MPI_API)
-        problem = library.path + " belongs to another build of Vitrail";
-    }
-  }
-};
-
-const Plugin& plugin() {
-  static const Plugin found;
-  return found;
+const Plugin<mpi::Api>& plugin() {
+  static const Plugin<mpi::Api> opened =
+      open_plugin<mpi::Api>({.file = "libvitrail_mpi.so",
+                             .symbol = mpi::kApiSymbol,
+                             .brings = "MPI",
+                             .absent = "; apt install openmpi-bin libopenmpi-dev, then build again",
+                             .broken = "apt install openmpi-bin libopenmpi-dev"},
+                            VITRAIL_MPI_API);
+  return opened;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // it is first asked for. Reads no environment: the program's surface hands it a way to look a variable up.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,5 +34,16 @@ std::string mpi_problem();
 // To be used by one thread at a time. abort() may be called from any thread; it makes the waits of this
 // process fail, and telling the other ranks is up to the caller: MPI itself would kill them without a word.
 std::unique_ptr<Communicator> mpi_world();
+
+namespace mpi {
+
+// What the plugin hands over.
+struct Api {
+  uint64_t version;  // a hash of this header and what it includes (cmake/mpi.cmake)
+  std::unique_ptr<Communicator> (*world)();
+};
+inline constexpr const char* kApiSymbol = "vitrail_mpi_api";
+
+}  // namespace mpi
 
 }  // namespace vitrail

@@ -14,13 +14,16 @@ namespace {
 // A block and its inputs stay in the first cache: memory is read once and written once.
 constexpr size_t kBlock = 2048;
 
+// Loops that are inlined into functions for one instruction set each, and become its vector instructions.
+#define VT_LOOP [[gnu::always_inline]] static inline
+
 // Element types with the type their sums are kept in. Integers wrap around.
 template <typename T>
 struct Plain {
   using Stored = T;
   using Sum = T;
-  static void widen(const T* from, T* to, size_t n) { std::copy_n(from, n, to); }
-  static void add(const T* from, T* to, size_t n) {
+  VT_LOOP void widen(const T* from, T* to, size_t n) { std::memcpy(to, from, n * sizeof(T)); }
+  VT_LOOP void add(const T* from, T* to, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] += from[i];
   }
 };
@@ -28,15 +31,15 @@ struct Plain {
 struct Bf16 {
   using Stored = uint16_t;
   using Sum = float;
-  static float wide(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-  static void widen(const uint16_t* from, float* to, size_t n) {
+  VT_LOOP float wide(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  VT_LOOP void widen(const uint16_t* from, float* to, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] = wide(from[i]);
   }
-  static void add(const uint16_t* from, float* to, size_t n) {
+  VT_LOOP void add(const uint16_t* from, float* to, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] += wide(from[i]);
   }
-  // This is f32_to_bf16 without a branch, so that the loop becomes vector instructions.
-  static void narrow(const float* from, uint16_t* to, size_t n) {
+  // This is f32_to_bf16 without a branch.
+  VT_LOOP void narrow(const float* from, uint16_t* to, size_t n) {
     for (size_t i = 0; i < n; ++i) {
       const uint32_t bits = std::bit_cast<uint32_t>(from[i]);
       const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, nan = (bits >> 16) | 0x40u;
@@ -48,21 +51,35 @@ struct Bf16 {
 struct Half {
   using Stored = uint16_t;
   using Sum = float;
-  static void widen(const uint16_t* from, float* to, size_t n) {
+  VT_LOOP void widen(const uint16_t* from, float* to, size_t n) {
     convert_floats(from, DType::kF16, to, DType::kF32, n);
   }
-  static void add(const uint16_t* from, float* to, size_t n) {
+  VT_LOOP void add(const uint16_t* from, float* to, size_t n) {
     float wide[kBlock];
     widen(from, wide, n);
     for (size_t i = 0; i < n; ++i) to[i] += wide[i];
   }
-  static void narrow(const float* from, uint16_t* to, size_t n) {
-    for (size_t i = 0; i < n; ++i) to[i] = f32_to_f16(from[i]);
+  // This is f32_to_f16 without a branch: both roundings are made and one is taken.
+  VT_LOOP void narrow(const float* from, uint16_t* to, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t bits = std::bit_cast<uint32_t>(from[i]), magnitude = bits & 0x7fffffffu;
+      const uint32_t shifted = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f);
+      const uint32_t small = shifted - std::bit_cast<uint32_t>(0.5f);  // subnormal: rounded at 2^-24
+      const uint32_t usual = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+      const uint32_t is_small = -static_cast<uint32_t>(magnitude < 0x38800000u);
+      uint32_t half = (small & is_small) | (usual & ~is_small);
+      half = magnitude >= 0x477ff000u ? 0x7c00u : half;
+      half = magnitude > 0x7f800000u ? 0x7e00u : half;
+      to[i] = static_cast<uint16_t>(((bits >> 16) & 0x8000u) | half);
+    }
   }
 };
 
+using Inputs = std::span<const void* const>;
+using Outputs = std::span<void* const>;
+
 template <typename Type>
-void sum_blocks(std::span<const void* const> ins, std::span<void* const> outs, size_t count) {
+VT_LOOP void sum_blocks(Inputs ins, Outputs outs, size_t count) {
   using Stored = typename Type::Stored;
   using Sum = typename Type::Sum;
   alignas(64) Sum sum[kBlock];
@@ -79,6 +96,24 @@ void sum_blocks(std::span<const void* const> ins, std::span<void* const> outs, s
     for (void* out : outs) std::memcpy(static_cast<Stored*>(out) + first, result, n * sizeof(Stored));
   }
 }
+#undef VT_LOOP
+
+#if defined(__x86_64__)
+template <typename Type>
+[[gnu::target("avx2")]] void sum_by_avx2(Inputs ins, Outputs outs, size_t count) {
+  sum_blocks<Type>(ins, outs, count);
+}
+#endif
+
+// Instruction sets differ in speed and not in bits: every operation is rounded alike.
+template <typename Type>
+void sum_here(Inputs ins, Outputs outs, size_t count) {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) return sum_by_avx2<Type>(ins, outs, count);
+#endif
+  sum_blocks<Type>(ins, outs, count);
+}
 
 }  // namespace
 
@@ -90,17 +125,17 @@ void sum_ranges(DType dtype, std::span<const void* const> ins, std::span<void* c
   if (count == 0) return;
   switch (dtype) {
     case DType::kF64:
-      return sum_blocks<Plain<double>>(ins, outs, count);
+      return sum_here<Plain<double>>(ins, outs, count);
     case DType::kF32:
-      return sum_blocks<Plain<float>>(ins, outs, count);
+      return sum_here<Plain<float>>(ins, outs, count);
     case DType::kF16:
-      return sum_blocks<Half>(ins, outs, count);
+      return sum_here<Half>(ins, outs, count);
     case DType::kBF16:
-      return sum_blocks<Bf16>(ins, outs, count);
+      return sum_here<Bf16>(ins, outs, count);
     case DType::kI64:
-      return sum_blocks<Plain<uint64_t>>(ins, outs, count);
+      return sum_here<Plain<uint64_t>>(ins, outs, count);
     case DType::kI32:
-      return sum_blocks<Plain<uint32_t>>(ins, outs, count);
+      return sum_here<Plain<uint32_t>>(ins, outs, count);
     default:
       VT_CHECK(false, "ranks do not sum %s", to_string(dtype));
   }

@@ -12,11 +12,8 @@ using Names = std::map<std::string, std::string>;
 
 Variables of(const Names& names) {
   return [names](const char* name) {
-    static std::string kept;
     const auto found = names.find(name);
-    if (found == names.end()) return static_cast<const char*>(nullptr);
-    kept = found->second;
-    return kept.c_str();
+    return found == names.end() ? nullptr : found->second.c_str();
   };
 }
 

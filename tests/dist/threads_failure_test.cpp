@@ -88,12 +88,12 @@ TEST(ThreadsFailure, MemoryMayGoAfterAnAbort) {
 
 TEST(ThreadsFailure, WhoLeavesIsNamed) {
   const auto errors = errors_of(2, [](Communicator& comm) {
-    std::vector<float> values(10);
+    std::vector<float> values(1025);
     const auto pending = comm.start(sum_of(values));
     if (comm.rank() == 0) pending->wait();
   });
   EXPECT_EQ(errors[0].first, ErrorKind::kComm);
-  EXPECT_EQ(errors[0].second, "rank 1 left all-reduce of f32 [10] before it was complete");
+  EXPECT_EQ(errors[0].second, "rank 1 left all-reduce of f32 [1025] before it was complete");
 }
 
 void expect_mismatch(const std::function<Collective(int)>& of_rank, const std::vector<std::string>& names) {

@@ -1,7 +1,5 @@
-#include "dist/mpi/plugin.h"
-
-#include "base/error.h"
 #include "dist/mpi/journey.h"
+#include "dist/mpi_world.h"
 #include "dist/transport.h"
 
 namespace vitrail::mpi {

@@ -29,7 +29,7 @@ class Travelling : public Pending {
   }
   ~Travelling() override {
     leave();
-    if (seat_.slot->complete()) return;
+    if (seat_.slot->detached() || seat_.slot->complete()) return;
     // Somebody may be reading this rank's memory, and nobody may begin to.
     group_->fail(*seat_.slot, ErrorKind::kComm,
                  strf("rank %d left %s before it was complete", rank_->number,
@@ -61,10 +61,10 @@ class Travelling : public Pending {
     if (!did_share_ && slot.ready() && slot.begin_share(group_->world().aborted_flag())) {
       do_share(slot, seat_.party);
       did_share_ = true;
-      if (slot.end_share()) wake();
+      if (slot.end_share() && !slot.detached()) wake();
     }
     group_->world().throw_if_aborted();
-    finished_ = slot.complete();
+    finished_ = slot.detached() ? did_share_ : slot.complete();
     if (!finished_) slot.throw_if_failed();
   }
   bool finished() const { return finished_; }

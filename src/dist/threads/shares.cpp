@@ -38,6 +38,7 @@ void sum(const Slot& slot, size_t first, size_t count, std::vector<void*> outs) 
 // Piece r of every input is read by rank r alone, which is why outputs may be inputs.
 void all_reduce(const Slot& slot, int party) {
   const Collective& own = slot.entry(party);
+  if (slot.detached()) return sum(slot, 0, own.counts[0], {own.out});
   const size_t first = cut_of(own.counts[0], party, slot.parties(), own.dtype);
   const size_t end = cut_of(own.counts[0], party + 1, slot.parties(), own.dtype);
   std::vector<void*> outs;
@@ -73,6 +74,11 @@ void all_to_all(const Slot& slot, int party) {
     first += count;
   }
 }
+
+void broadcast(const Slot& slot, int party) {
+  const Collective &own = slot.entry(party), &root = slot.entry(own.peer);
+  if (party != own.peer) copy(own.out, slot.detached() ? root.in : root.out, own.counts[0], own.dtype);
+}
 }  // namespace
 
 void do_share(const Slot& slot, int party) {
@@ -87,7 +93,7 @@ void do_share(const Slot& slot, int party) {
     case Kind::kAllToAll:
       return all_to_all(slot, party);
     case Kind::kBroadcast:
-      return copy(own.out, slot.entry(own.peer).out, own.counts[0], own.dtype);
+      return broadcast(slot, party);
     case Kind::kReceive:  // the sender is party 0
       return copy(own.out, slot.entry(0).in, own.counts[0], own.dtype);
     case Kind::kSend:

@@ -19,10 +19,14 @@ class Slot {
   const Collective& entry(int party) const { return entries_[static_cast<size_t>(party)]; }
   const std::vector<Collective>& entries() const { return entries_; }
 
-  // Puts a party's side down; called under the group's lock. Returns true for the last one.
+  // Puts a party's side down; called under the group's lock. Returns true for the last one. Of what is small
+  // the input is kept here.
   bool publish(int party, const Collective& collective);
   const std::vector<int>& published() const { return order_; }  // under the group's lock
   bool ready() const { return published_.load() == parties(); }
+  // Whether all inputs are kept here: no party touches another's memory, and each is complete with its own
+  // share.
+  bool detached() const { return detached_; }
 
   // A party does its share between these two. begin_share() is false when the collective has failed or
   // `aborted`; end_share() is true for the last one.
@@ -39,6 +43,8 @@ class Slot {
 
  private:
   std::vector<Collective> entries_;  // by party; each written before it is counted in published_
+  std::vector<std::vector<char>> kept_;
+  bool detached_ = false;  // the same for every party of one collective
   std::vector<int> order_;
   std::atomic<int> published_{0}, done_{0}, busy_{0};
   std::atomic<bool> failed_{false};

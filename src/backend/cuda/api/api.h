@@ -34,6 +34,5 @@ struct Api {
 
 // The name of the plugin's exported symbol.
 inline constexpr const char* kApiSymbol = "vitrail_cuda_api";
-using GetApi = const Api* (*)();
 
 }  // namespace vitrail::cuda
