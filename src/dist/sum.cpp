@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -59,15 +60,16 @@ struct Half {
     widen(from, wide, n);
     for (size_t i = 0; i < n; ++i) to[i] += wide[i];
   }
-  // This is f32_to_f16 without a branch: both roundings are made and one is taken.
+  // This is f32_to_f16 without a branch: both roundings are made and one is taken. Two loops, because the
+  // compiler would compute the first rounding only where it is needed, by a branch.
   VT_LOOP void narrow(const float* from, uint16_t* to, size_t n) {
+    uint32_t small[kBlock];  // of subnormal halves: the addition rounds at 2^-24
+    for (size_t i = 0; i < n; ++i)
+      small[i] = std::bit_cast<uint32_t>(std::fabs(from[i]) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
     for (size_t i = 0; i < n; ++i) {
       const uint32_t bits = std::bit_cast<uint32_t>(from[i]), magnitude = bits & 0x7fffffffu;
-      const uint32_t shifted = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f);
-      const uint32_t small = shifted - std::bit_cast<uint32_t>(0.5f);  // subnormal: rounded at 2^-24
       const uint32_t usual = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-      const uint32_t is_small = -static_cast<uint32_t>(magnitude < 0x38800000u);
-      uint32_t half = (small & is_small) | (usual & ~is_small);
+      uint32_t half = magnitude < 0x38800000u ? small[i] : usual;
       half = magnitude >= 0x477ff000u ? 0x7c00u : half;
       half = magnitude > 0x7f800000u ? 0x7e00u : half;
       to[i] = static_cast<uint16_t>(((bits >> 16) & 0x8000u) | half);
