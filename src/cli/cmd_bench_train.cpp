@@ -4,10 +4,13 @@
 #include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
+#include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
 #include "measure/profile.h"
-#include "measure/synthetic_steps.h"
+#include "measure/rank_steps.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail::cli {
 
@@ -20,7 +23,47 @@ void print_profile(const Executor& program, const char* title, const Peaks& peak
                               ProfileColumns::kKernels));
 }
 
+ordered_json to_json(const RankStepsResult& r) {
+  return {{"ranks", r.ranks},
+          {"transport", r.transport},
+          {"mesh", r.mesh},
+          {"batch", r.batch},
+          {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
+          {"images_per_second", r.images_per_second()},
+          {"exposed_share", r.exposed_share},
+          {"waited_share", r.waited_share},
+          {"sent_bytes", r.sent_bytes}};
+}
+
+// The same steps on several ranks; the options of a comparison are for one.
+void run_rank_bench(const Options& options, World world, Console& console) {
+  const bool leads = world.ranks[0]->rank() == 0;
+  const PlannedRun run = run_to_plan(options);
+  const TimingBudget budget = read_timing(options);
+  constexpr int64_t kUpdates = 20;
+  const int first = world.local_rank, sharing = world.local_size;
+  const RankStepsResult result = time_rank_steps(
+      std::move(world), {.config = run.config,
+                         .classes = run.classes,
+                         .backend = &find_backend(chosen_backend(options)),
+                         .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+                         .warmup = budget.warmup,
+                         .updates = budget.runs > 0 ? budget.runs : kUpdates});
+  if (!leads) return;
+  console.print_json(to_json(result));
+  console.print(format_pairs(
+      {{"ranks", strf("%d (%s), %s", result.ranks, result.transport.c_str(), result.mesh.c_str())},
+       {"update", strf("%s of %s images, median of %zu", format_seconds(result.seconds.median).c_str(),
+                       format_integer(result.batch).c_str(), result.seconds.count)},
+       {"throughput", format_si(result.images_per_second()) + " img/s"},
+       {"communication", strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
+                              100 * result.exposed_share, 100 * result.waited_share,
+                              format_bytes(static_cast<size_t>(result.sent_bytes)).c_str())}}));
+}
+
 void run_bench(const Options& options, Console& console) {
+  World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
+  if (world.size > 1) return run_rank_bench(options, std::move(world), console);
   const std::optional<SavedBench> saved = read_saved(options);
   const RunPlan plan = planned_run(options, chosen_device(options).info);
   for (const std::string& note : plan.notes()) console.detail(note);
@@ -86,6 +129,13 @@ Command bench_train_command() {
        .fallback = "0",
        .least = 0,
        .most = 1e6},
+      {.name = "ranks",
+       .help = "so many ranks, threads of this process, share every batch; under mpirun each process is one",
+       .kind = ValueKind::kInteger,
+       .metavar = "N",
+       .fallback = "1",
+       .least = 1,
+       .most = 4096},
       {.name = "profile", .help = "also where the time goes, by operation", .kind = ValueKind::kFlag},
       {.name = "dtype",
        .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
@@ -100,6 +150,8 @@ Command bench_train_command() {
                     "a recipe's model, batch and optimizer"},
                    {"bench train -m vit_tiny_patch16_224 --batch 16 --profile", "where the time goes"},
                    {"bench train -m vit_base_patch16_224 --batch 256 --device cuda --dtype bf16", "on a GPU"},
+                   {"bench train -m vit_tiny_patch16_224 --batch 8 --ranks 2 --threads 1",
+                    "two ranks of one thread: throughput, and what they spend on each other"},
                    {"bench train --json > before.json", "keep a result; --compare before.json later"}},
       .options = architecture_options() + timing_options() + own + comparison_options() + step_options()};
   add_train_settings(spec);

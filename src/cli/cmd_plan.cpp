@@ -101,6 +101,8 @@ Command plan_command() {
                     "memory and time on another machine (bench calibrate makes such files)"},
                    {"plan --train --model vit_base_patch16_224 --batch 256 --dtype bf16 --target h200",
                     "a training step on a GPU that is not here; --device cuda for one that is"},
+                   {"plan --train --model vit_large_patch16_224 --batch 32 --mesh dp=4,tp=2,zero=3",
+                    "one of eight ranks: its memory, and what ranks exchange"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
       .options = architecture_options() + train_plan_options() + own + engine};
   add_train_settings(spec);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+#include "base/values.h"
 #include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
@@ -32,6 +34,24 @@ void take_model(const Options& options, ModelSettings& model) {
   }
 }
 
+// Parses "dp=4,tp=2,zero=1,tokens_on_tp" into the settings of mesh.
+void take_mesh(const std::string& text, MeshConfig& mesh) {
+  for (const std::string_view piece : split(text, ',')) {
+    const std::string part(piece);
+    const size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    const auto number = equals == std::string::npos ? std::optional<int64_t>(1) : parse_integer(part.substr(equals + 1));
+    int64_t* field = key == "dp" ? &mesh.dp : key == "tp" ? &mesh.tp : key == "sp" ? &mesh.sp : key == "zero" ? &mesh.zero : nullptr;
+    if (field && number && equals != std::string::npos)
+      *field = *number;
+    else if (key == "tokens_on_tp" && number)
+      mesh.tokens_on_tp = *number != 0;
+    else
+      throw Error(ErrorKind::kUsage, strf("--mesh holds %s", quoted(part).c_str()),
+                  "--mesh dp=4,tp=2 with any of dp, tp, sp, zero and tokens_on_tp");
+  }
+}
+
 TrainConfig planned_config(const Options& options) {
   TrainConfig config = read_train_config(options);
   take_model(options, config.model);
@@ -45,6 +65,7 @@ TrainConfig planned_config(const Options& options) {
     config.train.accumulation = 0;
     if (config.train.batch % config.train.micro_batch != 0) config.train.batch = 0;
   }
+  if (was_given(options, "mesh")) take_mesh(options.text("mesh"), config.mesh);
   if (was_given(options, "optimizer")) config.optim.name = options.text("optimizer");
   if (was_given(options, "recompute")) assign_field(options, "recompute", config.train.recompute);
   return config;
@@ -57,6 +78,9 @@ std::vector<OptionSpec> train_plan_options() {
   recompute.metavar = "LEVEL";
   return {{.name = "train", .help = "a training step instead of an inference", .kind = ValueKind::kFlag},
           {.name = "optimizer", .help = "optim.name", .metavar = "NAME"},
+          {.name = "mesh",
+           .help = "one rank of a mesh, with its collectives: dp=4,tp=2,sp=1,zero=3,tokens_on_tp",
+           .metavar = "AXES"},
           recompute};
 }
 
@@ -69,7 +93,7 @@ void add_train_settings(CommandSpec& command) {
 }
 
 bool asks_for_training(const Options& options) {
-  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute"))
+  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute") || was_given(options, "mesh"))
     return true;
   std::set<std::string> shared;
   for (const OptionSpec& spec : model_settings()) shared.insert(spec.name);
@@ -78,11 +102,16 @@ bool asks_for_training(const Options& options) {
   return false;
 }
 
+PlannedRun run_to_plan(const Options& options) {
+  PlannedRun run{planned_config(options), std::nullopt};
+  if (was_given(options, "classes")) run.classes = options.integer("classes");
+  return run;
+}
+
 RunPlan planned_run(const Options& options, DeviceInfo device) {
   const Backend& backend = find_backend(device.shares_host_memory ? options.text("backend") : device.backend);
-  std::optional<int64_t> classes;
-  if (was_given(options, "classes")) classes = options.integer("classes");
-  return {planned_config(options), classes, backend, std::move(device)};
+  const PlannedRun run = run_to_plan(options);
+  return {run.config, run.classes, backend, std::move(device)};
 }
 
 }  // namespace vitrail::cli

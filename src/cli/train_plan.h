@@ -19,5 +19,11 @@ void add_train_settings(CommandSpec& command);
 bool asks_for_training(const Options& options);
 
 RunPlan planned_run(const Options& options, DeviceInfo device);
+// What the options ask for, for the ranks that plan it themselves.
+struct PlannedRun {
+  TrainConfig config;
+  std::optional<int64_t> classes;
+};
+PlannedRun run_to_plan(const Options& options);
 
 }  // namespace vitrail::cli

@@ -71,6 +71,22 @@ std::string time_text(const RunPlan& plan, const RunEstimate& e) {
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
 }
 
+std::string mesh_text(const RunPlan& plan) {
+  const MeshConfig& mesh = plan.setup().config.mesh;
+  std::string text = strf("%s, %s", format_count(plan.ranks(), "rank").c_str(),
+                          to_string(plan.setup().step.distribution.mesh).c_str());
+  if (mesh.tokens_on_tp) text += ", tokens on tp";
+  if (mesh.zero > 0) text += strf(", ZeRO %lld", static_cast<long long>(mesh.zero));
+  return text + "; memory, FLOPs and time are those of one rank";
+}
+
+std::string collective_table(const RunPlan& plan) {
+  Table table({{"collective"}, {"along"}, {"an update", Align::kRight}, {"bytes a rank sends", Align::kRight}});
+  for (const CollectiveRow& row : plan.collectives())
+    table.row({row.kind, row.axes, format_integer(row.count), format_bytes(static_cast<size_t>(row.bytes))});
+  return "\n" + table.text();
+}
+
 std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
   Table table({{"recompute"}, {"peak", Align::kRight}, {"FLOPs an update", Align::kRight}, {""}});
   for (const RunPlan::Level& level : e.levels)
@@ -117,6 +133,14 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
   for (const RunPlan::Level& level : e.levels)
     json["recompute"].push_back(
         {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
+  if (plan.ranks() > 1) {
+    json["ranks"] = plan.ranks();
+    json["mesh"] = to_string(setup.step.distribution.mesh);
+    json["zero"] = setup.config.mesh.zero;
+    for (const CollectiveRow& row : plan.collectives())
+      json["collectives"].push_back(
+          {{"kind", row.kind}, {"along", row.axes}, {"count", row.count}, {"bytes", row.bytes}});
+  }
   if (e.calibrated) json.update({{"target", e.where}, {"unmeasured", e.unmeasured}});
   if (e.update_s <= 0) return json;
   json["peak_gflops"] = e.peak_gflops;
@@ -153,8 +177,10 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
        strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
             format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}};
   if (!setup.images.empty()) pairs.emplace_back("images", setup.images);
+  if (plan.ranks() > 1) pairs.insert(pairs.begin() + 2, {"ranks", mesh_text(plan)});
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
-  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e);
+  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e) +
+         (plan.ranks() > 1 ? collective_table(plan) : "");
 }
 
 std::string dump_program(const RunPlan& plan, const std::string& after) {

@@ -1,6 +1,7 @@
 #include "measure/synthetic_steps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "measure/timing.h"
@@ -15,9 +16,9 @@ constexpr double kShareOfRate = 0.1;
 }  // namespace
 
 SyntheticSteps::SyntheticSteps(const RunPlan& plan, RankContext& rank)
-    : config_(plan.setup().config), step_(plan.step(), rank) {
+    : config_(plan.setup().config), images_here_(plan.setup().train_share.rows), step_(plan.step(), rank) {
   const VitConfig& model = plan.setup().model->card.config;
-  const int64_t images = config_.train.micro_batch;
+  const int64_t images = images_here_;
   images_ = rule_images(model, images);
   make_pixels(plan.setup().step);
   targets_.resize(static_cast<size_t>(images * model.classes));
@@ -40,17 +41,28 @@ void SyntheticSteps::time_nodes() {
   for (int i = 0; i < kRuns; ++i) run();
 }
 
+CollectiveTimes SyntheticSteps::take_collective_times() {
+  CollectiveTimes all;
+  for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()}) {
+    if (!program) continue;
+    const CollectiveTimes times = std::exchange(program->collective_times(), {});
+    all.exposed_s += times.exposed_s, all.waited_s += times.waited_s, all.flight_s += times.flight_s;
+    all.bytes += times.bytes, all.count += times.count;
+  }
+  return all;
+}
+
 double SyntheticSteps::loss() {
   run_micro(0);
   double sum = 0;
   for (const float loss : step_.losses()) sum += static_cast<double>(loss);
-  return sum / static_cast<double>(config_.train.micro_batch);
+  return sum / static_cast<double>(images_here_);
 }
 
 // Makes the same images in 8 bits, for steps that take pixels.
 void SyntheticSteps::make_pixels(const StepConfig& step) {
   if (step.images == ImageForm::kFloats) return;
-  for (int64_t i = 0; i < step.micro_batch; ++i) {
+  for (int64_t i = 0; i < images_here_; ++i) {
     const bool stored = step.images == ImageForm::kStored;
     recipes_.push_back({.source = static_cast<int32_t>(stored ? i % step.stored_images : i)});
   }
@@ -66,9 +78,10 @@ void SyntheticSteps::run_micro(int64_t micro) {
                          .teacher = targets_,
                          .seed = config_.train.seed,
                          .step = steps_,
-                         .position = micro * config_.train.micro_batch,
+                         .position = micro * (config_.train.batch / config_.train.accumulation),
                          .pixels = pixels_,
-                         .recipes = recipes_};
+                         .recipes = recipes_,
+                         .last = micro + 1 == config_.train.accumulation};
   // On a device that keeps its inputs the images are copied once.
   if (steps_ > 0 && step_.keeps_inputs())
     step_.run_micro_again(batch);

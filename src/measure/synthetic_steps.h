@@ -23,12 +23,15 @@ class SyntheticSteps {
   int64_t steps() const { return steps_; }
   Executor& micro() { return step_.micro(); }
   Executor& update() { return step_.update(); }
+  // What ranks exchanged since the last call; all zero for one rank.
+  CollectiveTimes take_collective_times();
 
  private:
   void make_pixels(const StepConfig& step);
   void run_micro(int64_t micro);
 
   const TrainConfig& config_;
+  int64_t images_here_;  // of a micro-batch, on this rank
   TrainStep step_;
   std::vector<float> images_, targets_, weights_;
   std::vector<uint8_t> pixels_;

@@ -8,21 +8,27 @@ namespace vitrail {
 
 Program group_updates(const Program& program, const std::function<bool(std::string_view)>& grouped,
                       GroupAt place) {
-  std::map<std::string_view, std::vector<const Node*>> groups;
+  // The sums of a bucket are a group of their own, so that its exchange can start when they are made.
+  using Key = std::pair<std::string_view, std::string_view>;
+  std::map<Key, std::vector<const Node*>> groups;
+  const auto key_of = [&](const Node& node) -> Key {
+    const Value& written = program.values[node.ins[static_cast<size_t>(node.op->updates()[0])]];
+    return {node.op->kind(), written.container};
+  };
   const auto belongs = [&](const Node& node) {
     return node.outs.empty() && !node.op->updates().empty() && grouped(node.op->kind());
   };
   for (const Node& node : program.nodes)
-    if (belongs(node)) groups[node.op->kind()].push_back(&node);
+    if (belongs(node)) groups[key_of(node)].push_back(&node);
 
   Program result{.values = program.values, .nodes = {}, .outputs = program.outputs};
   for (const Node& node : program.nodes) {
     const bool member = belongs(node);
-    if (!member || groups[node.op->kind()].size() == 1) {
+    if (!member || groups[key_of(node)].size() == 1) {
       result.nodes.push_back(node);
       continue;
     }
-    const std::vector<const Node*>& group = groups[node.op->kind()];
+    const std::vector<const Node*>& group = groups[key_of(node)];
     if ((place == GroupAt::kFirst ? group.front() : group.back()) != &node) continue;
     Node many = node;
     many.ins.clear();
@@ -33,6 +39,7 @@ Program group_updates(const Program& program, const std::function<bool(std::stri
     }
     many.op = std::make_shared<GroupedOp>(std::move(parts));
     many.name = many.op->kind();
+    if (const std::string_view bucket = key_of(node).second; !bucket.empty()) many.name += " " + std::string(bucket);
     result.nodes.push_back(std::move(many));
   }
   result.validate();

@@ -1,6 +1,7 @@
 #include "runtime/collectives.h"
 
 #include <numeric>
+#include <utility>
 
 #include "base/timing.h"
 
@@ -30,51 +31,93 @@ Collective collective_of(const CollectiveOp& op, const TensorView& in, const Ten
   return collective;
 }
 
+// The bytes that a rank reads and writes.
+std::pair<size_t, size_t> bytes_of(const Collective& c, int rank) {
+  const size_t unit = size_of(c.dtype);
+  const auto sum = [&](size_t first, size_t last) {
+    size_t elems = 0;
+    for (size_t i = first; i < last; ++i) elems += c.counts[i];
+    return elems * unit;
+  };
+  const size_t all = sum(0, c.counts.size()), own = c.counts[static_cast<size_t>(rank) % c.counts.size()] * unit;
+  switch (c.kind) {
+    case Collective::Kind::kReduceScatter:
+      return {all, own};
+    case Collective::Kind::kAllGather:
+      return {own, all};
+    case Collective::Kind::kAllToAll:
+      return {sum(0, c.counts.size() / 2), sum(c.counts.size() / 2, c.counts.size())};
+    default:
+      return {all, all};
+  }
+}
+
 }  // namespace
 
+// A device's values are brought to the host first; the download waits for the work before it.
+std::unique_ptr<CollectiveRunner::Flight> CollectiveRunner::start(Communicator& group, Collective collective) {
+  auto flight = std::make_unique<Flight>();
+  flight->started_s = now_s();
+  Device& device = *rank_.hardware;
+  if (!device.shares_host_memory()) {
+    const auto [in, out] = bytes_of(collective, group.rank());
+    flight->in = Buffer(in, Category::kCommunication, device.host_memory());
+    flight->out = Buffer(out, Category::kCommunication, device.host_memory());
+    device.download(flight->in.data(), collective.in, in);
+    collective.in = flight->in.data();
+    flight->target = std::exchange(collective.out, flight->out.data());
+  }
+  flight->pending = group.start(collective);
+  return flight;
+}
+
 void CollectiveRunner::run(const CollectiveOp& op, const TensorView& in, const TensorView& out, ValueId name) {
-  VT_CHECK(ranks_, "%s in a program of one rank", std::string(op.kind()).c_str());
-  Communicator& group = ranks_->over(op.form().axes);
-  const double start = now_s();
-  Flight flight{group.start(collective_of(op, in, out, group.rank())), start};
+  VT_CHECK(rank_.ranks, "%s in a program of one rank", std::string(op.kind()).c_str());
+  Communicator& group = rank_.ranks->over(op.form().axes);
+  const double begin = now_s();
+  std::unique_ptr<Flight> flight = start(group, collective_of(op, in, out, group.rank()));
   const TensorDesc desc = in.desc();
   times_.bytes += op.bytes_sent({&desc, 1}, group.size());
   ++times_.count;
   if (op.form().started) {
     VT_CHECK(flights_.emplace(name, std::move(flight)).second, "a collective is started twice");
-    times_.exposed_s += now_s() - start;
+    times_.exposed_s += now_s() - begin;
     return;
   }
-  flight.pending->wait();
-  const double took = now_s() - start;
+  flight->pending->wait();
+  land(*flight);
+  if (flight->target) rank_.hardware->finish();  // the upload reads the host's bytes
+  const double took = now_s() - begin;
   times_.exposed_s += took;
   times_.waited_s += took;
-  times_.flight_s += took;
 }
 
 void CollectiveRunner::land(Flight& flight) {
   if (flight.done) return;
   flight.done = true;
+  if (flight.target) rank_.hardware->upload(flight.target, flight.out.data(), flight.out.bytes());
   times_.flight_s += now_s() - flight.started_s;
 }
 
 void CollectiveRunner::poll() {
   if (flights_.empty()) return;
-  const double start = now_s();
+  const double begin = now_s();
   for (auto& [name, flight] : flights_)
-    if (!flight.done && flight.pending->poll()) land(flight);
-  times_.exposed_s += now_s() - start;
+    if (!flight->done && flight->pending->poll()) land(*flight);
+  times_.exposed_s += now_s() - begin;
 }
 
 void CollectiveRunner::wait(ValueId name) {
   const auto found = flights_.find(name);
   VT_CHECK(found != flights_.end(), "nothing to wait for was started");
-  const double start = now_s();
-  if (!found->second.done) found->second.pending->wait();
-  land(found->second);
+  const double begin = now_s();
+  if (!found->second->done) found->second->pending->wait();
+  land(*found->second);
+  // The upload may still read the host's bytes.
+  if (found->second->target) rank_.hardware->finish();
   flights_.erase(found);
-  times_.exposed_s += now_s() - start;
-  times_.waited_s += now_s() - start;
+  times_.exposed_s += now_s() - begin;
+  times_.waited_s += now_s() - begin;
 }
 
 }  // namespace vitrail

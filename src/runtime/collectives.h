@@ -1,12 +1,13 @@
 // Hands the collectives of a program to the ranks' communicators, and measures them. Work goes on while a
-// started collective is on its way: it is moved on between nodes, since no other thread does.
+// started collective is on its way: it is moved on between nodes, since no other thread does. Where a device has
+// memory of its own, values pass through the host's (staged).
 #pragma once
 
 #include <map>
 
-#include "dist/mesh_communicators.h"
 #include "graph/program.h"
 #include "ops/collective.h"
+#include "runtime/rank_context.h"
 
 namespace vitrail {
 
@@ -22,8 +23,8 @@ struct CollectiveTimes {
 
 class CollectiveRunner {
  public:
-  // `ranks` may be null for programs without collectives.
-  explicit CollectiveRunner(MeshCommunicators* ranks) : ranks_(ranks) {}
+  // A rank without partners runs programs without collectives.
+  explicit CollectiveRunner(RankContext& rank) : rank_(rank) {}
 
   // Runs a collective, or starts it: then `name` is what wait() is given.
   void run(const CollectiveOp& op, const TensorView& in, const TensorView& out, ValueId name);
@@ -36,11 +37,15 @@ class CollectiveRunner {
     std::unique_ptr<Pending> pending;
     double started_s = 0;
     bool done = false;
+    // Where values are staged: the host's memory, and where the result goes.
+    Buffer in = {}, out = {};
+    void* target = nullptr;
   };
+  std::unique_ptr<Flight> start(Communicator& group, Collective collective);
   void land(Flight& flight);
 
-  MeshCommunicators* ranks_;
-  std::map<ValueId, Flight> flights_;
+  RankContext& rank_;
+  std::map<ValueId, std::unique_ptr<Flight>> flights_;
   CollectiveTimes times_;
 };
 

@@ -18,10 +18,13 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
       staging_(staging ? staging->data() : own_staging_.data()),
       times_(plan.program.nodes.size()),
       timed_(!rank.hardware->records()),
-      collectives_(rank.ranks) {
+      collectives_(rank) {
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
-  for (size_t i = 0; i < plan.program.nodes.size(); ++i) steps_.push_back(bind(i));
+  for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
+    steps_.push_back(bind(i));
+    exchanges_ = exchanges_ || as_collective(*plan.program.nodes[i].op);
+  }
 }
 
 TensorView Executor::view(ValueId id) const {
@@ -130,8 +133,9 @@ void Executor::run_timed() {
 
 void Executor::run() {
   if (timed_) return run_timed();
-  // The first run is not captured, because libraries initialise themselves in it.
-  if (ran_ && !recording_) try_to_record();
+  // The first run is not captured, because libraries initialise themselves in it; what ranks exchange through
+  // the host cannot be.
+  if (ran_ && !recording_ && !exchanges_) try_to_record();
   if (recording_) return recording_->replay();
   run_nodes();
   ran_ = true;

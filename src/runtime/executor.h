@@ -71,6 +71,7 @@ class Executor {
   std::vector<NodeTime> times_;
   bool timed_;
   bool ran_ = false;
+  bool exchanges_ = false;  // the program has collectives
   int spoilt_ = 0;  // captures that another thread invalidated
   std::unique_ptr<Recording> recording_;
   CollectiveRunner collectives_;

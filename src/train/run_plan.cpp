@@ -45,18 +45,35 @@ int64_t assume_data(std::optional<int64_t> asked, TrainConfig& config) {
 
 }  // namespace
 
+namespace {
+// The ranks that a mesh has by itself; a size that was left open counts one.
+RankPlace first_of(const MeshConfig& mesh) {
+  validate(mesh);
+  const int world = static_cast<int>(std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp);
+  return {0, world, world};
+}
+}  // namespace
+
 RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,
                  DeviceInfo device)
+    : RunPlan(config, classes, backend, std::move(device), first_of(config.mesh)) {}
+
+RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
+                 RankPlace place)
     : backend_(&backend), device_(std::move(device)) {
-  set_up_run(std::move(config), classes);
+  set_up_run(std::move(config), classes, place);
   step_ = plan(setup_.step);
-  teacher_bytes_ = teacher_bytes(setup_.step.micro_batch);
+  teacher_bytes_ = teacher_bytes(setup_.train_share.rows);
 }
 
-void RunPlan::set_up_run(TrainConfig config, std::optional<int64_t> asked) {
+std::vector<CollectiveRow> RunPlan::collectives() const {
+  return collective_rows(step_, setup_.config.train.accumulation);
+}
+
+void RunPlan::set_up_run(TrainConfig config, std::optional<int64_t> asked, RankPlace place) {
   if (!config.data.train.empty() && !asked) {
     try {
-      setup_ = set_up(config, device_);
+      setup_ = set_up(config, device_, place);
       notes_ = setup_.notes;
       return;
     } catch (const Error& error) {
@@ -71,7 +88,7 @@ void RunPlan::set_up_run(TrainConfig config, std::optional<int64_t> asked) {
     config.loader.on_device = OnDevice::kImages;
   notes_.push_back(strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
                         asked ? "" : ", the config's or the model's own; --classes gives another number"));
-  setup_ = set_up(config, device_);
+  setup_ = set_up(config, device_, place);
 }
 
 StepPlan RunPlan::plan(const StepConfig& config) const {
@@ -132,8 +149,9 @@ size_t RunPlan::peak_at(int64_t micro_batch) const {
   StepConfig config = setup_.step;
   LoaderSettings train = setup_.loader_settings(Purpose::kTrain),
                  eval = setup_.loader_settings(Purpose::kEval);
-  config.micro_batch = train.micro_batch = micro_batch;
-  if (!own_eval_batch) config.eval_batch = eval.micro_batch = micro_batch;
+  const int64_t dp = setup_.config.mesh.dp;
+  config.micro_batch = micro_batch * dp, train.micro_batch = micro_batch;
+  if (!own_eval_batch) config.eval_batch = micro_batch * dp, eval.micro_batch = micro_batch;
   const size_t device_bytes = plan(config).peak_bytes() + teacher_bytes(micro_batch);
   if (loaders_beside() == 0) return device_bytes;
   return device_bytes + decoding_beside() + Loader::staging_bytes(train) +

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "train/collective_rows.h"
 #include "train/run_setup.h"
 
 namespace vitrail {
@@ -14,8 +15,11 @@ namespace vitrail {
 class RunPlan {
  public:
   // Where the data is missing, or with `classes`, a dataset of that many classes is assumed, which notes()
-  // records.
+  // records. A mesh in the config is planned for its first rank.
   RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device);
+  // The same for one rank of a run.
+  RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
+          RankPlace place);
 
   const DeviceInfo& device() const { return device_; }
   const RunSetup& setup() const { return setup_; }
@@ -30,6 +34,10 @@ class RunPlan {
   NamedBytes memory_rows() const;
   size_t peak_bytes() const { return step_.peak_bytes() + other_bytes(); }
   size_t lower_bound_bytes() const { return step_.lower_bound_bytes() + other_bytes(); }
+
+  // Returns the number of ranks, and the collectives of an update.
+  int ranks() const { return setup_.step.distribution.mesh.world(); }
+  std::vector<CollectiveRow> collectives() const;
 
   int64_t trained_params() const;
   double update_flops() const;  // of one update: its micro-batches and the optimizer
@@ -52,7 +60,7 @@ class RunPlan {
   size_t loaders_beside() const { return device_.shares_host_memory ? setup_.loader_bytes() : 0; }
   size_t peak_at(int64_t micro_batch) const;
   size_t teacher_bytes(int64_t micro_batch) const;
-  void set_up_run(TrainConfig config, std::optional<int64_t> classes);
+  void set_up_run(TrainConfig config, std::optional<int64_t> classes, RankPlace place);
   StepPlan plan(const StepConfig& config) const;
 
   const Backend* backend_;

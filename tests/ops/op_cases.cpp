@@ -175,6 +175,7 @@ std::vector<OpCase> op_cases() {
   add_update_cases(cases);
   add_fused_cases(cases);
   add_image_cases(cases);
+  add_flat_cases(cases);
   return cases;
 }
 

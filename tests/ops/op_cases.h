@@ -48,6 +48,7 @@ void add_loss_cases(std::vector<OpCase>& cases);
 void add_update_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);
 void add_image_cases(std::vector<OpCase>& cases);
+void add_flat_cases(std::vector<OpCase>& cases);
 
 template <typename T, typename... Args>
 OpPtr make_op(Args... args) {

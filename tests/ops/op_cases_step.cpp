@@ -8,7 +8,7 @@
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
 #include "ops/update/ema.h"
-#include "ops/update/lamb.h"
+#include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
 #include "ops/update/sgd.h"
 

@@ -61,5 +61,6 @@ std::vector<OpKernels> token_kernels();
 std::vector<OpKernels> image_kernels();
 std::vector<OpKernels> loss_kernels();
 std::vector<OpKernels> update_kernels();
+std::vector<OpKernels> move_kernels();
 
 }  // namespace vitrail::cuda

@@ -8,6 +8,7 @@
 #include "backend/cuda/api/gemms.h"
 #include "backend/cuda/api/images.h"
 #include "backend/cuda/api/losses.h"
+#include "backend/cuda/api/moves.h"
 #include "backend/cuda/api/norms.h"
 #include "backend/cuda/api/rows.h"
 #include "backend/cuda/api/session.h"
@@ -30,6 +31,7 @@ struct Api {
   ImagesApi images;
   LossesApi losses;
   UpdatesApi updates;
+  MovesApi moves;
 };
 
 // The name of the plugin's exported symbol.

@@ -16,5 +16,6 @@ TokensApi tokens_api();
 ImagesApi images_api();
 LossesApi losses_api();
 UpdatesApi updates_api();
+MovesApi moves_api();
 
 }  // namespace vitrail::cuda

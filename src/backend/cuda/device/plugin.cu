@@ -13,6 +13,7 @@ extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitr
                           .tokens = tokens_api(),
                           .images = images_api(),
                           .losses = losses_api(),
-                          .updates = updates_api()};
+                          .updates = updates_api(),
+                          .moves = moves_api()};
   return &api;
 }

@@ -1,0 +1,32 @@
+// Training updates on several ranks, timed: how long one takes, and how much of it ranks spend on each other.
+#pragma once
+
+#include "measure/synthetic_steps.h"
+#include "measure/timing.h"
+#include "train/world.h"
+
+namespace vitrail {
+
+struct RankStepsRequest {
+  TrainConfig config;
+  std::optional<int64_t> classes;
+  const Backend* backend = nullptr;
+  std::function<DeviceInfo(int local)> device;
+  int64_t warmup = 3, updates = 20;
+};
+
+struct RankStepsResult {
+  int ranks = 1;
+  std::string transport, mesh;
+  int64_t batch = 0;
+  Spread seconds;              // of an update, on the first rank
+  double exposed_share = 0;    // of the updates' time, within collectives, waits and polls; mean of the ranks
+  double waited_share = 0;     // the part of it that was waiting
+  double sent_bytes = 0;       // by a rank, an update
+  double images_per_second() const { return static_cast<double>(batch) / seconds.median; }
+};
+
+// Every rank of the world calls it; the first one has the result.
+RankStepsResult time_rank_steps(World world, const RankStepsRequest& request);
+
+}  // namespace vitrail

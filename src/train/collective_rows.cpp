@@ -1,0 +1,37 @@
+#include "train/collective_rows.h"
+
+#include "ops/collective.h"
+
+namespace vitrail {
+
+namespace {
+
+using Rows = std::map<std::pair<std::string, std::string>, CollectiveRow>;
+
+void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
+  for (const Node& node : program.nodes) {
+    const CollectiveOp* op = as_collective(*node.op);
+    if (!op) continue;
+    const std::string kind(op->kind()), axes = to_string(op->form().axes);
+    CollectiveRow& row = rows[{kind, axes}];
+    row.kind = kind, row.axes = axes;
+    row.count += runs;
+    row.bytes += static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
+  }
+}
+
+}  // namespace
+
+std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation) {
+  Rows rows;
+  const Mesh& mesh = plan.config.distribution.mesh;
+  count(plan.micro.program, mesh, accumulation - (plan.last_micro ? 1 : 0), rows);
+  if (plan.last_micro) count(plan.last_micro->program, mesh, 1, rows);
+  count(plan.update.program, mesh, 1, rows);
+  std::vector<CollectiveRow> list;
+  for (auto& [key, row] : rows)
+    if (row.count > 0) list.push_back(std::move(row));
+  return list;
+}
+
+}  // namespace vitrail
