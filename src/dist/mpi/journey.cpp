@@ -102,6 +102,7 @@ void Journey::gather_for_sum(const Counts& pieces) {
 
 void Journey::sum_pieces(void* out, const void* own, size_t count) {
   std::vector<const void*> ins;
+  ins.reserve(static_cast<size_t>(group_->size));
   for (int r = 0; r < group_->size; ++r)
     ins.push_back(r == group_->rank
                       ? own

@@ -1,6 +1,7 @@
 #include "dist/communicator.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "dist/threads/group.h"
 #include "dist/transport.h"
@@ -140,8 +141,8 @@ class ThreadCommunicator : public Communicator {
 std::vector<std::unique_ptr<Communicator>> thread_communicators(int size) {
   VT_CHECK(size > 0, "a group of %d ranks", size);
   const auto world = std::make_shared<threads::World>(size);
-  std::vector<int> members;
-  for (int r = 0; r < size; ++r) members.push_back(r);
+  std::vector<int> members(static_cast<size_t>(size));
+  std::iota(members.begin(), members.end(), 0);
   const auto group = std::make_shared<threads::Group>(world, members);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int r = 0; r < size; ++r) {

@@ -21,8 +21,10 @@ Group::Key Group::next_key(int rank, const Collective& c) {
 }
 
 std::string Group::mismatch(const Slot& slot, int party, const Collective& c, const Key& key) const {
-  const auto [from, to, number] = key;
-  const auto rank_of = [&](int p) { return !is_pair(c.kind) ? p : p == 0 ? from : to; };
+  const auto rank_of = [&](int p) {
+    return !is_pair(c.kind) ? p : p == 0 ? std::get<0>(key) : std::get<1>(key);
+  };
+  const int64_t number = std::get<2>(key);
   for (int other : slot.published()) {
     const std::string text = disagreement(c, rank_of(party), slot.entry(other), rank_of(other), size());
     if (!text.empty()) return strf("collective %lld: %s", static_cast<long long>(number), text.c_str());
