@@ -1,4 +1,4 @@
-#include "passes/distribute_update.h"
+#include "passes/flat_groups.h"
 
 #include <set>
 

@@ -1,7 +1,6 @@
 #include "passes/pipeline.h"
 
 #include "ops/persistent.h"
-#include "passes/distribute_update.h"
 #include "passes/passes.h"
 
 namespace vitrail {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -39,5 +40,12 @@ std::vector<int64_t> cut_points(int64_t count, int parts, int64_t unit = 1);
 
 // Part `index` of a dim by cut points over its local range.
 Dim part_of(const Dim& dim, const std::vector<int64_t>& cuts, int index);
+
+// The shape with every dim whole.
+Shape whole_of(const Shape& part);
+
+// Copies the elements that `part` describes out of the whole value, or into it.
+void copy_out_part(const Shape& part, size_t elem_bytes, const void* whole, void* target);
+void copy_in_part(const Shape& part, size_t elem_bytes, const void* source, void* whole);
 
 }  // namespace vitrail

@@ -1,4 +1,4 @@
-#include "tensor/part.h"
+#include "tensor/layout.h"
 
 #include <cstring>
 

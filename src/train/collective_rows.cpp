@@ -1,6 +1,7 @@
-#include "train/collective_rows.h"
+#include <map>
 
 #include "ops/collective.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 

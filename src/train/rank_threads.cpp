@@ -1,4 +1,4 @@
-#include "train/rank_threads.h"
+#include "train/world.h"
 
 #include <mutex>
 #include <thread>

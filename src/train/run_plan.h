@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "train/collective_rows.h"
 #include "train/run_setup.h"
 
 namespace vitrail {

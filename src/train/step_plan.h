@@ -54,6 +54,16 @@ MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
+// The collectives of an update by kind and axes, counted on the programs that run, so that none is forgotten.
+struct CollectiveRow {
+  std::string kind, axes;
+  int64_t count = 0;  // an update
+  double bytes = 0;   // that one rank sends an update
+};
+
+// Of an update of `accumulation` micro-batches.
+std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation);
+
 // The name of the row for decoding.
 inline constexpr const char* kDecodingRow = "images being decoded";
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "runtime/transfer.h"
-#include "tensor/part.h"
+#include "tensor/layout.h"
 
 namespace vitrail {
 

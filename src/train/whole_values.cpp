@@ -5,7 +5,7 @@
 #include <set>
 
 #include "runtime/transfer.h"
-#include "tensor/part.h"
+#include "tensor/layout.h"
 
 namespace vitrail {
 

@@ -1,9 +1,15 @@
 // The ranks of this process and how they reach the others: alone, threads of this process, or one process of an
-// MPI job. Knows neither command lines nor the environment: both are handed in.
+// MPI job; and the threads on which they run. Knows neither command lines nor the environment: both are handed
+// in.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <vector>
+
 #include "dist/mpi_world.h"
-#include "train/rank_threads.h"
+#include "runtime/rank_context.h"
+#include "train/mesh_config.h"
 
 namespace vitrail {
 
@@ -23,5 +29,18 @@ struct World {
 // Throws Error(kUsage) when srun has started several tasks without PMIx, or threads are asked for under MPI;
 // Error(kDevice) when MPI is needed and absent.
 World open_world(const WorldRequest& request);
+
+// The ranks that live in this process, each with its own communicators and device.
+struct LocalRanks {
+  std::vector<std::unique_ptr<Communicator>> worlds;  // one a rank of this process; their first is on this thread
+  MeshConfig mesh;                                    // resolved for the size of the world
+  std::function<DeviceInfo(int local)> device;        // of each rank of this process, counted from 0
+  uint64_t seed = 0;
+  int sharing = 1;  // ranks on this host, those of other processes included
+};
+
+// Calls `body` once a rank and returns when all have ended. Rethrows the error of the rank that failed first,
+// with its number.
+void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body);
 
 }  // namespace vitrail

@@ -90,6 +90,17 @@ void add_update_cases(std::vector<OpCase>& cases) {
   for (bool adapts : {false, true})
     add_update(cases, adapts ? "lamb" : "lamb_not_adapted",
                make_op<LambUpdateOp>(decoupled, Moments{.eps = 1e-6}, adapts), {kPlain, kNonNegative});
+  for (bool adapts : {false, true}) {
+    const LambUpdateOp whole(coupled, Moments{.eps = 1e-6}, adapts);
+    add_update(cases, adapts ? "lamb_moments" : "lamb_moments_not_adapted", make_op<LambMomentsOp>(whole),
+               {kPlain, kNonNegative});
+    cases.push_back({adapts ? "lamb_move" : "lamb_move_not_adapted",
+                     make_op<LambMoveOp>(whole),
+                     {kWeight, kWeight, kWeight, lamb_squares_desc().shape, control_desc().shape},
+                     {false, false, false, false, false},
+                     {kSum, kPlain, kNonNegative, kScalars, kScalars},
+                     {{3, {5, 3}}, {4, control(0)}}});
+  }
   for (bool warmup : {false, true})
     cases.push_back({warmup ? "ema_warmup" : "ema",
                      make_op<EmaUpdateOp>(warmup),

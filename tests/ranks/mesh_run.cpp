@@ -9,7 +9,7 @@
 #include "backend/ref/kernels.h"
 #include "base/rng.h"
 #include "runtime/transfer.h"
-#include "tensor/part.h"
+#include "tensor/layout.h"
 #include "train/model_setup.h"
 
 namespace vitrail {

@@ -10,7 +10,7 @@
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
 #include "ops/update/ema.h"
-#include "ops/update/lamb.h"
+#include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
 #include "ops/update/sgd.h"
 
@@ -196,19 +196,22 @@ std::string declines_update(const NodeView& node, const DeviceInfo&) {
 }
 
 // An update's rates are multiples of the step's lr and decay, so they are computed with both set to 1.
-UpdateCall update_call(const Part& part, const UpdateScale& scale, UpdateRule rule) {
+void set_scale(UpdateSegment& segment, const UpdateScale& scale) {
   const StepValues unit{.lr = 1, .decay = 1};
+  segment.lr = scale.lr(unit), segment.coupled = scale.coupled(unit), segment.shrink = scale.shrink(unit);
+}
+
+UpdateCall update_call(const Part& part, const UpdateScale& scale, UpdateRule rule) {
   const size_t states = part.ins.size() - 3;
   rule.step = numbers<StepNumbers>(part.ins.back());
+  UpdateSegment segment{.param = operand(part.ins[0]),
+                        .sum = operand(part.ins[1]),
+                        .m = states > 0 ? operand(part.ins[2]) : Operand{},
+                        .v = states > 1 ? operand(part.ins[3]) : Operand{},
+                        .elems = part.ins[0].desc().elems()};
+  set_scale(segment, scale);
   UpdateCall call{.rule = rule, .segments = {}};
-  call.segments.add({.param = operand(part.ins[0]),
-                     .sum = operand(part.ins[1]),
-                     .m = states > 0 ? operand(part.ins[2]) : Operand{},
-                     .v = states > 1 ? operand(part.ins[3]) : Operand{},
-                     .elems = part.ins[0].desc().elems(),
-                     .lr = scale.lr(unit),
-                     .coupled = scale.coupled(unit),
-                     .shrink = scale.shrink(unit)});
+  call.segments.add(segment);
   return call;
 }
 
@@ -257,6 +260,46 @@ void run_lamb_update(const KernelArgs& args) {
   launch_parts(args, api().updates.lamb, lamb_call, start);
 }
 
+UpdateCall lamb_part_call(const LambUpdateOp& op, const UpdateSegment& segment, const TensorView& control,
+                          double* totals) {
+  UpdateCall call;
+  call.rule = rule_of(op.moments());
+  call.rule.step = numbers<StepNumbers>(control);
+  call.totals = totals;
+  UpdateSegment scaled = segment;
+  scaled.adapts = op.adapts();
+  set_scale(scaled, op.scale());
+  call.segments.add(scaled);
+  return call;
+}
+
+void run_lamb_moments(const KernelArgs& args) {
+  const auto& op = op_of<LambMomentsOp>(args).whole();
+  UpdateCall call = lamb_part_call(op,
+                                   {.param = operand(args.ins[0]),
+                                    .sum = operand(args.ins[1]),
+                                    .m = operand(args.ins[2]),
+                                    .v = operand(args.ins[3]),
+                                    .elems = args.ins[0].desc().elems()},
+                                   args.ins[4], args.outs[0].as<double>());
+  call.squares = reinterpret_cast<double*>(args.scratch.data());
+  api().updates.lamb_moments(session(args), call);
+}
+
+void run_lamb_move(const KernelArgs& args) {
+  const auto& op = op_of<LambMoveOp>(args).whole();
+  api().updates.lamb_move(session(args), lamb_part_call(op,
+                                                        {.param = operand(args.ins[0]),
+                                                         .m = operand(args.ins[1]),
+                                                         .v = operand(args.ins[2]),
+                                                         .elems = args.ins[0].desc().elems()},
+                                                        args.ins[4], args.ins[3].as<double>()));
+}
+
+std::string declines_lamb_move(const NodeView& node, const DeviceInfo&) {
+  return declines_doubles(node, 3);
+}
+
 }  // namespace
 
 std::vector<OpKernels> update_kernels() {
@@ -264,6 +307,8 @@ std::vector<OpKernels> update_kernels() {
       {"load_param", {cuda_kernel("chunks", run_load_param)}},
       {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
       {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
+      {"lamb_moments", {cuda_kernel("chunks", run_lamb_moments, declines_update, lamb_scratch)}},
+      {"lamb_move", {cuda_kernel("chunks", run_lamb_move, declines_lamb_move)}},
       {"fused", {cuda_kernel("cast_sum", run_cast_sum, declines_cast_sum)}}};
   // Each of these kernels takes one node, or all nodes of a kind grouped into one.
   static const std::pair<std::string, Kernel> kGrouped[] = {

@@ -20,7 +20,7 @@
 #include "runtime/transfer.h"
 #include "telemetry/metrics_file.h"
 #include "telemetry/run_log.h"
-#include "train/rank_threads.h"
+#include "train/world.h"
 #include "train/team.h"
 #include "train/train_step.h"
 #include "train/trainer.h"

@@ -103,6 +103,7 @@ struct UpdateRule {
 struct UpdateCall {
   UpdateRule rule;
   double* squares = nullptr;  // lamb: two per chunk, of parameters and of directions
+  double* totals = nullptr;   // lamb in two parts: the two sums of one parameter
   Segments<UpdateSegment, 32> segments;
 };
 
@@ -117,6 +118,9 @@ struct UpdatesApi {
   void (*adam)(Session&, const UpdateCall&);
   void (*lion)(Session&, const UpdateCall&);
   void (*lamb)(Session&, const UpdateCall&);
+  // Lamb in two parts, for parameters of which ranks hold parts: one segment each.
+  void (*lamb_moments)(Session&, const UpdateCall&);  // totals are written
+  void (*lamb_move)(Session&, const UpdateCall&);     // totals are read
 };
 
 static_assert(sizeof(PairCall) <= 4096 && sizeof(SquareSumCall) <= 4096 && sizeof(UpdateCall) <= 4096);

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kSegmentThreads) lamb_directions(const __grid_
     }
     write_group(s.m, at, m);
     write_group(s.v, at, v);
-    write_group(s.sum, at, direction);
+    write_group(s.sum, at, call.totals ? Group{} : direction);
   });
   param_squares = block_join(param_squares, Sum{});
   direction_squares = block_join(direction_squares, Sum{});
@@ -65,7 +65,50 @@ __global__ void __launch_bounds__(kSegmentThreads) lamb_moves(const __grid_const
   });
 }
 
+// Sums the squares of the only segment's chunks.
+__global__ void __launch_bounds__(kSegmentThreads) lamb_totals(const __grid_constant__ UpdateCall call) {
+  double sums[2] = {};
+  const int64_t chunks = call.rule.step->skip != 0 ? 0 : call.segments.chunks;
+  for (int64_t chunk = threadIdx.x; chunk < chunks; chunk += kSegmentThreads)
+    for (int i = 0; i < 2; ++i) sums[i] += call.squares[2 * chunk + i];
+  for (int i = 0; i < 2; ++i) {
+    const double total = block_join(sums[i], Sum{});
+    if (threadIdx.x == 0) call.totals[i] = total;
+  }
+}
+
+// Takes the step with norms that are summed over ranks; the direction is that of the stored moments.
+__global__ void __launch_bounds__(kSegmentThreads) lamb_move_parts(const __grid_constant__ UpdateCall call) {
+  const UpdateSegment& s = block_segment(call.segments);
+  UpdateRates rates = block_rates(call.rule, true);
+  if (rates.skip) return;
+  fit_rates(rates, *call.rule.step, s);
+  const bool adapts = s.adapts && call.totals[0] > 0 && call.totals[1] > 0;
+  const double ratio = adapts ? sqrt(call.totals[0]) / sqrt(call.totals[1]) : 1;
+  const float lr = static_cast<float>(s.lr * call.rule.step->lr * ratio);
+  each_group(s, [&](const auto& at) {
+    Group w = read_group(s.param, at);
+    const Group m = read_group(s.m, at), v = read_group(s.v, at);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      const float direction = m[j] * rates.correction / fmaf(sqrtf(v[j]), rates.root, rates.eps);
+      w[j] = fmaf(-lr, fmaf(w[j], rates.coupled, direction), w[j]);
+    }
+    write_group(s.param, at, w);
+  });
+}
+
 }  // namespace
+
+void run_lamb_moments(Session& session, const UpdateCall& call) {
+  launch_segments(session, lamb_directions, call, "lamb_directions");
+  lamb_totals<<<1, kSegmentThreads, 0, session.stream>>>(call);
+  check_launch("lamb_totals");
+}
+
+void run_lamb_move(Session& session, const UpdateCall& call) {
+  launch_segments(session, lamb_move_parts, call, "lamb_move_parts");
+}
 
 void run_lamb(Session& session, const UpdateCall& call) {
   launch_segments(session, lamb_directions, call, "lamb_directions");

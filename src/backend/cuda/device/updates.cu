@@ -114,7 +114,9 @@ UpdatesApi updates_api() {
           .sgd = update<Sgd>,
           .adam = update<Adam>,
           .lion = update<Lion>,
-          .lamb = run_lamb};
+          .lamb = run_lamb,
+          .lamb_moments = run_lamb_moments,
+          .lamb_move = run_lamb_move};
 }
 
 }  // namespace vitrail::cuda

@@ -6,6 +6,8 @@
 namespace vitrail::cuda {
 
 void run_lamb(Session& session, const UpdateCall& call);
+void run_lamb_moments(Session& session, const UpdateCall& call);
+void run_lamb_move(Session& session, const UpdateCall& call);
 void run_copy(Session& session, const PairCall& call);
 void run_accumulate(Session& session, const PairCall& call);
 void run_average(Session& session, const PairCall& call);
