@@ -153,7 +153,8 @@ class Explainer {
 
   void report(const std::string& path, const std::vector<NamedMap>& maps,
               const std::vector<std::string>& files, const fs::path& folder) {
-    ordered_json json = {{"image", path}, {"model", card_.path}};
+    ordered_json json = image_json(path);
+    json["model"] = card_.path;
     if (request_.one_block()) json["layer"] = request_.layer;
     console_.print(console_.bold(shown(path)) + "\n");
     if (card_.config.classes > 0) {

@@ -109,15 +109,17 @@ class PredictCommand {
   void show(const ImageRow& row) {
     const std::string& path = paths_[row.index];
     if (row.error) return failed_.add(path, *row.error);
+    ordered_json json = image_json(path);
     if (task_ != PredictTask::kClassify) {
-      console_.print_json({{"image", path},
-                           {task_ == PredictTask::kEmbed ? "embedding" : "logits",
-                            std::vector<float>(row.values.begin(), row.values.end())}});
+      json[task_ == PredictTask::kEmbed ? "embedding" : "logits"] =
+          std::vector<float>(row.values.begin(), row.values.end());
+      console_.print_json(json);
       return console_.print(shown(path) + "\t" + numbers_text(row.values) + "\n");
     }
     const std::vector<TopClass> top =
         top_classes(row.values, predictor_->labels(), options_.integer("top-k"));
-    console_.print_json({{"image", path}, {"top", top_classes_json(top)}});
+    json["top"] = top_classes_json(top);
+    console_.print_json(json);
     console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
 

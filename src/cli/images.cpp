@@ -16,6 +16,15 @@ std::vector<std::string> given_images(const Options& options) {
   return list_images(arguments, from_stdin ? read_standard_input(kMaxImageListBytes) : "");
 }
 
+nlohmann::ordered_json image_json(const std::string& path) {
+  nlohmann::ordered_json json = {{"image", path}};
+  if (is_valid_utf8(path)) return json;
+  std::string hex;
+  for (const char byte : path) hex += strf("%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  json["image_hex"] = hex;
+  return json;
+}
+
 OptionSpec exif_option() {
   return {.name = "exif",
           .help =
@@ -36,7 +45,9 @@ void FailedImages::add(const std::string& path, const Error& error) {
   if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kNumerics) throw error;
   ++failed_;
   if (!worst_ || worst_->kind() == ErrorKind::kData) worst_ = error;
-  console_.print_json({{"image", path}, {"error", error.message()}});
+  nlohmann::ordered_json json = image_json(path);
+  json["error"] = error.message();
+  console_.print_json(json);
   if (total_ > 1) console_.complain(format_error(error, false, false));
 }
 

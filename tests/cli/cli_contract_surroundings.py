@@ -191,6 +191,19 @@ class Terminal(Contract):
         done = self.shown("predict", "-m", TINY, whole, "--json")
         self.assertEqual(json.loads(done.stdout)["image"], str(whole), "lossless")
 
+    def test_names_that_are_not_utf8_can_be_told_apart(self):
+        names = [os.fsencode(self.tmp) + b"/" + name for name in [b"a\xfe.png", b"a\xff.png", b"b\xff.png", "\u00e4.png".encode()]]
+        for name in names:
+            shutil.copy(CAT, name)
+        pathlib.Path(os.fsdecode(names[2])).write_text("no image")
+        for more in [], ["--logits"], ["--embed"]:
+            done = vitrail("predict", "-m", TINY, "--json", *more, *map(os.fsdecode, names))
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual([bytes.fromhex(line["image_hex"]) if "image_hex" in line else line["image"].encode()
+                              for line in lines], names)
+        done = vitrail("explain", "-m", TINY, "--json", "--method", "mean", "--out", self.tmp / "out", os.fsdecode(names[1]))
+        self.assertEqual(bytes.fromhex(json.loads(done.stdout)["image_hex"]), names[1])
+
     def test_configs_of_models(self):
         for key, value in [("model_type", self.EVIL), ("hidden_act", self.EVIL), (self.EVIL, 1), ("vitrail", {self.EVIL: 1}),
                            ("id2label", {"0": self.EVIL}), ("architectures", [self.EVIL])]:
