@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/cards/card_text.h"
 #include "io/cards/library_view.h"
+#include "io/sealed_folder.h"
 #include "telemetry/format.h"
 
 namespace vitrail {
@@ -138,7 +139,8 @@ Conversion::Conversion(const ConvertRequest& request) : target_(request.target) 
           .storage = chosen_storage(request.dtype, ending.dialect, *before_, &notes_),
           .overwrite = request.overwrite,
           .folder = !*ending.text,
-          .manifest = true};
+          .manifest = true,
+          .facts = kept_facts(request.source)};
   refuse_unloadable(before_->card(), how_);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "image/preprocess_config.h"
 #include "io/tensor_source.h"
 #include "models/vit_config.h"
@@ -86,6 +87,7 @@ struct WriteOptions {
   bool overwrite = false;       // replace what is at the path; otherwise it must not exist
   bool folder = false;          // timm: a folder as timm publishes models, instead of one file
   bool manifest = false;        // folders: seal_folder() at the end, unless more is to come
+  Json facts = Json::object();  // kept_facts() of the model, for the manifest or a single file's own JSON
 };
 using ParamReader = std::function<void(const ParamSpec&, std::span<float>)>;
 

@@ -46,6 +46,13 @@ void require_own_weights(const Json& sidecar, const std::string& sidecar_name, c
 // Throws Error(kData) naming the first of `names` that the folder's manifest lists and the folder lacks.
 void require_present(const std::string& folder, const std::vector<std::string>& names);
 
+// What a model says of its own past wherever it goes: in the manifest of its folder, in the metadata of a
+// safetensors file, or in the JSON beside an npz. Holds no path, since a model may be published.
+inline constexpr const char* kLearnedFrom = "learned_from";  // the training data: train/learned_from.h
+// Returns an object with those facts that stay with the model when it is written anew; empty where nothing is
+// known. Damage is ignored here: reading the model itself reports it.
+Json kept_facts(const std::string& path);
+
 struct SealedFile {
   std::string name;
   std::string problem;  // empty: as it was written

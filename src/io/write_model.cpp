@@ -65,8 +65,9 @@ std::vector<TensorToWrite> list_tensors(const VitConfig& config, const WriteOpti
   return tensors;
 }
 
-Json sidecar(const ModelCard& card) {
-  Json json = {{"vitrail", vitrail_block(card)}};
+Json sidecar(const ModelCard& card, const Json& facts) {
+  Json json = facts;
+  json["vitrail"] = vitrail_block(card);
   if (!card.labels.empty()) json["id2label"] = label_table(card.labels);
   return json;
 }
@@ -80,7 +81,7 @@ void fill_folder(const fs::path& home, const ModelCard& card, const std::vector<
       options.dialect == Dialect::kHf ? hf_config_json(card, options.storage) : timm_config_json(card);
   config["vitrail"] = vitrail_block(card);
   write_file((home / kFolderFiles[2]).string(), json_text(config, 2) + "\n");
-  if (options.manifest) seal_folder(home.string());
+  if (options.manifest) seal_folder(home.string(), options.facts);
 }
 
 void write_folder(const std::string& path, const ModelCard& card, const std::vector<TensorToWrite>& tensors,
@@ -99,11 +100,12 @@ void write_folder(const std::string& path, const ModelCard& card, const std::vec
   replacement.commit();
 }
 
-void write_google(const std::string& path, const ModelCard& card, const std::vector<TensorToWrite>& tensors) {
+void write_google(const std::string& path, const ModelCard& card, const std::vector<TensorToWrite>& tensors,
+                  const Json& facts) {
   MadePaths made;
   for (const std::string& file : {path, path + ".json"}) made.will_make(file);
   write_npz(path, tensors);
-  Json beside = sidecar(card);
+  Json beside = sidecar(card, facts);
   beside[kWeightsMark] = weights_mark(path);
   write_file(path + ".json", json_text(beside, 2) + "\n");
   made.keep();
@@ -130,10 +132,11 @@ void write_model(const std::string& path, const ModelCard& card, const WriteOpti
     case Dialect::kHf:
       break;
     case Dialect::kGoogle:
-      return write_google(path, card, tensors);
+      return write_google(path, card, tensors, options.facts);
     case Dialect::kTimm:
     case Dialect::kTorchvision:
-      return write_safetensors(path, tensors, {{"format", "pt"}, {"vitrail", json_text(sidecar(card))}});
+      return write_safetensors(path, tensors,
+                               {{"format", "pt"}, {"vitrail", json_text(sidecar(card, options.facts))}});
   }
 }
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "data/data_config.h"
 #include "data/overlap.h"
+#include "io/sealed_folder.h"
 
 namespace vitrail {
 
@@ -16,12 +17,10 @@ struct LearnedFrom {
   std::vector<ImageMark> images;  // marks of some of these images, spread evenly
 };
 
-inline constexpr const char* kLearnedFrom = "learned_from";  // its name among the facts of a manifest
-
 LearnedFrom learned_from(const DataConfig& config, const Dataset& train);
 
 Json to_json(const LearnedFrom& learned);
-// Returns nothing where the facts hold no such record.
+// Returns nothing where the facts, kept_facts() or those of a checkpoint, hold no such record.
 std::optional<LearnedFrom> read_learned_from(const Json& facts);
 
 // Returns whether `train` is the recorded training part: by names, labels and some of the contents.

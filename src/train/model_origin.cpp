@@ -60,11 +60,8 @@ static std::optional<LearnedFrom> learned_by(const ModelOrigin& origin) try {
 }
 
 ModelOrigin origin_of(const std::string& model, const FindModel& find) {
-  std::error_code ignored;
   ModelOrigin origin{.run = run_of(model), .started_in = {}, .learned = {}};
-  const std::string found = find(model);
-  const fs::path folder = fs::is_directory(found, ignored) ? fs::path(found) : fs::path(found).parent_path();
-  origin.learned = read_learned_from(facts_in(folder.empty() ? "." : folder));
+  origin.learned = read_learned_from(kept_facts(find(model)));
   if (origin.run.empty()) return origin;
   const Json facts = facts_in(RunFiles(origin.run).latest_checkpoint());
   if (!origin.learned) origin.learned = read_learned_from(facts);

@@ -203,6 +203,26 @@ TEST_F(EvalData, AModelThatLeftItsRunKnowsWhatItLearnedFrom) {
       << "a model that may be published names no folder of its author";
 }
 
+// In every form that a model can be converted to, from each form.
+TEST_F(EvalData, AConvertedModelKnowsWhatItLearnedFrom) {
+  renamed("of-converted");
+  std::string from = run();
+  for (const Arguments& target : {Arguments{"hf"},
+                                  {"timm", "--to", "timm"},
+                                  {"one.safetensors"},
+                                  {"one.npz"},
+                                  {"back.safetensors"},
+                                  {"folder-again"}}) {
+    const std::string to = (folder_->path() / "converted" / target[0]).string();
+    SCOPED_TRACE(from + " to " + to);
+    run_in_process("convert", Arguments{from, to} + Arguments(target.begin() + 1, target.end()));
+    expect_all_held_out(eval({"-m", to, "--data", noise()}), best_);
+    const auto seen = eval({"-m", to, "--data", data("of-converted")}).json()["seen_in_training"];
+    EXPECT_NEAR(seen.get<double>(), share_learned(), 1e-9);
+    from = to;
+  }
+}
+
 TEST_F(EvalData, WhatIsNotKnownIsSaid) {
   fs::copy(run() + "/best", folder_->path() / "mute", fs::copy_options::recursive);
   fs::remove(folder_->path() / "mute/manifest.json");
