@@ -65,6 +65,13 @@ void add_gemms(std::vector<OpCase>& cases) {
                      {false, true, true},
                      {kPlain, kVector, kVector}});
   }
+  // An eps that shows where it is added.
+  for (const int64_t width : {37, 192})
+    cases.push_back({strf("layernorm_%lld_large_eps", static_cast<long long>(width)),
+                     make_op<LayernormOp>(0.1),
+                     {{{'B', 2}, {'N', 5}, {'D', width}}, {{'D', width}}, {{'D', width}}},
+                     {false, true, true},
+                     {kPlain, kVector, kVector}});
   // Patches that are not square, and pixels beyond the last of them; patches of 8 columns in rows of 43.
   for (const int64_t columns : {4, 8})
     cases.push_back(

@@ -39,6 +39,14 @@ TEST(Judge, NoToleranceReachesNanOrInfinity) {
   EXPECT_EQ(share(1, 1 + 1e-15, 0, 0), kInf) << "nothing is allowed";
 }
 
+// Its neighbour may be off by a lot: the part as a whole is right.
+TEST(Judge, WhereNothingIsAllowedAnElementMustBeTheSame) {
+  Known wanted = known({1, 1}, 0, 0);
+  wanted.noise.bound[1] = 100;
+  EXPECT_EQ(judge(wanted, Values{1, 2}).share, 1.0 / 200);
+  EXPECT_EQ(judge(wanted, Values{1 + 1e-15, 1}).share, kInf);
+}
+
 // One wrong element among many right ones exceeds its own limit first.
 TEST(Judge, AnElementMayBeOffByTwiceItsBoundAndTenDeviations) {
   constexpr size_t kCount = 10000;

@@ -60,6 +60,8 @@ class CaseRun {
   }
 
   StepData& data() { return data_; }
+  const PersistentStore& store() const { return step_.store(); }
+  WholeValues& whole() { return step_.whole(); }
   std::vector<double> value(const std::string& name) const { return doubles(step_.store().view(name)); }
   bool has(const std::string& name) const { return step_.store().layout().has(name); }
 

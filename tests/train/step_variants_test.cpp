@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "case_run.h"
+#include "io/safetensors.h"
+#include "train/helpers/tiny_run.h"
+#include "train/train_state.h"
 
 namespace vitrail {
 namespace {
@@ -33,6 +36,27 @@ double largest_difference(const Outcome& a, const Outcome& b) {
     for (size_t k = 0; k < a.weights[i].size(); ++k)
       top = std::max(top, std::abs(a.weights[i][k] - b.weights[i][k]));
   return top;
+}
+
+// The moments are stored in another type.
+TEST(StepVariants, TheStateOfAnotherStepIsRefused) {
+  const testing::WorkFolder work;
+  StepCase c = golden::load_step_case("adamw_everything", DType::kF32);
+  {
+    CaseRun run(c, ref_backend());
+    write_safetensors(work / "state", state_tensors(run.whole()), {});
+    EXPECT_NO_THROW(restore_state(*open_tensors(work / "state"), run.store(), run.whole()));
+  }
+  MomentDType& moments = c.config.optim.moment_dtype;
+  moments = moments == MomentDType::kBF16 ? MomentDType::kMaster : MomentDType::kBF16;
+  CaseRun into(c, ref_backend());
+  try {
+    restore_state(*open_tensors(work / "state"), into.store(), into.whole());
+    FAIL() << "read into something else";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+    EXPECT_NE(error.message().find("another shape or type"), std::string::npos) << error.what();
+  }
 }
 
 TEST(StepVariants, RecomputingChangesNoBit) {

@@ -44,6 +44,7 @@ TEST(Numerics, GoesBackTwiceThenGivesUp) {
   EXPECT_EQ(ran.events_of("rollback"), 2);
   EXPECT_TRUE(ran.told("rollback", "step 6 at 0.5 times"));
   EXPECT_TRUE(ran.told("rollback", "step 6 at 0.25 times"));
+  EXPECT_EQ(ran.steps.back().lr, 0.25 * 1e30) << "what was told is what was done";
   EXPECT_EQ(ran.events_of("skipped_update"), 9);
   EXPECT_EQ(CheckpointStore(work / "run").steps(), (std::vector<int64_t>{2, 4, kGood}))
       << "nothing is saved among skipped updates";
@@ -116,6 +117,28 @@ TEST(Numerics, HalfTheLearningRateHelps) {
     if (kind != "event") ++lines[{kind, line["step"].get<int64_t>()}];
   });
   for (const auto& [line, count] : lines) EXPECT_EQ(count, 1) << line.first << " at " << line.second;
+}
+
+// best/ holds the best weights of all that were evaluated, undone or not.
+TEST(Numerics, GoingBackDoesNotForgetTheBestResult) {
+  const WorkFolder work;
+  TrainConfig config = doubling_config();
+  config.train.save_every = 1000;  // back to the beginning, where nothing was evaluated
+  const Ran ran = train(config, work / "run");
+  ASSERT_TRUE(ran.told("rollback", "back to step 0"));
+  double best = -1;
+  int64_t last = 0, undone = 0;
+  for (const EvalStatus& eval : ran.evals) {
+    EXPECT_EQ(eval.best, *eval.top1 > best) << eval.step;
+    best = std::max(best, *eval.top1);
+    if (eval.step <= last) {
+      ++undone;
+      EXPECT_FALSE(eval.best) << "or this test shows nothing";
+    }
+    last = eval.step;
+  }
+  EXPECT_EQ(undone, 1);
+  EXPECT_EQ(ran.outcome.best, best);
 }
 
 // The run goes back, is stopped and resumed: the rate stays halved and the run ends as the one that was not

@@ -49,6 +49,26 @@ TEST(Status, TheCheckpointKnowsTheBestStepAndHowLongAgoItWas) {
   EXPECT_EQ(ran.outcome.best, best);
 }
 
+// An evaluation at the end of an epoch belongs to that epoch.
+TEST(Status, WhereThereIsAnAverageItsResultsDecide) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(0);
+  config.train.epochs = 4;
+  config.train.eval_every = 0;
+  config.optim.ema_decay = 0.5;
+  const Ran ran = train(config, work / "run");
+  ASSERT_EQ(ran.evals.size(), 8u);
+  double best = -1;
+  for (size_t i = 0; i < ran.evals.size(); ++i) {
+    const EvalStatus& eval = ran.evals[i];
+    EXPECT_EQ(eval.weights, i % 2 ? "ema" : "model");
+    EXPECT_EQ(eval.epoch, static_cast<int64_t>(i / 2));
+    EXPECT_EQ(eval.best, i % 2 && *eval.top1 > best) << eval.step;
+    if (eval.best) best = *eval.top1;
+  }
+  EXPECT_EQ(ran.outcome.best, best);
+}
+
 TEST(Status, TheClockAloneMakesASaveDue) {
   const WorkFolder work;
   TrainConfig config = tiny_config(3);
