@@ -41,11 +41,11 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
 
 RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
   RankStepsResult result{.ranks = world.size, .transport = world.transport};
-  const TrainConfig config = resolved(request.config, world.size);
+  const MeshConfig mesh = resolved(request.config.mesh, world.size);
   run_ranks({.worlds = std::move(world.ranks),
-             .mesh = config.mesh,
+             .mesh = mesh,
              .device = request.device,
-             .seed = static_cast<uint64_t>(config.train.seed),
+             .seed = static_cast<uint64_t>(request.config.train.seed),
              .sharing = world.local_size},
             [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;

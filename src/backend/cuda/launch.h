@@ -60,6 +60,7 @@ std::vector<OpKernels> row_kernels();
 std::vector<OpKernels> token_kernels();
 std::vector<OpKernels> image_kernels();
 std::vector<OpKernels> loss_kernels();
+std::vector<OpKernels> sum_kernels();
 std::vector<OpKernels> update_kernels();
 std::vector<OpKernels> move_kernels();
 

@@ -1,15 +1,9 @@
-// Launches of what writes persistent values: copies, gradient sums, the step's numbers and the optimizers'
-// updates. The step's numbers stay in device memory and are not read here.
+// Launches of what makes an update: the step's numbers and the optimizers' own. The step's numbers stay in device memory and are not read here.
 #include <cstddef>
 
-#include "backend/cuda/launch.h"
-#include "ops/elementwise.h"
-#include "ops/fused.h"
-#include "ops/grouped.h"
-#include "ops/persistent.h"
+#include "backend/cuda/launch_parts.h"
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
-#include "ops/update/ema.h"
 #include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
 #include "ops/update/sgd.h"
@@ -29,120 +23,6 @@ static_assert(offsetof(CounterNumbers, good) == kGoodUpdates * sizeof(double));
 static_assert(offsetof(CounterNumbers, applied) == kAppliedUpdates * sizeof(double));
 static_assert(offsetof(CounterNumbers, skipped) == kSkippedUpdates * sizeof(double));
 static_assert(offsetof(CounterNumbers, skipped_in_a_row) == kSkippedInARow * sizeof(double));
-
-template <typename T>
-T* numbers(const TensorView& view) {
-  return reinterpret_cast<T*>(view.as<double>());
-}
-
-// Accepts f32, bf16 and f16 among the first `count` inputs; the inputs after them are numbers of the step.
-std::string declines_doubles(const NodeView& node, size_t count) {
-  for (const TensorDesc& desc : node.ins.first(count)) {
-    if (!desc.packing.empty()) return "changes row-major values only";
-    if (!is_float(desc.dtype) || desc.dtype == DType::kF64) return "computes in f32, bf16 and f16";
-  }
-  return {};
-}
-
-std::string declines_any_double(const NodeView& node, const DeviceInfo&) {
-  return declines_doubles(node, node.ins.size());
-}
-
-// One node, or each of the nodes that were grouped into one.
-struct Part {
-  const Op& op;
-  std::span<const TensorView> ins;
-};
-
-std::vector<Part> parts_of(const KernelArgs& args) {
-  const auto* many = dynamic_cast<const GroupedOp*>(&args.op);
-  if (!many) return {{args.op, args.ins}};
-  std::vector<Part> parts;
-  for (const GroupedOp::Part& part : many->parts())
-    parts.push_back({*part.op, args.ins.subspan(part.first, part.count)});
-  return parts;
-}
-
-std::vector<NodeView> nodes_of(const NodeView& node) {
-  const auto* many = dynamic_cast<const GroupedOp*>(&node.op);
-  if (!many) return {node};
-  std::vector<NodeView> nodes;
-  for (const GroupedOp::Part& part : many->parts())
-    nodes.push_back({*part.op, node.ins.subspan(part.first, part.count), {}});
-  return nodes;
-}
-
-// Runs the parts in as few launches as hold them; call_of makes the call of one part.
-template <typename Call>
-void launch_parts(const KernelArgs& args, void (*launch)(Session&, const Call&), Call (*call_of)(const Part&),
-                  const Call& start = {}) {
-  Call call = start;
-  for (const Part& part : parts_of(args)) {
-    const Call one = call_of(part);
-    if (call.segments.count == call.segments.kMost || (call.segments.count > 0 && call.rule != one.rule)) {
-      launch(session(args), call);
-      call = start;
-    }
-    call.rule = one.rule;
-    call.segments.add(one.segments.items[0]);
-  }
-  launch(session(args), call);
-}
-
-// ---- copies and sums ----
-
-PairCall pair(const TensorView& to, const TensorView& from) {
-  PairCall call;
-  call.segments.add({.to = operand(to), .from = operand(from), .elems = to.desc().elems()});
-  return call;
-}
-
-PairCall copy_call(const Part& part) {
-  return pair(part.ins[0], part.ins[1]);
-}
-
-void run_copy_into(const KernelArgs& args) {
-  launch_parts(args, api().updates.copy, copy_call);
-}
-
-void run_load_param(const KernelArgs& args) {
-  api().updates.copy(session(args), pair(args.outs[0], args.ins[0]));
-}
-
-void run_plain_accumulate(const KernelArgs& args) {
-  launch_parts(args, api().updates.accumulate, copy_call);
-}
-
-std::string declines_cast_sum(const NodeView& node, const DeviceInfo& device) {
-  const auto* fused = dynamic_cast<const FusedOp*>(&node.op);
-  if (!fuses<CastOp, AccumulateOp>(node.op)) return "not a cast added to a sum";
-  if (fused->member_outputs(node.ins)[0].dtype != DType::kF32) return "adds in f32 only";
-  return declines_unless_plain(node, device);
-}
-
-void run_cast_sum(const KernelArgs& args) {
-  const auto& members = op_of<FusedOp>(args).members();
-  api().updates.accumulate(session(args),
-                           pair(args.ins[members[1].sources[0]], args.ins[members[0].sources[0]]));
-}
-
-std::string declines_ema(const NodeView& node, const DeviceInfo&) {
-  for (const NodeView& part : nodes_of(node))
-    if (std::string reason = declines_doubles(part, 2); !reason.empty()) return reason;
-  return {};
-}
-
-PairCall ema_call(const Part& part) {
-  PairCall call = pair(part.ins[0], part.ins[1]);
-  call.rule = {.step = numbers<StepNumbers>(part.ins[3]),
-               .hyper = numbers<HyperNumbers>(part.ins[2]),
-               .warmup = dynamic_cast<const EmaUpdateOp&>(part.op).warmup()};
-  return call;
-}
-
-void run_ema_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.average, ema_call);
-}
 
 // ---- the step's numbers ----
 
@@ -304,30 +184,14 @@ std::string declines_lamb_move(const NodeView& node, const DeviceInfo&) {
 
 std::vector<OpKernels> update_kernels() {
   std::vector<OpKernels> list = {
-      {"load_param", {cuda_kernel("chunks", run_load_param)}},
       {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
       {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
       {"lamb_moments", {cuda_kernel("chunks", run_lamb_moments, declines_update, lamb_scratch)}},
-      {"lamb_move", {cuda_kernel("chunks", run_lamb_move, declines_lamb_move)}},
-      {"fused", {cuda_kernel("cast_sum", run_cast_sum, declines_cast_sum)}}};
-  // Each of these kernels takes one node, or all nodes of a kind grouped into one.
-  static const std::pair<std::string, Kernel> kGrouped[] = {
-      {"accumulate", cuda_kernel("chunks", run_plain_accumulate)},
-      {"copy_into", cuda_kernel("chunks", run_copy_into, declines_any_double)},
-      {"ema_update", cuda_kernel("chunks", run_ema_update, declines_ema)},
-      {"sgd_update", cuda_kernel("chunks", run_sgd_update, declines_update)},
-      {"adam_update", cuda_kernel("chunks", run_adam_update, declines_update)},
-      {"lion_update", cuda_kernel("chunks", run_lion_update, declines_update)},
-      {"lamb_update", cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch)}};
-  static const std::vector<std::string> kMany = [] {
-    std::vector<std::string> names;
-    for (const auto& [op, kernel] : kGrouped) names.push_back(GroupedOp::kind_of(op));
-    return names;
-  }();
-  for (size_t i = 0; i < kMany.size(); ++i) {
-    list.push_back({kGrouped[i].first, {kGrouped[i].second}});
-    list.push_back({kMany[i], {kGrouped[i].second}});
-  }
+      {"lamb_move", {cuda_kernel("chunks", run_lamb_move, declines_lamb_move)}}};
+  add_grouped(list, {{"sgd_update", cuda_kernel("chunks", run_sgd_update, declines_update)},
+                     {"adam_update", cuda_kernel("chunks", run_adam_update, declines_update)},
+                     {"lion_update", cuda_kernel("chunks", run_lion_update, declines_update)},
+                     {"lamb_update", cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch)}});
   return list;
 }
 
