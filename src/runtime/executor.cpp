@@ -1,5 +1,7 @@
 #include "runtime/executor.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "ops/collective.h"
 #include "ops/fused.h"
@@ -23,6 +25,7 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
     steps_.push_back(bind(i));
+    for (Step& step : steps_.back()) step.empty = is_empty(step);
     exchanges_ = exchanges_ || as_collective(*plan.program.nodes[i].op);
   }
 }
@@ -104,12 +107,20 @@ void Executor::run_collective(size_t index) {
   collectives_.run(*op, in, out, node.ins[0]);
 }
 
+// A node of an empty shard: it has nothing to write.
+bool Executor::is_empty(const Step& step) {
+  if (!step.outs.empty()) return step.outs[0].desc().elems() == 0;
+  const std::vector<int> written = step.op->updates();
+  return std::all_of(written.begin(), written.end(), [&](int input) {
+    return step.ins[static_cast<size_t>(input)].desc().elems() == 0;
+  });
+}
+
 void Executor::run_node(size_t node) {
   if (steps_[node].empty()) return run_collective(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
-    const TensorView& first = step.outs.empty() ? step.ins[0] : step.outs[0];
-    if (first.desc().elems() == 0) continue;  // an empty shard
+    if (step.empty) continue;
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
   }
   collectives_.poll();

@@ -52,7 +52,9 @@ class Executor {
     const Op* op;
     std::vector<TensorView> ins, outs;
     std::span<std::byte> scratch;
+    bool empty = false;  // it writes nothing, since its shard is empty
   };
+  static bool is_empty(const Step& step);
   TensorView view(ValueId id) const;
   void run_collective(size_t node);
   std::vector<Step> bind(size_t node) const;

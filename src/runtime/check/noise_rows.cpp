@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/update/lamb_parts.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "runtime/check/noise_rules.h"
@@ -95,9 +96,9 @@ Noise of_scale(const Args& args) {
 Noise of_any(const Args& args) {
   const bool exact = std::all_of(args.query.ins.begin(), args.query.ins.end(),
                                  [](const Known& in) { return in.noise.exact(); });
-  const DType type = !exact                                   ? narrow_type(args.query.descs)
-                     : args.types[args.result] == DType::kF64 ? DType::kF64
-                                                              : DType::kF32;
+  // Sums in f64 are of exact terms, but for those of LAMB's directions, which are computed in f32.
+  const bool wide = args.types[args.result] == DType::kF64 && !is<LambMomentsOp>(args.query.op);
+  const DType type = !exact ? narrow_type(args.query.descs) : wide ? DType::kF64 : DType::kF32;
   return alike(tolerance_of(type, args.query.op.reduction_length(args.query.descs)), args.out.values);
 }
 
