@@ -2,7 +2,10 @@
 // values of any float type by converting what it reads and writes, so each kernel is written once.
 #pragma once
 
+#include <vector>
+
 #include "backend/kernel.h"
+#include "ops/attention.h"
 
 namespace vitrail::ref {
 
@@ -14,6 +17,10 @@ template <void (*kernel)(const KernelArgs&)>
 void in_double(const KernelArgs& args) {
   run_converted(args, kernel);
 }
+
+// The softmax weights of query i of image b and head h, for attention and its gradient.
+void softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
+                     int64_t i, std::vector<double>& weights);
 
 // Every reference kernel that computes in double, by the name of its function and of its op: one line here
 // declares and registers it.
