@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/cpu/attention/attention.h"
-#include "backend/cpu/gemm/onednn_linear.h"
+#include "backend/cpu/gemm/onednn.h"
 #include "backend/cpu/host/levels.h"
 #include "backend/cpu/lowp/lowp_gemm.h"
 

@@ -6,7 +6,7 @@ set(VITRAIL_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPUs to build for; the pre
 # Program and plugin each carry a hash of the headers they agree on: one made from others is refused.
 file(GLOB cuda_agreement CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/api/*.h)
 list(APPEND cuda_agreement ${CMAKE_SOURCE_DIR}/src/tensor/dtype.h ${CMAKE_SOURCE_DIR}/src/base/error.h
-  ${CMAKE_SOURCE_DIR}/src/image/image_recipe.h)
+  ${CMAKE_SOURCE_DIR}/include/vitrail/error.h ${CMAKE_SOURCE_DIR}/src/image/image_recipe.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cuda_agreement})
 set(cuda_hashes)
 foreach(header ${cuda_agreement})
@@ -27,7 +27,7 @@ if(VITRAIL_CUDA STREQUAL ON OR (VITRAIL_CUDA STREQUAL AUTO AND VITRAIL_NVCC AND 
     set(CMAKE_CUDA_COMPILER ${VITRAIL_NVCC})
   endif()
   set(CMAKE_CUDA_ARCHITECTURES ${VITRAIL_CUDA_ARCHITECTURES})
-  # What Hopper alone has is behind the "a": without it products and attention of that gpu would be missing.
+  # What Hopper alone has is behind the "a": without it its GEMMs and attention would be missing.
   list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real|-virtual)?$" "90a-real")
   enable_language(CUDA)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know what nvcc 13 can

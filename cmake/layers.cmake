@@ -22,6 +22,7 @@ function(vt_layer name)
 endfunction()
 
 vt_layer(base DEPS Threads::Threads nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+target_include_directories(vt_base PUBLIC ${CMAKE_SOURCE_DIR}/include)  # for vitrail/error.h
 vt_layer(tensor DEPS vt_base)
 vt_layer(graph DEPS vt_tensor)
 vt_layer(ops DEPS vt_graph)

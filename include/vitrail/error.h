@@ -5,10 +5,9 @@
 
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
-// Inside Vitrail, base/error.h holds the same definitions; a test compares the two.
-#ifndef VT_CHECK
 namespace vitrail {
 
 /// The kind of an error, by which a program can decide how to react.
@@ -29,10 +28,17 @@ enum class ErrorKind {
 
 class Error : public std::exception {
  public:
-  Error(ErrorKind kind, std::string message, std::string hint = {});
+  Error(ErrorKind kind, std::string message, std::string hint = {})
+      : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {
+    compose();
+  }
 
-  // Adds where it happened (a file, a key, a rank); the outermost place comes first when shown.
-  Error& at(std::string place);
+  /// Adds where it happened (a file, a key, a rank); the outermost place comes first when shown.
+  Error& at(std::string place) {
+    context_.insert(context_.begin(), std::move(place));
+    compose();
+    return *this;
+  }
 
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return message_; }
@@ -41,7 +47,12 @@ class Error : public std::exception {
   const char* what() const noexcept override { return full_.c_str(); }
 
  private:
-  void compose();
+  void compose() {
+    full_.clear();
+    for (const std::string& place : context_) full_ += place + ": ";
+    full_ += message_;
+    if (!hint_.empty()) full_ += "\n  try: " + hint_;
+  }
 
   ErrorKind kind_;
   std::string message_, hint_, full_;
@@ -49,4 +60,3 @@ class Error : public std::exception {
 };
 
 }  // namespace vitrail
-#endif

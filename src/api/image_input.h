@@ -12,7 +12,7 @@
 namespace vitrail {
 
 // Writes the input of a model [C Y X] for one image; throws Error(kUsage) or Error(kData) for an invalid one.
-void fill_input(const ImageView& image, const ModelCard& card, bool upright, std::span<float> target);
+void fill_input(const ImageView& view, const ModelCard& card, bool upright, std::span<float> target);
 
 // Returns the inputs of several images, one after the other, made by `threads` threads; an error names the
 // image by its number.

@@ -141,6 +141,7 @@ std::vector<AttentionMap> Model::attention(const ImageView& image, const Attenti
     return attention_maps(one, request);
   });
   std::vector<AttentionMap> given;
+  given.reserve(maps.size());
   for (const NamedMap& map : maps)
     given.push_back({map.name, config.grid_height(), config.grid_width(), map.map});
   return given;

@@ -38,7 +38,7 @@ EvalReport report_of(const EvalStatus& status) {
           .best = status.best};
 }
 
-TrainHooks hooks_for(const TrainCallbacks& callbacks, const std::stop_token& stop) {
+TrainHooks hooks_for(const TrainCallbacks& callbacks, std::stop_token stop) {
   TrainHooks hooks;
   if (callbacks.on_step)
     hooks.step = [&](const TrainStatus& status) { callbacks.on_step(report_of(status)); };
@@ -47,7 +47,7 @@ TrainHooks hooks_for(const TrainCallbacks& callbacks, const std::stop_token& sto
     hooks.event = [&](const RunEvent& event) { callbacks.on_event({event.what, event.text, event.step}); };
   hooks.saved = callbacks.on_checkpoint;
   hooks.note = callbacks.on_note;
-  hooks.stop = [stop] { return stop.stop_requested(); };
+  hooks.stop = [stop = std::move(stop)] { return stop.stop_requested(); };
   return hooks;
 }
 
@@ -81,7 +81,7 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   RankContext rank(device_here(options.device, options.threads, ""),
                    static_cast<uint64_t>(resolved_config.train.seed));
   Trainer trainer(resolved_config, place, find_backend(gpu ? "cuda" : "cpu"), rank,
-                  hooks_for(callbacks, stop));
+                  hooks_for(callbacks, std::move(stop)));
   const TrainOutcome outcome = trainer.run();
   return {outcome.finished, outcome.reason, outcome.step,
           outcome.best >= 0 ? std::optional(outcome.best) : std::nullopt};

@@ -1,10 +1,12 @@
-// Arithmetic on sizes that come from untrusted files: an overflow returns nothing instead of a wrapped
+// Arithmetic on sizes. Where they come from untrusted files, an overflow returns nothing instead of a wrapped
 // number.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 namespace vitrail {
 
@@ -33,8 +35,14 @@ inline std::optional<uint64_t> checked_bytes(std::span<const int64_t> extents, u
   return total;
 }
 
-constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
+// Both are for sizes that are known to be small: value + divisor must not overflow.
+template <std::integral T>
+constexpr T ceil_div(T value, std::type_identity_t<T> divisor) {
+  return (value + divisor - 1) / divisor;
+}
+template <std::integral T>
+constexpr T round_up(T value, std::type_identity_t<T> multiple) {
+  return ceil_div(value, multiple) * multiple;
 }
 
 }  // namespace vitrail

@@ -31,24 +31,6 @@ int exit_code(ErrorKind kind) {
   return row(kind).exit_code;
 }
 
-Error::Error(ErrorKind kind, std::string message, std::string hint)
-    : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {
-  compose();
-}
-
-Error& Error::at(std::string place) {
-  context_.insert(context_.begin(), std::move(place));
-  compose();
-  return *this;
-}
-
-void Error::compose() {
-  full_.clear();
-  for (const std::string& place : context_) full_ += place + ": ";
-  full_ += message_;
-  if (!hint_.empty()) full_ += "\n  try: " + hint_;
-}
-
 std::string strf(const char* format, ...) {
   va_list args, again;
   va_start(args, format);

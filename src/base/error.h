@@ -1,51 +1,15 @@
-// The one exception type of Vitrail, its kinds with their exit codes, and the checks that throw it. A message
-// says what was expected, what was found; `hint` says what to try.
+// What Vitrail's own code adds to its exception type, vitrail/error.h: the exit codes of its kinds, texts,
+// and the checks that throw it. A message says what was expected, what was found; `hint` says what to try.
 #pragma once
 
-#include <exception>
 #include <string>
-#include <vector>
+
+#include "vitrail/error.h"
 
 namespace vitrail {
 
-enum class ErrorKind {
-  kInternal,
-  kCheck,
-  kUsage,
-  kConfig,
-  kData,
-  kNumerics,
-  kDevice,
-  kComm,
-  kDeadline,
-  kMemory,
-  kWrite,
-  kStopped
-};
-
 const char* to_string(ErrorKind kind);
 int exit_code(ErrorKind kind);
-
-class Error : public std::exception {
- public:
-  Error(ErrorKind kind, std::string message, std::string hint = {});
-
-  // Adds where it happened (a file, a key, a rank); the outermost place comes first when shown.
-  Error& at(std::string place);
-
-  ErrorKind kind() const { return kind_; }
-  const std::string& message() const { return message_; }
-  const std::string& hint() const { return hint_; }
-  const std::vector<std::string>& context() const { return context_; }
-  const char* what() const noexcept override { return full_.c_str(); }
-
- private:
-  void compose();
-
-  ErrorKind kind_;
-  std::string message_, hint_, full_;
-  std::vector<std::string> context_;
-};
 
 // printf-style text, checked by the compiler.
 [[gnu::format(printf, 1, 2)]] std::string strf(const char* format, ...);

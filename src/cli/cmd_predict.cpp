@@ -102,7 +102,10 @@ class PredictCommand {
         format_count(std::ssize(paths_), "image").c_str(), format_seconds(total).c_str(),
         format_si(rate).c_str(), format_seconds(start_seconds_).c_str(), format_seconds(compute).c_str(),
         format_seconds(wait).c_str(), format_seconds(decode).c_str());
-    asked ? console_.say(text) : console_.detail(text);
+    if (asked)
+      console_.say(text);
+    else
+      console_.detail(text);
   }
 
   // Shows rows in the order of the list; images that failed have a row, too.

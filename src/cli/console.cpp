@@ -104,10 +104,10 @@ void Console::flush() {
 }
 
 void Console::say(std::string_view line) {
-  if (!settings_.quiet) complain(safe(line));
+  if (!settings_.quiet) error(safe(line));
 }
 
-void Console::complain(std::string_view line) {
+void Console::error(std::string_view line) {
   clear_bar();
   write_all(settings_.err_fd, std::string(line) + "\n");
 }

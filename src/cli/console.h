@@ -44,9 +44,9 @@ class Console {
   void flush();
 
   // Each of these writes one line on stderr.
-  void say(std::string_view line);       // unless --quiet
-  void detail(std::string_view line);    // with -v only
-  void complain(std::string_view line);  // always: an error, --quiet or not
+  void say(std::string_view line);     // unless --quiet
+  void detail(std::string_view line);  // with -v only
+  void error(std::string_view line);   // always: an error, --quiet or not
 
   // Shows one line on a terminal's stderr that the next call replaces; text written meanwhile clears it
   // first.

@@ -40,7 +40,10 @@ std::vector<std::string> environment_warnings(std::span<const std::string> names
                                               std::span<const CommandSpec> commands) {
   std::vector<std::string> valid = {"VITRAIL_MODELS"}, warnings;
   for (const CommandSpec& command : commands)
-    for (const OptionSpec& spec : all_options(command)) valid.push_back(environment_name(spec.name));
+    for (const OptionSpec& spec : all_options(command)) {
+      valid.push_back(environment_name(spec.name));
+      if (!spec.former_name.empty()) valid.push_back(environment_name(spec.former_name));
+    }
   for (const std::string& name : names) {
     if (!name.starts_with("VITRAIL_") || std::find(valid.begin(), valid.end(), name) != valid.end()) continue;
     warnings.push_back(

@@ -48,7 +48,7 @@ void FailedImages::add(const std::string& path, const Error& error) {
   nlohmann::ordered_json json = image_json(path);
   json["error"] = error.message();
   console_.print_json(json);
-  if (total_ > 1) console_.complain(format_error(error, false, false));
+  if (total_ > 1) console_.error(format_error(error, false, false));
 }
 
 void FailedImages::throw_if_any() const {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
 #include "cli/setting_advice.h"
@@ -50,10 +51,14 @@ class Parser {
       if (spec.letter == letter) return &spec;
     return nullptr;
   }
-  std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const OptionSpec& spec : specs_) all.push_back(spec.name);
-    return all;
+  // Suggests the option that is nearest to a wrong name; near a former name, the present one.
+  std::string suggestion(const std::string& wrong, const std::string& prefix) const {
+    std::vector<std::string> names;
+    for (const OptionSpec& spec : specs_) names.push_back(spec.name);
+    for (const OptionSpec& spec : specs_)
+      if (!spec.former_name.empty()) names.push_back(spec.former_name);
+    const OptionSpec* near = find(nearest_name(wrong, names));
+    return near ? strf("did you mean %s%s?", prefix.c_str(), near->name.c_str()) : see_help();
   }
   std::string see_help() const { return strf("vitrail %s --help lists every option", command_.name.c_str()); }
 
@@ -66,6 +71,10 @@ class Parser {
     return false;
   }
 
+  void note_former_name(const OptionSpec& spec, const std::string& name, const std::string& prefix) {
+    if (!spec.former_name.empty() && with_dashes(name) == spec.former_name)
+      note_former(prefix + name, prefix + spec.name);
+  }
   void note_former(const std::string& was, const std::string& now) {
     std::string line = strf("%s is now %s", was.c_str(), now.c_str());
     auto& lines = result_.former_names_;
@@ -117,9 +126,8 @@ class Parser {
     if (!spec)
       throw Error(ErrorKind::kUsage,
                   strf("vitrail %s has no option --%s", command_.name.c_str(), name.c_str()),
-                  did_you_mean(name, names(), "--", see_help()));
-    if (!spec->former_name.empty() && with_dashes(name) == spec->former_name)
-      note_former("--" + name, "--" + spec->name);
+                  suggestion(name, "--"));
+    note_former_name(*spec, name, "--");
     if (equals != std::string::npos)
       accept(*spec, word.substr(equals + 1), "--" + name);
     else
@@ -160,8 +168,16 @@ class Parser {
   void parse_environment(const Environment& environment) {
     for (const OptionSpec& spec : specs_) {
       if (spec.name == "set" || spec.name == "help") continue;
-      const std::string name = environment_name(spec.name);
+      std::string name = environment_name(spec.name);
       const char* given = environment(name);
+      if (!given && !spec.former_name.empty()) {
+        const std::string former = environment_name(spec.former_name);
+        given = environment(former);
+        if (given) {
+          note_former(former, name);
+          name = former;
+        }
+      }
       if (!given || (*given == '\0' && spec.kind != ValueKind::kFlag)) continue;
       const std::string text = current(spec, given);
       check_value(spec, text, name + " (environment)", ErrorKind::kUsage);
@@ -192,7 +208,8 @@ class Parser {
       throw Error(ErrorKind::kConfig,
                   strf("%s: vitrail %s has no key '%s'", setting.place.c_str(), command_.name.c_str(),
                        setting.key.c_str()),
-                  did_you_mean(key, names(), "", see_help()));
+                  suggestion(key, ""));
+    note_former_name(*spec, key, "");
     const std::string place = setting.place + ": " + setting.key;
     if (setting.values.size() != 1 && !spec->repeated)
       throw Error(ErrorKind::kConfig,

@@ -206,7 +206,7 @@ bool asks_for(const char* flag, std::span<const std::string> arguments) {
 }
 
 int show(const Error& error, const ConsoleSettings& settings, std::span<const std::string> arguments) {
-  Console(settings).complain(
+  Console(settings).error(
       format_error(error, settings.colour && settings.err_terminal, asks_for("--debug", arguments)));
   return exit_code(error.kind());
 }

@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "data/resize_checks.h"
 
 namespace vitrail {
 namespace {

@@ -25,6 +25,10 @@ struct FloatImage {
   std::vector<float> pixels;  // rows, interleaved, in 0..255
 };
 
+// The precondition of every resampling, for src/data alone: requires that sides are positive and below 2^28,
+// that the window lies inside, and that the image has 1, 3 or 4 channels and all of its pixels.
+void check_resize(const Image& image, Size size, const Window& window);
+
 // Resizes as Pillow does: antialiased, weights in 22-bit fixed point, 8 bits between the horizontal and the
 // vertical pass.
 Image resize(const Image& image, Size size, Interpolation interpolation);

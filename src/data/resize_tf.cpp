@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "data/resize.h"
-#include "data/resize_checks.h"
 
 namespace vitrail {
 namespace {

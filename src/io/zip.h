@@ -35,6 +35,8 @@ struct ZipLimits {
 class ZipStream {
  public:
   ZipStream(const ByteSource& bytes, const ZipEntry& entry);
+  ZipStream(const ZipStream&) = delete;
+  ZipStream& operator=(const ZipStream&) = delete;
   ~ZipStream();
 
   uint64_t position() const { return position_; }
@@ -58,6 +60,7 @@ class ZipReader {
   explicit ZipReader(std::shared_ptr<const ByteSource> bytes, const ZipLimits& limits = {});
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
+  ~ZipReader() = default;
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
   std::optional<size_t> find(std::string_view name) const;

@@ -71,7 +71,7 @@ std::vector<const Kernel*> kernels_for(const NodeView& node, const ExecutionPlan
 class Bench {
  public:
   Bench(const PlannedGemm& gemm, const DeviceInfo& info, Device& device)
-      : product_(gemm),
+      : gemm_(gemm),
         device_(device),
         sets_(operand_sets(gemm, info, device)),
         scratch_(scratch_bytes(gemm, info), Category::kScratch, &device),
@@ -115,10 +115,10 @@ class Bench {
     return bytes;
   }
   void launch(const Kernel& kernel, const OperandSet& set) {
-    kernel.run({*product_.op, set.ins, set.outs, {scratch_.data(), scratch_.bytes()}, context_});
+    kernel.run({*gemm_.op, set.ins, set.outs, {scratch_.data(), scratch_.bytes()}, context_});
   }
 
-  const PlannedGemm& product_;
+  const PlannedGemm& gemm_;
   Device& device_;
   std::vector<OperandSet> sets_;
   Buffer scratch_;

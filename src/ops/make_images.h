@@ -1,6 +1,6 @@
 // Training images from 8-bit pixels: pixels u8 [R Y X C], recipes i32 [B Z] (image/image_recipe.h), levels
 // f32 [C Z] (what normalisation makes of each of the 256 levels) -> [B C Y X] of the type given. Blends are
-// computed in f32, each GEMM rounded before the sum, whatever the type.
+// computed in f32, each product rounded before the sum, whatever the type.
 #pragma once
 
 #include "graph/op.h"

@@ -13,6 +13,10 @@ struct EnumNames<MomentDType> {
   static constexpr const char* names[] = {"master", "bf16"};
 };
 
+// Return the names that OptimConfig::name may have, as a list and as "sgd, adam or lion".
+std::vector<std::string> optimizer_names();
+const char* optimizer_names_text();
+
 struct OptimConfig {
   std::string name = "adamw";
   double lr = 1e-3;
@@ -29,7 +33,7 @@ struct OptimConfig {
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
-    v("name", c.name, "sgd, adam, adamw, lamb or lion");
+    v("name", c.name, optimizer_names_text());
     v("lr", c.lr, "base learning rate, before the schedule");
     v("momentum", c.momentum, "sgd: share of the last direction that is kept; 0: none");
     v("nesterov", c.nesterov, "sgd: Nesterov's momentum");

@@ -1,5 +1,5 @@
-// From gradient sums to new weights: records the update Program of a step. One file per optimizer records its
-// op; the table in optimizers.cpp names them. Must not know how anything runs.
+// From gradient sums to new weights: records the update Program of a step. An optimizer is an op of
+// ops/update/ and its row in the table of optimizers.cpp. Must not know how anything runs.
 //
 // Persistent values (the parameters keep their names):
 //   grad/P            the gradient sum of P, P's type; zeroed by every update, skipped or not

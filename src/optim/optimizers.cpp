@@ -1,6 +1,7 @@
 #include "optim/recorders.h"
 
 #include "base/text.h"
+#include "base/values.h"
 #include "ops/update/adam.h"
 #include "ops/update/lamb.h"
 #include "ops/update/lion.h"
@@ -10,53 +11,50 @@ namespace vitrail {
 
 namespace {
 
-void record_sgd(UpdateSite& site) {
+template <typename UpdateOp>
+void record(UpdateSite& site) {
   const OptimConfig& c = site.config();
+  const auto op = std::make_shared<UpdateOp>(
+      site.scale(), UpdateSettings{c.momentum, c.nesterov, c.beta1, c.beta2, c.eps, c.adapt_all});
   std::vector<ValueId> states;
-  if (c.momentum > 0) states.push_back(site.first_moment());
-  site.add(std::make_shared<SgdUpdateOp>(site.scale(), c.momentum, c.nesterov), states);
-}
-
-void record_adam(UpdateSite& site) {
-  const OptimConfig& c = site.config();
-  site.add(std::make_shared<AdamUpdateOp>(site.scale(), Moments{c.beta1, c.beta2, c.eps}),
-           {site.first_moment(), site.state("v")});
-}
-
-void record_lamb(UpdateSite& site) {
-  const OptimConfig& c = site.config();
-  const bool adapts = c.adapt_all || site.scale().weight_decay != 0;
-  site.add(std::make_shared<LambUpdateOp>(site.scale(), Moments{c.beta1, c.beta2, c.eps}, adapts),
-           {site.first_moment(), site.state("v")});
-}
-
-void record_lion(UpdateSite& site) {
-  const OptimConfig& c = site.config();
-  site.add(std::make_shared<LionUpdateOp>(site.scale(), c.beta1, c.beta2), {site.first_moment()});
+  if (op->states() > 0) states.push_back(site.first_moment());
+  if (op->states() > 1) states.push_back(site.state("v"));
+  site.add(op, states);
 }
 
 constexpr Optimizer kOptimizers[] = {
-    {"sgd", record_sgd, DecayStyle::kCoupled, 0, 0, 0},
-    {"adam", record_adam, DecayStyle::kCoupled, 0.9, 0.999, 1e-8},
-    {"adamw", record_adam, DecayStyle::kDecoupled, 0.9, 0.999, 1e-8},
-    {"lamb", record_lamb, DecayStyle::kCoupled, 0.9, 0.999, 1e-6, true},
-    {"lion", record_lion, DecayStyle::kDecoupled, 0.9, 0.99, 0},
+    {"sgd", record<SgdUpdateOp>, DecayStyle::kCoupled, 0, 0, 0},
+    {"adam", record<AdamUpdateOp>, DecayStyle::kCoupled, 0.9, 0.999, 1e-8},
+    {"adamw", record<AdamUpdateOp>, DecayStyle::kDecoupled, 0.9, 0.999, 1e-8},
+    {"lamb", record<LambUpdateOp>, DecayStyle::kCoupled, 0.9, 0.999, 1e-6, true},
+    {"lion", record<LionUpdateOp>, DecayStyle::kDecoupled, 0.9, 0.99, 0},
 };
 
 }  // namespace
 
-const Optimizer& find_optimizer(const std::string& name) {
+std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  std::string known;
-  for (const Optimizer& row : kOptimizers) {
+  for (const Optimizer& row : kOptimizers) names.emplace_back(row.name);
+  return names;
+}
+
+const char* optimizer_names_text() {
+  static const std::string text = [] {
+    std::vector<std::string> names = optimizer_names();
+    const std::string last = std::move(names.back());
+    names.pop_back();
+    return join(names, ", ") + " or " + last;
+  }();
+  return text.c_str();
+}
+
+const Optimizer& find_optimizer(const std::string& name) {
+  for (const Optimizer& row : kOptimizers)
     if (name == row.name) return row;
-    names.emplace_back(row.name);
-    known += std::string(known.empty() ? "" : ", ") + row.name;
-  }
-  const std::string near = nearest_name(name, names);
+  const std::vector<std::string> names = optimizer_names();
   throw Error(ErrorKind::kConfig,
-              strf("optim.name is %s; expected one of %s", quoted(name).c_str(), known.c_str()),
-              near.empty() ? "" : near);
+              strf("optim.name is %s; expected one of %s", quoted(name).c_str(), join(names, ", ").c_str()),
+              nearest_name(name, names));
 }
 
 }  // namespace vitrail

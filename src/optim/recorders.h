@@ -1,5 +1,5 @@
 // The optimizers: their table, and how each records the update of one parameter. Private to optim/: adding
-// one is a recorder and a row in optimizers.cpp.
+// one is its op and a row in optimizers.cpp.
 #pragma once
 
 #include "optim/optimizer.h"

@@ -1,3 +1,4 @@
+// The pass that lets the GEMMs of the blocks compute in a lower precision.
 #include "passes/passes.h"
 
 namespace vitrail {

@@ -1,3 +1,4 @@
+// The pass that drops what nothing needs.
 #include "passes/passes.h"
 
 #include <algorithm>

@@ -48,7 +48,8 @@ Json identity_of(const Dataset& data) {
 
 }  // namespace
 
-CheckpointKeeper::CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell)
+CheckpointKeeper::CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine,
+                                   Report report)
     : place_(place),
       files_(place.folder),
       setup_(setup),
@@ -56,7 +57,7 @@ CheckpointKeeper::CheckpointKeeper(const TrainPlace& place, const RunSetup& setu
       train_data_(identity_of(*setup.data.train)),
       learned_(to_json(learned_from(setup.config.data, *setup.data.train))),
       val_data_(setup.data.val ? identity_of(*setup.data.val) : Json::object()),
-      tell_(std::move(tell)),
+      report_(std::move(report)),
       checkpoints_(place.folder, setup.config.checkpoint) {}
 
 void CheckpointKeeper::refuse_foreign_run() const {
@@ -67,10 +68,10 @@ void CheckpointKeeper::refuse_foreign_run() const {
 
 void CheckpointKeeper::prepare(bool sole) {
   for (const char* name : {RunFiles::kBest, RunFiles::kLast})
-    if (finish_replacing(files_.at(name), files_.aside(name))) tell_(std::string("put back ") + name + "/");
+    if (finish_replacing(files_.at(name), files_.aside(name))) report_(std::string("put back ") + name + "/");
   for (const char* name : {RunFiles::kBest, RunFiles::kLast}) require_own(name);
   for (const std::string& name : checkpoints_.prepare(sole))
-    tell_(strf("removed %s/%s", RunFiles::kCheckpoints, name.c_str()));
+    report_(strf("removed %s/%s", RunFiles::kCheckpoints, name.c_str()));
 }
 
 // Returns whether the name is free or holds a model that a run has written. The best/ of earlier versions has
@@ -103,7 +104,7 @@ Json CheckpointKeeper::facts(const Progress& progress) const {
 std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
   std::vector<std::string> complaints;
   const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good(&complaints);
-  for (const std::string& text : complaints) tell_("checkpoint passed over: " + text);
+  for (const std::string& text : complaints) report_("checkpoint passed over: " + text);
   if (!complaints.empty() && (!found || place_.resume == ResumeMode::kStrict))
     throw Error(ErrorKind::kData, complaints.front(),
                 found ? "--resume without =strict falls back to an older one"
@@ -116,7 +117,7 @@ std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
   saved_step_ = found->step;
   Progress progress = progress_from(found->facts);
   if (!same_val) {
-    tell_("other validation data: the results so far do not count for best/ any more");
+    report_("other validation data: the results so far do not count for best/ any more");
     progress.best = -1, progress.best_step = progress.evals_since_best = 0;
   }
   return progress;
@@ -132,7 +133,7 @@ bool CheckpointKeeper::require_same_run(const Json& saved) const {
     if (is_unknown(difference)) continue;
     same_val = same_val && !difference.key.starts_with(kVal);
     if (may_change(difference.key)) {
-      tell_("changed since the checkpoint: " + described(difference));
+      report_("changed since the checkpoint: " + described(difference));
       continue;
     }
     refused += "\n  " + described(difference);

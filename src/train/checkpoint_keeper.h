@@ -13,10 +13,11 @@ namespace vitrail {
 
 class CheckpointKeeper {
  public:
-  using Tell = std::function<void(const std::string&)>;
+  using Report = std::function<void(const std::string&)>;
 
-  // `machine` holds backend, instruction set and program version, whose changes are reported through `tell`.
-  CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Tell tell);
+  // `machine` holds backend, instruction set and program version, whose changes are reported through
+  // `report`.
+  CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine, Report report);
 
   // Throws Error(kUsage) when a fresh run would share its folder with the checkpoints of another.
   void refuse_foreign_run() const;
@@ -56,7 +57,7 @@ class CheckpointKeeper {
   RunFiles files_;
   const RunSetup& setup_;
   Json machine_, train_data_, learned_, val_data_;
-  Tell tell_;
+  Report report_;
   CheckpointStore checkpoints_;
   int64_t saved_step_ = -1;
 };

@@ -26,23 +26,23 @@ void MicroFeed::run(int64_t step, int64_t micro) {
                         .last = micro + 1 == config_.accumulation};
   if (teacher_) step_batch.teacher = teacher_->targets(batch.images);
   step_.run_micro(step_batch);
-  send_ahead();
+  prefetch_next();
 }
 
 // A batch that is not ready is not waited for: it is sent when its turn comes. The loader keeps the peeked
 // batch until the one after it is requested; by then it was run and its inputs waited for, so its copy is
 // complete.
-void MicroFeed::send_ahead() {
-  if (!step_.takes_ahead()) return;
+void MicroFeed::prefetch_next() {
+  if (!step_.prefetches()) return;
   if (const std::optional<Batch> next = loader_->peek())
-    step_.send_ahead(next->index,
-                     next->pixels.empty() ? std::as_bytes(next->images) : std::as_bytes(next->pixels));
+    step_.prefetch(next->index,
+                   next->pixels.empty() ? std::as_bytes(next->images) : std::as_bytes(next->pixels));
 }
 
 // Prefetched images are dropped first: the loader would overwrite bytes that are still being copied.
 void MicroFeed::seek(int64_t step) {
   step_.wait_for_inputs();
-  step_.forget_ahead();
+  step_.drop_prefetched();
   loader_->seek(step);
 }
 

@@ -32,7 +32,7 @@ class MicroFeed {
   double wait_seconds() { return loader_->wait_seconds(); }
 
  private:
-  void send_ahead();
+  void prefetch_next();
 
   std::unique_ptr<Loader> loader_;
   TrainStep& step_;

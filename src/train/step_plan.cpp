@@ -183,7 +183,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   if (config.distribution.active()) plan.last_micro = planned(last_micro_program(micro, rewrites));
   const ZeroPlan& zero = micro.zero;
   plan.micro = planned(std::move(micro.program));
-  plan.landing_bytes = image_bytes(plan.micro);
+  plan.prefetch_bytes = image_bytes(plan.micro);
   plan.eval = planned(record_eval(config, false, rewrites, zero));
   if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites, zero));
   return plan;
@@ -209,7 +209,7 @@ size_t StepPlan::image_staging_bytes() const {
 }
 
 size_t StepPlan::staging_bytes() const {
-  return image_staging_bytes() + landing_bytes + update.memory.staging_bytes +
+  return image_staging_bytes() + prefetch_bytes + update.memory.staging_bytes +
          (refresh ? refresh->memory.staging_bytes : 0);
 }
 

@@ -30,7 +30,7 @@ struct StepPlan {
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
   // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
   // images are read in place, or kept on the device.
-  size_t landing_bytes = 0;
+  size_t prefetch_bytes = 0;
 
   // Returns the size of the one transient arena, in which the programs take turns.
   size_t transient_bytes() const;

@@ -31,7 +31,7 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       whole_(store_, rank.ranks),
       arena_(plan.transient_bytes(), Category::kTransient, rank.memory()),
       staging_(plan.image_staging_bytes(), Category::kStaging, rank.memory()),
-      prefetch_(plan.landing_bytes, rank),
+      prefetch_(plan.prefetch_bytes, rank),
       micro_(plan.micro, store_, rank, &arena_, &staging_),
       update_(plan.update, store_, rank, &arena_),
       eval_(plan.eval, store_, rank, &arena_, &staging_),
@@ -101,7 +101,7 @@ void TrainStep::fill_images(const MicroBatch& batch) {
   const ImageForm form = plan_.config.images;
   Executor& program = program_of(batch);
   if (form == ImageForm::kFloats) {
-    if (!take_ahead("images", batch)) fill(program, "images", batch.images);
+    if (!use_prefetched("images", batch)) fill(program, "images", batch.images);
     return;
   }
   const auto batch_rows = static_cast<int32_t>(program.input("recipes").shape().local('B'));
@@ -111,28 +111,28 @@ void TrainStep::fill_images(const MicroBatch& batch) {
                  (r.mix == ImageMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
              "a recipe for row %d of %lld, mixed with %d", r.source, static_cast<long long>(rows), r.partner);
   fill_bytes(program, "recipes", std::as_bytes(batch.recipes));
-  if (form == ImageForm::kPixels && !take_ahead("pixels", batch))
+  if (form == ImageForm::kPixels && !use_prefetched("pixels", batch))
     fill_bytes(program, "pixels", std::as_bytes(batch.pixels));
 }
 
-void TrainStep::send_ahead(int64_t index, std::span<const std::byte> images) {
-  if (!takes_ahead()) return;
+void TrainStep::prefetch(int64_t index, std::span<const std::byte> images) {
+  if (!prefetches()) return;
   prefetch_.send(images);
-  ahead_ = index;
+  prefetched_ = index;
 }
 
-bool TrainStep::take_ahead(const char* input, const MicroBatch& batch) {
-  if (batch.index < 0 || batch.index != ahead_) return false;
+bool TrainStep::use_prefetched(const char* input, const MicroBatch& batch) {
+  if (batch.index < 0 || batch.index != prefetched_) return false;
   const TensorView target = program_of(batch).input(input);
   VT_CHECK(prefetch_.bytes() <= target.desc().bytes(), "%zu bytes for %s", prefetch_.bytes(), input);
   prefetch_.take(target.data());
-  ahead_ = -1;
+  prefetched_ = -1;
   return true;
 }
 
-void TrainStep::forget_ahead() {
-  if (ahead_ >= 0) rank_.hardware->finish();
-  ahead_ = -1;
+void TrainStep::drop_prefetched() {
+  if (prefetched_ >= 0) rank_.hardware->finish();
+  prefetched_ = -1;
 }
 
 void TrainStep::run_micro(const MicroBatch& batch) {

@@ -36,11 +36,11 @@ class TrainStep {
   // Runs forward and backward and adds the gradients to their sums.
   void run_micro(const MicroBatch& batch);
   // Prefetches the images (or pixels) of a later micro-batch while the device computes, where it can. The
-  // caller keeps them unchanged until that micro-batch has run or until forget_ahead(), which waits for the
-  // copy, returns.
-  void send_ahead(int64_t index, std::span<const std::byte> images);
-  bool takes_ahead() const { return prefetch_.bytes() > 0; }
-  void forget_ahead();
+  // caller keeps them unchanged until that micro-batch has run or until drop_prefetched(), which waits for
+  // the copy, returns.
+  void prefetch(int64_t index, std::span<const std::byte> images);
+  bool prefetches() const { return prefetch_.bytes() > 0; }
+  void drop_prefetched();
   // Runs again with the images, targets and weights that are on the device already, where it keeps them.
   void run_micro_again(const MicroBatch& batch);
   bool keeps_inputs() const { return micro_.keeps_inputs(); }
@@ -81,7 +81,7 @@ class TrainStep {
   void start_parameter(const PersistentValue& value, const ParamFiller& fill);
   void fill_images(const MicroBatch& batch);
   void clear_sums_of_others();
-  bool take_ahead(const char* input, const MicroBatch& batch);
+  bool use_prefetched(const char* input, const MicroBatch& batch);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
 
   const StepPlan& plan_;
@@ -94,7 +94,7 @@ class TrainStep {
   std::unique_ptr<Executor> last_micro_, eval_average_, refresh_;
   const Executor* ran_ = &micro_;               // the micro program that ran last
   std::unique_ptr<Event> filled_;               // recorded after the uploads of the last micro-batch
-  int64_t ahead_ = -1;                          // the micro-batch whose images were prefetched
+  int64_t prefetched_ = -1;                     // the micro-batch whose images were prefetched
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted
 };
 

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "backend/cpu/gemm/onednn_linear.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/onednn.h"
 #include "backend/cpu_test_util.h"
 #include "base/error.h"
 #include "tolerance.h"

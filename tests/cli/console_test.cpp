@@ -63,7 +63,7 @@ TEST(Console, NothingFromOutsideReachesTheTerminalAsACommand) {
     console.print(console.bold(name) + "\n");
     console.print_json({{"image", name}});
     console.say("warning: " + name);
-    console.complain(
+    console.error(
         format_error(Error(ErrorKind::kData, "broken " + name, "not " + name).at(name), true, false));
     console.flush();
     std::string out = Captured::read(pipes.out);
@@ -83,7 +83,7 @@ TEST(Console, QuietAndVerbose) {
   pipes.settings.quiet = true;
   Console(pipes.settings).say("talk");
   Console(pipes.settings).detail("more");
-  Console(pipes.settings).complain("error");
+  Console(pipes.settings).error("error");
   EXPECT_EQ(Captured::read(pipes.err), "more\nerror\n");
 }
 

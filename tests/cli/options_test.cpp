@@ -97,6 +97,12 @@ TEST(Options, FormerNamesAreAcceptedAndNamedOnce) {
   EXPECT_EQ(set.former_names(), Lines{"to=jax is now to=google"});
   EXPECT_EQ(parse({"in"}, {.environment = {{"VITRAIL_TO", "jax"}}, .config = {}}).text("to"), "google");
   EXPECT_NE(refusal({"in", "--to", "flax"}).find("hf, timm, google"), std::string::npos);
+  EXPECT_EQ(parse({"in", "--set", "dialect=timm"}).former_names(), Lines{"dialect is now to"});
+  const Options variable = parse({"in"}, {.environment = {{"VITRAIL_DIALECT", "timm"}}, .config = {}});
+  EXPECT_EQ(variable.text("to"), "timm");
+  EXPECT_EQ(variable.former_names(), Lines{"VITRAIL_DIALECT is now VITRAIL_TO"});
+  EXPECT_NE(refusal({"in", "--dialcet", "hf"}).find("did you mean --to?"), std::string::npos);
+  EXPECT_NE(refusal({"in", "--set", "dialects=hf"}).find("did you mean to?"), std::string::npos);
 }
 
 TEST(Options, TheStrongestOriginWins) {

@@ -110,7 +110,7 @@ TEST(StepValues, ReadGivesWhatWriteWrote) {
   EXPECT_EQ(found.grad_norm, 6);
 }
 
-class SkippedStep : public testing::TestWithParam<std::tuple<const char*, DType, double>> {};
+class SkippedStep : public testing::TestWithParam<std::tuple<std::string, DType, double>> {};
 
 TEST_P(SkippedStep, ChangesNothingButTheGradientSums) {
   const auto [name, dtype, poison] = GetParam();
@@ -148,7 +148,7 @@ TEST_P(SkippedStep, ChangesNothingButTheGradientSums) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, SkippedStep,
-                         testing::Combine(testing::Values("sgd", "adam", "adamw", "lamb", "lion"),
+                         testing::Combine(testing::ValuesIn(optimizer_names()),
                                           testing::Values(DType::kF64, DType::kF32),
                                           testing::Values(kNan, kInf, -kInf)));
 
@@ -167,6 +167,24 @@ TEST(SquareSum, AddsUpEveryInput) {
 }
 
 // A parameter that is all zero still learns, and one without gradient only decays.
+// The loss is w^2 / 2, so its gradient is w.
+TEST(Optimizers, EachFindsItsWayDown) {
+  for (const std::string& name : optimizer_names()) {
+    Builder builder;
+    record_update(builder, {{"w", {DType::kF64, {{'D', 2}}}, 1, 0}}, {.name = name, .lr = 0.01});
+    ProgramRunner runner(builder.finish());
+    runner.set(kLossScaleState, {1});
+    runner.set("hyper", {0.01, 1, 0, 0});
+    runner.set("w", {1, -0.5});
+    for (int step = 0; step < 30; ++step) {
+      runner.set("grad/w", runner.get("w"));
+      runner.run();
+    }
+    EXPECT_LT(std::abs(runner.get("w")[0]), 0.8) << name;
+    EXPECT_LT(std::abs(runner.get("w")[1]), 0.4) << name;
+  }
+}
+
 TEST(Lamb, TakesRatioOneWhenANormIsZero) {
   Builder builder;
   const TensorDesc desc{DType::kF64, {{'D', 2}}};

@@ -12,6 +12,8 @@ class CheckLayers(ToolCase):
             ("down", {"src/graph/a.h": '#include "tensor/b.h"\n'}, 0, ok),
             ("up", {"src/tensor/a.h": '\n#include "graph/b.h"\n'}, 1, 'src/tensor/a.h:2: tensor may not'),
             ("base is open", {"src/models/a.cpp": '#include "base/error.h"\n'}, 0, ok),
+            ("base and the public error", {"src/base/a.h": '#include "vitrail/error.h"\n'}, 0, ok),
+            ("base and the rest of the API", {"src/base/a.h": '#include "vitrail/model.h"\n'}, 1, bad),
             ("base sees nothing", {"src/base/a.h": '#include "tensor/shape.h"\n'}, 1, bad),
             ("io and the table", {"src/io/a.cpp": '#include "models/vit_config.h"\n'}, 0, ok),
             ("io and the model", {"src/io/a.cpp": '#include "models/vit.h"\n'}, 1, bad),

@@ -24,19 +24,21 @@ class CheckSizes(ToolCase):
             ("too large", self.with_tests(lines(301)), 1, "src/base/a.cpp: the file has 301 lines, at most 300"),
             ("a large test", {"tests/a.cpp": lines(301)}, 0, "tests/a.cpp: warning: the file has 301 lines"),
             ("too large a test", {"tests/a.cpp": lines(601)}, 1, "tests/a.cpp: the file has 601 lines, at most 600"),
-            ("untested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(39)}, 1, "tests have 0.39 lines"),
-            ("tested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(40)}, 0, "tests/source 0.40"),
+            ("untested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(44)}, 1, "tests have 0.44 lines"),
+            ("tested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(45)}, 0, "tests/source 0.45"),
         ])
 
     def test_crumbs(self):
         def some(count, length):
-            files = {f"src/base/a{i}.cpp": lines(length) for i in range(count)}
-            return {**files, "tests/a.cpp": lines(600), "tests/b.cpp": lines(600)}
+            files = {f"src/base/a{i}.cpp": "// A reason.\n" + lines(length - 1) for i in range(count)}
+            return {**files, "tests/a.cpp": lines(600), "tests/b.cpp": lines(600), "tests/c.cpp": lines(600)}
 
         self.check([
             ("a few", some(95, 29), 0, "95 of src/ under 30 lines"),
             ("too many", some(96, 29), 1, "96 files of src/ have fewer than 30 lines, at most 95"),
             ("long enough", some(96, 30), 0, "0 of src/ under 30 lines"),
+            ("no reason", {"src/base/a.cpp": lines(9), "tests/a.cpp": lines(9)}, 1, "src/base/a.cpp: 9 lines, and no comment"),
+            ("a pair", {"src/base/a.cpp": lines(9), "src/base/a.h": lines(9), "tests/a.cpp": lines(9)}, 0, "2 of src/ under"),
         ])
 
     def test_functions(self):

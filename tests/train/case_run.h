@@ -16,10 +16,10 @@ inline void fill_by_rule_name(const std::string& name, const Shape& shape, std::
 // A case as it runs.
 class CaseRun {
  public:
-  CaseRun(const StepCase& c, const Backend& backend, DeviceInfo device = cpu_device(1))
+  CaseRun(const StepCase& c, const Backend& backend, const DeviceInfo& device = cpu_device(1))
       : case_(c),
         data_(step_data(c)),
-        rank_(std::move(device)),
+        rank_(device),
         plan_(plan_step(c.config, backend, rank_.device)),
         step_(plan_, rank_) {
     step_.start(fill_by_rule_name);

@@ -218,7 +218,7 @@ TEST_F(CudaTrain, OverflowIsSkippedAndCounted) {
 
 TEST_F(CudaTrain, AllocatedIsPlanned) {
   for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16})
-    for (const char* optimizer : {"sgd", "adamw", "lamb", "lion"})
+    for (const std::string& optimizer : optimizer_names())
       for (TrainConfig config : {full_config(1), larger_config(1)}) {
         config.train.dtype = dtype;
         config.optim.name = optimizer;

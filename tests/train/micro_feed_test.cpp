@@ -139,11 +139,11 @@ TEST(MicroFeed, WhatLandsIsPlannedAndAllocated) {
       TrainConfig config = feed_config(form);
       config.train.dtype = dtype;
       FedStep on_gpu(config, true), here(config, false);
-      EXPECT_EQ(here.plan().landing_bytes, 0u);
-      EXPECT_EQ(on_gpu.plan().landing_bytes, bytes);
+      EXPECT_EQ(here.plan().prefetch_bytes, 0u);
+      EXPECT_EQ(on_gpu.plan().prefetch_bytes, bytes);
       EXPECT_EQ(on_gpu.step().allocated_bytes(), on_gpu.plan().peak_bytes());
       StepPlan without = on_gpu.plan();
-      without.landing_bytes = 0;
+      without.prefetch_bytes = 0;
       EXPECT_EQ(on_gpu.plan().peak_bytes() - without.peak_bytes(), bytes);
       EXPECT_EQ(sum(on_gpu.plan().by_category()), on_gpu.plan().lower_bound_bytes());
     }

@@ -5,16 +5,11 @@
 #include <cstdint>
 
 #include "backend/cpu/context.h"
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace vitrail::cpu {
 
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-inline int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 inline size_t padded_bytes(int64_t floats) {
   return static_cast<size_t>(round_up(floats * 4, 64));
 }

@@ -109,7 +109,7 @@ std::string declines_grad(const NodeView& node, const DeviceInfo& device) {
 }
 
 // Declines operands that the tensor-core kernels cannot take.
-std::string declines_unless_halves(const NodeView& node, int64_t most_elements) {
+std::string declines_unless_16bit(const NodeView& node, int64_t most_elements) {
   const DType dtype = node.ins[0].dtype;
   if (dtype != DType::kBF16 && dtype != DType::kF16) return "computes in bf16 and f16";
   for (const DescSpan descs : {node.ins, node.outs})
@@ -125,7 +125,7 @@ std::string declines_unless_halves(const NodeView& node, int64_t most_elements) 
 std::string declines_short(const NodeView& node, const DeviceInfo&) {
   // A head's keys and values lie in a block's shared memory, of which every GPU has at least 99 KiB.
   static_assert(kShortKeys * 2 * kShortHeadSize * 2 <= 99 * 1024);
-  if (std::string reason = declines_unless_halves(node, kShortHeadSize); !reason.empty()) return reason;
+  if (std::string reason = declines_unless_16bit(node, kShortHeadSize); !reason.empty()) return reason;
   const AttentionGeometry g = attention_geometry(node.op, node.ins);
   if (g.keys > kShortKeys || g.queries > g.keys)
     return strf("%lld queries and %lld keys; it takes up to %lld keys and no more queries than keys",
@@ -135,7 +135,7 @@ std::string declines_short(const NodeView& node, const DeviceInfo&) {
 }
 
 std::string declines_long(const NodeView& node, const DeviceInfo&) {
-  return declines_unless_halves(node, kLongHeadSize);
+  return declines_unless_16bit(node, kLongHeadSize);
 }
 
 size_t backward_scratch(const NodeView& node, const DeviceInfo&) {
@@ -152,7 +152,7 @@ size_t one_grad_scratch(const NodeView& node, const DeviceInfo&) {
 // the other operands.
 Kernel on_tensor_cores(Kernel kernel) {
   kernel.rounding = [](const NodeView& node) {
-    return Rounding{.weights = declines_unless_halves(node, kLongHeadSize).empty()};
+    return Rounding{.weights = declines_unless_16bit(node, kLongHeadSize).empty()};
   };
   return kernel;
 }

@@ -5,7 +5,6 @@
 
 #include "backend/ref/loops.h"
 #include "backend/ref/rounded_gemm.h"
-#include "backend/ref/softmax_row.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
 

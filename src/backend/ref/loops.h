@@ -2,7 +2,10 @@
 // values of any float type by converting what it reads and writes, so each kernel is written once.
 #pragma once
 
+#include <vector>
+
 #include "backend/kernel.h"
+#include "ops/attention.h"
 
 namespace vitrail::ref {
 
@@ -15,68 +18,82 @@ void in_double(const KernelArgs& args) {
   run_converted(args, kernel);
 }
 
-void linear(const KernelArgs& args);
-void linear_dx(const KernelArgs& args);
-void linear_dw(const KernelArgs& args);
-void patch_embed(const KernelArgs& args);
-void patch_embed_dw(const KernelArgs& args);
-void attention(const KernelArgs& args);
-void attention_probs(const KernelArgs& args);
-void attention_grad(const KernelArgs& args);
-void layernorm(const KernelArgs& args);
-void layernorm_grad(const KernelArgs& args);
-void rmsnorm(const KernelArgs& args);
-void rmsnorm_grad(const KernelArgs& args);
-void qk_norm(const KernelArgs& args);
-void qk_norm_grad(const KernelArgs& args);
-void softmax(const KernelArgs& args);
-void softmax_grad(const KernelArgs& args);
-void gelu(const KernelArgs& args);
-void gelu_grad(const KernelArgs& args);
-void activate(const KernelArgs& args);
-void activate_grad(const KernelArgs& args);
-void tanh(const KernelArgs& args);
-void tanh_grad(const KernelArgs& args);
-void bias(const KernelArgs& args);
-void sum_rows(const KernelArgs& args);
-void scale(const KernelArgs& args);
-void scale_dw(const KernelArgs& args);
-void add(const KernelArgs& args);
-void average(const KernelArgs& args);
-void multiply(const KernelArgs& args);
-void scale_by(const KernelArgs& args);
-void cast(const KernelArgs& args);
-void dropout(const KernelArgs& args);
-void cross_entropy(const KernelArgs& args);
-void cross_entropy_grad(const KernelArgs& args);
-void loss_sum(const KernelArgs& args);
-void concat_tokens(const KernelArgs& args);
-void sum_tokens(const KernelArgs& args);
-void select_token(const KernelArgs& args);
-void select_token_grad(const KernelArgs& args);
-void drop_tokens(const KernelArgs& args);
-void drop_tokens_grad(const KernelArgs& args);
-void mean_tokens(const KernelArgs& args);
-void mean_tokens_grad(const KernelArgs& args);
-void max_tokens(const KernelArgs& args);
-void max_tokens_grad(const KernelArgs& args);
-void sincos_positions(const KernelArgs& args);
-void accumulate(const KernelArgs& args);
-void copy_into(const KernelArgs& args);
-void square_sum(const KernelArgs& args);
-void step_control(const KernelArgs& args);
-void sgd_update(const KernelArgs& args);
-void adam_update(const KernelArgs& args);
-void lamb_update(const KernelArgs& args);
-void lamb_moments(const KernelArgs& args);
-void lamb_move(const KernelArgs& args);
-void lion_update(const KernelArgs& args);
-void ema_update(const KernelArgs& args);
-void make_images(const KernelArgs& args);
-void load_param(const KernelArgs& args);
-void pack(const KernelArgs& args);
-void unpack(const KernelArgs& args);
-void slice(const KernelArgs& args);
-void join(const KernelArgs& args);
+// The softmax weights of query i of image b and head h, for attention and its gradient.
+void softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
+                     int64_t i, std::vector<double>& weights);
+
+// Every reference kernel that computes in double, by the name of its function and of its op: one line here
+// declares and registers it.
+#define VT_REF_KERNELS(X) \
+  X(linear)               \
+  X(linear_dx)            \
+  X(linear_dw)            \
+  X(patch_embed)          \
+  X(patch_embed_dw)       \
+  X(attention)            \
+  X(attention_probs)      \
+  X(attention_grad)       \
+  X(layernorm)            \
+  X(layernorm_grad)       \
+  X(rmsnorm)              \
+  X(rmsnorm_grad)         \
+  X(qk_norm)              \
+  X(qk_norm_grad)         \
+  X(softmax)              \
+  X(softmax_grad)         \
+  X(gelu)                 \
+  X(gelu_grad)            \
+  X(activate)             \
+  X(activate_grad)        \
+  X(tanh)                 \
+  X(tanh_grad)            \
+  X(bias)                 \
+  X(sum_rows)             \
+  X(scale)                \
+  X(scale_dw)             \
+  X(add)                  \
+  X(average)              \
+  X(multiply)             \
+  X(scale_by)             \
+  X(cast)                 \
+  X(dropout)              \
+  X(cross_entropy)        \
+  X(cross_entropy_grad)   \
+  X(loss_sum)             \
+  X(concat_tokens)        \
+  X(sum_tokens)           \
+  X(select_token)         \
+  X(select_token_grad)    \
+  X(drop_tokens)          \
+  X(drop_tokens_grad)     \
+  X(mean_tokens)          \
+  X(mean_tokens_grad)     \
+  X(max_tokens)           \
+  X(max_tokens_grad)      \
+  X(sincos_positions)     \
+  X(accumulate)           \
+  X(copy_into)            \
+  X(square_sum)           \
+  X(step_control)         \
+  X(sgd_update)           \
+  X(adam_update)          \
+  X(lamb_update)          \
+  X(lamb_moments)         \
+  X(lamb_move)            \
+  X(lion_update)          \
+  X(ema_update)
+
+// These compute on values in their own types, without conversion to double.
+#define VT_REF_COPIES(X) \
+  X(make_images)         \
+  X(load_param)          \
+  X(pack)                \
+  X(unpack)              \
+  X(slice)               \
+  X(join)
+
+#define VT_DECLARE(op) void op(const KernelArgs& args);
+VT_REF_KERNELS(VT_DECLARE)
+VT_REF_COPIES(VT_DECLARE)
 
 }  // namespace vitrail::ref

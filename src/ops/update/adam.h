@@ -22,6 +22,8 @@ struct Moments {
 class AdamUpdateOp : public Op {
  public:
   AdamUpdateOp(const UpdateScale& scale, const Moments& moments) : scale_(scale), moments_(moments) {}
+  AdamUpdateOp(const UpdateScale& scale, const UpdateSettings& settings)
+      : AdamUpdateOp(scale, Moments{settings.beta1, settings.beta2, settings.eps}) {}
 
   static constexpr std::string_view kKind = "adam_update";
   std::string_view kind() const override { return kKind; }
@@ -29,8 +31,9 @@ class AdamUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return scale_.text() + moments_.text(); }
-  std::vector<int> updates() const override { return first_inputs(4); }
+  std::vector<int> updates() const override { return first_inputs(2 + states()); }
 
+  int states() const { return 2; }
   const UpdateScale& scale() const { return scale_; }
   const Moments& moments() const { return moments_; }
 
@@ -52,7 +55,7 @@ inline std::string Moments::text() const {
 }
 
 inline std::vector<TensorDesc> AdamUpdateOp::infer(DescSpan ins) const {
-  expect_update(*this, ins, 2);
+  expect_update(*this, ins, states());
   return {};
 }
 

@@ -39,11 +39,11 @@ std::string UpdateScale::text() const {
   return text;
 }
 
-void expect_update(const Op& op, DescSpan ins, size_t states) {
-  expect_inputs(op, ins, states + 3);
+void expect_update(const Op& op, DescSpan ins, int states) {
+  expect_inputs(op, ins, static_cast<size_t>(states) + 3);
   expect_same(op, ins[0], ins[1]);
-  for (size_t i = 2; i < 2 + states; ++i) expect_same(op, {ins[i].dtype, ins[0].shape}, ins[i]);
-  expect_same(op, control_desc(), ins[states + 2]);
+  for (size_t i = 2; i + 1 < ins.size(); ++i) expect_same(op, {ins[i].dtype, ins[0].shape}, ins[i]);
+  expect_same(op, control_desc(), ins.back());
 }
 
 std::vector<int> first_inputs(int count) {

@@ -48,8 +48,18 @@ struct UpdateScale {
   std::string text() const;                      // for attributes()
 };
 
+// The numbers of an optimizer's config that an update's formula may use. An optimizer's op is made from an
+// UpdateScale and these, and its states() is how many tensors it keeps beside a parameter: none, m, or m and
+// v.
+struct UpdateSettings {
+  double momentum = 0;
+  bool nesterov = false;
+  double beta1 = 0, beta2 = 0, eps = 0;
+  bool adapt_all = false;
+};
+
 // Checks the inputs of an update: param, gradient sum, `states` tensors of the parameter's shape, control.
-void expect_update(const Op& op, DescSpan ins, size_t states);
+void expect_update(const Op& op, DescSpan ins, int states);
 // Returns 0..count-1, because an update writes its first inputs.
 std::vector<int> first_inputs(int count);
 TensorDesc hyper_desc();

@@ -13,6 +13,9 @@ class LambUpdateOp : public Op {
  public:
   LambUpdateOp(const UpdateScale& scale, const Moments& moments, bool adapts)
       : scale_(scale), moments_(moments), adapts_(adapts) {}
+  LambUpdateOp(const UpdateScale& scale, const UpdateSettings& settings)
+      : LambUpdateOp(scale, Moments{settings.beta1, settings.beta2, settings.eps},
+                     settings.adapt_all || scale.weight_decay != 0) {}
 
   static constexpr std::string_view kKind = "lamb_update";
   std::string_view kind() const override { return kKind; }
@@ -21,8 +24,9 @@ class LambUpdateOp : public Op {
   int64_t reduction_length(DescSpan ins) const override { return ins[0].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override { return first_inputs(4); }
+  std::vector<int> updates() const override { return first_inputs(2 + states()); }
 
+  int states() const { return 2; }
   const UpdateScale& scale() const { return scale_; }
   const Moments& moments() const { return moments_; }
   bool adapts() const { return adapts_; }
@@ -35,7 +39,7 @@ class LambUpdateOp : public Op {
 };
 
 inline std::vector<TensorDesc> LambUpdateOp::infer(DescSpan ins) const {
-  expect_update(*this, ins, 2);
+  expect_update(*this, ins, states());
   return {};
 }
 

@@ -10,6 +10,8 @@ class LionUpdateOp : public Op {
  public:
   LionUpdateOp(const UpdateScale& scale, double beta1, double beta2)
       : scale_(scale), beta1_(beta1), beta2_(beta2) {}
+  LionUpdateOp(const UpdateScale& scale, const UpdateSettings& settings)
+      : LionUpdateOp(scale, settings.beta1, settings.beta2) {}
 
   static constexpr std::string_view kKind = "lion_update";
   std::string_view kind() const override { return kKind; }
@@ -17,8 +19,9 @@ class LionUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override { return first_inputs(3); }
+  std::vector<int> updates() const override { return first_inputs(2 + states()); }
 
+  int states() const { return 1; }
   const UpdateScale& scale() const { return scale_; }
   double beta1() const { return beta1_; }
   double beta2() const { return beta2_; }
@@ -29,7 +32,7 @@ class LionUpdateOp : public Op {
 };
 
 inline std::vector<TensorDesc> LionUpdateOp::infer(DescSpan ins) const {
-  expect_update(*this, ins, 1);
+  expect_update(*this, ins, states());
   return {};
 }
 

@@ -11,6 +11,8 @@ class SgdUpdateOp : public Op {
  public:
   SgdUpdateOp(const UpdateScale& scale, double momentum, bool nesterov)
       : scale_(scale), momentum_(momentum), nesterov_(nesterov) {}
+  SgdUpdateOp(const UpdateScale& scale, const UpdateSettings& settings)
+      : SgdUpdateOp(scale, settings.momentum, settings.nesterov) {}
 
   static constexpr std::string_view kKind = "sgd_update";
   std::string_view kind() const override { return kKind; }
@@ -18,8 +20,9 @@ class SgdUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override { return first_inputs(momentum_ > 0 ? 3 : 2); }
+  std::vector<int> updates() const override { return first_inputs(2 + states()); }
 
+  int states() const { return momentum_ > 0 ? 1 : 0; }
   const UpdateScale& scale() const { return scale_; }
   double momentum() const { return momentum_; }
   bool nesterov() const { return nesterov_; }
@@ -31,7 +34,7 @@ class SgdUpdateOp : public Op {
 };
 
 inline std::vector<TensorDesc> SgdUpdateOp::infer(DescSpan ins) const {
-  expect_update(*this, ins, momentum_ > 0 ? 1 : 0);
+  expect_update(*this, ins, states());
   return {};
 }
 

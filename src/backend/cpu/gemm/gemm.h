@@ -1,5 +1,5 @@
-// GEMMs spread over a thread pool: with packed weights, of image patches, and the gradients of both. Tiles
-// follow from shapes alone, so results are the same for every number of threads. Knows raw pointers and
+// GEMMs spread over a thread pool: with packed weights or a library, of image patches, and the gradients.
+// Tiles follow from shapes alone, so results are the same for every number of threads. Knows raw pointers and
 // strides, not ops.
 #pragma once
 
@@ -31,6 +31,14 @@ void parallel_pack_weights(const CpuContext& context, const float* w, int64_t n,
 void parallel_pack_matrix(const CpuContext& context, const float* w, int64_t k, int64_t n, float* packed);
 ScratchNeed linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
 void parallel_linear(const CpuContext& context, const LinearArgs& args);
+
+// The same with a weight that is not packed, by a library's sgemm, called single-threaded on fixed tiles from
+// our own pool. It serves weights that change (training), and as a yardstick. args.packed is unused; w is
+// row-major [n, k] with row stride k. Throws Error(kDevice) when the library is missing.
+struct GemmLibrary;
+ScratchNeed library_linear_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool norm);
+void parallel_library_linear(const CpuContext& context, const GemmLibrary& library, const LinearArgs& args,
+                             const float* w);
 
 // out[b, patch, :] = epilogue(w * patch): image [batch, channels, height, width], patches of patch_h x
 // patch_w without overlap (pixels left over at the edges are not read), w [n, channels * patch_h * patch_w]

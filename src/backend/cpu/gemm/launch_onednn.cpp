@@ -1,7 +1,8 @@
 // Launches of GEMMs by oneDNN on our own tiles, where the weight is not packed, and the keys of GEMMs in a
 // table of kernels.
+#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_node.h"
-#include "backend/cpu/gemm/onednn_linear.h"
+#include "backend/cpu/gemm/onednn.h"
 #include "backend/cpu/launch.h"
 #include "ops/fused.h"
 #include "ops/linear.h"

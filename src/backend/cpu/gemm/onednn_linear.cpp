@@ -1,6 +1,6 @@
-#include "backend/cpu/gemm/onednn_linear.h"
-
-#include "backend/cpu/tiles.h"
+// The linear by a library's sgemm.
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/onednn.h"
 
 namespace vitrail::cpu {
 namespace {

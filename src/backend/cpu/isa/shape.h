@@ -23,6 +23,8 @@ inline constexpr int kMr = 6;
 inline constexpr int kWide = kLanes == 16 ? 4 : 2;
 inline constexpr int kNr = kWide * kLanes;
 
+// The standard's and base's functions of this kind are not used where an instruction set is compiled: the
+// linker keeps one copy of an inline function for the whole program, and it may be one with that set's code.
 inline constexpr int64_t min64(int64_t a, int64_t b) {
   return a < b ? a : b;
 }

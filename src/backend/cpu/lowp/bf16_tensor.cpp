@@ -86,18 +86,18 @@ struct Parts {
 // Packs rows [first, first + depth) of x and dy into the shared scratch.
 void pack_chunk(const CpuContext& context, const Bf16WeightGradArgs& args, const Parts& parts, int64_t first,
                 int64_t depth, std::byte* panels, uint16_t* dy) {
-  const Bf16TensorKernels& halves = context.isa.bf16_tensors;
+  const Bf16TensorKernels& kernels = context.isa.bf16_tensors;
   const int64_t columns = pack_columns(context.isa), packs = ceil_div(args.k, columns),
                 transposes = ceil_div(depth, kTransposeRows);
   spread(context, context.parallel.rows, packs + transposes, [&](int64_t task, int) {
     if (task < packs) {
       const int64_t column = task * columns;
-      return halves.pack_matrix(args.x + first * args.k, args.k, column, std::min(columns, args.k - column),
-                                depth, panels);
+      return kernels.pack_matrix(args.x + first * args.k, args.k, column, std::min(columns, args.k - column),
+                                 depth, panels);
     }
     const int64_t row = (task - packs) * kTransposeRows;
-    halves.transpose(args.dy + (first + row) * args.n, args.n, std::min(kTransposeRows, depth - row), args.n,
-                     dy + row, parts.dy_stride);
+    kernels.transpose(args.dy + (first + row) * args.n, args.n, std::min(kTransposeRows, depth - row), args.n,
+                      dy + row, parts.dy_stride);
   });
 }
 

@@ -57,7 +57,7 @@ struct Block {
     copy_commit();
   }
   // Prefetches this turn's queries; past the last head there are none.
-  __device__ __forceinline__ void fetch_queries(RowsOnTheWay& q) const {
+  __device__ __forceinline__ void fetch_queries(QueryFragment& q) const {
     if (head < heads()) q.fetch(start_of(call.q, head), 16 * tile, queries(), pieces());
   }
   __device__ __forceinline__ void next_turn() {
@@ -70,7 +70,7 @@ struct Block {
   // last scores are known, the next turn's queries are prefetched.
   template <int kFrom>
   __device__ __forceinline__ void attend(const WarpTiles<T, kSize>& tiles, Answer<kSize>& answer,
-                                         RowsOnTheWay& q, uint32_t stage) {
+                                         QueryFragment& q, uint32_t stage) {
     constexpr int kLeft = kNow.tiles - kFrom, kTiles = kLeft < kNow.chunk ? kLeft : kNow.chunk;
     constexpr int kFull = (kShape == 0 ? 0 : kShapes[kShape == 0 ? 0 : kShape - 1].tiles) - kFrom;
     constexpr uint32_t kOffset = kFrom * WarpTiles<T, kSize>::kTileBytes;
@@ -86,7 +86,7 @@ struct Block {
     if constexpr (kFrom + kTiles < kNow.tiles) attend<kFrom + kTiles>(tiles, answer, q, stage);
   }
 
-  __device__ __forceinline__ void take_turn(RowsOnTheWay& q, uint32_t stage) {
+  __device__ __forceinline__ void take_turn(QueryFragment& q, uint32_t stage) {
     const WarpTiles<T, kSize> tiles(opaque(static_cast<int>(threadIdx.x) % 32));
     const int now_head = head, now_tile = tile;
     Answer<kSize> answer;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kShapes[kShape].warps * 32, kShapes[kShape].bl
   uint32_t stage = shared_address(shared), other = stage + kStageBytes<kShape>;
   Block<T, kShape> block(call);
   const bool works = 16 * block.start < block.queries();
-  RowsOnTheWay q;
+  QueryFragment q;
   if (works) block.fetch_queries(q);
   block.fetch_keys(stage, block.head);
   const int step = static_cast<int>(gridDim.x);

@@ -46,11 +46,11 @@ struct Block {
     fetch_rows<kSize, kThreads>(keys + kBufferBytes, start_of(call.v), 0, count, kPadded, pieces());
     copy_commit();
   }
-  __device__ __forceinline__ void fetch_queries(RowsOnTheWay& q, int tile) const {
+  __device__ __forceinline__ void fetch_queries(QueryFragment& q, int tile) const {
     q.fetch(start_of(call.q), first_row(tile), queries(), pieces());
   }
 
-  __device__ __forceinline__ void scores(float (&s)[2 * kTiles][4], const RowsOnTheWay& q) const {
+  __device__ __forceinline__ void scores(float (&s)[2 * kTiles][4], const QueryFragment& q) const {
     const uint64_t rows = group_rows(keys);
     uint32_t a[4][4];
 #pragma unroll
@@ -86,7 +86,7 @@ struct Block {
   }
 
   // Computes one tile of 64 queries. Once the scores are known, the next turn's queries are prefetched.
-  __device__ __forceinline__ void take_turn(RowsOnTheWay& q, int tile) const {
+  __device__ __forceinline__ void take_turn(QueryFragment& q, int tile) const {
     const WarpTiles<T, kSize> tiles(static_cast<int>(threadIdx.x) % 32);
     const int row = first_row(tile);
     const bool works = row < queries();
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) char shared[];
   const Block<T> block{call, shared_address(shared)};
-  RowsOnTheWay q;
+  QueryFragment q;
   block.fetch_keys();
   block.fetch_queries(q, static_cast<int>(blockIdx.y));
   copy_wait<0>();

@@ -54,7 +54,7 @@ __device__ __forceinline__ void exchange_in_quad(uint32_t (&w)[4]) {
 }
 
 // Sixteen rows of a warp: first in flight from global memory, then the A operands of their GEMMs.
-struct RowsOnTheWay {
+struct QueryFragment {
   uint32_t words[2][2][4];  // [upper, lower eight rows][half of the row]
 
   __device__ __forceinline__ void fetch(const HeadStart& head, int first, int rows, int pieces) {

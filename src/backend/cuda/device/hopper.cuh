@@ -46,7 +46,7 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, in
       : "memory");
 }
 // Prefetches a box into the L2 cache only.
-__device__ __forceinline__ void box_prefetch(const CUtensorMap& map, int column, int row) {
+__device__ __forceinline__ void tma_prefetch(const CUtensorMap& map, int column, int row) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
                : "memory");
 }
@@ -58,9 +58,10 @@ __device__ __forceinline__ void tma_store(uint32_t from, const CUtensorMap& map,
       "l"(&map), "r"(column), "r"(row)
       : "memory");
 }
-// Waits until all but the kLeft latest TMA stores of this thread have read their shared memory.
+// Waits until all but the kLeft latest TMA stores of this thread have read their shared memory, which may then
+// be written again.
 template <int kLeft>
-__device__ __forceinline__ void box_stores_read() {
+__device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
 // Stores four 8x8 matrices of fragments to rows of 16 bytes; each lane provides the address of one row.

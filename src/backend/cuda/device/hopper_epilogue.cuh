@@ -83,7 +83,7 @@ template <typename T, Epilogue kEpilogue>
 __device__ __forceinline__ void prepare(const CUtensorMap& residual, const EpilogueArgs& w, const Share& share,
                                         int lane) {
   if (kEpilogue == Epilogue::kAdd && lane == 0) {
-    box_stores_read<0>();
+    tma_store_wait<0>();
     for (int part = 0; part < kPages; ++part) share.load(part, residual);
   }
   fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
@@ -117,7 +117,7 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
       results[q][i] = pack2<T>(x.x, x.y);
     }
   if (half % 2 == 0) {
-    if (lane == 0) box_stores_read<kPages - 1>();
+    if (lane == 0) tma_store_wait<kPages - 1>();
     __syncwarp();
   }
 #pragma unroll
@@ -173,7 +173,7 @@ __device__ __forceinline__ void send_added(const CUtensorMap& d, const CUtensorM
     if (lane != 0) continue;
     share.store(part, d);
     if (part == 0 || part - 1 + kPages >= Share::kParts) continue;
-    box_stores_read<1>();
+    tma_store_wait<1>();
     share.load(part - 1 + kPages, residual);
   }
 }

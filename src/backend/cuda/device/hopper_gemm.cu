@@ -79,7 +79,7 @@ __device__ void fetch_tiles(const Maps& maps, const Work& w, const Places& at) {
     const int row = i / w.across * kTileRows, column = i % w.across * kTileColumns;
     if constexpr (kEpilogue == Epilogue::kAdd)
       for (int c = 0; c < kTileColumns; c += kPageColumns)
-        for (int r = 0; r < kTileRows; r += kPageRows) box_prefetch(maps.residual, column + c, row + r);
+        for (int r = 0; r < kTileRows; r += kPageRows) tma_prefetch(maps.residual, column + c, row + r);
     for (int step = 0; step < w.steps; ++step, ring.next()) {
       const int k = step * kTileDepth;
       const uint32_t full = at.full(ring.slot);
@@ -148,7 +148,7 @@ __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at
     else
       send_sums<T, kEpilogue>(maps.d, share, sums, lane);
   }
-  if (lane == 0) box_stores_read<0>();
+  if (lane == 0) tma_store_wait<0>();
 }
 
 #endif

@@ -1,3 +1,4 @@
+// The one function that the plugin exports: the table of all its functions.
 #include "backend/cuda/device/families.cuh"
 
 extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitrail_cuda_api() {

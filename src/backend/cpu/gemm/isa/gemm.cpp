@@ -39,14 +39,14 @@ void finish_columns(const GemmTile& t, const float* sums, int64_t lds, int64_t b
 // epilogue, all in registers, by the same operations in the same order as finish.
 template <int R, Activation kAct>
 void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, const float* waiting,
-                  const GemmTile& t, int64_t row, int64_t column, const Ahead& ahead) {
+                  const GemmTile& t, int64_t row, int64_t column, const Prefetch& prefetch) {
   // These are copied to locals, since to the compiler a store to C might change them in t.
   const auto at_column = [&](const float* vector) { return vector ? vector + column : nullptr; };
   const float *const bias = at_column(t.epilogue.bias), *const scale = at_column(t.epilogue.scale);
   const int64_t ldr = t.epilogue.residual_stride, ldc = t.ldc;
   const float* const residual = t.epilogue.residual ? t.epilogue.residual + row * ldr + column : nullptr;
   float* const c = t.c + row * ldc + column;
-  micro<R, kWide, false>(a, lda, panel, k, ahead, [&](int r, int w, Vec sum) VT_ALWAYS {
+  micro<R, kWide, false>(a, lda, panel, k, prefetch, [&](int r, int w, Vec sum) VT_ALWAYS {
     const int64_t at = w * kLanes;
     if (waiting) sum = load(waiting + r * kNr + at) + sum;
     if (bias) sum = sum + load(bias + at);
@@ -58,7 +58,7 @@ void micro_finish(const float* a, int64_t lda, const float* panel, int64_t k, co
 }
 
 using FinishFn = void (*)(const float*, int64_t, const float*, int64_t, const float*, const GemmTile&,
-                          int64_t, int64_t, const Ahead&);
+                          int64_t, int64_t, const Prefetch&);
 template <Activation kAct, int R = kMr>
 FinishFn finish_for(int64_t rows) {
   if constexpr (R > 1) {
@@ -78,11 +78,11 @@ struct PanelBlock {
 template <Activation kAct>
 void finish_panel(const GemmTile& t, const PanelBlock& b) {
   const float* panel = t.packed + b.column * t.k + b.begin * kNr;
-  AheadSlices ahead(b.following, t.rows, b.depth);
+  PrefetchSlices prefetch(b.following, t.rows, b.depth);
   for (int64_t row = 0; row < t.rows; row += kMr)
     finish_for<kAct>(min64(kMr, t.rows - row))(t.a + row * t.lda + b.begin, t.lda, panel, b.depth,
                                                b.begin > 0 ? b.waiting + row * kNr : nullptr, t, row,
-                                               b.column, ahead.next());
+                                               b.column, prefetch.next());
 }
 
 void run_block(const GemmTile& t, const PanelBlock& b) {

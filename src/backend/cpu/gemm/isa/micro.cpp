@@ -10,8 +10,8 @@ namespace {
 
 template <int R, int W, bool kAdd, bool kTransposed>
 void micro_store(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
-                 const Ahead& ahead) {
-  micro<R, W, kTransposed>(a, lda, panel, k, ahead, [&](int r, int w, Vec sum) VT_ALWAYS {
+                 const Prefetch& prefetch) {
+  micro<R, W, kTransposed>(a, lda, panel, k, prefetch, [&](int r, int w, Vec sum) VT_ALWAYS {
     float* at = out + r * ldo + w * kLanes;
     store(at, kAdd ? load(at) + sum : sum);
   });

@@ -10,7 +10,7 @@ namespace vitrail::cpu::VT_ISA {
 // next ones lie `pace` floats further. The weights of a large model come from memory, whose latency the
 // hardware prefetcher does not hide. It is passed by reference: a copy on the stack is written by halves and
 // read whole, which stalls a call until all sums of the one before it are stored.
-struct Ahead {
+struct Prefetch {
   const float* from = nullptr;  // null: the panel itself, which is in cache
   int64_t lines = 1, pace = 0;
 };
@@ -19,16 +19,16 @@ inline constexpr int kLineFloats = 16, kSteps = 4;
 // out[R, kNr] (+)= a[R, k] * panel[k, kNr]. In a partial panel only the vectors that hold columns are
 // computed. k is 1 at least.
 using MicroFn = void (*)(const float* a, int64_t lda, const float* panel, int64_t k, float* out, int64_t ldo,
-                         const Ahead& ahead);
+                         const Prefetch& prefetch);
 
 // The micro-kernel for `rows` <= kMr rows and `cols` columns, kNr or fewer in a partial panel.
 MicroFn micro_for(int64_t rows, int64_t cols, bool add, bool transposed);
 
 // Divides the prefetch of the following panel evenly among the calls for the rows of a tile: on a machine
 // whose memory is busy, a burst would delay the loads of A.
-class AheadSlices {
+class PrefetchSlices {
  public:
-  AheadSlices(const float* from, int64_t rows, int64_t k) : from_(from) {
+  PrefetchSlices(const float* from, int64_t rows, int64_t k) : from_(from) {
     if (!from) return;
     const int64_t all = ceil_div(rows, kMr);
     calls_ = min64(4, all);
@@ -37,7 +37,7 @@ class AheadSlices {
     slice_.lines = ceil_div(slice_.pace, kLineFloats);
     length_ = ceil_div(k, kSteps) * slice_.pace;
   }
-  const Ahead& next() {
+  const Prefetch& next() {
     slice_.from = from_ + length_ * at_;
     if (++at_ == calls_) at_ = 0;
     return slice_;
@@ -45,7 +45,7 @@ class AheadSlices {
 
  private:
   const float* from_;
-  Ahead slice_;
+  Prefetch slice_;
   int64_t length_ = 0, calls_ = 1, at_ = 0;
 };
 
@@ -54,12 +54,12 @@ inline void multiply_rows(const float* a, int64_t lda, int64_t rows, const float
                           int64_t k, bool add, float* out, int64_t ldo, const float* following = nullptr) {
   const MicroFn full = micro_for(kMr, cols, add, kTransposed);
   const int64_t next = kTransposed ? 1 : lda;
-  AheadSlices ahead(following, rows, k);
+  PrefetchSlices prefetch(following, rows, k);
   int64_t r = 0;
-  for (; r + kMr <= rows; r += kMr) full(a + r * next, lda, panel, k, out + r * ldo, ldo, ahead.next());
+  for (; r + kMr <= rows; r += kMr) full(a + r * next, lda, panel, k, out + r * ldo, ldo, prefetch.next());
   if (r < rows)
     micro_for(rows - r, cols, add, kTransposed)(a + r * next, lda, panel, k, out + r * ldo, ldo,
-                                                ahead.next());
+                                                prefetch.next());
 }
 
 // out[rows, cols] (+)= a[rows, k] * panel for any number of rows; `following` is the panel that comes next.

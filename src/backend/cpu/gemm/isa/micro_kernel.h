@@ -90,14 +90,14 @@ struct Micro {
 
 // Computes a[R, k] * panel and calls done(r, w, sum) for each vector of sums.
 template <int R, int W, bool kTransposed, typename Done>
-VT_INLINE void micro(const float* a, int64_t lda, const float* panel, int64_t k, const Ahead& ahead,
+VT_INLINE void micro(const float* a, int64_t lda, const float* panel, int64_t k, const Prefetch& prefetch,
                      const Done& done) {
   Micro<R, W, kTransposed> m{a, a + 3 * lda, lda, panel, k};
-  const float* fetched = ahead.from ? ahead.from : panel;
+  const float* fetched = prefetch.from ? prefetch.from : panel;
   const auto fetch = [&]() VT_ALWAYS {
     __builtin_prefetch(fetched, 0, 2);
-    for (int64_t i = 1; i < ahead.lines; ++i) __builtin_prefetch(fetched + i * kLineFloats, 0, 2);
-    fetched += ahead.pace;
+    for (int64_t i = 1; i < prefetch.lines; ++i) __builtin_prefetch(fetched + i * kLineFloats, 0, 2);
+    fetched += prefetch.pace;
   };
   m.start();
   for (; m.k > kSteps; m.template four_steps<true>()) fetch();

@@ -1,3 +1,4 @@
+// The yardstick of peak FLOP/s, compiled for each instruction set like the kernels that it judges.
 #include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/isa/vec.h"
 

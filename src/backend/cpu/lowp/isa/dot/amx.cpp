@@ -30,7 +30,7 @@ Result result_of(const Bf16TensorTile& h) {
 
 // The cache lines of a result, some rows of which are prefetched with each step of the last visit; without
 // that the stores would wait for them.
-struct Ahead {
+struct Prefetch {
   const std::byte* first = nullptr;
   int64_t row_bytes = 0, bytes = 0, rows = 0;  // bytes of a row to fetch
   int64_t pace = 0, row = 0;
@@ -45,12 +45,12 @@ struct Ahead {
 // sums (+)= a * panel for one block of rows; kTwo: the block has more than 16 rows.
 template <typename Form, bool kTwo>
 void multiply_block(const PanelVisit& v, const std::byte* a, const RowOrder& order, float* sums,
-                    Ahead& ahead) {
+                    Prefetch& prefetch) {
   begin_sums<kTwo>(v.add, sums);
   const std::byte* panel = v.panel;
   for (int64_t step = 0; step < v.steps; ++step) {
     add_step<Form, kTwo>(a, order, panel);
-    ahead.fetch();
+    prefetch.fetch();
     a += Form::kParts * order.step, panel += Form::kParts * kPanelStepBytes;
   }
   end_sums<kTwo>(sums);
@@ -67,11 +67,11 @@ void sum_rows_of(const LowpTile& t, const RowOrder& order, const Result& result,
   for_visits<Form>(t, order, first, kMostSteps, [&](const PanelVisit& v) {
     for (int64_t r = 0; r < rows; r += kBlockRows) {
       const int64_t count = min64(kBlockRows, rows - r), cols = min64(kPanelCols, t.col_end - v.column);
-      Ahead ahead;
+      Prefetch prefetch;
       if (v.last)
-        ahead = {result.first + (first + r) * result.row_bytes + v.column * result.value_bytes,
-                 result.row_bytes, cols * result.value_bytes, count, ceil_div(count, v.steps)};
-      block(v, v.a + r / kTileRows * order.block, order, v.sums + r * kPanelCols, ahead);
+        prefetch = {result.first + (first + r) * result.row_bytes + v.column * result.value_bytes,
+                    result.row_bytes, cols * result.value_bytes, count, ceil_div(count, v.steps)};
+      block(v, v.a + r / kTileRows * order.block, order, v.sums + r * kPanelCols, prefetch);
     }
     if (v.last) finish(v.column, first, rows, v.sums);
   });

@@ -72,7 +72,8 @@ void pack_half(int64_t columns, int64_t k, std::byte* to, const Reduce& reduce) 
 // Calls body(first column, columns, start of the half panel) for the columns [first, first + count), and with
 // the last of them also for the columns that pad the last panel.
 template <typename Form, typename Body>
-void for_halves(int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed, const Body& body) {
+void for_half_panels(int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed,
+                     const Body& body) {
   const int64_t end = first + count < n ? first + count : round_up(n, kPanelCols);
   for (int64_t column = first; column < end; column += kHalfCols) {
     const int64_t half = column % kPanelCols, columns = min64(kHalfCols, n - column);
@@ -88,7 +89,7 @@ int64_t tile_scratch_bytes(int64_t rows, int64_t cols, int64_t) {
 }
 
 void pack_bf16(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed) {
-  for_halves<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+  for_half_panels<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
     pack_half<Bf16>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
       round_values(w + (column + c) * k + from, values, reinterpret_cast<uint16_t*>(row));
     });
@@ -98,7 +99,7 @@ void pack_bf16(const float* w, int64_t n, int64_t first, int64_t count, int64_t 
 void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed) {
   auto* scales = reinterpret_cast<float*>(packed);
   auto* offsets = reinterpret_cast<uint32_t*>(packed) + round_up(n, kPanelCols);
-  for_halves<Int8>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+  for_half_panels<Int8>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
     float inverse[kHalfCols];
     for (int64_t c = 0; c < kHalfCols; ++c) {
       const Int8Scale s = c < columns ? int8_scale(w + (column + c) * k, k) : Int8Scale{0, 0};
@@ -114,7 +115,7 @@ void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t 
 }
 
 void pack_split(const float* w, int64_t n, int64_t first, int64_t count, int64_t k, std::byte* packed) {
-  for_halves<Split>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+  for_half_panels<Split>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
     pack_half<Split>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
       split(w + (column + c) * k + from, values, kHalfBytes / Split::kBytes,
             reinterpret_cast<uint16_t*>(row));
@@ -124,7 +125,7 @@ void pack_split(const float* w, int64_t n, int64_t first, int64_t count, int64_t
 
 void pack_bf16_tensor_rows(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
                            std::byte* packed) {
-  for_halves<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+  for_half_panels<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
     pack_half<Bf16>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
       std::memcpy(row, w + (column + c) * k + from, static_cast<size_t>(values * Bf16::kBytes));
     });
@@ -133,7 +134,7 @@ void pack_bf16_tensor_rows(const uint16_t* w, int64_t n, int64_t first, int64_t 
 
 void pack_bf16_tensor_matrix(const uint16_t* w, int64_t n, int64_t first, int64_t count, int64_t k,
                              std::byte* packed) {
-  for_halves<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
+  for_half_panels<Bf16>(n, first, count, k, packed, [&](int64_t column, int64_t columns, std::byte* to) {
     for (int64_t row = 0; row < k; row += 2 * kStepWords, to += kPanelStepBytes) {
       Square square;
       zip_rows(w + row * n + column, n, columns > 0 ? k - row : 0, columns, square);

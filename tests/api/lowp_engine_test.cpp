@@ -27,12 +27,12 @@ VitConfig odd() {
   return c;
 }
 
-constexpr Arithmetic kReduced[] = {Arithmetic::kBF16, Arithmetic::kInt8};
+constexpr Arithmetic kLowPrecision[] = {Arithmetic::kBF16, Arithmetic::kInt8};
 
-TEST(ReducedEngine, EveryNodeOfEveryLevelAgreesWithTheReference) {
+TEST(LowpEngine, EveryNodeOfEveryLevelAgreesWithTheReference) {
   const std::vector<float> images = golden::images(odd(), 2);
   for (IsaLevel level : available_isa_levels())
-    for (Arithmetic arithmetic : kReduced)
+    for (Arithmetic arithmetic : kLowPrecision)
       for (bool fused : {true, false}) {
         Engine engine(odd(), {.threads = 2,
                               .isa = to_string(level),
@@ -50,9 +50,9 @@ TEST(ReducedEngine, EveryNodeOfEveryLevelAgreesWithTheReference) {
       }
 }
 
-TEST(ReducedEngine, TheNumberOfThreadsChangesNoBit) {
+TEST(LowpEngine, TheNumberOfThreadsChangesNoBit) {
   const std::vector<float> images = golden::images(odd(), 3);
-  for (Arithmetic arithmetic : kReduced) {
+  for (Arithmetic arithmetic : kLowPrecision) {
     Engine one(odd(), {.threads = 1, .batch = 3, .arithmetic = arithmetic});
     one.run(images, 3);
     for (int threads : {2, 3, 8, 16}) {
@@ -63,7 +63,7 @@ TEST(ReducedEngine, TheNumberOfThreadsChangesNoBit) {
   }
 }
 
-TEST(ReducedEngine, WeightsShrinkAndAnswersStayNear) {
+TEST(LowpEngine, WeightsShrinkAndAnswersStayNear) {
   const std::vector<float> image = golden::images(odd(), 1);
   Engine exact(odd(), {});
   exact.run(image, 1);
@@ -71,7 +71,7 @@ TEST(ReducedEngine, WeightsShrinkAndAnswersStayNear) {
   float largest = 0;
   for (float logit : want) largest = std::max(largest, std::abs(logit));
   size_t before = exact.plan().memory.persistent_bytes;
-  for (Arithmetic arithmetic : kReduced) {
+  for (Arithmetic arithmetic : kLowPrecision) {
     Engine engine(odd(), {.arithmetic = arithmetic});
     EXPECT_LT(engine.plan().memory.persistent_bytes, before);
     before = engine.plan().memory.persistent_bytes;

@@ -15,10 +15,10 @@ namespace {
 
 using namespace testing;
 
-using Halves = std::vector<uint16_t>;
+using Bf16s = std::vector<uint16_t>;
 
-Halves random_halves(int64_t count, uint32_t seed) {
-  Halves values;
+Bf16s random_bf16(int64_t count, uint32_t seed) {
+  Bf16s values;
   for (float value : random_floats(count, seed)) values.push_back(f32_to_bf16(value));
   return values;
 }
@@ -33,7 +33,7 @@ const Case kCases[] = {{1, 1, 32},          {5, 17, 64, true},   {33, 40, 96},  
 struct Sum {
   double value, magnitude;
 };
-Sum dot(const Halves& a, int64_t a_at, int64_t a_step, const Halves& b, int64_t b_at, int64_t b_step,
+Sum dot(const Bf16s& a, int64_t a_at, int64_t a_step, const Bf16s& b, int64_t b_at, int64_t b_step,
         int64_t count) {
   Sum sum{0, 1};
   for (int64_t i = 0; i < count; ++i) {
@@ -47,7 +47,7 @@ Sum dot(const Halves& a, int64_t a_at, int64_t a_step, const Halves& b, int64_t 
 
 struct Linear {
   Case c;
-  Halves a = random_halves(c.m * c.k, 1), w = random_halves(c.n * c.k, 2);
+  Bf16s a = random_bf16(c.m * c.k, 1), w = random_bf16(c.n * c.k, 2);
   Floats bias = random_floats(c.n, 3), residual = random_floats(c.m * c.n, 4);
 
   Bf16LinearArgs args() const {
@@ -57,8 +57,8 @@ struct Linear {
     TestContext context(threads, isa, bf16_linear_scratch(isa, c.m, c.n, c.k));
     parallel_bf16_linear(context.context(), gemm);
   }
-  Halves plain(const IsaKernels& isa, int threads = 2) const {
-    Halves out(static_cast<size_t>(c.m * c.n), 0x7fc0);
+  Bf16s plain(const IsaKernels& isa, int threads = 2) const {
+    Bf16s out(static_cast<size_t>(c.m * c.n), 0x7fc0);
     Bf16LinearArgs gemm = args();
     gemm.out = out.data();
     run(isa, gemm, threads);
@@ -66,11 +66,11 @@ struct Linear {
   }
 };
 
-TEST(CpuHalves, LinearMatchesPlainLoops) {
+TEST(CpuBf16Tensor, LinearMatchesPlainLoops) {
   for_every_dot_level([](const IsaKernels& isa) {
     for (const Case& c : kCases) {
       const Linear linear{c};
-      const Halves out = linear.plain(isa);
+      const Bf16s out = linear.plain(isa);
       for (int64_t i = 0; i < c.m * c.n; ++i) {
         const int64_t column = i % c.n;
         const Sum sum = c.by_inputs ? dot(linear.a, i / c.n * c.k, 1, linear.w, column, c.n, c.k)
@@ -85,11 +85,11 @@ TEST(CpuHalves, LinearMatchesPlainLoops) {
 }
 
 // Bias and residual round as they would in nodes of their own; the residual may be the output.
-TEST(CpuHalves, StepsRoundOneByOne) {
+TEST(CpuBf16Tensor, StepsRoundOneByOne) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Linear linear{{37, 50, 64}};
-    const Halves plain = linear.plain(isa);
-    Halves biased(plain.size());
+    const Bf16s plain = linear.plain(isa);
+    Bf16s biased(plain.size());
     Floats out = linear.residual;
     Bf16LinearArgs gemm = linear.args();
     gemm.bias = linear.bias.data();
@@ -107,7 +107,7 @@ TEST(CpuHalves, StepsRoundOneByOne) {
 
 struct Grad {
   Case c;
-  Halves x = random_halves(c.m * c.k, 1), dy = random_halves(c.m * c.n, 2);
+  Bf16s x = random_bf16(c.m * c.k, 1), dy = random_bf16(c.m * c.n, 2);
   Floats before = random_floats(c.n * c.k, 3);
 
   Floats run(const IsaKernels& isa, bool add, int threads = 2) const {
@@ -121,7 +121,7 @@ struct Grad {
 // One row, rows in two chunks of which the last is odd, widths around tiles.
 const Case kGrads[] = {{1, 1, 1}, {31, 17, 33}, {64, 48, 40}, {197, 33, 130}, {2100, 50, 35}};
 
-TEST(CpuHalves, WeightGradMatchesPlainLoops) {
+TEST(CpuBf16Tensor, WeightGradMatchesPlainLoops) {
   for_every_dot_level([](const IsaKernels& isa) {
     for (const Case& c : kGrads) {
       const Grad grad{c};
@@ -136,7 +136,7 @@ TEST(CpuHalves, WeightGradMatchesPlainLoops) {
   });
 }
 
-TEST(CpuHalves, ThreadsDoNotChangeResults) {
+TEST(CpuBf16Tensor, ThreadsDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Linear linear{{197, 160, 64, true}};
     const Grad grad{{150, 70, 140}};

@@ -122,9 +122,9 @@ Floats own(const Problem& p, const IsaKernels& isa, Arithmetic arithmetic, int t
   return out;
 }
 
-class CpuReduced : public ::testing::TestWithParam<Case> {};
+class CpuLowp : public ::testing::TestWithParam<Case> {};
 
-TEST_P(CpuReduced, EveryLevelAgreesWithTheReferenceForAnyNumberOfThreads) {
+TEST_P(CpuLowp, EveryLevelAgreesWithTheReferenceForAnyNumberOfThreads) {
   const Problem problem(GetParam());
   for_every_level([&](const IsaKernels& isa) {
     for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8}) {
@@ -136,13 +136,13 @@ TEST_P(CpuReduced, EveryLevelAgreesWithTheReferenceForAnyNumberOfThreads) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CpuReduced, ::testing::ValuesIn(kCases), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuLowp, ::testing::ValuesIn(kCases), [](const auto& test) {
   return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
          std::to_string(test.param.k);
 });
 
 // A row or output that is not finite affects itself alone; zeros and values too small for a scale give zero.
-TEST(CpuReducedValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
+TEST(CpuLowpValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
   constexpr int64_t kM = 20, kN = 35, kK = 50;
   Problem problem({kM, kN, kK});
   const auto row = [&](Floats& values, int64_t r) { return values.begin() + r * kK; };
@@ -171,7 +171,7 @@ TEST(CpuReducedValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
   });
 }
 
-TEST(CpuReducedScratch, TooLittleIsRefused) {
+TEST(CpuLowpScratch, TooLittleIsRefused) {
   const Problem problem({5, 16, 16});
   const IsaKernels& isa = isa_kernels(best_isa());
   TestContext test(1, isa, {});

@@ -1,0 +1,58 @@
+"""tools/lint.sh on a small tree: clean code passes, and each kind of fault that it is for makes it fail."""
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CHECKS = ["check_layers", "check_purity", "check_sizes", "check_docs"]
+CLEAN = "namespace vitrail {\n\nint twice(int value) {\n  return 2 * value;\n}\n\n}  // namespace vitrail\n"
+
+
+def tool(name):
+    return shutil.which(name + "-14") or shutil.which(name)
+
+
+class Lint(unittest.TestCase):
+    def lint(self, files):
+        """(exit code, output) of lint.sh check on a tree of sources that a compiler is said to have built."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py"] + ["tools/" + c for c in CHECKS]:
+                (root / name).parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, root / name)
+            for folder in ["src", "include", "tests", "fuzz", "bench", "examples", "docs", "build/release"]:
+                (root / folder).mkdir(parents=True)
+            built = []
+            for path, text in files.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+                built.append({"directory": str(root), "file": str(root / path), "command": f"c++ -std=c++20 -c {path}"})
+            (root / "build/release/compile_commands.json").write_text(json.dumps(built))
+            done = subprocess.run([root / "tools/lint.sh", "check"], capture_output=True, text=True)
+            return done.returncode, done.stdout + done.stderr
+
+    def test_a_clean_tree_and_planted_faults(self):
+        inner = "namespace vitrail {\n\n%s\n}  // namespace vitrail\n"
+        for name, path, text, said in [
+            ("clean", "src/base/a.cpp", CLEAN, ""),
+            ("style", "src/base/a.cpp", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
+            ("a name", "src/base/a.cpp", CLEAN.replace("twice", "Twice"), "readability-identifier-naming"),
+            ("a bug", "src/base/a.cpp", inner % "int first(const int* p) {\n  return p ? 0 : *p;\n}\n", "clang-analyzer-core.NullDereference"),
+            ("a layer", "src/base/a.cpp", '#include "cli/b.h"\n', "base may not include"),
+            ("purity", "src/models/a.cpp", CLEAN.replace("value", "threads"), "src/models/a.cpp:3: threads"),
+            ("size", "src/base/a.cpp", CLEAN + "// A line.\n" * 300, "at most 300"),
+        ]:
+            with self.subTest(name):
+                code, output = self.lint({path: text, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
+                self.assertIn(said, output)
+                self.assertEqual(code == 0, name == "clean", output)
+
+
+if __name__ == "__main__":
+    if not (tool("clang-format") and tool("clang-tidy")):
+        sys.exit(77)
+    unittest.main()
