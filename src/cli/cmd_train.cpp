@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/process_mark.h"
 #include "base/run_files.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -9,10 +10,12 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
+#include "cli/rank_session.h"
 #include "cli/stop.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
 #include "telemetry/format.h"
+#include "train/agreement.h"
 #include "train/trainer.h"
 #include "train/world.h"
 
@@ -70,6 +73,29 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard&
   return hooks;
 }
 
+// Ranks of other processes may have been given another program or another config.
+void require_same_run(World& world, const TrainConfig& config, const TrainPlace& place) {
+  if (std::string_view(world.transport) != "mpi" || world.size < 2) return;
+  Json facts = config_facts(to_json(config));
+  facts["the program"] = place.generator;
+  require_same_facts(*world.ranks[0], facts);
+}
+
+// A row for every rank of the run, gathered from all processes.
+std::vector<RankSeat> seats_of(World& world, const TrainConfig& config, const Options& options) {
+  std::vector<RankSeat> seats;
+  for (size_t i = 0; i < world.ranks.size(); ++i) {
+    const int rank = world.ranks[i]->rank();
+    const DeviceInfo info = chosen_device(options, world.local_rank + static_cast<int>(i), world.local_size).info;
+    seats.push_back({rank, ProcessMark::current().host, info.name, info.threads, coordinates_of(mesh_of(config.mesh, rank))});
+  }
+  if (std::string_view(world.transport) != "mpi") return seats;
+  const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
+  seats.clear();
+  for (const std::string& text : all) seats.push_back(RankSeat::from(text));
+  return seats;
+}
+
 // Returns "4 ranks (threads): dp=2 tp=2".
 std::string world_text(const World& world, const MeshConfig& mesh) {
   return strf("%d ranks (%s): %s, %s", world.size, world.transport, to_string(mesh_of(mesh, 0)).c_str(),
@@ -77,19 +103,26 @@ std::string world_text(const World& world, const MeshConfig& mesh) {
                                              : strf("%d on this host", world.local_size).c_str());
 }
 
-void run(const Options& options, Console& console) {
+void run_session(const Options& options, Console& console, RankSession& session) {
   const auto started = std::chrono::steady_clock::now();
-  const SignalGuard stop;
+  const SignalGuard& stop = session.signals();
   TrainConfig config = read_train_config(options);
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                          std::string("Vitrail ") + VITRAIL_VERSION, started, working_folder()};
   World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
+  session.open(world);
+  if (session.heartbeat()) session.heartbeat()->in_folder(place.folder);
   const bool leads = world.ranks[0]->rank() == 0;
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
   const TrainConfig whole = resolved(config, world.size);
-  chosen_device(options, world.local_rank, world.local_size);  // a device that is absent is told at once
-  if (leads && world.size > 1) console.say(world_text(world, whole.mesh));
+  require_same_run(world, whole, place);
+  // A device that is absent is told at once.
+  const std::vector<RankSeat> seats = seats_of(world, whole, options);
+  if (leads && world.size > 1) {
+    console.say(world_text(world, whole.mesh));
+    console.say(seat_table(seats));
+  }
   TrainDisplay display(console);
   TrainHooks hooks = hooks_for(display, console, stop);
   TrainOutcome outcome;
@@ -99,7 +132,8 @@ void run(const Options& options, Console& console) {
                      return chosen_device(options, world.local_rank + i, world.local_size).info;
                    },
                    .seed = static_cast<uint64_t>(whole.train.seed),
-                   .sharing = world.local_size};
+                   .sharing = world.local_size,
+                   .heartbeat = session.heartbeat()};
   const Backend& backend = find_backend(chosen_backend(options));
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
@@ -110,7 +144,7 @@ void run(const Options& options, Console& console) {
   });
   display.finish();
   if (!leads) {
-    if (!outcome.finished) throw Error(ErrorKind::kStopped, outcome.reason);
+    if (!outcome.finished) throw EndProcess{exit_code(ErrorKind::kStopped)};  // the first rank tells it
     return;
   }
   if (!outcome.finished)
@@ -121,6 +155,11 @@ void run(const Options& options, Console& console) {
   std::string text = strf("done: %s, step %s", outcome.reason.c_str(), format_integer(outcome.step).c_str());
   if (outcome.best >= 0) text += strf(", best %s", format_percent(outcome.best).c_str());
   console.say(text + "; see " + RunFiles(place.folder).report());
+}
+
+void run(const Options& options, Console& console) {
+  RankSession session(options);
+  session.run([&] { run_session(options, console, session); });
 }
 
 }  // namespace
@@ -156,6 +195,7 @@ Command train_command() {
            .fallback = "1",
            .least = 1,
            .most = 4096},
+          deadline_option(),
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
            .metavar = "TYPE",

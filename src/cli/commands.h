@@ -30,6 +30,7 @@ Command doctor_command();
 Command eval_command();
 Command explain_command();
 Command inspect_command();
+Command launch_command();
 Command plan_command();
 Command predict_command();
 Command profile_command();

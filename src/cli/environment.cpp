@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
+#include "cli/rank_session.h"
 #include "io/find_model.h"
 
 namespace vitrail::cli {
@@ -38,7 +39,7 @@ std::vector<std::string> environment_names() {
 
 std::vector<std::string> environment_warnings(std::span<const std::string> names,
                                               std::span<const CommandSpec> commands) {
-  std::vector<std::string> valid = {"VITRAIL_MODELS"}, warnings;
+  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable}, warnings;
   for (const CommandSpec& command : commands)
     for (const OptionSpec& spec : all_options(command)) {
       valid.push_back(environment_name(spec.name));

@@ -14,6 +14,7 @@
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/model_choice.h"
+#include "cli/rank_session.h"
 #include "cli/setting_advice.h"
 
 namespace vitrail::cli {
@@ -34,14 +35,6 @@ std::vector<CommandSpec> command_specs() {
   std::vector<CommandSpec> specs;
   for (const Command& command : commands()) specs.push_back(command.spec);
   return specs;
-}
-
-// Returns how many words of `arguments` name the command; 0 when they name another.
-size_t words_of(const Command& command, std::span<const std::string> arguments) {
-  const std::vector<std::string_view> words = split(command.spec.name, ' ');
-  const bool match =
-      words.size() <= arguments.size() && std::equal(words.begin(), words.end(), arguments.begin());
-  return match ? words.size() : 0;
 }
 
 // Returns the commands of two words whose first word is `word`.
@@ -128,9 +121,7 @@ void check_common(const CommandSpec& spec, const Options& options) {
 }
 
 void run_command(const Command& command, std::span<const std::string> arguments, ConsoleSettings& settings) {
-  const Options options = parse_options(
-      command.spec, arguments, [](const std::string& name) { return std::getenv(name.c_str()); },
-      [&](const std::string& path) { return settings_for(command.spec, path); });
+  const Options options = options_of(command, arguments);
   if (options.flag("help")) {
     Console page(settings);
     page.write(help_page(command.spec, std::min(settings.width, 100)));
@@ -152,6 +143,17 @@ void run_command(const Command& command, std::span<const std::string> arguments,
     throw with_advice(error, all_options(command.spec), options);
   }
   console.flush();
+}
+
+// Puts "--" before the command that `vitrail launch` is to start: the options after it are that one's.
+void set_apart(std::vector<std::string>& words) {
+  if (words[0] != "launch") return;
+  for (size_t i = 1; i < words.size() && words[i] != "--"; ++i)
+    for (const Command& command : commands())
+      if (words_of(command, std::span(words).subspan(i)) > 0) {
+        words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), "--");
+        return;
+      }
 }
 
 // Turns `vitrail help predict` into `vitrail predict --help`.
@@ -194,6 +196,7 @@ void dispatch(std::span<const std::string> given, ConsoleSettings& settings) {
   }
   std::vector<std::string> arguments = help_last(given);
   name_member(arguments);
+  set_apart(arguments);
   if (show_page(arguments, settings)) return;
   for (const Command& command : commands())
     if (const size_t words = words_of(command, arguments))
@@ -211,6 +214,19 @@ int show(const Error& error, const ConsoleSettings& settings, std::span<const st
   return exit_code(error.kind());
 }
 }  // namespace
+
+Options options_of(const Command& command, std::span<const std::string> arguments) {
+  return parse_options(
+      command.spec, arguments, [](const std::string& name) { return std::getenv(name.c_str()); },
+      [&](const std::string& path) { return settings_for(command.spec, path); });
+}
+
+size_t words_of(const Command& command, std::span<const std::string> arguments) {
+  const std::vector<std::string_view> words = split(command.spec.name, ' ');
+  const bool match =
+      words.size() <= arguments.size() && std::equal(words.begin(), words.end(), arguments.begin());
+  return match ? words.size() : 0;
+}
 
 std::string format_error(const Error& error, bool colour, bool debug) {
   std::string text = (colour ? "\033[1;31merror:\033[0m " : "error: ") + indented(error.message(), "    ");
@@ -230,6 +246,9 @@ int run(std::span<const std::string> arguments) {
     return 0;
   } catch (const ClosedPipe&) {
     return 0;
+  } catch (const EndProcess& end) {
+    if (!end.last_line.empty()) Console(settings).complain(indented(end.last_line, "    "));
+    return end.code;
   } catch (const Error& error) {
     return show(error, settings, arguments);
   } catch (const std::bad_alloc&) {

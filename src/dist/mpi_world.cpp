@@ -41,6 +41,11 @@ std::string mpi_problem() {
   return plugin().problem;
 }
 
+MpiReport mpi_report() {
+  const Plugin<mpi::Api>& found = plugin();
+  return {found.problem, found.problem.empty() ? found.api->library() : "", found.path};
+}
+
 std::unique_ptr<Communicator> mpi_world() {
   if (!plugin().problem.empty())
     throw Error(ErrorKind::kDevice, "MPI cannot be used: " + plugin().problem,

@@ -26,6 +26,12 @@ bool started_by_srun_without_pmix(const Variables& variables);
 // Why MPI cannot be used, with the line that brings it; empty when it can. Starts nothing.
 std::string mpi_problem();
 
+// What doctor shows of it: why MPI cannot be used, or the library and the plugin that uses it.
+struct MpiReport {
+  std::string problem, library, plugin;
+};
+MpiReport mpi_report();
+
 // Initialises MPI, once in the life of a process, and returns the group of all its ranks; throws
 // Error(kDevice) where mpi_problem() has an answer. MPI is finalised when the last communicator made of it is
 // destroyed, except after a failure or while an exception is passing: finalising would wait for ranks that
@@ -41,6 +47,7 @@ namespace mpi {
 struct Api {
   uint64_t version;  // a hash of this header and what it includes (cmake/mpi.cmake)
   std::unique_ptr<Communicator> (*world)();
+  std::string (*library)();  // "Open MPI v4.1.4"; starts nothing
 };
 inline constexpr const char* kApiSymbol = "vitrail_mpi_api";
 

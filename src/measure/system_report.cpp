@@ -6,6 +6,7 @@
 #include "backend/cuda/kernels.h"
 #include "base/error.h"
 #include "base/values.h"
+#include "dist/mpi_world.h"
 #include "plan/devices.h"
 
 namespace vitrail {
@@ -27,10 +28,11 @@ std::string cuda_note(const CudaReport& cuda) {
 
 std::vector<BackendFact> backend_facts() {
   const CudaReport cuda = cuda_report();
+  const MpiReport mpi = mpi_report();
   return {{"ref", true, "plain loops, the oracle"},
           {"cpu", true, "the fast one on processors"},
           {"cuda", cuda.problem.empty(), cuda_note(cuda)},
-          {"mpi", false, "not in this build"}};
+          {"mpi", mpi.problem.empty(), mpi.problem.empty() ? mpi.library + " (" + mpi.plugin + ")" : mpi.problem}};
 }
 
 double measure_peak(int threads, IsaLevel isa) {
@@ -95,6 +97,8 @@ ordered_json to_json(const SystemReport& report) {
                                  {"package", library.package}});
   for (const BackendFact& backend : report.backends) json["backends"][backend.name] = backend.usable;
   const CudaReport cuda = cuda_report();
+  const MpiReport mpi = mpi_report();
+  json["mpi"] = {{"problem", mpi.problem}, {"library", mpi.library}, {"plugin", mpi.plugin}};
   json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.gpus},    {"driver", cuda.driver},
                   {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
   json["models"] = ordered_json::array();

@@ -24,9 +24,11 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
+    const Node& node = plan.program.nodes[i];
     steps_.push_back(bind(i));
     for (Step& step : steps_.back()) step.empty = is_empty(step);
-    exchanges_ = exchanges_ || as_collective(*plan.program.nodes[i].op);
+    exchanges_ = exchanges_ || as_collective(*node.op);
+    if (rank.pulse) names_.push_back(rank.pulse->keep(node.name.empty() ? node.op->kind() : std::string_view(node.name)));
   }
 }
 
@@ -100,6 +102,7 @@ TensorView Executor::output(std::string_view name) const {
 // The memory of a collective is that of its first input and output.
 void Executor::run_collective(size_t index) {
   const Node& node = plan_.program.nodes[index];
+  const ReductionScope reducing(rank_.pulse);
   if (is<WaitOp>(*node.op)) return collectives_.wait(node.ins[0]);
   const auto* op = as_collective(*node.op);
   if (!op) return;
@@ -117,6 +120,7 @@ bool Executor::is_empty(const Step& step) {
 }
 
 void Executor::run_node(size_t node) {
+  if (rank_.pulse) rank_.pulse->at_node(names_[node]);
   if (steps_[node].empty()) return run_collective(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {

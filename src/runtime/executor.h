@@ -70,6 +70,7 @@ class Executor {
   Buffer own_, own_staging_;
   std::byte *arena_, *staging_;
   std::vector<std::vector<Step>> steps_;  // by node
+  std::vector<const char*> names_;        // by node, for the rank's pulse; empty without one
   std::vector<NodeTime> times_;
   bool timed_;
   bool ran_ = false;

@@ -7,6 +7,7 @@
 #include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/free_memory.h"
+#include "base/pulse.h"
 #include "base/thread_pool.h"
 #include "dist/mesh_communicators.h"
 
@@ -42,6 +43,7 @@ struct RankContext {
   std::unique_ptr<Device> hardware;
   MeshCommunicators* ranks = nullptr;  // the other ranks of the run; null: it is alone
   int sharing = 1;                     // ranks that share the memory and cores of this host
+  Pulse* pulse = nullptr;              // where it posts what it is doing; null: nobody watches
 };
 
 }  // namespace vitrail

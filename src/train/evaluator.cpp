@@ -48,6 +48,7 @@ EvalRows Evaluator::rows_of_all(EvalRows mine) const {
 }
 
 void Evaluator::run(Progress& progress) {
+  const PhaseScope evaluating(step_.rank().pulse, RankPhase::kEvaluation);
   std::vector<EvalResult> results;
   results.push_back(evaluate_weights(false));
   if (averaged()) results.push_back(evaluate_weights(true));

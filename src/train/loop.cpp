@@ -31,6 +31,9 @@ bool Loop::is_stopped(bool first) const {
 void Loop::agree(double& loss) {
   const Mesh& mesh = parts_.setup.step.distribution.mesh;
   const bool counts = mesh.coordinate(Axis::kTensor) == 0 && mesh.coordinate(Axis::kSequence) == 0;
+  Pulse* const pulse = parts_.step.rank().pulse;
+  const ReductionScope reducing(pulse);
+  if (pulse) pulse->at_node("loss and votes");
   double numbers[] = {counts ? loss : 0.0, parts_.stop.asked() ? 1.0 : 0.0,
                       parts_.stop.out_of_time() ? 1.0 : 0.0, parts_.saves.time_is_over() ? 1.0 : 0.0};
   parts_.team.sum(numbers);
@@ -42,8 +45,11 @@ void Loop::agree(double& loss) {
 void Loop::one_update() {
   const auto start = Clock::now();
   parts_.feed.wait_seconds();  // counts from here
+  Pulse* const pulse = parts_.step.rank().pulse;
+  if (pulse) pulse->begin_step(progress_.step + 1);
   for (int64_t micro = 0; micro < config().accumulation; ++micro) parts_.feed.run(progress_.step, micro);
   const double lr = rate_at(progress_.step);
+  if (pulse) pulse->enter(RankPhase::kUpdate);
   const StepValues values = parts_.step.run_update(lr);
   double loss = parts_.step.take_loss();
   ++progress_.step;
@@ -52,6 +58,7 @@ void Loop::one_update() {
   else
     agree(loss);
   meter_.step(config().batch);
+  if (pulse) tell_news(*pulse);
 
   TrainStatus status = status_of(values, loss, lr);
   status.interval_s = seconds_since(start);
@@ -66,6 +73,12 @@ void Loop::one_update() {
   conclude_step();
   parts_.saves.save_if_due(progress_, votes_.save_time, [this] { return parts_.skips.last_was_made(); });
   meter_.pause(seconds_since(paused));
+}
+
+// What other ranks did that this run's log should hold, as a pause of one of them.
+void Loop::tell_news(Pulse& pulse) {
+  pulse.end_step();
+  for (const std::string& text : pulse.take_news()) parts_.journal.event("slow_rank", text);
 }
 
 // Evaluates after a step and ends its epoch. If it is interrupted, it is repeated when the run is resumed.

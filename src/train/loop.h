@@ -54,6 +54,7 @@ class Loop {
   bool is_stopped(bool first) const;
   TrainStatus status_of(const StepValues& values, double loss, double lr);
   void conclude_step();
+  void tell_news(Pulse& pulse);
 
   Parts parts_;
   Progress& progress_;

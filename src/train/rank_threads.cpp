@@ -33,15 +33,42 @@ class FirstError {
   std::exception_ptr error_;
 };
 
-std::string text_of_current() {
+struct Failure {
+  std::string text;
+  int code = 1;
+  bool by_others = false;  // an exchange with other ranks failed
+};
+
+Failure current_failure() {
   try {
     throw;
+  } catch (const Error& error) {
+    return {error.what(), exit_code(error.kind()), error.kind() == ErrorKind::kComm};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory", exit_code(ErrorKind::kMemory)};
   } catch (const std::exception& error) {
-    return error.what();
+    return {error.what()};
   } catch (...) {
-    return "an unknown error";
+    return {"an unknown error"};
   }
 }
+
+// While it lives, the watch of the job can make a rank's exchanges fail.
+class Attached {
+ public:
+  Attached(liveness::Heartbeat* heartbeat, Communicator* world) : heartbeat_(heartbeat), world_(world) {
+    if (heartbeat_) heartbeat_->attach(world_);
+  }
+  ~Attached() {
+    if (heartbeat_) heartbeat_->detach(world_);
+  }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+ private:
+  liveness::Heartbeat* heartbeat_;
+  Communicator* world_;
+};
 
 }  // namespace
 
@@ -52,15 +79,19 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
     const int rank = world->rank(), size = world->size();
     // Communicators are kept until the rank's memory is freed, and its failure reaches every other rank.
     std::unique_ptr<MeshCommunicators> partners;
+    const Attached attached(ranks.heartbeat, world.get());
     try {
       partners = std::make_unique<MeshCommunicators>(std::move(world), mesh_of(ranks.mesh, rank));
       RankContext context(ranks.device(static_cast<int>(local)), ranks.seed);
       context.ranks = size > 1 ? partners.get() : nullptr;
       context.sharing = ranks.sharing;
+      context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;
       body(context);
     } catch (...) {
+      const Failure failure = current_failure();
       first.keep(rank, size);
-      if (partners) partners->abort(text_of_current());
+      if (ranks.heartbeat) ranks.heartbeat->failed(rank, failure.code, failure.by_others, failure.text);
+      if (partners) partners->abort(failure.text);
     }
   };
   std::vector<std::thread> threads;

@@ -35,6 +35,7 @@ SavePolicy::SavePolicy(CheckpointKeeper& keeper, const Team& team, const TrainSt
 }
 
 void SavePolicy::write(const Progress& progress, int64_t least_good) {
+  const PhaseScope saving(step_.rank().pulse, RankPhase::kSave);
   last_save_ = Clock::now();
   due_ = false;
   if (!team_.leads()) {
@@ -110,6 +111,7 @@ void SavePolicy::save_last(const Progress& progress) {
 }
 
 bool SavePolicy::write_best() {
+  const PhaseScope saving(step_.rank().pulse, RankPhase::kSave);
   return attempt("best/", [&] {
     if (!team_.leads()) return step_.whole().serve();
     const Served served(step_.whole());

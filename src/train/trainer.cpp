@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
+#include "train/agreement.h"
 #include "train/loop.h"
 #include "train/micro_feed.h"
 #include "train/run_folder.h"
@@ -101,7 +102,7 @@ class Trainer::Run {
   // loaders.
   void begin() {
     if (folder_) tidy();
-    team_.wait();
+    require_same_data();
     const bool resumed = place_.resume != ResumeMode::kFresh && resume();
     if (!resumed) step_->start(setup_.model->fill);
     require_same_step();
@@ -123,6 +124,16 @@ class Trainer::Run {
   void tidy() {
     keeper_.prepare(folder_->is_ours_alone());
     for (const std::string& name : folder_->tidy()) journal_.note("removed " + name);
+  }
+
+  // Ranks that see other images would learn from other batches than they share out. A first exchange, too: no
+  // rank goes on before the folder is tidy.
+  void require_same_data() const {
+    if (team_.alone()) return;
+    const auto mark = [](uint64_t hash) { return strf("%016llx", static_cast<unsigned long long>(hash)); };
+    Json facts = {{"data.train, its names and labels,", mark(setup_.data.train->fingerprint())}};
+    if (setup_.data.val) facts["data.val, its names and labels,"] = mark(setup_.data.val->fingerprint());
+    require_same_facts(rank_.ranks->world(), facts);
   }
 
   // Ranks that see other files would go on from other states.

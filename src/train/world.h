@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "dist/liveness/heartbeat.h"
 #include "dist/mpi_world.h"
 #include "runtime/rank_context.h"
 #include "train/mesh_config.h"
@@ -37,6 +38,7 @@ struct LocalRanks {
   std::function<DeviceInfo(int local)> device;        // of each rank of this process, counted from 0
   uint64_t seed = 0;
   int sharing = 1;  // ranks on this host, those of other processes included
+  liveness::Heartbeat* heartbeat = nullptr;  // tells others how they fare; null: nobody watches
 };
 
 // Calls `body` once a rank and returns when all have ended. Rethrows the error of the rank that failed first,

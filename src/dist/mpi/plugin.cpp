@@ -41,11 +41,20 @@ std::unique_ptr<Communicator> world() {
   return std::make_unique<MpiCommunicator>(std::make_shared<Group>(library, all));
 }
 
+// Open MPI goes on with its package and its build after the first comma.
+std::string library_name() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string whole(text, static_cast<size_t>(length));
+  return whole.substr(0, whole.find(','));
+}
+
 }  // namespace
 
 }  // namespace vitrail::mpi
 
 extern "C" [[gnu::visibility("default")]] const vitrail::mpi::Api* vitrail_mpi_api() {
-  static const vitrail::mpi::Api api{VITRAIL_MPI_API, vitrail::mpi::world};
+  static const vitrail::mpi::Api api{VITRAIL_MPI_API, vitrail::mpi::world, vitrail::mpi::library_name};
   return &api;
 }

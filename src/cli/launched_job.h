@@ -1,0 +1,40 @@
+// One start of a job by `vitrail launch`, from its first process to its last: the watch that its ranks report
+// to, the signals that are passed on to them, and the end of all when one of them fails.
+#pragma once
+
+#include "cli/console.h"
+#include "cli/launch_plan.h"
+#include "cli/stop.h"
+#include "dist/liveness/watch.h"
+
+namespace vitrail::cli {
+
+struct JobEnd {
+  int code = 0;
+  std::string reason;   // one line; empty when the ranks have said it all
+  int64_t updates = 0;  // made by the job
+};
+
+class LaunchedJob {
+ public:
+  LaunchedJob(const LaunchPlan& plan, liveness::WatchSettings settings, const SignalGuard& signals);
+
+  // Returns when nothing of the job is left on this host.
+  JobEnd run();
+
+ private:
+  JobEnd judged();
+  std::string signalled();
+  void press(double seconds);
+  void sweep();
+
+  const SignalGuard& signals_;
+  liveness::Limits limits_;
+  liveness::Watch watch_;
+  std::string name_;  // of the program that was started
+  bool mpi_;          // its ranks are processes of their own
+  ChildProcess child_;
+  int pressed_ = 0;
+};
+
+}  // namespace vitrail::cli

@@ -1,0 +1,100 @@
+#include "train/agreement.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/json_text.h"
+#include "base/text.h"
+#include "telemetry/table.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr const char* kMayDiffer[] = {"loader.workers", "loader.prefetch", "data.train",
+                                      "data.val",       "model.init",      "distill.teacher"};
+
+std::string value_text(const Json& facts, const std::string& key) {
+  const auto found = facts.find(key);
+  return found == facts.end() ? "nothing" : shown(json_text(*found));
+}
+
+}  // namespace
+
+std::vector<std::string> from_all(Communicator& ranks, const std::string& text) {
+  const auto size = static_cast<size_t>(ranks.size());
+  const auto mine = static_cast<int64_t>(text.size());
+  std::vector<int64_t> lengths(size);
+  ranks.run({.kind = Collective::Kind::kAllGather,
+             .dtype = DType::kI64,
+             .in = &mine,
+             .out = lengths.data(),
+             .counts = std::vector<size_t>(size, 1)});
+  const std::vector<size_t> counts(lengths.begin(), lengths.end());
+  std::string all(std::accumulate(counts.begin(), counts.end(), size_t{0}), '\0');
+  ranks.run({.kind = Collective::Kind::kAllGather, .dtype = DType::kU8, .in = text.data(), .out = all.data(), .counts = counts});
+  std::vector<std::string> texts;
+  size_t at = 0;
+  for (const size_t count : counts) {
+    texts.push_back(all.substr(at, count));
+    at += count;
+  }
+  return texts;
+}
+
+std::string from_first(Communicator& ranks, const std::string& text) {
+  return from_all(ranks, ranks.rank() == 0 ? text : std::string())[0];
+}
+
+void require_same_facts(Communicator& ranks, const Json& facts) {
+  const Json first = parse_json(from_first(ranks, json_text(facts)), "the facts of rank 0");
+  Json keys = first;
+  keys.update(facts);
+  for (const auto& [key, value] : keys.items()) {
+    if (value_text(first, key) == value_text(facts, key)) continue;
+    throw Error(ErrorKind::kConfig,
+                strf("%s is %s on rank %d and %s on rank 0", key.c_str(), value_text(facts, key).c_str(), ranks.rank(),
+                     value_text(first, key).c_str()),
+                "all ranks run one program with one config on the same data");
+  }
+}
+
+Json config_facts(const Json& config) {
+  Json facts = Json::object();
+  const Json flat = config.flatten();
+  for (const auto& [key, value] : flat.items()) {
+    std::string name = key.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    if (std::find(std::begin(kMayDiffer), std::end(kMayDiffer), name) == std::end(kMayDiffer)) facts[name] = value;
+  }
+  return facts;
+}
+
+std::string RankSeat::text() const {
+  return json_text(Json{{"rank", rank}, {"host", host}, {"device", device}, {"threads", threads}, {"mesh", mesh}});
+}
+
+RankSeat RankSeat::from(const std::string& text) {
+  const Json json = parse_json(text, "a rank's seat");
+  return {json.at("rank").get<int>(), json.at("host").get<std::string>(), json.at("device").get<std::string>(),
+          json.at("threads").get<int>(), json.at("mesh").get<std::string>()};
+}
+
+std::string coordinates_of(const Mesh& mesh) {
+  std::string text;
+  for (const Axis axis : kAxes)
+    if (mesh.size(axis) > 1)
+      text += strf("%s%s=%d", text.empty() ? "" : " ", to_string(axis), mesh.coordinate(axis));
+  return text;
+}
+
+std::string seat_table(const std::vector<RankSeat>& seats) {
+  Table table({{"rank", Align::kRight}, {"host"}, {"device"}, {"threads", Align::kRight}, {"mesh"}});
+  for (const RankSeat& seat : seats)
+    table.row({std::to_string(seat.rank), seat.host, seat.device, std::to_string(seat.threads), seat.mesh});
+  std::string text = table.text(2);
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace vitrail

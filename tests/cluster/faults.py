@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""Kills, stops and misleads ranks of small training runs, and checks how each job ends.
+
+faults.py VITRAIL CONFIG [--runs N] [--jobs N] [--only WORD]
+
+Every case starts `vitrail launch` (or mpirun) with two ranks and a deadline of 3 s. A rank is made to die in a phase by
+VITRAIL_TEST_FAULT, whose marker file is written a quarter of a second before. Then: the exit code is the one that
+docs/parallel.md promises, the last line names rank, host, phase and error, no process is left, and the job has ended
+within its deadline. A run that is started again ends with the weights of an undisturbed one, bit for bit.
+VITRAIL_TEST_LONG in the environment makes ten runs of each case. Prints one JSON object; 0 when all held."""
+import argparse
+import json
+import os
+import re
+import signal
+import struct
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "faults"))
+from kill_train import Broken, compare  # noqa: E402
+
+DEADLINE = 3
+SLACK = 2.5  # seconds that a busy machine may add to a deadline
+PHASES = ["init", "forward", "reduction", "evaluation", "save"]
+HOST = re.sub(r"[^A-Za-z0-9._]", "_", socket.gethostname())
+ENDLESS = ["--set", "train.steps=1000000"]
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def processes(word):
+    """pid -> state of every process whose command line has the word."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and word.encode() in (entry / "cmdline").read_bytes():
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if state != "Z":
+                    found[int(entry.name)] = state
+        except OSError:
+            pass
+    return found
+
+
+def png(number):
+    """A grey image of 8 by 8."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes((number * 37 + y * 8 + x) % 256 for x in range(8)) for y in range(8))
+    header = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class Job:
+    """One start of a job, ended or not."""
+
+    def __init__(self, bench, name, words=(), fault=None, deadline=DEADLINE, start=("launch", "-n", "2", "--mpirun")):
+        self.folder = bench.work / f"{name}-{bench.number()}"
+        self.marker = Path(f"{self.folder}.marker")
+        self.log = open(f"{self.folder}.err", "w+")
+        environment = dict(os.environ, **AS_ROOT)
+        if fault:
+            environment["VITRAIL_TEST_FAULT"] = fault.replace("MARKER", str(self.marker))
+        command = ["train", "--config", bench.config, "--out", str(self.folder), "--threads", "1",
+                   "--deadline", str(deadline), *words]
+        if start[0] == "launch":
+            command = [bench.vitrail, *start, *command]
+        else:
+            command = [*start, bench.vitrail, *command]
+        self.started = time.time()
+        self.process = subprocess.Popen(command, stderr=self.log, stdout=subprocess.DEVNULL, env=environment,
+                                        stdin=subprocess.DEVNULL)
+        self.word = str(self.folder)
+
+    def wait(self, seconds=60):
+        try:
+            self.code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill_all()
+            raise Broken(f"{self.folder.name}: still there after {seconds} s: {self.text()[-600:]}") from None
+        self.ended = time.time()
+        return self
+
+    def text(self):
+        self.log.flush()
+        return Path(self.log.name).read_text()
+
+    def lines(self):
+        return [line for line in self.text().splitlines() if line.strip()]
+
+    def detection(self):
+        """Seconds from the fault to the end of the job."""
+        return self.ended - self.marker.stat().st_mtime - 0.25
+
+    def kill_all(self):
+        for pid in processes(self.word):
+            os.kill(pid, signal.SIGKILL)
+
+    def await_step(self, seconds=40):
+        """Returns when the run has made steps."""
+        self.await_that(lambda: (self.folder / "metrics.jsonl").exists()
+                        and len((self.folder / "metrics.jsonl").read_text().splitlines()) > 5, "a step", seconds)
+
+    def await_that(self, holds, what, seconds):
+        start = time.time()
+        while not holds():
+            if time.time() - start > seconds or self.process.poll() is not None:
+                self.kill_all()
+                raise Broken(f"{self.folder.name}: no {what} in {time.time() - start:.0f} s: {self.text()[-600:]}")
+            time.sleep(0.05)
+
+    def expect(self, code, *words, last=True):
+        text = self.lines()[-1] if last and self.lines() else self.text()
+        if self.code != code:
+            raise Broken(f"{self.folder.name}: exit code {self.code}, expected {code}: {self.text()[-900:]}")
+        for word in words:
+            if word not in text:
+                raise Broken(f"{self.folder.name}: {word!r} is not in: {text[-900:]}")
+        return self
+
+    def expect_nobody(self, seconds=0.5):
+        start = time.time()
+        while processes(self.word):
+            if time.time() - start > seconds:
+                left = processes(self.word)
+                self.kill_all()
+                raise Broken(f"{self.folder.name}: left behind: {left}")
+            time.sleep(0.05)
+        return self
+
+    def expect_within(self, seconds):
+        if self.detection() > seconds + SLACK:
+            raise Broken(f"{self.folder.name}: ended {self.detection():.1f} s after the fault, expected {seconds}")
+        return self
+
+    def expect_crash_file(self, rank):
+        crash = json.loads((self.folder / "crash" / f"rank-{rank}.json").read_text())
+        if crash["rank"] != rank or not 0 < len(crash["events"]) <= 64 or not crash["ended_by"]["text"]:
+            raise Broken(f"{self.folder.name}: crash/rank-{rank}.json holds {crash}")
+
+
+class Bench:
+    def __init__(self, vitrail, config, work):
+        self.vitrail, self.config, self.work = vitrail, config, work
+        self.lock, self.count = threading.Lock(), 0
+        self.detections = {}
+
+    def number(self):
+        with self.lock:
+            self.count += 1
+            return self.count
+
+    def note(self, case, job):
+        with self.lock:
+            self.detections.setdefault(case, []).append(round(job.detection(), 2))
+
+    # The cases.
+    def killed(self, phase, rank):
+        step = {"init": 0, "save": 6, "evaluation": 6}.get(phase, 5)
+        job = Job(self, f"kill-{phase}-{rank}", ENDLESS, f"{rank}:{phase}:{step}:kill:MARKER").wait()
+        job.expect(137, f"rank {rank} on {HOST}", "was killed", f"in {phase}").expect_nobody().expect_within(DEADLINE)
+        if phase != "init":
+            job.expect(137, " at step ")
+            job.expect_crash_file(rank)
+        self.note("killed", job)
+
+    def stopped(self, rank):
+        job = Job(self, f"stop-{rank}", ENDLESS, f"{rank}:forward:5:stop:MARKER").wait()
+        job.expect(70, f"rank {rank} on {HOST}", "is stopped", "in forward at step").expect_nobody()
+        job.expect_within(DEADLINE)
+        self.note("stopped for ever", job)
+
+    def paused(self, seconds=5):
+        job = Job(self, "pause", [], "1:forward:20:stop:MARKER", deadline=15)
+        job.await_that(lambda: "T" in processes(job.word).values(), "stopped rank", 40)
+        time.sleep(seconds)
+        for pid, state in processes(job.word).items():
+            if state == "T":
+                os.kill(pid, signal.SIGCONT)
+        job.wait().expect(0, "rank 1 on", "was silent for", last=False).expect_nobody()
+        events = [json.loads(line) for line in (job.folder / "metrics.jsonl").read_text().splitlines()]
+        if not any(e.get("what") == "slow_rank" for e in events):
+            raise Broken("the log has no slow_rank")
+        compare(job.folder, self.reference())
+
+    def launcher_killed(self):
+        job = Job(self, "launcher", ENDLESS)
+        job.await_step()
+        job.process.kill()
+        job.wait().expect_nobody(15)
+
+    def mpirun_killed(self):
+        job = Job(self, "mpirun", ENDLESS)
+        job.await_step()
+        children = [pid for pid in processes(job.word) if "mpirun" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]]
+        os.kill(children[0], signal.SIGKILL)
+        job.wait().expect(137, "mpirun was killed by signal 9").expect_nobody()
+
+    def throws(self, start):
+        data = self.work / f"images-{self.number()}"
+        for label in ("a", "b"):
+            (data / label).mkdir(parents=True)
+            for i in range(12):
+                (data / label / f"{i}.png").write_bytes(png(i))
+        (data / "b" / "11.png").write_bytes(png(11)[:50])
+        job = Job(self, "throws", ["--set", f"data.train=folder:{data}", "--set", f"data.val=folder:{data}", "--set",
+                                   "loader.on_error=fail"], start=start).wait()
+        job.expect(65, "error: rank ", "b/11.png", f" on {HOST}", " in ").expect_nobody()
+
+    def absent(self):
+        Job(self, "absent", ENDLESS, "1:init:0:absent", deadline=1).wait().expect(69, "rank 1 of 2 never came").expect_nobody()
+
+    def port_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            Job(self, "port", start=("launch", "-n", "2", "--port", str(port))).wait().expect(
+                69, f"the port {port}", last=False)
+
+    def restarted(self, phase, rank):
+        fault = f"{rank}:{phase}:25:kill:MARKER"
+        job = Job(self, f"restart-{phase}", [], fault, start=("launch", "-n", "2", "--max-restarts", "2")).wait(90)
+        job.expect(0, f"rank {rank} on {HOST}", "restart 1 of 2", last=False).expect_nobody()
+        compare(job.folder, self.reference())
+
+    def gives_up(self):
+        job = Job(self, "vain", ENDLESS, "1:init:0:kill", start=("launch", "-n", "2", "--max-restarts", "5")).wait(90)
+        job.expect(137, "gave up after 2 restarts without a step", "rank 1 on").expect_nobody()
+
+    def asked_to_stop(self, start):
+        job = Job(self, "asked", ENDLESS, start=start)
+        job.await_step()
+        job.process.send_signal(signal.SIGTERM)
+        job.wait().expect(75, "stopped on request", last=False).expect_nobody()
+
+    def plain_mpirun(self, rank):
+        job = Job(self, f"plain-{rank}", ENDLESS, f"{rank}:forward:5:kill:MARKER",
+                  start=("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2")).wait()
+        told = "the process of rank 0 is gone" if rank == 0 else f"rank 1 on {HOST}"
+        job.expect(137, f"error: {told}", last=False).expect_nobody().expect_within(DEADLINE)
+
+    def threads_killed(self):
+        job = Job(self, "threads", ENDLESS, "1:forward:5:kill:MARKER", start=("launch", "-n", "2", "--rank-threads")).wait()
+        job.expect(137, "rank 0 on", "was killed").expect_nobody().expect_within(DEADLINE)
+
+    def differing(self):
+        job = Job(self, "differ", start=("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "1"),
+                  words=["--set", "train.steps=40", ":", "-n", "1", self.vitrail, "train", "--config", self.config, "--out",
+                         str(self.work / "differ"), "--threads", "1", "--set", "train.steps=41"]).wait()
+        job.expect(64, "train.steps is 41 on rank 1 and 40 on rank 0", last=False).expect_nobody()
+
+    def reference(self):
+        """An undisturbed run."""
+        with self.lock:
+            if not hasattr(self, "undisturbed"):
+                self.count += 1
+                lock, self.lock = self.lock, threading.Lock()
+                self.undisturbed = Job(self, "reference").wait(90).expect(0).folder
+                self.lock = lock
+            return self.undisturbed
+
+
+def cases(bench, long):
+    for rank in (0, 1):
+        for phase in PHASES:
+            yield f"kill -9 of rank {rank} in {phase}", bench.killed, (phase, rank)
+    mpi, threads = ("launch", "-n", "2", "--mpirun"), ("launch", "-n", "2", "--rank-threads")
+    yield "SIGSTOP of rank 1 for 5 s", bench.paused, ()
+    for rank in (0, 1) if long else (1,):
+        yield f"SIGSTOP of rank {rank} for ever", bench.stopped, (rank,)
+        yield f"plain mpirun, kill -9 of rank {rank}", bench.plain_mpirun, (rank,)
+    if not long:
+        yield "plain mpirun, kill -9 of rank 0", bench.plain_mpirun, (0,)
+    yield "launcher killed", bench.launcher_killed, ()
+    yield "mpirun killed", bench.mpirun_killed, ()
+    yield "a rank throws", bench.throws, (mpi,)
+    yield "a rank thread throws", bench.throws, (threads,)
+    yield "a rank never comes", bench.absent, ()
+    yield "port taken", bench.port_taken, ()
+    for phase in PHASES[1:] if long else ["forward"]:
+        yield f"restarted after a death in {phase}", bench.restarted, (phase, 1)
+    yield "restarts in vain", bench.gives_up, ()
+    yield "asked to stop", bench.asked_to_stop, (mpi,)
+    yield "rank threads asked to stop", bench.asked_to_stop, (threads,)
+    yield "rank threads killed", bench.threads_killed, ()
+    yield "configs that differ", bench.differing, ()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("vitrail")
+    parser.add_argument("config")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    long = bool(os.environ.pop("VITRAIL_TEST_LONG", ""))
+    runs = max(args.runs, 10) if long else args.runs
+    failures, started = [], time.time()
+
+    def attempt(case):
+        name, check, arguments = case
+        try:
+            check(*arguments)
+        except (Broken, OSError, ValueError, IndexError) as error:
+            failures.append(f"{name}: {error}")
+
+    with tempfile.TemporaryDirectory() as work:
+        bench = Bench(os.path.abspath(args.vitrail), os.path.abspath(args.config), Path(work))
+        todo = [case for case in cases(bench, long) if args.only in case[0]] * runs
+        with ThreadPoolExecutor(args.jobs) as pool:
+            list(pool.map(attempt, todo))
+    found = {case: {"runs": len(all), "median": sorted(all)[len(all) // 2], "most": max(all)}
+             for case, all in bench.detections.items()}
+    print(json.dumps({"cases": len(todo), "failed": failures, "seconds": round(time.time() - started, 1),
+                      "seconds_to_the_end": found}, indent=2))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
