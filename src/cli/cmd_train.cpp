@@ -110,6 +110,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                          std::string("Vitrail ") + VITRAIL_VERSION, started, working_folder()};
+  share_gpu_queues(static_cast<int>(options.integer("ranks")));
   World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
   session.open(world);
   if (session.heartbeat()) session.heartbeat()->in_folder(place.folder);
@@ -133,7 +134,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
                    },
                    .seed = static_cast<uint64_t>(whole.train.seed),
                    .sharing = world.local_size,
-                   .heartbeat = session.heartbeat()};
+                   .heartbeat = session.heartbeat(),
+                   .variables = environment_variable,
+                   .note = [&](const std::string& text) { console.say(text); }};
   const Backend& backend = find_backend(chosen_backend(options));
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.

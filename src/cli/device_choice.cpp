@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/environment.h"
+#include "dist/nccl_world.h"
 
 namespace vitrail::cli {
 
@@ -29,11 +30,28 @@ DeviceChoice chosen_device(const Options& options) {
   return {&find_backend(backend), std::move(info)};
 }
 
+namespace {
+
+// Ranks beyond the last GPU share them only where NCCL is told to allow it.
+int gpu_of_rank(int local) {
+  const int gpus = gpu_count();
+  if (gpus < 1 || local < gpus) return local;
+  const char* shared = environment_variable(kSharedGpuVariable);
+  if (!shared || std::string_view(shared) != "1")
+    throw Error(ErrorKind::kDevice,
+                strf("rank %d of this host wants GPU %d: this machine has %d", local, local, gpus),
+                strf("at most %d ranks here; or %s=1 (NCCL 2.30) or --device cuda:0, and they share", gpus,
+                     kSharedGpuVariable));
+  return local % gpus;
+}
+
+}  // namespace
+
 DeviceChoice chosen_device(const Options& options, int local, int sharing) {
   if (sharing <= 1) return chosen_device(options);
   const std::string backend = chosen_backend(options);
   std::string device = options.text("device");
-  if (device == "cuda") device += ":" + std::to_string(local);
+  if (device == "cuda") device += ":" + std::to_string(gpu_of_rank(local));
   int threads = static_cast<int>(options.integer("threads"));
   if (threads == 0) threads = std::max(1, processor_threads(0, options.text("isa")) / sharing);
   DeviceInfo info = device_of(backend, device, threads, options.text("isa"));

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/values.h"
 #include "cli/rank_session.h"
+#include "dist/nccl_world.h"
 #include "io/find_model.h"
 
 namespace vitrail::cli {
@@ -28,6 +29,10 @@ const char* environment_variable(const char* name) {
   return std::getenv(name);
 }
 
+void share_gpu_queues(int ranks) {
+  if (ranks > 1) ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;
   for (char** entry = ::environ; entry && *entry; ++entry) {
@@ -39,7 +44,8 @@ std::vector<std::string> environment_names() {
 
 std::vector<std::string> environment_warnings(std::span<const std::string> names,
                                               std::span<const CommandSpec> commands) {
-  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable}, warnings;
+  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable, kNcclVariable},
+                           warnings;
   for (const CommandSpec& command : commands)
     for (const OptionSpec& spec : all_options(command)) {
       valid.push_back(environment_name(spec.name));

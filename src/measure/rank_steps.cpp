@@ -26,15 +26,22 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   const CollectiveTimes times = steps.take_collective_times();
   double total = 0;
   for (const double second : seconds) total += second;
-  double numbers[] = {total, times.exposed_s, times.waited_s, times.bytes};
+  double numbers[] = {total,          times.exposed_s,  times.bytes(),
+                      times.flight_s, times.hidden_s(), steps.loss_share()};
   team.sum(numbers);
   if (!team.leads()) return;
   result.mesh = to_string(mesh);
   result.batch = plan.setup().config.train.batch;
   result.seconds = spread_of(seconds);
   result.exposed_share = numbers[1] / numbers[0];
-  result.waited_share = numbers[2] / numbers[0];
-  result.sent_bytes = numbers[3] / static_cast<double>(mesh.world() * request.updates);
+  result.waited_share = result.exposed_share;
+  result.sent_bytes = numbers[2] / static_cast<double>(mesh.world() * request.updates);
+  result.flight_s = numbers[3] / static_cast<double>(mesh.world() * request.updates);
+  result.hidden_share = numbers[3] > 0 ? numbers[4] / numbers[3] : 0;
+  result.loss = numbers[5] / static_cast<double>(mesh.size(Axis::kTensor) * mesh.size(Axis::kSequence));
+  result.steps = steps.steps();
+  const char* devices = rank.ranks ? rank.ranks->device_transport() : nullptr;
+  if (!rank.hardware->shares_host_memory()) result.devices = devices ? devices : "staged";
 }
 
 }  // namespace
@@ -46,7 +53,9 @@ RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
              .mesh = mesh,
              .device = request.device,
              .seed = static_cast<uint64_t>(request.config.train.seed),
-             .sharing = world.local_size},
+             .sharing = world.local_size,
+             .variables = request.variables,
+             .note = [&](const std::string& text) { result.note = text; }},
             [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "backend/registry.h"
 #include "base/error.h"
 
@@ -34,6 +35,10 @@ DeviceInfo device_of(const std::string& backend, const std::string& device, int 
 DeviceInfo device_here(const std::string& device, int threads, const std::string& isa) {
   const DeviceName name = parse_device_name(device);
   return name.entry->find({name.ordinal, threads, isa});
+}
+
+int gpu_count() {
+  return static_cast<int>(cuda_report().gpus.size());
 }
 
 int processor_threads(int threads, const std::string& isa) {

@@ -20,6 +20,8 @@ DeviceInfo device_here(const std::string& device, int threads, const std::string
 // Returns the same for another backend that runs there: "ref" on the processor.
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
                      const std::string& isa);
+// The number of GPUs that can be used here.
+int gpu_count();
 const Backend& device_backend(const std::string& device);  // the device's own
 // Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);
