@@ -44,9 +44,9 @@ TEST_P(NcclCollectives, Run) {
 
 INSTANTIATE_TEST_SUITE_P(Fake, NcclCollectives,
                          testing::Combine(testing::ValuesIn(device_cases()), testing::Values(1, 2, 3, 4)),
-                         [](const auto& info) {
-                           return std::get<0>(info.param).name + "_" +
-                                  std::to_string(std::get<1>(info.param));
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" +
+                                  std::to_string(std::get<1>(test.param));
                          });
 
 // What a rank ended by, and after how long.

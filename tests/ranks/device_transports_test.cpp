@@ -114,7 +114,7 @@ std::vector<MeshCase> meshes() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Apart, DeviceMeshes, testing::ValuesIn(meshes()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 TEST(DeviceTransport, TakesNcclWhereEveryRankCan) {
   const DeviceSeat good{"vm 0000:18:00.0", "", "2.32.3", false},
