@@ -14,8 +14,8 @@
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/model_choice.h"
-#include "cli/rank_session.h"
 #include "cli/setting_advice.h"
+#include "launch/rank_session.h"
 
 namespace vitrail::cli {
 
@@ -247,7 +247,7 @@ int run(std::span<const std::string> arguments) {
   } catch (const ClosedPipe&) {
     return 0;
   } catch (const EndProcess& end) {
-    if (!end.last_line.empty()) Console(settings).complain(indented(end.last_line, "    "));
+    if (!end.last_line.empty()) Console(settings).error(indented(end.last_line, "    "));
     return end.code;
   } catch (const Error& error) {
     return show(error, settings, arguments);
