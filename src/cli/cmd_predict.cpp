@@ -1,3 +1,4 @@
+#include "api/classify.h"
 #include "api/predictor.h"
 #include "base/error.h"
 #include "base/json_text.h"
