@@ -5,6 +5,7 @@
 #include "api/classify.h"
 #include "base/text.h"
 #include "base/timing.h"
+#include "data/preprocess.h"
 #include "io/cards/imagenet_names.h"
 #include "plan/devices.h"
 
@@ -94,6 +95,29 @@ std::vector<float> Predictor::run(PredictTask task, std::span<const float> pixel
     done += now;
   }
   return rows;
+}
+
+Explanation Predictor::explain(std::span<const float> pixels, const AttentionRequest& request) {
+  const EngineOptions& own = base_.options();
+  const EngineOptions wanted = options_for(request, options_for(tasks_of(card_).front(), card_, own));
+  const bool same = own.batch == 1 && own.attention && own.attention_block == wanted.attention_block &&
+                    loaded_with_ == tasks_of(card_).front();
+  const std::lock_guard turn(mutex_);
+  std::optional<Engine> other;
+  if (!same) other.emplace(base_.sharing(wanted));
+  Engine& engine = same ? base_ : *other;
+  engine.run(pixels, 1);
+  Explanation given{attention_maps(engine, request), {}, {}};
+  if (card_.config.classes == 0) return given;
+  given.logits = engine.output("logits");
+  given.scores = class_scores(engine, card_.scores);
+  return given;
+}
+
+Explanation Predictor::explain(const Image& image, const AttentionRequest& request) {
+  std::vector<float> input(image_elems());
+  preprocess(image, card_.preprocess, input);
+  return explain(input, request);
 }
 
 std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,

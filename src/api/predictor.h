@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "api/explain.h"
 #include "api/image_stream.h"
 #include "base/error.h"
+#include "image/image.h"
 
 namespace vitrail {
 
@@ -53,13 +55,10 @@ class Predictor {
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 
-  // Calls `body` with an engine for one image and these outputs, while no other engine runs.
-  template <typename Body>
-  auto with_engine(const EngineOptions& options, const Body& body) {
-    const std::lock_guard turn(mutex_);
-    Engine engine = base_.sharing(options);
-    return body(engine);
-  }
+  // Returns the maps and numbers of one image. A predictor whose own options are those of the request, for one
+  // image, plans nothing anew. Throws Error(kNumerics) when attention weights are not finite.
+  Explanation explain(std::span<const float> pixels, const AttentionRequest& request);
+  Explanation explain(const Image& image, const AttentionRequest& request);
 
   double compute_seconds() const { return compute_seconds_; }
 

@@ -6,9 +6,9 @@
 #include "base/values.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
-#include "cli/launched_job.h"
-#include "cli/rank_session.h"
 #include "cli/run.h"
+#include "launch/launched_job.h"
+#include "launch/rank_session.h"
 
 namespace vitrail::cli {
 

@@ -10,10 +10,9 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/rank_session.h"
-#include "cli/stop.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
+#include "launch/rank_session.h"
 #include "telemetry/format.h"
 #include "train/agreement.h"
 #include "train/trainer.h"
@@ -158,7 +157,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
 }
 
 void run(const Options& options, Console& console) {
-  RankSession session(options);
+  RankSession session(rank_settings(options));
   session.run([&] { run_session(options, console, session); });
 }
 

@@ -38,7 +38,7 @@ double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
 std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double images) {
   const double seconds = run_seconds(plan, target);
   return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
-              format_si(images / seconds).c_str(), target.is_gpu() ? " at best" : "",
+              format_si(images / seconds).c_str(), target.device.shares_host_memory ? "" : " at best",
               target.file->name.c_str()) +
          unknown_text(unknown_types(plan.program, target.file->roofline(target.device.threads)));
 }

@@ -31,6 +31,14 @@ DeviceInfo device_of(const std::string& backend, const std::string& device, int 
   return find_entry(backend).find({parse_device_name(device).ordinal, threads, isa});
 }
 
+DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
+                          int local, int sharing) {
+  if (sharing > 1 && parse_device_name(device).entry->numbered && device.find(':') == std::string::npos)
+    device += ":" + std::to_string(local);
+  if (sharing > 1 && threads == 0) threads = std::max(1, processor_threads(0, isa) / sharing);
+  return device_of(backend, device, threads, isa);
+}
+
 DeviceInfo device_here(const std::string& device, int threads, const std::string& isa) {
   const DeviceName name = parse_device_name(device);
   return name.entry->find({name.ordinal, threads, isa});

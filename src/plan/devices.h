@@ -20,6 +20,10 @@ DeviceInfo device_here(const std::string& device, int threads, const std::string
 // Returns the same for another backend that runs there: "ref" on the processor.
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
                      const std::string& isa);
+// Returns the device of rank `local` of the `sharing` ranks on this host: its share of the cores where `threads`
+// is 0, and the GPU of its number where `device` gives none.
+DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
+                          int local, int sharing);
 const Backend& device_backend(const std::string& device);  // the device's own
 // Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);

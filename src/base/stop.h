@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <iterator>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Signals of Slurm (warning and end), of systemd, of a closed terminal, and of an exceeded limit of processor
 // time.
@@ -30,4 +30,4 @@ class SignalGuard {
   struct sigaction before_[std::size(kStopSignals)];
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,11 +1,11 @@
-#include "cli/stop.h"
+#include "base/stop.h"
 
 #include <ctime>
 #include <iterator>
 
 #include "base/error.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 
@@ -63,4 +63,4 @@ void SignalGuard::check(size_t done, size_t total) const {
                 "what was written is whole; run again with the rest of the list");
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail
