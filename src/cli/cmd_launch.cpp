@@ -82,7 +82,7 @@ void run(const Options& options, Console& console) {
     if (end.code == 0) return;
     if (signals.wanted() || restart == most || !may_restart(end.code)) end_with(end);
     vain = end.updates > 0 ? 0 : vain + (restart > 0);
-    console.complain("error: " + printable(end.reason));
+    console.error("error: " + printable(end.reason));
     if (vain == kVainRestarts)
       end_with({end.code, strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0});
     pause_before(static_cast<int>(restart), signals);

@@ -247,7 +247,7 @@ int run(std::span<const std::string> arguments) {
   } catch (const ClosedPipe&) {
     return 0;
   } catch (const EndProcess& end) {
-    if (!end.last_line.empty()) Console(settings).complain(indented(end.last_line, "    "));
+    if (!end.last_line.empty()) Console(settings).error(indented(end.last_line, "    "));
     return end.code;
   } catch (const Error& error) {
     return show(error, settings, arguments);
