@@ -41,6 +41,11 @@ void die(const std::string& how) {
 
 }  // namespace
 
+bool started_as_rank() {
+  return started_by_mpirun(environment_variable) || started_by_srun(environment_variable) ||
+         started_by_srun_without_pmix(environment_variable);
+}
+
 OptionSpec deadline_option() {
   return {.name = "deadline",
           .help = "seconds within which a rank that is dead, stopped or cut off ends the job",
@@ -49,6 +54,10 @@ OptionSpec deadline_option() {
           .fallback = "15",
           .least = 1,
           .most = 3600};
+}
+
+bool RankSession::needed(int64_t ranks) {
+  return ranks > 1 || environment_variable(kWatchVariable) || started_as_rank();
 }
 
 RankSession::RankSession(const Options& options) : limits_{options.number("deadline")} {

@@ -30,8 +30,14 @@ inline constexpr const char* kFaultVariable = "VITRAIL_TEST_FAULT";
 
 OptionSpec deadline_option();
 
+// Whether mpirun or srun started this process.
+bool started_as_rank();
+
 class RankSession {
  public:
+  // Whether this process is one of a job's, or has several ranks itself.
+  static bool needed(int64_t ranks);
+
   // Reports to `vitrail launch` from here on, if that has started this process.
   explicit RankSession(const Options& options);
   ~RankSession();
