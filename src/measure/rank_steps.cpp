@@ -1,5 +1,6 @@
 #include "measure/rank_steps.h"
 
+#include "base/error.h"
 #include "base/timing.h"
 #include "train/team.h"
 
@@ -19,6 +20,8 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   team.wait();
   std::vector<double> seconds;
   for (int64_t i = 0; i < request.updates; ++i) {
+    if (team.leads() && request.stop && request.stop())
+      throw Error(ErrorKind::kStopped, "stopped during a benchmark");
     const auto start = Clock::now();
     steps.run();
     seconds.push_back(seconds_since(start));
@@ -46,7 +49,8 @@ RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
              .mesh = mesh,
              .device = request.device,
              .seed = static_cast<uint64_t>(request.config.train.seed),
-             .sharing = world.local_size},
+             .sharing = world.local_size,
+             .heartbeat = request.heartbeat},
             [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
 }

@@ -13,6 +13,8 @@ struct RankStepsRequest {
   const Backend* backend = nullptr;
   std::function<DeviceInfo(int local)> device;
   int64_t warmup = 3, updates = 20;
+  liveness::Heartbeat* heartbeat = nullptr;  // tells others how the ranks fare
+  std::function<bool()> stop = {};           // asked before each update on the first rank; true ends it
 };
 
 struct RankStepsResult {

@@ -33,8 +33,6 @@ class Evaluator {
   void judge(const EvalResult& result, bool better, Progress& progress);
   bool averaged() const { return step_.plan().eval_average.has_value(); }
 
-  EvalRows rows_of_all(EvalRows mine) const;
-
   const RunSetup& setup_;
   const Team& team_;
   TrainStep& step_;

@@ -22,7 +22,7 @@ int number_in(const Variables& variables, std::initializer_list<const char*> nam
 World open_world(const WorldRequest& request) {
   const Variables& variables = request.variables;
   if (variables && started_by_srun_without_pmix(variables))
-    throw Error(ErrorKind::kUsage, "srun has started several tasks without PMIx: each would train alone",
+    throw Error(ErrorKind::kUsage, "srun has started several tasks without PMIx: each would be alone",
                 "srun --mpi=pmix ...");
   World world;
   if (variables && (started_by_mpirun(variables) || started_by_srun(variables))) {
