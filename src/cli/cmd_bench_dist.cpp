@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "launch/rank_session.h"
