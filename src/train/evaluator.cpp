@@ -5,14 +5,15 @@
 namespace vitrail {
 
 Evaluator::Evaluator(const RunSetup& setup, const Team& team, TrainStep& step, const LoaderSettings& loader,
-                     std::function<bool()> stop, SavePolicy& saves, RunJournal& journal)
+                     std::function<bool()> stop, SavePolicy& saves, RunJournal& journal, BadSamples& bad)
     : setup_(setup),
       team_(team),
       step_(step),
       loader_(make_eval_loader(*setup.data.val, loader)),
       stop_(std::move(stop)),
       saves_(saves),
-      journal_(journal) {}
+      journal_(journal),
+      bad_(bad) {}
 
 bool Evaluator::due(int64_t step) const {
   const int64_t every = setup_.config.train.eval_every;
@@ -22,10 +23,12 @@ bool Evaluator::due(int64_t step) const {
 EvalResult Evaluator::evaluate_weights(bool average) {
   EvalOptions options{.loss = loss_kind(setup_.config.train.loss), .progress = {}, .stop = stop_};
   if (!team_.alone()) options.gather = [this](EvalRows mine) { return rows_of_all(std::move(mine)); };
-  return evaluate(
+  EvalResult result = evaluate(
       *setup_.data.val, *loader_,
       [&](std::span<const float> images, int64_t count) { return step_.evaluate(images, count, average); },
       options);
+  bad_.share();
+  return result;
 }
 
 // Sample numbers travel as floats beside the logits, which hold them exactly in two halves.
