@@ -78,7 +78,8 @@ std::vector<OptionSpec> train_plan_options() {
   return {{.name = "train", .help = "a training step instead of an inference", .kind = ValueKind::kFlag},
           {.name = "optimizer", .help = "optim.name", .metavar = "NAME"},
           {.name = "mesh",
-           .help = "one rank of a mesh, with its collectives: dp=4,tp=2,sp=1,zero=3,tokens_on_tp",
+           .help = "the rank of a mesh that needs most memory, and its collectives: "
+                   "dp=4,tp=2,sp=1,zero=3,tokens_on_tp",
            .metavar = "AXES"},
           recompute};
 }

@@ -23,7 +23,7 @@ struct RankStepsResult {
   int64_t batch = 0;
   Spread seconds;              // of an update, on the first rank
   double exposed_share = 0;    // of the updates' time, within collectives, waits and polls; mean of the ranks
-  double waited_share = 0;     // the part of it that was waiting
+  double waited_share = 0;     // the part of it in which a rank waited for the slowest of them
   double sent_bytes = 0;       // by a rank, an update
   double images_per_second() const { return static_cast<double>(batch) / seconds.median; }
 };

@@ -54,10 +54,25 @@ std::pair<size_t, size_t> bytes_of(const Collective& c, int rank) {
 
 }  // namespace
 
+double CollectiveTimes::bytes() const {
+  double sum = 0;
+  for (const Kind& kind : kinds) sum += kind.bytes;
+  return sum;
+}
+
+void CollectiveTimes::add(const CollectiveTimes& other) {
+  exposed_s += other.exposed_s, flight_s += other.flight_s;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    kinds[i].count += other.kinds[i].count;
+    kinds[i].bytes += other.kinds[i].bytes, kinds[i].seconds += other.kinds[i].seconds;
+  }
+}
+
 // A device's values are brought to the host first; the download waits for the work before it.
 std::unique_ptr<CollectiveRunner::Flight> CollectiveRunner::start(Communicator& group, Collective collective) {
   auto flight = std::make_unique<Flight>();
   flight->started_s = now_s();
+  if (on_their_way_++ == 0) since_s_ = flight->started_s;
   Device& device = *rank_.hardware;
   if (!device.shares_host_memory()) {
     const auto [in, out] = bytes_of(collective, group.rank());
@@ -76,9 +91,11 @@ void CollectiveRunner::run(const CollectiveOp& op, const TensorView& in, const T
   Communicator& group = rank_.ranks->over(op.form().axes);
   const double begin = now_s();
   std::unique_ptr<Flight> flight = start(group, collective_of(op, in, out, group.rank()));
+  flight->kind = op.form().kind;
   const TensorDesc desc = in.desc();
-  times_.bytes += op.bytes_sent({&desc, 1}, group.size());
-  ++times_.count;
+  CollectiveTimes::Kind& kind = times_.kinds[static_cast<size_t>(flight->kind)];
+  kind.bytes += op.bytes_sent({&desc, 1}, group.size());
+  ++kind.count;
   if (op.form().started) {
     VT_CHECK(flights_.emplace(name, std::move(flight)).second, "a collective is started twice");
     times_.exposed_s += now_s() - begin;
@@ -87,16 +104,16 @@ void CollectiveRunner::run(const CollectiveOp& op, const TensorView& in, const T
   flight->pending->wait();
   land(*flight);
   if (flight->target) rank_.hardware->finish();  // the upload reads the host's bytes
-  const double took = now_s() - begin;
-  times_.exposed_s += took;
-  times_.waited_s += took;
+  times_.exposed_s += now_s() - begin;
 }
 
 void CollectiveRunner::land(Flight& flight) {
   if (flight.done) return;
   flight.done = true;
   if (flight.target) rank_.hardware->upload(flight.target, flight.out.data(), flight.out.bytes());
-  times_.flight_s += now_s() - flight.started_s;
+  const double now = now_s();
+  times_.kinds[static_cast<size_t>(flight.kind)].seconds += now - flight.started_s;
+  if (--on_their_way_ == 0) times_.flight_s += now - since_s_;
 }
 
 void CollectiveRunner::poll() {
@@ -117,7 +134,6 @@ void CollectiveRunner::wait(ValueId name) {
   if (found->second->target) rank_.hardware->finish();
   flights_.erase(found);
   times_.exposed_s += now_s() - begin;
-  times_.waited_s += now_s() - begin;
 }
 
 }  // namespace vitrail

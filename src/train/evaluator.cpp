@@ -5,14 +5,15 @@
 namespace vitrail {
 
 Evaluator::Evaluator(const RunSetup& setup, const Team& team, TrainStep& step, const LoaderSettings& loader,
-                     std::function<bool()> stop, SavePolicy& saves, RunJournal& journal)
+                     std::function<bool()> stop, SavePolicy& saves, RunJournal& journal, BadSamples& bad)
     : setup_(setup),
       team_(team),
       step_(step),
       loader_(make_eval_loader(*setup.data.val, loader)),
       stop_(std::move(stop)),
       saves_(saves),
-      journal_(journal) {}
+      journal_(journal),
+      bad_(bad) {}
 
 bool Evaluator::due(int64_t step) const {
   const int64_t every = setup_.config.train.eval_every;
@@ -25,10 +26,12 @@ EvalResult Evaluator::evaluate_weights(bool average) {
     options.gather = [this](EvalRows mine) {
       return rows_of_all(team_, setup_.step.distribution.mesh, setup_.eval_share.global, mine);
     };
-  return evaluate(
+  EvalResult result = evaluate(
       *setup_.data.val, *loader_,
       [&](std::span<const float> images, int64_t count) { return step_.evaluate(images, count, average); },
       options);
+  bad_.share();
+  return result;
 }
 
 void Evaluator::run(Progress& progress) {

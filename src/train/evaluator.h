@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "train/bad_samples.h"
 #include "train/evaluate.h"
 #include "train/run_journal.h"
 #include "train/save_policy.h"
@@ -16,7 +17,7 @@ class Evaluator {
  public:
   // `stop` interrupts an evaluation with Error(kStopped).
   Evaluator(const RunSetup& setup, const Team& team, TrainStep& step, const LoaderSettings& loader,
-            std::function<bool()> stop, SavePolicy& saves, RunJournal& journal);
+            std::function<bool()> stop, SavePolicy& saves, RunJournal& journal, BadSamples& bad);
 
   // Returns whether the config requires an evaluation at this step.
   bool due(int64_t step) const;
@@ -40,6 +41,7 @@ class Evaluator {
   std::function<bool()> stop_;
   SavePolicy& saves_;
   RunJournal& journal_;
+  BadSamples& bad_;
   std::optional<EvalResult> last_;
 };
 
