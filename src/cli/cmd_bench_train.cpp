@@ -31,7 +31,11 @@ ordered_json to_json(const RankStepsResult& r) {
           {"batch", r.batch},
           {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
           {"images_per_second", r.images_per_second()},
+          {"devices", r.devices},
+          {"loss", r.loss},
           {"exposed_share", r.exposed_share},
+          {"flight_s", r.flight_s},
+          {"hidden_share", r.hidden_share},
           {"waited_share", r.waited_share},
           {"sent_bytes", r.sent_bytes}};
 }
@@ -48,20 +52,27 @@ void run_rank_bench(const Options& options, World world, RankSession& session, C
                          .classes = run.classes,
                          .backend = &find_backend(chosen_backend(options)),
                          .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+                         .variables = environment_variable,
                          .warmup = budget.warmup,
                          .updates = budget.runs > 0 ? budget.runs : kUpdates,
                          .heartbeat = session.heartbeat(),
                          .stop = [&] { return session.signals().wanted(); }});
   if (!leads) return;
   console.print_json(to_json(result));
+  if (!result.note.empty()) console.say(result.note);
   console.print(format_pairs(
-      {{"ranks", strf("%d (%s), %s", result.ranks, result.transport.c_str(), result.mesh.c_str())},
+      {{"ranks", strf("%d (%s%s), %s", result.ranks, result.transport.c_str(),
+                      result.devices.empty() ? "" : (", " + result.devices).c_str(), result.mesh.c_str())},
        {"update", strf("%s of %s images, median of %zu", format_seconds(result.seconds.median).c_str(),
                        format_integer(result.batch).c_str(), result.seconds.count)},
        {"throughput", format_si(result.images_per_second()) + " img/s"},
-       {"communication", strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
-                              100 * result.exposed_share, 100 * result.waited_share,
-                              format_bytes(static_cast<size_t>(result.sent_bytes)).c_str())}}));
+       {"communication",
+        strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
+             100 * result.exposed_share, 100 * result.waited_share,
+             format_bytes(static_cast<size_t>(result.sent_bytes)).c_str())},
+       {"hidden", strf("%.1f %% of the %s that collectives took an update, within compute",
+                       100 * result.hidden_share, format_seconds(result.flight_s).c_str())},
+       {"loss", strf("%.6f after %lld steps", result.loss, static_cast<long long>(result.steps))}}));
 }
 
 void run_alone(const Options& options, Console& console) {
@@ -87,7 +98,7 @@ void run_alone(const Options& options, Console& console) {
   }();
   const RunConfig& train = plan.setup().config.train;
   const int64_t steps_run = steps.steps();
-  const double loss = steps.loss();
+  const double loss = steps.loss_share();
   const ordered_json json = {{"micro_batch", train.micro_batch},
                              {"optimizer", plan.setup().config.optim.name},
                              {"recompute", enum_name(train.recompute)},

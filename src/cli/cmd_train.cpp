@@ -160,7 +160,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
       .device = [&](int i) { return chosen_device(options, world.local_rank + i, world.local_size).info; },
       .seed = static_cast<uint64_t>(whole.train.seed),
       .sharing = world.local_size,
-      .heartbeat = session.heartbeat()};
+      .heartbeat = session.heartbeat(),
+      .variables = environment_variable,
+      .note = [&](const std::string& text) { console.say(text); }};
   const Backend& backend = find_backend(chosen_backend(options));
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.

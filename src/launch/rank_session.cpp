@@ -51,6 +51,7 @@ bool RankSession::needed(int64_t ranks) {
 }
 
 RankSession::RankSession(const RankSettings& settings) : limits_{settings.deadline} {
+  share_gpu_queues(settings.ranks);
   const char* address = environment_variable(kWatchVariable);
   const int rank = number_in("OMPI_COMM_WORLD_RANK", -1);
   if (rank >= 0 || address) ::prctl(PR_SET_PDEATHSIG, SIGKILL);

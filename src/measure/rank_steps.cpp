@@ -45,7 +45,8 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   }
   double total = 0;
   for (const double second : seconds) total += second;
-  double numbers[] = {total, times.exposed_s, times.bytes()};
+  double numbers[] = {total,          times.exposed_s,  times.bytes(),
+                      times.flight_s, times.hidden_s(), steps.loss_share()};
   team.sum(numbers);
   const double waited = waited_for_the_slowest(team.gather(busy), busy.size());
   if (!team.leads()) return;
@@ -55,6 +56,12 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   result.exposed_share = numbers[1] / numbers[0];
   result.waited_share = waited / numbers[0];
   result.sent_bytes = numbers[2] / static_cast<double>(mesh.world() * request.updates);
+  result.flight_s = numbers[3] / static_cast<double>(mesh.world() * request.updates);
+  result.hidden_share = numbers[3] > 0 ? numbers[4] / numbers[3] : 0;
+  result.loss = numbers[5] / static_cast<double>(mesh.size(Axis::kTensor) * mesh.size(Axis::kSequence));
+  result.steps = steps.steps();
+  const char* devices = rank.ranks ? rank.ranks->device_transport() : nullptr;
+  if (!rank.hardware->shares_host_memory()) result.devices = devices ? devices : "staged";
 }
 
 }  // namespace
@@ -67,7 +74,9 @@ RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
              .device = request.device,
              .seed = static_cast<uint64_t>(request.config.train.seed),
              .sharing = world.local_size,
-             .heartbeat = request.heartbeat},
+             .heartbeat = request.heartbeat,
+             .variables = request.variables,
+             .note = [&](const std::string& text) { result.note = text; }},
             [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
 }

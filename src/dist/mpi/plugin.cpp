@@ -30,6 +30,7 @@ class MpiCommunicator : public Communicator {
     return std::make_unique<MpiCommunicator>(std::make_shared<Group>(group_->library, part));
   }
   void abort(const std::string& why) override { group_->library->fail(why); }
+  std::string failure() const override { return group_->library->failure(); }
 
  private:
   std::shared_ptr<Group> group_;
