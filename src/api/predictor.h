@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "api/explain.h"
 #include "api/image_stream.h"
 #include "base/error.h"
+#include "image/image.h"
 
 namespace vitrail {
 
@@ -39,7 +41,7 @@ class Predictor {
   const ModelCard& card() const { return card_; }
   const std::vector<std::string>& labels() const { return labels_; }
   const Engine& engine() const { return base_; }
-  int64_t batch() const { return base_.options().batch; }
+  int64_t batch() const { return base_.options().batch; }  // of all ranks
   size_t image_elems() const { return base_.image_elems(); }
 
   // Returns a row for each of `count` preprocessed images, planar, one after the other; any count is allowed.
@@ -49,17 +51,15 @@ class Predictor {
                          Remainder remainder = Remainder::kSmaller, std::vector<float>* raw = nullptr);
 
   // Returns the rows of a batch of a stream, in its order; failures and rows that are not finite become
-  // errors. The spans point into `rows`; `paths` names the images in errors.
+  // errors. The spans point into `rows`; `paths` names the images in errors. One of several ranks gives its
+  // own rows; all of them must call it for every batch.
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 
-  // Calls `body` with an engine for one image and these outputs, while no other engine runs.
-  template <typename Body>
-  auto with_engine(const EngineOptions& options, const Body& body) {
-    const std::lock_guard turn(mutex_);
-    Engine engine = base_.sharing(options);
-    return body(engine);
-  }
+  // Returns the maps and numbers of one image. A predictor whose own options are those of the request, for one
+  // image, plans nothing anew. Throws Error(kNumerics) when attention weights are not finite.
+  Explanation explain(std::span<const float> pixels, const AttentionRequest& request);
+  Explanation explain(const Image& image, const AttentionRequest& request);
 
   double compute_seconds() const { return compute_seconds_; }
 

@@ -7,6 +7,7 @@
 #include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
+#include "launch/rank_session.h"
 #include "measure/profile.h"
 #include "measure/rank_steps.h"
 #include "telemetry/format.h"
@@ -40,21 +41,22 @@ ordered_json to_json(const RankStepsResult& r) {
 }
 
 // The same steps on several ranks; the options of a comparison are for one.
-void run_rank_bench(const Options& options, World world, Console& console) {
+void run_rank_bench(const Options& options, World world, RankSession& session, Console& console) {
   const bool leads = world.ranks[0]->rank() == 0;
   const PlannedRun run = run_to_plan(options);
   const TimingBudget budget = read_timing(options);
   constexpr int64_t kUpdates = 20;
   const int first = world.local_rank, sharing = world.local_size;
   const RankStepsResult result = time_rank_steps(
-      std::move(world),
-      {.config = run.config,
-       .classes = run.classes,
-       .backend = &find_backend(chosen_backend(options)),
-       .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
-       .variables = environment_variable,
-       .warmup = budget.warmup,
-       .updates = budget.runs > 0 ? budget.runs : kUpdates});
+      std::move(world), {.config = run.config,
+                         .classes = run.classes,
+                         .backend = &find_backend(chosen_backend(options)),
+                         .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+                         .variables = environment_variable,
+                         .warmup = budget.warmup,
+                         .updates = budget.runs > 0 ? budget.runs : kUpdates,
+                         .heartbeat = session.heartbeat(),
+                         .stop = [&] { return session.signals().wanted(); }});
   if (!leads) return;
   console.print_json(to_json(result));
   if (!result.note.empty()) console.say(result.note);
@@ -73,10 +75,7 @@ void run_rank_bench(const Options& options, World world, Console& console) {
        {"loss", strf("%.6f after %lld steps", result.loss, static_cast<long long>(result.steps))}}));
 }
 
-void run_bench(const Options& options, Console& console) {
-  share_gpu_queues(static_cast<int>(options.integer("ranks")));
-  World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
-  if (world.size > 1) return run_rank_bench(options, std::move(world), console);
+void run_alone(const Options& options, Console& console) {
   const std::optional<SavedBench> saved = read_saved(options);
   const RunPlan plan = planned_run(options, chosen_device(options).info);
   for (const std::string& note : plan.notes()) console.detail(note);
@@ -116,6 +115,18 @@ void run_bench(const Options& options, Console& console) {
   print_profile(steps.update(), "The update", peaks, console);
 }
 
+void run_bench(const Options& options, Console& console) {
+  const int64_t ranks = options.integer("ranks");
+  if (!RankSession::needed(ranks)) return run_alone(options, console);
+  RankSession session(rank_settings(options));
+  session.run([&] {
+    World world = open_world({static_cast<int>(ranks), environment_variable});
+    session.open(world);
+    if (world.size > 1) return run_rank_bench(options, std::move(world), session, console);
+    run_alone(options, console);
+  });
+}
+
 // Returns --batch, --backend and --isa; the other options of an engine are for inference alone.
 std::vector<OptionSpec> step_options() {
   std::vector<OptionSpec> options;
@@ -149,6 +160,7 @@ Command bench_train_command() {
        .fallback = "1",
        .least = 1,
        .most = 4096},
+      deadline_option(),
       {.name = "profile", .help = "also where the time goes, by operation", .kind = ValueKind::kFlag},
       {.name = "dtype",
        .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",

@@ -73,7 +73,7 @@ void tune_processor(const Options& options, Console& console) {
   KernelTable table = rows_before(path, options, this_processor());
   Table shown({{"GEMM m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
   ordered_json rows = ordered_json::array();
-  Progress progress(console, "tune", "products", static_cast<int64_t>(sizes.size()));
+  Progress progress(console, "tune", "GEMMs", static_cast<int64_t>(sizes.size()));
   for (const GemmSize& size : sizes) {
     const std::vector<KernelSpeed> speeds = measure_kernels(size, device, pool, options.integer("rounds"));
     table.set(tuned_row(size, device, speeds));
@@ -118,7 +118,7 @@ void tune_gpu(const Options& options, Console& console) {
                {"fastest", Align::kRight},
                {"kernel"}});
   ordered_json rows = ordered_json::array();
-  Progress progress(console, "tune", "products", static_cast<int64_t>(gemms.size()));
+  Progress progress(console, "tune", "GEMMs", static_cast<int64_t>(gemms.size()));
   for (const PlannedGemm& gemm : gemms) {
     const std::vector<KernelSpeed> speeds = measure_kernels(gemm, info, *device, options.integer("rounds"));
     const KernelSpeed& best = preferred(speeds);

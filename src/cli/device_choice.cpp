@@ -1,7 +1,5 @@
 #include "cli/device_choice.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "cli/environment.h"
 #include "dist/nccl_world.h"
@@ -23,38 +21,14 @@ const char* chosen_backend(const Options& options, const std::string& device) {
 }
 
 DeviceChoice chosen_device(const Options& options) {
-  const std::string backend = chosen_backend(options);
-  DeviceInfo info = device_of(backend, options.text("device"), static_cast<int>(options.integer("threads")),
-                              options.text("isa"));
-  info.kernels = chosen_kernels(options).table;
-  return {&find_backend(backend), std::move(info)};
+  return chosen_device(options, 0, 1);
 }
-
-namespace {
-
-// Ranks beyond the last GPU share them only where NCCL is told to allow it.
-int gpu_of_rank(int local) {
-  const int gpus = gpu_count();
-  if (gpus < 1 || local < gpus) return local;
-  const char* shared = environment_variable(kSharedGpuVariable);
-  if (!shared || std::string_view(shared) != "1")
-    throw Error(ErrorKind::kDevice,
-                strf("rank %d of this host wants GPU %d: this machine has %d", local, local, gpus),
-                strf("at most %d ranks here; or %s=1 (NCCL 2.30) or --device cuda:0, and they share", gpus,
-                     kSharedGpuVariable));
-  return local % gpus;
-}
-
-}  // namespace
 
 DeviceChoice chosen_device(const Options& options, int local, int sharing) {
-  if (sharing <= 1) return chosen_device(options);
   const std::string backend = chosen_backend(options);
-  std::string device = options.text("device");
-  if (device == "cuda") device += ":" + std::to_string(gpu_of_rank(local));
-  int threads = static_cast<int>(options.integer("threads"));
-  if (threads == 0) threads = std::max(1, processor_threads(0, options.text("isa")) / sharing);
-  DeviceInfo info = device_of(backend, device, threads, options.text("isa"));
+  const char* shared = environment_variable(kSharedGpuVariable);
+  DeviceInfo info = device_of_rank(backend, options.text("device"), static_cast<int>(options.integer("threads")),
+                                   options.text("isa"), {local, sharing, shared && std::string_view(shared) == "1"});
   info.kernels = chosen_kernels(options).table;
   return {&find_backend(backend), std::move(info)};
 }
@@ -65,6 +39,20 @@ KernelsFile chosen_kernels(const Options& options) {
 
 KernelsFile chosen_kernels(const Options& options, const std::string& device) {
   return kernels_for(device, options.text("kernels"), config_home());
+}
+
+OptionSpec deadline_option() {
+  return {.name = "deadline",
+          .help = "seconds within which a rank that is dead, stopped or cut off ends the job",
+          .kind = ValueKind::kNumber,
+          .metavar = "S",
+          .fallback = "15",
+          .least = 1,
+          .most = 3600};
+}
+
+RankSettings rank_settings(const Options& options) {
+  return {options.number("deadline"), static_cast<int>(options.integer("ranks"))};
 }
 
 }  // namespace vitrail::cli

@@ -1,8 +1,9 @@
-// --device and --backend combined into one choice of kernels and device; and --kernels, the table that ranks
-// kernels.
+// --device and --backend combined into one choice of kernels and device; --kernels, the table that ranks
+// kernels; and what ranks are told of each other (--ranks, --deadline).
 #pragma once
 
 #include "cli/options.h"
+#include "launch/rank_session.h"
 #include "measure/kernel_table_file.h"
 #include "plan/devices.h"
 
@@ -26,5 +27,8 @@ const char* chosen_backend(const Options& options, const std::string& device);
 // Returns the table of --kernels for --device, or for `device` in its place.
 KernelsFile chosen_kernels(const Options& options);
 KernelsFile chosen_kernels(const Options& options, const std::string& device);
+
+OptionSpec deadline_option();  // --deadline
+RankSettings rank_settings(const Options& options);
 
 }  // namespace vitrail::cli

@@ -14,8 +14,8 @@
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/model_choice.h"
-#include "cli/rank_session.h"
 #include "cli/setting_advice.h"
+#include "launch/rank_session.h"
 
 namespace vitrail::cli {
 

@@ -14,6 +14,8 @@ struct RankStepsRequest {
   std::function<DeviceInfo(int local)> device;
   Variables variables = {};  // of the environment, in which NCCL's file may be named
   int64_t warmup = 3, updates = 20;
+  liveness::Heartbeat* heartbeat = nullptr;  // tells others how the ranks fare
+  std::function<bool()> stop = {};           // asked before each update on the first rank; true ends it
 };
 
 struct RankStepsResult {
@@ -24,7 +26,7 @@ struct RankStepsResult {
   int64_t batch = 0;
   Spread seconds;            // of an update, on the first rank
   double exposed_share = 0;  // of the updates' time, within collectives, waits and polls; mean of the ranks
-  double waited_share = 0;   // the part of it that was waiting
+  double waited_share = 0;   // the part of it in which a rank waited for the slowest of them
   double sent_bytes = 0;     // by a rank, an update
   double flight_s = 0;       // with a collective on its way, an update; mean of the ranks
   double hidden_share = 0;   // the part of that in which work went on

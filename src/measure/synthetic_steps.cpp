@@ -1,7 +1,6 @@
 #include "measure/synthetic_steps.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "measure/timing.h"
@@ -41,15 +40,6 @@ void SyntheticSteps::time_nodes() {
   constexpr int kRuns = 5;
   for (Executor* program : {&micro(), &update()}) program->time_nodes(true), program->reset_times();
   for (int i = 0; i < kRuns; ++i) run();
-}
-
-CollectiveTimes SyntheticSteps::take_collective_times() {
-  CollectiveTimes all;
-  for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()}) {
-    if (!program) continue;
-    all.add(std::exchange(program->collective_times(), {}));
-  }
-  return all;
 }
 
 double SyntheticSteps::loss_share() {

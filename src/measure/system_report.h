@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dist/nccl_world.h"
@@ -46,5 +47,7 @@ struct SystemReport {
   std::vector<std::string> missing() const;
 };
 nlohmann::ordered_json to_json(const SystemReport& report);
+// Returns the report for people, by titles.
+std::vector<std::pair<const char*, std::string>> sections_of(const SystemReport& report);
 
 }  // namespace vitrail

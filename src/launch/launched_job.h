@@ -2,12 +2,11 @@
 // to, the signals that are passed on to them, and the end of all when one of them fails.
 #pragma once
 
-#include "cli/console.h"
-#include "cli/launch_plan.h"
-#include "cli/stop.h"
+#include "base/stop.h"
 #include "dist/liveness/watch.h"
+#include "launch/launch_plan.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 struct JobEnd {
   int code = 0;
@@ -37,4 +36,4 @@ class LaunchedJob {
   int pressed_ = 0;
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

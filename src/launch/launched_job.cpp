@@ -1,4 +1,4 @@
-#include "cli/launched_job.h"
+#include "launch/launched_job.h"
 
 #include <sys/wait.h>
 
@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/process_mark.h"
 #include "base/timing.h"
-#include "cli/rank_session.h"
+#include "launch/environment.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 
@@ -107,4 +107,4 @@ JobEnd LaunchedJob::judged() {
   return end;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,4 +1,4 @@
-#include "cli/child_process.h"
+#include "launch/child_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "cli/stop.h"
+#include "base/stop.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 
@@ -68,4 +68,4 @@ bool kill_inherited(pid_t pid) {
   return true;
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <iterator>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Signals of Slurm (warning and end), of systemd, of a closed terminal, and of an exceeded limit of processor
 // time.
@@ -23,11 +23,12 @@ class SignalGuard {
   SignalGuard& operator=(const SignalGuard&) = delete;
 
   bool wanted() const;
-  // Throws Error(kStopped) when a signal came and work is left.
-  void check(size_t done, size_t total) const;
+  // Throws Error(kStopped) when a signal came, or a stop is wanted of all ranks, and work is left.
+  void check(size_t done, size_t total) const { check(wanted(), done, total); }
+  static void check(bool wanted, size_t done, size_t total);
 
  private:
   struct sigaction before_[std::size(kStopSignals)];
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/child_process.h"
+#include "launch/child_process.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 enum class LaunchBy { kBest, kMpirun, kThreads };
 
@@ -28,4 +28,4 @@ struct LaunchPlan {
 // Throws Error(kDevice) when MPI is asked for and absent, with the line that brings it.
 LaunchPlan plan_launch(const LaunchRequest& request);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

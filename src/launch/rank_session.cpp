@@ -1,4 +1,4 @@
-#include "cli/rank_session.h"
+#include "launch/rank_session.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "base/timing.h"
 #include "base/values.h"
-#include "cli/environment.h"
+#include "launch/environment.h"
 #include "train/agreement.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 using liveness::Verdict;
@@ -41,24 +41,24 @@ void die(const std::string& how) {
 
 }  // namespace
 
-OptionSpec deadline_option() {
-  return {.name = "deadline",
-          .help = "seconds within which a rank that is dead, stopped or cut off ends the job",
-          .kind = ValueKind::kNumber,
-          .metavar = "S",
-          .fallback = "15",
-          .least = 1,
-          .most = 3600};
+bool started_as_rank() {
+  return started_by_mpirun(environment_variable) || started_by_srun(environment_variable) ||
+         started_by_srun_without_pmix(environment_variable);
 }
 
-RankSession::RankSession(const Options& options) : limits_{options.number("deadline")} {
+bool RankSession::needed(int64_t ranks) {
+  return ranks > 1 || environment_variable(kWatchVariable) || started_as_rank();
+}
+
+RankSession::RankSession(const RankSettings& settings) : limits_{settings.deadline} {
+  share_gpu_queues(settings.ranks);
   const char* address = environment_variable(kWatchVariable);
   const int rank = number_in("OMPI_COMM_WORLD_RANK", -1);
   if (rank >= 0 || address) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!address) return;
   launched_ = true;
   first_ = std::max(rank, 0);
-  count_ = rank >= 0 ? 1 : static_cast<int>(options.integer("ranks"));
+  count_ = rank >= 0 ? 1 : settings.ranks;
   set_fault(-1);
   start({.address = address,
          .first = first_,
@@ -170,4 +170,4 @@ void RankSession::run(const std::function<void()>& body) {
   leave(limits_.silence());
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -1,4 +1,4 @@
-#include "cli/launch_plan.h"
+#include "launch/launch_plan.h"
 
 #include <unistd.h>
 
@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
-#include "cli/environment.h"
-#include "cli/rank_session.h"
+#include "dist/mpi_world.h"
 #include "io/find_model.h"
+#include "launch/environment.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 
@@ -69,4 +69,4 @@ LaunchPlan plan_launch(const LaunchRequest& request) {
   return as_threads(request, problem);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

@@ -9,13 +9,12 @@
 #include <string>
 #include <thread>
 
-#include "cli/options.h"
-#include "cli/stop.h"
+#include "base/stop.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/watch.h"
 #include "train/world.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 // Thrown to end the process with a code and one line or none: another process of the job has told the rest.
 struct EndProcess {
@@ -23,17 +22,21 @@ struct EndProcess {
   std::string last_line = {};
 };
 
-// The variable in which `vitrail launch` hands the address of its watch to its ranks.
-inline constexpr const char* kWatchVariable = "VITRAIL_WATCH";
-// For tests: "RANK:PHASE:STEP:kill|stop|absent[:MARKER]" makes a rank die there, once if a marker is given.
-inline constexpr const char* kFaultVariable = "VITRAIL_TEST_FAULT";
+struct RankSettings {
+  double deadline = 15;  // seconds within which a rank that is lost ends the job
+  int ranks = 1;         // threads of this process, where no launcher made it one of several
+};
 
-OptionSpec deadline_option();
+// Whether mpirun or srun started this process.
+bool started_as_rank();
 
 class RankSession {
  public:
+  // Whether this process is one of a job's, or has several ranks itself.
+  static bool needed(int64_t ranks);
+
   // Reports to `vitrail launch` from here on, if that has started this process.
-  explicit RankSession(const Options& options);
+  explicit RankSession(const RankSettings& settings);
   ~RankSession();
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
@@ -65,4 +68,4 @@ class RankSession {
   std::thread turns_;  // of the watch
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail

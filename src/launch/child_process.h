@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 using Assignments = std::vector<std::pair<std::string, std::string>>;  // of environment variables
 
@@ -34,4 +34,4 @@ class ChildProcess {
 // Kills a process that this one has inherited, unless it has ended; false when it is none of ours.
 bool kill_inherited(pid_t pid);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail
