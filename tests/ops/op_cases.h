@@ -15,6 +15,7 @@ namespace vitrail {
 enum class Role {
   kPlain,        // of the type: activations and the weights of GEMMs
   kNonNegative,  // the same in [0, 1): targets, averages of squares
+  kSmall,        // a quarter of the plain ones: weights of queries and keys, so that no score stands alone
   kVector,       // biases, norms, tokens, positions: of the type, or f32 where vectors stay so
   kSum,          // of the accumulator's type: gradient sums, master weights, a wide residual stream
   kFull,         // f32 whatever the type

@@ -111,11 +111,12 @@ void add_first_attentions(std::vector<OpCase>& cases) {
                             {attention, {~2}}}),
                      {x, {d}, {d}, weight, {t, h, e}},
                      {false, true, true, true, true},
-                     {kPlain, kVector, kVector, kPlain, kVector}});
+                     {kPlain, kVector, kVector, kSmall, kVector}});
     cases.push_back({"fused_linear_attention" + suffix,
                      fused({{make_op<LinearOp>(), {0, 1}}, {attention, {~0}}}),
                      {x, weight},
-                     {false, true}});
+                     {false, true},
+                     {kPlain, kSmall}});
   }
 }
 

@@ -29,6 +29,7 @@ DType dtype_of(Role role, const RunSettings& settings) {
   switch (role) {
     case Role::kPlain:
     case Role::kNonNegative:
+    case Role::kSmall:
       return settings.dtype;
     case Role::kVector:
       return settings.full_vectors ? DType::kF32 : settings.dtype;
@@ -143,6 +144,7 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
     for (size_t j = 0; j < values.size(); ++j) {
       values[j] = counter_uniform(key, j);
       if (c.role(i) == Role::kNonNegative) values[j] = std::abs(values[j]);
+      if (c.role(i) == Role::kSmall) values[j] /= 4;
       if (c.role(i) == Role::kPixels) values[j] = std::floor(128 * (values[j] + 1));
     }
     const DType dtype = dtype_of(c.role(i), settings);
