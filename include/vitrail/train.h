@@ -59,9 +59,9 @@ struct TrainEvent {
   int64_t step = 0;
 };
 
-/// Callbacks, called on the thread that called train(), of several ranks by the first. An exception of one ends the run at once and is
-/// rethrown by train(); saved checkpoints stay, and Resume::kNewest continues from there. A callback may
-/// request a stop.
+/// Callbacks, called on the thread that called train(), of several ranks by the first. An exception of one ends
+/// the run at once and is rethrown by train(); saved checkpoints stay, and Resume::kNewest continues from there.
+/// A callback may request a stop, on which several ranks agree with their next update.
 struct TrainCallbacks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalReport&)> on_eval = {};
