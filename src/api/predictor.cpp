@@ -8,6 +8,7 @@
 #include "data/preprocess.h"
 #include "io/cards/imagenet_names.h"
 #include "plan/devices.h"
+#include "train/mesh_config.h"
 
 namespace vitrail {
 
@@ -51,8 +52,10 @@ EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions
 }
 
 StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright) {
-  return {card.preprocess, card.config.channels, options.batch,
-          processor_threads(options.threads, options.isa), upright};
+  StreamSettings settings{card.preprocess, card.config.channels, options.batch,
+                          processor_threads(options.threads, options.isa), upright};
+  settings.share = share_of(options.batch, options.distribution.mesh, 1, "a batch");
+  return settings;
 }
 
 Predictor::Predictor(const OpenedModel& model, EngineOptions options, std::vector<PredictTask> tasks)
@@ -64,7 +67,7 @@ Predictor::Predictor(const OpenedModel& model, EngineOptions options, std::vecto
 // A checked engine runs every batch at its full size, padded: its reference parameters are not shared.
 Engine& Predictor::engine_for(PredictTask task, int64_t count, Remainder remainder) {
   const EngineOptions& own = base_.options();
-  const bool largest = own.check_reference || remainder == Remainder::kPadded;
+  const bool largest = own.check_reference || own.distribution.active() || remainder == Remainder::kPadded;
   const int64_t size = largest ? own.batch : batch_size_for(count, own.batch);
   if (task == loaded_with_ && size == own.batch) return base_;
   const auto found = others_.find({task, size});
@@ -124,9 +127,10 @@ std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,
                                      const std::vector<std::string>& paths, Remainder remainder,
                                      std::vector<float>& rows) {
   std::vector<float> raw;
-  if (batch.readable() > 0)
-    rows = run(task, batch.pixels, static_cast<int64_t>(batch.count), remainder, &raw);
-  const size_t width = batch.readable() > 0 ? rows.size() / batch.count : 0;
+  // Ranks that share a model run together, whatever each of them could read.
+  const bool runs = batch.count > 0 && (batch.readable() > 0 || base_.options().distribution.active());
+  if (runs) rows = run(task, batch.pixels, static_cast<int64_t>(batch.count), remainder, &raw);
+  const size_t width = runs ? rows.size() / batch.count : 0;
   std::vector<ImageRow> given;
   auto failure = batch.failures.begin();
   for (size_t i = 0; i < batch.count; ++i) {

@@ -41,7 +41,7 @@ class Predictor {
   const ModelCard& card() const { return card_; }
   const std::vector<std::string>& labels() const { return labels_; }
   const Engine& engine() const { return base_; }
-  int64_t batch() const { return base_.options().batch; }
+  int64_t batch() const { return base_.options().batch; }  // of all ranks
   size_t image_elems() const { return base_.image_elems(); }
 
   // Returns a row for each of `count` preprocessed images, planar, one after the other; any count is allowed.
@@ -51,7 +51,8 @@ class Predictor {
                          Remainder remainder = Remainder::kSmaller, std::vector<float>* raw = nullptr);
 
   // Returns the rows of a batch of a stream, in its order; failures and rows that are not finite become
-  // errors. The spans point into `rows`; `paths` names the images in errors.
+  // errors. The spans point into `rows`; `paths` names the images in errors. One of several ranks gives its
+  // own rows; all of them must call it for every batch.
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 

@@ -87,7 +87,7 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   LocalRanks ranks{.worlds = std::move(world.ranks),
                    .mesh = whole.mesh,
                    .device = [&](int local) {
-                     return device_of_rank(backend, options.device, options.threads, "", local, options.ranks);
+                     return device_of_rank(backend, options.device, options.threads, "", {local, options.ranks});
                    },
                    .seed = static_cast<uint64_t>(whole.train.seed),
                    .sharing = options.ranks};

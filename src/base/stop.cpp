@@ -57,8 +57,8 @@ bool SignalGuard::wanted() const {
   return signalled != 0;
 }
 
-void SignalGuard::check(size_t done, size_t total) const {
-  if (signalled && done < total)
+void SignalGuard::check(bool wanted, size_t done, size_t total) {
+  if (wanted && done < total)
     throw Error(ErrorKind::kStopped, strf("stopped on request after %zu of %zu images", done, total),
                 "what was written is whole; run again with the rest of the list");
 }

@@ -23,8 +23,9 @@ class SignalGuard {
   SignalGuard& operator=(const SignalGuard&) = delete;
 
   bool wanted() const;
-  // Throws Error(kStopped) when a signal came and work is left.
-  void check(size_t done, size_t total) const;
+  // Throws Error(kStopped) when a signal came, or a stop is wanted of all ranks, and work is left.
+  void check(size_t done, size_t total) const { check(wanted(), done, total); }
+  static void check(bool wanted, size_t done, size_t total);
 
  private:
   struct sigaction before_[std::size(kStopSignals)];

@@ -10,7 +10,7 @@ namespace vitrail::cli {
 
 namespace {
 void run_doctor(const Options& options, Console& console) {
-  const SystemReport report(chosen_kernels(options), model_places());
+  const SystemReport report(chosen_kernels(options), model_places(), environment_variable);
   console.print_json(to_json(report));
   console.print(strf("vitrail %s, %s build by %s\n", report.version.c_str(),
                      report.build_type.empty() ? "unoptimised" : report.build_type.c_str(),

@@ -5,12 +5,14 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
+#include "dist/nccl_world.h"
 
 namespace vitrail::cli {
 
 std::vector<std::string> environment_warnings(std::span<const std::string> names,
                                               std::span<const CommandSpec> commands) {
-  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable}, warnings;
+  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable, kNcclVariable},
+                           warnings;
   for (const CommandSpec& command : commands)
     for (const OptionSpec& spec : all_options(command)) {
       valid.push_back(environment_name(spec.name));

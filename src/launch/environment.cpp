@@ -12,6 +12,10 @@ const char* environment_variable(const char* name) {
   return std::getenv(name);
 }
 
+void share_gpu_queues(int ranks) {
+  if (ranks > 1) ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;
   for (char** entry = ::environ; entry && *entry; ++entry) {

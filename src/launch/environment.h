@@ -16,6 +16,11 @@ inline constexpr const char* kFaultVariable = "VITRAIL_TEST_FAULT";
 // Returns the value of a variable of the environment, or null.
 const char* environment_variable(const char* name);
 
+// Lets rank threads of this process that share a GPU have queues of their own on it: with the driver's usual
+// 8, a collective of one rank could stand behind work that waits for another's. Called before the GPU is
+// used.
+void share_gpu_queues(int ranks);
+
 // Returns the names of this process's environment variables.
 std::vector<std::string> environment_names();
 

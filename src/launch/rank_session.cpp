@@ -41,7 +41,17 @@ void die(const std::string& how) {
 
 }  // namespace
 
+bool started_as_rank() {
+  return started_by_mpirun(environment_variable) || started_by_srun(environment_variable) ||
+         started_by_srun_without_pmix(environment_variable);
+}
+
+bool RankSession::needed(int64_t ranks) {
+  return ranks > 1 || environment_variable(kWatchVariable) || started_as_rank();
+}
+
 RankSession::RankSession(const RankSettings& settings) : limits_{settings.deadline} {
+  share_gpu_queues(settings.ranks);
   const char* address = environment_variable(kWatchVariable);
   const int rank = number_in("OMPI_COMM_WORLD_RANK", -1);
   if (rank >= 0 || address) ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -27,8 +27,14 @@ struct RankSettings {
   int ranks = 1;         // threads of this process, where no launcher made it one of several
 };
 
+// Whether mpirun or srun started this process.
+bool started_as_rank();
+
 class RankSession {
  public:
+  // Whether this process is one of a job's, or has several ranks itself.
+  static bool needed(int64_t ranks);
+
   // Reports to `vitrail launch` from here on, if that has started this process.
   explicit RankSession(const RankSettings& settings);
   ~RankSession();

@@ -77,7 +77,10 @@ std::string mesh_text(const RunPlan& plan) {
                           to_string(plan.setup().step.distribution.mesh).c_str());
   if (mesh.tokens_on_tp) text += ", tokens on tp";
   if (mesh.zero > 0) text += strf(", ZeRO %lld", static_cast<long long>(mesh.zero));
-  return text + "; memory, FLOPs and time are those of one rank";
+  if (plan.least().bytes == plan.peak_bytes()) return text + "; memory, FLOPs and time are those of one rank";
+  return text + strf("; memory, FLOPs and time are those of rank %d, which needs most, %s more than rank %d",
+                     plan.rank(), format_bytes(plan.peak_bytes() - plan.least().bytes).c_str(),
+                     plan.least().rank);
 }
 
 std::string collective_table(const RunPlan& plan) {
@@ -135,6 +138,8 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
         {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
   if (plan.ranks() > 1) {
     json["ranks"] = plan.ranks();
+    json["largest_rank"] = plan.rank();
+    json["least_rank"] = {{"rank", plan.least().rank}, {"peak", plan.least().bytes}};
     json["mesh"] = to_string(setup.step.distribution.mesh);
     json["zero"] = setup.config.mesh.zero;
     for (const CollectiveRow& row : plan.collectives())

@@ -28,13 +28,20 @@ std::string cuda_note(const CudaReport& cuda) {
                                       cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
 }
 
-std::vector<BackendFact> backend_facts() {
+std::string nccl_note(const NcclReport& nccl) {
+  if (!nccl.problem.empty()) return nccl.problem;
+  return nccl.version + " (" + nccl.path + ")" + (nccl.shares_gpus ? ", ranks may share a GPU" : "");
+}
+
+std::vector<BackendFact> backend_facts(const NcclReport& nccl) {
   const CudaReport cuda = cuda_report();
   const MpiReport mpi = mpi_report();
-  return {{"ref", true, "plain loops, the oracle"},
-          {"cpu", true, "the fast one on processors"},
-          {"cuda", cuda.problem.empty(), cuda_note(cuda)},
-          {"mpi", mpi.problem.empty(), mpi.problem.empty() ? mpi.library + " (" + mpi.plugin + ")" : mpi.problem}};
+  return {
+      {"ref", true, "plain loops, the oracle"},
+      {"cpu", true, "the fast one on processors"},
+      {"cuda", cuda.problem.empty(), cuda_note(cuda)},
+      {"mpi", mpi.problem.empty(), mpi.problem.empty() ? mpi.library + " (" + mpi.plugin + ")" : mpi.problem},
+      {"nccl", nccl.problem.empty(), nccl_note(nccl)}};
 }
 
 double measure_peak(int threads, IsaLevel isa) {
@@ -43,13 +50,15 @@ double measure_peak(int threads, IsaLevel isa) {
 }
 }  // namespace
 
-SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places)
+SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places,
+                           const Variables& variables)
     : tuned(std::move(table)),
       machine(read_machine()),
       isa(to_string(best_isa())),
       isa_levels(isa_names_here()),
       peak_gflops(measure_peak(machine.usable, best_isa())),
-      backends(backend_facts()),
+      nccl(nccl_report(variables)),
+      backends(backend_facts(nccl)),
       libraries(find_libraries()),
       places(std::move(model_places)),
       models(bundled_models(places)),
@@ -101,6 +110,8 @@ ordered_json to_json(const SystemReport& report) {
   const CudaReport cuda = cuda_report();
   const MpiReport mpi = mpi_report();
   json["mpi"] = {{"problem", mpi.problem}, {"library", mpi.library}, {"plugin", mpi.plugin}};
+  json["nccl"] = {
+      {"problem", report.nccl.problem}, {"version", report.nccl.version}, {"path", report.nccl.path}};
   json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.gpus},    {"driver", cuda.driver},
                   {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
   json["models"] = ordered_json::array();

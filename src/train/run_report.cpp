@@ -78,6 +78,7 @@ void write_run_report(const RunReportContent& c) {
   RunHistory history = read_run_history(RunFiles(c.place.folder).metrics());
   report.curves = std::move(history.curves);
   report.events = std::move(history.events);
+  report.ranks = read_rank_history(RunFiles(c.place.folder).metrics());
   report.figures = {{"steps", strf("%s of %s", format_integer(c.outcome.step).c_str(),
                                    format_integer(c.setup.total_steps).c_str())},
                     {"parameters", format_integer(count_params(c.setup.model->card.config))},

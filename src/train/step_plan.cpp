@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/rng.h"
 #include "ops/elementwise.h"
 #include "ops/make_images.h"
 #include "ops/persistent.h"
@@ -173,7 +174,10 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
     return plan_execution(std::move(program), backend, device, options);
   };
   const Rewrites rewrites = rewrites_of(config, backend.traits());
-  MicroProgram micro = record_micro(config, rewrites.traits);
+  MicroProgram micro =
+      record_micro(config, rewrites.traits, [&](std::string_view pass, const Program& program) {
+        if (pass == "precision" && config.distribution.active()) plan.recorded = name_key(to_string(program));
+      });
   for (const Value& container : micro.zero.containers(micro.buckets)) plan.layout->place(container);
   const auto updates = [&](const Program& recorded) {
     return planned(update_program(recorded, rewrites, micro.buckets, micro.zero));

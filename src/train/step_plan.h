@@ -31,6 +31,7 @@ struct StepPlan {
   // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
   // images are read in place, or kept on the device.
   size_t prefetch_bytes = 0;
+  uint64_t recorded = 0;  // a hash of the micro program before it is cut among ranks; 0: there is one rank
 
   // Returns the size of the one transient arena, in which the programs take turns.
   size_t transient_bytes() const;

@@ -65,6 +65,7 @@ struct RunConfig {
   int64_t rollbacks = 2;
   bool save_adapters = false;
   bool tensorboard = true;
+  bool breakdown = false;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -100,6 +101,9 @@ struct RunConfig {
       "how often to go back, at half the learning rate each time, before giving up");
     v("save_adapters", c.save_adapters, "save LoRA adapters beside the model instead of merged into it");
     v("tensorboard", c.tensorboard, "write TensorBoard event files");
+    v("breakdown", c.breakdown,
+      "tell with every line of the log where the time went, rank by rank: compute, communication exposed and "
+      "hidden, data wait, imbalance; with several ranks metrics.jsonl and the report have it anyway");
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "runtime/transfer.h"
 #include "tensor/layout.h"
@@ -198,6 +199,13 @@ double TrainStep::take_loss() {
   read_doubles(rank_, sums, places);
   rank_.hardware->clear(sums.data(), sums.desc().bytes());
   return std::accumulate(places.begin(), places.end(), 0.0);
+}
+
+CollectiveTimes TrainStep::take_collective_times() {
+  CollectiveTimes all;
+  for (Executor* program : {&micro_, last_micro_.get(), &update_})
+    if (program) all.add(std::exchange(program->collective_times(), {}));
+  return all;
 }
 
 std::array<double, kUpdateCounters> TrainStep::update_counters() const {

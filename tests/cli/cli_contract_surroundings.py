@@ -17,6 +17,8 @@ TRAP = pathlib.Path(sys.argv.pop(2)).resolve()
 
 from contract import CAT, PROGRAM, ROOT, TINY, Contract, vitrail  # noqa: E402 (takes its own argument)
 
+PLUGINS = ["libvitrail_cuda.so", "libvitrail_mpi.so"]
+
 
 class ForeignFolders(Contract):
     def doctor_in(self, folder, program):
@@ -30,15 +32,15 @@ class ForeignFolders(Contract):
         return sprung
 
     def test_no_plugin_of_the_current_folder_is_loaded(self):
-        for bait in ["libvitrail_cuda.so", "vitrail/libvitrail_cuda.so", "../lib/libvitrail_cuda.so",
-                     "../lib/vitrail/libvitrail_cuda.so"]:
-            folder = self.tmp / f"trap-{len(bait)}" / "here"
+        for place in ["", "vitrail", "../lib", "../lib/vitrail"]:
+            folder = self.tmp / f"trap-{len(place)}" / "here"
             folder.mkdir(parents=True)
-            (folder / bait).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(TRAP, folder / bait)
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            for plugin in PLUGINS:
+                shutil.copy(TRAP, folder / place / plugin)
             if not (folder / "vitrail").exists():
                 (folder / "vitrail").write_text("the name the program was started by")
-            self.assertFalse(self.doctor_in(folder, pathlib.Path(PROGRAM)), bait)
+            self.assertFalse(self.doctor_in(folder, pathlib.Path(PROGRAM)), place)
 
     def test_no_library_of_the_current_folder_is_loaded(self):
         """The dynamic linker, too, looks nowhere but in the system's folders and in the installation."""
@@ -60,11 +62,12 @@ class ForeignFolders(Contract):
 
     def test_a_plugin_beside_the_program_is(self):
         """The trap works where it belongs to the installation."""
-        own = self.tmp / "own"
-        own.mkdir()
-        shutil.copy(PROGRAM, own / "vitrail")
-        shutil.copy(TRAP, own / "libvitrail_cuda.so")
-        self.assertTrue(self.doctor_in(self.tmp, own / "vitrail"))
+        for plugin in PLUGINS:
+            own = self.tmp / f"own-{plugin}"
+            own.mkdir()
+            shutil.copy(PROGRAM, own / "vitrail")
+            shutil.copy(TRAP, own / plugin)
+            self.assertTrue(self.doctor_in(self.tmp, own / "vitrail"), plugin)
 
     def test_no_bundled_files_of_the_current_folder(self):
         shutil.copytree(TINY, self.tmp / "models/pretender")
@@ -147,10 +150,27 @@ class Outputs(Contract):
         (folder / "cat/broken.png").write_text("no image")
         for closed in [[2], [1], [0, 1, 2]]:
             packed = self.tmp / "packed"
-            done = subprocess.run([PROGRAM, "data", "pack", f"folder:{folder}", "-o", packed, "--skip-bad"],
-                                  preexec_fn=lambda: [os.close(fd) for fd in closed], timeout=60)
-            self.assertEqual(done.returncode, 0)
+            self.with_closed(closed, "data", "pack", f"folder:{folder}", "-o", packed, "--skip-bad")
             self.assertEqual(self.json("data", "check", f"packed:{packed}")["checked"], 2)
+
+    def test_reports_and_runs_with_a_standard_descriptor_closed(self):
+        """What is said goes nowhere, and into none of the files that are open in its place."""
+        train = ["train", "--set", "data.train=synthetic:3x8x8x4x16", "--set", "data.val=synthetic:3x8x8x4x8",
+                 "--set", "model.image=8", "--set", "model.patch=4", "--set", "model.width=16", "--set", "model.heads=2",
+                 "--set", "model.mlp=16", "--set", "model.depth=1", "--set", "train.batch=4", "--set", "train.steps=2"]
+        for closed in [[1], [1, 2], [0, 1, 2]]:
+            out, page = self.tmp / f"run-{len(closed)}", self.tmp / "page.html"
+            self.with_closed(closed, *train, "--out", out)
+            lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+            self.assertEqual(max(line["step"] for line in lines), 2)
+            self.ok("verify", "--manifest", out / "best")
+            self.with_closed(closed, "eval", "-m", out, "--report", page)
+            self.assertRegex(page.read_text(), r"(?s)\A<!DOCTYPE html>.*</html>\s*\Z")
+
+    def with_closed(self, closed, *command):
+        done = subprocess.run([PROGRAM, *map(str, command)], timeout=60,
+                              preexec_fn=lambda: [os.close(fd) for fd in closed])
+        self.assertEqual(done.returncode, 0, command)
 
 
 class Inputs(Contract):

@@ -106,7 +106,8 @@ def compare_folders(ours, theirs):
 def log(run):
     """The lines of metrics.jsonl that measure something, without what the clock decides."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k not in CLOCK} for line in lines if line["kind"] != "event"]
+    return [{k: v for k, v in line.items() if k not in CLOCK} for line in lines
+            if line["kind"] not in ("event", "timing", "start")]
 
 
 def has_finished(run):

@@ -48,11 +48,15 @@ Samples samples_of(int64_t update, int64_t first, int64_t count, const StepConfi
 
 class RankRun {
  public:
-  RankRun(const StepConfig& config, MeshCommunicators* ranks, int64_t accumulation, const Backend& backend)
+  RankRun(const StepConfig& config, MeshCommunicators* ranks, int64_t accumulation, const Backend& backend,
+          const MeshDevices& devices)
       : accumulation_(accumulation),
-        rank_(cpu_device(1)),
+        rank_(devices.open ? RankContext(devices.info, devices.open()) : RankContext(cpu_device(1))),
         plan_(plan_step(config, backend, rank_.device)),
-        step_((rank_.ranks = ranks, plan_), rank_) {
+        step_((join(ranks, devices), plan_), rank_) {
+    if (devices.node_by_node)
+      for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()})
+        if (program) program->time_nodes(true);
     step_.start(fill_by_name);
   }
 
@@ -90,10 +94,28 @@ class RankRun {
     whole.end_serving();
   }
 
+  size_t locked() {
+    size_t bytes = 0;
+    for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()})
+      if (program) bytes += program->page_locked_bytes();
+    return bytes;
+  }
+  size_t planned_locked() const {
+    const Mesh& mesh = plan_.config.distribution.mesh;
+    size_t bytes = staged_bytes(plan_.micro.program, mesh) + staged_bytes(plan_.update.program, mesh);
+    return bytes + (plan_.last_micro ? staged_bytes(plan_.last_micro->program, mesh) : 0);
+  }
+  bool recorded() { return (step_.last_micro() ? *step_.last_micro() : step_.micro()).is_recorded(); }
+
   size_t planned() const { return plan_.peak_bytes(); }
   size_t allocated() const { return step_.allocated_bytes(); }
 
  private:
+  void join(MeshCommunicators* ranks, const MeshDevices& devices) {
+    rank_.ranks = ranks;
+    if (devices.join && ranks->mesh().world() > 1) devices.join(rank_, *ranks);
+  }
+
   int64_t accumulation_;
   RankContext rank_;
   StepPlan plan_;
@@ -120,7 +142,7 @@ StepConfig usual_step(DType master) {
   return step;
 }
 
-MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
+MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const MeshDevices& devices) {
   StepConfig config = usual_step(master);
   if (c.change) c.change(config);
   config.micro_batch = kBatch / c.accumulation;
@@ -128,7 +150,12 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
     config.trained.push_back({spec.name, {master, spec.shape}, 1, spec.shape.rank() > 1 ? 0.05 : 0});
   const Mesh mesh{c.mesh};
   const auto size = static_cast<size_t>(mesh.world());
-  MeshOutcome outcome{std::vector<double>(static_cast<size_t>(updates)), {}, std::vector<size_t>(size), std::vector<size_t>(size)};
+  const std::vector<size_t> by_rank(size);
+  MeshOutcome outcome{
+      std::vector<double>(static_cast<size_t>(updates)), {}, by_rank, by_rank, by_rank, by_rank};
+  const Backend& backend = devices.backend         ? *devices.backend
+                           : master == DType::kF64 ? ref_backend()
+                                                   : cpu_backend();
   std::vector<std::unique_ptr<Communicator>> communicators = thread_communicators(mesh.world());
   std::mutex mutex;
   const auto run_rank = [&](int rank) {
@@ -136,7 +163,7 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
     mine.distribution.mesh = mesh.of_rank(rank);
     MeshCommunicators ranks(std::move(communicators[static_cast<size_t>(rank)]), mine.distribution.mesh);
     try {
-      RankRun run(mine, &ranks, c.accumulation, master == DType::kF64 ? ref_backend() : cpu_backend());
+      RankRun run(mine, &ranks, c.accumulation, backend, devices);
       const Mesh& place = mine.distribution.mesh;
       const bool counts = place.coordinate(Axis::kTensor) == 0 && place.coordinate(Axis::kSequence) == 0;
       for (int64_t i = 0; i < updates; ++i) {
@@ -148,6 +175,9 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
       const std::lock_guard lock(mutex);
       outcome.planned[static_cast<size_t>(rank)] = run.planned();
       outcome.allocated[static_cast<size_t>(rank)] = run.allocated();
+      outcome.planned_locked[static_cast<size_t>(rank)] = run.planned_locked();
+      outcome.locked[static_cast<size_t>(rank)] = run.locked();
+      if (rank == 0) outcome.recorded = run.recorded();
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << " rank " << rank << ": " << error.what();
       ranks.abort(error.what());

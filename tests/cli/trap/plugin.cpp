@@ -1,4 +1,4 @@
-// A library under the CUDA plugin's name that a stranger might leave in a folder: being loaded makes it write
+// A library under a plugin's name that a stranger might leave in a folder: being loaded makes it write
 // a file, so that a test sees it.
 #include <cstdio>
 #include <cstdlib>

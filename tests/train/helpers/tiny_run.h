@@ -281,8 +281,10 @@ inline std::vector<std::string> metrics_of(const std::string& folder) {
   std::vector<std::string> lines;
   for_each_metrics_line(RunFiles(folder).metrics(), [&](const Json& line) {
     const std::string what = metrics_text(line, "what");
-    if (what == "resume" || what == "stopped") return;
+    const std::string kind = metrics_text(line, "kind");
+    if (what == "resume" || what == "stopped" || kind == "start") return;
     Json kept = line;
+    if (kind == "timing") kept = {{"kind", kind}, {"step", line["step"]}};
     for (const char* key : {"time", "img_per_s", "interval_s", "data_wait_s", "seconds", "memory_bytes"})
       kept.erase(key);
     lines.push_back(kept.dump());

@@ -1,0 +1,72 @@
+#!/bin/bash
+# Two "nodes" on one machine: network namespaces with their own host names, joined by a bridge to this one.
+# Needs root and iproute2; everything it makes carries NAME and goes away with `down`.
+#   two_nodes.sh up NAME           makes NAME1 (10.77.N.2) and NAME2 (10.77.N.3); prints the OMPI_MCA_* variables for mpirun
+#   two_nodes.sh down NAME
+#   two_nodes.sh cut|heal NAME2    takes the link of one node down, or up again
+#   two_nodes.sh rate NAME 1gbit   shapes what both nodes send; "none" ends it
+# mpirun calls it, as its rsh agent, with the name of a node and a command.
+set -euo pipefail
+
+self=$(readlink -f "$0")
+
+# A number from 0 to 255 for the addresses of a pair.
+octet() { printf '%d' $((0x$(printf '%s' "$1" | md5sum | cut -c1-2))); }
+
+# Runs a command on a node, under the node's host name.
+on_node() {
+  local node=$1
+  shift
+  exec ip netns exec "$node" unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$node" "$@"
+}
+
+up() {
+  local name=$1 net node i=1
+  net=10.77.$(octet "$name")
+  ip link add "$name" type bridge
+  ip addr add "$net.1/24" dev "$name"
+  ip link set "$name" up
+  for node in "${name}1" "${name}2"; do
+    i=$((i + 1))
+    ip netns add "$node"
+    ip link add "$node" type veth peer name eth0 netns "$node"
+    ip link set "$node" master "$name" up
+    ip -n "$node" link set lo up
+    ip -n "$node" link set eth0 up
+    ip -n "$node" addr add "$net.$i/24" dev eth0
+    ip -n "$node" route add default via "$net.1"
+    mkdir -p "/etc/netns/$node"
+    printf '127.0.0.1 localhost\n%s.2 %s1\n%s.3 %s2\n' "$net" "$name" "$net" "$name" >"/etc/netns/$node/hosts"
+  done
+  echo "OMPI_MCA_plm_rsh_agent=$self"
+  echo "OMPI_MCA_btl=tcp,self"
+  echo "OMPI_MCA_btl_tcp_if_include=$net.0/24"
+  echo "OMPI_MCA_oob_tcp_if_include=$net.0/24"
+}
+
+down() {
+  local node
+  for node in "${1}1" "${1}2"; do
+    ip netns del "$node" 2>/dev/null || true
+    ip link del "$node" 2>/dev/null || true
+    rm -rf "/etc/netns/$node"
+  done
+  ip link del "$1" 2>/dev/null || true
+}
+
+rate() {
+  local node
+  for node in "${1}1" "${1}2"; do
+    tc -n "$node" qdisc del dev eth0 root 2>/dev/null || true
+    [[ $2 == none ]] || tc -n "$node" qdisc add dev eth0 root tbf rate "$2" burst 512kb latency 100ms
+  done
+}
+
+case $1 in
+  up) up "$2" ;;
+  down) down "$2" ;;
+  cut) ip link set "$2" down ;;
+  heal) ip link set "$2" up ;;
+  rate) rate "$2" "$3" ;;
+  *) on_node "$@" ;;
+esac
