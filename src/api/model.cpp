@@ -30,6 +30,8 @@ struct Model::Parts {
   // bounded.
   RowsOfFloats rows(PredictTask task, std::span<const ImageView> images) {
     require(task);
+    VT_REQUIRE(images.empty() || images.data() != nullptr, ErrorKind::kUsage, "a span of %zu images at null",
+               images.size());
     RowsOfFloats rows{std::ssize(images), 0, {}};
     const auto most = static_cast<size_t>(predictor.batch());
     for (size_t done = 0; done < images.size(); done += most) {

@@ -1,6 +1,7 @@
 #include "api/predictor.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "api/classify.h"
 #include "base/text.h"
@@ -8,6 +9,7 @@
 #include "data/preprocess.h"
 #include "io/cards/imagenet_names.h"
 #include "plan/devices.h"
+#include "telemetry/format.h"
 #include "train/mesh_config.h"
 
 namespace vitrail {
@@ -148,6 +150,21 @@ std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,
     }
   }
   return given;
+}
+
+nlohmann::ordered_json to_json(const PredictTimes& t) {
+  return {{"images", t.images},           {"batch", t.batch},       {"threads", t.threads},
+          {"img_per_s", t.rate()},        {"seconds", t.seconds},   {"start_seconds", t.start},
+          {"compute_seconds", t.compute}, {"wait_seconds", t.wait}, {"decode_seconds", t.decode}};
+}
+
+std::string to_text(const PredictTimes& t) {
+  return strf(
+      "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for images "
+      "%s; decoding beside it %s of processor time",
+      format_count(static_cast<int64_t>(t.images), "image").c_str(), format_seconds(t.seconds).c_str(),
+      format_si(t.rate()).c_str(), format_seconds(t.start).c_str(), format_seconds(t.compute).c_str(),
+      format_seconds(t.wait).c_str(), format_seconds(t.decode).c_str());
 }
 
 }  // namespace vitrail

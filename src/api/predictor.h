@@ -5,6 +5,7 @@
 
 #include <map>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,6 +75,21 @@ class Predictor {
   std::mutex mutex_;
   double compute_seconds_ = 0;
 };
+
+// Where the time of a prediction of many images went, in seconds.
+struct PredictTimes {
+  size_t images = 0;
+  int64_t batch = 1;
+  int threads = 1;
+  double seconds = 0;  // from the first image to the last
+  double start = 0;    // until the model was ready
+  double compute = 0, wait = 0;
+  double decode = 0;  // of all threads together
+
+  double rate() const { return seconds > 0 ? static_cast<double>(images) / seconds : 0; }
+};
+nlohmann::ordered_json to_json(const PredictTimes& times);
+std::string to_text(const PredictTimes& times);
 
 // Returns the tasks of a model: one without classes has features alone.
 std::vector<PredictTask> tasks_of(const ModelCard& card);

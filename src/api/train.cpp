@@ -75,8 +75,8 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   VT_REQUIRE(!options.folder.empty(), ErrorKind::kUsage,
              "expected a folder for the run, found an empty name: options.folder says where it is kept");
   require_threads(options.threads);
-  VT_REQUIRE(options.ranks >= 1 && options.ranks <= kMaxRanks, ErrorKind::kUsage, "ranks is %d: expected 1 to %d",
-             options.ranks, kMaxRanks);
+  VT_REQUIRE(options.ranks >= 1 && options.ranks <= kMaxRanks, ErrorKind::kUsage,
+             "ranks is %d: expected 1 to %d", options.ranks, kMaxRanks);
   std::error_code gone;
   const TrainPlace place{options.folder, resume_mode(options.resume), std::string("Vitrail ") + version(),
                          started, std::filesystem::current_path(gone).string()};
@@ -84,13 +84,15 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   const TrainConfig given = training_config(config), whole = resolved(given, options.ranks);
   const std::string backend = parse_device_name(options.device, "device").entry->name;
   World world = open_world({options.ranks, {}});
-  LocalRanks ranks{.worlds = std::move(world.ranks),
-                   .mesh = whole.mesh,
-                   .device = [&](int local) {
-                     return device_of_rank(backend, options.device, options.threads, "", {local, options.ranks});
-                   },
-                   .seed = static_cast<uint64_t>(whole.train.seed),
-                   .sharing = options.ranks};
+  LocalRanks ranks{
+      .worlds = std::move(world.ranks),
+      .mesh = whole.mesh,
+      .device =
+          [&](int local) {
+            return device_of_rank(backend, options.device, options.threads, "", {local, options.ranks});
+          },
+      .seed = static_cast<uint64_t>(whole.train.seed),
+      .sharing = options.ranks};
   const TrainHooks hooks = hooks_for(callbacks, std::move(stop));
   TrainOutcome outcome;
   run_ranks(std::move(ranks), [&](RankContext& rank) {

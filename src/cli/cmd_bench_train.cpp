@@ -24,22 +24,6 @@ void print_profile(const Executor& program, const char* title, const Peaks& peak
                               ProfileColumns::kKernels));
 }
 
-ordered_json to_json(const RankStepsResult& r) {
-  return {{"ranks", r.ranks},
-          {"transport", r.transport},
-          {"mesh", r.mesh},
-          {"batch", r.batch},
-          {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
-          {"images_per_second", r.images_per_second()},
-          {"devices", r.devices},
-          {"loss", r.loss},
-          {"exposed_share", r.exposed_share},
-          {"flight_s", r.flight_s},
-          {"hidden_share", r.hidden_share},
-          {"waited_share", r.waited_share},
-          {"sent_bytes", r.sent_bytes}};
-}
-
 // The same steps on several ranks; the options of a comparison are for one.
 void run_rank_bench(const Options& options, World world, RankSession& session, Console& console) {
   const bool leads = world.ranks[0]->rank() == 0;
@@ -48,31 +32,20 @@ void run_rank_bench(const Options& options, World world, RankSession& session, C
   constexpr int64_t kUpdates = 20;
   const int first = world.local_rank, sharing = world.local_size;
   const RankStepsResult result = time_rank_steps(
-      std::move(world), {.config = run.config,
-                         .classes = run.classes,
-                         .backend = &find_backend(chosen_backend(options)),
-                         .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
-                         .variables = environment_variable,
-                         .warmup = budget.warmup,
-                         .updates = budget.runs > 0 ? budget.runs : kUpdates,
-                         .heartbeat = session.heartbeat(),
-                         .stop = [&] { return session.signals().wanted(); }});
+      std::move(world),
+      {.config = run.config,
+       .classes = run.classes,
+       .backend = &find_backend(chosen_backend(options)),
+       .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+       .variables = environment_variable,
+       .warmup = budget.warmup,
+       .updates = budget.runs > 0 ? budget.runs : kUpdates,
+       .heartbeat = session.heartbeat(),
+       .stop = [&] { return session.signals().wanted(); }});
   if (!leads) return;
   console.print_json(to_json(result));
   if (!result.note.empty()) console.say(result.note);
-  console.print(format_pairs(
-      {{"ranks", strf("%d (%s%s), %s", result.ranks, result.transport.c_str(),
-                      result.devices.empty() ? "" : (", " + result.devices).c_str(), result.mesh.c_str())},
-       {"update", strf("%s of %s images, median of %zu", format_seconds(result.seconds.median).c_str(),
-                       format_integer(result.batch).c_str(), result.seconds.count)},
-       {"throughput", format_si(result.images_per_second()) + " img/s"},
-       {"communication",
-        strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
-             100 * result.exposed_share, 100 * result.waited_share,
-             format_bytes(static_cast<size_t>(result.sent_bytes)).c_str())},
-       {"hidden", strf("%.1f %% of the %s that collectives took an update, within compute",
-                       100 * result.hidden_share, format_seconds(result.flight_s).c_str())},
-       {"loss", strf("%.6f after %lld steps", result.loss, static_cast<long long>(result.steps))}}));
+  console.print(to_text(result));
 }
 
 void run_alone(const Options& options, Console& console) {

@@ -88,8 +88,8 @@ class Explainer {
     make_folders(folder.string());
     std::vector<LabelledMap> labelled;
     for (const NamedMap& one : maps) labelled.push_back({one.label, stretched(one.map)});
-    const MapSheet drawn = draw_maps(image, card_.preprocess, labelled, card_.config.grid_height(),
-                                     card_.config.grid_width());
+    const MapSheet drawn =
+        draw_maps(image, card_.preprocess, labelled, card_.config.grid_height(), card_.config.grid_width());
     std::vector<std::string> files;
     for (size_t i = 0; i < maps.size(); ++i) {
       files.push_back((folder / (maps[i].name + ".png")).string());

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/values.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/run.h"
@@ -13,9 +11,6 @@
 namespace vitrail::cli {
 
 namespace {
-
-constexpr int kVainRestarts = 2;      // in a row and without a step
-constexpr double kLongestPause = 30;  // seconds before a restart
 
 // The command that ranks run, its mistakes told before anything starts.
 Options checked(const std::vector<std::string>& words) {
@@ -31,18 +26,6 @@ Options checked(const std::vector<std::string>& words) {
   }
   throw Error(ErrorKind::kUsage, strf("there is no command %s to launch", quoted(words[0]).c_str()),
               "vitrail launch -n 2 train --config FILE");
-}
-
-// A mistake comes again; a rank that died, or lost the others, may do better.
-bool may_restart(int code) {
-  return code > 128 || code == exit_code(ErrorKind::kDevice) || code == exit_code(ErrorKind::kDeadline) ||
-         code == exit_code(ErrorKind::kMemory);
-}
-
-void pause_before(int restart, const SignalGuard& signals) {
-  const double seconds = std::min(kLongestPause, 0.5 * static_cast<double>(1 << std::min(restart, 10)));
-  for (double waited = 0; waited < seconds && !signals.wanted(); waited += 0.1)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
 // One line names the rank and its error, whatever that holds.
@@ -73,33 +56,19 @@ liveness::WatchSettings watch_of(const Options& options, const Options& command,
 }
 
 void run(const Options& options, Console& console) {
-  const SignalGuard signals;
   LaunchRequest request = request_of(options);
   const Options command = checked(request.command);
   const int64_t most = options.integer("max-restarts");
   VT_REQUIRE(most == 0 || command.declared("resume"), ErrorKind::kUsage,
              "--max-restarts resumes a training run; vitrail %s saves nothing to go on from",
              request.command[0].c_str());
-  LaunchPlan plan = plan_launch(request);
-  console.say(plan.note);
-  int vain = 0;
-  for (int64_t restart = 0;; ++restart) {
-    const JobEnd end = LaunchedJob(plan, watch_of(options, command, console), signals).run();
-    if (end.code == 0) return;
-    if (signals.wanted() || restart == most || !may_restart(end.code)) end_with(end);
-    vain = end.updates > 0 ? 0 : vain + (restart > 0);
-    console.error("error: " + printable(end.reason));
-    if (vain == kVainRestarts)
-      end_with({end.code,
-                strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0});
-    pause_before(static_cast<int>(restart), signals);
-    if (restart == 0 && !command.given("resume")) {
-      request.command.push_back("--resume");
-      plan = plan_launch(request);
-    }
-    console.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(restart + 1),
-                     static_cast<long long>(most)));
-  }
+  const JobEnd end =
+      run_job(std::move(request), {.watch = watch_of(options, command, console),
+                                   .most_restarts = most,
+                                   .resumed = command.given("resume"),
+                                   .say = [&](const std::string& text) { console.say(text); },
+                                   .error = [&](const std::string& text) { console.error(text); }});
+  if (end.code != 0) end_with(end);
 }
 
 }  // namespace

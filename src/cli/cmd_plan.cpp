@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
-#include "cli/inference_ranks.h"
+#include "cli/device_choice.h"
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
 #include "io/find_model.h"

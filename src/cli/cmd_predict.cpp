@@ -7,13 +7,12 @@
 #include "base/text.h"
 #include "base/timing.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/images.h"
-#include "cli/inference_ranks.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
 #include "io/cards/card_text.h"
 #include "io/config_json.h"
-#include "telemetry/format.h"
 
 namespace vitrail::cli {
 
@@ -103,33 +102,21 @@ class PredictRank {
   }
 
  private:
-  // Prints how long the model took to be ready, to run and to wait for images, and the decoding time of all
-  // threads together.
   void say_times(double total) {
+    const PredictTimes times{.images = work_.paths.size(),
+                             .batch = predictor_->batch(),
+                             .threads = predictor_->engine().plan().device.threads,
+                             .seconds = total,
+                             .start = start_seconds_,
+                             .compute = predictor_->compute_seconds(),
+                             .wait = stream_->wait_seconds(),
+                             .decode = stream_->decode_seconds()};
     const bool asked = options_.flag("timing");
-    const double rate = total > 0 ? static_cast<double>(work_.paths.size()) / total : 0;
-    const double compute = predictor_->compute_seconds(), wait = stream_->wait_seconds(),
-                 decode = stream_->decode_seconds();
-    if (asked && console_.json())
-      return console_.say(json_text(ordered_json{{"images", work_.paths.size()},
-                                                 {"batch", predictor_->batch()},
-                                                 {"threads", predictor_->engine().plan().device.threads},
-                                                 {"img_per_s", rate},
-                                                 {"seconds", total},
-                                                 {"start_seconds", start_seconds_},
-                                                 {"compute_seconds", compute},
-                                                 {"wait_seconds", wait},
-                                                 {"decode_seconds", decode}}));
-    const std::string text = strf(
-        "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for images "
-        "%s; decoding beside it %s of processor time",
-        format_count(std::ssize(work_.paths), "image").c_str(), format_seconds(total).c_str(),
-        format_si(rate).c_str(), format_seconds(start_seconds_).c_str(), format_seconds(compute).c_str(),
-        format_seconds(wait).c_str(), format_seconds(decode).c_str());
+    if (asked && console_.json()) return console_.say(json_text(to_json(times)));
     if (asked)
-      console_.say(text);
+      console_.say(to_text(times));
     else
-      console_.detail(text);
+      console_.detail(to_text(times));
   }
 
   // Shows rows in the order of the list; images that failed have a row, too.

@@ -84,29 +84,6 @@ void require_same_run(World& world, const TrainConfig& config, const TrainPlace&
   require_same_facts(*world.ranks[0], facts);
 }
 
-// A row for every rank of the run, gathered from all processes.
-std::vector<RankSeat> seats_of(World& world, const TrainConfig& config, const Options& options) {
-  std::vector<RankSeat> seats;
-  for (size_t i = 0; i < world.ranks.size(); ++i) {
-    const int rank = world.ranks[i]->rank();
-    const DeviceInfo info = chosen_device(options, world.local_rank + static_cast<int>(i), world.local_size).info;
-    seats.push_back({rank, ProcessMark::current().host, info.name, info.threads,
-                     coordinates_of(mesh_of(config.mesh, rank)), allowed_cores()});
-  }
-  if (std::string_view(world.transport) != "mpi") return seats;
-  const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
-  seats.clear();
-  for (const std::string& text : all) seats.push_back(RankSeat::from(text));
-  return seats;
-}
-
-// Returns "4 ranks (threads): dp=2 tp=2".
-std::string world_text(const World& world, const MeshConfig& mesh) {
-  return strf("%d ranks (%s): %s, %s", world.size, world.transport, to_string(mesh_of(mesh, 0)).c_str(),
-              world.size == world.local_size ? "all on this host"
-                                             : strf("%d on this host", world.local_size).c_str());
-}
-
 // The run's folder, and how long this process has lived by now.
 TrainPlace place_of(const Options& options) {
   TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
@@ -146,7 +123,10 @@ void run_session(const Options& options, Console& console, RankSession& session)
   const TrainConfig whole = resolved(config, world.size);
   require_same_run(world, whole, place);
   // A device that is absent is told at once.
-  const std::vector<RankSeat> seats = seats_of(world, whole, options);
+  const auto device = [&](int i) {
+    return chosen_device(options, world.local_rank + i, world.local_size).info;
+  };
+  const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device, allowed_cores());
   if (leads && world.size > 1) {
     console.say(world_text(world, whole.mesh));
     console.say(seat_table(seats));
@@ -154,15 +134,14 @@ void run_session(const Options& options, Console& console, RankSession& session)
   TrainDisplay display(console);
   TrainHooks hooks = hooks_for(display, console, session.signals());
   TrainOutcome outcome;
-  LocalRanks local{
-      .worlds = std::move(world.ranks),
-      .mesh = whole.mesh,
-      .device = [&](int i) { return chosen_device(options, world.local_rank + i, world.local_size).info; },
-      .seed = static_cast<uint64_t>(whole.train.seed),
-      .sharing = world.local_size,
-      .heartbeat = session.heartbeat(),
-      .variables = environment_variable,
-      .note = [&](const std::string& text) { console.say(text); }};
+  LocalRanks local{.worlds = std::move(world.ranks),
+                   .mesh = whole.mesh,
+                   .device = device,
+                   .seed = static_cast<uint64_t>(whole.train.seed),
+                   .sharing = world.local_size,
+                   .heartbeat = session.heartbeat(),
+                   .variables = environment_variable,
+                   .note = [&](const std::string& text) { console.say(text); }};
   const Backend& backend = find_backend(chosen_backend(options));
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
@@ -208,7 +187,8 @@ Command train_command() {
            .help = "stop with a checkpoint so long after the start (55m, 2h), exit code 75",
            .metavar = "TIME"},
           {.name = "ranks",
-           .help = "train as so many ranks, threads of this process; under mpirun or srun each process is one",
+           .help =
+               "train as so many ranks, threads of this process; under mpirun or srun each process is one",
            .kind = ValueKind::kInteger,
            .metavar = "N",
            .fallback = "1",

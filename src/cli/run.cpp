@@ -6,10 +6,10 @@
 #include <new>
 #include <optional>
 
+#include "base/config_file.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/help.h"

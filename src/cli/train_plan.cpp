@@ -55,23 +55,6 @@ TrainConfig planned_config(const Options& options) {
 
 }  // namespace
 
-void take_mesh(const std::string& text, MeshConfig& mesh) {
-  for (const std::string_view piece : split(text, ',')) {
-    const std::string part(piece);
-    const size_t equals = part.find('=');
-    const std::string key = part.substr(0, equals);
-    const auto number = equals == std::string::npos ? std::optional<int64_t>(1) : parse_integer(part.substr(equals + 1));
-    int64_t* field = key == "dp" ? &mesh.dp : key == "tp" ? &mesh.tp : key == "sp" ? &mesh.sp : key == "zero" ? &mesh.zero : nullptr;
-    if (field && number && equals != std::string::npos)
-      *field = *number;
-    else if (key == "tokens_on_tp" && number)
-      mesh.tokens_on_tp = *number != 0;
-    else
-      throw Error(ErrorKind::kUsage, strf("--mesh holds %s", quoted(part).c_str()),
-                  "--mesh dp=4,tp=2 with any of dp, tp, sp, zero and tokens_on_tp");
-  }
-}
-
 std::vector<OptionSpec> train_plan_options() {
   OptionSpec recompute = option_of(field_spec<Recompute>("recompute", "train.recompute"));
   recompute.metavar = "LEVEL";

@@ -12,9 +12,6 @@ namespace vitrail::cli {
 // Flags of `plan` that stand for settings of a training config: --optimizer, --recompute.
 std::vector<OptionSpec> train_plan_options();
 
-// Parses "dp=4,tp=2,zero=1,tokens_on_tp" into the settings of mesh; throws Error(kUsage) for any other text.
-void take_mesh(const std::string& text, MeshConfig& mesh);
-
 // Every setting of a training config that the command does not declare yet.
 void add_train_settings(CommandSpec& command);
 

@@ -128,8 +128,8 @@ int64_t tiles_per_row(size_t tiles) {
 
 }  // namespace
 
-MapSheet draw_maps(const Image& image, const PreprocessConfig& preprocess, const std::vector<LabelledMap>& maps,
-                   int64_t rows, int64_t columns) {
+MapSheet draw_maps(const Image& image, const PreprocessConfig& preprocess,
+                   const std::vector<LabelledMap>& maps, int64_t rows, int64_t columns) {
   const Image crop = as_rgb(crop_for_display(image, enlarged(preprocess)));
   MapSheet drawn;
   std::vector<Tile> tiles = {{"image", crop}};

@@ -31,8 +31,8 @@ struct MapSheet {
   Image sheet;                  // the image as the model sees it, then the overlays
 };
 // Draws maps over the crop of an image that a model sees, enlarged where that is small.
-MapSheet draw_maps(const Image& image, const PreprocessConfig& preprocess, const std::vector<LabelledMap>& maps,
-                   int64_t rows, int64_t columns);
+MapSheet draw_maps(const Image& image, const PreprocessConfig& preprocess,
+                   const std::vector<LabelledMap>& maps, int64_t rows, int64_t columns);
 
 struct Colour {
   uint8_t red, green, blue;

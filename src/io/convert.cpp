@@ -176,18 +176,18 @@ nlohmann::ordered_json to_json(const Conversion& conversion, const ParamComparis
   const DType storage = conversion.how().storage;
   const ModelCard& card = conversion.after().card();
   return {{"in", before.card().path},
-                      {"out", card.path},
-                      {"from", enum_name(before.card().dialect)},
-                      {"to", enum_name(card.dialect)},
-                      {"dtype", to_string(storage)},
-                      {"params", c.elems},
-                      {"tensors", c.params},
-                      {"max_difference", c.max_difference},
-                      {"kept", conversion.changed().empty() && conversion.not_kept().empty()},
-                      {"changed", conversion.changed()},
-                      {"not_kept", conversion.not_kept()},
-                      {"notes", conversion.notes()},
-                      {"model", card_json(card)}};
+          {"out", card.path},
+          {"from", enum_name(before.card().dialect)},
+          {"to", enum_name(card.dialect)},
+          {"dtype", to_string(storage)},
+          {"params", c.elems},
+          {"tensors", c.params},
+          {"max_difference", c.max_difference},
+          {"kept", conversion.changed().empty() && conversion.not_kept().empty()},
+          {"changed", conversion.changed()},
+          {"not_kept", conversion.not_kept()},
+          {"notes", conversion.notes()},
+          {"model", card_json(card)}};
 }
 
 std::string to_text(const Conversion& conversion, const ParamComparison& c) {

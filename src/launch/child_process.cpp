@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kNotStarted = 127;  // the exit code of a shell for a program that it cannot start
 
-[[noreturn]] void become(const std::vector<std::string>& words, const Assignments& environment, pid_t parent) {
+[[noreturn]] void become(const std::vector<std::string>& words, const Assignments& environment,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kNotStarted);
   ::setpgid(0, 0);

@@ -15,8 +15,8 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;  // of env
 
 class ChildProcess {
  public:
-  // `words` are the program and its arguments. Its standard input is empty, and signals from a terminal do not
-  // reach it. Throws Error(kDevice) when no process can be made.
+  // `words` are the program and its arguments. Its standard input is empty, and signals from a terminal do
+  // not reach it. Throws Error(kDevice) when no process can be made.
   ChildProcess(const std::vector<std::string>& words, const Assignments& environment);
   ~ChildProcess();  // kills it
   ChildProcess(const ChildProcess&) = delete;

@@ -1,5 +1,5 @@
-// The environment of the process: where bundled models and the user's own files lie, and the variables by which
-// `vitrail launch` and tests speak to its ranks.
+// The environment of the process: where bundled models and the user's own files lie, and the variables by
+// which `vitrail launch` and tests speak to its ranks.
 #pragma once
 
 #include <filesystem>

@@ -32,13 +32,15 @@ std::string ranks_text(int ranks) {
 
 // Ranks may outnumber cores, and each has threads: Open MPI would bind it to one core.
 LaunchPlan by_mpirun(const LaunchRequest& request, const std::string& mpirun) {
-  LaunchPlan plan{.mpi = true,
-                  .words = {mpirun, "-n", std::to_string(request.ranks), "--bind-to", "none", "--oversubscribe"},
-                  .note = strf("%s, a process each, by %s", ranks_text(request.ranks).c_str(), mpirun.c_str())};
+  LaunchPlan plan{
+      .mpi = true,
+      .words = {mpirun, "-n", std::to_string(request.ranks), "--bind-to", "none", "--oversubscribe"},
+      .note = strf("%s, a process each, by %s", ranks_text(request.ranks).c_str(), mpirun.c_str())};
   if (!request.hosts.empty()) plan.words.insert(plan.words.end(), {"--host", request.hosts});
   plan.words.insert(plan.words.end(), {"-x", kWatchVariable});
   for (const std::string& name : environment_names())
-    if (name.starts_with("VITRAIL_") && name != kWatchVariable) plan.words.insert(plan.words.end(), {"-x", name});
+    if (name.starts_with("VITRAIL_") && name != kWatchVariable)
+      plan.words.insert(plan.words.end(), {"-x", name});
   if (::geteuid() == 0)
     plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   plan.environment.emplace_back("VITRAIL_RANKS", "1");  // of a process

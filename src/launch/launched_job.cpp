@@ -2,11 +2,14 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 #include "base/process_mark.h"
+#include "base/text.h"
 #include "base/timing.h"
 #include "launch/environment.h"
 
@@ -14,9 +17,9 @@ namespace vitrail {
 
 namespace {
 
-constexpr int kTurn = 50;            // milliseconds
+constexpr int kTurn = 50;             // milliseconds
 constexpr double kLastReports = 0.3;  // seconds in which what ranks have sent arrives after their end
-constexpr double kMpirun = 2.5;      // seconds that mpirun takes to end what it has started
+constexpr double kMpirun = 2.5;       // seconds that mpirun takes to end what it has started
 
 Assignments with_watch(Assignments environment, const liveness::Watch& watch) {
   environment.emplace_back(kWatchVariable, watch.address());
@@ -105,6 +108,49 @@ JobEnd LaunchedJob::judged() {
     if (code != liveness::kKilled) end.reason += strf(" (signal %d)", code - 128);
   }
   return end;
+}
+
+namespace {
+
+constexpr int kVainRestarts = 2;      // in a row and without a step
+constexpr double kLongestPause = 30;  // seconds before a restart
+
+// A mistake comes again; a rank that died, or lost the others, may do better.
+bool may_restart(int code) {
+  return code > 128 || code == exit_code(ErrorKind::kDevice) || code == exit_code(ErrorKind::kDeadline) ||
+         code == exit_code(ErrorKind::kMemory);
+}
+
+void pause_before(int restart, const SignalGuard& signals) {
+  const double seconds = std::min(kLongestPause, 0.5 * static_cast<double>(1 << std::min(restart, 10)));
+  for (double waited = 0; waited < seconds && !signals.wanted(); waited += 0.1)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+}  // namespace
+
+JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
+  const SignalGuard signals;
+  LaunchPlan plan = plan_launch(request);
+  settings.say(plan.note);
+  int vain = 0;
+  for (int64_t restart = 0;; ++restart) {
+    const JobEnd end = LaunchedJob(plan, settings.watch, signals).run();
+    if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
+      return end;
+    vain = end.updates > 0 ? 0 : vain + (restart > 0);
+    settings.error("error: " + printable(end.reason));
+    if (vain == kVainRestarts)
+      return {end.code,
+              strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0};
+    pause_before(static_cast<int>(restart), signals);
+    if (restart == 0 && !settings.resumed) {
+      request.command.push_back("--resume");
+      plan = plan_launch(request);
+    }
+    settings.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(restart + 1),
+                      static_cast<long long>(settings.most_restarts)));
+  }
 }
 
 }  // namespace vitrail

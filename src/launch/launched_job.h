@@ -2,6 +2,8 @@
 // to, the signals that are passed on to them, and the end of all when one of them fails.
 #pragma once
 
+#include <functional>
+
 #include "base/stop.h"
 #include "dist/liveness/watch.h"
 #include "launch/launch_plan.h"
@@ -35,5 +37,17 @@ class LaunchedJob {
   ChildProcess child_;
   int pressed_ = 0;
 };
+
+struct JobSettings {
+  liveness::WatchSettings watch;
+  int64_t most_restarts = 0;
+  bool resumed = false;                           // the command says so itself
+  std::function<void(const std::string&)> say;    // one line
+  std::function<void(const std::string&)> error;  // why a job is started again
+};
+
+// Runs a job to its end. While a rank is lost, and restarts make steps, it is started again from its newest
+// checkpoint.
+JobEnd run_job(LaunchRequest request, const JobSettings& settings);
 
 }  // namespace vitrail

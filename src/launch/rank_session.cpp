@@ -18,8 +18,9 @@ namespace vitrail {
 namespace {
 using liveness::Verdict;
 
-constexpr double kCause = 2;       // seconds in which the cause of a failed exchange is told
-constexpr double kFarewell = 0.4;  // seconds for the others to hear of it: mpirun kills what is left after one
+constexpr double kCause = 2;  // seconds in which the cause of a failed exchange is told
+constexpr double kFarewell =
+    0.4;  // seconds for the others to hear of it: mpirun kills what is left after one
 
 int number_in(const char* name, int otherwise) {
   const char* text = environment_variable(name);

@@ -1,6 +1,6 @@
-// This process as one of a job's: it reports to the watch of `vitrail launch`, or to that of rank 0 under plain
-// mpirun and srun; and its end is told as the job's, by one process alone. A process that is alone does none of
-// this.
+// This process as one of a job's: it reports to the watch of `vitrail launch`, or to that of rank 0 under
+// plain mpirun and srun; and its end is told as the job's, by one process alone. A process that is alone does
+// none of this.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,12 @@
 #include "measure/rank_steps.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/timing.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 #include "train/team.h"
 
 namespace vitrail {
@@ -79,6 +82,38 @@ RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
              .note = [&](const std::string& text) { result.note = text; }},
             [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
+}
+
+nlohmann::ordered_json to_json(const RankStepsResult& r) {
+  return {{"ranks", r.ranks},
+          {"transport", r.transport},
+          {"mesh", r.mesh},
+          {"batch", r.batch},
+          {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
+          {"images_per_second", r.images_per_second()},
+          {"devices", r.devices},
+          {"loss", r.loss},
+          {"exposed_share", r.exposed_share},
+          {"flight_s", r.flight_s},
+          {"hidden_share", r.hidden_share},
+          {"waited_share", r.waited_share},
+          {"sent_bytes", r.sent_bytes}};
+}
+
+std::string to_text(const RankStepsResult& r) {
+  return format_pairs(
+      {{"ranks", strf("%d (%s%s), %s", r.ranks, r.transport.c_str(),
+                      r.devices.empty() ? "" : (", " + r.devices).c_str(), r.mesh.c_str())},
+       {"update", strf("%s of %s images, median of %zu", format_seconds(r.seconds.median).c_str(),
+                       format_integer(r.batch).c_str(), r.seconds.count)},
+       {"throughput", format_si(r.images_per_second()) + " img/s"},
+       {"communication",
+        strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
+             100 * r.exposed_share, 100 * r.waited_share,
+             format_bytes(static_cast<size_t>(r.sent_bytes)).c_str())},
+       {"hidden", strf("%.1f %% of the %s that collectives took an update, within compute",
+                       100 * r.hidden_share, format_seconds(r.flight_s).c_str())},
+       {"loss", strf("%.6f after %lld steps", r.loss, static_cast<long long>(r.steps))}});
 }
 
 }  // namespace vitrail

@@ -1,6 +1,9 @@
 // Training updates on several ranks, timed: how long one takes, and how much of it ranks spend on each other.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
 #include "measure/synthetic_steps.h"
 #include "measure/timing.h"
 #include "train/world.h"
@@ -37,5 +40,7 @@ struct RankStepsResult {
 
 // Every rank of the world calls it; the first one has the result.
 RankStepsResult time_rank_steps(World world, const RankStepsRequest& request);
+nlohmann::ordered_json to_json(const RankStepsResult& result);
+std::string to_text(const RankStepsResult& result);
 
 }  // namespace vitrail

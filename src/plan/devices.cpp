@@ -23,7 +23,8 @@ int gpu_of(const HostRank& rank) {
   if (!rank.shares_gpus)
     throw Error(ErrorKind::kDevice,
                 strf("rank %d of this host wants GPU %d: this machine has %d", rank.local, rank.local, gpus),
-                strf("at most %d ranks here; or NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30) or --device cuda:0, and they share",
+                strf("at most %d ranks here; or NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30) or --device cuda:0, "
+                     "and they share",
                      gpus));
   return rank.local % gpus;
 }

@@ -104,7 +104,8 @@ std::string format_train_line(const TrainStatus& status) {
 std::string format_train_bar(const TrainStatus& status, int width) {
   const std::vector<std::string> parts = parts_of(status);
   const auto cells = static_cast<size_t>(std::max(width, 1));
-  const std::string bar = status.total_steps > 0 ? "▕" + format_bar(share_of(status), kTrainCells) + "▏ " : "";
+  const std::string bar =
+      status.total_steps > 0 ? "▕" + format_bar(share_of(status), kTrainCells) + "▏ " : "";
   // The time left matters most after step and loss, so it moves forward when parts have to be dropped.
   std::vector<std::string> ranked = parts;
   if (ranked.size() > 3 && ranked.back().starts_with("ETA"))

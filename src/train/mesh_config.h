@@ -40,6 +40,10 @@ struct MeshConfig {
   }
 };
 
+// Parses "dp=4,tp=2,zero=1,tokens_on_tp" into the settings of mesh; throws Error(kUsage), which speaks of
+// --mesh, for any other text.
+void take_mesh(const std::string& text, MeshConfig& mesh);
+
 // Throws Error(kConfig) naming key, value and rule.
 void validate(const MeshConfig& config);
 

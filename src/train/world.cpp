@@ -1,6 +1,7 @@
 #include "train/world.h"
 
 #include "base/error.h"
+#include "base/process_mark.h"
 
 namespace vitrail {
 
@@ -28,6 +29,28 @@ World open_world(const WorldRequest& request) {
     world.ranks.push_back(self_communicator());
   }
   return world;
+}
+
+std::string world_text(const World& world, const MeshConfig& mesh) {
+  return strf("%d ranks (%s): %s, %s", world.size, world.transport, to_string(mesh_of(mesh, 0)).c_str(),
+              world.size == world.local_size ? "all on this host"
+                                             : strf("%d on this host", world.local_size).c_str());
+}
+
+std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
+                               const std::function<DeviceInfo(int local)>& device, const std::string& cores) {
+  std::vector<RankSeat> seats;
+  for (size_t i = 0; i < world.ranks.size(); ++i) {
+    const int rank = world.ranks[i]->rank();
+    const DeviceInfo info = device(static_cast<int>(i));
+    seats.push_back({rank, ProcessMark::current().host, info.name, info.threads,
+                     coordinates_of(mesh_of(mesh, rank)), cores});
+  }
+  if (std::string_view(world.transport) != "mpi") return seats;
+  const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
+  seats.clear();
+  for (const std::string& text : all) seats.push_back(RankSeat::from(text));
+  return seats;
 }
 
 }  // namespace vitrail

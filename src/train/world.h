@@ -10,6 +10,7 @@
 #include "dist/liveness/heartbeat.h"
 #include "dist/mpi_world.h"
 #include "runtime/rank_context.h"
+#include "train/agreement.h"
 #include "train/mesh_config.h"
 
 namespace vitrail {
@@ -31,6 +32,12 @@ struct World {
 // Throws Error(kUsage) when srun has started several tasks without PMIx, or threads are asked for under MPI;
 // Error(kDevice) when MPI is needed and absent.
 World open_world(const WorldRequest& request);
+
+// Returns "4 ranks (threads): dp=2 tp=2, all on this host".
+std::string world_text(const World& world, const MeshConfig& mesh);
+// Returns a row for every rank of the run, gathered from all processes; `cores` are those of this one.
+std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
+                               const std::function<DeviceInfo(int local)>& device, const std::string& cores);
 
 // The ranks that live in this process, each with its own communicators and device.
 struct LocalRanks {

@@ -1,4 +1,4 @@
-#include "cli/config_file.h"
+#include "base/config_file.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -6,7 +6,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 
-namespace vitrail::cli {
+namespace vitrail {
 
 namespace {
 constexpr size_t kMaxBytes = 1 << 20;
@@ -67,4 +67,4 @@ std::vector<Setting> read_config_file(const std::string& path) {
   return parse_config(text, path);
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail
