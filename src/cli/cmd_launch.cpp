@@ -22,7 +22,12 @@ Options checked(const std::vector<std::string>& words) {
     VT_REQUIRE(ranked && command.spec.name != "launch", ErrorKind::kUsage,
                "vitrail %s runs in one process: it has nothing to share out to ranks",
                command.spec.name.c_str());
-    return options_of(command, std::span(words).subspan(count));
+    const Options options = options_of(command, std::span(words).subspan(count));
+    const std::vector<std::string>& named = options.positionals();
+    if (std::find(named.begin(), named.end(), "-") != named.end())
+      throw Error(ErrorKind::kUsage, "ranks that launch starts have no stdin to read a list from",
+                  "@FILE for a list in a file, or mpirun itself");
+    return options;
   }
   throw Error(ErrorKind::kUsage, strf("there is no command %s to launch", quoted(words[0]).c_str()),
               "vitrail launch -n 2 train --config FILE");

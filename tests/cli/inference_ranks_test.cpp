@@ -45,7 +45,9 @@ void expect_near(const nlohmann::ordered_json& a, const nlohmann::ordered_json& 
   } else if (a.is_structured()) {
     ASSERT_EQ(a.size(), b.size()) << where;
     for (auto i = a.begin(), j = b.begin(); i != a.end(); ++i, ++j) {
-      if (a.is_object()) ASSERT_EQ(i.key(), j.key()) << where;
+      if (a.is_object()) {
+        ASSERT_EQ(i.key(), j.key()) << where;
+      }
       expect_near(*i, *j, where + (a.is_object() ? "." + i.key() : ""));
     }
   } else {
@@ -165,8 +167,10 @@ TEST(BenchInferRanks, ComparesWithOneRankOnTheSameCores) {
     const double shared = json["shared"]["ms_median"], alone = json["alone"]["ms_median"];
     EXPECT_NEAR(json["latency_ratio"].get<double>(), alone / shared, 1e-9);
     EXPECT_NEAR(json["throughput_ratio"].get<double>(), want.shared / shared / (want.alone / alone), 1e-6);
-    if (std::string(want.mesh) == "tp=2")
-      EXPECT_LT(json["shared"]["memory_peak"].get<double>(), json["alone"]["memory_peak"].get<double>());
+    const double least =
+        std::string(want.mesh) == "tp=2" ? 1 : 0;  // a part of the model is less than all of it
+    EXPECT_GE(json["alone"]["memory_peak"].get<double>(),
+              json["shared"]["memory_peak"].get<double>() * least + least);
   }
 }
 
@@ -197,7 +201,8 @@ TEST(Launch, EveryCommandWithRanksCanBeWatched) {
       return std::any_of(command.spec.options.begin(), command.spec.options.end(),
                          [&](const OptionSpec& o) { return o.name == name; });
     };
-    if (command.spec.name != "launch") EXPECT_EQ(has("ranks"), has("deadline")) << command.spec.name;
+    if (command.spec.name == "launch") continue;
+    EXPECT_EQ(has("ranks"), has("deadline")) << command.spec.name;
   }
 }
 

@@ -54,6 +54,11 @@ def check_answers(vitrail, model, folder):
     for command, stdin in ((predict + [folder], ""), (predict + ["-"], names), (evaluate, "")):
         one = [json.loads(line) for line in run([vitrail, *command], stdin=stdin)[0].splitlines()]
         for name, start in ways(vitrail):
+            if stdin and "launch" in start:
+                _, err = run([*start, *command], 64, stdin)
+                if "@FILE" not in err:
+                    raise Broken(err)
+                continue
             for mesh in ([], ["--mesh", "tp=2"]):
                 out, _ = run([*start, *command, *mesh], stdin=stdin)
                 many = [json.loads(line) for line in out.splitlines()]
