@@ -122,6 +122,20 @@ TEST(RankTiming, ASlowRankShowsAsImbalanceOfTheOthers) {
   }
 }
 
+// With small buckets the first gradients are on their way while the rest of backward runs.
+TEST(RankTiming, WhatTravelsBesideBackwardIsHidden) {
+  const WorkFolder work;
+  TrainConfig config = timed_config();
+  config.mesh.bucket_mb = 0.001;
+  train(config, work / "run", {.ranks = 2});
+  const RankHistory history = read_rank_history(RunFiles(work / "run").metrics());
+  ASSERT_TRUE(history.timing);
+  for (const RankTime& rank : history.timing->ranks) {
+    EXPECT_GT(rank.hidden_s, 0);
+    EXPECT_LT(rank.hidden_s, rank.compute_s);
+  }
+}
+
 TEST(RankTiming, TheReportDrawsTheRanks) {
   const WorkFolder work;
   train(timed_config(), work / "run", {.ranks = 3});
