@@ -127,6 +127,7 @@ InferenceRanks::InferenceRanks(const Options& options, Console& console, RankSes
       silent_(silenced(console.settings(), nowhere_.fd)),
       session_(session) {
   MeshConfig mesh = inference_mesh(options);
+  share_gpu_queues(wanted_ranks(options, mesh));
   world_ = open_world({wanted_ranks(options, mesh), environment_variable});
   if (session_) session_->open(world_);
   leads_ = world_.ranks[0]->rank() == 0;
@@ -173,7 +174,9 @@ void InferenceRanks::run(const EngineOptions& engine, const std::function<void(I
        .mesh = mesh_,
        .device = [&](int i) { return used_as(chosen_device(options_, first + i, sharing).info, engine); },
        .sharing = sharing,
-       .heartbeat = session_->heartbeat()},
+       .heartbeat = session_->heartbeat(),
+       .variables = environment_variable,
+       .note = [&](const std::string& text) { console().detail(text); }},
       [&](RankContext& context) {
         const PhaseScope computing(context.pulse, RankPhase::kEvaluation);
         run_rank(&context, body);
