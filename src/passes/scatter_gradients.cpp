@@ -17,7 +17,12 @@ class Scatterer {
     for (const Bucket& bucket : buckets)
       for (size_t m = 0; m < bucket.members.size(); ++m)
         members_[gradient_name(bucket.members[m].parameter)] = {&bucket, m};
-    for (const Node& node : program.nodes) is<AccumulateOp>(*node.op) ? collect(node) : result_.nodes.push_back(node);
+    for (const Node& node : program.nodes) {
+      if (is<AccumulateOp>(*node.op))
+        collect(node);
+      else
+        result_.nodes.push_back(node);
+    }
     for (const Flight& flight : flights_) land(flight);
     result_.validate();
   }

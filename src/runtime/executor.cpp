@@ -151,7 +151,10 @@ void Executor::run_timed() {
 
 void Executor::run() {
   collectives_->begin_run(!ran_);
-  timed_ ? run_timed() : run_or_replay();
+  if (timed_)
+    run_timed();
+  else
+    run_or_replay();
   collectives_->end_run();
   ran_ = true;
 }

@@ -62,7 +62,7 @@ struct CollectiveRow {
   double bytes = 0;   // that one rank sends an update
 };
 
-// Of an update of `accumulation` micro-batches.
+// Returns those of an update of `accumulation` micro-batches.
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation);
 
 // The name of the row for decoding.
