@@ -57,6 +57,7 @@ double distance(const Part& part, const std::vector<double>& values, const std::
 struct Limit {
   double least;        // of a gradient's norm
   double times_torch;  // what torch's bf16 is off by, times this; 0: in f32
+  const char* torch = "torch_bf16_off";
 };
 
 void expect_gradients(const StepCase& c, CaseRun& run, const Limit& limit) {
@@ -70,13 +71,14 @@ void expect_gradients(const StepCase& c, CaseRun& run, const Limit& limit) {
     if (norm < 1e-9 * largest) continue;  // softmax does not see what is added to every key alike
     const std::vector<double> found = part.of(run.value(gradient_name(part.parameter)));
     const double off = distance(part, found, row.at("projections").get<std::vector<double>>()) / norm;
-    const double allowed = limit.least + limit.times_torch * row.at("torch_bf16_off").get<double>();
+    const double allowed = limit.least + limit.times_torch * row.at(limit.torch).get<double>();
     EXPECT_LE(off, allowed) << c.name << " " << part.name;
   }
 }
 
 // The estimate scatters by a tenth; torch rounds the same GEMMs and attention's weights.
-constexpr Limit kFloat{.least = 2e-5, .times_torch = 0}, kHalf{.least = 1e-3, .times_torch = 1.6};
+constexpr Limit kFloat{.least = 2e-5, .times_torch = 0}, kHalf{.least = 1e-3, .times_torch = 1.6},
+    kHalfStream{.least = 1e-3, .times_torch = 1.6, .torch = "torch_bf16_stream_off"};
 
 class GradientGolden : public testing::TestWithParam<const char*> {};
 
@@ -92,6 +94,12 @@ TEST_P(GradientGolden, CpuInBf16) {
   expect_gradients(c, run, kHalf);
 }
 
+TEST_P(GradientGolden, CpuInBf16WithItsStream) {
+  const StepCase c = load_case(GetParam(), DType::kBF16, DType::kBF16);
+  CaseRun run(c, cpu_backend());
+  expect_gradients(c, run, kHalfStream);
+}
+
 class CudaGradientGolden : public CudaTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(CudaGradientGolden, InFloat) {
@@ -104,6 +112,12 @@ TEST_P(CudaGradientGolden, InBf16) {
   const StepCase c = load_case(GetParam(), DType::kBF16, DType::kF32);
   CaseRun run(c, cuda_backend(), cuda_device());
   expect_gradients(c, run, kHalf);
+}
+
+TEST_P(CudaGradientGolden, InBf16WithItsStream) {
+  const StepCase c = load_case(GetParam(), DType::kBF16, DType::kBF16);
+  CaseRun run(c, cuda_backend(), cuda_device());
+  expect_gradients(c, run, kHalfStream);
 }
 
 const char* const kCases[] = {"tokens_197", "tokens_577"};

@@ -199,6 +199,21 @@ TEST(Start, PreprocessingMayBeSaidInShort) {
   EXPECT_EQ(saved.resize, 16);
 }
 
+TEST(Start, ResizingBelowTheCropIsSavedAsItIs) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(2);
+  set_preprocess(config, "resize", [](PreprocessConfig& p) { p.resize = 4; });
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_EQ(ran.events_of("write_failed"), 0);
+  for (const char* place : {"run/best", "run/checkpoints/latest"}) {
+    const PreprocessConfig saved = open_model(work / place)->card().preprocess;
+    EXPECT_EQ(saved.height, 8) << place;
+    EXPECT_EQ(saved.resize, 4) << place;
+    EXPECT_EQ(saved.crop_pct, 0) << place;
+  }
+}
+
 TEST(Start, AnArchitectureAtAnotherSizeCanBeSaved) {
   const WorkFolder work;
   TrainConfig config = tiny_config(1);
