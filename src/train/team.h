@@ -17,6 +17,7 @@ class Team {
   bool alone() const { return ranks_ == nullptr || ranks_->mesh().world() == 1; }
   // Whether this rank writes the run's files and talks.
   bool leads() const { return alone() || ranks_->mesh().rank == 0; }
+  int rank() const { return alone() ? 0 : ranks_->mesh().rank; }
   int size() const { return alone() ? 1 : ranks_->mesh().world(); }
 
   // Sums each number over all ranks, or over those with other images.
