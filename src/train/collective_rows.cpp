@@ -1,6 +1,7 @@
 #include <map>
 
 #include "ops/collective.h"
+#include "passes/pins.h"
 #include "train/step_plan.h"
 
 namespace vitrail {
@@ -17,11 +18,16 @@ void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
     CollectiveRow& row = rows[{kind, axes}];
     row.kind = kind, row.axes = axes;
     row.count += runs;
-    row.bytes += static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
+    row.bytes +=
+        static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
   }
 }
 
 }  // namespace
+
+std::string pins_text(const StepConfig& config) {
+  return to_string(pins_of(config.distribution, config.zero));
+}
 
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation) {
   Rows rows;

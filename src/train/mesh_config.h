@@ -7,10 +7,18 @@
 
 namespace vitrail {
 
+// What ZeRO 2 and 3 keep of the gradient sums while micro-batches are accumulated.
+enum class KeptSums { kPiece, kWhole };
+template <>
+struct EnumNames<KeptSums> {
+  static constexpr const char* names[] = {"piece", "whole"};
+};
+
 struct MeshConfig {
   int64_t dp = 0, tp = 1, sp = 1;
   bool tokens_on_tp = false;
   int64_t zero = 0;
+  KeptSums accumulate = KeptSums::kPiece;
   double bucket_mb = 25;
 
   template <typename Self, typename V>
@@ -23,6 +31,9 @@ struct MeshConfig {
     v("zero", c.zero,
       "what the dp ranks share out besides images: 0 nothing, 1 optimizer state, 2 also gradients, 3 also "
       "parameters");
+    v("accumulate", c.accumulate,
+      "gradient sums of ZeRO 2 and 3 between micro-batches: a rank's piece, exchanged every time, or whole, "
+      "exchanged once");
     v("bucket_mb", c.bucket_mb, "megabytes of gradients that ranks exchange at once");
   }
 };
@@ -30,8 +41,8 @@ struct MeshConfig {
 // Throws Error(kConfig) naming key, value and rule.
 void validate(const MeshConfig& config);
 
-// Returns the config with dp filled in; throws Error(kConfig) with all numbers and the meshes that fit when its
-// product is not the number of ranks.
+// Returns the config with dp filled in; throws Error(kConfig) with all numbers and the meshes that fit when
+// its product is not the number of ranks.
 MeshConfig resolved(MeshConfig config, int world);
 Mesh mesh_of(const MeshConfig& config, int rank);
 
