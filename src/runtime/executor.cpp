@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/collective.h"
+#include "ops/empty_parts.h"
 #include "ops/fused.h"
 #include "runtime/check/check_node.h"
 
@@ -114,12 +115,13 @@ void Executor::run_collective(size_t index) {
   if (as_collective(*node.op)) collectives_->run(index);
 }
 
-// A node of an empty shard: it has nothing to write.
 bool Executor::is_empty(const Step& step) {
-  if (!step.outs.empty()) return step.outs[0].desc().elems() == 0;
-  const std::vector<int> written = step.op->updates();
-  return std::all_of(written.begin(), written.end(),
-                     [&](int input) { return step.ins[static_cast<size_t>(input)].desc().elems() == 0; });
+  const auto descs = [](std::span<const TensorView> views) {
+    std::vector<TensorDesc> list;
+    for (const TensorView& view : views) list.push_back(view.desc());
+    return list;
+  };
+  return computes_nothing(*step.op, descs(step.ins), descs(step.outs));
 }
 
 void Executor::run_node(size_t node) {
@@ -127,7 +129,11 @@ void Executor::run_node(size_t node) {
   if (steps_[node].empty()) return run_collective(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
-    if (step.empty) continue;
+    if (step.empty) {
+      for (const TensorView& out : step.outs)
+        if (out.desc().elems() > 0) rank_.hardware->clear(out.data(), out.desc().bytes());
+      continue;
+    }
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
   }
   collectives_->poll();

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "ops/collective.h"
+#include "passes/pins.h"
 
 namespace vitrail {
 
@@ -18,7 +19,8 @@ void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
     CollectiveRow& row = rows[{kind, axes}];
     row.kind = kind, row.axes = axes;
     row.count += runs;
-    row.bytes += static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
+    row.bytes +=
+        static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
   }
 }
 
@@ -35,6 +37,10 @@ std::vector<CollectiveRow> collective_rows(const Program& program, const Mesh& m
   Rows rows;
   count(program, mesh, 1, rows);
   return listed(std::move(rows));
+}
+
+std::string pins_text(const StepConfig& config) {
+  return to_string(pins_of(config.distribution, config.zero));
 }
 
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation) {

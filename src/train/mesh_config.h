@@ -15,10 +15,18 @@ struct EnumNames<MeshTransport> {
   static constexpr const char* names[] = {"auto", "staged", "nccl"};
 };
 
+// What ZeRO 2 and 3 keep of the gradient sums while micro-batches are accumulated.
+enum class KeptSums { kPiece, kWhole };
+template <>
+struct EnumNames<KeptSums> {
+  static constexpr const char* names[] = {"piece", "whole"};
+};
+
 struct MeshConfig {
   int64_t dp = 0, tp = 1, sp = 1;
   bool tokens_on_tp = false;
   int64_t zero = 0;
+  KeptSums accumulate = KeptSums::kPiece;
   double bucket_mb = 25;
   MeshTransport transport = MeshTransport::kAuto;
 
@@ -32,11 +40,13 @@ struct MeshConfig {
     v("zero", c.zero,
       "what the dp ranks share out besides images: 0 nothing, 1 optimizer state, 2 also gradients, 3 also "
       "parameters");
+    v("accumulate", c.accumulate,
+      "gradient sums of ZeRO 2 and 3 between micro-batches: a rank's piece, exchanged every time, or whole, "
+      "exchanged once");
     v("bucket_mb", c.bucket_mb, "megabytes of gradients that ranks exchange at once");
     v("transport", c.transport,
       "how values travel between GPUs: nccl, staged (through the host), or auto: nccl where every rank has a "
-      "GPU "
-      "and the library is there");
+      "GPU and the library is there");
   }
 };
 

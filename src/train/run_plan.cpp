@@ -77,8 +77,8 @@ RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backe
   least_ = least;
 }
 
-RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
-                 RankPlace place)
+RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,
+                 DeviceInfo device, RankPlace place)
     : backend_(&backend), device_(std::move(device)) {
   set_up_run(std::move(config), classes, place);
   step_ = plan(setup_.step);
@@ -161,6 +161,23 @@ std::vector<RunPlan::Level> RunPlan::recompute_levels() const {
         {level, step.peak_bytes() + other_bytes(), flops_of(step, setup_.config.train.accumulation)});
   }
   return levels;
+}
+
+std::vector<RunPlan::Sums> RunPlan::kept_sums() const {
+  const int64_t accumulation = setup_.config.train.accumulation;
+  if (setup_.step.zero < 2 || setup_.step.distribution.mesh.size(Axis::kData) < 2 || accumulation < 2)
+    return {};
+  std::vector<Sums> choices;
+  for (const KeptSums kept : {KeptSums::kPiece, KeptSums::kWhole}) {
+    StepConfig config = setup_.step;
+    const bool own = config.whole_sums == (kept == KeptSums::kWhole);
+    config.whole_sums = kept == KeptSums::kWhole;
+    const StepPlan step = own ? step_ : plan(config);
+    double sent = 0;
+    for (const CollectiveRow& row : collective_rows(step, accumulation)) sent += row.bytes;
+    choices.push_back({kept, step.peak_bytes() + other_bytes(), sent});
+  }
+  return choices;
 }
 
 size_t RunPlan::peak_at(int64_t micro_batch) const {

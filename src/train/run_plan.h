@@ -56,6 +56,14 @@ class RunPlan {
   };
   std::vector<Level> recompute_levels() const;
 
+  // The same run with another choice of mesh.accumulate; empty where it makes no difference.
+  struct Sums {
+    KeptSums kept;
+    size_t peak_bytes;
+    double sent_bytes;  // by one rank, an update
+  };
+  std::vector<Sums> kept_sums() const;
+
   // Returns the largest micro-batch whose run stays within `bytes`; 0: none.
   int64_t largest_micro_batch(size_t bytes) const;
 

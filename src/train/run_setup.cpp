@@ -43,6 +43,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.distribution.tokens_on_tp = config.mesh.tokens_on_tp;
   step.distribution.batch_unit = config.augment.mixes() ? config.augment.mix_group : 1;
   step.zero = static_cast<int>(config.mesh.zero);
+  step.whole_sums = config.mesh.zero >= 2 && config.mesh.accumulate == KeptSums::kWhole;
   step.bucket_bytes = static_cast<size_t>(config.mesh.bucket_mb * (1 << 20));
   step.precision.compute = compute_row(config.train.dtype).dtype;
   step.arithmetic = compute_row(config.train.dtype).arithmetic;
@@ -187,7 +188,8 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
   // The ranks of a host share its cores.
   int64_t& workers = setup.config.loader.workers;
   if (workers == 0 && place.sharing > 1)
-    workers = std::max<int64_t>(1, std::thread::hardware_concurrency() / 2 / static_cast<unsigned>(place.sharing));
+    workers =
+        std::max<int64_t>(1, std::thread::hardware_concurrency() / 2 / static_cast<unsigned>(place.sharing));
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
                               setup.data.train->classes(), score_kind(setup.config.train.loss));

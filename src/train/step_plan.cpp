@@ -94,7 +94,8 @@ Program record_refresh(const StepConfig& config,
   Builder b;
   b.set_phase(Phase::kUpdate);
   std::unordered_map<std::string, Shape> shapes;
-  for (ParamSpec& spec : step_params(config.model, config.lora)) shapes.emplace(spec.name, std::move(spec.shape));
+  for (ParamSpec& spec : step_params(config.model, config.lora))
+    shapes.emplace(spec.name, std::move(spec.shape));
   for (const auto& [master, copy] : copies) {
     const Shape& shape = shapes.at(master);
     const ValueId target = b.state(copy, {config.precision.compute, shape}, Category::kParameters);
@@ -109,6 +110,7 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
           .distribution = config.distribution,
           .bucket_bytes = config.bucket_bytes,
           .zero = config.zero,
+          .whole_sums = config.whole_sums,
           .averages = config.optim.ema_decay > 0,
           .recompute = config.recompute,
           .traits = traits};

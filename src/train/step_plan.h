@@ -50,8 +50,7 @@ struct StepPlan {
 };
 
 // Records the micro program and the low-precision copies of weights that it reads.
-MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
-                            const AfterPass& after = {});
+MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
@@ -61,6 +60,9 @@ struct CollectiveRow {
   int64_t count = 0;  // an update
   double bytes = 0;   // that one rank sends an update
 };
+
+// The pins of a step's mesh, one a line.
+std::string pins_text(const StepConfig& config);
 
 // Returns those of an update of `accumulation` micro-batches.
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation);

@@ -20,6 +20,12 @@ void recompute_mlps(StepConfig& step) {
 Change zero(int stage, size_t bucket_bytes = 20000) {
   return [=](StepConfig& step) { step.zero = stage, step.bucket_bytes = bucket_bytes; };
 }
+void whole_sums(StepConfig& step) {
+  step.whole_sums = true;
+}
+Change cut(std::vector<CutTable> tables) {
+  return [=](StepConfig& step) { step.distribution.cuts = tables; };
+}
 Change both(Change a, Change b) {
   return [=](StepConfig& step) { a(step), b(step); };
 }
@@ -30,6 +36,10 @@ void lora(StepConfig& step) {
 void lamb(StepConfig& step) {
   step.optim.name = "lamb";
 }
+// Nothing is dropped: what follows an exchange is one pass over rows.
+void still(StepConfig& step) {
+  step.dropout = step.drop_path = 0;
+}
 // What a plain model leaves out: norms of q and k, scaled branches, mean pooling, no class token.
 void all_parts(StepConfig& step) {
   VitConfig& m = step.model;
@@ -37,8 +47,8 @@ void all_parts(StepConfig& step) {
   m.pool = Pool::kMean, m.norm_place = NormPlace::kAfterPool, m.class_token = false;
 }
 
-constexpr MeshModel kPlain = {}, kLora = {"lora", lora}, kLamb = {"lamb", lamb},
-                    kAllParts = {"all_parts", all_parts};
+constexpr MeshModel kLora = {"lora", lora}, kLamb = {"lamb", lamb}, kAllParts = {"all_parts", all_parts},
+                    kStill = {"still", still};
 constexpr MeshModel kWide = {"wide", widen},
                     kWideLamb = {"wide_lamb", [](StepConfig&s) { widen(s), lamb(s); }},
                     kWideLora = {"wide_lora", [](StepConfig&s) { widen(s), lora(s); }};
@@ -87,6 +97,17 @@ std::vector<MeshCase> narrow_cases() {
       {"sp2_lora", {1, 1, 2}, {}, 1, kLora},
       {"tp2_all_parts", {1, 2, 1}, {}, 1, kAllParts},
       {"tp2_tokens_all_parts", {1, 2, 1}, tokens_on_tp, 1, kAllParts},
+      {"zero2_whole_sums", {2, 1, 1}, both(zero(2), whole_sums), 4},
+      {"zero3_whole_sums_lamb", {3, 1, 1}, both(zero(3), whole_sums), 2, kLamb},
+      {"dp3_cut_unevenly", {3, 1, 1}, cut({{Axis::kData, 'B', {0, 2, 8, 24}}})},
+      {"dp3_one_empty", {3, 1, 1}, cut({{Axis::kData, 'B', {0, 0, 10, 24}}})},
+      {"tp2_cut_unevenly",
+       {1, 2, 1},
+       cut({{Axis::kTensor, 'H', {0, 3, 12}}, {Axis::kTensor, 'F', {0, 20, 96}}})},
+      {"tp2_tokens_cut_unevenly", {1, 2, 1}, both(tokens_on_tp, cut({{Axis::kTensor, 'N', {0, 13, 17}}}))},
+      {"sp3_one_empty", {1, 1, 3}, cut({{Axis::kSequence, 'N', {0, 9, 9, 17}}})},
+      {"tp2_still", {1, 2, 1}, {}, 1, kStill},
+      {"tp2_tokens_still", {1, 2, 1}, both(tokens_on_tp, recompute_blocks), 1, kStill},
       {"sp3_all_parts_recomputed", {1, 1, 3}, recompute_blocks, 1, kAllParts},
   };
 }
