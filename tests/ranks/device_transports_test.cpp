@@ -7,7 +7,7 @@
 #include "device_meshes.h"
 #include "dist/nccl_world.h"
 #include "train/device_transport.h"
-#include "train/model_setup.h"
+#include "train/world.h"
 
 namespace vitrail {
 namespace {
@@ -97,8 +97,7 @@ TEST(DeviceRecording, IsMadeAgainByAllWhereOneWasSpoilt) {
 TEST_P(DeviceMeshes, EveryNodeHasAKernelOnAGpu) {
   StepConfig config = usual_step(DType::kF32);
   if (GetParam().change) GetParam().change(config);
-  for (const ParamSpec& spec : step_params(config.model, config.lora))
-    config.trained.push_back({spec.name, {DType::kF32, spec.shape}, 1, 0});
+  train_parameters(config);
   const Mesh mesh{GetParam().mesh};
   for (int rank = 0; rank < mesh.world(); ++rank) {
     config.distribution.mesh = mesh.of_rank(rank);
@@ -126,6 +125,21 @@ TEST(DeviceTransport, TakesNcclWhereEveryRankCan) {
   const TransportDecision on_cores = decide_transport({cpu, cpu}, MeshTransport::kAuto);
   EXPECT_FALSE(on_cores.nccl);
   EXPECT_EQ(on_cores.note, "");
+}
+
+TEST(DeviceTransport, OfARunOnCoresIsNotNccl) {
+  MeshConfig mesh{.dp = 2};
+  mesh.transport = MeshTransport::kNccl;
+  int ran = 0;
+  try {
+    run_ranks({.worlds = thread_communicators(2), .mesh = mesh, .device = [](int) { return cpu_device(1); }},
+              [&](RankContext&) { ++ran; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(exit_code(error.kind()), 69);
+    EXPECT_NE(std::string(error.what()).find("mesh.transport is nccl"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(ran, 0);
 }
 
 TEST(DeviceTransport, SaysWhyNcclIsNotTaken) {
