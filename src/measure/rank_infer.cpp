@@ -173,10 +173,10 @@ ordered_json to_json(const InferSide& side) {
 }
 
 std::string text_of(const InferSide& side) {
-  return strf("%s median, %s min, %s p90 at batch %lld; %s images/s; %d threads and %s a rank",
+  return strf("%s median, %s min, %s p90 at batch %lld; %s images/s; %s and %s a rank",
               format_seconds(side.seconds.median).c_str(), format_seconds(side.seconds.min).c_str(),
               format_seconds(side.seconds.p90).c_str(), static_cast<long long>(side.batch),
-              format_si(side.images_per_second()).c_str(), side.threads,
+              format_si(side.images_per_second()).c_str(), format_count(side.threads, "thread").c_str(),
               format_bytes(side.peak_bytes).c_str());
 }
 
