@@ -143,7 +143,8 @@ TEST(TrainConfig, WhatAResumedRunMayChange) {
                                       "loader.prefetch",   "loader.on_device",      "data.train",
                                       "data.val",          "checkpoint.keep_last",  "checkpoint.keep_every",
                                       "mesh.dp",           "mesh.tp",               "mesh.sp",
-                                      "mesh.tokens_on_tp", "mesh.zero",             "mesh.bucket_mb"};
+                                      "mesh.tokens_on_tp", "mesh.zero",             "mesh.bucket_mb",
+                                      "train.breakdown"};
   const std::set<std::string> told = {"distill.teacher", "train.epochs",           "train.steps",
                                       "optim.lr",        "train.skip_limit",       "train.rollbacks",
                                       "loader.on_error", "loader.max_bad_fraction", "train.micro_batch",
