@@ -137,6 +137,7 @@ TEST(TrainConfig, TheEndsOfRangesAreAccepted) {
 // Only settings that lead to other weights make it another run.
 TEST(TrainConfig, WhatAResumedRunMayChange) {
   const std::set<std::string> free = {"train.log_every",   "train.save_every",      "train.save_minutes",
+                                      "train.breakdown",
                                       "train.max_minutes", "train.tensorboard",     "train.eval_every",
                                       "train.eval_batch",  "train.patience",        "train.save_adapters",
                                       "train.recompute",   "train.recompute_every", "loader.workers",
