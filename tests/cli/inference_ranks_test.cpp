@@ -174,6 +174,23 @@ TEST(BenchInferRanks, ComparesWithOneRankOnTheSameCores) {
   }
 }
 
+// 12 blocks of two all-reduces each.
+TEST(PlanOfRanks, IsWhatARankAllocatesAndExchanges) {
+  const Arguments model = {
+      "--weights", "rule", "--model", "vit_tiny_patch16_224", "--set", "model.heads=4", "--image", "32",
+      "--threads", "1",    "--mesh"};
+  for (const char* mesh : {"tp=2", "dp=2,tp=2"}) {
+    const auto plan = run_in_process("plan", model + Arguments{mesh, "--batch", "3"}).json();
+    EXPECT_EQ(plan["collectives"].size(), 1u) << mesh;
+    EXPECT_EQ(plan["collectives"][0]["kind"], "all_reduce") << mesh;
+    EXPECT_EQ(plan["collectives"][0]["count"], 24) << mesh;
+    const auto bench = run_in_process("bench infer", model + Arguments{mesh, "--batch", "3", "--seconds", "0",
+                                                                       "--warmup", "0"})
+                           .json();
+    EXPECT_EQ(plan["memory"]["peak"], bench["shared"]["memory_peak"]) << mesh;
+  }
+}
+
 TEST(RankRefusals, SayWhatWouldFit) {
   struct Case {
     const char* command;
