@@ -1,4 +1,5 @@
-// From the outputs of a model to its likeliest classes, as values, text and JSON. Knows no files and prints nothing.
+// From the outputs of a model to its likeliest classes, as values, text and JSON. Knows no files and prints
+// nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

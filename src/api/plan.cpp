@@ -101,7 +101,8 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
 
 Plan plan_training(const std::string& config, const std::string& device, const std::string& target_name) {
   const PlanTarget target = target_for(target_name, device, 0);
-  const RunPlan run(training_config(config), std::nullopt, find_backend(target.device.backend), target.device);
+  const RunPlan run(training_config(config), std::nullopt, find_backend(target.device.backend),
+                    target.device);
   Plan plan;
   set_memory(run.memory_rows(), run.peak_bytes(), target, plan);
   plan.batch = run.setup().config.train.micro_batch;

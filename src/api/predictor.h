@@ -57,8 +57,8 @@ class Predictor {
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 
-  // Returns the maps and numbers of one image. A predictor whose own options are those of the request, for one
-  // image, plans nothing anew. Throws Error(kNumerics) when attention weights are not finite.
+  // Returns the maps and numbers of one image. A predictor whose own options are those of the request, for
+  // one image, plans nothing anew. Throws Error(kNumerics) when attention weights are not finite.
   Explanation explain(std::span<const float> pixels, const AttentionRequest& request);
   Explanation explain(const Image& image, const AttentionRequest& request);
 

@@ -37,7 +37,8 @@ void take_rank(const Options& options, EngineOptions& engine) {
   const MeshConfig wanted = inference_mesh(options);
   validate(wanted);
   const auto ranks = static_cast<int>(std::max<int64_t>(wanted.dp, 1) * wanted.tp * wanted.sp);
-  engine.distribution = {.mesh = mesh_of(resolved(wanted, ranks), ranks - 1), .tokens_on_tp = wanted.tokens_on_tp};
+  engine.distribution = {.mesh = mesh_of(resolved(wanted, ranks), ranks - 1),
+                         .tokens_on_tp = wanted.tokens_on_tp};
   engine.batch = std::max<int64_t>(engine.batch, engine.distribution.mesh.size(Axis::kData));
 }
 
@@ -115,7 +116,8 @@ Command plan_command() {
                     "a training step on a GPU that is not here; --device cuda for one that is"},
                    {"plan --train --model vit_large_patch16_224 --batch 32 --mesh dp=4,tp=2,zero=3",
                     "one of eight ranks: its memory, and what ranks exchange"},
-                   {"plan --model vit_large_patch16_224 --batch 8 --mesh dp=2,tp=4", "the same of an inference"},
+                   {"plan --model vit_large_patch16_224 --batch 8 --mesh dp=2,tp=4",
+                    "the same of an inference"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
       .options = architecture_options() + train_plan_options() + own + engine};
   add_train_settings(spec);

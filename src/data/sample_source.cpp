@@ -104,8 +104,8 @@ int64_t SampleSource::chunks() const {
   return (settings_.micro_batch + chunk - 1) / chunk;
 }
 
-// Positions run step by step, micro-batch by micro-batch, rank by rank: a step sees the same samples however it
-// is split into micro-batches and ranks.
+// Positions run step by step, micro-batch by micro-batch, rank by rank: a step sees the same samples however
+// it is split into micro-batches and ranks.
 SampleSource::Place SampleSource::place_of(int64_t batch, int64_t row) const {
   const int64_t accumulation = purpose_ == Purpose::kEval ? 1 : settings_.accumulation;
   const int64_t step = batch / accumulation, micro = batch % accumulation;

@@ -41,7 +41,7 @@ struct LoaderSettings {
   int64_t accumulation = 1;  // micro-batches per step, on every rank
   int64_t channels = 3;
   int64_t classes = 1;
-  double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
+  double smoothing = 0;      // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
   int64_t first_row = 0;     // of them among those of all ranks
   int64_t global_batch = 0;  // rows of all ranks together; 0: micro_batch
   int64_t all_rows() const { return global_batch > 0 ? global_batch : micro_batch; }

@@ -32,7 +32,11 @@ std::vector<std::string> from_all(Communicator& ranks, const std::string& text) 
              .counts = std::vector<size_t>(size, 1)});
   const std::vector<size_t> counts(lengths.begin(), lengths.end());
   std::string all(std::accumulate(counts.begin(), counts.end(), size_t{0}), '\0');
-  ranks.run({.kind = Collective::Kind::kAllGather, .dtype = DType::kU8, .in = text.data(), .out = all.data(), .counts = counts});
+  ranks.run({.kind = Collective::Kind::kAllGather,
+             .dtype = DType::kU8,
+             .in = text.data(),
+             .out = all.data(),
+             .counts = counts});
   std::vector<std::string> texts;
   size_t at = 0;
   for (const size_t count : counts) {
@@ -71,7 +75,8 @@ Json config_facts(const Json& config) {
   for (const auto& [key, value] : flat.items()) {
     std::string name = key.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    if (std::find(std::begin(kMayDiffer), std::end(kMayDiffer), name) == std::end(kMayDiffer)) facts[name] = value;
+    if (std::find(std::begin(kMayDiffer), std::end(kMayDiffer), name) == std::end(kMayDiffer))
+      facts[name] = value;
   }
   return facts;
 }

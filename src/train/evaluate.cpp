@@ -133,7 +133,8 @@ EvalRows rows_of_all(const Team& team, const Mesh& mesh, int64_t global, const E
   numbers = team.gather_rows(numbers, rows);
   EvalRows all{team.gather_rows(mine.logits, rows), {}};
   for (size_t i = 0; i < numbers.size(); i += 2)
-    all.samples.push_back(static_cast<int64_t>(numbers[i]) * kHalf + static_cast<int64_t>(numbers[i + 1]) - 1);
+    all.samples.push_back(static_cast<int64_t>(numbers[i]) * kHalf + static_cast<int64_t>(numbers[i + 1]) -
+                          1);
   return all;
 }
 

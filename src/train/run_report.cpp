@@ -42,7 +42,8 @@ std::string verdict(const RunReportContent& c) {
               format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
 }
 
-// What was planned for each buffer beside what was allocated: whole arenas, not what is alive in them at the peak.
+// What was planned for each buffer beside what was allocated: whole arenas, not what is alive in them at the
+// peak.
 std::vector<MemoryRow> allocations(const RunReportContent& c) {
   std::vector<MemoryRow> rows;
   const MemoryPlan none, &teacher = c.teacher ? c.teacher->memory() : none;

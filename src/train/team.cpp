@@ -73,7 +73,11 @@ std::vector<float> Team::gather_rows(std::span<const float> mine, std::span<cons
   std::vector<size_t> counts;
   for (const int64_t count : rows) counts.push_back(static_cast<size_t>(count) * each);
   std::vector<float> all(static_cast<size_t>(total) * each);
-  group.run({.kind = Collective::Kind::kAllGather, .dtype = DType::kF32, .in = mine.data(), .out = all.data(), .counts = counts});
+  group.run({.kind = Collective::Kind::kAllGather,
+             .dtype = DType::kF32,
+             .in = mine.data(),
+             .out = all.data(),
+             .counts = counts});
   return all;
 }
 

@@ -72,7 +72,8 @@ struct RunConfig {
     v("epochs", c.epochs, "passes over the training data");
     v("steps", c.steps, "updates instead of epochs; 0: as many as the epochs have");
     v("batch", c.batch,
-      "images an update (64 where nothing is said); batch = micro_batch x accumulation x mesh.dp, any two give "
+      "images an update (64 where nothing is said); batch = micro_batch x accumulation x mesh.dp, any two "
+      "give "
       "the third");
     v("micro_batch", c.micro_batch, "images that a rank computes at once");
     v("accumulation", c.accumulation, "micro-batches whose gradients make one update");

@@ -142,10 +142,11 @@ class Trainer::Run {
   // Ranks that see other files would go on from other states.
   void require_same_step() const {
     const auto theirs = static_cast<int64_t>(team_.from_leader(static_cast<double>(progress_.step)));
-    VT_REQUIRE(theirs == progress_.step, ErrorKind::kData,
-               "rank 0 goes on from step %lld, rank %d from step %lld: %s is not the same folder on both hosts",
-               static_cast<long long>(theirs), setup_.step.distribution.mesh.rank,
-               static_cast<long long>(progress_.step), place_.folder.c_str());
+    VT_REQUIRE(
+        theirs == progress_.step, ErrorKind::kData,
+        "rank 0 goes on from step %lld, rank %d from step %lld: %s is not the same folder on both hosts",
+        static_cast<long long>(theirs), setup_.step.distribution.mesh.rank,
+        static_cast<long long>(progress_.step), place_.folder.c_str());
   }
 
   static RankPlace place_in(const RankContext& rank) {

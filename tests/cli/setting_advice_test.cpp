@@ -1,6 +1,6 @@
 // Every setting, given a wrong value: what the refusal reports.
-#include "base/config_file.h"
 #include "cli/setting_advice.h"
+#include "base/config_file.h"
 
 #include <gtest/gtest.h>
 

@@ -38,7 +38,8 @@ TEST(TrainerRanks, TensorAndSequenceParallelRunsToo) {
 TEST(TrainerRanks, TheSameWorldTwiceGivesTheSameBits) {
   const WorkFolder folder;
   const TrainConfig config = shared_config(5);
-  const Ran first = train(config, folder / "a", {.ranks = 3}), second = train(config, folder / "b", {.ranks = 3});
+  const Ran first = train(config, folder / "a", {.ranks = 3}),
+            second = train(config, folder / "b", {.ranks = 3});
   EXPECT_EQ(first.losses(), second.losses());
 }
 
@@ -82,7 +83,8 @@ TEST(TrainerRanks, AFailureOfOneRankIsEverybodys) {
   const Error error = train_error(ran, config, folder / "run",
                                   {.step =
                                        [](const TrainStatus& status) {
-                                         if (status.step == 3) throw Error(ErrorKind::kNumerics, "on purpose");
+                                         if (status.step == 3)
+                                           throw Error(ErrorKind::kNumerics, "on purpose");
                                        },
                                    .ranks = 3});
   EXPECT_EQ(error.kind(), ErrorKind::kNumerics);

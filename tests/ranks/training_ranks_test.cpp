@@ -123,7 +123,8 @@ TEST(RanksThatGoBack, SkipGoBackAndGiveUpAsOneRankDoes) {
     EXPECT_EQ(error.message(), alone.message());
     EXPECT_EQ(many.events_of("rollback"), 2);
     EXPECT_EQ(many.events_of("rollback"), one.events_of("rollback"));
-    // The rank that gives up first ends the exchanges of the others: the first rank may not come to its last line.
+    // The rank that gives up first ends the exchanges of the others: the first rank may not come to its last
+    // line.
     EXPECT_LE(many.events_of("skipped_update"), one.events_of("skipped_update"));
     EXPECT_GE(many.events_of("skipped_update"), one.events_of("skipped_update") - 1);
     EXPECT_EQ(many.steps.back().lr, one.steps.back().lr);

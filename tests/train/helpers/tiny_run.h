@@ -20,10 +20,10 @@
 #include "runtime/transfer.h"
 #include "telemetry/metrics_file.h"
 #include "telemetry/run_log.h"
-#include "train/world.h"
 #include "train/team.h"
 #include "train/train_step.h"
 #include "train/trainer.h"
+#include "train/world.h"
 
 namespace vitrail::testing {
 
@@ -187,7 +187,8 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
              .sharing = options.ranks},
             [&](RankContext& rank) {
               const bool leads = Team(rank.ranks).leads();
-              Trainer trainer(config, {folder, options.resume, "test"}, backend, rank, leads ? hooks : TrainHooks{});
+              Trainer trainer(config, {folder, options.resume, "test"}, backend, rank,
+                              leads ? hooks : TrainHooks{});
               const TrainOutcome outcome = trainer.run();
               if (leads) ran.outcome = outcome;
             });
