@@ -10,7 +10,7 @@
 #include "plan/memory_table.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
-#include "train/collective_rows.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 

@@ -1,9 +1,8 @@
-#include "train/collective_rows.h"
-
 #include <map>
 
 #include "ops/collective.h"
 #include "passes/pins.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 

@@ -66,6 +66,8 @@ std::string pins_text(const StepConfig& config);
 
 // Returns those of an update of `accumulation` micro-batches.
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation);
+// Returns those of one run of any program.
+std::vector<CollectiveRow> collective_rows(const Program& program, const Mesh& mesh);
 
 // The name of the row for decoding.
 inline constexpr const char* kDecodingRow = "images being decoded";
