@@ -24,10 +24,12 @@ void for_each_collective(const StepPlan& plan, const Visit& visit) {
       if (const CollectiveOp* op = as_collective(*node.op)) visit(program->program, node, *op);
 }
 
-std::string pins_text(const StepConfig& step) {
+// The pins and what follows from them: the layout of every parameter.
+std::string layouts_text(const StepConfig& step) {
   const Distribution& how = step.distribution;
-  std::string text = strf("%d %lld %d %zu", how.tokens_on_tp, static_cast<long long>(how.batch_unit),
-                          step.zero, step.bucket_bytes);
+  std::string text =
+      pins_text(step) + strf("%d %lld %d %zu", how.tokens_on_tp, static_cast<long long>(how.batch_unit),
+                             step.zero, step.bucket_bytes);
   for (const ParamSpec& spec : step_params(step.model, step.lora))
     text += ";" + spec.name + " " +
             to_string(pinned_layout({spec.name, {step.master, spec.shape}, ValueKind::kParameter}, how));
@@ -51,7 +53,7 @@ Json step_facts(const StepPlan& plan) {
   });
   return {{"the program before it is cut", mark(plan.recorded)},
           {"the mesh", to_string(plan.config.distribution.mesh)},
-          {"the pins of the mesh", mark(name_key(pins_text(plan.config)))},
+          {"the pins of the mesh", mark(name_key(layouts_text(plan.config)))},
           {"the order of collectives", mark(name_key(order))}};
 }
 
