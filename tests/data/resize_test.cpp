@@ -72,6 +72,11 @@ TEST(Resize, TfAreaWeighsByCoverAndTruncates) {
   EXPECT_EQ(resize_tf_area({1, 2, 1, {0, 255}}, {1, 1}, {0, 0, 1, 1}).pixels[0], 127);
 }
 
+TEST(Resize, TfAreaRepeatsWhatLiesInsideOneCell) {
+  const Image large = resize_tf_area({1, 2, 1, {60, 200}}, {1, 6}, {0, 0, 1, 6});
+  for (int64_t x = 0; x < 6; ++x) EXPECT_NEAR(large.pixels[static_cast<size_t>(x)], x < 3 ? 60 : 200, 1) << x;
+}
+
 TEST(Resize, RefusesSidesThatCannotBe) {
   const Image image = noise(4, 4, 3, 0);
   for (const Size size : {Size{0, 4}, Size{4, -1}, Size{int64_t{1} << 40, 1}}) {

@@ -55,6 +55,15 @@ class WriteTarget : public DialectTest, public ::testing::WithParamInterface<boo
   }
 };
 
+TEST_P(WriteTarget, AReplacedFolderKeepsItsRights) {
+  write("old");
+  for (const fs::perms rights : {fs::perms::owner_all, fs::perms::owner_all | fs::perms::group_read}) {
+    fs::permissions(at("m"), rights);
+    write("new");
+    EXPECT_EQ(fs::status(at("m")).permissions(), rights);
+  }
+}
+
 TEST_P(WriteTarget, DeathAtAnyStepLeavesTheOldModelOrTheNewOne) {
   write("old");
   write_file(at("m/LICENSE"), "free");

@@ -272,5 +272,14 @@ TEST(SincosPositions, FollowColumnsAndRowsOfAGridThatIsNotSquare) {
       }
 }
 
+// The gradient of a residual stream keeps the stream's type beside a norm that computed in fewer bits.
+TEST(Infer, TheGradientOfANormWithAResidualHasTheWiderType) {
+  const Dim b('B', 2), d('D', 8);
+  const TensorDesc narrow{DType::kBF16, {b, d}}, row{DType::kBF16, {d}}, wide{DType::kF32, {b, d}};
+  const LayernormGradOp op(1e-6, false, true);
+  EXPECT_EQ(op.infer(std::vector{narrow, row, narrow, wide})[0].dtype, DType::kF32);
+  EXPECT_EQ(op.infer(std::vector{narrow, row, narrow, narrow})[0].dtype, DType::kBF16);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -82,6 +82,7 @@ TEST(Schedule, RefusesWhatBreaksARule) {
       {.kind = ScheduleKind::kStep},
       {.kind = ScheduleKind::kStep, .milestones = {0.5, -3}},
       {.kind = ScheduleKind::kStep, .every = 3, .gamma = 0},
+      {.kind = ScheduleKind::kStep, .every = 3, .gamma = 1.5},
       {.kind = ScheduleKind::kOneCycle, .warmup = 5},
       {.kind = ScheduleKind::kOneCycle, .peak_at = 1},
       {.kind = ScheduleKind::kOneCycle, .start_divisor = 0.5},

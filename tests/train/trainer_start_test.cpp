@@ -157,7 +157,7 @@ TEST(Start, WhatADeadRunLeftUnfinishedIsRemoved) {
   for (const char* name : {".config.json.tmp-12-1", ".summary.csv.tmp-12-2", ".report.html.tmp-12-3",
                            ".metrics.jsonl.tmp-12-4", ".tmp-model-3-elsewhere-12-34"})
     std::ofstream(work / "run/" + name) << "half";
-  for (const char* name : {".config.json.tmp-mine", ".notes", ".tmp-mine"})
+  for (const char* name : {".config.json.tmp-12", ".config.json.tmp-mine", ".notes", ".tmp-mine"})
     std::ofstream(work / "run/" + name) << "the user's own";
   const Ran ran = train(tiny_config(2), work / "run", {.resume = ResumeMode::kNewest});
   EXPECT_TRUE(ran.noted(".config.json.tmp-12-1"));
@@ -167,7 +167,7 @@ TEST(Start, WhatADeadRunLeftUnfinishedIsRemoved) {
     if (const std::string name = entry.path().filename().string(); name.starts_with("."))
       hidden.push_back(name);
   std::sort(hidden.begin(), hidden.end());
-  EXPECT_EQ(hidden, (Names{".config.json.tmp-mine", ".notes", ".tmp-mine"}));
+  EXPECT_EQ(hidden, (Names{".config.json.tmp-12", ".config.json.tmp-mine", ".notes", ".tmp-mine"}));
 }
 
 void set_preprocess(TrainConfig& config, const char* name,
