@@ -114,4 +114,4 @@ fi
 echo
 echo "== $model, $batch images a rank, $((SECONDS - start)) s in all; logs in $logs"
 cat "$table"
-! grep -qE 'HANGS|FAILED|TOO FAR|no losses' "$table"
+! grep -qE 'HANGS|FAILED|SKIPPED|TOO FAR|no losses' "$table"
