@@ -40,7 +40,8 @@ vt_layer(train DEPS vt_models vt_optim vt_passes vt_plan vt_runtime vt_data vt_i
 vt_layer(api DEPS vt_train vt_models vt_passes vt_plan vt_runtime vt_io vt_data)
 target_compile_definitions(vt_api PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}")
 vt_layer(measure DEPS vt_api vt_train vt_telemetry)
-vt_layer(cli DEPS vt_measure)
+vt_layer(launch DEPS vt_train vt_dist)
+vt_layer(cli DEPS vt_measure vt_launch)
 foreach(layer measure cli)
   target_compile_definitions(vt_${layer} PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}"
                              VITRAIL_BUILD_TYPE="${CMAKE_BUILD_TYPE}")

@@ -2,7 +2,7 @@
 # tools/lint.sh format               rewrites every source file in the project's style
 # tools/lint.sh check                the gate: style, clang-tidy (needs build/release configured), own checks
 # tools/lint.sh check --changed      of files not committed yet
-# tools/lint.sh check --since REF    of files changed since REF; clang-tidy takes at most 12 of them, evenly chosen
+# tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,17 +18,19 @@ if [[ $1 == format ]]; then
 fi
 
 most=1000000
+styled=
 case ${2:-} in
   --changed)
     files=$({ git diff --name-only HEAD; git ls-files --others --exclude-standard; } |
       sort -u | grep -Fxf <(sources) || true) ;;
   --since)
     files=$(git diff --name-only "$3" HEAD | sort -u | grep -Fxf <(sources) || true)
+    styled=$(sources)  # quick, and no commit of several escapes
     most=12 ;;
   *) files=$(sources) ;;
 esac
 failed=0
-xargs -r "$clang_format" --dry-run -Werror <<<"$files" || failed=1
+xargs -r "$clang_format" --dry-run -Werror <<<"${styled:-$files}" || failed=1
 
 # clang-tidy knows how to compile what is in the compilation database; headers are checked with their users.
 clang_tidy=$(tool clang-tidy)

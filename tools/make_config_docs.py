@@ -22,6 +22,7 @@ SECTIONS = {
     "distill": "Learning from a teacher too ([fine-tuning](finetuning.md)).",
     "lora": "Low-rank adapters ([fine-tuning](finetuning.md)).",
     "checkpoint": "What is kept ([checkpoints](checkpoints.md)).",
+    "mesh": "How ranks share the run ([ranks](parallel.md)).",
 }
 
 

@@ -25,6 +25,11 @@ struct TrainOptions {
   std::string device = "cpu";  ///< "cpu", "cuda" or "cuda:1"
   int threads = 0;             ///< of the CPU; 0: one per core
   Resume resume = Resume::kNo;
+  /// Ranks that share every batch as threads of this process, each with its own device or its share of the
+  /// cores
+  /// (`threads` is for each of them); the config's mesh says how. Ranks as processes are the program's alone:
+  /// `vitrail launch` starts and watches them.
+  int ranks = 1;
 };
 
 /// The state after an update.
@@ -55,9 +60,9 @@ struct TrainEvent {
   int64_t step = 0;
 };
 
-/// Callbacks, called on the thread that called train(). An exception of one ends the run at once and is
-/// rethrown by train(); saved checkpoints stay, and Resume::kNewest continues from there. A callback may
-/// request a stop.
+/// Callbacks, called on the thread that called train(), of several ranks by the first. An exception of one
+/// ends the run at once and is rethrown by train(); saved checkpoints stay, and Resume::kNewest continues
+/// from there. A callback may request a stop, on which several ranks agree with their next update.
 struct TrainCallbacks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalReport&)> on_eval = {};

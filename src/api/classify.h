@@ -1,6 +1,8 @@
-// From the outputs of a model to its likeliest classes. Knows no files and prints nothing.
+// From the outputs of a model to its likeliest classes, as values, text and JSON. Knows no files and prints
+// nothing.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +23,10 @@ std::vector<int> likeliest(std::span<const float> scores, int64_t k);
 // Returns the likeliest classes first, equal ones by index. A class without a label is called "class 17".
 std::vector<TopClass> top_classes(std::span<const float> probabilities,
                                   const std::vector<std::string>& labels, int64_t count);
+
+// Returns a line with a bar for each class, and [{"class", "label", "prob"}].
+std::string top_classes_text(const std::vector<TopClass>& top, size_t indent);
+nlohmann::ordered_json top_classes_json(const std::vector<TopClass>& top);
 
 // Returns the sigmoid of each logit, computed in double.
 std::vector<float> sigmoids(std::span<const float> logits);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "api/engine_fit.h"
 #include "api/packed_cache.h"
@@ -44,7 +45,11 @@ std::optional<ExecutionPlan> plain_params_plan(ExecutionPlan plan) {
 struct Engine::Shared {
   // Loads the parameters from `model`, or fills them by `fill` where it is null.
   Shared(const VitConfig& vit, const EngineOptions& wanted, const ParamFiller& fill, const OpenedModel* model)
-      : config(vit), options(wanted), plan(plan_inference(vit, wanted)), rank(plan.device) {
+      : config(vit),
+        options(wanted),
+        plan(plan_inference(vit, wanted)),
+        own_rank(wanted.rank ? nullptr : std::make_unique<RankContext>(plan.device)),
+        rank(wanted.rank ? *wanted.rank : *own_rank) {
     if (options.check_reference) plain_plan = plain_params_plan(plan);
     const MemoryPlan& memory = plan.memory;
     const size_t arena_bytes = std::max(memory.transient_bytes, options.arena_bytes),
@@ -65,7 +70,9 @@ struct Engine::Shared {
   void load_params(const ParamFiller& fill, const OpenedModel* model) {
     std::optional<PackedCache> cache;
     const bool wanted = model && !options.cache_folders.empty();
-    if (wanted && rank.hardware->shares_host_memory())
+    if (wanted && options.distribution.active())
+      cache_note = "no cache: a rank keeps its own part of the parameters";
+    else if (wanted && rank.hardware->shares_host_memory())
       cache.emplace(*model, plan, options.cache_folders);
     else if (wanted)
       cache_note = "no cache: a GPU packs nothing that would be worth keeping";
@@ -80,7 +87,8 @@ struct Engine::Shared {
   EngineOptions options;
   ExecutionPlan plan;
   std::optional<ExecutionPlan> plain_plan;
-  RankContext rank;
+  std::unique_ptr<RankContext> own_rank;
+  RankContext& rank;
   std::unique_ptr<PersistentStore> params, plain_params;
   Buffer arena, staging;
   std::string cache_note;
@@ -226,6 +234,10 @@ void Engine::finish() {
 
 void Engine::reset_times() {
   parts_->executor.reset_times();
+}
+
+CollectiveTimes Engine::take_collective_times() {
+  return std::exchange(parts_->executor.collective_times(), {});
 }
 
 }  // namespace vitrail

@@ -42,6 +42,10 @@ struct EngineOptions {
   // Outputs in addition to the logits; see VitRecordOptions.
   bool features = false, layers = false, attention = false, probabilities = false;
   int64_t attention_block = -1;  // the only block whose attention is output; -1: all
+  // One of several ranks that share the work: its part of the mesh, and its context, which must outlive the
+  // engine. `batch` is that of all ranks. Null: the engine is alone and makes its own.
+  Distribution distribution = {};
+  RankContext* rank = nullptr;
   HeldBeside beside = {};
   size_t arena_bytes = 0, staging_bytes = 0;  // minimum sizes: room for engines that will share the arenas
   // Called once memory is known to suffice, before the parameters are read, to start other work meanwhile.
@@ -63,6 +67,8 @@ ExecutionPlan plan_sharing(const VitConfig& config, const EngineOptions& options
 
 // Returns the device that the options name; throws Error(kDevice) when it is not present.
 DeviceInfo engine_device(const EngineOptions& options);
+// Returns a device as the options want it used.
+DeviceInfo used_as(DeviceInfo device, const EngineOptions& options);
 
 class Engine {
  public:
@@ -85,7 +91,7 @@ class Engine {
   const VitConfig& config() const;
   const ExecutionPlan& plan() const;
   const Executor& executor() const;
-  int64_t batch() const;
+  int64_t batch() const;                  // images that this rank takes at once
   size_t image_elems() const;             // floats of one image, planar [C Y X]
   const std::string& cache_note() const;  // what became of cache_folders, one sentence; empty without them
 
@@ -105,7 +111,8 @@ class Engine {
   bool has_output(const std::string& name) const;
 
   void reset_times();
-  void time_nodes(bool wanted);  // on a GPU: run node by node and time each
+  CollectiveTimes take_collective_times();  // what ranks exchanged since the last call
+  void time_nodes(bool wanted);             // on a GPU: run node by node and time each
 
  private:
   struct Shared;

@@ -15,7 +15,7 @@ std::string mib(size_t bytes) {
 // Returns the largest batch that fits; 0: none does.
 int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
                       size_t available) {
-  return largest_batch(1, available, [&](int64_t batch) {
+  return largest_batch(options.distribution.mesh.size(Axis::kData), available, [&](int64_t batch) {
     options.batch = batch;
     return plan_inference(config, options, device).memory.peak_bytes();
   });

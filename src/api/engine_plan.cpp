@@ -6,18 +6,23 @@
 namespace vitrail {
 
 ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options) {
-  return plan_inference(config, options, engine_device(options));
+  return plan_inference(config, options, options.rank ? options.rank->device : engine_device(options));
 }
 
 DeviceInfo engine_device(const EngineOptions& options) {
   return find_entry(options.backend).find({options.ordinal, options.threads, options.isa});
 }
 
-ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
+DeviceInfo used_as(DeviceInfo device, const EngineOptions& options) {
   device.parallel_heads = options.parallel_heads;
   device.parallel_rows = options.parallel_rows;
   device.parallel_softmax = options.parallel_softmax;
   device.kernels = options.kernels;
+  return device;
+}
+
+ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& options, DeviceInfo device) {
+  device = used_as(std::move(device), options);
   const Backend& backend = find_backend(options.backend);
   require_arithmetic(backend, device, options.arithmetic);
   return plan_execution(engine_program(config, options), backend, device);
@@ -44,9 +49,14 @@ Program engine_program(const VitConfig& config, const EngineOptions& options, co
                                          .attention = options.attention,
                                          .attention_block = options.attention_block,
                                          .probabilities = options.probabilities});
+  const Distribution& how = options.distribution;
+  if (how.active()) require_divisible_heads(config.heads, how.mesh);
+  VT_CHECK(options.batch >= how.mesh.size(Axis::kData), "%lld images for %s",
+           static_cast<long long>(options.batch), to_string(how.mesh).c_str());
   const Rewrites rewrites{
       .arithmetic = options.arithmetic,
       .precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false},
+      .distribution = how,
       .fuse = options.fuse,
       .traits = find_backend(options.backend).traits()};
   return inference_program(std::move(recorded), rewrites, after);

@@ -1,5 +1,5 @@
 // A request for attention maps, and the maps of one image from an engine that ran it. Knows no files and no
-// colours.
+// colours; Predictor::explain runs it.
 #pragma once
 
 #include <string>
@@ -21,6 +21,12 @@ struct AttentionRequest {
 struct NamedMap {
   std::string name, label;  // "head-03" for files, "block 11 head 3" for people
   PatchMap map;
+};
+
+// What a model made of one image, and where it looked.
+struct Explanation {
+  std::vector<NamedMap> maps;
+  std::vector<float> logits, scores;  // scores: the probabilities; both empty for a model without classes
 };
 
 // Parses "heads", "mean", "rollout" or "all" for block `layer`; a negative number means the last block.

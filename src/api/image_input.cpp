@@ -121,8 +121,6 @@ void fill_input(const ImageView& view, const ModelCard& card, bool upright, std:
 
 std::vector<float> inputs_of(std::span<const ImageView> images, const ModelCard& card, bool upright,
                              int threads) {
-  VT_REQUIRE(images.empty() || images.data() != nullptr, ErrorKind::kUsage, "a span of %zu images at null",
-             images.size());
   const size_t elems = input_elems(card.config);
   std::vector<float> inputs(images.size() * elems);
   const auto fill = [&](int64_t i, int) {

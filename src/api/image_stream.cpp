@@ -39,11 +39,16 @@ class ImageStream::List : public Dataset {
 
 namespace {
 
+BatchShare share_in(const StreamSettings& settings) {
+  return settings.share.global > 0 ? settings.share : BatchShare{0, settings.batch, settings.batch};
+}
+
 LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   LoaderSettings loader;
+  const BatchShare share = share_in(settings);
   loader.preprocess = settings.preprocess;
   loader.channels = settings.channels;
-  loader.micro_batch = settings.batch;
+  loader.take(share);
   loader.loader.on_error = OnError::kSkip;
   loader.loader.max_bad_fraction = 1;
   // As many threads decode as compute: on the same cores they use the time that computing leaves idle, and
@@ -51,14 +56,16 @@ LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   loader.chunk = 1;
   loader.loader.workers = std::min(settings.threads, count);
   const int64_t batches = (count + settings.batch - 1) / settings.batch;
-  loader.loader.prefetch = std::min(batches_ahead(settings.batch, loader.loader.workers), batches);
+  loader.loader.prefetch = std::min(batches_ahead(share.rows, loader.loader.workers), batches);
   return loader;
 }
 
 }  // namespace
 
 ImageStream::ImageStream(const std::vector<std::string>& paths, const StreamSettings& settings)
-    : list_(std::make_unique<List>(paths, settings.upright)), total_(paths.size()) {
+    : list_(std::make_unique<List>(paths, settings.upright)),
+      share_(share_in(settings)),
+      total_(paths.size()) {
   LoaderSettings loader = loader_settings(std::ssize(paths), settings);
   loader.on_bad = [this](const BadSample& bad) {
     failures_.emplace_back(static_cast<size_t>(bad.sample), bad.error);
@@ -83,12 +90,14 @@ ImageBatch ImageStream::next() {
   failures_.clear();
   const Batch& batch = loader_->next();
   ImageBatch given;
-  given.first = given_;
-  given.count = std::min(batch.samples.size(), total_ - given_);
-  given.pixels = batch.images.first(batch.images.size() / batch.samples.size() * given.count);
+  const auto rows = static_cast<size_t>(share_.rows);
+  given.first = std::min(given_ + static_cast<size_t>(share_.first), total_);
+  given.count = std::min(rows, total_ - given.first);
+  given.of_all = std::min(static_cast<size_t>(share_.global), total_ - given_);
+  given.pixels = batch.images.first(batch.images.size() / rows * given.count);
   given.failures = std::move(failures_);
-  given_ += given.count;
-  for (size_t i = given.first; i < given_; ++i)
+  given_ += given.of_all;
+  for (size_t i = given.first; i < given.first + given.count; ++i)
     if (!list_->note(i).empty()) given.notes.push_back(list_->note(i));
   return given;
 }

@@ -14,9 +14,11 @@
 
 namespace vitrail {
 
-// Consecutive images of the list. The spans stay valid until the next call of next().
+// Consecutive images of the list, those of this rank where several share each batch; then there may be none.
+// The spans stay valid until the next call of next().
 struct ImageBatch {
   size_t first = 0, count = 0;
+  size_t of_all = 0;                               // images of the batch on all ranks
   std::span<const float> pixels;                   // `count` images; zeros where one cannot be read
   std::vector<std::pair<size_t, Error>> failures;  // by number in the list, ascending
   std::vector<std::string> notes;                  // oddities of files, left as they are; for -v
@@ -26,10 +28,11 @@ struct ImageBatch {
 
 struct StreamSettings {
   PreprocessConfig preprocess;
-  int64_t channels = 3, batch = 1;
+  int64_t channels = 3, batch = 1;  // images of a batch on all ranks
   int64_t threads = 1;              // decoding threads
   bool upright = false;             // turned as EXIF says
   std::string threads_option = {};  // "--threads ": stands in messages before the number
+  BatchShare share = {};            // the part of each batch that this rank takes; none: all of it
 };
 
 class ImageStream {
@@ -57,7 +60,8 @@ class ImageStream {
   std::unique_ptr<List> list_;
   std::vector<std::pair<size_t, Error>> failures_;  // of the batch being given
   std::unique_ptr<Loader> loader_;                  // last: its workers read the list
-  size_t given_ = 0, total_;
+  BatchShare share_;
+  size_t given_ = 0, total_;  // images of all ranks
 };
 
 // Returns the bytes that a thread needs to decode these images: beside the image itself a stack, and what the

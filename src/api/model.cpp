@@ -30,6 +30,8 @@ struct Model::Parts {
   // bounded.
   RowsOfFloats rows(PredictTask task, std::span<const ImageView> images) {
     require(task);
+    VT_REQUIRE(images.empty() || images.data() != nullptr, ErrorKind::kUsage, "a span of %zu images at null",
+               images.size());
     RowsOfFloats rows{std::ssize(images), 0, {}};
     const auto most = static_cast<size_t>(predictor.batch());
     for (size_t done = 0; done < images.size(); done += most) {
@@ -135,11 +137,7 @@ std::vector<AttentionMap> Model::attention(const ImageView& image, const Attenti
   const VitConfig& config = own.card().config;
   const AttentionRequest request = attention_request(options.method, options.layer, config, "layer");
   const std::vector<float> input = inputs_of({&image, 1}, own.card(), own.upright, 1);
-  const EngineOptions engine = options_for(request, own.predictor.engine().options());
-  const std::vector<NamedMap> maps = own.predictor.with_engine(engine, [&](Engine& one) {
-    one.run(input, 1);
-    return attention_maps(one, request);
-  });
+  const std::vector<NamedMap> maps = own.predictor.explain(input, request).maps;
   std::vector<AttentionMap> given;
   given.reserve(maps.size());
   for (const NamedMap& map : maps)

@@ -80,4 +80,18 @@ void PackedCache::save(const PersistentStore& store, ThreadPool& pool) {
     if (save_into(folder, store, pool)) return;
 }
 
+std::vector<std::string> packed_cache_places(const std::string& model_path, const std::string& xdg_cache,
+                                             const std::string& home) {
+  std::error_code ignored;
+  const fs::path model(model_path);
+  const fs::path folder = fs::is_directory(model, ignored) ? model : model.parent_path();
+  std::vector<std::string> places = {(folder / ".vitrail-cache").string()};
+  // The XDG specification says that relative paths are ignored.
+  if (fs::path(xdg_cache).is_absolute())
+    places.push_back((fs::path(xdg_cache) / "vitrail").string());
+  else if (fs::path(home).is_absolute())
+    places.push_back((fs::path(home) / ".cache/vitrail").string());
+  return places;
+}
+
 }  // namespace vitrail

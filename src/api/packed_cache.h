@@ -30,4 +30,9 @@ class PackedCache {
   std::string identity_, name_, note_;
 };
 
+// Returns the folder of the model, then the user's cache: `xdg_cache` (XDG_CACHE_HOME) or `home`/.cache;
+// either may be empty.
+std::vector<std::string> packed_cache_places(const std::string& model_path, const std::string& xdg_cache,
+                                             const std::string& home);
+
 }  // namespace vitrail

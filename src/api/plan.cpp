@@ -80,7 +80,7 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
   require_threads(options.threads);
   const PlanTarget target = target_for(target_name, options.device, options.threads);
   ModelOptions resolved = options;
-  if (target.is_gpu()) resolved.device = "cuda";
+  resolved.device = target.device.backend;
   const EngineOptions engine = engine_options(resolved);
   const ModelCard card = card_for(model, options);
   const ExecutionPlan planned = largest_plan(card, engine, options.batch, target.device);
@@ -101,7 +101,7 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
 
 Plan plan_training(const std::string& config, const std::string& device, const std::string& target_name) {
   const PlanTarget target = target_for(target_name, device, 0);
-  const RunPlan run(training_config(config), std::nullopt, find_backend(target.is_gpu() ? "cuda" : "cpu"),
+  const RunPlan run(training_config(config), std::nullopt, find_backend(target.device.backend),
                     target.device);
   Plan plan;
   set_memory(run.memory_rows(), run.peak_bytes(), target, plan);

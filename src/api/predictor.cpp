@@ -1,12 +1,16 @@
 #include "api/predictor.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "api/classify.h"
 #include "base/text.h"
 #include "base/timing.h"
+#include "data/preprocess.h"
 #include "io/cards/imagenet_names.h"
 #include "plan/devices.h"
+#include "telemetry/format.h"
+#include "train/mesh_config.h"
 
 namespace vitrail {
 
@@ -50,8 +54,10 @@ EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions
 }
 
 StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright) {
-  return {card.preprocess, card.config.channels, options.batch,
-          processor_threads(options.threads, options.isa), upright};
+  StreamSettings settings{card.preprocess, card.config.channels, options.batch,
+                          processor_threads(options.threads, options.isa), upright};
+  settings.share = share_of(options.batch, options.distribution.mesh, 1, "a batch");
+  return settings;
 }
 
 Predictor::Predictor(const OpenedModel& model, EngineOptions options, std::vector<PredictTask> tasks)
@@ -63,7 +69,7 @@ Predictor::Predictor(const OpenedModel& model, EngineOptions options, std::vecto
 // A checked engine runs every batch at its full size, padded: its reference parameters are not shared.
 Engine& Predictor::engine_for(PredictTask task, int64_t count, Remainder remainder) {
   const EngineOptions& own = base_.options();
-  const bool largest = own.check_reference || remainder == Remainder::kPadded;
+  const bool largest = own.check_reference || own.distribution.active() || remainder == Remainder::kPadded;
   const int64_t size = largest ? own.batch : batch_size_for(count, own.batch);
   if (task == loaded_with_ && size == own.batch) return base_;
   const auto found = others_.find({task, size});
@@ -96,13 +102,37 @@ std::vector<float> Predictor::run(PredictTask task, std::span<const float> pixel
   return rows;
 }
 
+Explanation Predictor::explain(std::span<const float> pixels, const AttentionRequest& request) {
+  const EngineOptions& own = base_.options();
+  const EngineOptions wanted = options_for(request, options_for(tasks_of(card_).front(), card_, own));
+  const bool same = own.batch == 1 && own.attention && own.attention_block == wanted.attention_block &&
+                    loaded_with_ == tasks_of(card_).front();
+  const std::lock_guard turn(mutex_);
+  std::optional<Engine> other;
+  if (!same) other.emplace(base_.sharing(wanted));
+  Engine& engine = same ? base_ : *other;
+  engine.run(pixels, 1);
+  Explanation given{attention_maps(engine, request), {}, {}};
+  if (card_.config.classes == 0) return given;
+  given.logits = engine.output("logits");
+  given.scores = class_scores(engine, card_.scores);
+  return given;
+}
+
+Explanation Predictor::explain(const Image& image, const AttentionRequest& request) {
+  std::vector<float> input(image_elems());
+  preprocess(image, card_.preprocess, input);
+  return explain(input, request);
+}
+
 std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,
                                      const std::vector<std::string>& paths, Remainder remainder,
                                      std::vector<float>& rows) {
   std::vector<float> raw;
-  if (batch.readable() > 0)
-    rows = run(task, batch.pixels, static_cast<int64_t>(batch.count), remainder, &raw);
-  const size_t width = batch.readable() > 0 ? rows.size() / batch.count : 0;
+  // Ranks that share a model run together, whatever each of them could read.
+  const bool runs = batch.count > 0 && (batch.readable() > 0 || base_.options().distribution.active());
+  if (runs) rows = run(task, batch.pixels, static_cast<int64_t>(batch.count), remainder, &raw);
+  const size_t width = runs ? rows.size() / batch.count : 0;
   std::vector<ImageRow> given;
   auto failure = batch.failures.begin();
   for (size_t i = 0; i < batch.count; ++i) {
@@ -120,6 +150,21 @@ std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,
     }
   }
   return given;
+}
+
+nlohmann::ordered_json to_json(const PredictTimes& t) {
+  return {{"images", t.images},           {"batch", t.batch},       {"threads", t.threads},
+          {"img_per_s", t.rate()},        {"seconds", t.seconds},   {"start_seconds", t.start},
+          {"compute_seconds", t.compute}, {"wait_seconds", t.wait}, {"decode_seconds", t.decode}};
+}
+
+std::string to_text(const PredictTimes& t) {
+  return strf(
+      "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for images "
+      "%s; decoding beside it %s of processor time",
+      format_count(static_cast<int64_t>(t.images), "image").c_str(), format_seconds(t.seconds).c_str(),
+      format_si(t.rate()).c_str(), format_seconds(t.start).c_str(), format_seconds(t.compute).c_str(),
+      format_seconds(t.wait).c_str(), format_seconds(t.decode).c_str());
 }
 
 }  // namespace vitrail

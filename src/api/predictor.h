@@ -5,14 +5,17 @@
 
 #include <map>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "api/engine.h"
+#include "api/explain.h"
 #include "api/image_stream.h"
 #include "base/error.h"
+#include "image/image.h"
 
 namespace vitrail {
 
@@ -39,7 +42,7 @@ class Predictor {
   const ModelCard& card() const { return card_; }
   const std::vector<std::string>& labels() const { return labels_; }
   const Engine& engine() const { return base_; }
-  int64_t batch() const { return base_.options().batch; }
+  int64_t batch() const { return base_.options().batch; }  // of all ranks
   size_t image_elems() const { return base_.image_elems(); }
 
   // Returns a row for each of `count` preprocessed images, planar, one after the other; any count is allowed.
@@ -49,17 +52,15 @@ class Predictor {
                          Remainder remainder = Remainder::kSmaller, std::vector<float>* raw = nullptr);
 
   // Returns the rows of a batch of a stream, in its order; failures and rows that are not finite become
-  // errors. The spans point into `rows`; `paths` names the images in errors.
+  // errors. The spans point into `rows`; `paths` names the images in errors. One of several ranks gives its
+  // own rows; all of them must call it for every batch.
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 
-  // Calls `body` with an engine for one image and these outputs, while no other engine runs.
-  template <typename Body>
-  auto with_engine(const EngineOptions& options, const Body& body) {
-    const std::lock_guard turn(mutex_);
-    Engine engine = base_.sharing(options);
-    return body(engine);
-  }
+  // Returns the maps and numbers of one image. A predictor whose own options are those of the request, for
+  // one image, plans nothing anew. Throws Error(kNumerics) when attention weights are not finite.
+  Explanation explain(std::span<const float> pixels, const AttentionRequest& request);
+  Explanation explain(const Image& image, const AttentionRequest& request);
 
   double compute_seconds() const { return compute_seconds_; }
 
@@ -74,6 +75,21 @@ class Predictor {
   std::mutex mutex_;
   double compute_seconds_ = 0;
 };
+
+// Where the time of a prediction of many images went, in seconds.
+struct PredictTimes {
+  size_t images = 0;
+  int64_t batch = 1;
+  int threads = 1;
+  double seconds = 0;  // from the first image to the last
+  double start = 0;    // until the model was ready
+  double compute = 0, wait = 0;
+  double decode = 0;  // of all threads together
+
+  double rate() const { return seconds > 0 ? static_cast<double>(images) / seconds : 0; }
+};
+nlohmann::ordered_json to_json(const PredictTimes& times);
+std::string to_text(const PredictTimes& times);
 
 // Returns the tasks of a model: one without classes has features alone.
 std::vector<PredictTask> tasks_of(const ModelCard& card);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/precision.h"
+#include "backend/registry.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -35,10 +36,10 @@ EngineOptions engine_options(const ModelOptions& options) {
         did_you_mean(options.dtype, types, "dtype ", "dtype f32"));
   require_threads(options.threads);
   require_between("batch", options.batch, 1, kMaxBatch);
-  const std::optional<int> gpu = parse_cuda(options.device, "");
+  const DeviceName device = parse_device_name(options.device, "device");
   EngineOptions engine;
-  engine.backend = gpu ? "cuda" : "cpu";
-  engine.ordinal = gpu.value_or(0);
+  engine.backend = device.entry->name;
+  engine.ordinal = device.ordinal;
   engine.threads = options.threads;
   engine.batch = options.batch;
   set_precision(options.dtype, options.device, engine);

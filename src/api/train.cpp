@@ -3,15 +3,18 @@
 #include <filesystem>
 
 #include "api/settings.h"
+#include "backend/registry.h"
 #include "base/text.h"
 #include "plan/devices.h"
-#include "runtime/rank_context.h"
 #include "train/trainer.h"
+#include "train/world.h"
 #include "vitrail/version.h"
 
 namespace vitrail {
 
 namespace {
+
+constexpr int kMaxRanks = 256;  // threads of one process
 
 StepReport report_of(const TrainStatus& status) {
   return {.step = status.step,
@@ -72,17 +75,32 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   VT_REQUIRE(!options.folder.empty(), ErrorKind::kUsage,
              "expected a folder for the run, found an empty name: options.folder says where it is kept");
   require_threads(options.threads);
+  VT_REQUIRE(options.ranks >= 1 && options.ranks <= kMaxRanks, ErrorKind::kUsage,
+             "ranks is %d: expected 1 to %d", options.ranks, kMaxRanks);
   std::error_code gone;
   const TrainPlace place{options.folder, resume_mode(options.resume), std::string("Vitrail ") + version(),
                          started, std::filesystem::current_path(gone).string()};
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
-  const TrainConfig resolved_config = resolved(training_config(config));
-  const bool gpu = parse_cuda(options.device, "").has_value();
-  RankContext rank(device_here(options.device, options.threads, ""),
-                   static_cast<uint64_t>(resolved_config.train.seed));
-  Trainer trainer(resolved_config, place, find_backend(gpu ? "cuda" : "cpu"), rank,
-                  hooks_for(callbacks, std::move(stop)));
-  const TrainOutcome outcome = trainer.run();
+  const TrainConfig given = training_config(config), whole = resolved(given, options.ranks);
+  const std::string backend = parse_device_name(options.device, "device").entry->name;
+  World world = open_world({options.ranks, {}});
+  LocalRanks ranks{
+      .worlds = std::move(world.ranks),
+      .mesh = whole.mesh,
+      .device =
+          [&](int local) {
+            return device_of_rank(backend, options.device, options.threads, "", {local, options.ranks});
+          },
+      .seed = static_cast<uint64_t>(whole.train.seed),
+      .sharing = options.ranks};
+  const TrainHooks hooks = hooks_for(callbacks, std::move(stop));
+  TrainOutcome outcome;
+  run_ranks(std::move(ranks), [&](RankContext& rank) {
+    const bool leads = !rank.ranks || rank.ranks->mesh().rank == 0;
+    Trainer trainer(given, place, find_backend(backend), rank, leads ? hooks : TrainHooks{});
+    const TrainOutcome ended = trainer.run();
+    if (leads) outcome = ended;
+  });
   return {outcome.finished, outcome.reason, outcome.step,
           outcome.best >= 0 ? std::optional(outcome.best) : std::nullopt};
 }

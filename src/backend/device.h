@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/device_info.h"
@@ -26,6 +28,14 @@ class Event {
   // The host waits until the work recorded before the event is done; an event that was never recorded is not
   // waited for.
   virtual void synchronize() {}
+  virtual bool reached() { return true; }  // whether that work is done; nobody waits
+};
+
+// A time in the order of a stream's work, set by Stream::stamp. In a recording it is set anew by every
+// replay.
+class Timestamp {
+ public:
+  virtual ~Timestamp() = default;
 };
 
 // A queue of work that is done in order. Streams of one device run concurrently and are ordered by events
@@ -37,11 +47,16 @@ class Stream {
   // Device::host_memory() may be reused when the copy is finished.
   virtual void upload(void* target, const void* host, size_t bytes) = 0;
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
+  // To bytes of Device::host_memory(), which have arrived when the copy is finished.
+  virtual void download(void* host, const void* source, size_t bytes) { copy(host, source, bytes); }
   // The event marks everything enqueued so far. It may be recorded again while waits for its earlier mark are
   // pending.
   virtual void record(Event& event) = 0;
   // Work enqueued from now on waits until the event's mark is reached. The host does not wait.
   virtual void wait(const Event& event) = 0;
+  virtual void stamp(Timestamp&) {}
+  // What a library that enqueues work of its own takes for this stream (cudaStream_t on a GPU).
+  virtual void* handle() { return nullptr; }
 };
 
 class Device : public MemorySource {
@@ -55,7 +70,16 @@ class Device : public MemorySource {
   // The stream on which programs run, and additional streams that run beside it.
   virtual Stream& stream() = 0;
   virtual std::unique_ptr<Stream> create_stream() = 0;
+  // One whose work goes first where both have some that could run.
+  virtual std::unique_ptr<Stream> create_urgent_stream() { return create_stream(); }
   virtual std::unique_ptr<Event> create_event() = 0;
+  virtual std::unique_ptr<Timestamp> create_timestamp() { return std::make_unique<Timestamp>(); }
+  // Nothing where one of them is still to be reached or was never set; nobody waits.
+  virtual std::optional<double> seconds_apart(const Timestamp&, const Timestamp&) { return {}; }
+  // Makes the device the calling thread's, for libraries that ask for it.
+  virtual void make_current() {}
+  // A name that no other device of this host has, whatever number this process knows it by.
+  virtual std::string identity() const { return {}; }
   // The handle that kernels get as LaunchContext::stream.
   virtual void* launch_handle() { return nullptr; }
 

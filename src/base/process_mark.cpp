@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -66,6 +68,14 @@ ProcessMark ProcessMark::current() {
 std::string ProcessMark::text() const {
   return strf("%s-%lld-%llu", host.c_str(), static_cast<long long>(pid),
               static_cast<unsigned long long>(start));
+}
+
+double ProcessMark::age_s() const {
+  timespec now = {};
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  if (start == 0 || ticks <= 0 || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double since_boot = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return std::max(0.0, since_boot - static_cast<double>(start) / static_cast<double>(ticks));
 }
 
 std::optional<ProcessMark> ProcessMark::parse(std::string_view text) {

@@ -18,6 +18,8 @@ struct ProcessMark {
   static std::optional<ProcessMark> parse(std::string_view text);  // what text() gives
   std::string text() const;                                        // "host-pid-start", good in a file name
 
+  // Seconds since the process, which must be of this host, was started; 0: unknown.
+  double age_s() const;
   // Whether it is certain that the process is gone: it ran on this host, and its pid is free or belongs to
   // another process.
   bool surely_dead() const;

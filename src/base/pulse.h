@@ -49,7 +49,8 @@ class Pulse {
   const char* keep(std::string_view name);
   // What others had to say since the last call, for the run's log.
   std::vector<std::string> take_news();
-  // Called within enter() and begin_step(); for tests that need a rank to die in a given phase. Set before use.
+  // Called within enter() and begin_step(); for tests that need a rank to die in a given phase. Set before
+  // use.
   std::function<void(RankPhase phase, int64_t step)> on_enter;
 
   // Any thread calls these.
@@ -95,7 +96,8 @@ class PhaseScope {
 // their own.
 class ReductionScope : PhaseScope {
  public:
-  explicit ReductionScope(Pulse* pulse) : PhaseScope(pulse && in_step(*pulse) ? pulse : nullptr, RankPhase::kReduction) {}
+  explicit ReductionScope(Pulse* pulse)
+      : PhaseScope(pulse && in_step(*pulse) ? pulse : nullptr, RankPhase::kReduction) {}
 
  private:
   static bool in_step(const Pulse& pulse) {

@@ -17,8 +17,8 @@ class RunFiles {
   static constexpr const char* kCheckpoints = "checkpoints";  // step-N folders,
   static constexpr const char* kLatest = "latest";            // and beside them a link to the newest
   static constexpr const char* kLatestCheckpoint = "checkpoints/latest";
-  static constexpr const char* kBest = "best";  // the model of the best evaluation
-  static constexpr const char* kLast = "last";  // the last model, where no checkpoint would go
+  static constexpr const char* kBest = "best";    // the model of the best evaluation
+  static constexpr const char* kLast = "last";    // the last model, where no checkpoint would go
   static constexpr const char* kCrash = "crash";  // what each rank did last, when one of them ended the job
   static constexpr std::string_view kEvents = "events.out.tfevents.";  // how TensorBoard's files begin
   // The files that are written whole and replaced; a crash in between leaves ".NAME.tmp-NUMBER-NUMBER".

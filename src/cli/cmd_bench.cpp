@@ -3,7 +3,10 @@
 #include "base/error.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/model_choice.h"
+#include "measure/rank_infer.h"
+#include "telemetry/table.h"
 
 namespace vitrail::cli {
 
@@ -14,6 +17,40 @@ std::vector<float> first_logits(const Engine& engine) {
   std::vector<float> logits = engine.output(engine.has_output("logits") ? "logits" : "features");
   logits.resize(logits.size() / static_cast<size_t>(engine.batch()));
   return logits;
+}
+
+// On ranks of several hosts, the one it is compared with has the cores of the first rank's.
+void run_rank_bench(const Options& options, InferenceRanks& ranks) {
+  VT_REQUIRE(!options.given("compare"), ErrorKind::kUsage,
+             "--compare is for one rank: several are compared with one on the same cores");
+  const ModelChoice choice = choose_model(options, ranks.console());
+  const EngineOptions settings = read_engine_options(options);
+  ranks.require_same({{"the model", choice.name}});
+  std::optional<RankInferResult> result;
+  ranks.run(settings, [&](InferenceRank& rank) {
+    const SignalGuard stop;
+    BenchProgress progress(rank.console, "bench", 0);
+    EngineOptions alone = settings;
+    alone.threads = rank.threads * ranks.sharing();
+    RankInferResult measured =
+        time_rank_infer({.make = [&](const EngineOptions& o) { return choice.engine(o); },
+                         .shared = rank.on_rank(settings),
+                         .alone = alone,
+                         .budget = read_timing(options),
+                         .hooks = progress.hooks(),
+                         .stop = [&] { return stop.wanted(); }});
+    if (rank.team().leads()) result = std::move(measured);
+  });
+  if (!result) return;
+  nlohmann::ordered_json json = {
+      {"model", choice.name}, {"dtype", options.text("dtype")}, {"transport", ranks.transport()}};
+  json.update(to_json(*result));
+  ranks.console().print_json(json);
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"model", strf("%s, %s", choice.name.c_str(), options.text("dtype").c_str())},
+      {"ranks", strf("%d (%s)", ranks.size(), ranks.transport())}};
+  for (auto& row : text_rows(*result)) rows.push_back(std::move(row));
+  ranks.console().print(format_pairs(rows));
 }
 
 void run_bench(const Options& options, Console& console) {
@@ -34,24 +71,33 @@ void run_bench(const Options& options, Console& console) {
   if (options.flag("logits")) json["logits"] = first_logits(engine);
   report_bench(result, saved, options, {{"dtype", result.dtype}}, json, console);
 }
+
+void run(const Options& options, Console& console) {
+  on_ranks(options, console, [&](InferenceRanks& ranks) {
+    if (ranks.size() > 1) return run_rank_bench(options, ranks);
+    ranks.run({}, [&](InferenceRank& rank) { run_bench(options, rank.console); });
+  });
+}
 }  // namespace
 
 Command bench_infer_command() {
   const std::vector<OptionSpec> own = {
       {.name = "logits", .help = "also give the first image's logits (JSON)", .kind = ValueKind::kFlag}};
-  return {
-      {.name = "bench infer",
-       .summary = "speed of a model: latency, throughput, share of the machine's peak",
-       .examples = {{"bench infer", "the bundled DeiT-Tiny, one image at a time"},
-                    {"bench infer -m vit_base_patch16_224 --batch 8 --threads 2",
-                     "an architecture; no file is needed"},
-                    {"bench infer -m vit_base_patch16_224 --batch 256 --device cuda --dtype bf16",
-                     "on a GPU"},
-                    {"bench infer --json > before.json", "keep a result"},
-                    {"bench infer --compare before.json",
-                     "and compare with it later; exit code 2 when slower"}},
-       .options = architecture_options() + timing_options() + own + comparison_options() + engine_options(1)},
-      run_bench};
+  return {{.name = "bench infer",
+           .summary = "speed of a model: latency, throughput, share of the machine's peak",
+           .examples = {{"bench infer", "the bundled DeiT-Tiny, one image at a time"},
+                        {"bench infer -m vit_base_patch16_224 --batch 8 --threads 2",
+                         "an architecture; no file is needed"},
+                        {"bench infer -m vit_base_patch16_224 --batch 256 --device cuda --dtype bf16",
+                         "on a GPU"},
+                        {"bench infer -m vit_base_patch16_224 --mesh dp=2,tp=2",
+                         "four ranks that share images and model, against one on the same cores"},
+                        {"bench infer --json > before.json", "keep a result"},
+                        {"bench infer --compare before.json",
+                         "and compare with it later; exit code 2 when slower"}},
+           .options = architecture_options() + timing_options() + own + comparison_options() +
+                      rank_options() + engine_options(1)},
+          run};
 }
 
 }  // namespace vitrail::cli

@@ -1,54 +1,73 @@
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
+#include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "dist/mpi_world.h"
+#include "launch/rank_session.h"
 #include "measure/dist_bench.h"
 
 namespace vitrail::cli {
 
 namespace {
 
-const char* variable(const char* name) {
-  return std::getenv(name);
-}
-
-// The group of all ranks where MPI started this process, else none.
-std::unique_ptr<Communicator> world_of_process() {
-  if (started_by_srun_without_pmix(variable))
-    throw Error(ErrorKind::kUsage, "srun started several tasks without PMIx: they cannot become ranks",
-                "srun --mpi=pmix");
-  return started_by_mpirun(variable) || started_by_srun(variable) ? mpi_world() : nullptr;
-}
-
 int wanted_ranks(const Options& options, const Communicator* world) {
   const int ranks = static_cast<int>(options.integer("ranks"));
   if (!world) return ranks;
-  if (options.origin("ranks") != Origin::kDefault && ranks != world->size())
+  // Under MPI a process is one rank, and may say so.
+  if (options.origin("ranks") != Origin::kDefault && ranks > 1 && ranks != world->size())
     throw Error(ErrorKind::kUsage, strf("--ranks %d, and MPI started %d", ranks, world->size()),
                 strf("without --ranks, or mpirun -n %d", ranks));
   return world->size();
 }
 
-void run_bench(const Options& options, Console& console) {
-  std::unique_ptr<Communicator> world = world_of_process();
+// `world` is the group of all ranks where MPI started this process, else none; `summed` is called after each
+// sum.
+void measure(const Options& options, std::unique_ptr<Communicator> world, const std::function<void()>& summed,
+             Console& console) {
   const int ranks = wanted_ranks(options, world.get());
   const DType dtype = parse_dtype(options.text("dtype")).value();
   const auto count = static_cast<size_t>(options.number("mb") * 1e6 / static_cast<double>(size_of(dtype)));
-  if (world && world->rank() != 0) return follow(*world, dtype, count);
+  if (world && world->rank() != 0) return follow(*world, dtype, count, summed);
   DistBench bench(dtype, count);
   bench.add(std::make_unique<SummingRanks>(ranks, dtype, count));
   if (world) bench.add(std::make_unique<SummingRanks>(std::move(world), dtype, count));
   {
     BenchProgress progress(console, "bench dist", 0);
-    time_calls(
-        read_timing(options), [&] { bench.round(); }, progress.hooks([&] { bench.forget(); }));
+    const auto round = [&] {
+      bench.round();
+      if (summed) summed();
+    };
+    time_calls(read_timing(options), round, progress.hooks([&] { bench.forget(); }));
   }
   console.print(bench.to_text());
   console.print_json(bench.to_json());
+}
+
+// The ranks of this process live and, in turn, measure.
+void post(RankSession& session, int first, int count) {
+  if (session.signals().wanted()) throw Error(ErrorKind::kStopped, "stopped during a benchmark");
+  for (int r = first; session.heartbeat() && r < first + count; ++r)
+    session.heartbeat()->pulse(r).at_node("all-reduce");
+}
+
+void run_bench(const Options& options, Console& console) {
+  if (!RankSession::needed(1)) return measure(options, nullptr, {}, console);
+  RankSession session(rank_settings(options));
+  session.run([&] {
+    std::unique_ptr<Communicator> world;
+    int first = 0, count = static_cast<int>(options.integer("ranks"));
+    if (started_as_rank()) {
+      World opened = open_world({1, environment_variable});
+      session.open(opened);
+      world = std::move(opened.ranks[0]);
+      first = world->rank(), count = 1;
+    }
+    measure(
+        options, std::move(world), [&] { post(session, first, count); }, console);
+  });
 }
 }  // namespace
 
@@ -77,7 +96,7 @@ Command bench_dist_command() {
        .summary = "speed of an all-reduce among ranks: threads, and MPI under mpirun, against a plain copy",
        .examples = {{"bench dist", "22 MB over two rank threads"},
                     {"bench dist --ranks 4 --mb 344 --json", R"({"copy": {...}, "threads": {"copies"...}})"}},
-       .options = own + timing_options()},
+       .options = own + std::vector{deadline_option()} + timing_options()},
       run_bench};
 }
 

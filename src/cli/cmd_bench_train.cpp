@@ -7,6 +7,7 @@
 #include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
+#include "launch/rank_session.h"
 #include "measure/profile.h"
 #include "measure/rank_steps.h"
 #include "telemetry/format.h"
@@ -23,47 +24,31 @@ void print_profile(const Executor& program, const char* title, const Peaks& peak
                               ProfileColumns::kKernels));
 }
 
-ordered_json to_json(const RankStepsResult& r) {
-  return {{"ranks", r.ranks},
-          {"transport", r.transport},
-          {"mesh", r.mesh},
-          {"batch", r.batch},
-          {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
-          {"images_per_second", r.images_per_second()},
-          {"exposed_share", r.exposed_share},
-          {"waited_share", r.waited_share},
-          {"sent_bytes", r.sent_bytes}};
-}
-
 // The same steps on several ranks; the options of a comparison are for one.
-void run_rank_bench(const Options& options, World world, Console& console) {
+void run_rank_bench(const Options& options, World world, RankSession& session, Console& console) {
   const bool leads = world.ranks[0]->rank() == 0;
   const PlannedRun run = run_to_plan(options);
   const TimingBudget budget = read_timing(options);
   constexpr int64_t kUpdates = 20;
   const int first = world.local_rank, sharing = world.local_size;
   const RankStepsResult result = time_rank_steps(
-      std::move(world), {.config = run.config,
-                         .classes = run.classes,
-                         .backend = &find_backend(chosen_backend(options)),
-                         .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
-                         .warmup = budget.warmup,
-                         .updates = budget.runs > 0 ? budget.runs : kUpdates});
+      std::move(world),
+      {.config = run.config,
+       .classes = run.classes,
+       .backend = &find_backend(chosen_backend(options)),
+       .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+       .variables = environment_variable,
+       .warmup = budget.warmup,
+       .updates = budget.runs > 0 ? budget.runs : kUpdates,
+       .heartbeat = session.heartbeat(),
+       .stop = [&] { return session.signals().wanted(); }});
   if (!leads) return;
   console.print_json(to_json(result));
-  console.print(format_pairs(
-      {{"ranks", strf("%d (%s), %s", result.ranks, result.transport.c_str(), result.mesh.c_str())},
-       {"update", strf("%s of %s images, median of %zu", format_seconds(result.seconds.median).c_str(),
-                       format_integer(result.batch).c_str(), result.seconds.count)},
-       {"throughput", format_si(result.images_per_second()) + " img/s"},
-       {"communication", strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
-                              100 * result.exposed_share, 100 * result.waited_share,
-                              format_bytes(static_cast<size_t>(result.sent_bytes)).c_str())}}));
+  if (!result.note.empty()) console.say(result.note);
+  console.print(to_text(result));
 }
 
-void run_bench(const Options& options, Console& console) {
-  World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
-  if (world.size > 1) return run_rank_bench(options, std::move(world), console);
+void run_alone(const Options& options, Console& console) {
   const std::optional<SavedBench> saved = read_saved(options);
   const RunPlan plan = planned_run(options, chosen_device(options).info);
   for (const std::string& note : plan.notes()) console.detail(note);
@@ -86,7 +71,7 @@ void run_bench(const Options& options, Console& console) {
   }();
   const RunConfig& train = plan.setup().config.train;
   const int64_t steps_run = steps.steps();
-  const double loss = steps.loss();
+  const double loss = steps.loss_share();
   const ordered_json json = {{"micro_batch", train.micro_batch},
                              {"optimizer", plan.setup().config.optim.name},
                              {"recompute", enum_name(train.recompute)},
@@ -101,6 +86,18 @@ void run_bench(const Options& options, Console& console) {
   if (plan.device().records_graphs) steps.time_nodes();
   print_profile(steps.micro(), "A micro-batch: forward and backward", peaks, console);
   print_profile(steps.update(), "The update", peaks, console);
+}
+
+void run_bench(const Options& options, Console& console) {
+  const int64_t ranks = options.integer("ranks");
+  if (!RankSession::needed(ranks)) return run_alone(options, console);
+  RankSession session(rank_settings(options));
+  session.run([&] {
+    World world = open_world({static_cast<int>(ranks), environment_variable});
+    session.open(world);
+    if (world.size > 1) return run_rank_bench(options, std::move(world), session, console);
+    run_alone(options, console);
+  });
 }
 
 // Returns --batch, --backend and --isa; the other options of an engine are for inference alone.
@@ -136,6 +133,7 @@ Command bench_train_command() {
        .fallback = "1",
        .least = 1,
        .most = 4096},
+      deadline_option(),
       {.name = "profile", .help = "also where the time goes, by operation", .kind = ValueKind::kFlag},
       {.name = "dtype",
        .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",

@@ -10,8 +10,6 @@
 #include "measure/calibrate.h"
 #include "measure/host.h"
 #include "measure/host_load.h"
-#include "telemetry/format.h"
-#include "telemetry/table.h"
 
 namespace vitrail::cli {
 
@@ -27,38 +25,6 @@ DeviceFile calibrate_processor(const Options& options, Console& console) {
   return measure_processor(calibration);
 }
 
-std::string gpu_text(const DeviceFile& file) {
-  Table table({{"GEMM in"}, {"rate", Align::kRight}});
-  for (const auto& [dtype, tflops] : file.tflops) table.row({dtype, strf("%.1f TFLOP/s", tflops)});
-  return format_pairs({{"name", file.name},
-                       {"compute capability", strf("%d.%d", file.compute / 10, file.compute % 10)},
-                       {"multiprocessors", std::to_string(file.processors)},
-                       {"memory", format_bytes(file.memory_bytes)},
-                       {"foreign", format_bytes(file.foreign_bytes) + " of the driver and its libraries"},
-                       {"copy", strf("%.0f GB/s", file.copy_gbps)}}) +
-         "\n" + table.text();
-}
-
-std::string as_text(const DeviceFile& file) {
-  if (file.is_gpu()) return gpu_text(file);
-  Table rates({{"threads", Align::kRight}, {"multiply-adds", Align::kRight}, {"copy", Align::kRight}});
-  for (const DeviceFile::Rate& rate : file.rates)
-    rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
-               strf("%.1f GB/s", rate.copy_gbps)});
-  Table gemms(
-      {{"GEMM"}, {"in"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
-  for (const DeviceFile::Gemm& p : file.gemms)
-    gemms.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
-                    static_cast<long long>(p.k)),
-               p.dtype, std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
-               format_percent(p.gflops / file.rate(p.threads).fma_gflops)});
-  return format_pairs({{"name", file.name},
-                       {"instruction set", file.isa},
-                       {"cores", std::to_string(file.cores)},
-                       {"memory", format_bytes(file.memory_bytes)}}) +
-         "\n" + rates.text() + "\n" + gemms.text();
-}
-
 void run_calibrate(const Options& options, Console& console) {
   const std::optional<int> gpu = parse_cuda(options.text("device"));
   std::optional<AtomicFile> out;  // opened first, so that a path that cannot be written fails at once
@@ -68,7 +34,7 @@ void run_calibrate(const Options& options, Console& console) {
   const std::string warning = gpu ? "" : busy_warning(others.cores(), read_machine().cores);
   if (options.given("name")) file.name = options.text("name");
   console.print_json(to_json(file));
-  console.print(as_text(file));
+  console.print(to_text(file));
   if (!warning.empty()) console.say(warning);
   if (!out) return;
   out->write(to_json(file).dump(2) + "\n");

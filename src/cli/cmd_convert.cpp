@@ -4,50 +4,13 @@
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/progress.h"
-#include "io/cards/card_text.h"
 #include "io/convert.h"
 #include "io/find_model.h"
 #include "telemetry/format.h"
-#include "telemetry/table.h"
 
 namespace vitrail::cli {
 
 namespace {
-void report(const Conversion& conversion, const ParamComparison& c, Console& console) {
-  const OpenedModel& before = conversion.before();
-  const DType storage = conversion.how().storage;
-  const ModelCard& card = conversion.after().card();
-  console.print_json({{"in", before.card().path},
-                      {"out", card.path},
-                      {"from", enum_name(before.card().dialect)},
-                      {"to", enum_name(card.dialect)},
-                      {"dtype", to_string(storage)},
-                      {"params", c.elems},
-                      {"tensors", c.params},
-                      {"max_difference", c.max_difference},
-                      {"kept", conversion.changed().empty() && conversion.not_kept().empty()},
-                      {"changed", conversion.changed()},
-                      {"not_kept", conversion.not_kept()},
-                      {"notes", conversion.notes()},
-                      {"model", card_json(card)}});
-  std::vector<std::pair<std::string, std::string>> pairs = {
-      {"from", before.card().path + " (" + enum_name(before.card().dialect) + ")"},
-      {"to", card.path + " (" + enum_name(card.dialect) + ", " + to_string(storage) + ")"},
-      {"architecture", architecture_text(card.config)},
-      {"numerics", numerics_text(card.config)},
-      {"images", preprocess_text(card.preprocess)},
-      {"labels", card.labels.empty() ? "none" : std::to_string(card.labels.size())},
-      {"reopened",
-       strf("%s parameters compared: %s", format_integer(c.elems).c_str(), verdict(c, storage).c_str())}};
-  const auto add = [&](const char* title, const std::vector<std::string>& lines) {
-    for (size_t i = 0; i < lines.size(); ++i) pairs.emplace_back(i == 0 ? title : "", lines[i]);
-  };
-  add("changed", conversion.changed());
-  add("not kept", conversion.not_kept());
-  add("note", conversion.notes());
-  console.print(format_pairs(pairs));
-}
-
 void run_convert(const Options& options, Console& console) {
   const std::string& target = options.positional(1);
   Conversion conversion({.source = find_model(options.positional(0), model_places()),
@@ -68,7 +31,8 @@ void run_convert(const Options& options, Console& console) {
     Progress progress(console, "verify", "parameters", params);
     return conversion.compare([&] { progress.advance(1); });
   }();
-  report(conversion, comparison, console);
+  console.print_json(to_json(conversion, comparison));
+  console.print(to_text(conversion, comparison));
   if (!conversion.not_kept().empty())
     console.say("warning: Vitrail reads the new model as it was; another library will not: see \"not kept\"");
   const DType storage = conversion.how().storage;

@@ -1,18 +1,23 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "api/classify.h"
 #include "api/predictor.h"
+#include "api/row_exchange.h"
 #include "base/file.h"
+#include "base/json_text.h"
+#include "base/stop.h"
 #include "base/text.h"
-#include "cli/cache_places.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
-#include "cli/stop.h"
+#include "io/config_json.h"
 #include "io/find_model.h"
 #include "telemetry/format.h"
 #include "train/eval_data.h"
@@ -33,20 +38,16 @@ LoaderConfig loader_config(const Options& options, const EngineOptions& engine) 
   return loader;
 }
 
-LoaderSettings loader_settings(const Options& options, const ModelCard& card, int64_t batch,
-                               Console& console) {
+LoaderSettings loader_settings(const Options& options, const ModelCard& card, const EngineOptions& engine) {
   LoaderSettings settings;
-  settings.loader = loader_config(options, read_engine_options(options));
+  settings.loader = loader_config(options, engine);
+  settings.take(share_of(engine.batch, engine.distribution.mesh, 1, "a batch"));
   if (options.origin("loader.prefetch") == Origin::kDefault)
-    settings.loader.prefetch = batches_ahead(batch, settings.loader.workers);
+    settings.loader.prefetch = batches_ahead(settings.micro_batch, settings.loader.workers);
   settings.chunk = kChunk;
   settings.preprocess = card.preprocess;
-  settings.micro_batch = batch;
   settings.channels = card.config.channels;
   settings.classes = card.config.classes;
-  settings.on_bad = [&console](const BadSample& bad) {
-    console.say("skipped " + shown(bad.name) + ": " + bad.reason);
-  };
   return settings;
 }
 
@@ -68,32 +69,6 @@ Forward forward_of(Predictor& predictor, std::vector<float>& logits) {
   };
 }
 
-// Evaluates the model; `other` is the same model computed in the type that --against names, or null.
-EvalResult run_over(const Dataset& data, const Options& options, Predictor& model, Predictor* other,
-                    Console& console) {
-  const ModelCard& card = model.card();
-  const std::unique_ptr<Loader> loader =
-      make_eval_loader(data, loader_settings(options, card, model.batch(), console));
-  const SignalGuard stop;
-  Progress progress(console, "eval", "images", data.size());
-  std::vector<float> logits, other_logits;
-  int64_t shown_so_far = 0;
-  const EvalOptions how{.loss = loss_for(data, card, console),
-                        .progress =
-                            [&](int64_t done) {
-                              progress.advance(done - shown_so_far);
-                              shown_so_far = done;
-                            },
-                        .stop = [&] { return stop.wanted(); },
-                        .against = other ? forward_of(*other, other_logits) : Forward()};
-  EvalResult result = evaluate(data, *loader, forward_of(model, logits), how);
-  console.detail(
-      strf("%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
-           format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
-           format_seconds(loader->wait_seconds()).c_str(), format_seconds(loader->work_seconds()).c_str()));
-  return result;
-}
-
 std::unique_ptr<Predictor> model_against(const Options& options, const OpenedModel& model,
                                          EngineOptions settings, const Dataset& data) {
   if (!options.given("against")) return nullptr;
@@ -104,9 +79,100 @@ std::unique_ptr<Predictor> model_against(const Options& options, const OpenedMod
   return std::make_unique<Predictor>(model, settings, std::vector{PredictTask::kLogits});
 }
 
-void run_eval(const Options& options, Console& console) {
+// What the ranks of an evaluation have in common.
+struct EvalWork {
+  const Options& options;
+  const OpenedModel& model;
+  const Dataset& data;
+  EngineOptions engine;
+  std::optional<EvalResult> result = std::nullopt;  // these two are the first rank's
+  std::string device = {};
+  size_t nodes = 0;
+};
+
+// One rank of an evaluation. Each gets the result of all images; the first one shows it.
+class EvalRank {
+ public:
+  EvalRank(EvalWork& work, InferenceRank& rank)
+      : work_(work),
+        rank_(rank),
+        console_(rank.console),
+        engine_(rank.on_rank(work.engine)),
+        loader_(loader_settings(work.options, work.model.card(), engine_)) {
+    loader_.on_bad = [this](const BadSample& bad) {
+      skipped_.push_back("skipped " + shown(bad.name) + ": " + bad.reason);
+      if (rank_.team().alone()) tell_skipped();
+    };
+    engine_.beside = {Loader::staging_bytes(loader_), decoder_bytes(work.data), loader_.loader.workers,
+                      "--set loader.workers="};
+    model_ = std::make_unique<Predictor>(work.model, engine_, std::vector{PredictTask::kLogits});
+    if (!model_->engine().cache_note().empty()) console_.detail(model_->engine().cache_note());
+    other_ = model_against(work.options, work.model, engine_, work.data);
+  }
+
+  void run() {
+    const Dataset& data = work_.data;
+    const std::unique_ptr<Loader> loader = make_eval_loader(data, loader_);
+    const SignalGuard stop;
+    const Team team = rank_.team();
+    Progress progress(console_, "eval", "images", data.size());
+    std::vector<float> logits, other_logits;
+    int64_t shown_so_far = 0;
+    EvalOptions how{.loss = loss_for(data, work_.model.card(), console_),
+                    .progress =
+                        [&](int64_t done) {
+                          if (!team.alone()) tell_skipped();
+                          progress.advance(done - shown_so_far);
+                          shown_so_far = done;
+                        },
+                    .stop = [&] { return team.any(stop.wanted()); },
+                    .against = other_ ? forward_of(*other_, other_logits) : Forward()};
+    if (!team.alone())
+      how.gather = [&](EvalRows mine) {
+        return rows_of_all(team, engine_.distribution.mesh, engine_.batch, mine);
+      };
+    EvalResult result = evaluate(data, *loader, forward_of(*model_, logits), how);
+    console_.detail(
+        strf("%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
+             format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
+             format_seconds(loader->wait_seconds()).c_str(), format_seconds(loader->work_seconds()).c_str()));
+    if (!team.leads()) return;
+    work_.result = std::move(result);
+    work_.device = device_text(model_->engine().plan());
+    work_.nodes = model_->engine().plan().program.nodes.size();
+  }
+
+ private:
+  // Tells of the images that ranks could not read, in the order of the data. A loader knows of its own rank's
+  // alone, so whether they are too many is counted here, too.
+  void tell_skipped() {
+    BatchRows mine;
+    mine.notes = std::exchange(skipped_, {});
+    const std::vector<std::string> all = exchange_.all(std::move(mine)).notes;
+    for (const std::string& text : all) console_.say(text);
+    bad_ += static_cast<double>(all.size());
+    const double share = loader_.loader.max_bad_fraction;
+    if (rank_.team().alone() || bad_ <= std::ceil(share * static_cast<double>(work_.data.size()))) return;
+    throw Error(ErrorKind::kData,
+                strf("%.0f samples could not be read; the last: %s", bad_, all.back().c_str()),
+                strf("loader.max_bad_fraction, now %g, says how many may be skipped", share));
+  }
+
+  EvalWork& work_;
+  InferenceRank& rank_;
+  Console& console_;
+  EngineOptions engine_;
+  LoaderSettings loader_;
+  RowExchange exchange_{rank_.partners()};
+  std::unique_ptr<Predictor> model_, other_;
+  std::vector<std::string> skipped_;
+  double bad_ = 0;
+};
+
+void run_over(const Options& options, InferenceRanks& ranks) {
+  Console& console = ranks.console();
   std::optional<AtomicFile> page;  // opened first, so that a path that cannot be written fails at once
-  if (options.given("report")) page.emplace(options.text("report"));
+  if (options.given("report") && ranks.leads()) page.emplace(options.text("report"));
   EvalData data = open_eval_data({.model = options.text("model"),
                                   .data = options.text("data"),
                                   .part = options.text("part"),
@@ -116,28 +182,18 @@ void run_eval(const Options& options, Console& console) {
   const ModelCard& card = model->card();
   for (const std::string& line : card.warnings) console.say("warning: " + line);
   data.set = fit_classes(std::move(data.set), card, [&](auto& text) { console.say(text); });
-  EngineOptions settings = read_engine_options(options);
-  settings.batch = batch_for(options, data.set->size());
-  settings.cache_folders = cache_places(options, card.path);
-  const LoaderSettings loader = loader_settings(options, card, settings.batch, console);
-  settings.beside = {Loader::staging_bytes(loader), decoder_bytes(*data.set), loader.loader.workers,
-                     "--set loader.workers="};
-  Predictor predictor(*model, settings, {PredictTask::kLogits});
-  const Engine& engine = predictor.engine();
-  if (!engine.cache_note().empty()) console.detail(engine.cache_note());
-  const std::unique_ptr<Predictor> other = model_against(options, *model, settings, *data.set);
-  const EvalResult result = run_over(*data.set, options, predictor, other.get(), console);
-  say_checked(options, engine, console);
-  const EvalSubject subject{options.text("model"),
-                            data.name,
-                            data.part,
-                            device_text(engine.plan()),
-                            options.text("dtype"),
-                            options.text("against"),
-                            card,
-                            *data.set,
-                            result,
-                            data.seen};
+  EvalWork work{
+      .options = options, .model = *model, .data = *data.set, .engine = read_engine_options(options)};
+  work.engine.batch = batch_for(options, data.set->size());
+  work.engine.cache_folders = cache_places(options, card.path);
+  ranks.require_same({{"the model", json_text(to_json(card.config))},
+                      {"the data's names and labels", std::to_string(data.set->fingerprint())}});
+  ranks.run(work.engine, [&](InferenceRank& rank) { EvalRank(work, rank).run(); });
+  if (!ranks.leads()) return;
+  say_checked(options, work.nodes, console);
+  const EvalSubject subject{
+      options.text("model"),   data.name, data.part, work.device,  options.text("dtype"),
+      options.text("against"), card,      *data.set, *work.result, data.seen};
   console.print_json(eval_json(subject));
   console.print(eval_text(subject, options.flag("classes") ? data.set->classes().size() : kClassRows));
   console.flush();
@@ -145,6 +201,10 @@ void run_eval(const Options& options, Console& console) {
   page->write(eval_page(subject, std::string("Vitrail ") + VITRAIL_VERSION));
   page->commit();
   console.say("report: " + options.text("report"));
+}
+
+void run_eval(const Options& options, Console& console) {
+  on_ranks(options, console, [&](InferenceRanks& ranks) { run_over(options, ranks); });
 }
 
 }  // namespace
@@ -180,9 +240,11 @@ Command eval_command() {
                     {"eval -m runs/demo --data cifar10:data --part train --json",
                      R"({"top1", "top5", "count", "loss", "classes": [{"name", "count", "top1"...}]...})"},
                     {"eval -m runs/pets --batch 64 --device cuda --dtype bf16", "on a GPU"},
+                    {"eval -m runs/pets --mesh dp=2,tp=2",
+                     "on four ranks: two parts of the model, two of each batch"},
                     {"eval -m runs/pets --dtype int8 --against f32", "what int8 costs in accuracy"},
                     {"eval -m runs/pets --set loader.on_error=skip", "past images that cannot be read"}},
-       .options = model_options() + own + engine_options(32)},
+       .options = model_options() + own + rank_options() + engine_options(32)},
       run_eval};
 }
 

@@ -1,26 +1,22 @@
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "api/classify.h"
-#include "api/explain.h"
+#include "api/predictor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
-#include "cli/stop.h"
-#include "cli/top_classes.h"
 #include "data/decode.h"
 #include "data/image_list.h"
 #include "data/overlay.h"
-#include "data/preprocess.h"
 #include "io/cards/card_text.h"
-#include "io/cards/imagenet_names.h"
 #include "io/checkpoint/durable.h"
 
 namespace vitrail::cli {
@@ -28,31 +24,6 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
-constexpr int64_t kSmallestOverlay = 448;  // pixels; an overlay of a smaller crop is drawn enlarged
-
-// Returns a config with the same framing and more pixels.
-PreprocessConfig enlarged(PreprocessConfig config) {
-  const int64_t side = std::min(config.height, config.width);
-  const int64_t scale = std::max<int64_t>(1, (kSmallestOverlay + side - 1) / side);
-  config.height *= scale;
-  config.width *= scale;
-  config.resize *= scale;
-  config.resize_longer *= scale;
-  return config;
-}
-
-Image as_rgb(Image image) {
-  if (image.channels == 3) return image;
-  Image rgb = Image::blank(image.height, image.width, 3);
-  for (size_t i = 0; i < rgb.pixels.size(); ++i)
-    rgb.pixels[i] = image.pixels[i / 3 * static_cast<size_t>(image.channels)];
-  return rgb;
-}
-
-// Makes sheets a little wider than high.
-int64_t tiles_per_row(size_t tiles) {
-  return std::clamp<int64_t>(std::lround(std::sqrt(1.5 * static_cast<double>(tiles))), 3, 6);
-}
 
 // Returns the name of an image's output folder: the file name without its extension. "." and ".." name
 // existing folders, so they are replaced.
@@ -91,45 +62,41 @@ class Explainer {
                                  card_.config, "--layer");
     VT_REQUIRE(request_.one_block() || !options.given("layer"), ErrorKind::kUsage,
                "--method rollout goes through all blocks: it takes no --layer");
-    EngineOptions engine = options_for(request_, read_engine_options(options));
-    engine.probabilities = card_.config.classes > 0 && card_.scores == ScoreKind::kSoftmax;
-    engine_ = std::make_unique<Engine>(*model, engine);
-    console.detail("running on " + device_text(engine_->plan()));
+    predictor_ = std::make_unique<Predictor>(*model, options_for(request_, read_engine_options(options)),
+                                             std::vector{tasks_of(card_).front()});
+    console.detail("running on " + device_text(engine().plan()));
   }
 
-  const Engine& engine() const { return *engine_; }
+  const Engine& engine() const { return predictor_->engine(); }
   size_t not_turned() const { return not_turned_; }
 
   void explain(const std::string& path, const fs::path& folder) {
     std::string note;
     const Image image = load_listed_image(path, upright_, note);
     if (!note.empty()) console_.detail(note), ++not_turned_;
-    std::vector<float> input(engine_->image_elems());
-    preprocess(image, card_.preprocess, input);
-    engine_->run(input, 1);
-    const std::vector<NamedMap> maps = with_context(path, [&] {
-      if (engine_->has_output("logits")) require_finite(engine_->output("logits"), "logits");
-      return attention_maps(*engine_, request_);
+    const Explanation seen = with_context(path, [&] {
+      Explanation given = predictor_->explain(image, request_);
+      require_finite(given.logits, "logits");
+      return given;
     });
-    const std::vector<std::string> files = draw(image, maps, folder);
-    report(path, maps, files, folder);
+    report(path, seen, draw(image, seen.maps, folder), folder);
   }
 
  private:
   std::vector<std::string> draw(const Image& image, const std::vector<NamedMap>& maps,
                                 const fs::path& folder) {
     make_folders(folder.string());
-    const Image crop = as_rgb(crop_for_display(image, enlarged(card_.preprocess)));
+    std::vector<LabelledMap> labelled;
+    for (const NamedMap& one : maps) labelled.push_back({one.label, stretched(one.map)});
+    const MapSheet drawn =
+        draw_maps(image, card_.preprocess, labelled, card_.config.grid_height(), card_.config.grid_width());
     std::vector<std::string> files;
-    std::vector<Tile> tiles = {{"image", crop}};
-    for (const NamedMap& one : maps) {
-      tiles.push_back({one.label, heat_overlay(crop, stretched(one.map), card_.config.grid_height(),
-                                               card_.config.grid_width())});
-      files.push_back((folder / (one.name + ".png")).string());
-      write_png(files.back(), tiles.back().image);
+    for (size_t i = 0; i < maps.size(); ++i) {
+      files.push_back((folder / (maps[i].name + ".png")).string());
+      write_png(files.back(), drawn.overlays[i]);
     }
     files.push_back((folder / "sheet.png").string());
-    write_png(files.back(), contact_sheet(tiles, tiles_per_row(tiles.size())));
+    write_png(files.back(), drawn.sheet);
     return files;
   }
 
@@ -140,7 +107,7 @@ class Explainer {
     if (request_.one_block()) json["layer"] = request_.layer;
     json["model"] = card["config"];
     json["preprocess"] = card["preprocess"];
-    json["device"] = device_text(engine_->plan());
+    json["device"] = device_text(engine().plan());
     return json;
   }
 
@@ -151,15 +118,15 @@ class Explainer {
                 static_cast<long long>(request_.layer), own < count ? " and the rollout" : "");
   }
 
-  void report(const std::string& path, const std::vector<NamedMap>& maps,
-              const std::vector<std::string>& files, const fs::path& folder) {
+  void report(const std::string& path, const Explanation& seen, const std::vector<std::string>& files,
+              const fs::path& folder) {
+    const std::vector<NamedMap>& maps = seen.maps;
     ordered_json json = image_json(path);
     json["model"] = card_.path;
     if (request_.one_block()) json["layer"] = request_.layer;
     console_.print(console_.bold(shown(path)) + "\n");
     if (card_.config.classes > 0) {
-      const std::vector<TopClass> top =
-          top_classes(class_scores(*engine_, card_.scores), display_labels(card_), 3);
+      const std::vector<TopClass> top = top_classes(seen.scores, predictor_->labels(), 3);
       json["top"] = top_classes_json(top);
       console_.print(top_classes_text(top, 2));
     }
@@ -179,7 +146,7 @@ class Explainer {
   size_t not_turned_ = 0;
   ModelCard card_;
   AttentionRequest request_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Predictor> predictor_;
 };
 
 void run_explain(const Options& options, Console& console) {

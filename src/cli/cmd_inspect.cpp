@@ -9,75 +9,16 @@
 #include "io/cards/card_text.h"
 #include "io/find_model.h"
 #include "io/inspect.h"
-#include "models/zoo.h"
 #include "telemetry/format.h"
-#include "telemetry/table.h"
 
 namespace vitrail::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
-std::string input_text(const VitConfig& c) {
-  return strf("%lld x %lld", static_cast<long long>(c.image_height), static_cast<long long>(c.image_width));
-}
-
-// Lists the names that --arch and --model accept.
-void list_architectures(Console& console) {
-  ordered_json json = ordered_json::array();
-  Table table({{"architecture"},
-               {"parameters", Align::kRight},
-               {"GMACs", Align::kRight},
-               {"input"},
-               {"pooled by"},
-               {"GELU"},
-               {"images"}});
-  for (const auto& [config, preprocess] : zoo()) {
-    const double gmacs = static_cast<double>(count_macs(config)) / 1e9;
-    json.push_back({{"name", config.arch},
-                    {"params", count_params(config)},
-                    {"macs", count_macs(config)},
-                    {"image_height", config.image_height},
-                    {"image_width", config.image_width},
-                    {"pool", enum_name(config.pool)},
-                    {"gelu", enum_name(config.gelu)},
-                    {"images", preprocess_text(preprocess)}});
-    table.row({config.arch, format_integer(count_params(config)), strf("%.2f", gmacs), input_text(config),
-               enum_name(config.pool), enum_name(config.gelu), preprocess_text(preprocess)});
-  }
-  console.print_json(json);
-  console.print(table.text());
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text.empty() ? "scalar" : text;
-}
-
-std::string tensor_table(const ModelContents& report, bool stats) {
-  std::vector<Column> columns = {{"tensor"}, {"type"}, {"shape"}, {"size", Align::kRight}};
-  if (stats)
-    for (const char* title : {"min", "max", "mean", "nan/inf"}) columns.push_back({title, Align::kRight});
-  Table table(columns);
-  for (const InspectedTensor& row : report.rows) {
-    std::vector<std::string> cells = {shown(row.info.name), to_string(row.info.dtype),
-                                      shape_text(row.info.shape), format_bytes(row.info.bytes)};
-    if (row.stats)
-      for (const std::string& cell :
-           {format_significant(row.stats->min), format_significant(row.stats->max),
-            format_significant(row.stats->mean), format_integer(row.stats->nan + row.stats->inf)})
-        cells.push_back(cell);
-    table.row(cells);
-  }
-  table.rule();
-  table.row({format_count(static_cast<int64_t>(report.rows.size()), "tensor"), "",
-             format_count(report.elems, "number"), format_bytes(report.bytes)});
-  return table.text();
-}
-
 void run_inspect(const Options& options, Console& console) {
-  if (options.flag("architectures")) return list_architectures(console);
+  if (options.flag("architectures")) {
+    console.print_json(zoo_json());
+    return console.print(zoo_text());
+  }
   if (options.positionals().empty())
     throw Error(ErrorKind::kUsage, "vitrail inspect needs FILE",
                 "a weight file, a model folder or a bundled model's name");

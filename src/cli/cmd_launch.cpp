@@ -1,21 +1,16 @@
 #include <algorithm>
-#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/values.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
-#include "cli/launched_job.h"
-#include "cli/rank_session.h"
 #include "cli/run.h"
+#include "launch/launched_job.h"
+#include "launch/rank_session.h"
 
 namespace vitrail::cli {
 
 namespace {
-
-constexpr int kVainRestarts = 2;      // in a row and without a step
-constexpr double kLongestPause = 30;  // seconds before a restart
 
 // The command that ranks run, its mistakes told before anything starts.
 Options checked(const std::vector<std::string>& words) {
@@ -25,23 +20,17 @@ Options checked(const std::vector<std::string>& words) {
     const bool ranked = std::any_of(command.spec.options.begin(), command.spec.options.end(),
                                     [](const OptionSpec& option) { return option.name == "ranks"; });
     VT_REQUIRE(ranked && command.spec.name != "launch", ErrorKind::kUsage,
-               "vitrail %s runs in one process: it has nothing to share out to ranks", command.spec.name.c_str());
-    return options_of(command, std::span(words).subspan(count));
+               "vitrail %s runs in one process: it has nothing to share out to ranks",
+               command.spec.name.c_str());
+    const Options options = options_of(command, std::span(words).subspan(count));
+    const std::vector<std::string>& named = options.positionals();
+    if (std::find(named.begin(), named.end(), "-") != named.end())
+      throw Error(ErrorKind::kUsage, "ranks that launch starts have no stdin to read a list from",
+                  "@FILE for a list in a file, or mpirun itself");
+    return options;
   }
   throw Error(ErrorKind::kUsage, strf("there is no command %s to launch", quoted(words[0]).c_str()),
               "vitrail launch -n 2 train --config FILE");
-}
-
-// A mistake comes again; a rank that died, or lost the others, may do better.
-bool may_restart(int code) {
-  return code > 128 || code == exit_code(ErrorKind::kDevice) || code == exit_code(ErrorKind::kDeadline) ||
-         code == exit_code(ErrorKind::kMemory);
-}
-
-void pause_before(int restart, const SignalGuard& signals) {
-  const double seconds = std::min(kLongestPause, 0.5 * static_cast<double>(1 << std::min(restart, 10)));
-  for (double waited = 0; waited < seconds && !signals.wanted(); waited += 0.1)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
 // One line names the rank and its error, whatever that holds.
@@ -55,7 +44,9 @@ LaunchRequest request_of(const Options& options) {
   const bool mpirun = options.flag("mpirun"), threads = options.flag("rank-threads");
   VT_REQUIRE(!(mpirun && threads), ErrorKind::kUsage, "--mpirun and --rank-threads exclude each other");
   return {.ranks = static_cast<int>(options.integer("ranks")),
-          .by = mpirun ? LaunchBy::kMpirun : threads ? LaunchBy::kThreads : LaunchBy::kBest,
+          .by = mpirun    ? LaunchBy::kMpirun
+                : threads ? LaunchBy::kThreads
+                          : LaunchBy::kBest,
           .hosts = options.text("hosts"),
           .command = options.positionals()};
 }
@@ -70,67 +61,63 @@ liveness::WatchSettings watch_of(const Options& options, const Options& command,
 }
 
 void run(const Options& options, Console& console) {
-  const SignalGuard signals;
   LaunchRequest request = request_of(options);
   const Options command = checked(request.command);
-  LaunchPlan plan = plan_launch(request);
-  console.say(plan.note);
   const int64_t most = options.integer("max-restarts");
-  int vain = 0;
-  for (int64_t restart = 0;; ++restart) {
-    const JobEnd end = LaunchedJob(plan, watch_of(options, command, console), signals).run();
-    if (end.code == 0) return;
-    if (signals.wanted() || restart == most || !may_restart(end.code)) end_with(end);
-    vain = end.updates > 0 ? 0 : vain + (restart > 0);
-    console.error("error: " + printable(end.reason));
-    if (vain == kVainRestarts)
-      end_with({end.code, strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0});
-    pause_before(static_cast<int>(restart), signals);
-    if (restart == 0 && !command.given("resume")) {
-      request.command.push_back("--resume");
-      plan = plan_launch(request);
-    }
-    console.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(restart + 1),
-                     static_cast<long long>(most)));
-  }
+  VT_REQUIRE(most == 0 || command.declared("resume"), ErrorKind::kUsage,
+             "--max-restarts resumes a training run; vitrail %s saves nothing to go on from",
+             request.command[0].c_str());
+  const JobEnd end =
+      run_job(std::move(request), {.watch = watch_of(options, command, console),
+                                   .most_restarts = most,
+                                   .resumed = command.given("resume"),
+                                   .say = [&](const std::string& text) { console.say(text); },
+                                   .error = [&](const std::string& text) { console.error(text); }});
+  if (end.code != 0) end_with(end);
 }
 
 }  // namespace
 
 Command launch_command() {
-  return {{.name = "launch",
-           .summary = "start a command as several ranks, watch them, and start them again when one is lost",
-           .examples = {{"launch -n 2 train --config configs/demo-fashion.json", "two ranks share every batch"},
-                        {"launch -n 4 --max-restarts 3 train --config configs/demo-fashion.json",
-                         "resumed from its last checkpoint when a rank dies, three times at most"}},
-           .options =
-               {{.name = "ranks",
-                 .help = "ranks to start",
-                 .kind = ValueKind::kInteger,
-                 .metavar = "N",
-                 .letter = 'n',
-                 .fallback = "1",
-                 .least = 1,
-                 .most = 65536},
-                {.name = "mpirun", .help = "a process a rank, by Open MPI, or not at all", .kind = ValueKind::kFlag},
-                {.name = "rank-threads", .help = "ranks as threads of one process", .kind = ValueKind::kFlag},
-                {.name = "hosts", .help = "where mpirun starts them, as vt1:2,vt2:2", .metavar = "LIST"},
-                {.name = "max-restarts",
-                 .help = "resume from the last checkpoint so often when a rank is lost",
-                 .kind = ValueKind::kInteger,
-                 .metavar = "K",
-                 .fallback = "0",
-                 .least = 0,
-                 .most = 1000000},
-                {.name = "port",
-                 .help = "that ranks report to; 0 takes any that is free",
-                 .kind = ValueKind::kInteger,
-                 .metavar = "P",
-                 .fallback = "0",
-                 .least = 0,
-                 .most = 65535}},
-           .positionals = {{"COMMAND...", "the command and its options; --deadline is among them", 1, SIZE_MAX}}},
-          run};
+  return {
+      {.name = "launch",
+       .summary = "start a command as several ranks, watch them, and start them again when one is lost",
+       .examples = {{"launch -n 2 train --config configs/demo-fashion.json", "two ranks share every batch"},
+                    {"launch -n 4 --max-restarts 3 train --config configs/demo-fashion.json",
+                     "resumed from its last checkpoint when a rank dies, three times at most"},
+                    {"launch -n 2 predict photos/", "the images split over two ranks"},
+                    {"launch -n 4 bench infer --mesh dp=2,tp=2", "against one rank on the same cores"}},
+       .options = {{.name = "ranks",
+                    .help = "ranks to start",
+                    .kind = ValueKind::kInteger,
+                    .metavar = "N",
+                    .letter = 'n',
+                    .fallback = "1",
+                    .least = 1,
+                    .most = 65536},
+                   {.name = "mpirun",
+                    .help = "a process a rank, by Open MPI, or not at all",
+                    .kind = ValueKind::kFlag},
+                   {.name = "rank-threads",
+                    .help = "ranks as threads of one process",
+                    .kind = ValueKind::kFlag},
+                   {.name = "hosts", .help = "where mpirun starts them, as vt1:2,vt2:2", .metavar = "LIST"},
+                   {.name = "max-restarts",
+                    .help = "resume from the last checkpoint so often when a rank is lost",
+                    .kind = ValueKind::kInteger,
+                    .metavar = "K",
+                    .fallback = "0",
+                    .least = 0,
+                    .most = 1000000},
+                   {.name = "port",
+                    .help = "that ranks report to; 0 takes any that is free",
+                    .kind = ValueKind::kInteger,
+                    .metavar = "P",
+                    .fallback = "0",
+                    .least = 0,
+                    .most = 65535}},
+       .positionals = {{"COMMAND...", "the command and its options; --deadline is among them", 1, SIZE_MAX}}},
+      run};
 }
 
 }  // namespace vitrail::cli

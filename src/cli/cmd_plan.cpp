@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
 #include "io/find_model.h"
@@ -30,6 +31,17 @@ void refuse_inference_only(const Options& options) {
                 "without --train or a training config an inference is planned");
 }
 
+// Plans the last rank: parts are cut so that none is larger.
+void take_rank(const Options& options, EngineOptions& engine) {
+  if (!options.given("mesh")) return;
+  const MeshConfig wanted = inference_mesh(options);
+  validate(wanted);
+  const auto ranks = static_cast<int>(std::max<int64_t>(wanted.dp, 1) * wanted.tp * wanted.sp);
+  engine.distribution = {.mesh = mesh_of(resolved(wanted, ranks), ranks - 1),
+                         .tokens_on_tp = wanted.tokens_on_tp};
+  engine.batch = std::max<int64_t>(engine.batch, engine.distribution.mesh.size(Axis::kData));
+}
+
 void run_plan(const Options& options, Console& console) {
   if (asks_for_training(options)) {
     refuse_inference_only(options);
@@ -40,6 +52,7 @@ void run_plan(const Options& options, Console& console) {
   const PlanTarget target = read_plan_target(options);
   EngineOptions engine = read_engine_options(options, target.device.backend);
   if (target.file) engine.kernels = nullptr;  // a tuned table belongs to this machine
+  take_rank(options, engine);
   if (options.given("dump-after")) {
     const std::string text = dump_program(choice.config, engine, options.text("dump-after"));
     console.print_json({{"after", options.text("dump-after")}, {"program", text}});
@@ -103,6 +116,8 @@ Command plan_command() {
                     "a training step on a GPU that is not here; --device cuda for one that is"},
                    {"plan --train --model vit_large_patch16_224 --batch 32 --mesh dp=4,tp=2,zero=3",
                     "one of eight ranks: its memory, and what ranks exchange"},
+                   {"plan --model vit_large_patch16_224 --batch 8 --mesh dp=2,tp=4",
+                    "the same of an inference"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
       .options = architecture_options() + train_plan_options() + own + engine};
   add_train_settings(spec);

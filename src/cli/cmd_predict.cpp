@@ -1,17 +1,18 @@
+#include "api/classify.h"
 #include "api/predictor.h"
+#include "api/row_exchange.h"
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "base/timing.h"
-#include "cli/cache_places.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
-#include "cli/stop.h"
-#include "cli/top_classes.h"
 #include "io/cards/card_text.h"
-#include "telemetry/format.h"
+#include "io/config_json.h"
 
 namespace vitrail::cli {
 
@@ -25,96 +26,106 @@ std::string numbers_text(std::span<const float> values) {
   return text;
 }
 
-class PredictCommand {
- public:
-  PredictCommand(const Options& options, Console& console, std::vector<std::string> paths)
-      : options_(options),
-        console_(console),
-        paths_(std::move(paths)),
-        task_(options.flag("embed")    ? PredictTask::kEmbed
-              : options.flag("logits") ? PredictTask::kLogits
-                                       : PredictTask::kClassify),
-        failed_(console, paths_.size()) {
-    VT_REQUIRE(!options.flag("embed") || !options.flag("logits"), ErrorKind::kUsage,
-               "--embed gives features and --logits what the head makes of them: one or the other");
-    const auto start = Clock::now();
-    const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
+// What the ranks of a prediction have in common.
+struct PredictWork {
+  PredictWork(const Options& given, InferenceRanks& ranks)
+      : options(given),
+        start(Clock::now()),
+        paths(ranks.from_leader([&] { return given_images(given); })),
+        task(given.flag("embed")    ? PredictTask::kEmbed
+             : given.flag("logits") ? PredictTask::kLogits
+                                    : PredictTask::kClassify),
+        model(open_chosen(given, ranks.console())),
+        engine(read_engine_options(given)),
+        failed(ranks.console(), paths.size()) {
     const ModelCard& card = model->card();
-    if (card.config.classes == 0 && task_ != PredictTask::kEmbed)
+    if (card.config.classes == 0 && task != PredictTask::kEmbed)
       throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
-    console.detail("images: " + preprocess_text(card.preprocess));
-    EngineOptions engine = read_engine_options(options);
-    engine.batch = batch_for(options, std::ssize(paths_));
-    engine.cache_folders = cache_places(options, card.path);
-    StreamSettings images = stream_settings(card, engine, options.flag("exif"));
+    ranks.console().detail("images: " + preprocess_text(card.preprocess));
+    engine.batch = batch_for(given, std::ssize(paths));
+    engine.cache_folders = cache_places(given, card.path);
+    ranks.require_same(
+        {{"the model", json_text(to_json(card.config))}, {"the task", static_cast<int>(task)}});
+  }
+
+  const Options& options;
+  Clock::time_point start;
+  std::vector<std::string> paths;
+  PredictTask task;
+  std::unique_ptr<OpenedModel> model;
+  EngineOptions engine;
+  FailedImages failed;  // shown by the first rank
+  size_t nodes = 0;     // of a checked run
+};
+
+// One rank of a prediction: it computes its images and, as the first one, shows all.
+class PredictRank {
+ public:
+  PredictRank(PredictWork& work, InferenceRank& rank)
+      : work_(work), options_(work.options), rank_(rank), console_(rank.console), exchange_(rank.partners()) {
+    const ModelCard& card = work.model->card();
+    EngineOptions engine = rank.on_rank(work.engine);
+    StreamSettings images = stream_settings(card, engine, options_.flag("exif"));
     images.threads_option = "--threads ";
-    engine.beside = ImageStream::memory(paths_, images);
+    engine.beside = ImageStream::memory(work.paths, images);
     // The first images are decoded while the parameters are read.
-    engine.when_it_fits = [&] { stream_ = std::make_unique<ImageStream>(paths_, images); };
-    predictor_ = std::make_unique<Predictor>(*model, engine, std::vector{task_});
-    if (!predictor_->engine().cache_note().empty()) console.detail(predictor_->engine().cache_note());
-    console.detail("running on " + device_text(predictor_->engine().plan()));
-    start_seconds_ = seconds_since(start);
+    engine.when_it_fits = [&] { stream_ = std::make_unique<ImageStream>(work.paths, images); };
+    predictor_ = std::make_unique<Predictor>(*work.model, engine, std::vector{work.task});
+    if (!predictor_->engine().cache_note().empty()) console_.detail(predictor_->engine().cache_note());
+    console_.detail("running on " + device_text(predictor_->engine().plan()));
+    start_seconds_ = seconds_since(work.start);
   }
 
   void run() {
     const SignalGuard stop;
-    Progress progress(console_, "predict", "images", std::ssize(paths_));
+    const Team team = rank_.team();
+    const size_t total = work_.paths.size();
+    Progress progress(console_, "predict", "images", std::ssize(work_.paths));
     std::vector<float> rows;  // of the batch being shown
     for (size_t done = 0; !stream_->done();) {
-      stop.check(done, paths_.size());
+      SignalGuard::check(team.any(stop.wanted()), done, total);
       const ImageBatch batch = stream_->next();
-      for (const std::string& note : batch.notes) console_.detail(note);
-      not_turned_ += batch.notes.size();
-      for (const ImageRow& row : predictor_->run(task_, batch, paths_, Remainder::kPadded, rows)) show(row);
+      BatchRows mine{predictor_->run(work_.task, batch, work_.paths, Remainder::kPadded, rows), batch.notes};
+      const BatchRows all = exchange_.all(std::move(mine));
+      for (const std::string& note : all.notes) console_.detail(note);
+      not_turned_ += all.notes.size();
+      if (team.leads())
+        for (const ImageRow& row : all.rows) show(row);
       console_.flush();
-      done += batch.count;
-      progress.advance(static_cast<int64_t>(batch.count));
+      done += batch.of_all;
+      progress.advance(static_cast<int64_t>(batch.of_all));
     }
     progress.finish();
     say_times(progress.seconds());
     say_not_turned(not_turned_, console_);
-    failed_.throw_if_any();
-    say_checked(options_, predictor_->engine(), console_);
+    if (team.leads()) work_.nodes = predictor_->engine().plan().program.nodes.size();
   }
 
  private:
-  // Prints how long the model took to be ready, to run and to wait for images, and the decoding time of all
-  // threads together.
   void say_times(double total) {
+    const PredictTimes times{.images = work_.paths.size(),
+                             .batch = predictor_->batch(),
+                             .threads = predictor_->engine().plan().device.threads,
+                             .seconds = total,
+                             .start = start_seconds_,
+                             .compute = predictor_->compute_seconds(),
+                             .wait = stream_->wait_seconds(),
+                             .decode = stream_->decode_seconds()};
     const bool asked = options_.flag("timing");
-    const double rate = total > 0 ? static_cast<double>(paths_.size()) / total : 0;
-    const double compute = predictor_->compute_seconds(), wait = stream_->wait_seconds(),
-                 decode = stream_->decode_seconds();
-    if (asked && console_.json())
-      return console_.say(json_text(ordered_json{{"images", paths_.size()},
-                                                 {"batch", predictor_->batch()},
-                                                 {"threads", predictor_->engine().plan().device.threads},
-                                                 {"img_per_s", rate},
-                                                 {"seconds", total},
-                                                 {"start_seconds", start_seconds_},
-                                                 {"compute_seconds", compute},
-                                                 {"wait_seconds", wait},
-                                                 {"decode_seconds", decode}}));
-    const std::string text = strf(
-        "%s in %s, %s images/s, after %s to load the model: computing %s, waiting for images "
-        "%s; decoding beside it %s of processor time",
-        format_count(std::ssize(paths_), "image").c_str(), format_seconds(total).c_str(),
-        format_si(rate).c_str(), format_seconds(start_seconds_).c_str(), format_seconds(compute).c_str(),
-        format_seconds(wait).c_str(), format_seconds(decode).c_str());
+    if (asked && console_.json()) return console_.say(json_text(to_json(times)));
     if (asked)
-      console_.say(text);
+      console_.say(to_text(times));
     else
-      console_.detail(text);
+      console_.detail(to_text(times));
   }
 
   // Shows rows in the order of the list; images that failed have a row, too.
   void show(const ImageRow& row) {
-    const std::string& path = paths_[row.index];
-    if (row.error) return failed_.add(path, *row.error);
+    const std::string& path = work_.paths[row.index];
+    if (row.error) return work_.failed.add(path, *row.error);
     ordered_json json = image_json(path);
-    if (task_ != PredictTask::kClassify) {
-      json[task_ == PredictTask::kEmbed ? "embedding" : "logits"] =
+    if (work_.task != PredictTask::kClassify) {
+      json[work_.task == PredictTask::kEmbed ? "embedding" : "logits"] =
           std::vector<float>(row.values.begin(), row.values.end());
       console_.print_json(json);
       return console_.print(shown(path) + "\t" + numbers_text(row.values) + "\n");
@@ -126,11 +137,11 @@ class PredictCommand {
     console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
 
+  PredictWork& work_;
   const Options& options_;
+  InferenceRank& rank_;
   Console& console_;
-  std::vector<std::string> paths_;
-  PredictTask task_;
-  FailedImages failed_;
+  RowExchange exchange_;
   std::unique_ptr<Predictor> predictor_;
   std::unique_ptr<ImageStream> stream_;
   size_t not_turned_ = 0;
@@ -138,7 +149,14 @@ class PredictCommand {
 };
 
 void run_predict(const Options& options, Console& console) {
-  PredictCommand(options, console, given_images(options)).run();
+  on_ranks(options, console, [&](InferenceRanks& ranks) {
+    VT_REQUIRE(!options.flag("embed") || !options.flag("logits"), ErrorKind::kUsage,
+               "--embed gives features and --logits what the head makes of them: one or the other");
+    PredictWork work(options, ranks);
+    ranks.run(work.engine, [&](InferenceRank& rank) { PredictRank(work, rank).run(); });
+    work.failed.throw_if_any();
+    say_checked(options, work.nodes, ranks.console());
+  });
 }
 }  // namespace
 
@@ -174,13 +192,15 @@ Command predict_command() {
                     {"predict photos/ --batch 64 --device cuda --dtype bf16", "on a GPU"},
                     {"predict photos/ --timing",
                      "and where the time went: loading, decoding, computing, waiting"},
+                    {"predict photos/ --ranks 2",
+                     "the images split over two ranks; launch -n 2 for processes"},
                     {"predict photos/ --dtype int8",
                      "smaller weights in memory; eval --against f32 tells what it costs"},
                     {"predict --embed cat.jpg dog.jpg", "features for search and clustering"},
                     {"predict --logits --json cat.jpg", "what the head gives, class by class"},
                     {"predict @list.txt", "paths from a file, one a line"},
                     {"predict - < list.txt", "paths from stdin"}},
-       .options = model_options() + own + engine_options(8),
+       .options = model_options() + own + rank_options() + engine_options(8),
        .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
       run_predict};
 }

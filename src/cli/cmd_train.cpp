@@ -5,15 +5,16 @@
 #include "base/process_mark.h"
 #include "base/run_files.h"
 #include "base/text.h"
+#include "base/timing.h"
 #include "base/values.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/rank_session.h"
-#include "cli/stop.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
+#include "launch/rank_session.h"
+#include "measure/host.h"
 #include "telemetry/format.h"
 #include "train/agreement.h"
 #include "train/trainer.h"
@@ -68,6 +69,8 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard&
     display.event(event);
     display.logged(to_json(event));
   };
+  hooks.timing = [&](const TimingStatus& status) { display.logged(to_json(status)); };
+  hooks.start = [&](const StartStatus& status) { display.logged(to_json(status)); };
   hooks.note = [&](const std::string& text) { console.say(text); };
   hooks.stop = [&] { return stop.wanted(); };
   return hooks;
@@ -81,72 +84,25 @@ void require_same_run(World& world, const TrainConfig& config, const TrainPlace&
   require_same_facts(*world.ranks[0], facts);
 }
 
-// A row for every rank of the run, gathered from all processes.
-std::vector<RankSeat> seats_of(World& world, const TrainConfig& config, const Options& options) {
-  std::vector<RankSeat> seats;
-  for (size_t i = 0; i < world.ranks.size(); ++i) {
-    const int rank = world.ranks[i]->rank();
-    const DeviceInfo info = chosen_device(options, world.local_rank + static_cast<int>(i), world.local_size).info;
-    seats.push_back({rank, ProcessMark::current().host, info.name, info.threads, coordinates_of(mesh_of(config.mesh, rank))});
-  }
-  if (std::string_view(world.transport) != "mpi") return seats;
-  const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
-  seats.clear();
-  for (const std::string& text : all) seats.push_back(RankSeat::from(text));
-  return seats;
+// The run's folder, and how long this process has lived by now.
+TrainPlace place_of(const Options& options) {
+  TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
+                   std::string("Vitrail ") + VITRAIL_VERSION, Clock::now(), working_folder()};
+  place.phases_before.emplace_back("process", ProcessMark::current().age_s());
+  return place;
 }
 
-// Returns "4 ranks (threads): dp=2 tp=2".
-std::string world_text(const World& world, const MeshConfig& mesh) {
-  return strf("%d ranks (%s): %s, %s", world.size, world.transport, to_string(mesh_of(mesh, 0)).c_str(),
-              world.size == world.local_size ? "all on this host"
-                                             : strf("%d on this host", world.local_size).c_str());
-}
-
-void run_session(const Options& options, Console& console, RankSession& session) {
-  const auto started = std::chrono::steady_clock::now();
-  const SignalGuard& stop = session.signals();
-  TrainConfig config = read_train_config(options);
-  if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
-  const TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
-                         std::string("Vitrail ") + VITRAIL_VERSION, started, working_folder()};
+World open_ranks(const Options& options, RankSession& session, TrainPlace& place) {
+  const auto start = Clock::now();
   World world = open_world({static_cast<int>(options.integer("ranks")), environment_variable});
   session.open(world);
+  const bool mpi = std::string_view(world.transport) == "mpi";
+  place.phases_before.emplace_back(mpi ? "MPI" : "ranks", seconds_since(start));
   if (session.heartbeat()) session.heartbeat()->in_folder(place.folder);
-  const bool leads = world.ranks[0]->rank() == 0;
-  // The config is resolved before the run starts, so that a mistake in it creates no folder.
-  const TrainConfig whole = resolved(config, world.size);
-  require_same_run(world, whole, place);
-  // A device that is absent is told at once.
-  const std::vector<RankSeat> seats = seats_of(world, whole, options);
-  if (leads && world.size > 1) {
-    console.say(world_text(world, whole.mesh));
-    console.say(seat_table(seats));
-  }
-  TrainDisplay display(console);
-  TrainHooks hooks = hooks_for(display, console, stop);
-  TrainOutcome outcome;
-  LocalRanks local{.worlds = std::move(world.ranks),
-                   .mesh = whole.mesh,
-                   .device = [&](int i) {
-                     return chosen_device(options, world.local_rank + i, world.local_size).info;
-                   },
-                   .seed = static_cast<uint64_t>(whole.train.seed),
-                   .sharing = world.local_size,
-                   .heartbeat = session.heartbeat()};
-  const Backend& backend = find_backend(chosen_backend(options));
-  run_ranks(std::move(local), [&](RankContext& rank) {
-    // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
-    const bool first = !rank.ranks || rank.ranks->mesh().rank == 0 || std::string_view(world.transport) == "mpi";
-    Trainer trainer(config, place, backend, rank, first ? hooks : TrainHooks{});
-    const TrainOutcome ended = trainer.run();
-    if (first) outcome = ended;
-  });
-  display.finish();
-  if (!leads) {
-    if (!outcome.finished) throw EndProcess{exit_code(ErrorKind::kStopped)};  // the first rank tells it
-    return;
-  }
+  return world;
+}
+
+void tell_end(const TrainOutcome& outcome, const TrainPlace& place, Console& console) {
   if (!outcome.finished)
     throw Error(ErrorKind::kStopped,
                 strf("%s at step %s; everything is saved in %s", outcome.reason.c_str(),
@@ -157,8 +113,50 @@ void run_session(const Options& options, Console& console, RankSession& session)
   console.say(text + "; see " + RunFiles(place.folder).report());
 }
 
+void run_session(const Options& options, Console& console, RankSession& session) {
+  TrainPlace place = place_of(options);
+  TrainConfig config = read_train_config(options);
+  if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
+  World world = open_ranks(options, session, place);
+  const bool leads = world.ranks[0]->rank() == 0, mpi = std::string_view(world.transport) == "mpi";
+  // The config is resolved before the run starts, so that a mistake in it creates no folder.
+  const TrainConfig whole = resolved(config, world.size);
+  require_same_run(world, whole, place);
+  // A device that is absent is told at once.
+  const auto device = [&](int i) {
+    return chosen_device(options, world.local_rank + i, world.local_size).info;
+  };
+  const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device, allowed_cores());
+  if (leads && world.size > 1) {
+    console.say(world_text(world, whole.mesh));
+    console.say(seat_table(seats));
+  }
+  TrainDisplay display(console);
+  TrainHooks hooks = hooks_for(display, console, session.signals());
+  TrainOutcome outcome;
+  LocalRanks local{.worlds = std::move(world.ranks),
+                   .mesh = whole.mesh,
+                   .device = device,
+                   .seed = static_cast<uint64_t>(whole.train.seed),
+                   .sharing = world.local_size,
+                   .heartbeat = session.heartbeat(),
+                   .variables = environment_variable,
+                   .note = [&](const std::string& text) { console.say(text); }};
+  const Backend& backend = find_backend(chosen_backend(options));
+  run_ranks(std::move(local), [&](RankContext& rank) {
+    // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
+    const bool first = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
+    Trainer trainer(config, place, backend, rank, first ? hooks : TrainHooks{});
+    const TrainOutcome ended = trainer.run();
+    if (first) outcome = ended;
+  });
+  display.finish();
+  if (leads) return tell_end(outcome, place, console);
+  if (!outcome.finished) throw EndProcess{exit_code(ErrorKind::kStopped)};  // the first rank tells it
+}
+
 void run(const Options& options, Console& console) {
-  RankSession session(options);
+  RankSession session(rank_settings(options));
   session.run([&] { run_session(options, console, session); });
 }
 
@@ -189,7 +187,8 @@ Command train_command() {
            .help = "stop with a checkpoint so long after the start (55m, 2h), exit code 75",
            .metavar = "TIME"},
           {.name = "ranks",
-           .help = "train as so many ranks, threads of this process; under mpirun or srun each process is one",
+           .help =
+               "train as so many ranks, threads of this process; under mpirun or srun each process is one",
            .kind = ValueKind::kInteger,
            .metavar = "N",
            .fallback = "1",

@@ -18,30 +18,12 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 
-std::string size_text(const GemmSize& s) {
-  return strf("%lldx%lldx%lld", static_cast<long long>(s.m), static_cast<long long>(s.n),
-              static_cast<long long>(s.k));
-}
-
 std::string place_to_write(const Options& options, const TunedDevice& device) {
   std::string path = options.given("out") ? options.text("out") : own_kernels_path(config_home(), device);
   if (path.empty())
     throw Error(ErrorKind::kUsage, "there is no place for the table: neither XDG_CONFIG_HOME nor HOME is set",
                 "--out FILE names one");
   return path;
-}
-
-ordered_json row_json(const GemmSize& size, const std::vector<KernelSpeed>& speeds) {
-  ordered_json row = {{"m", size.m}, {"n", size.n}, {"k", size.k}, {"gflops", ordered_json::object()}};
-  for (const KernelSpeed& speed : speeds) row["gflops"][speed.kernel] = speed.gflops;
-  return row;
-}
-
-std::vector<std::string> row_cells(const GemmSize& size, const std::vector<KernelSpeed>& speeds) {
-  std::vector<std::string> cells = {size_text(size)};
-  for (const KernelSpeed& speed : speeds)
-    cells.push_back(strf("%s %.1f", speed.kernel.c_str(), speed.gflops));
-  return cells;
 }
 
 // Returns the rows of other GEMMs, which stay as long as they hold for this device. A new table in the
@@ -73,7 +55,7 @@ void tune_processor(const Options& options, Console& console) {
   KernelTable table = rows_before(path, options, this_processor());
   Table shown({{"GEMM m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
   ordered_json rows = ordered_json::array();
-  Progress progress(console, "tune", "products", static_cast<int64_t>(sizes.size()));
+  Progress progress(console, "tune", "GEMMs", static_cast<int64_t>(sizes.size()));
   for (const GemmSize& size : sizes) {
     const std::vector<KernelSpeed> speeds = measure_kernels(size, device, pool, options.integer("rounds"));
     table.set(tuned_row(size, device, speeds));
@@ -118,7 +100,7 @@ void tune_gpu(const Options& options, Console& console) {
                {"fastest", Align::kRight},
                {"kernel"}});
   ordered_json rows = ordered_json::array();
-  Progress progress(console, "tune", "products", static_cast<int64_t>(gemms.size()));
+  Progress progress(console, "tune", "GEMMs", static_cast<int64_t>(gemms.size()));
   for (const PlannedGemm& gemm : gemms) {
     const std::vector<KernelSpeed> speeds = measure_kernels(gemm, info, *device, options.integer("rounds"));
     const KernelSpeed& best = preferred(speeds);

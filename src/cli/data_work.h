@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "base/stop.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "cli/stop.h"
 #include "data/dataset.h"
 #include "data/walk.h"
 

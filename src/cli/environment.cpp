@@ -1,45 +1,18 @@
 #include "cli/environment.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
-#include "cli/rank_session.h"
-#include "io/find_model.h"
+#include "dist/nccl_world.h"
 
 namespace vitrail::cli {
 
-std::vector<std::filesystem::path> model_places() {
-  const char* models = std::getenv("VITRAIL_MODELS");
-  return model_places_for(models ? models : "", this_program());
-}
-
-std::string config_home() {
-  const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
-  if (config && *config) return config;
-  return home && *home ? (std::filesystem::path(home) / ".config").string() : "";
-}
-
-const char* environment_variable(const char* name) {
-  return std::getenv(name);
-}
-
-std::vector<std::string> environment_names() {
-  std::vector<std::string> names;
-  for (char** entry = ::environ; entry && *entry; ++entry) {
-    const std::string text = *entry;
-    names.push_back(text.substr(0, text.find('=')));
-  }
-  return names;
-}
-
 std::vector<std::string> environment_warnings(std::span<const std::string> names,
                                               std::span<const CommandSpec> commands) {
-  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable}, warnings;
+  std::vector<std::string> valid = {"VITRAIL_MODELS", kWatchVariable, kFaultVariable, kNcclVariable},
+                           warnings;
   for (const CommandSpec& command : commands)
     for (const OptionSpec& spec : all_options(command)) {
       valid.push_back(environment_name(spec.name));

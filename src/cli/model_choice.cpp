@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "api/image_stream.h"
+#include "api/packed_cache.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -50,6 +51,21 @@ OptionSpec isa_option() {
   return {.name = "isa",
           .help = "instruction set to use instead of the best here: " + join(isa_names(), ", "),
           .metavar = "NAME"};
+}
+
+OptionSpec cache_option() {
+  return {.name = "cache",
+          .help = "keep the packed weights beside the model for the next start",
+          .kind = ValueKind::kFlag};
+}
+
+std::vector<std::string> cache_places(const Options& options, const std::string& model_path) {
+  if (!options.flag("cache")) return {};
+  const auto variable = [](const char* name) {
+    const char* value = environment_variable(name);
+    return std::string(value ? value : "");
+  };
+  return packed_cache_places(model_path, variable("XDG_CACHE_HOME"), variable("HOME"));
 }
 
 std::vector<OptionSpec> engine_options(int default_batch) {

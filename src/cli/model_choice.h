@@ -22,6 +22,10 @@ std::vector<OptionSpec> architecture_options();
 std::vector<OptionSpec> engine_options(int default_batch);
 OptionSpec isa_option();  // --isa, which is among the engine's options, too
 
+OptionSpec cache_option();  // --cache
+// Returns where packed weights are kept from one start to the next; nothing without --cache.
+std::vector<std::string> cache_places(const Options& options, const std::string& model_path);
+
 std::vector<OptionSpec> operator+(std::vector<OptionSpec> first, const std::vector<OptionSpec>& second);
 
 // Parses "384" or "384x512"; throws Error(kUsage) for any other text.

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/config_file.h"
 #include "base/enum_names.h"
 
 namespace vitrail::cli {
@@ -67,13 +68,6 @@ const std::vector<OptionSpec>& common_options();
 
 // Returns the command's own options, then the common ones it does not replace.
 std::vector<OptionSpec> all_options(const CommandSpec& command);
-
-// One value from a config file or --set: "a.b" and its texts (several for an array).
-struct Setting {
-  std::string key;
-  std::vector<std::string> values;
-  std::string place;  // where it was written, for messages
-};
 
 class Options {
  public:

@@ -7,21 +7,9 @@
 #include <string>
 
 #include "cli/console.h"
+#include "telemetry/progress_text.h"
 
 namespace vitrail::cli {
-
-struct ProgressState {
-  std::string title;  // "predict"
-  std::string unit;   // "images"
-  int64_t done = 0;
-  int64_t total = 0;   // 0: unknown
-  double seconds = 0;  // since the start
-  std::string note;    // "loss 0.412"
-};
-
-// Return one line of at most `width` cells for a terminal, and one plain line for logs.
-std::string format_progress_bar(const ProgressState& state, int width);
-std::string format_progress_line(const ProgressState& state);
 
 class Progress {
  public:

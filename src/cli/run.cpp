@@ -6,16 +6,16 @@
 #include <new>
 #include <optional>
 
+#include "base/config_file.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/model_choice.h"
-#include "cli/rank_session.h"
 #include "cli/setting_advice.h"
+#include "launch/rank_session.h"
 
 namespace vitrail::cli {
 

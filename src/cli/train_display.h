@@ -6,23 +6,11 @@
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <string>
 
 #include "cli/console.h"
-#include "telemetry/run_status.h"
+#include "telemetry/progress_text.h"
 
 namespace vitrail::cli {
-
-// Returns "step 120/5,000 2.4 % | loss 1.823 | lr 3.0e-04 | 812 img/s | wait 1 % | mem 1.20 GiB | ETA 12:03";
-// unknown parts are left out.
-std::string format_train_line(const TrainStatus& status);
-// Returns the same behind a bar, in at most `width` cells: the last parts are dropped first, then the bar.
-std::string format_train_bar(const TrainStatus& status, int width);
-// Returns "eval at step 500, epoch 2: top-1 81.23 %, top-5 98.10 %, loss 0.612 | 10,000 images in 12.3 s |
-// best so far".
-std::string format_eval_line(const EvalStatus& status);
-// Formats the time left in hours, minutes and seconds: "0:07", "12:03", "3:05:10", "2 d 03:10:00".
-std::string format_clock(double seconds);
 
 class TrainDisplay {
  public:

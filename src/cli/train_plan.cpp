@@ -34,24 +34,6 @@ void take_model(const Options& options, ModelSettings& model) {
   }
 }
 
-// Parses "dp=4,tp=2,zero=1,tokens_on_tp" into the settings of mesh.
-void take_mesh(const std::string& text, MeshConfig& mesh) {
-  for (const std::string_view piece : split(text, ',')) {
-    const std::string part(piece);
-    const size_t equals = part.find('=');
-    const std::string key = part.substr(0, equals);
-    const auto number = equals == std::string::npos ? std::optional<int64_t>(1) : parse_integer(part.substr(equals + 1));
-    int64_t* field = key == "dp" ? &mesh.dp : key == "tp" ? &mesh.tp : key == "sp" ? &mesh.sp : key == "zero" ? &mesh.zero : nullptr;
-    if (field && number && equals != std::string::npos)
-      *field = *number;
-    else if (key == "tokens_on_tp" && number)
-      mesh.tokens_on_tp = *number != 0;
-    else
-      throw Error(ErrorKind::kUsage, strf("--mesh holds %s", quoted(part).c_str()),
-                  "--mesh dp=4,tp=2 with any of dp, tp, sp, zero and tokens_on_tp");
-  }
-}
-
 TrainConfig planned_config(const Options& options) {
   TrainConfig config = read_train_config(options);
   take_model(options, config.model);
@@ -79,7 +61,8 @@ std::vector<OptionSpec> train_plan_options() {
   return {{.name = "train", .help = "a training step instead of an inference", .kind = ValueKind::kFlag},
           {.name = "optimizer", .help = "optim.name", .metavar = "NAME"},
           {.name = "mesh",
-           .help = "one rank of a mesh, with its collectives: dp=4,tp=2,sp=1,zero=3,tokens_on_tp",
+           .help = "the rank of a mesh that needs most memory, and its collectives: "
+                   "dp=4,tp=2,sp=1,zero=3,tokens_on_tp",
            .metavar = "AXES"},
           recompute};
 }
@@ -93,7 +76,7 @@ void add_train_settings(CommandSpec& command) {
 }
 
 bool asks_for_training(const Options& options) {
-  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute") || was_given(options, "mesh"))
+  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute"))
     return true;
   std::set<std::string> shared;
   for (const OptionSpec& spec : model_settings()) shared.insert(spec.name);

@@ -167,14 +167,8 @@ void Loader::take_bad(Slot& slot) {
     if (!bad_indices_.insert(bad.sample).second) continue;
     if (settings_.on_bad) settings_.on_bad(bad);
     bad_.push_back(std::move(bad));
-    if (std::ssize(bad_) <= source_.bad_allowed()) continue;
-    throw Error(
-        ErrorKind::kData,
-        strf("%zu samples could not be read, the last of them %s: %s", bad_.size(), bad_.back().name.c_str(),
-             bad_.back().reason.c_str()),
-        strf("vitrail data check lists them all; loader.max_bad_fraction, now %g, says how many may be "
-             "skipped",
-             settings_.loader.max_bad_fraction));
+    if (settings_.limits_bad && std::ssize(bad_) > source_.bad_allowed())
+      throw too_many_bad(bad_.size(), bad_.back().name, bad_.back().reason, settings_.loader);
   }
 }
 

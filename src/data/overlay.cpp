@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "data/preprocess.h"
 #include "data/tiny_font.h"
 
 namespace vitrail {
@@ -95,6 +96,49 @@ Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row, int64_t lab
       std::copy_n(tile.row(y), 3 * width, sheet.row(top + label_height + y) + 3 * left);
   }
   return sheet;
+}
+
+namespace {
+
+constexpr int64_t kSmallestOverlay = 448;  // pixels; an overlay of a smaller crop is drawn enlarged
+
+// Returns a config with the same framing and more pixels.
+PreprocessConfig enlarged(PreprocessConfig config) {
+  const int64_t side = std::min(config.height, config.width);
+  const int64_t scale = std::max<int64_t>(1, (kSmallestOverlay + side - 1) / side);
+  config.height *= scale;
+  config.width *= scale;
+  config.resize *= scale;
+  config.resize_longer *= scale;
+  return config;
+}
+
+Image as_rgb(Image image) {
+  if (image.channels == 3) return image;
+  Image rgb = Image::blank(image.height, image.width, 3);
+  for (size_t i = 0; i < rgb.pixels.size(); ++i)
+    rgb.pixels[i] = image.pixels[i / 3 * static_cast<size_t>(image.channels)];
+  return rgb;
+}
+
+// Makes sheets a little wider than high.
+int64_t tiles_per_row(size_t tiles) {
+  return std::clamp<int64_t>(std::lround(std::sqrt(1.5 * static_cast<double>(tiles))), 3, 6);
+}
+
+}  // namespace
+
+MapSheet draw_maps(const Image& image, const PreprocessConfig& preprocess,
+                   const std::vector<LabelledMap>& maps, int64_t rows, int64_t columns) {
+  const Image crop = as_rgb(crop_for_display(image, enlarged(preprocess)));
+  MapSheet drawn;
+  std::vector<Tile> tiles = {{"image", crop}};
+  for (const LabelledMap& one : maps) {
+    tiles.push_back({one.label, heat_overlay(crop, one.map, rows, columns)});
+    drawn.overlays.push_back(tiles.back().image);
+  }
+  drawn.sheet = contact_sheet(tiles, tiles_per_row(tiles.size()));
+  return drawn;
 }
 
 }  // namespace vitrail

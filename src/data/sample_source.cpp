@@ -85,9 +85,17 @@ SampleSource::SampleSource(const Dataset& dataset, const LoaderSettings& setting
   class_weights_.resize(static_cast<size_t>(settings_.classes), 1.0);
 }
 
-int64_t SampleSource::bad_allowed() const {
-  return static_cast<int64_t>(
-      std::ceil(settings_.loader.max_bad_fraction * static_cast<double>(dataset_.size())));
+int64_t bad_allowed(const LoaderConfig& config, const Dataset& dataset) {
+  return static_cast<int64_t>(std::ceil(config.max_bad_fraction * static_cast<double>(dataset.size())));
+}
+
+Error too_many_bad(size_t count, const std::string& last, const std::string& reason,
+                   const LoaderConfig& config) {
+  return Error(
+      ErrorKind::kData,
+      strf("%zu samples could not be read, the last of them %s: %s", count, last.c_str(), reason.c_str()),
+      strf("vitrail data check lists them all; loader.max_bad_fraction, now %g, says how many may be skipped",
+           config.max_bad_fraction));
 }
 
 int64_t SampleSource::chunks() const {
@@ -96,8 +104,8 @@ int64_t SampleSource::chunks() const {
   return (settings_.micro_batch + chunk - 1) / chunk;
 }
 
-// Positions run step by step, micro-batch by micro-batch, rank by rank: a step sees the same samples however it
-// is split into micro-batches and ranks.
+// Positions run step by step, micro-batch by micro-batch, rank by rank: a step sees the same samples however
+// it is split into micro-batches and ranks.
 SampleSource::Place SampleSource::place_of(int64_t batch, int64_t row) const {
   const int64_t accumulation = purpose_ == Purpose::kEval ? 1 : settings_.accumulation;
   const int64_t step = batch / accumulation, micro = batch % accumulation;

@@ -41,7 +41,7 @@ struct LoaderSettings {
   int64_t accumulation = 1;  // micro-batches per step, on every rank
   int64_t channels = 3;
   int64_t classes = 1;
-  double smoothing = 0;  // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
+  double smoothing = 0;      // of labels: on = 1 - smoothing + smoothing / classes, off = smoothing / classes
   int64_t first_row = 0;     // of them among those of all ranks
   int64_t global_batch = 0;  // rows of all ranks together; 0: micro_batch
   int64_t all_rows() const { return global_batch > 0 ? global_batch : micro_batch; }
@@ -51,12 +51,18 @@ struct LoaderSettings {
   ImageForm form = ImageForm::kFloats;           // for training; chosen by choose_images()
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
   std::function<void(const BadSample&)> on_bad;  // called once per sample, by the thread that calls next()
+  bool limits_bad = true;  // whether too many of them are an error here; false: the ranks count them together
 };
 
 enum class Purpose { kTrain, kEval };
 
 // Throws Error(kConfig) where settings contradict each other or the dataset.
 void validate(const LoaderSettings& settings, const Dataset& dataset, Purpose purpose);
+
+// Returns how many samples may be skipped, and the error where there are more.
+int64_t bad_allowed(const LoaderConfig& config, const Dataset& dataset);
+Error too_many_bad(size_t count, const std::string& last, const std::string& reason,
+                   const LoaderConfig& config);
 
 // The memory of one micro-batch. Parts that LoaderSettings::form does not need are empty.
 struct BatchParts {
@@ -78,7 +84,7 @@ class SampleSource {
 
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t batches() const { return purpose_ == Purpose::kEval ? steps_per_epoch_ : -1; }
-  int64_t bad_allowed() const;
+  int64_t bad_allowed() const { return vitrail::bad_allowed(settings_.loader, dataset_); }
 
   // The number of chunks of a batch, which do not depend on each other.
   int64_t chunks() const;

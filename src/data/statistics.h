@@ -34,7 +34,7 @@ class ImageStatistics {
   Spread heights() const { return spread_of(heights_); }
   Spread widths() const { return spread_of(widths_); }
 
-  // Of pixels in 0..1, as configs give them.
+  // These count pixels as 0..1, as configs give them.
   std::vector<double> mean() const;
   std::vector<double> deviation() const;
 
@@ -51,7 +51,7 @@ struct DatasetStatistics {
   ImageStatistics images;
   int64_t looked_at = 0, bad = 0;  // bad: cannot be read
 };
-// Of at most `limit` images (0: all), spread evenly over the dataset.
+// Looks at no more than `limit` images (0: all), spread evenly over the dataset.
 DatasetStatistics statistics_of(const Dataset& data, int64_t limit, ThreadPool& pool, const WalkHooks& hooks);
 
 // `count` samples drawn by the seed, then sorted by class: the same for the same seed. `only`: of this class

@@ -69,6 +69,8 @@ class Communicator {
   // Makes every present and later wait of any rank of the group fail with Error(kComm) and this text. May be
   // called from any thread.
   virtual void abort(const std::string& why) = 0;
+  // The text given to abort(), by whichever rank of it this process has; empty: nobody has. From any thread.
+  virtual std::string failure() const { return {}; }
 
   void run(const Collective& collective) { start(collective)->wait(); }
   void barrier() { run({}); }

@@ -30,6 +30,20 @@ Communicator& MeshCommunicators::over(AxisSet axes) {
   return *groups_[wide.bits()];
 }
 
+DeviceCommunicator& MeshCommunicators::devices_over(AxisSet axes) {
+  VT_CHECK(transport_, "the devices of these ranks have no transport");
+  const AxisSet wide = wider_than_one(axes);
+  std::unique_ptr<DeviceCommunicator>& devices = devices_[wide.bits()];
+  if (!devices) devices = transport_->join(over(wide));
+  return *devices;
+}
+
+void MeshCommunicators::abort(const std::string& why) {
+  world_->abort(why);
+  for (const auto& devices : devices_)
+    if (devices) devices->abort(why);
+}
+
 void MeshCommunicators::poll() {
   world_->poll();
   for (const auto& group : groups_)

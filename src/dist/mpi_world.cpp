@@ -53,4 +53,8 @@ std::unique_ptr<Communicator> mpi_world() {
   return plugin().api->world();
 }
 
+HostPlace mpi_host_place() {
+  return plugin().api->host_place();
+}
+
 }  // namespace vitrail

@@ -41,6 +41,13 @@ MpiReport mpi_report();
 // process fail, and telling the other ranks is up to the caller: MPI itself would kill them without a word.
 std::unique_ptr<Communicator> mpi_world();
 
+// The ranks that share this host's memory, and the place of this one among them.
+struct HostPlace {
+  int rank = 0, size = 1;
+};
+// Every rank calls it, after mpi_world().
+HostPlace mpi_host_place();
+
 namespace mpi {
 
 // What the plugin hands over.
@@ -48,6 +55,7 @@ struct Api {
   uint64_t version;  // a hash of this header and what it includes (cmake/mpi.cmake)
   std::unique_ptr<Communicator> (*world)();
   std::string (*library)();  // "Open MPI v4.1.4"; starts nothing
+  HostPlace (*host_place)();
 };
 inline constexpr const char* kApiSymbol = "vitrail_mpi_api";
 

@@ -16,6 +16,7 @@ struct RewriteTraits {
   // Which GEMMs can fuse the linear, bias and gelu that produce their input; null: none.
   GemmRule chains = nullptr;
   bool first_attention = false;  // whether class-token attention fuses the qkv linear (f32)
+  bool residual_rows = false;    // whether what follows an exchange (bias to layernorm) is one pass over rows
   bool few_launches = false;     // whether nodes are merged until few, large launches are left
   // Which kinds of updates have a kernel for many parameters at once; null: none.
   std::function<bool(std::string_view kind)> groups = {};

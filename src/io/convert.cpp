@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "io/cards/card_text.h"
 #include "io/cards/library_view.h"
 #include "io/sealed_folder.h"
 #include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -167,6 +169,47 @@ void Conversion::look_as_library() {
   if (!view.preprocess)
     notes_.push_back(strf("the file tells %s nothing but the weights: preprocessing%s must be given there",
                           view.library.c_str(), card.labels.empty() ? "" : " and labels"));
+}
+
+nlohmann::ordered_json to_json(const Conversion& conversion, const ParamComparison& c) {
+  const OpenedModel& before = conversion.before();
+  const DType storage = conversion.how().storage;
+  const ModelCard& card = conversion.after().card();
+  return {{"in", before.card().path},
+          {"out", card.path},
+          {"from", enum_name(before.card().dialect)},
+          {"to", enum_name(card.dialect)},
+          {"dtype", to_string(storage)},
+          {"params", c.elems},
+          {"tensors", c.params},
+          {"max_difference", c.max_difference},
+          {"kept", conversion.changed().empty() && conversion.not_kept().empty()},
+          {"changed", conversion.changed()},
+          {"not_kept", conversion.not_kept()},
+          {"notes", conversion.notes()},
+          {"model", card_json(card)}};
+}
+
+std::string to_text(const Conversion& conversion, const ParamComparison& c) {
+  const OpenedModel& before = conversion.before();
+  const DType storage = conversion.how().storage;
+  const ModelCard& card = conversion.after().card();
+  std::vector<std::pair<std::string, std::string>> pairs = {
+      {"from", before.card().path + " (" + enum_name(before.card().dialect) + ")"},
+      {"to", card.path + " (" + enum_name(card.dialect) + ", " + to_string(storage) + ")"},
+      {"architecture", architecture_text(card.config)},
+      {"numerics", numerics_text(card.config)},
+      {"images", preprocess_text(card.preprocess)},
+      {"labels", card.labels.empty() ? "none" : std::to_string(card.labels.size())},
+      {"reopened",
+       strf("%s parameters compared: %s", format_integer(c.elems).c_str(), verdict(c, storage).c_str())}};
+  const auto add = [&](const char* title, const std::vector<std::string>& lines) {
+    for (size_t i = 0; i < lines.size(); ++i) pairs.emplace_back(i == 0 ? title : "", lines[i]);
+  };
+  add("changed", conversion.changed());
+  add("not kept", conversion.not_kept());
+  add("note", conversion.notes());
+  return format_pairs(pairs);
 }
 
 }  // namespace vitrail

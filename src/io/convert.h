@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,9 @@ class Conversion {
   WriteOptions how_;
   std::vector<std::string> changed_, not_kept_, notes_;
 };
+
+// What was converted and how it compares, for scripts and for people.
+nlohmann::ordered_json to_json(const Conversion& conversion, const ParamComparison& comparison);
+std::string to_text(const Conversion& conversion, const ParamComparison& comparison);
 
 }  // namespace vitrail

@@ -9,6 +9,8 @@
 #include "base/free_memory.h"
 #include "base/text.h"
 #include "io/cards/card_text.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -49,6 +51,12 @@ std::vector<InspectedTensor> read_rows(const TensorSource& source, const Inspect
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text.empty() ? "scalar" : text;
 }
 }  // namespace
 
@@ -93,6 +101,27 @@ ordered_json to_json(const ModelContents& report) {
   }
   json["total"] = {{"tensors", report.rows.size()}, {"elems", report.elems}, {"bytes", report.bytes}};
   return json;
+}
+
+std::string tensor_table(const ModelContents& report, bool stats) {
+  std::vector<Column> columns = {{"tensor"}, {"type"}, {"shape"}, {"size", Align::kRight}};
+  if (stats)
+    for (const char* title : {"min", "max", "mean", "nan/inf"}) columns.push_back({title, Align::kRight});
+  Table table(columns);
+  for (const InspectedTensor& row : report.rows) {
+    std::vector<std::string> cells = {shown(row.info.name), to_string(row.info.dtype),
+                                      shape_text(row.info.shape), format_bytes(row.info.bytes)};
+    if (row.stats)
+      for (const std::string& cell :
+           {format_significant(row.stats->min), format_significant(row.stats->max),
+            format_significant(row.stats->mean), format_integer(row.stats->nan + row.stats->inf)})
+        cells.push_back(cell);
+    table.row(cells);
+  }
+  table.rule();
+  table.row({format_count(static_cast<int64_t>(report.rows.size()), "tensor"), "",
+             format_count(report.elems, "number"), format_bytes(report.bytes)});
+  return table.text();
 }
 
 }  // namespace vitrail

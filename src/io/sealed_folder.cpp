@@ -7,6 +7,8 @@
 
 #include "base/crc32c.h"
 #include "io/checkpoint/durable.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -223,6 +225,14 @@ void require_model(const std::string& folder) {
                            "pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (fs::exists(fs::path(folder) / name, ignored)) return;
   throw Error(ErrorKind::kUsage, folder + " holds no model", "name the folder that holds its weights");
+}
+
+std::string sealed_table(const Manifest& manifest, const std::vector<SealedFile>& files) {
+  Table table({{"file"}, {"bytes", Align::kRight}, {""}});
+  for (size_t i = 0; i < files.size(); ++i)
+    table.row({files[i].name, format_integer(static_cast<int64_t>(manifest.files[i].bytes)),
+               files[i].problem.empty() ? "as it was written" : files[i].problem});
+  return table.text();
 }
 
 }  // namespace vitrail

@@ -59,6 +59,8 @@ struct SealedFile {
 };
 // Reads every file that the manifest lists in full.
 std::vector<SealedFile> check_sealed(const std::string& folder, const Manifest& manifest);
+// Returns a row for each file: its name, its size, and what is wrong with it.
+std::string sealed_table(const Manifest& manifest, const std::vector<SealedFile>& files);
 
 // The folder's manifest; Error(kData) when it has none.
 Manifest require_manifest(const std::string& folder);

@@ -8,6 +8,8 @@
 #include "data/preprocess.h"
 #include "io/cards/card_text.h"
 #include "models/vit_init.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -84,6 +86,14 @@ ModelComparison compare_models(const ModelTrace& a, const ModelTrace& b, double 
       found.first = found.layers.back().name;
   }
   return found;
+}
+
+std::string layer_table(const std::vector<LayerDifference>& layers, double tolerance) {
+  Table table({{"layer"}, {"largest difference", Align::kRight}, {"relative", Align::kRight}, {""}});
+  for (const LayerDifference& one : layers)
+    table.row({one.name, format_significant(one.max), format_significant(one.relative),
+               one.relative > tolerance ? "differs" : ""});
+  return table.text();
 }
 
 }  // namespace vitrail

@@ -40,5 +40,6 @@ struct ModelComparison {
 };
 // Throws Error(kCheck) when the parameters have different shapes.
 ModelComparison compare_models(const ModelTrace& a, const ModelTrace& b, double tolerance);
+std::string layer_table(const std::vector<LayerDifference>& layers, double tolerance);
 
 }  // namespace vitrail

@@ -15,16 +15,6 @@ using Kind = Collective::Kind;
 
 constexpr std::chrono::microseconds kNap{50};
 
-// All ranks hear from rank 0 whether another sum follows. Nobody spins meanwhile, whatever the transport
-// does.
-bool hear(Communicator& comm, bool go) {
-  int32_t flag = go;
-  const auto pending =
-      comm.start({.kind = Kind::kBroadcast, .dtype = DType::kI32, .out = &flag, .counts = {1}});
-  while (!pending->poll()) std::this_thread::sleep_for(kNap);
-  return flag != 0;
-}
-
 double timed_sum(Communicator& comm, DType dtype, std::vector<char>& buffer) {
   comm.barrier();
   const auto start = Clock::now();
@@ -38,9 +28,20 @@ double timed_sum(Communicator& comm, DType dtype, std::vector<char>& buffer) {
 
 }  // namespace
 
-void follow(Communicator& comm, DType dtype, size_t count) {
+bool hear(Communicator& comm, bool go) {
+  int32_t flag = go;
+  const auto pending =
+      comm.start({.kind = Kind::kBroadcast, .dtype = DType::kI32, .out = &flag, .counts = {1}});
+  while (!pending->poll()) std::this_thread::sleep_for(kNap);
+  return flag != 0;
+}
+
+void follow(Communicator& comm, DType dtype, size_t count, const std::function<void()>& summed) {
   std::vector<char> buffer(count * size_of(dtype));
-  while (hear(comm, false)) timed_sum(comm, dtype, buffer);
+  while (hear(comm, false)) {
+    timed_sum(comm, dtype, buffer);
+    if (summed) summed();
+  }
 }
 
 SummingRanks::SummingRanks(int ranks, DType dtype, size_t count)

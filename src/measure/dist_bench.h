@@ -2,6 +2,7 @@
 // in alternation, so that a disturbance of the machine affects all. Prints nothing and knows no options.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -36,8 +37,13 @@ class SummingRanks {
   std::vector<char> buffer_;
 };
 
-// Takes part in what rank 0 measures until it has finished; sleeps meanwhile.
-void follow(Communicator& comm, DType dtype, size_t count);
+// All ranks hear from rank 0 whether another round follows. Nobody spins meanwhile, whatever the transport
+// does.
+bool hear(Communicator& comm, bool go);
+
+// Takes part in what rank 0 measures until it has finished; sleeps meanwhile, and calls `summed` after each
+// sum.
+void follow(Communicator& comm, DType dtype, size_t count, const std::function<void()>& summed = {});
 
 class DistBench {
  public:

@@ -105,6 +105,20 @@ MachineInfo read_machine() {
   return info;
 }
 
+std::string allowed_cores() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return "";
+  std::string text;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    const int first = core;
+    while (core + 1 < CPU_SETSIZE && CPU_ISSET(core + 1, &allowed)) ++core;
+    text +=
+        (text.empty() ? "" : ",") + std::to_string(first) + (core > first ? "-" + std::to_string(core) : "");
+  }
+  return text;
+}
+
 uint64_t free_disk_bytes(const std::string& path) {
   std::error_code error;
   const auto space = std::filesystem::space(path, error);

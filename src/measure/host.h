@@ -25,6 +25,8 @@ struct MachineInfo {
   std::string memory_where;  // what bounds the available bytes, as FreeMemory states it
 };
 MachineInfo read_machine();
+// Returns the cores that this process may run on, "0-3,8".
+std::string allowed_cores();
 
 // Returns the bytes free to this user where `path` lies; 0 when unknown.
 uint64_t free_disk_bytes(const std::string& path);

@@ -10,6 +10,7 @@
 #include "plan/memory_table.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 
@@ -24,10 +25,20 @@ NamedBytes rows_of(const MemoryPlan& memory) {
 }
 
 int64_t largest_batch_within(const VitConfig& config, EngineOptions options, const PlanTarget& target) {
-  return largest_batch(1, target.available_bytes, [&](int64_t batch) {
-    options.batch = batch;
-    return plan_inference(config, options, target.device).memory.peak_bytes();
-  });
+  return largest_batch(options.distribution.mesh.size(Axis::kData), target.available_bytes,
+                       [&](int64_t batch) {
+                         options.batch = batch;
+                         return plan_inference(config, options, target.device).memory.peak_bytes();
+                       });
+}
+
+// Returns "24 all_reduce along tp, 27.7 MiB sent"; a rank alone has none.
+std::string exchanged(const ExecutionPlan& plan, const Mesh& mesh) {
+  std::string text;
+  for (const CollectiveRow& row : collective_rows(plan.program, mesh))
+    text += strf("%s%lld %s along %s, %s sent", text.empty() ? "" : "; ", static_cast<long long>(row.count),
+                 row.kind.c_str(), row.axes.c_str(), format_bytes(static_cast<size_t>(row.bytes)).c_str());
+  return text.empty() ? "nothing: each has its own images" : text;
 }
 
 double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
@@ -38,7 +49,7 @@ double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
 std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double images) {
   const double seconds = run_seconds(plan, target);
   return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
-              format_si(images / seconds).c_str(), target.is_gpu() ? " at best" : "",
+              format_si(images / seconds).c_str(), target.device.shares_host_memory ? "" : " at best",
               target.file->name.c_str()) +
          unknown_text(unknown_types(plan.program, target.file->roofline(target.device.threads)));
 }
@@ -47,12 +58,13 @@ std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, doubl
 InferencePlan::InferencePlan(const VitConfig& model, const EngineOptions& options, PlanTarget device)
     : config(model),
       batch(options.batch),
+      mesh(options.distribution.mesh),
       target(std::move(device)),
       plan(plan_inference(config, options, target.device)),
       largest_batch(largest_batch_within(config, options, target)) {}
 
 ordered_json to_json(const InferencePlan& p) {
-  const auto& [config, batch, target, plan, fits] = p;
+  const auto& [config, batch, mesh, target, plan, fits] = p;
   const MemoryPlan& memory = plan.memory;
   ordered_json json = {{"model", config.arch},
                        {"batch", batch},
@@ -68,6 +80,12 @@ ordered_json to_json(const InferencePlan& p) {
   json["memory_available"] = target.available_bytes;
   json["largest_batch"] = fits;
   if (target.foreign_bytes > 0) json["memory_foreign"] = target.foreign_bytes;
+  if (mesh.world() > 1) {
+    json["mesh"] = to_string(mesh), json["rank"] = mesh.rank, json["collectives"] = ordered_json::array();
+    for (const CollectiveRow& row : collective_rows(plan.program, mesh))
+      json["collectives"].push_back(
+          {{"kind", row.kind}, {"axes", row.axes}, {"count", row.count}, {"bytes", row.bytes}});
+  }
   if (!target.file) return json;
   json.update({{"target", target.file->name},
                {"run_s", run_seconds(plan, target)},
@@ -76,7 +94,7 @@ ordered_json to_json(const InferencePlan& p) {
 }
 
 std::string to_text(const InferencePlan& p) {
-  const auto& [config, batch, target, plan, fits] = p;
+  const auto& [config, batch, mesh, target, plan, fits] = p;
   const MemoryPlan& memory = plan.memory;
   const auto macs = static_cast<double>(count_macs(config)), flops = plan.program.cost().flops;
   const auto images = static_cast<double>(batch);
@@ -95,6 +113,11 @@ std::string to_text(const InferencePlan& p) {
                              ": most bytes alive at once, whatever the layout"},
       {"fits", strf("%s available; largest batch %s", format_bytes(target.available_bytes).c_str(),
                     format_integer(fits).c_str())}};
+  if (mesh.world() > 1) {
+    rows.emplace_back("rank", strf("%d of %d (%s), which has the most to hold", mesh.rank, mesh.world(),
+                                   to_string(mesh).c_str()));
+    rows.emplace_back("ranks exchange", exchanged(plan, mesh));
+  }
   if (target.foreign_bytes > 0) rows.emplace_back("foreign", foreign_text(target.foreign_bytes));
   if (target.file) rows.emplace_back("time", time_text(plan, target, images));
   return format_pairs(rows) + "\n" + memory_table(rows_of(memory), memory.peak_bytes());

@@ -14,7 +14,8 @@ struct InferencePlan {
   InferencePlan(const VitConfig& model, const EngineOptions& options, PlanTarget device);
 
   VitConfig config;
-  int64_t batch = 1;
+  int64_t batch = 1;  // of all ranks
+  Mesh mesh;          // and which of its ranks is planned
   PlanTarget target;
   ExecutionPlan plan;
   int64_t largest_batch = 0;  // largest batch that fits the target's memory; 0: none

@@ -1,11 +1,28 @@
 #include "measure/rank_steps.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
 #include "base/timing.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 #include "train/team.h"
 
 namespace vitrail {
 
 namespace {
+
+// Sums over updates and ranks how much sooner each was done with its own work than the slowest.
+double waited_for_the_slowest(const std::vector<double>& busy, size_t updates) {
+  double waited = 0;
+  for (size_t update = 0; update < updates; ++update) {
+    double most = 0;
+    for (size_t at = update; at < busy.size(); at += updates) most = std::max(most, busy[at]);
+    for (size_t at = update; at < busy.size(); at += updates) waited += most - busy[at];
+  }
+  return waited;
+}
 
 // Runs the updates of one rank and adds what it measured to the others' numbers.
 void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResult& result) {
@@ -17,24 +34,37 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   for (int64_t i = 0; i < request.warmup; ++i) steps.run();
   steps.take_collective_times();
   team.wait();
-  std::vector<double> seconds;
+  std::vector<double> seconds, busy;
+  CollectiveTimes times;
   for (int64_t i = 0; i < request.updates; ++i) {
+    if (team.leads() && request.stop && request.stop())
+      throw Error(ErrorKind::kStopped, "stopped during a benchmark");
     const auto start = Clock::now();
     steps.run();
     seconds.push_back(seconds_since(start));
+    const CollectiveTimes own = steps.take_collective_times();
+    busy.push_back(seconds.back() - own.exposed_s);
+    times.add(own);
   }
-  const CollectiveTimes times = steps.take_collective_times();
   double total = 0;
   for (const double second : seconds) total += second;
-  double numbers[] = {total, times.exposed_s, times.waited_s, times.bytes};
+  double numbers[] = {total,          times.exposed_s,  times.bytes(),
+                      times.flight_s, times.hidden_s(), steps.loss_share()};
   team.sum(numbers);
+  const double waited = waited_for_the_slowest(team.gather(busy), busy.size());
   if (!team.leads()) return;
   result.mesh = to_string(mesh);
   result.batch = plan.setup().config.train.batch;
   result.seconds = spread_of(seconds);
   result.exposed_share = numbers[1] / numbers[0];
-  result.waited_share = numbers[2] / numbers[0];
-  result.sent_bytes = numbers[3] / static_cast<double>(mesh.world() * request.updates);
+  result.waited_share = waited / numbers[0];
+  result.sent_bytes = numbers[2] / static_cast<double>(mesh.world() * request.updates);
+  result.flight_s = numbers[3] / static_cast<double>(mesh.world() * request.updates);
+  result.hidden_share = numbers[3] > 0 ? numbers[4] / numbers[3] : 0;
+  result.loss = numbers[5] / static_cast<double>(mesh.size(Axis::kTensor) * mesh.size(Axis::kSequence));
+  result.steps = steps.steps();
+  const char* devices = rank.ranks ? rank.ranks->device_transport() : nullptr;
+  if (!rank.hardware->shares_host_memory()) result.devices = devices ? devices : "staged";
 }
 
 }  // namespace
@@ -46,9 +76,44 @@ RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
              .mesh = mesh,
              .device = request.device,
              .seed = static_cast<uint64_t>(request.config.train.seed),
-             .sharing = world.local_size},
+             .sharing = world.local_size,
+             .heartbeat = request.heartbeat,
+             .variables = request.variables,
+             .note = [&](const std::string& text) { result.note = text; }},
             [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
+}
+
+nlohmann::ordered_json to_json(const RankStepsResult& r) {
+  return {{"ranks", r.ranks},
+          {"transport", r.transport},
+          {"mesh", r.mesh},
+          {"batch", r.batch},
+          {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
+          {"images_per_second", r.images_per_second()},
+          {"devices", r.devices},
+          {"loss", r.loss},
+          {"exposed_share", r.exposed_share},
+          {"flight_s", r.flight_s},
+          {"hidden_share", r.hidden_share},
+          {"waited_share", r.waited_share},
+          {"sent_bytes", r.sent_bytes}};
+}
+
+std::string to_text(const RankStepsResult& r) {
+  return format_pairs(
+      {{"ranks", strf("%d (%s%s), %s", r.ranks, r.transport.c_str(),
+                      r.devices.empty() ? "" : (", " + r.devices).c_str(), r.mesh.c_str())},
+       {"update", strf("%s of %s images, median of %zu", format_seconds(r.seconds.median).c_str(),
+                       format_integer(r.batch).c_str(), r.seconds.count)},
+       {"throughput", format_si(r.images_per_second()) + " img/s"},
+       {"communication",
+        strf("%.1f %% of the time within collectives, %.1f %% waiting; %s sent an update by a rank",
+             100 * r.exposed_share, 100 * r.waited_share,
+             format_bytes(static_cast<size_t>(r.sent_bytes)).c_str())},
+       {"hidden", strf("%.1f %% of the %s that collectives took an update, within compute",
+                       100 * r.hidden_share, format_seconds(r.flight_s).c_str())},
+       {"loss", strf("%.6f after %lld steps", r.loss, static_cast<long long>(r.steps))}});
 }
 
 }  // namespace vitrail

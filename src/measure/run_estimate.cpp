@@ -77,13 +77,29 @@ std::string mesh_text(const RunPlan& plan) {
                           to_string(plan.setup().step.distribution.mesh).c_str());
   if (mesh.tokens_on_tp) text += ", tokens on tp";
   if (mesh.zero > 0) text += strf(", ZeRO %lld", static_cast<long long>(mesh.zero));
-  return text + "; memory, FLOPs and time are those of one rank";
+  if (plan.least().bytes == plan.peak_bytes()) return text + "; memory, FLOPs and time are those of one rank";
+  return text + strf("; memory, FLOPs and time are those of rank %d, which needs most, %s more than rank %d",
+                     plan.rank(), format_bytes(plan.peak_bytes() - plan.least().bytes).c_str(),
+                     plan.least().rank);
 }
 
 std::string collective_table(const RunPlan& plan) {
-  Table table({{"collective"}, {"along"}, {"an update", Align::kRight}, {"bytes a rank sends", Align::kRight}});
+  Table table(
+      {{"collective"}, {"along"}, {"an update", Align::kRight}, {"bytes a rank sends", Align::kRight}});
   for (const CollectiveRow& row : plan.collectives())
     table.row({row.kind, row.axes, format_integer(row.count), format_bytes(static_cast<size_t>(row.bytes))});
+  return "\n" + table.text();
+}
+
+// What ZeRO 2 and 3 may keep of the gradient sums between micro-batches.
+std::string sums_table(const RunPlan& plan) {
+  const std::vector<RunPlan::Sums> choices = plan.kept_sums();
+  if (choices.empty()) return "";
+  Table table({{"mesh.accumulate"}, {"peak", Align::kRight}, {"bytes a rank sends", Align::kRight}, {""}});
+  for (const RunPlan::Sums& sums : choices)
+    table.row({enum_name(sums.kept), format_bytes(sums.peak_bytes),
+               format_bytes(static_cast<size_t>(sums.sent_bytes)),
+               sums.kept == plan.setup().config.mesh.accumulate ? "this plan" : ""});
   return "\n" + table.text();
 }
 
@@ -135,8 +151,13 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
         {{"level", enum_name(level.level)}, {"peak", level.peak_bytes}, {"flops", level.update_flops}});
   if (plan.ranks() > 1) {
     json["ranks"] = plan.ranks();
+    json["largest_rank"] = plan.rank();
+    json["least_rank"] = {{"rank", plan.least().rank}, {"peak", plan.least().bytes}};
     json["mesh"] = to_string(setup.step.distribution.mesh);
     json["zero"] = setup.config.mesh.zero;
+    for (const RunPlan::Sums& sums : plan.kept_sums())
+      json["accumulate"].push_back(
+          {{"sums", enum_name(sums.kept)}, {"peak", sums.peak_bytes}, {"bytes", sums.sent_bytes}});
     for (const CollectiveRow& row : plan.collectives())
       json["collectives"].push_back(
           {{"kind", row.kind}, {"along", row.axes}, {"count", row.count}, {"bytes", row.bytes}});
@@ -179,8 +200,8 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
   if (!setup.images.empty()) pairs.emplace_back("images", setup.images);
   if (plan.ranks() > 1) pairs.insert(pairs.begin() + 2, {"ranks", mesh_text(plan)});
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
-  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" + recompute_table(plan, e) +
-         (plan.ranks() > 1 ? collective_table(plan) : "");
+  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" +
+         recompute_table(plan, e) + (plan.ranks() > 1 ? collective_table(plan) + sums_table(plan) : "");
 }
 
 std::string dump_program(const RunPlan& plan, const std::string& after) {
@@ -188,6 +209,7 @@ std::string dump_program(const RunPlan& plan, const std::string& after) {
   record_micro(plan.setup().step, plan.step().micro.backend->traits(),
                [&](std::string_view pass, const Program& program) {
                  if (pass == after) text = to_string(program);
+                 if (pass == after && pass == "distribute") text = pins_text(plan.setup().step) + text;
                });
   return text;
 }

@@ -1,7 +1,6 @@
 #include "measure/synthetic_steps.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "measure/timing.h"
@@ -18,12 +17,14 @@ constexpr double kShareOfRate = 0.1;
 SyntheticSteps::SyntheticSteps(const RunPlan& plan, RankContext& rank)
     : config_(plan.setup().config), images_here_(plan.setup().train_share.rows), step_(plan.step(), rank) {
   const VitConfig& model = plan.setup().model->card.config;
-  const int64_t images = images_here_;
-  images_ = rule_images(model, images);
-  make_pixels(plan.setup().step);
+  const int64_t images = images_here_, first = plan.setup().train_share.first;
+  images_ = rule_images(model, first + images);  // this rank's are the last of them
+  images_.erase(images_.begin(),
+                images_.begin() + static_cast<ptrdiff_t>(images_.size()) / (first + images) * first);
+  make_pixels(plan.setup().step, first);
   targets_.resize(static_cast<size_t>(images * model.classes));
   for (int64_t i = 0; i < images; ++i)
-    targets_[static_cast<size_t>(i * model.classes + i % model.classes)] = 1;
+    targets_[static_cast<size_t>(i * model.classes + (first + i) % model.classes)] = 1;
   weights_.assign(static_cast<size_t>(images), 1 / static_cast<float>(config_.train.batch));
   step_.start(plan.setup().model->fill);
   bring_images(plan.setup(), step_);
@@ -41,30 +42,19 @@ void SyntheticSteps::time_nodes() {
   for (int i = 0; i < kRuns; ++i) run();
 }
 
-CollectiveTimes SyntheticSteps::take_collective_times() {
-  CollectiveTimes all;
-  for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()}) {
-    if (!program) continue;
-    const CollectiveTimes times = std::exchange(program->collective_times(), {});
-    all.exposed_s += times.exposed_s, all.waited_s += times.waited_s, all.flight_s += times.flight_s;
-    all.bytes += times.bytes, all.count += times.count;
-  }
-  return all;
-}
-
-double SyntheticSteps::loss() {
+double SyntheticSteps::loss_share() {
   run_micro(0);
   double sum = 0;
   for (const float loss : step_.losses()) sum += static_cast<double>(loss);
-  return sum / static_cast<double>(images_here_);
+  return sum / static_cast<double>(config_.train.batch / config_.train.accumulation);
 }
 
 // Makes the same images in 8 bits, for steps that take pixels.
-void SyntheticSteps::make_pixels(const StepConfig& step) {
+void SyntheticSteps::make_pixels(const StepConfig& step, int64_t first) {
   if (step.images == ImageForm::kFloats) return;
   for (int64_t i = 0; i < images_here_; ++i) {
     const bool stored = step.images == ImageForm::kStored;
-    recipes_.push_back({.source = static_cast<int32_t>(stored ? i % step.stored_images : i)});
+    recipes_.push_back({.source = static_cast<int32_t>(stored ? (first + i) % step.stored_images : i)});
   }
   for (const float value : images_)
     pixels_.push_back(static_cast<uint8_t>(std::clamp(128 + 60 * value, 0.0f, 255.0f)));

@@ -17,17 +17,18 @@ class SyntheticSteps {
   void run();
   // Starts timing nodes, on devices where that needs a run of its own.
   void time_nodes();
-  // Returns the mean loss over the synthetic images with the present weights.
-  double loss();
+  // Returns the mean loss over the synthetic images with the present weights: this rank's part of it, since a
+  // rank has a part of the images. All ranks call it.
+  double loss_share();
 
   int64_t steps() const { return steps_; }
   Executor& micro() { return step_.micro(); }
   Executor& update() { return step_.update(); }
   // What ranks exchanged since the last call; all zero for one rank.
-  CollectiveTimes take_collective_times();
+  CollectiveTimes take_collective_times() { return step_.take_collective_times(); }
 
  private:
-  void make_pixels(const StepConfig& step);
+  void make_pixels(const StepConfig& step, int64_t first);  // of the batch of all ranks
   void run_micro(int64_t micro);
 
   const TrainConfig& config_;

@@ -8,6 +8,8 @@
 #include "base/values.h"
 #include "dist/mpi_world.h"
 #include "plan/devices.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -26,13 +28,20 @@ std::string cuda_note(const CudaReport& cuda) {
                                       cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
 }
 
-std::vector<BackendFact> backend_facts() {
+std::string nccl_note(const NcclReport& nccl) {
+  if (!nccl.problem.empty()) return nccl.problem;
+  return nccl.version + " (" + nccl.path + ")" + (nccl.shares_gpus ? ", ranks may share a GPU" : "");
+}
+
+std::vector<BackendFact> backend_facts(const NcclReport& nccl) {
   const CudaReport cuda = cuda_report();
   const MpiReport mpi = mpi_report();
-  return {{"ref", true, "plain loops, the oracle"},
-          {"cpu", true, "the fast one on processors"},
-          {"cuda", cuda.problem.empty(), cuda_note(cuda)},
-          {"mpi", mpi.problem.empty(), mpi.problem.empty() ? mpi.library + " (" + mpi.plugin + ")" : mpi.problem}};
+  return {
+      {"ref", true, "plain loops, the oracle"},
+      {"cpu", true, "the fast one on processors"},
+      {"cuda", cuda.problem.empty(), cuda_note(cuda)},
+      {"mpi", mpi.problem.empty(), mpi.problem.empty() ? mpi.library + " (" + mpi.plugin + ")" : mpi.problem},
+      {"nccl", nccl.problem.empty(), nccl_note(nccl)}};
 }
 
 double measure_peak(int threads, IsaLevel isa) {
@@ -41,13 +50,15 @@ double measure_peak(int threads, IsaLevel isa) {
 }
 }  // namespace
 
-SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places)
+SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places,
+                           const Variables& variables)
     : tuned(std::move(table)),
       machine(read_machine()),
       isa(to_string(best_isa())),
       isa_levels(isa_names_here()),
       peak_gflops(measure_peak(machine.usable, best_isa())),
-      backends(backend_facts()),
+      nccl(nccl_report(variables)),
+      backends(backend_facts(nccl)),
       libraries(find_libraries()),
       places(std::move(model_places)),
       models(bundled_models(places)),
@@ -99,6 +110,8 @@ ordered_json to_json(const SystemReport& report) {
   const CudaReport cuda = cuda_report();
   const MpiReport mpi = mpi_report();
   json["mpi"] = {{"problem", mpi.problem}, {"library", mpi.library}, {"plugin", mpi.plugin}};
+  json["nccl"] = {
+      {"problem", report.nccl.problem}, {"version", report.nccl.version}, {"path", report.nccl.path}};
   json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.gpus},    {"driver", cuda.driver},
                   {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
   json["models"] = ordered_json::array();
@@ -106,6 +119,78 @@ ordered_json to_json(const SystemReport& report) {
     json["models"].push_back({{"name", model.name}, {"path", model.path.string()}});
   json["missing"] = report.missing();
   return json;
+}
+
+namespace {
+
+std::string cache_text(const MachineInfo& machine) {
+  std::string text;
+  for (const CacheInfo& cache : machine.caches) {
+    text += (text.empty() ? "" : ", ") + cache.name + " " + format_bytes(cache.bytes);
+    if (cache.shared_by > 1) text += " (shared by " + std::to_string(cache.shared_by) + ")";
+  }
+  return text.empty() ? "unknown" : text;
+}
+
+std::string isa_text(const MachineInfo& machine) {
+  const std::string without = join(machine.isa_missing, " ");
+  return join(machine.isa, " ") + (without.empty() ? "" : "  (without " + without + ")");
+}
+
+// Returns "baseline, avx2 (used); not tuned: vitrail bench tune".
+std::string kernels_text(const SystemReport& report) {
+  return join(report.isa_levels, ", ") + " (used); " +
+         (report.tuned.note.empty() ? "not tuned: vitrail bench tune" : report.tuned.note);
+}
+
+std::string machine_text(const SystemReport& report) {
+  const MachineInfo& m = report.machine;
+  return format_pairs({{"processor", m.processor},
+                       {"instructions", isa_text(m)},
+                       {"kernels", kernels_text(report)},
+                       {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
+                                     format_si(report.peak_gflops).c_str(), report.isa.c_str(), m.usable)},
+                       {"cores", strf("%d usable of %d", m.usable, m.cores)},
+                       {"caches", cache_text(m)},
+                       {"memory", strf("%s of %s, %s", format_bytes(m.memory_available_bytes).c_str(),
+                                       format_bytes(m.memory_bytes).c_str(), m.memory_where.c_str())},
+                       {"disk", format_bytes(report.disk_bytes) + " free in " + report.folder}},
+                      2);
+}
+
+std::string library_text(const SystemReport& report) {
+  Table table({{"library"}, {"version"}, {"for"}, {"where"}});
+  for (const LibraryInfo& library : report.libraries)
+    table.row({library.name, library.found ? library.version : "not found", library.purpose,
+               library.found    ? library.path
+               : library.needed ? ""
+                                : "optional: apt install " + library.package});
+  return table.text(2);
+}
+
+std::string backend_text(const SystemReport& report) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const BackendFact& backend : report.backends)
+    pairs.emplace_back(backend.name, (backend.usable ? "yes: " : "no: ") + backend.note);
+  return format_pairs(pairs, 2);
+}
+
+std::string model_text(const SystemReport& report) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const BundledModel& model : report.models) pairs.emplace_back(model.name, model.path.string());
+  return pairs.empty() ? "  none found\n" : format_pairs(pairs, 2);
+}
+
+}  // namespace
+
+std::vector<std::pair<const char*, std::string>> sections_of(const SystemReport& report) {
+  std::string lacks;
+  for (const std::string& line : report.missing()) lacks += "  " + line + "\n";
+  return {{"Machine", machine_text(report)},
+          {"Libraries", library_text(report)},
+          {"Backends", backend_text(report)},
+          {"Bundled models", model_text(report)},
+          {"Missing", lacks.empty() ? "  nothing\n" : lacks}};
 }
 
 }  // namespace vitrail

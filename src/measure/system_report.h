@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "dist/nccl_world.h"
 #include "io/find_model.h"
 #include "measure/host.h"
 #include "measure/kernel_table_file.h"
@@ -22,14 +24,16 @@ struct BackendFact {
 
 struct SystemReport {
   // `model_places` are the folders in which bundled models may lie; `table` is the table of kernels that
-  // applies here.
-  SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places);
+  // applies here; `variables` are those of the environment, in which NCCL's file may be named.
+  SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places,
+               const Variables& variables = {});
 
   KernelsFile tuned;
   MachineInfo machine;
   std::string isa;                      // the best instruction set
   std::vector<std::string> isa_levels;  // all that this processor has
   double peak_gflops = 0;
+  NcclReport nccl;
   std::vector<BackendFact> backends;
   std::vector<LibraryInfo> libraries;
   std::vector<std::filesystem::path> places;
@@ -43,5 +47,7 @@ struct SystemReport {
   std::vector<std::string> missing() const;
 };
 nlohmann::ordered_json to_json(const SystemReport& report);
+// Returns the report for people, by titles.
+std::vector<std::pair<const char*, std::string>> sections_of(const SystemReport& report);
 
 }  // namespace vitrail

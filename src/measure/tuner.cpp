@@ -1,8 +1,10 @@
 #include "measure/tuner.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "backend/cpu/launch.h"
+#include "base/error.h"
 #include "base/timing.h"
 #include "tensor/buffer.h"
 
@@ -124,6 +126,25 @@ KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
     if (!speed.packs) break;
   }
   return row;
+}
+
+std::string size_text(const GemmSize& s) {
+  return strf("%lldx%lldx%lld", static_cast<long long>(s.m), static_cast<long long>(s.n),
+              static_cast<long long>(s.k));
+}
+
+nlohmann::ordered_json row_json(const GemmSize& size, const std::vector<KernelSpeed>& speeds) {
+  nlohmann::ordered_json row = {
+      {"m", size.m}, {"n", size.n}, {"k", size.k}, {"gflops", nlohmann::ordered_json::object()}};
+  for (const KernelSpeed& speed : speeds) row["gflops"][speed.kernel] = speed.gflops;
+  return row;
+}
+
+std::vector<std::string> row_cells(const GemmSize& size, const std::vector<KernelSpeed>& speeds) {
+  std::vector<std::string> cells = {size_text(size)};
+  for (const KernelSpeed& speed : speeds)
+    cells.push_back(strf("%s %.1f", speed.kernel.c_str(), speed.gflops));
+  return cells;
 }
 
 }  // namespace vitrail

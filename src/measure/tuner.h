@@ -2,6 +2,7 @@
 // alternation, so that a slow moment affects all of them. Knows no option and no file.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -39,5 +40,10 @@ std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo&
 // weights that stay plain.
 KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
                            const std::vector<KernelSpeed>& speeds);
+
+std::string size_text(const GemmSize& size);  // "197x2304x768"
+// What was measured of a GEMM, for scripts and for people.
+nlohmann::ordered_json row_json(const GemmSize& size, const std::vector<KernelSpeed>& speeds);
+std::vector<std::string> row_cells(const GemmSize& size, const std::vector<KernelSpeed>& speeds);
 
 }  // namespace vitrail

@@ -31,8 +31,8 @@ std::string CollectiveOp::attributes() const {
 
 double CollectiveOp::bytes_sent(DescSpan ins, int ranks) const {
   const size_t all = form_.kind == CollectiveKind::kAllToAll ? form_.counts.size() / 2 : form_.counts.size();
-  const auto elems = static_cast<double>(
-      std::accumulate(form_.counts.begin(), form_.counts.begin() + static_cast<std::ptrdiff_t>(all), size_t{0}));
+  const auto elems = static_cast<double>(std::accumulate(
+      form_.counts.begin(), form_.counts.begin() + static_cast<std::ptrdiff_t>(all), size_t{0}));
   const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   const double times = form_.kind == CollectiveKind::kAllReduce ? 2 : 1;
   return times * share * elems * static_cast<double>(size_of(ins[0].dtype));

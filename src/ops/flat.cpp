@@ -51,8 +51,8 @@ std::vector<TensorDesc> JoinOp::infer(DescSpan ins) const {
 
 std::vector<TensorDesc> ViewOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  VT_CHECK(offset_ + shape_.elems() <= ins[0].elems(), "view: %s from %lld on of %s", to_string(shape_).c_str(),
-           static_cast<long long>(offset_), to_string(ins[0]).c_str());
+  VT_CHECK(offset_ + shape_.elems() <= ins[0].elems(), "view: %s from %lld on of %s",
+           to_string(shape_).c_str(), static_cast<long long>(offset_), to_string(ins[0]).c_str());
   return {{ins[0].dtype, shape_}};
 }
 

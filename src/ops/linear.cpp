@@ -31,8 +31,9 @@ std::vector<TensorDesc> LinearOp::infer(DescSpan ins) const {
   for (size_t i = 1; i <= rank; ++i)
     VT_CHECK(x[x.rank() - i] == w[w.rank() - i], "linear: %s and %s differ in a shared dim",
              to_string(x).c_str(), to_string(w).c_str());
-  VT_CHECK(linear_extents(x, w).k > 0, "linear: nothing to contract between %s and %s", to_string(x).c_str(),
-           to_string(w).c_str());
+  for (size_t i = 1; i <= rank; ++i)
+    VT_CHECK(x[x.rank() - i].extent > 0, "linear: nothing to contract between %s and %s",
+             to_string(x).c_str(), to_string(w).c_str());
   std::vector<Dim> dims(x.begin(), x.end() - static_cast<std::ptrdiff_t>(rank));
   dims.insert(dims.end(), w.begin(), w.end() - static_cast<std::ptrdiff_t>(rank));
   return {{ins[0].dtype, Shape(std::move(dims))}};

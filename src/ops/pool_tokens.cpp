@@ -1,5 +1,7 @@
 #include "ops/pool_tokens.h"
 
+#include <algorithm>
+
 #include "graph/grad.h"
 #include "ops/expect.h"
 
@@ -12,16 +14,21 @@ TensorDesc pooled(const TensorDesc& x) {
 }
 }  // namespace
 
+HeldTokens held_tokens(const Dim& part, int64_t first, int64_t end) {
+  const int64_t from = std::clamp<int64_t>(first - part.offset, 0, part.local);
+  return {from, std::clamp<int64_t>(end - part.offset, 0, part.local) - from};
+}
+
 std::vector<TensorDesc> SelectTokenOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  VT_CHECK(ins[0].shape.rank() == 3 && index() < ins[0].shape[1].local, "select_token: no token %lld in %s",
+  VT_CHECK(ins[0].shape.rank() == 3 && index() < ins[0].shape[1].extent, "select_token: no token %lld in %s",
            static_cast<long long>(index()), to_string(ins[0]).c_str());
   return {pooled(ins[0])};
 }
 
 std::vector<TensorDesc> MeanTokensOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  VT_CHECK(ins[0].shape.rank() == 3 && first() < ins[0].shape[1].local, "mean_tokens: no token %lld in %s",
+  VT_CHECK(ins[0].shape.rank() == 3 && first() < ins[0].shape[1].extent, "mean_tokens: no token %lld in %s",
            static_cast<long long>(first()), to_string(ins[0]).c_str());
   return {pooled(ins[0])};
 }
@@ -38,12 +45,6 @@ std::vector<TensorDesc> DropTokensOp::infer(DescSpan ins) const {
   return {{ins[0].dtype, ins[0].shape.with('N', Dim('N', tokens - first()))}};
 }
 
-namespace {
-TensorDesc unpooled(const TensorDesc& dy, const Dim& tokens) {
-  return {dy.dtype, {dy.shape[0], tokens, dy.shape[1]}};
-}
-}  // namespace
-
 void SelectTokenOp::grad(GradRecorder& r) const {
   if (r.wants(0)) r.give(0, r.add<SelectTokenGradOp>({r.dout()}, "dx", index(), r.desc(r.in(0)).shape[1]));
 }
@@ -56,14 +57,17 @@ void DropTokensOp::grad(GradRecorder& r) const {
   if (r.wants(0)) r.give(0, r.add<DropTokensGradOp>({r.dout()}, "dx", first()));
 }
 
-std::vector<TensorDesc> SelectTokenGradOp::infer(DescSpan ins) const {
+std::vector<TensorDesc> MadeTokensOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  return {unpooled(ins[0], tokens_)};
+  return {{ins[0].dtype, {ins[0].shape[0], tokens_, ins[0].shape[1]}}};
 }
 
-std::vector<TensorDesc> MeanTokensGradOp::infer(DescSpan ins) const {
-  expect_inputs(*this, ins, 1);
-  return {unpooled(ins[0], tokens_)};
+OpPtr SelectTokenGradOp::with_tokens(const Dim& part) const {
+  return std::make_shared<SelectTokenGradOp>(token(), part);
+}
+
+OpPtr MeanTokensGradOp::with_tokens(const Dim& part) const {
+  return std::make_shared<MeanTokensGradOp>(token(), part);
 }
 
 std::vector<TensorDesc> DropTokensGradOp::infer(DescSpan ins) const {

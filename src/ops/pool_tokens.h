@@ -1,5 +1,6 @@
 // Pooling of tokens [B N D] to one vector per image [B D]: one token, or the mean of all from `first` on; and
-// DropTokens, which keeps the tokens from `first` on.
+// DropTokens, which keeps the tokens from `first` on. Tokens are counted in the whole value: of a part of N,
+// the pooled result is this part's share of the sum.
 #pragma once
 
 #include "graph/op.h"
@@ -21,6 +22,12 @@ class TokenOp : public Op {
   int64_t token_;
 };
 
+// Which tokens of a range [first, end) of the whole value lie in a part, counted from the part's start.
+struct HeldTokens {
+  int64_t first = 0, count = 0;
+};
+HeldTokens held_tokens(const Dim& part, int64_t first, int64_t end);
+
 class SelectTokenOp : public TokenOp {
  public:
   explicit SelectTokenOp(int64_t index) : TokenOp("index", index) {}
@@ -29,9 +36,10 @@ class SelectTokenOp : public TokenOp {
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
-  DimsRule dims() const override { return {"NS"}; }
+  DimsRule dims() const override { return {"S"}; }
 
   int64_t index() const { return token(); }
+  HeldTokens held(const Dim& tokens) const { return held_tokens(tokens, index(), index() + 1); }
 };
 
 class MeanTokensOp : public TokenOp {
@@ -42,11 +50,12 @@ class MeanTokensOp : public TokenOp {
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
-  DimsRule dims() const override { return {"N"}; }
+  DimsRule dims() const override { return {}; }
   int64_t reduction_length(DescSpan ins) const override { return ins[0].shape[1].local; }
   double flops(DescSpan ins, DescSpan outs) const override;
 
   int64_t first() const { return token(); }
+  HeldTokens held(const Dim& tokens) const { return held_tokens(tokens, first(), tokens.extent); }
 };
 
 class DropTokensOp : public TokenOp {
@@ -62,36 +71,47 @@ class DropTokensOp : public TokenOp {
   int64_t first() const { return token(); }
 };
 
-// dy [B D] as the gradient of token `index`, zero for the others: [B N D].
-class SelectTokenGradOp : public TokenOp {
+// A gradient that makes tokens of none, [B D] -> [B N D]. They are the op's own: who makes a part of them has
+// an op of that part.
+class MadeTokensOp : public TokenOp {
  public:
-  SelectTokenGradOp(int64_t index, Dim tokens) : TokenOp("index", index), tokens_(tokens) {}
-
-  static constexpr std::string_view kKind = "select_token_grad";
-  std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"NS"}; }
 
-  int64_t index() const { return token(); }
+  const Dim& tokens() const { return tokens_; }
+  virtual OpPtr with_tokens(const Dim& part) const = 0;
+
+ protected:
+  MadeTokensOp(const char* label, int64_t token, const Dim& tokens)
+      : TokenOp(label, token), tokens_(tokens) {}
 
  private:
   Dim tokens_;
 };
 
-// dy [B D] shared out to the tokens from `first` on: [B N D].
-class MeanTokensGradOp : public TokenOp {
+// dy [B D] as the gradient of token `index`, zero for the others: [B N D].
+class SelectTokenGradOp : public MadeTokensOp {
  public:
-  MeanTokensGradOp(int64_t first, Dim tokens) : TokenOp("first", first), tokens_(tokens) {}
+  SelectTokenGradOp(int64_t index, const Dim& tokens) : MadeTokensOp("index", index, tokens) {}
+
+  static constexpr std::string_view kKind = "select_token_grad";
+  std::string_view kind() const override { return kKind; }
+  OpPtr with_tokens(const Dim& part) const override;
+
+  HeldTokens held() const { return held_tokens(tokens(), token(), token() + 1); }
+};
+
+// dy [B D] shared out to the tokens from `first` on: [B N D].
+class MeanTokensGradOp : public MadeTokensOp {
+ public:
+  MeanTokensGradOp(int64_t first, const Dim& tokens) : MadeTokensOp("first", first, tokens) {}
 
   static constexpr std::string_view kKind = "mean_tokens_grad";
   std::string_view kind() const override { return kKind; }
-  std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {"NS"}; }
+  OpPtr with_tokens(const Dim& part) const override;
 
-  int64_t first() const { return token(); }
-
- private:
-  Dim tokens_;
+  HeldTokens held() const { return held_tokens(tokens(), token(), tokens().extent); }
+  int64_t averaged() const { return tokens().extent - token(); }  // tokens, of the whole value
 };
 
 // dy [B N D] with zeros for the `first` tokens that were dropped before it.

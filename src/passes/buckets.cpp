@@ -56,6 +56,36 @@ std::vector<Bucket> make_buckets(const Program& program, const std::map<std::str
   return buckets;
 }
 
+std::vector<Bucket> frozen_buckets(const Program& program, const std::vector<Bucket>& trained,
+                                   const std::vector<std::pair<std::string, std::string>>& copies) {
+  std::set<std::string> known;
+  for (const Bucket& bucket : trained)
+    for (const Bucket::Member& member : bucket.members) known.insert(member.parameter);
+  std::map<std::string, std::string> masters;
+  for (const auto& [master, copy] : copies) masters[copy] = master;
+  constexpr int kBehind = 1 << 30;  // what is read behind the blocks
+  std::map<int, Bucket> found;
+  bool entered = false;
+  for (const Node& node : program.nodes) {
+    entered |= node.block >= 0;
+    for (const ValueId id : node.ins) {
+      const Value& value = program.values[id];
+      const auto master = masters.find(value.name);
+      const bool read =
+          value.persistent() && (value.kind == ValueKind::kParameter || master != masters.end());
+      const std::string& name = master != masters.end() ? master->second : value.name;
+      if (!read || node.phase != Phase::kForward || !known.insert(name).second) continue;
+      Bucket& bucket = found[node.block >= 0 ? node.block : entered ? kBehind : -1];
+      if (!trained.empty()) bucket.dtype = trained[0].dtype;
+      bucket.members.push_back({name, {bucket.dtype, value.desc.shape}, bucket.elems});
+      bucket.elems += stepped(value.desc.elems());
+    }
+  }
+  std::vector<Bucket> buckets;
+  for (auto& [block, bucket] : found) buckets.push_back(std::move(bucket));
+  return buckets;
+}
+
 void place_in_buckets(Program& program, const std::vector<Bucket>& buckets) {
   std::map<std::string, std::pair<const Bucket*, int64_t>> places;
   for (const Bucket& bucket : buckets)
@@ -70,10 +100,7 @@ void place_in_buckets(Program& program, const std::vector<Bucket>& buckets) {
 }
 
 Value bucket_value(const Bucket& bucket) {
-  return {bucket.name,
-          {bucket.dtype, {{kFlat, bucket.elems}}},
-          ValueKind::kState,
-          Category::kGradients};
+  return {bucket.name, {bucket.dtype, {{kFlat, bucket.elems}}}, ValueKind::kState, Category::kGradients};
 }
 
 namespace {
@@ -115,7 +142,8 @@ class Reducer {
     AxisSet rest = bucket.axes;
     const bool scatter = scatter_ && rest.has(Axis::kData);
     if (scatter) rest = AxisSet::from_bits(rest.bits() & ~AxisSet(Axis::kData).bits());
-    if (!rest.empty()) collective(CollectiveKind::kAllReduce, rest, {static_cast<size_t>(bucket.elems)}, id, !scatter, after);
+    if (!rest.empty())
+      collective(CollectiveKind::kAllReduce, rest, {static_cast<size_t>(bucket.elems)}, id, !scatter, after);
     if (!scatter) return;
     std::vector<size_t> counts;
     const std::vector<int64_t> cuts = bucket.pieces(mesh_.size(Axis::kData));
@@ -125,8 +153,8 @@ class Reducer {
 
   void collective(CollectiveKind kind, AxisSet axes, std::vector<size_t> counts, ValueId id, bool started,
                   const Node& after) {
-    auto op = std::make_shared<CollectiveOp>(
-        CollectiveOp::Form{kind, axes, std::move(counts), {}, true, started});
+    auto op =
+        std::make_shared<CollectiveOp>(CollectiveOp::Form{kind, axes, std::move(counts), {}, true, started});
     const std::string suffix = "." + std::string(op->kind());
     append(std::move(op), id, suffix, after);
     if (started) started_.push_back(id);

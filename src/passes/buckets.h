@@ -1,6 +1,6 @@
-// Buckets: the flat groups in which ranks exchange gradients, and with ZeRO own optimizer state, gradients and
-// parameters. A bucket holds consecutive parameters whose gradients are summed over the same axes; its members
-// lie in it at multiples of 64 bytes, so that every category of memory can follow the same offsets.
+// Buckets: the flat groups in which ranks exchange gradients, and with ZeRO own optimizer state, gradients
+// and parameters. A bucket holds consecutive parameters whose gradients are summed over the same axes; its
+// members lie in it at multiples of 64 bytes, so that every category of memory can follow the same offsets.
 #pragma once
 
 #include <map>
@@ -28,10 +28,15 @@ struct Bucket {
   std::vector<int64_t> pieces(int ranks) const;
 };
 
-// `gradients` are the layouts of the sums in `program`. Members are in the order in which their gradients come;
-// with `by_block`, a bucket is what one block reads.
+// `gradients` are the layouts of the sums in `program`. Members are in the order in which their gradients
+// come; with `by_block`, a bucket is what one block reads.
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
                                  size_t bucket_bytes, bool by_block = false);
+
+// The parameters that a program reads and that no gradient is summed for, by block, as buckets without axes;
+// `copies` are pairs of a master and its low-precision copy.
+std::vector<Bucket> frozen_buckets(const Program& program, const std::vector<Bucket>& trained,
+                                   const std::vector<std::pair<std::string, std::string>>& copies);
 
 // Lets the sums of a program lie in their buckets.
 void place_in_buckets(Program& program, const std::vector<Bucket>& buckets);

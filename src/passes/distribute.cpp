@@ -4,6 +4,8 @@
 
 #include "ops/attention.h"
 #include "ops/persistent.h"
+#include "ops/pool_tokens.h"
+#include "passes/pins.h"
 #include "passes/redistribute.h"
 
 namespace vitrail {
@@ -17,7 +19,11 @@ bool allows(const Op& op, char dim) {
 class Distributor {
  public:
   Distributor(const Program& program, const Distribution& how)
-      : source_(program), how_(how), values_(program, how), now_(program.values.size(), -1) {}
+      : source_(program),
+        how_(how),
+        pins_(pins_of(how)),
+        values_(program, how),
+        now_(program.values.size(), -1) {}
 
   Distributed run() {
     for (const Node& node : source_.nodes) visit(node);
@@ -36,7 +42,9 @@ class Distributor {
     return values_.in_layout(at(source), wanted, source_.nodes.back());
   }
 
-  ValueId at(ValueId source) { return now_[source] >= 0 ? now_[source] : now_[source] = values_.adopt(source); }
+  ValueId at(ValueId source) {
+    return now_[source] >= 0 ? now_[source] : now_[source] = values_.adopt(source);
+  }
 
   void visit(const Node& node) {
     std::vector<ValueId> ins;
@@ -50,24 +58,31 @@ class Distributor {
     record(node, ins, outs);
   }
 
-  // On sp the residual stream is cut where it enters the first block.
+  // The dim along which the residual stream is cut on an axis; 0: it is whole there.
+  char stream_dim(Axis axis) const {
+    for (const Pin& pin : pins_)
+      if (pin.axis == axis && pin.on == PinOn::kStream) return pin.placed.dim;
+    return 0;
+  }
+
+  // The stream is cut where it enters the first block.
   void enter_stream(const Node& node, Axis axis, std::vector<ValueId>& ins) {
-    const bool cut = axis == Axis::kSequence || (axis == Axis::kTensor && how_.tokens_on_tp);
+    const char cut = stream_dim(axis);
     if (!cut || node.block < 0 || node.phase != Phase::kForward) return;
     for (ValueId& in : ins) {
       const Shape& shape = values_.shape(in);
       Layout layout = values_.layout(in);
-      if (shape.rank() != 3 || !shape.has('B') || !shape.has('N') || layout[axis].kind != Placed::kReplicated)
+      if (shape.rank() != 3 || !shape.has('B') || !shape.has(cut) || layout[axis].kind != Placed::kReplicated)
         continue;
       if (values_.is_persistent(in)) continue;
       if (values_.block_of(in) >= 0) continue;
-      layout[axis] = Placed::shard('N');
+      layout[axis] = Placed::shard(cut);
       in = values_.in_layout(in, layout, node);
     }
   }
 
-  // Brings the inputs of a node into layouts from which it can compute on this axis, and says in which layouts
-  // its outputs come out.
+  // Brings the inputs of a node into layouts from which it can compute on this axis, and says in which
+  // layouts its outputs come out.
   void decide(const Node& node, Axis axis, std::vector<ValueId>& ins, std::vector<Layout>& outs) {
     if (passes_partial(node, axis, ins)) {
       for (Layout& out : outs) out[axis] = Placed::partial();
@@ -88,7 +103,14 @@ class Distributor {
     for (size_t o = 0; o < outs.size(); ++o) {
       const bool has = source_.values[node.outs[o]].desc.shape.has(dim);
       if (dim) outs[o][axis] = has ? Placed::shard(dim) : Placed::partial();
+      if (makes_stream(node, axis)) outs[o][axis] = Placed::shard(stream_dim(axis));
     }
+  }
+
+  // Whether a node makes tokens of none: of the stream it makes this rank's part.
+  bool makes_stream(const Node& node, Axis axis) const {
+    const auto* op = dynamic_cast<const MadeTokensOp*>(node.op.get());
+    return op && op->tokens().name == stream_dim(axis);
   }
 
   // Whether a partial sum among the inputs may stay one.
@@ -98,8 +120,10 @@ class Distributor {
     bool others_whole = true;
     for (size_t i = 0; i < ins.size(); ++i) {
       const Placed& placed = values_.layout(ins[i])[axis];
-      if (placed.kind == Placed::kPartial) ++partial, which = i;
-      else others_whole = others_whole && placed.kind == Placed::kReplicated;
+      if (placed.kind == Placed::kPartial)
+        ++partial, which = i;
+      else
+        others_whole = others_whole && placed.kind == Placed::kReplicated;
     }
     if (partial == 0) return false;
     if (rule.jointly_linear && partial == ins.size()) return true;
@@ -109,9 +133,9 @@ class Distributor {
   // A partial sum becomes whole, or a part of the tokens where the stream is.
   ValueId reduced(ValueId in, Axis axis, const Node& node) {
     Layout wanted = values_.layout(in);
-    const bool tokens = axis == Axis::kSequence || how_.tokens_on_tp;
-    const bool stream = axis != Axis::kData && tokens && values_.shape(in).has('N') && node.block >= 0;
-    wanted[axis] = stream ? Placed::shard('N') : Placed{};
+    const char dim = stream_dim(axis);
+    const bool stream = dim && values_.shape(in).has(dim) && node.block >= 0;
+    wanted[axis] = stream ? Placed::shard(dim) : Placed{};
     return values_.in_layout(in, wanted, node);
   }
 
@@ -122,17 +146,13 @@ class Distributor {
       return allows(*node.op, dim) && some([&](ValueId in) { return values_.shape(in).has(dim); });
     };
     if (!some([&](ValueId in) { return values_.layout(in)[axis].kind == Placed::kShard; })) return 0;
-    switch (axis) {
-      case Axis::kData:
-        return has('B') ? 'B' : 0;
-      case Axis::kTensor:
-        for (const char dim : {'H', 'F', 'N'})
-          if (has(dim) && some([&](ValueId in) { return values_.layout(in)[axis] == Placed::shard(dim); }))
-            return dim;
-        return 0;
-      case Axis::kSequence:
-        if (has('N')) return 'N';
-        return is<AttentionOp, AttentionGradOp>(*node.op) && has('H') ? 'H' : 0;
+    for (const Pin& pin : pins_) {
+      const char dim = pin.placed.dim;
+      if (pin.axis != axis || !has(dim)) continue;
+      const bool cut = some([&](ValueId in) { return values_.layout(in)[axis] == Placed::shard(dim); });
+      if (pin.on == PinOn::kValues || pin.on == PinOn::kStream) return dim;
+      if (pin.on == PinOn::kParameters && cut) return dim;
+      if (pin.on == PinOn::kAttention && is<AttentionOp, AttentionGradOp>(*node.op)) return dim;
     }
     return 0;
   }
@@ -151,13 +171,18 @@ class Distributor {
     record(node, ins, {});
   }
 
-  void record(const Node& node, const std::vector<ValueId>& ins, const std::vector<Layout>& outs) {
+  void record(Node node, const std::vector<ValueId>& ins, const std::vector<Layout>& outs) {
+    if (const auto* op = dynamic_cast<const MadeTokensOp*>(node.op.get())) {
+      const Shape mine = local_shape(source_.values[node.outs[0]].desc.shape, outs[0], how_);
+      node.op = op->with_tokens(mine[*mine.find(op->tokens().name)]);
+    }
     const std::vector<ValueId> made = values_.record(node, ins, outs);
     for (size_t o = 0; o < made.size(); ++o) now_[node.outs[o]] = made[o];
   }
 
   const Program& source_;
   const Distribution& how_;
+  std::vector<Pin> pins_;
   DistributedValues values_;
   std::vector<ValueId> now_;  // by value of the source
   std::map<std::string, Layout> gradients_;
@@ -166,26 +191,33 @@ class Distributor {
 }  // namespace
 
 Distributed distribute(const Program& program, const Distribution& how) {
+  for (const CutTable& table : how.cuts) {
+    const bool whole = table.cuts.size() == static_cast<size_t>(how.mesh.size(table.axis)) + 1 &&
+                       table.cuts[0] == 0 && std::is_sorted(table.cuts.begin(), table.cuts.end());
+    VT_REQUIRE(whole, ErrorKind::kConfig, "the cuts of %c are no %d parts from 0 on", table.dim,
+               how.mesh.size(table.axis));
+  }
   return Distributor(program, how).run();
 }
 
 Layout pinned_layout(const Value& value, const Distribution& how) {
   Layout layout;
-  const Shape& shape = value.desc.shape;
+  const bool input = value.kind == ValueKind::kInput;
   const bool parameter = value.persistent() && value.category != Category::kStaging;
-  if (how.mesh.size(Axis::kData) > 1 && shape.has('B')) layout[Axis::kData] = Placed::shard('B');
-  // Pixels that come with a batch are cut as it is; those that are stored are whole on every rank.
-  if (how.mesh.size(Axis::kData) > 1 && shape.has('R') && value.kind == ValueKind::kInput)
-    layout[Axis::kData] = Placed::shard('R');
-  if (how.mesh.size(Axis::kTensor) > 1 && parameter)
-    for (const char dim : {'H', 'F'})
-      if (shape.has(dim)) layout[Axis::kTensor] = Placed::shard(dim);
+  for (const Pin& pin : pins_of(how)) {
+    const bool meant = pin.on == PinOn::kValues || (pin.on == PinOn::kInputs && input) ||
+                       (pin.on == PinOn::kParameters && parameter);
+    if (meant && value.desc.shape.has(pin.placed.dim)) layout[pin.axis] = pin.placed;
+  }
   return layout;
 }
 
 std::vector<int64_t> cuts_of(const Dim& dim, Axis axis, const Distribution& how) {
-  const bool samples = dim.name == 'B' || dim.name == 'R';
-  return cut_points(dim.local, how.mesh.size(axis), axis == Axis::kData && samples ? how.batch_unit : 1);
+  const bool samples = axis == Axis::kData && (dim.name == 'B' || dim.name == 'R');
+  const char name = samples ? 'B' : dim.name;  // pixels are cut as the batch is
+  for (const CutTable& table : how.cuts)
+    if (table.axis == axis && table.dim == name && table.cuts.back() == dim.local) return table.cuts;
+  return cut_points(dim.local, how.mesh.size(axis), samples ? how.batch_unit : 1);
 }
 
 Shape local_shape(const Shape& whole, const Layout& layout, const Distribution& how) {
@@ -205,8 +237,8 @@ void require_divisible_heads(int64_t heads, const Mesh& mesh) {
   for (int64_t n = 1; n <= heads; ++n)
     if (heads % n == 0) fits += (fits.empty() ? "" : ", ") + std::to_string(n);
   throw Error(ErrorKind::kConfig,
-              strf("%lld heads cannot be shared by mesh.tp %d x mesh.sp %d ranks", static_cast<long long>(heads),
-                   mesh.size(Axis::kTensor), mesh.size(Axis::kSequence)),
+              strf("%lld heads cannot be shared by mesh.tp %d x mesh.sp %d ranks",
+                   static_cast<long long>(heads), mesh.size(Axis::kTensor), mesh.size(Axis::kSequence)),
               "tp x sp may be " + fits);
 }
 

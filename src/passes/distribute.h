@@ -1,11 +1,8 @@
 // Rewrites a program of whole values into the program of one rank of a mesh: gives every value a layout per
-// axis and records the collective where a consumer needs another one. Nothing is searched. Inputs and
-// persistent values are pinned; from there layouts follow the dims rules of the ops:
-//   dp  B of inputs is sharded, and so is all that has B; a gradient comes out as a partial sum
-//   tp  persistent values with H (heads) or F (MLP columns) are sharded along it; the residual stream is whole,
-//       or sharded along N (Megatron's sequence parallelism)
-//   sp  the residual stream is sharded along N in the blocks; attention, which needs N whole, along H (Ulysses)
-// Runs after precision, before recompute and fuse.
+// axis and records the collective where a consumer needs another one. Nothing is searched: passes/pins.h
+// fixes a few layouts, the others follow by the dims rules of the ops. A partial sum goes on as far as ops
+// are linear in it, then becomes what the stream is pinned to. Runs after precision, before recompute and
+// fuse.
 #pragma once
 
 #include <map>
@@ -15,10 +12,19 @@
 
 namespace vitrail {
 
+// Where the ranks of an axis cut a dim: part r is [cuts[r], cuts[r + 1]). It holds for every value whose dim
+// has cuts.back() elements; others are cut in equal parts.
+struct CutTable {
+  Axis axis;
+  char dim;
+  std::vector<int64_t> cuts;
+};
+
 struct Distribution {
   Mesh mesh;
   bool tokens_on_tp = false;  // the residual stream is sharded along N over tp
   int64_t batch_unit = 1;     // B is cut in multiples of it
+  std::vector<CutTable> cuts = {};
 
   bool active() const { return mesh.world() > 1; }
 };
@@ -35,6 +41,7 @@ struct Distributed {
   std::map<std::string, Layout> gradients;  // of the gradient sums, by their names
 };
 
+// Throws Error(kConfig) when a table of cuts does not fit the mesh.
 Distributed distribute(const Program& program, const Distribution& how);
 
 // Throws Error(kConfig) with the numbers when a model's heads cannot be cut.

@@ -46,8 +46,8 @@ class UpdateDistributor {
     return zero_.active() ? axes.with(Axis::kData) : axes;
   }
 
-  // The norms of a parameter are over all ranks: its step is taken, and all that comes behind it happens, when
-  // the squares of every parameter are summed.
+  // The norms of a parameter are over all ranks: its step is taken, and all that comes behind it happens,
+  // when the squares of every parameter are summed.
   void split_lamb(const Node& node) {
     const auto& op = static_cast<const LambUpdateOp&>(*node.op);
     Node moments = node, move = node;
@@ -66,7 +66,11 @@ class UpdateDistributor {
   void sum_norms() {
     for (const auto& [axes, pairs] : squares_) {
       std::vector<int64_t> offsets;
-      Node join{.op = nullptr, .ins = {}, .outs = {}, .name = "update.norms." + to_string(axes), .phase = Phase::kUpdate};
+      Node join{.op = nullptr,
+                .ins = {},
+                .outs = {},
+                .name = "update.norms." + to_string(axes),
+                .phase = Phase::kUpdate};
       for (const auto& [own, summed] : pairs) {
         offsets.push_back(2 * static_cast<int64_t>(join.ins.size()));
         join.ins.push_back(own);
@@ -130,7 +134,7 @@ class UpdateDistributor {
     const Bucket& bucket = bucket_of(value.container);
     const OwnRange window = *zero_.window(value.name.substr(gradient_name("").size()));
     value.container_offset += window.begin;
-    if (zero_.stage() >= 2)
+    if (zero_.shares_gradients())
       value.container_offset -= bucket.pieces(how_.mesh.size(Axis::kData))[static_cast<size_t>(rank())];
     else
       become_range(value);
@@ -168,7 +172,8 @@ class UpdateDistributor {
     if (how_.mesh.size(Axis::kTensor) > 1) axes = axes.with(Axis::kTensor);
     if (zero_.active()) axes = axes.with(Axis::kData);
     Node own = node;
-    std::erase_if(own.ins, [&](ValueId sum) { return !is_own(sum) || result_.values[sum].desc.elems() == 0; });
+    std::erase_if(own.ins,
+                  [&](ValueId sum) { return !is_own(sum) || result_.values[sum].desc.elems() == 0; });
     VT_CHECK(!own.ins.empty(), "rank %d holds no gradient of its own", how_.mesh.rank);
     if (axes.empty()) return result_.nodes.push_back(std::move(own));
     const ValueId total = node.outs[0];
@@ -192,8 +197,8 @@ class UpdateDistributor {
       if (!group.whole || !written.contains(group.name)) continue;
       result_.values.push_back(group_value(group, rank()));
       started.push_back(static_cast<ValueId>(result_.values.size()) - 1);
-      append(std::make_shared<CollectiveOp>(
-                 CollectiveOp::Form{CollectiveKind::kAllGather, Axis::kData, group.piece_counts(), {}, true, true}),
+      append(std::make_shared<CollectiveOp>(CollectiveOp::Form{
+                 CollectiveKind::kAllGather, Axis::kData, group.piece_counts(), {}, true, true}),
              started.back(), ".all_gather");
     }
     for (const ValueId id : started) append(std::make_shared<WaitOp>(), id, ".wait");
@@ -211,15 +216,15 @@ class UpdateDistributor {
   const std::vector<Bucket>& buckets_;
   const ZeroPlan& zero_;
   Program result_;
-  std::vector<Layout> layouts_;  // by value
+  std::vector<Layout> layouts_;                                          // by value
   std::map<AxisSet, std::vector<std::pair<ValueId, ValueId>>> squares_;  // of a parameter: own, summed
   std::vector<Node> moves_;
 };
 
 }  // namespace
 
-Program distribute_update(const Program& recorded, const Distribution& how, const std::vector<Bucket>& buckets,
-                          const ZeroPlan& zero) {
+Program distribute_update(const Program& recorded, const Distribution& how,
+                          const std::vector<Bucket>& buckets, const ZeroPlan& zero) {
   return UpdateDistributor(recorded, how, buckets, zero).take();
 }
 

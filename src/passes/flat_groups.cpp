@@ -22,33 +22,41 @@ std::vector<size_t> FlatGroup::piece_counts() const {
   return counts;
 }
 
-ZeroPlan::ZeroPlan(const std::vector<Bucket>& buckets, const Mesh& mesh, ZeroOptions options)
+ZeroPlan::ZeroPlan(const std::vector<Bucket>& buckets, const std::vector<Bucket>& frozen, const Mesh& mesh,
+                   ZeroOptions options)
     : options_(std::move(options)),
       rank_(mesh.coordinate(Axis::kData)),
       ranks_(mesh.size(Axis::kData)),
       copies_(options_.copies.begin(), options_.copies.end()) {
   if (!active()) return;
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    const Bucket& bucket = buckets[i];
-    const std::vector<int64_t> pieces = bucket.pieces(ranks_);
-    const auto mine = static_cast<size_t>(rank_);
-    FlatGroup plain{.name = "parameters/" + std::to_string(i), .dtype = bucket.dtype, .whole = stage() < 3};
-    FlatGroup low{.name = plain.name + "@low", .dtype = bucket.dtype, .whole = stage() < 3};
-    FlatGroup averages{.name = "ema/" + std::to_string(i), .dtype = bucket.dtype, .category = Category::kOptimizer,
-                       .whole = false};
-    for (const Bucket::Member& member : bucket.members) {
-      const int64_t elems = member.desc.elems();
-      const OwnRange window{std::clamp<int64_t>(pieces[mine] - member.offset, 0, elems),
+  for (size_t i = 0; i < buckets.size(); ++i) add_bucket(buckets[i], "parameters/" + std::to_string(i), true);
+  trained_groups_ = groups_.size();
+  for (size_t i = 0; stage() == 3 && i < frozen.size(); ++i)
+    add_bucket(frozen[i], "frozen/" + std::to_string(i), false);
+}
+
+void ZeroPlan::add_bucket(const Bucket& bucket, const std::string& name, bool trained) {
+  const std::vector<int64_t> pieces = bucket.pieces(ranks_);
+  const auto mine = static_cast<size_t>(rank_);
+  FlatGroup plain{.name = name, .dtype = bucket.dtype, .whole = stage() < 3};
+  FlatGroup low{.name = name + "@low", .dtype = bucket.dtype, .whole = stage() < 3};
+  FlatGroup averages{.name = "ema/" + name.substr(name.find('/') + 1),
+                     .dtype = bucket.dtype,
+                     .category = Category::kOptimizer,
+                     .whole = false};
+  for (const Bucket::Member& member : bucket.members) {
+    const int64_t elems = member.desc.elems();
+    const OwnRange window{std::clamp<int64_t>(pieces[mine] - member.offset, 0, elems),
                           std::clamp<int64_t>(pieces[mine + 1] - member.offset, 0, elems)};
-      windows_[member.parameter] = window;
-      const auto copy = copies_.find(member.parameter);
-      FlatGroup& own = copy != copies_.end() ? low : plain;
-      own.members.push_back({copy != copies_.end() ? copy->second : member.parameter, member.desc, member.offset, window});
-      if (options_.averages)
-        averages.members.push_back({"ema/" + member.parameter, member.desc, member.offset, window});
-    }
-    for (FlatGroup* group : {&plain, &low, &averages}) add_group(bucket, std::move(*group));
+    windows_[member.parameter] = window;
+    const auto copy = copies_.find(member.parameter);
+    const bool has_copy = copy != copies_.end();
+    (has_copy ? low : plain)
+        .members.push_back({has_copy ? copy->second : member.parameter, member.desc, member.offset, window});
+    if (options_.averages && trained)
+      averages.members.push_back({"ema/" + member.parameter, member.desc, member.offset, window});
   }
+  for (FlatGroup* group : {&plain, &low, &averages}) add_group(bucket, std::move(*group));
 }
 
 // Offsets come as those in the bucket; the group leaves out the members it does not have.
@@ -98,10 +106,25 @@ std::vector<Value> ZeroPlan::containers(const std::vector<Bucket>& buckets) cons
   for (const Bucket& bucket : buckets) {
     values.push_back(bucket_value(bucket));
     Shape& shape = values.back().desc.shape;
-    if (stage() >= 2) shape = {part_of(shape[0], bucket.pieces(ranks_), rank_)};
+    if (shares_gradients()) shape = {part_of(shape[0], bucket.pieces(ranks_), rank_)};
   }
   for (const FlatGroup& group : groups_) values.push_back(group_value(group, rank_));
+  for (size_t g = trained_groups_; g < groups_.size(); ++g)
+    for (const FlatGroup::Member& member : groups_[g].members)
+      if (windows_.contains(member.name)) values.push_back(range_of(groups_[g], member));
   return values;
+}
+
+// A parameter of which this rank has a piece of its group; low-precision copies are no parameters.
+Value ZeroPlan::range_of(const FlatGroup& group, const FlatGroup::Member& member) const {
+  Dim dim(kFlat, member.desc.elems());
+  dim.local = member.window.size(), dim.offset = member.window.size() > 0 ? member.window.begin : 0;
+  Value value{member.name, {group.dtype, {dim}}, ValueKind::kParameter, group.category};
+  value.container = group.name;
+  if (member.window.size() > 0)
+    value.container_offset = member.offset + member.window.begin - group.cuts[static_cast<size_t>(rank_)];
+  value.logical = member.desc.shape;
+  return value;
 }
 
 }  // namespace vitrail

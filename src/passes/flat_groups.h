@@ -1,7 +1,7 @@
-// ZeRO: what the dp ranks share out besides the images, as flat groups. A rank owns piece r of every bucket: it
-// keeps the optimizer state, averages and masters of that piece, with stage 2 the gradients, with stage 3 the
-// parameters. Groups follow their bucket's order, so that a rank's part of a parameter is the same range of
-// elements in all of them.
+// ZeRO: what the dp ranks share out besides the images, as flat groups. A rank owns piece r of every bucket:
+// it keeps the optimizer state, averages and masters of that piece, with stage 2 the gradients, with stage 3
+// the parameters. Groups follow their bucket's order, so that a rank's part of a parameter is the same range
+// of elements in all of them.
 #pragma once
 
 #include <map>
@@ -39,17 +39,22 @@ struct ZeroOptions {
   int stage = 0;
   std::vector<std::pair<std::string, std::string>> copies;  // master, low-precision copy
   bool averages = false;
+  bool whole_sums = false;  // gradient sums stay whole until the end of an update
 };
 
 class ZeroPlan {
  public:
   ZeroPlan() = default;
-  ZeroPlan(const std::vector<Bucket>& buckets, const Mesh& mesh, ZeroOptions options);
+  // `frozen` are shared out with stage 3, which shares out parameters.
+  ZeroPlan(const std::vector<Bucket>& buckets, const std::vector<Bucket>& frozen, const Mesh& mesh,
+           ZeroOptions options);
 
   bool active() const { return options_.stage > 0; }
   int stage() const { return options_.stage; }
+  // Whether a rank keeps the gradient sums of its own piece alone.
+  bool shares_gradients() const { return stage() >= 2 && !options_.whole_sums; }
   const std::vector<FlatGroup>& groups() const { return groups_; }
-  // The part of a parameter that this rank owns; nothing for one that is not trained.
+  // The part of a parameter that this rank owns; nothing for one that is not shared out.
   std::optional<OwnRange> window(const std::string& parameter) const;
   bool has_copy(const std::string& parameter) const { return copies_.contains(parameter); }
 
@@ -60,24 +65,28 @@ class ZeroPlan {
   // Where a value lies among the groups; nothing for any other value.
   std::optional<Place> find(const std::string& value) const;
 
-  // The values that hold groups and buckets, to be placed before what lies in them.
+  // The values that hold groups and buckets, to be placed before what lies in them, and this rank's ranges of
+  // the frozen parameters, which no update names.
   std::vector<Value> containers(const std::vector<Bucket>& buckets) const;
 
  private:
+  void add_bucket(const Bucket& bucket, const std::string& name, bool trained);
   void add_group(const Bucket& bucket, FlatGroup group);
+  Value range_of(const FlatGroup& group, const FlatGroup::Member& member) const;
 
   ZeroOptions options_;
   int rank_ = 0, ranks_ = 1;
   std::map<std::string, std::string> copies_;  // by master
   std::map<std::string, OwnRange> windows_;
   std::vector<FlatGroup> groups_;
+  size_t trained_groups_ = 0;  // the first ones
 };
 
 // The container of a group as a value of a program.
 Value group_value(const FlatGroup& group, int rank);
 
-// Lets the values of a program that lie in whole groups do so, and gathers those of which this rank has a piece:
-// once in the forward and once in the backward half, one group ahead of its first reader.
+// Lets the values of a program that lie in whole groups do so, and gathers those of which this rank has a
+// piece: once in the forward and once in the backward half, one group ahead of its first reader.
 Program gather_parameters(const Program& program, const ZeroPlan& plan, int rank);
 
 // Lets every micro-step hand its gradients to their owners (stage 2 and 3): the gradients of a bucket are
@@ -86,9 +95,9 @@ Program scatter_gradients(const Program& program, const std::vector<Bucket>& buc
 
 // Rewrites a program that only changes persistent values (an optimizer's update, the refresh of copies) into
 // that of one rank: every value becomes the rank's part of it, with ZeRO the range of elements that it owns,
-// and what was updated in pieces is gathered at the end. The norm of all gradients counts each parameter once:
-// a rank adds up the squares of what it alone owns, and of what several hold alike the first of them.
-Program distribute_update(const Program& recorded, const Distribution& how, const std::vector<Bucket>& buckets,
-                          const ZeroPlan& zero);
+// and what was updated in pieces is gathered at the end. The norm of all gradients counts each parameter
+// once: a rank adds up the squares of what it alone owns, and of what several hold alike the first of them.
+Program distribute_update(const Program& recorded, const Distribution& how,
+                          const std::vector<Bucket>& buckets, const ZeroPlan& zero);
 
 }  // namespace vitrail

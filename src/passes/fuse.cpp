@@ -227,7 +227,8 @@ class Fuser {
 }  // namespace
 
 Program fuse(const Program& program, const RewriteTraits& options) {
-  Program result = Fuser(program, options).run();
+  const Program rows = options.residual_rows ? join_rows(program, options.norms) : program;
+  Program result = Fuser(rows, options).run();
   result.validate();
   return result;
 }

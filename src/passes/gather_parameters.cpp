@@ -94,11 +94,11 @@ class Gatherer {
   void start(Use& use) {
     use.piece = add_value(group_value(*use.group, rank_));
     const TensorDesc whole{use.group->dtype, {{kFlat, use.group->elems}}};
-    Node node = node_for(use,
-                         std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kAllGather, Axis::kData,
-                                                                           use.group->piece_counts(), whole, false,
-                                                                           true}),
-                         name_of(use, ".all_gather"));
+    Node node =
+        node_for(use,
+                 std::make_shared<CollectiveOp>(CollectiveOp::Form{
+                     CollectiveKind::kAllGather, Axis::kData, use.group->piece_counts(), whole, false, true}),
+                 name_of(use, ".all_gather"));
     use.gathered = add_value({node.name, whole, ValueKind::kComputed});
     node.ins = {use.piece};
     node.outs = {use.gathered};

@@ -39,7 +39,8 @@ Program group_updates(const Program& program, const std::function<bool(std::stri
     }
     many.op = std::make_shared<GroupedOp>(std::move(parts));
     many.name = many.op->kind();
-    if (const std::string_view bucket = key_of(node).second; !bucket.empty()) many.name += " " + std::string(bucket);
+    if (const std::string_view bucket = key_of(node).second; !bucket.empty())
+      many.name += " " + std::string(bucket);
     result.nodes.push_back(std::move(many));
   }
   result.validate();

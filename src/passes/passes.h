@@ -61,9 +61,18 @@ Program join_row_sums(Program program);
 // keeps its members.
 Program fuse(const Program& program, const RewriteTraits& options = {});
 
+// A part of fuse, for backends that have the kernel: bias, scale, residual and layernorm behind a collective,
+// whose result no GEMM's epilogue could take, are one pass over rows. `norms` says which GEMMs take the
+// layernorm.
+Program join_rows(const Program& program, GemmRule norms);
+
 // The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
 // with one lane there is nothing to interleave yet.
 Program schedule(const Program& program);
+
+// Throws when a node touches memory that a collective, started and not waited for, still writes, or changes
+// what one still reads. Values that lie in one container count as one. The last look at every program.
+void check_exchanges(const Program& program);
 
 // Makes one node of all nodes of a kind that update persistent values and have no outputs: the optimizer's
 // steps of every parameter, or the small additions to gradient sums, become one launch. For backends that

@@ -7,10 +7,11 @@ namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute", "gather", "fuse", "schedule"};
-constexpr std::string_view kMicroPasses[] = {"record",     "gemm_precision", "differentiate", "precision", "distribute",
-                                             "recompute",  "gather", "join_residuals", "join_row_sums", "fuse",
-                                             "schedule",  "group_updates"};
+constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute",
+                                                 "gather", "fuse",           "schedule"};
+constexpr std::string_view kMicroPasses[] = {
+    "record", "gemm_precision", "differentiate", "precision", "distribute", "recompute",
+    "gather", "join_residuals", "join_row_sums", "fuse",      "schedule",   "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
 class Pipeline {
@@ -28,11 +29,13 @@ class Pipeline {
     if (after_) after_(name, program_);
   }
 
+  const Program& program() const { return program_; }
   // Moves the program out, for the next pass to rewrite.
   Program take() { return std::move(program_); }
 
   Program finish() {
     VT_CHECK(done_ == passes_.size(), "a pass was left out");
+    check_exchanges(program_);
     return take();
   }
 
@@ -60,9 +63,10 @@ int sample_rank(const Rewrites& r) {
 }
 
 // Runs after recompute, so that what is computed again reads what the backward half gathers.
-Program gathered(Program program, const Rewrites& r, const std::vector<Bucket>& buckets, const ZeroPlan& zero) {
+Program gathered(Program program, const Rewrites& r, const std::vector<Bucket>& buckets,
+                 const ZeroPlan& zero) {
   program = gather_parameters(program, zero, sample_rank(r));
-  return zero.stage() >= 2 ? scatter_gradients(program, buckets, r.distribution.mesh) : program;
+  return zero.shares_gradients() ? scatter_gradients(program, buckets, r.distribution.mesh) : program;
 }
 
 }  // namespace
@@ -79,7 +83,7 @@ Program inference_program(Program recorded, const Rewrites& r, const AfterPass& 
 }
 
 MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& r,
-                             const AfterPass& after) {
+                           const AfterPass& after) {
   const bool few_launches = r.traits.few_launches && r.fuse;
   Pipeline p(kMicroPasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
@@ -89,8 +93,10 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   std::vector<Bucket> buckets;
   p.pass("distribute", r.distribution.active() ? distributed(p.take(), r, buckets) : p.take());
   p.pass("recompute", recompute(p.take(), r.recompute));
-  ZeroPlan zero(buckets, r.distribution.mesh,
-                {r.distribution.mesh.size(Axis::kData) > 1 ? r.zero : 0, precise.copies, r.averages});
+  const int stage = r.distribution.mesh.size(Axis::kData) > 1 ? r.zero : 0;
+  const std::vector<Bucket> frozen =
+      stage == 3 ? frozen_buckets(p.program(), buckets, precise.copies) : std::vector<Bucket>{};
+  ZeroPlan zero(buckets, frozen, r.distribution.mesh, {stage, precise.copies, r.averages, r.whole_sums});
   p.pass("gather", zero.active() ? gathered(p.take(), r, buckets, zero) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
@@ -103,13 +109,16 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
 Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
                        const ZeroPlan& zero) {
   if (r.distribution.active()) recorded = distribute_update(recorded, r.distribution, buckets, zero);
-  if (!r.traits.groups) return recorded;
-  return group_updates(recorded, r.traits.groups);
+  if (r.traits.groups) recorded = group_updates(recorded, r.traits.groups);
+  check_exchanges(recorded);
+  return recorded;
 }
 
 Program last_micro_program(const MicroProgram& micro, const Rewrites& r) {
-  if (micro.zero.stage() >= 2) return micro.program;
-  return reduce_gradients(micro.program, micro.buckets, r.distribution.mesh, micro.zero.active());
+  if (micro.zero.shares_gradients()) return micro.program;
+  Program program = reduce_gradients(micro.program, micro.buckets, r.distribution.mesh, micro.zero.active());
+  check_exchanges(program);
+  return program;
 }
 
 std::span<const std::string_view> inference_passes() {

@@ -19,7 +19,8 @@ struct Rewrites {
   Distribution distribution = {};  // over the ranks of a mesh
   size_t bucket_bytes = 0;         // of the gradients that ranks exchange at once
   int zero = 0;                    // ZeRO's stage: what the dp ranks share out
-  bool averages = false;           // whether a moving average of the parameters is kept
+  bool whole_sums = false;  // ZeRO 2 and 3 sum gradients over ranks once an update, not every micro-step
+  bool averages = false;    // whether a moving average of the parameters is kept
   RecomputeOptions recompute = {};  // training only
   bool join = true;                 // joins residuals with the gradients of norms
   bool fuse = true;
@@ -32,8 +33,8 @@ using AfterPass = std::function<void(std::string_view pass, const Program& progr
 // `zero` says what of the parameters lies on other ranks.
 Program inference_program(Program recorded, const Rewrites& rewrites, const AfterPass& after = {},
                           const ZeroPlan& zero = {});
-// Forward, backward and gradient sums of a micro-batch, the low-precision copies of weights that it reads, and
-// the buckets in which its sums lie; none where there is one rank.
+// Forward, backward and gradient sums of a micro-batch, the low-precision copies of weights that it reads,
+// and the buckets in which its sums lie; none where there is one rank.
 struct MicroProgram {
   Program program;
   std::vector<std::pair<std::string, std::string>> copies;  // master, copy
@@ -41,12 +42,12 @@ struct MicroProgram {
   ZeroPlan zero;
 };
 MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& rewrites,
-                             const AfterPass& after = {});
+                           const AfterPass& after = {});
 // Makes a program that only changes persistent values: an optimizer's update, copies of weights.
 Program update_program(Program recorded, const Rewrites& rewrites, const std::vector<Bucket>& buckets = {},
                        const ZeroPlan& zero = {});
 // Makes the last micro program of an update, in which ranks sum their gradients. With ZeRO 2 and 3 every one
-// does.
+// does, unless whole sums are kept.
 Program last_micro_program(const MicroProgram& micro, const Rewrites& rewrites);
 
 // The names that `after` receives, in order. Every pass is named, also where it has nothing to do.

@@ -113,11 +113,12 @@ ValueId DistributedValues::converted(ValueId id, Axis axis, Placed wanted, const
                              layout, reader);
   if (from.kind == Placed::kPartial) return reduce_scatter(id, axis, wanted.dim, reader);
   if (from.kind == Placed::kShard && wanted.kind == Placed::kReplicated) return gather(id, axis, reader);
-  if (from.kind == Placed::kShard && wanted.kind == Placed::kShard) return exchange(id, axis, wanted.dim, reader);
+  if (from.kind == Placed::kShard && wanted.kind == Placed::kShard)
+    return exchange(id, axis, wanted.dim, reader);
   VT_CHECK(wanted.kind == Placed::kShard, "%s cannot become a partial sum", program_.values[id].name.c_str());
   const Dim& dim = shape(id)[*shape(id).find(wanted.dim)];
-  return append(std::make_shared<SliceOp>(part_of(dim, cuts_of(dim, axis, how_), how_.mesh.coordinate(axis))), id,
-                "slice", layout, reader);
+  return append(std::make_shared<SliceOp>(part_of(dim, cuts_of(dim, axis, how_), how_.mesh.coordinate(axis))),
+                id, "slice", layout, reader);
 }
 
 // The dim of a sharded value as it is when the axis holds it whole.
@@ -178,7 +179,8 @@ ValueId DistributedValues::exchange(ValueId id, Axis axis, char to, const Node& 
   const Shape mine = shape(id);
   const Dim whole_from = whole_dim(id, axis);
   const Dim& whole_to = mine[*mine.find(to)];
-  const std::vector<int64_t> from_cuts = cuts_of(whole_from, axis, how_), to_cuts = cuts_of(whole_to, axis, how_);
+  const std::vector<int64_t> from_cuts = cuts_of(whole_from, axis, how_),
+                             to_cuts = cuts_of(whole_to, axis, how_);
   const Shape out =
       mine.with(from, whole_from).with(to, part_of(whole_to, to_cuts, how_.mesh.coordinate(axis)));
   std::vector<size_t> counts = part_elems(mine, to, to_cuts);
@@ -190,7 +192,8 @@ ValueId DistributedValues::exchange(ValueId id, Axis axis, char to, const Node& 
   const bool in_order = is_outermost(out, from);
   const TensorDesc moved = in_order ? TensorDesc{dtype, out} : flat_desc(dtype, coming);
   id = append_collective({CollectiveKind::kAllToAll, axis, counts, moved}, id, layout, reader);
-  return in_order ? id : append(std::make_shared<UnpackOp>(from, from_cuts, out), id, "unpack", layout, reader);
+  return in_order ? id
+                  : append(std::make_shared<UnpackOp>(from, from_cuts, out), id, "unpack", layout, reader);
 }
 
 }  // namespace vitrail

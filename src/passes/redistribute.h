@@ -1,5 +1,5 @@
-// The values of a program under distribution: their layouts, and the nodes that bring one into another. Private
-// to the distribute pass.
+// The values of a program under distribution: their layouts, and the nodes that bring one into another.
+// Private to the distribute pass.
 #pragma once
 
 #include <map>
@@ -25,9 +25,10 @@ class DistributedValues {
   // Takes over an input or persistent value of the source in its pinned layout.
   ValueId adopt(ValueId source);
   // Records a node of the source on this rank's parts.
-  std::vector<ValueId> record(const Node& node, const std::vector<ValueId>& ins, const std::vector<Layout>& outs);
-  // Returns the value in another layout, for `reader`. What was brought there once is remembered; a value that
-  // was gathered is so within a phase alone, since keeping it would keep the whole.
+  std::vector<ValueId> record(const Node& node, const std::vector<ValueId>& ins,
+                              const std::vector<Layout>& outs);
+  // Returns the value in another layout, for `reader`. What was brought there once is remembered; a value
+  // that was gathered is so within a phase alone, since keeping it would keep the whole.
   ValueId in_layout(ValueId id, const Layout& wanted, const Node& reader);
 
  private:

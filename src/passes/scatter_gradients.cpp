@@ -17,7 +17,12 @@ class Scatterer {
     for (const Bucket& bucket : buckets)
       for (size_t m = 0; m < bucket.members.size(); ++m)
         members_[gradient_name(bucket.members[m].parameter)] = {&bucket, m};
-    for (const Node& node : program.nodes) is<AccumulateOp>(*node.op) ? collect(node) : result_.nodes.push_back(node);
+    for (const Node& node : program.nodes) {
+      if (is<AccumulateOp>(*node.op))
+        collect(node);
+      else
+        result_.nodes.push_back(node);
+    }
     for (const Flight& flight : flights_) land(flight);
     result_.validate();
   }
@@ -76,11 +81,12 @@ class Scatterer {
     const std::vector<int64_t> cuts = bucket.pieces(mesh_.size(Axis::kData));
     std::vector<size_t> counts;
     for (size_t r = 0; r + 1 < cuts.size(); ++r) counts.push_back(static_cast<size_t>(cuts[r + 1] - cuts[r]));
-    const TensorDesc piece{bucket.dtype, {part_of({kFlat, bucket.elems}, cuts, mesh_.coordinate(Axis::kData))}};
-    const ValueId mine = append(
-        std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kReduceScatter, Axis::kData,
-                                                          std::move(counts), piece, false, true}),
-        {joined}, bucket.name + ".reduce_scatter", after);
+    const TensorDesc piece{bucket.dtype,
+                           {part_of({kFlat, bucket.elems}, cuts, mesh_.coordinate(Axis::kData))}};
+    const ValueId mine =
+        append(std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kReduceScatter, Axis::kData,
+                                                                 std::move(counts), piece, false, true}),
+               {joined}, bucket.name + ".reduce_scatter", after);
     if (!flights_.empty()) land(flights_.back()), flights_.pop_back();
     flights_.push_back({&bucket, joined, mine, &after});
   }

@@ -6,10 +6,13 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
+#include "backend/registry.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/timing.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -99,6 +102,18 @@ void read_gpu(const Reader& all, DeviceFile& device) {
     if (tflops.contains(dtype)) device.tflops[dtype] = Reader{tflops, all.path}.number(dtype);
 }
 
+std::string gpu_text(const DeviceFile& file) {
+  Table table({{"GEMM in"}, {"rate", Align::kRight}});
+  for (const auto& [dtype, tflops] : file.tflops) table.row({dtype, strf("%.1f TFLOP/s", tflops)});
+  return format_pairs({{"name", file.name},
+                       {"compute capability", strf("%d.%d", file.compute / 10, file.compute % 10)},
+                       {"multiprocessors", std::to_string(file.processors)},
+                       {"memory", format_bytes(file.memory_bytes)},
+                       {"foreign", format_bytes(file.foreign_bytes) + " of the driver and its libraries"},
+                       {"copy", strf("%.0f GB/s", file.copy_gbps)}}) +
+         "\n" + table.text();
+}
+
 }  // namespace
 
 DeviceFile read_device_file(const std::string& path) {
@@ -106,16 +121,19 @@ DeviceFile read_device_file(const std::string& path) {
   const Reader all{json, path};
   if (all.text("format") != kFormat) refuse(path, strf("its format is not '%s'", kFormat));
   const std::string kind = all.text("kind");
-  if (kind != "cpu" && kind != "cuda")
+  const auto has_devices = [&](const BackendEntry& row) { return row.names_devices && row.name == kind; };
+  const auto& rows = backend_registry();
+  const auto backend = std::find_if(rows.begin(), rows.end(), has_devices);
+  if (backend == rows.end())
     refuse(path, strf("it describes a %s, and plans are for a cpu or cuda", shown(kind).c_str()));
   DeviceFile device;
   device.kind = kind;
   device.name = shown(all.text("name"));
   device.memory_bytes = static_cast<uint64_t>(all.count("memory_bytes"));
-  if (kind == "cpu")
-    read_processor(all, device);
-  else
+  if (backend->numbered)
     read_gpu(all, device);
+  else
+    read_processor(all, device);
   return device;
 }
 
@@ -198,6 +216,26 @@ DeviceInfo DeviceFile::info(int threads) const {
     return info;
   }
   return planned_cpu_device(threads > 0 ? threads : cores, isa, memory_bytes);
+}
+
+std::string to_text(const DeviceFile& file) {
+  if (file.is_gpu()) return gpu_text(file);
+  Table rates({{"threads", Align::kRight}, {"multiply-adds", Align::kRight}, {"copy", Align::kRight}});
+  for (const DeviceFile::Rate& rate : file.rates)
+    rates.row({std::to_string(rate.threads), strf("%.1f GFLOP/s", rate.fma_gflops),
+               strf("%.1f GB/s", rate.copy_gbps)});
+  Table gemms(
+      {{"GEMM"}, {"in"}, {"threads", Align::kRight}, {"rate", Align::kRight}, {"of peak", Align::kRight}});
+  for (const DeviceFile::Gemm& p : file.gemms)
+    gemms.row({strf("%lldx%lldx%lld", static_cast<long long>(p.m), static_cast<long long>(p.n),
+                    static_cast<long long>(p.k)),
+               p.dtype, std::to_string(p.threads), strf("%.1f GFLOP/s", p.gflops),
+               format_percent(p.gflops / file.rate(p.threads).fma_gflops)});
+  return format_pairs({{"name", file.name},
+                       {"instruction set", file.isa},
+                       {"cores", std::to_string(file.cores)},
+                       {"memory", format_bytes(file.memory_bytes)}}) +
+         "\n" + rates.text() + "\n" + gemms.text();
 }
 
 }  // namespace vitrail

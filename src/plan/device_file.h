@@ -55,12 +55,13 @@ struct DeviceFile {
   // type (f32 where it was not measured).
   double peak_gflops(int threads, const std::string& dtype) const;
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
-  bool is_gpu() const { return kind != "cpu"; }
+  bool is_gpu() const { return compute > 0; }
   uint64_t available_bytes() const { return memory_bytes - foreign_bytes; }
 };
 
 // Throws Error(kData) when the file is not a valid device file.
 DeviceFile read_device_file(const std::string& path);
 nlohmann::ordered_json to_json(const DeviceFile& device);
+std::string to_text(const DeviceFile& device);
 
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
 #include "backend/registry.h"
 #include "base/error.h"
 
@@ -15,6 +16,19 @@ std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
   for (const IsaLevel level : levels) names.emplace_back(to_string(level));
   return names;
 }
+
+int gpu_of(const HostRank& rank) {
+  const auto gpus = static_cast<int>(cuda_report().gpus.size());
+  if (gpus < 1 || rank.local < gpus) return rank.local;
+  if (!rank.shares_gpus)
+    throw Error(ErrorKind::kDevice,
+                strf("rank %d of this host wants GPU %d: this machine has %d", rank.local, rank.local, gpus),
+                strf("at most %d ranks here; or NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30) or --device cuda:0, "
+                     "and they share",
+                     gpus));
+  return rank.local % gpus;
+}
+
 }  // namespace
 
 std::optional<int> parse_cuda(const std::string& device, const char* dash) {
@@ -29,6 +43,14 @@ const Backend& device_backend(const std::string& device) {
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
                      const std::string& isa) {
   return find_entry(backend).find({parse_device_name(device).ordinal, threads, isa});
+}
+
+DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
+                          const HostRank& rank) {
+  if (rank.sharing > 1 && parse_device_name(device).entry->numbered && device.find(':') == std::string::npos)
+    device += ":" + std::to_string(gpu_of(rank));
+  if (rank.sharing > 1 && threads == 0) threads = std::max(1, processor_threads(0, isa) / rank.sharing);
+  return device_of(backend, device, threads, isa);
 }
 
 DeviceInfo device_here(const std::string& device, int threads, const std::string& isa) {

@@ -20,6 +20,15 @@ DeviceInfo device_here(const std::string& device, int threads, const std::string
 // Returns the same for another backend that runs there: "ref" on the processor.
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
                      const std::string& isa);
+// A rank among those of its host.
+struct HostRank {
+  int local = 0, sharing = 1;
+  bool shares_gpus = false;  // ranks beyond the last GPU begin again with the first
+};
+// Returns the device of a rank: its share of the cores where `threads` is 0, and the GPU of its number where
+// `device` gives none. Throws Error(kDevice) when there is none left for it.
+DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
+                          const HostRank& rank);
 const Backend& device_backend(const std::string& device);  // the device's own
 // Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);

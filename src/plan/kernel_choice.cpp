@@ -3,11 +3,27 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ops/empty_parts.h"
 #include "ops/fused.h"
 
 namespace vitrail {
 
 namespace {
+
+bool has_empty(DescSpan descs) {
+  return std::any_of(descs.begin(), descs.end(), [](const TensorDesc& desc) { return desc.elems() == 0; });
+}
+
+// Stands for a kernel where there is nothing to compute.
+const Kernel& no_kernel() {
+  static const Kernel none{.name = "nothing",
+                           .declines = [](const NodeView&, const DeviceInfo&) { return std::string(); },
+                           .prepare =
+                               [](const NodeView&, const DeviceInfo&) {
+                                 return Prepared{0, [](const KernelArgs&) {}};
+                               }};
+  return none;
+}
 
 // Chooses one kernel for each member of a fused node, where the backend has no kernel for the whole.
 NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& backend,
@@ -20,7 +36,8 @@ NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& bac
   for (size_t m = 0; m < count; ++m) {
     const std::vector<TensorDesc> member_ins = fused.member_inputs(m, ins, outs);
     const NodeView view{*fused.members()[m].op, member_ins, fused.outputs_of(m, outs)};
-    const Kernel* kernel = backend.choose(view, device).kernel;
+    const bool idle = computes_nothing(view.op, view.ins, view.outs);
+    const Kernel* kernel = idle ? &no_kernel() : backend.choose(view, device).kernel;
     choice.launches.emplace_back(kernel, view, device);
     widest = std::max(widest, choice.launches.back().prepared.scratch_bytes);
     if (m + 1 < count) choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
@@ -34,7 +51,13 @@ NodeChoice choose_node(const Node& node, const Program& program, const Backend& 
   const std::vector<TensorDesc> ins = program.descs(node.ins), outs = program.descs(node.outs);
   const NodeView view{*node.op, ins, outs};
   if (!node.op->is_launched()) return {};
-  Choice found = backend.choose(view, device);
+  Choice found;
+  const auto* fused = dynamic_cast<const FusedOp*>(node.op.get());
+  const bool sums_nothing = fused && has_empty(ins);  // what the last members add to it is there all the same
+  if (computes_nothing(*node.op, ins, outs))
+    found.kernel = &no_kernel();
+  else if (!sums_nothing)
+    found = backend.choose(view, device);
   NodeChoice choice;
   if (found.kernel) {
     choice.launches.emplace_back(found.kernel, view, device);
@@ -51,6 +74,7 @@ void pack_for(const Node& node, Program& program, const Backend& backend, const 
               const std::vector<int>& uses) {
   std::vector<TensorDesc> ins = program.descs(node.ins);
   const std::vector<TensorDesc> outs = program.descs(node.outs);
+  if (has_empty(ins)) return;
   for (const Kernel* kernel : backend.candidates({*node.op, ins, outs}, device)) {
     if (kernel->declines({*node.op, ins, outs}, device).empty()) return;  // it accepts the unpacked form
     std::vector<TensorDesc> packed = ins;

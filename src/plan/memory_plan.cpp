@@ -77,8 +77,9 @@ class Planner {
     const int input = node.op->in_place_input();
     if (input < 0) return -1;
     const ValueId id = node.ins[input];
-    const bool dies_here = !node.outs.empty() && !is_shared(id) && program_.values[id].kind == ValueKind::kComputed &&
-                           last_use_[id] == i && std::count(node.ins.begin(), node.ins.end(), id) == 1;
+    const bool dies_here = !node.outs.empty() && !is_shared(id) &&
+                           program_.values[id].kind == ValueKind::kComputed && last_use_[id] == i &&
+                           std::count(node.ins.begin(), node.ins.end(), id) == 1;
     const bool same_size =
         dies_here && program_.values[id].desc.bytes() == program_.values[node.outs[0]].desc.bytes();
     return same_size ? block_of_[id] : -1;
@@ -159,7 +160,8 @@ class Planner {
         plan.staging_bytes += aligned(placement.bytes);
       } else if (block_of_[id] >= 0) {
         const Block& block = blocks_[block_of_[id]];
-        placement.offset = block.offset + inner_[id], placement.first = block.first, placement.last = block.last;
+        placement.offset = block.offset + inner_[id], placement.first = block.first,
+        placement.last = block.last;
         placement.category = block.category;
       } else {
         placement.bytes = 0;

@@ -29,8 +29,8 @@ const PersistentValue& PersistentLayout::place_inside(const Value& value) {
            value.container.c_str());
   PersistentValue& container = values_[found->second];
   const size_t inner = static_cast<size_t>(value.container_offset) * size_of(value.desc.dtype);
-  VT_CHECK(inner + value.desc.bytes() <= container.desc.bytes(), "%s does not fit into %s", value.name.c_str(),
-           value.container.c_str());
+  VT_CHECK(inner + value.desc.bytes() <= container.desc.bytes(), "%s does not fit into %s",
+           value.name.c_str(), value.container.c_str());
   container.is_container = true;
   const size_t offset = container.offset + inner;
   const Category category = container.category;

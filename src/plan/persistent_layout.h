@@ -17,7 +17,7 @@ struct PersistentValue {
   TensorDesc desc;
   ValueKind kind = ValueKind::kParameter;
   Category category = Category::kParameters;
-  size_t offset = 0;  // in the arena of its category
+  size_t offset = 0;          // in the arena of its category
   bool contained = false;     // it lies inside another value and takes no bytes of its own
   bool is_container = false;  // other values lie inside it
   Shape logical = {};         // the whole shape, where desc is a flat range of elements

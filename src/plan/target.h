@@ -14,8 +14,6 @@ struct PlanTarget {
   DeviceInfo device;
   size_t available_bytes = 0;  // memory
   size_t foreign_bytes = 0;    // held on a GPU beside the arenas
-
-  bool is_gpu() const { return !device.shares_host_memory; }
 };
 
 // Returns the device of a file with so many threads (0: all of its cores). Throws Error(kUsage) where `isa`

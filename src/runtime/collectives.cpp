@@ -1,123 +1,70 @@
 #include "runtime/collectives.h"
 
 #include <numeric>
-#include <utility>
 
-#include "base/timing.h"
+#include "runtime/collective_runners.h"
 
 namespace vitrail {
 
-namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+double CollectiveTimes::bytes() const {
+  double sum = 0;
+  for (const Kind& kind : kinds) sum += kind.bytes;
+  return sum;
 }
 
-// The memory that each rank reads and writes. In place, the parts of all ranks lie in one value.
-Collective collective_of(const CollectiveOp& op, const TensorView& in, const TensorView& out, int rank) {
+void CollectiveTimes::add(const CollectiveTimes& other) {
+  exposed_s += other.exposed_s, flight_s += other.flight_s;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    kinds[i].count += other.kinds[i].count;
+    kinds[i].bytes += other.kinds[i].bytes, kinds[i].seconds += other.kinds[i].seconds;
+  }
+}
+
+Collective collective_of(const PlacedCollective& placed, int rank) {
   using Kind = Collective::Kind;
   constexpr Kind kKinds[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll};
-  const CollectiveOp::Form& form = op.form();
+  const CollectiveOp::Form& form = placed.op->form();
   Collective collective{.kind = kKinds[static_cast<size_t>(form.kind)],
-                        .dtype = in.dtype(),
-                        .in = in.data(),
-                        .out = out.data(),
+                        .dtype = placed.in.dtype(),
+                        .in = placed.in.data(),
+                        .out = placed.out.data(),
                         .counts = form.counts};
   if (!form.in_place || form.kind == CollectiveKind::kAllReduce) return collective;
   const size_t before = std::accumulate(form.counts.begin(), form.counts.begin() + rank, size_t{0});
-  std::byte* const own = static_cast<std::byte*>(in.data()) + before * size_of(in.dtype());
+  std::byte* const own = static_cast<std::byte*>(placed.in.data()) + before * size_of(placed.in.dtype());
   if (form.kind == CollectiveKind::kReduceScatter) collective.out = own;
   if (form.kind == CollectiveKind::kAllGather) collective.in = own;
   return collective;
 }
 
-// The bytes that a rank reads and writes.
-std::pair<size_t, size_t> bytes_of(const Collective& c, int rank) {
-  const size_t unit = size_of(c.dtype);
+MovedBytes bytes_of(const Collective& c, int rank) {
+  const size_t unit = size_of(c.dtype), half = c.counts.size() / 2;
   const auto sum = [&](size_t first, size_t last) {
-    size_t elems = 0;
-    for (size_t i = first; i < last; ++i) elems += c.counts[i];
-    return elems * unit;
+    return unit * std::accumulate(c.counts.begin() + static_cast<ptrdiff_t>(first),
+                                  c.counts.begin() + static_cast<ptrdiff_t>(last), size_t{0});
   };
-  const size_t all = sum(0, c.counts.size()), own = c.counts[static_cast<size_t>(rank) % c.counts.size()] * unit;
+  const size_t all = sum(0, c.counts.size());
   switch (c.kind) {
     case Collective::Kind::kReduceScatter:
-      return {all, own};
+      return {all, c.counts[static_cast<size_t>(rank)] * unit};
     case Collective::Kind::kAllGather:
-      return {own, all};
+      return {c.counts[static_cast<size_t>(rank)] * unit, all};
     case Collective::Kind::kAllToAll:
-      return {sum(0, c.counts.size() / 2), sum(c.counts.size() / 2, c.counts.size())};
+      return {sum(0, half), sum(half, c.counts.size())};
     default:
       return {all, all};
   }
 }
 
-}  // namespace
-
-// A device's values are brought to the host first; the download waits for the work before it.
-std::unique_ptr<CollectiveRunner::Flight> CollectiveRunner::start(Communicator& group, Collective collective) {
-  auto flight = std::make_unique<Flight>();
-  flight->started_s = now_s();
-  Device& device = *rank_.hardware;
-  if (!device.shares_host_memory()) {
-    const auto [in, out] = bytes_of(collective, group.rank());
-    flight->in = Buffer(in, Category::kCommunication, device.host_memory());
-    flight->out = Buffer(out, Category::kCommunication, device.host_memory());
-    device.download(flight->in.data(), collective.in, in);
-    collective.in = flight->in.data();
-    flight->target = std::exchange(collective.out, flight->out.data());
-  }
-  flight->pending = group.start(collective);
-  return flight;
+double sent_bytes(const PlacedCollective& placed, int ranks) {
+  const TensorDesc desc = placed.in.desc();
+  return placed.op->bytes_sent({&desc, 1}, ranks);
 }
 
-void CollectiveRunner::run(const CollectiveOp& op, const TensorView& in, const TensorView& out, ValueId name) {
-  VT_CHECK(rank_.ranks, "%s in a program of one rank", std::string(op.kind()).c_str());
-  Communicator& group = rank_.ranks->over(op.form().axes);
-  const double begin = now_s();
-  std::unique_ptr<Flight> flight = start(group, collective_of(op, in, out, group.rank()));
-  const TensorDesc desc = in.desc();
-  times_.bytes += op.bytes_sent({&desc, 1}, group.size());
-  ++times_.count;
-  if (op.form().started) {
-    VT_CHECK(flights_.emplace(name, std::move(flight)).second, "a collective is started twice");
-    times_.exposed_s += now_s() - begin;
-    return;
-  }
-  flight->pending->wait();
-  land(*flight);
-  if (flight->target) rank_.hardware->finish();  // the upload reads the host's bytes
-  const double took = now_s() - begin;
-  times_.exposed_s += took;
-  times_.waited_s += took;
-}
-
-void CollectiveRunner::land(Flight& flight) {
-  if (flight.done) return;
-  flight.done = true;
-  if (flight.target) rank_.hardware->upload(flight.target, flight.out.data(), flight.out.bytes());
-  times_.flight_s += now_s() - flight.started_s;
-}
-
-void CollectiveRunner::poll() {
-  if (flights_.empty()) return;
-  const double begin = now_s();
-  for (auto& [name, flight] : flights_)
-    if (!flight->done && flight->pending->poll()) land(*flight);
-  times_.exposed_s += now_s() - begin;
-}
-
-void CollectiveRunner::wait(ValueId name) {
-  const auto found = flights_.find(name);
-  VT_CHECK(found != flights_.end(), "nothing to wait for was started");
-  const double begin = now_s();
-  if (!found->second->done) found->second->pending->wait();
-  land(*found->second);
-  // The upload may still read the host's bytes.
-  if (found->second->target) rank_.hardware->finish();
-  flights_.erase(found);
-  times_.exposed_s += now_s() - begin;
-  times_.waited_s += now_s() - begin;
+std::unique_ptr<CollectiveRunner> collective_runner(RankContext& rank) {
+  if (rank.ranks && rank.ranks->device_transport()) return device_collectives(rank);
+  return !rank.ranks || rank.hardware->shares_host_memory() ? host_collectives(rank)
+                                                            : staged_collectives(rank);
 }
 
 }  // namespace vitrail

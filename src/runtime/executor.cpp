@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/collective.h"
+#include "ops/empty_parts.h"
 #include "ops/fused.h"
 #include "runtime/check/check_node.h"
 
@@ -20,16 +21,23 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
       staging_(staging ? staging->data() : own_staging_.data()),
       times_(plan.program.nodes.size()),
       timed_(!rank.hardware->records()),
-      collectives_(rank) {
+      collectives_(collective_runner(rank)) {
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
     const Node& node = plan.program.nodes[i];
     steps_.push_back(bind(i));
     for (Step& step : steps_.back()) step.empty = is_empty(step);
-    exchanges_ = exchanges_ || as_collective(*node.op);
-    if (rank.pulse) names_.push_back(rank.pulse->keep(node.name.empty() ? node.op->kind() : std::string_view(node.name)));
+    if (const auto* op = as_collective(*node.op)) {
+      VT_CHECK(rank.ranks, "%s in a program of one rank", std::string(op->kind()).c_str());
+      exchanges_ = true;
+      const TensorView in = view(node.ins[0]), out = node.outs.empty() ? in : view(node.outs[0]);
+      collectives_->add(i, {op, in, out, node.ins[0]});
+    }
+    if (rank.pulse)
+      names_.push_back(rank.pulse->keep(node.name.empty() ? node.op->kind() : std::string_view(node.name)));
   }
+  collectives_->prepare();
 }
 
 TensorView Executor::view(ValueId id) const {
@@ -103,20 +111,17 @@ TensorView Executor::output(std::string_view name) const {
 void Executor::run_collective(size_t index) {
   const Node& node = plan_.program.nodes[index];
   const ReductionScope reducing(rank_.pulse);
-  if (is<WaitOp>(*node.op)) return collectives_.wait(node.ins[0]);
-  const auto* op = as_collective(*node.op);
-  if (!op) return;
-  const TensorView in = view(node.ins[0]), out = node.outs.empty() ? in : view(node.outs[0]);
-  collectives_.run(*op, in, out, node.ins[0]);
+  if (is<WaitOp>(*node.op)) return collectives_->wait(node.ins[0]);
+  if (as_collective(*node.op)) collectives_->run(index);
 }
 
-// A node of an empty shard: it has nothing to write.
 bool Executor::is_empty(const Step& step) {
-  if (!step.outs.empty()) return step.outs[0].desc().elems() == 0;
-  const std::vector<int> written = step.op->updates();
-  return std::all_of(written.begin(), written.end(), [&](int input) {
-    return step.ins[static_cast<size_t>(input)].desc().elems() == 0;
-  });
+  const auto descs = [](std::span<const TensorView> views) {
+    std::vector<TensorDesc> list;
+    for (const TensorView& view : views) list.push_back(view.desc());
+    return list;
+  };
+  return computes_nothing(*step.op, descs(step.ins), descs(step.outs));
 }
 
 void Executor::run_node(size_t node) {
@@ -124,10 +129,14 @@ void Executor::run_node(size_t node) {
   if (steps_[node].empty()) return run_collective(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
-    if (step.empty) continue;
+    if (step.empty) {
+      for (const TensorView& out : step.outs)
+        if (out.desc().elems() > 0) rank_.hardware->clear(out.data(), out.desc().bytes());
+      continue;
+    }
     step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
   }
-  collectives_.poll();
+  collectives_->poll();
 }
 
 void Executor::run_nodes() {
@@ -147,25 +156,67 @@ void Executor::run_timed() {
 }
 
 void Executor::run() {
-  if (timed_) return run_timed();
-  // The first run is not captured, because libraries initialise themselves in it; what ranks exchange through
-  // the host cannot be.
-  if (ran_ && !recording_ && !exchanges_) try_to_record();
-  if (recording_) return recording_->replay();
-  run_nodes();
+  collectives_->begin_run(!ran_);
+  if (timed_)
+    run_timed();
+  else
+    run_or_replay();
+  collectives_->end_run();
   ran_ = true;
+}
+
+// The first run is not captured, because libraries initialise themselves in it; what ranks exchange through
+// the host cannot be.
+void Executor::run_or_replay() {
+  if (ran_ && !recording_ && !exchanges_) try_to_record();
+  if (ran_ && !recording_ && exchanges_ && collectives_->records() && rank_.hardware->records())
+    record_together();
+  recording_ ? recording_->replay() : run_nodes();
+}
+
+namespace {
+constexpr int kMostSpoilt = 100;
 }
 
 // A capture that another thread invalidated is repeated by the next run; no thread waits for another.
 void Executor::try_to_record() {
-  constexpr int kMostSpoilt = 100;
   recording_ = record(*rank_.hardware, [this] { run_nodes(); });
   if (recording_) return;
   VT_REQUIRE(++spoilt_ < kMostSpoilt, ErrorKind::kDevice, "%s could not record a program in %d attempts",
              rank_.device.name.c_str(), kMostSpoilt);
 }
 
+// Ranks may share a device: none replays, and none makes a graph of what it has recorded, which allocates,
+// while another still records. A recording that was spoilt all the same is made again by all.
+void Executor::record_together() {
+  Communicator& world = rank_.ranks->world();
+  const auto record_all = [&] {
+    try {
+      run_nodes();
+    } catch (const Error&) {
+      world.barrier();  // the others wait here
+      throw;
+    }
+    world.barrier();
+  };
+  for (int64_t lacking = 1; lacking > 0;) {
+    rank_.hardware->finish();
+    world.barrier();
+    recording_ = record(*rank_.hardware, record_all);
+    rank_.hardware->finish();
+    lacking = recording_ ? 0 : 1;
+    world.run({.kind = Collective::Kind::kAllReduce,
+               .dtype = DType::kI64,
+               .in = &lacking,
+               .out = &lacking,
+               .counts = {1}});
+    VT_REQUIRE(lacking == 0 || ++spoilt_ < kMostSpoilt, ErrorKind::kDevice,
+               "%s could not record a program in %d attempts", rank_.device.name.c_str(), kMostSpoilt);
+  }
+}
+
 void Executor::run_checked(const PersistentStore& plain_store) {
+  collectives_->begin_run(!ran_);
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Node& node = plan_.program.nodes[i];
     NodeCheck check(node, plan_.program, rounding_of(plan_, i), rank_);
@@ -179,6 +230,7 @@ void Executor::run_checked(const PersistentStore& plain_store) {
     for (int input : node.op->updates()) results.push_back(view(node.ins[input]));
     check.compare(results);
   }
+  collectives_->end_run();
 }
 
 void Executor::reset_times() {

@@ -1,6 +1,7 @@
 // Runs an execution plan for one rank: allocates the plan's transient arena, or shares one with other plans,
 // binds every node to its kernel and addresses once, then runs the list, timing each node. Where the device
-// supports it, a whole run is captured as a graph and replayed. Holds no policy.
+// supports it, a whole run is captured as a graph and replayed, what devices exchange by themselves included.
+// Holds no policy.
 #pragma once
 
 #include <memory>
@@ -38,11 +39,13 @@ class Executor {
   const ExecutionPlan& plan() const { return plan_; }
   const std::vector<NodeTime>& times() const { return times_; }
   // The collectives of the runs so far.
-  CollectiveTimes& collective_times() { return collectives_.times(); }
+  CollectiveTimes& collective_times() { return collectives_->times(); }
   void reset_times();
   void time_nodes(bool wanted) { timed_ = wanted || !rank_.hardware->records(); }
   size_t transient_bytes() const { return own_.bytes(); }
   size_t staging_bytes() const { return own_staging_.bytes(); }
+  size_t page_locked_bytes() const { return collectives_->host_bytes(); }  // of collectives that are staged
+  bool is_recorded() const { return recording_ != nullptr; }
   bool keeps_inputs() const { return plan_.memory.staging_bytes > 0; }
 
  private:
@@ -62,7 +65,9 @@ class Executor {
   void run_node(size_t node);
   void run_nodes();
   void run_timed();
+  void run_or_replay();
   void try_to_record();
+  void record_together();
 
   const ExecutionPlan& plan_;
   const PersistentStore& store_;
@@ -75,9 +80,9 @@ class Executor {
   bool timed_;
   bool ran_ = false;
   bool exchanges_ = false;  // the program has collectives
-  int spoilt_ = 0;  // captures that another thread invalidated
+  int spoilt_ = 0;          // captures that another thread invalidated
   std::unique_ptr<Recording> recording_;
-  CollectiveRunner collectives_;
+  std::unique_ptr<CollectiveRunner> collectives_;
 };
 
 }  // namespace vitrail

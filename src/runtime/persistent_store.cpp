@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/checked.h"
 #include "graph/builder.h"
 #include "ops/persistent.h"
+#include "tensor/layout.h"
 
 namespace vitrail {
 
@@ -28,6 +30,24 @@ int64_t readers(int threads, size_t largest, size_t total) {
   constexpr int64_t kMost = 8;
   const auto fitting = static_cast<int64_t>(largest > 0 ? total / 8 / largest : 1);
   return std::clamp<int64_t>(fitting, 1, std::min<int64_t>(threads, kMost));
+}
+
+// The memory in which one parameter is read: the part that this rank keeps, and before that, where it keeps
+// less than all, the whole.
+size_t part_bytes(const TensorDesc& part) {
+  return round_up(part.bytes(), Buffer::kAlignment);
+}
+size_t staging_bytes(const TensorDesc& part) {
+  const TensorDesc whole{part.dtype, whole_of(part.shape)};
+  return part_bytes(part) + (whole == part ? 0 : whole.bytes());
+}
+
+void fill_part(const std::string& name, const TensorView& part, const ParamFiller& fill) {
+  const Shape whole = whole_of(part.shape());
+  const bool all = whole == part.shape();
+  auto* const staging = static_cast<std::byte*>(part.data()) + (all ? 0 : part_bytes(part.desc()));
+  fill(name, whole, {reinterpret_cast<float*>(staging), static_cast<size_t>(whole.elems())});
+  if (!all) copy_out_part(part.shape(), sizeof(float), staging, part.data());
 }
 
 }  // namespace
@@ -57,14 +77,14 @@ void PersistentStore::load(const ExecutionPlan& plan, const ParamFiller& fill) {
   const auto choices = choose_kernels(program, *plan.backend, rank_.device);
   size_t largest = 0;
   for (const Node& node : program.nodes)
-    largest = std::max(largest, program.values[node.ins[0]].desc.bytes());
+    largest = std::max(largest, staging_bytes(program.values[node.ins[0]].desc));
   // Values are staged in host memory; the kernel reads them there too if the device can.
   const bool apart = !rank_.hardware->shares_host_memory();
   const Buffer passage(apart ? largest : 0, Category::kStaging, rank_.memory());
   const auto load_one = [&](size_t i, const Buffer& staging) {
     const Node& node = program.nodes[i];
     const TensorView filled(staging.data(), program.values[node.ins[0]].desc), target = view(node.name);
-    fill(node.name, filled.shape(), {filled.as<float>(), static_cast<size_t>(filled.desc().elems())});
+    fill_part(node.name, filled, fill);
     const TensorView source(apart ? passage.data() : staging.data(), filled.desc());
     if (apart) rank_.hardware->upload(source.data(), filled.data(), filled.desc().bytes());
     choices[i].launches[0].prepared.run({*node.op, {&source, 1}, {&target, 1}, {}, rank_.launch_context()});

@@ -13,8 +13,8 @@
 
 namespace vitrail {
 
-// A callback that fills a parameter's f32 values, row-major in `shape`. It is called from several threads at
-// once.
+// A callback that fills a whole parameter's f32 values, row-major in `shape`; a rank that keeps a part of it
+// cuts that out. It is called from several threads at once.
 using ParamFiller = std::function<void(const std::string& name, const Shape& shape, std::span<float> target)>;
 
 class PersistentStore {

@@ -1,5 +1,5 @@
-// One rank as an object: its device, its threads, its seed, and the way to its partners. Passed explicitly, so several ranks can live in
-// one process; nothing of it is global.
+// One rank as an object: its device, its threads, its seed, and the way to its partners. Passed explicitly,
+// so several ranks can live in one process; nothing of it is global.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,18 @@ struct RankContext {
     const bool smaller = device.memory_bytes > 0 && (free.bytes == 0 || device.memory_bytes < free.bytes);
     return smaller ? FreeMemory{device.memory_bytes, "all that " + device.name + " has"} : free;
   }
+  // The stream on which values of its device travel, beside that of its programs.
+  Stream& exchange_stream() {
+    if (!exchanges) exchanges = hardware->create_urgent_stream();
+    return *exchanges;
+  }
   LaunchContext launch_context() { return {pool, device, hardware->launch_handle()}; }
 
   DeviceInfo device;
   ThreadPool pool;
   uint64_t seed;
   std::unique_ptr<Device> hardware;
+  std::unique_ptr<Stream> exchanges;   // made when it is first asked for
   MeshCommunicators* ranks = nullptr;  // the other ranks of the run; null: it is alone
   int sharing = 1;                     // ranks that share the memory and cores of this host
   Pulse* pulse = nullptr;              // where it posts what it is doing; null: nobody watches

@@ -9,6 +9,7 @@
 #include "telemetry/format.h"
 #include "telemetry/heat_map.h"
 #include "telemetry/html.h"
+#include "telemetry/rank_bars.h"
 #include "telemetry/report_page.h"
 
 namespace vitrail {
@@ -216,6 +217,7 @@ std::string render_report(const Report& report) {
        {"classes", "Classes", per_class(report)},
        {"images", "Images",
         images("Most certain and right", report.best) + images("Furthest from right", report.worst)},
+       {"ranks", "Ranks", rank_section(report.ranks)},
        {"memory", "Memory", memory(report.memory)},
        {"events", "Events", events(report.events)},
        {"machine", "Machine", pairs(report.machine)},

@@ -12,6 +12,7 @@
 #include "telemetry/chart.h"
 #include "telemetry/confusion.h"
 #include "telemetry/multi_label.h"
+#include "telemetry/rank_times.h"
 #include "telemetry/run_status.h"
 
 namespace vitrail {
@@ -39,6 +40,7 @@ struct Report {
   std::optional<ConfusionMatrix> confusion;
   std::optional<MultiLabelResult> multi_label;
   std::vector<ReportImage> best, worst;
+  RankHistory ranks;
   std::vector<MemoryRow> memory;
   ReportPairs machine;
   std::vector<RunEvent> events;

@@ -43,6 +43,8 @@ circle.s0{fill:var(--c0)}circle.s1{fill:var(--c1)}circle.s2{fill:var(--c2)}
 circle.s3{fill:var(--c3)}circle.s4{fill:var(--c4)}circle.s5{fill:var(--c5)}
 i.s0{background:var(--c0)}i.s1{background:var(--c1)}i.s2{background:var(--c2)}
 i.s3{background:var(--c3)}i.s4{background:var(--c4)}i.s5{background:var(--c5)}
+rect.s0{fill:var(--c0)}rect.s1{fill:var(--c1)}rect.s4{fill:var(--c4)}rect.s5{fill:var(--c5)}
+.bars{display:block;width:100%;max-width:860px;height:auto}
 .legend{display:flex;flex-wrap:wrap;gap:2px 14px;font-size:13px;color:var(--soft)}
 .legend i{display:inline-block;width:14px;height:3px;border-radius:2px;margin-right:6px;vertical-align:middle}
 .cursor{stroke:var(--soft);stroke-dasharray:3 3;visibility:hidden}

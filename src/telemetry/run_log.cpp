@@ -127,6 +127,14 @@ void RunLog::eval(const EvalStatus& status) {
   events_->flush();
 }
 
+void RunLog::timing(const TimingStatus& status) {
+  write(to_json(status));
+}
+
+void RunLog::start(const StartStatus& status) {
+  write(to_json(status));
+}
+
 void RunLog::finish_epoch(int64_t epoch, int64_t step, double lr) {
   const Epoch& seen = epochs_[epoch];
   const double mean = seen.losses > 0 ? seen.loss_sum / static_cast<double>(seen.losses) : kUnknown;

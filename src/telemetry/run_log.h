@@ -10,6 +10,7 @@
 
 #include "telemetry/event_file.h"
 #include "telemetry/metrics_file.h"
+#include "telemetry/rank_times.h"
 #include "telemetry/run_status.h"
 
 namespace vitrail {
@@ -29,6 +30,8 @@ class RunLog {
 
   void train(const TrainStatus& status);
   void eval(const EvalStatus& status);
+  void timing(const TimingStatus& status);
+  void start(const StartStatus& status);
   // Writes a row of summary.csv: the mean of the epoch's logged losses and its last evaluation.
   void finish_epoch(int64_t epoch, int64_t step, double lr);
   void event(const RunEvent& event);

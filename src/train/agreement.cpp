@@ -32,7 +32,11 @@ std::vector<std::string> from_all(Communicator& ranks, const std::string& text) 
              .counts = std::vector<size_t>(size, 1)});
   const std::vector<size_t> counts(lengths.begin(), lengths.end());
   std::string all(std::accumulate(counts.begin(), counts.end(), size_t{0}), '\0');
-  ranks.run({.kind = Collective::Kind::kAllGather, .dtype = DType::kU8, .in = text.data(), .out = all.data(), .counts = counts});
+  ranks.run({.kind = Collective::Kind::kAllGather,
+             .dtype = DType::kU8,
+             .in = text.data(),
+             .out = all.data(),
+             .counts = counts});
   std::vector<std::string> texts;
   size_t at = 0;
   for (const size_t count : counts) {
@@ -46,15 +50,21 @@ std::string from_first(Communicator& ranks, const std::string& text) {
   return from_all(ranks, ranks.rank() == 0 ? text : std::string())[0];
 }
 
-void require_same_facts(Communicator& ranks, const Json& facts) {
-  const Json first = parse_json(from_first(ranks, json_text(facts)), "the facts of rank 0");
+// Two lines a rank: its group, its facts.
+void require_same_facts(Communicator& ranks, const Json& facts, const std::string& group) {
+  const std::vector<std::string> all = from_all(ranks, group + "\n" + json_text(facts));
+  const auto in_group = [&](const std::string& text) { return text.starts_with(group + "\n"); };
+  const auto reference = std::find_if(all.begin(), all.end(), in_group);
+  const auto first_rank = reference - all.begin();
+  const Json first =
+      parse_json(reference->substr(group.size() + 1), strf("the facts of rank %td", first_rank));
   Json keys = first;
   keys.update(facts);
   for (const auto& [key, value] : keys.items()) {
     if (value_text(first, key) == value_text(facts, key)) continue;
     throw Error(ErrorKind::kConfig,
-                strf("%s is %s on rank %d and %s on rank 0", key.c_str(), value_text(facts, key).c_str(), ranks.rank(),
-                     value_text(first, key).c_str()),
+                strf("%s is %s on rank %d and %s on rank %td", key.c_str(), value_text(facts, key).c_str(),
+                     ranks.rank(), value_text(first, key).c_str(), first_rank),
                 "all ranks run one program with one config on the same data");
   }
 }
@@ -65,19 +75,26 @@ Json config_facts(const Json& config) {
   for (const auto& [key, value] : flat.items()) {
     std::string name = key.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    if (std::find(std::begin(kMayDiffer), std::end(kMayDiffer), name) == std::end(kMayDiffer)) facts[name] = value;
+    if (std::find(std::begin(kMayDiffer), std::end(kMayDiffer), name) == std::end(kMayDiffer))
+      facts[name] = value;
   }
   return facts;
 }
 
 std::string RankSeat::text() const {
-  return json_text(Json{{"rank", rank}, {"host", host}, {"device", device}, {"threads", threads}, {"mesh", mesh}});
+  return json_text(Json{{"rank", rank},
+                        {"host", host},
+                        {"device", device},
+                        {"threads", threads},
+                        {"mesh", mesh},
+                        {"cores", cores}});
 }
 
 RankSeat RankSeat::from(const std::string& text) {
   const Json json = parse_json(text, "a rank's seat");
-  return {json.at("rank").get<int>(), json.at("host").get<std::string>(), json.at("device").get<std::string>(),
-          json.at("threads").get<int>(), json.at("mesh").get<std::string>()};
+  return {json.at("rank").get<int>(),           json.at("host").get<std::string>(),
+          json.at("device").get<std::string>(), json.at("threads").get<int>(),
+          json.at("mesh").get<std::string>(),   json.at("cores").get<std::string>()};
 }
 
 std::string coordinates_of(const Mesh& mesh) {
@@ -89,9 +106,11 @@ std::string coordinates_of(const Mesh& mesh) {
 }
 
 std::string seat_table(const std::vector<RankSeat>& seats) {
-  Table table({{"rank", Align::kRight}, {"host"}, {"device"}, {"threads", Align::kRight}, {"mesh"}});
+  Table table(
+      {{"rank", Align::kRight}, {"host"}, {"device"}, {"threads", Align::kRight}, {"cores"}, {"mesh"}});
   for (const RankSeat& seat : seats)
-    table.row({std::to_string(seat.rank), seat.host, seat.device, std::to_string(seat.threads), seat.mesh});
+    table.row({std::to_string(seat.rank), seat.host, seat.device, std::to_string(seat.threads), seat.cores,
+               seat.mesh});
   std::string text = table.text(2);
   if (text.ends_with('\n')) text.pop_back();
   return text;

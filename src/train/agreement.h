@@ -16,9 +16,10 @@ std::string from_first(Communicator& ranks, const std::string& text);
 // The texts of all ranks, by rank.
 std::vector<std::string> from_all(Communicator& ranks, const std::string& text);
 
-// Throws Error(kConfig) on a rank whose facts are not those of the first one, naming the first key that differs
-// and the rank. `facts` are flat: a key and a value each.
-void require_same_facts(Communicator& ranks, const Json& facts);
+// Throws Error(kConfig) on a rank whose facts are not those of the first one, naming the first key that
+// differs and the rank. `facts` are flat: a key and a value each. Only ranks that give the same `group` are
+// compared.
+void require_same_facts(Communicator& ranks, const Json& facts, const std::string& group = {});
 // A config as facts: "train.steps" and its value, for every setting but those that hosts may differ in, as
 // paths and workers.
 Json config_facts(const Json& config);
@@ -28,13 +29,14 @@ struct RankSeat {
   int rank = 0;
   std::string host, device;
   int threads = 1;
-  std::string mesh;  // its coordinates, "dp=0 tp=1"
+  std::string mesh;   // its coordinates, "dp=0 tp=1"
+  std::string cores;  // on which it may run, "0-3,8"
 
   std::string text() const;  // as from_all() carries it
   static RankSeat from(const std::string& text);
 };
 std::string coordinates_of(const Mesh& mesh);
-// "rank  host  device  threads  mesh" and a row each, without a line end after the last.
+// "rank  host  device  threads  cores  mesh" and a row each, without a line end after the last.
 std::string seat_table(const std::vector<RankSeat>& seats);
 
 }  // namespace vitrail

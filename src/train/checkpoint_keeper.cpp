@@ -7,6 +7,7 @@
 #include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
 #include "io/write_target.h"
+#include "train/agreement.h"
 
 namespace vitrail {
 
@@ -44,6 +45,25 @@ Json identity_of(const Dataset& data) {
   return {{"fingerprint", hex(data.fingerprint())},
           {"contents", hex(data.contents_fingerprint())},
           {"size", data.size()}};
+}
+
+// The ranks of a run, for the store of its checkpoints.
+class RankPartners : public Partners {
+ public:
+  explicit RankPartners(Communicator& world) : world_(world) {}
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+  std::vector<std::string> from_all(const std::string& mine) override {
+    return vitrail::from_all(world_, mine);
+  }
+
+ private:
+  Communicator& world_;
+};
+
+std::optional<RankPartners> partners_of(const TrainStep& step) {
+  MeshCommunicators* const ranks = step.rank().ranks;
+  return ranks ? std::optional<RankPartners>(ranks->world()) : std::nullopt;
 }
 
 }  // namespace
@@ -103,7 +123,9 @@ Json CheckpointKeeper::facts(const Progress& progress) const {
 
 std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
   std::vector<std::string> complaints;
-  const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good(&complaints);
+  std::optional<RankPartners> partners = partners_of(step);
+  const std::optional<OpenedCheckpoint> found =
+      checkpoints_.newest_good(&complaints, partners ? &*partners : nullptr);
   for (const std::string& text : complaints) report_("checkpoint passed over: " + text);
   if (!complaints.empty() && (!found || place_.resume == ResumeMode::kStrict))
     throw Error(ErrorKind::kData, complaints.front(),
@@ -112,7 +134,7 @@ std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
                             " or name another folder");
   if (!found) return std::nullopt;
   const bool same_val = require_same_run(found->facts);
-  restore_state(*found->state, step.store(), step.whole());
+  restore_state(*found->state, step.store());
   step.refresh();
   saved_step_ = found->step;
   Progress progress = progress_from(found->facts);
@@ -154,19 +176,27 @@ uint64_t CheckpointKeeper::model_bytes() const {
   return static_cast<uint64_t>(count_params(setup_.model->card.config)) * size_of(DType::kF32);
 }
 
-void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int64_t least_good) {
+void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int64_t least_good,
+                            std::function<void()> before) {
+  std::optional<RankPartners> partners = partners_of(step);
   CheckpointContent content;
   content.step = progress.step;
   content.facts = facts(progress);
-  content.state = state_tensors(step.whole());
+  content.before = std::move(before);
+  if (partners)
+    content.parts = state_parts(step.whole(), partners->rank());
+  else
+    content.state = state_tensors(step.whole());
   content.model_bytes = model_bytes();
   content.write_model = [&](const std::string& folder) {
+    const Served served(step.whole());
     write_model_folder(folder, setup_.model->card, step.whole(), setup_.config.lora, false,
                        setup_.config.train.save_adapters);
   };
-  checkpoints_.save(content, least_good);
+  content.help_model = [&] { step.whole().serve(); };
+  checkpoints_.save(content, least_good, partners ? &*partners : nullptr);
   saved_step_ = progress.step;
-  if (is_own(RunFiles::kLast)) discard(files_.at(RunFiles::kLast));
+  if ((!partners || partners->rank() == 0) && is_own(RunFiles::kLast)) discard(files_.at(RunFiles::kLast));
 }
 
 // Writes a model folder of that name atomically, in the place of the previous one.
@@ -191,9 +221,8 @@ void CheckpointKeeper::write_best(const TrainStep& step, bool average) {
   put_model(RunFiles::kBest, step, average);
 }
 
-std::string CheckpointKeeper::write_last(const TrainStep& step, bool average) {
+void CheckpointKeeper::write_last(const TrainStep& step, bool average) {
   put_model(RunFiles::kLast, step, average);
-  return files_.at(RunFiles::kLast);
 }
 
 }  // namespace vitrail

@@ -26,24 +26,25 @@ class CheckpointKeeper {
   // other process can be writing to the folder.
   void prepare(bool sole);
 
-  // Loads the newest good checkpoint into the step; returns nothing when there is none to resume from. Throws
-  // Error(kData) when there are checkpoints and none is good, Error(kConfig) when they belong to another run.
+  // Loads the newest good checkpoint into the step; returns nothing when there is none to resume from. All
+  // ranks call it and go on from the same one. Throws Error(kData) when there are checkpoints and none is
+  // good, Error(kConfig) when they belong to another run.
   std::optional<Progress> restore_newest(TrainStep& step);
 
   // Sets a callback for each checkpoint that was removed early to make room.
   void on_made_room(std::function<void(int64_t step)> tell) { checkpoints_.on_made_room(std::move(tell)); }
   // Throws Error(kWrite) when the checkpoint cannot be written; the newest `least_good` checkpoints are then
-  // unchanged.
-  void save(const Progress& progress, const TrainStep& step, int64_t least_good = kLeastGood);
+  // unchanged. All ranks call it, and a failure of one, SaveFailed, is thrown on all. `before` is called
+  // first, on the first rank.
+  void save(const Progress& progress, const TrainStep& step, int64_t least_good,
+            std::function<void()> before);
   // Replaces best/.
   void write_best(const TrainStep& step, bool average);
   // Writes the model alone, for a run whose last checkpoint cannot be saved; the next save removes it.
-  // Returns its folder.
-  std::string write_last(const TrainStep& step, bool average);
+  void write_last(const TrainStep& step, bool average);
+  std::string last_folder() const { return files_.at(RunFiles::kLast); }
 
   int64_t saved_step() const { return saved_step_; }
-  // Another rank has saved this step.
-  void note_saved(int64_t step) { saved_step_ = step; }
 
  private:
   Json facts(const Progress& progress) const;

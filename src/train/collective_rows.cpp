@@ -1,6 +1,7 @@
 #include <map>
 
 #include "ops/collective.h"
+#include "passes/pins.h"
 #include "train/step_plan.h"
 
 namespace vitrail {
@@ -17,11 +18,29 @@ void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
     CollectiveRow& row = rows[{kind, axes}];
     row.kind = kind, row.axes = axes;
     row.count += runs;
-    row.bytes += static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
+    row.bytes +=
+        static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));
   }
 }
 
+std::vector<CollectiveRow> listed(Rows rows) {
+  std::vector<CollectiveRow> list;
+  for (auto& [key, row] : rows)
+    if (row.count > 0) list.push_back(std::move(row));
+  return list;
+}
+
 }  // namespace
+
+std::vector<CollectiveRow> collective_rows(const Program& program, const Mesh& mesh) {
+  Rows rows;
+  count(program, mesh, 1, rows);
+  return listed(std::move(rows));
+}
+
+std::string pins_text(const StepConfig& config) {
+  return to_string(pins_of(config.distribution, config.zero));
+}
 
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation) {
   Rows rows;
@@ -29,10 +48,7 @@ std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumul
   count(plan.micro.program, mesh, accumulation - (plan.last_micro ? 1 : 0), rows);
   if (plan.last_micro) count(plan.last_micro->program, mesh, 1, rows);
   count(plan.update.program, mesh, 1, rows);
-  std::vector<CollectiveRow> list;
-  for (auto& [key, row] : rows)
-    if (row.count > 0) list.push_back(std::move(row));
-  return list;
+  return listed(std::move(rows));
 }
 
 }  // namespace vitrail

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "tensor/layout.h"
+
 namespace vitrail {
 
 namespace {
@@ -117,6 +119,25 @@ EvalStatus EvalResult::status(int64_t step, int64_t epoch, const std::string& we
   return status;
 }
 
+// Sample numbers travel as floats beside the logits, which hold them exactly in two halves.
+EvalRows rows_of_all(const Team& team, const Mesh& mesh, int64_t global, const EvalRows& mine) {
+  const std::vector<int64_t> cuts = cut_points(global, mesh.size(Axis::kData));
+  std::vector<int64_t> rows;
+  for (size_t r = 0; r + 1 < cuts.size(); ++r) rows.push_back(cuts[r + 1] - cuts[r]);
+  constexpr int64_t kHalf = 1 << 20;
+  std::vector<float> numbers;
+  for (const int64_t sample : mine.samples) {
+    numbers.push_back(static_cast<float>((sample + 1) / kHalf));
+    numbers.push_back(static_cast<float>((sample + 1) % kHalf));
+  }
+  numbers = team.gather_rows(numbers, rows);
+  EvalRows all{team.gather_rows(mine.logits, rows), {}};
+  for (size_t i = 0; i < numbers.size(); i += 2)
+    all.samples.push_back(static_cast<int64_t>(numbers[i]) * kHalf + static_cast<int64_t>(numbers[i + 1]) -
+                          1);
+  return all;
+}
+
 namespace {
 EvalRows rows_of(const Batch& batch, std::span<const float> logits, const GatherRows& gather) {
   EvalRows rows{{logits.begin(), logits.end()}, {batch.samples.begin(), batch.samples.end()}};
@@ -140,11 +161,13 @@ EvalResult evaluate(const Dataset& dataset, Loader& loader, const Forward& forwa
     const std::span<const float> other =
         options.against ? options.against(batch.images, rows) : std::span<const float>();
     const EvalRows all = rows_of(batch, logits, options.gather);
+    const EvalRows others = options.against ? rows_of(batch, other, options.gather) : EvalRows();
     for (size_t i = 0; i < all.samples.size(); ++i) {
       if (all.samples[i] < 0) continue;
       const std::span<const float> row = std::span(all.logits).subspan(i * classes, classes);
       evaluation.add(all.samples[i], row);
-      if (options.against) evaluation.compare(all.samples[i], row, other.subspan(i * classes, classes));
+      if (options.against)
+        evaluation.compare(all.samples[i], row, std::span(others.logits).subspan(i * classes, classes));
     }
     if (options.progress) options.progress(evaluation.count());
   }

@@ -10,6 +10,7 @@
 #include "telemetry/confusion.h"
 #include "telemetry/multi_label.h"
 #include "telemetry/run_status.h"
+#include "train/team.h"
 
 namespace vitrail {
 
@@ -50,6 +51,8 @@ struct EvalRows {
 };
 // Returns the rows of all ranks in the order of one rank's.
 using GatherRows = std::function<EvalRows(EvalRows mine)>;
+// The same for the ranks of a mesh, who cut batches of `global` images among them.
+EvalRows rows_of_all(const Team& team, const Mesh& mesh, int64_t global, const EvalRows& mine);
 
 struct EvalOptions {
   LossKind loss = LossKind::kSoftmax;

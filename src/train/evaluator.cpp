@@ -5,14 +5,15 @@
 namespace vitrail {
 
 Evaluator::Evaluator(const RunSetup& setup, const Team& team, TrainStep& step, const LoaderSettings& loader,
-                     std::function<bool()> stop, SavePolicy& saves, RunJournal& journal)
+                     std::function<bool()> stop, SavePolicy& saves, RunJournal& journal, BadSamples& bad)
     : setup_(setup),
       team_(team),
       step_(step),
       loader_(make_eval_loader(*setup.data.val, loader)),
       stop_(std::move(stop)),
       saves_(saves),
-      journal_(journal) {}
+      journal_(journal),
+      bad_(bad) {}
 
 bool Evaluator::due(int64_t step) const {
   const int64_t every = setup_.config.train.eval_every;
@@ -21,30 +22,16 @@ bool Evaluator::due(int64_t step) const {
 
 EvalResult Evaluator::evaluate_weights(bool average) {
   EvalOptions options{.loss = loss_kind(setup_.config.train.loss), .progress = {}, .stop = stop_};
-  if (!team_.alone()) options.gather = [this](EvalRows mine) { return rows_of_all(std::move(mine)); };
-  return evaluate(
+  if (!team_.alone())
+    options.gather = [this](EvalRows mine) {
+      return rows_of_all(team_, setup_.step.distribution.mesh, setup_.eval_share.global, mine);
+    };
+  EvalResult result = evaluate(
       *setup_.data.val, *loader_,
       [&](std::span<const float> images, int64_t count) { return step_.evaluate(images, count, average); },
       options);
-}
-
-// Sample numbers travel as floats beside the logits, which hold them exactly in two halves.
-EvalRows Evaluator::rows_of_all(EvalRows mine) const {
-  const Mesh& mesh = setup_.step.distribution.mesh;
-  const std::vector<int64_t> cuts = cut_points(setup_.eval_share.global, mesh.size(Axis::kData));
-  std::vector<int64_t> rows;
-  for (size_t r = 0; r + 1 < cuts.size(); ++r) rows.push_back(cuts[r + 1] - cuts[r]);
-  constexpr int64_t kHalf = 1 << 20;
-  std::vector<float> numbers;
-  for (const int64_t sample : mine.samples) {
-    numbers.push_back(static_cast<float>((sample + 1) / kHalf));
-    numbers.push_back(static_cast<float>((sample + 1) % kHalf));
-  }
-  numbers = team_.gather_rows(numbers, rows);
-  EvalRows all{team_.gather_rows(mine.logits, rows), {}};
-  for (size_t i = 0; i < numbers.size(); i += 2)
-    all.samples.push_back(static_cast<int64_t>(numbers[i]) * kHalf + static_cast<int64_t>(numbers[i + 1]) - 1);
-  return all;
+  bad_.share();
+  return result;
 }
 
 void Evaluator::run(Progress& progress) {

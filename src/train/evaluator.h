@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "train/bad_samples.h"
 #include "train/evaluate.h"
 #include "train/run_journal.h"
 #include "train/save_policy.h"
@@ -16,7 +17,7 @@ class Evaluator {
  public:
   // `stop` interrupts an evaluation with Error(kStopped).
   Evaluator(const RunSetup& setup, const Team& team, TrainStep& step, const LoaderSettings& loader,
-            std::function<bool()> stop, SavePolicy& saves, RunJournal& journal);
+            std::function<bool()> stop, SavePolicy& saves, RunJournal& journal, BadSamples& bad);
 
   // Returns whether the config requires an evaluation at this step.
   bool due(int64_t step) const;
@@ -33,8 +34,6 @@ class Evaluator {
   void judge(const EvalResult& result, bool better, Progress& progress);
   bool averaged() const { return step_.plan().eval_average.has_value(); }
 
-  EvalRows rows_of_all(EvalRows mine) const;
-
   const RunSetup& setup_;
   const Team& team_;
   TrainStep& step_;
@@ -42,6 +41,7 @@ class Evaluator {
   std::function<bool()> stop_;
   SavePolicy& saves_;
   RunJournal& journal_;
+  BadSamples& bad_;
   std::optional<EvalResult> last_;
 };
 

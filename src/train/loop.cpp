@@ -1,5 +1,9 @@
 #include "train/loop.h"
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 #include "base/timing.h"
 
 namespace vitrail {
@@ -8,7 +12,8 @@ bool StopRule::out_of_time() const {
   return max_minutes > 0 && seconds_since(place.started) >= max_minutes * 60;
 }
 
-Loop::Loop(const Parts& parts, Progress& progress) : parts_(parts), progress_(progress) {}
+Loop::Loop(const Parts& parts, Progress& progress)
+    : parts_(parts), progress_(progress), times_(parts.team.size()) {}
 
 void Loop::run() {
   const int64_t first = progress_.step;
@@ -16,7 +21,8 @@ void Loop::run() {
   parts_.feed.seek(first);
   if (first > 0 && progress_.eval_due) conclude_step();
   double no_loss = 0;
-  if (!parts_.team.alone()) agree(no_loss);
+  if (!parts_.team.alone()) agree(no_loss, nullptr);
+  times_.start();
   while (!done() && !is_stopped(progress_.step == first)) one_update();
 }
 
@@ -27,18 +33,29 @@ bool Loop::is_stopped(bool first) const {
 }
 
 // Sums the loss over ranks and, in the same exchange, finds what any of them asks for, so that all act alike
-// whatever their own clocks and signals say.
-void Loop::agree(double& loss) {
+// whatever their own clocks and signals say, and where each one's time went: a slot of the sum is one rank's.
+void Loop::agree(double& loss, const StepTimes::Numbers* mine) {
+  const auto start = Clock::now();
   const Mesh& mesh = parts_.setup.step.distribution.mesh;
   const bool counts = mesh.coordinate(Axis::kTensor) == 0 && mesh.coordinate(Axis::kSequence) == 0;
   Pulse* const pulse = parts_.step.rank().pulse;
   const ReductionScope reducing(pulse);
   if (pulse) pulse->at_node("loss and votes");
-  double numbers[] = {counts ? loss : 0.0, parts_.stop.asked() ? 1.0 : 0.0,
-                      parts_.stop.out_of_time() ? 1.0 : 0.0, parts_.saves.time_is_over() ? 1.0 : 0.0};
+  constexpr size_t kVotes = 5;
+  std::vector<double> numbers = {
+      counts ? loss : 0.0, parts_.stop.asked() ? 1.0 : 0.0, parts_.stop.out_of_time() ? 1.0 : 0.0,
+      parts_.saves.time_is_over() ? 1.0 : 0.0, static_cast<double>(parts_.bad.untold())};
+  numbers.resize(kVotes + (mine ? StepTimes::kNumbers * static_cast<size_t>(parts_.team.size()) : 0));
+  const auto slots = std::span(numbers).subspan(kVotes);
+  if (mine)
+    std::ranges::copy(*mine,
+                      slots.begin() + parts_.team.rank() * static_cast<std::ptrdiff_t>(StepTimes::kNumbers));
   parts_.team.sum(numbers);
   loss = numbers[0];
   votes_ = {numbers[1] > 0, numbers[2] > 0, numbers[3] > 0};
+  if (mine) times_.add(slots);
+  times_.exchanged(seconds_since(start));
+  if (numbers[4] > 0) parts_.bad.exchange();
 }
 
 // Runs one update, top to bottom.
@@ -53,26 +70,64 @@ void Loop::one_update() {
   const StepValues values = parts_.step.run_update(lr);
   double loss = parts_.step.take_loss();
   ++progress_.step;
-  if (parts_.team.alone())
-    votes_.save_time = parts_.saves.time_is_over();
-  else
-    agree(loss);
-  meter_.step(config().batch);
+  const double data_wait_s = parts_.feed.wait_seconds();
+  conclude_update(loss, data_wait_s);
   if (pulse) tell_news(*pulse);
 
-  TrainStatus status = status_of(values, loss, lr);
+  TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
+  if (!std::exchange(started_, true)) tell_start(status.interval_s);
   const bool went_back = parts_.skips.handle(values, progress_);
-  if (went_back) parts_.feed.seek(progress_.step);
+  if (went_back) parts_.feed.seek(progress_.step), times_.start();
   parts_.journal.step(status);
   if (went_back) return;
 
   const auto paused = Clock::now();
-  if (log_due()) parts_.journal.log(status);
+  if (log_due()) {
+    parts_.journal.log(status);
+    tell_times();
+  }
+  times_.pause();
   progress_.eval_due = parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step());
   conclude_step();
   parts_.saves.save_if_due(progress_, votes_.save_time, [this] { return parts_.skips.last_was_made(); });
+  times_.resume();
   meter_.pause(seconds_since(paused));
+}
+
+// Ends an update with what ranks agree on after it.
+void Loop::conclude_update(double& loss, double data_wait_s) {
+  const StepTimes::Numbers mine = times_.end_update(parts_.step.take_collective_times(), data_wait_s);
+  if (parts_.team.alone()) {
+    votes_.save_time = parts_.saves.time_is_over();
+    times_.add(mine);
+  } else {
+    agree(loss, &mine);
+  }
+  meter_.step(config().batch);
+}
+
+void Loop::tell_times() {
+  if (!times_count()) return;
+  const TimingStatus status = times_.take(progress_.step);
+  parts_.journal.timing(status);
+  if (config().breakdown) parts_.journal.note(breakdown_line(status));
+}
+
+// The start of each rank is gathered once, after the first update.
+void Loop::tell_start(double first_update_s) {
+  if (!times_count()) return;
+  parts_.start.add("first update", first_update_s);
+  std::vector<double> mine;
+  for (const auto& [name, seconds] : parts_.start.phases()) mine.push_back(seconds);
+  const std::vector<double> all = parts_.team.gather(mine);
+  StartStatus status{.step = progress_.step - 1, .phases = {}, .time = unix_seconds()};
+  for (size_t p = 0; p < mine.size(); ++p) {
+    status.phases.push_back({parts_.start.phases()[p].first, {}});
+    for (size_t at = p; at < all.size(); at += mine.size()) status.phases[p].seconds.push_back(all[at]);
+  }
+  parts_.journal.start(status);
+  if (config().breakdown) parts_.journal.note(start_line(status));
 }
 
 // What other ranks did that this run's log should hold, as a pause of one of them.
@@ -89,7 +144,7 @@ void Loop::conclude_step() {
     parts_.journal.finish_epoch(parts_.setup.epoch_of(progress_.step - 1), rate_at(progress_.step - 1));
 }
 
-TrainStatus Loop::status_of(const StepValues& values, double loss, double lr) {
+TrainStatus Loop::status_of(const StepValues& values, double loss, double lr, double data_wait_s) {
   const RunSetup& setup = parts_.setup;
   TrainStatus status;
   status.step = progress_.step;
@@ -101,7 +156,7 @@ TrainStatus Loop::status_of(const StepValues& values, double loss, double lr) {
   status.grad_norm = values.grad_norm;
   status.images_per_second = meter_.images_per_second();
   status.eta_s = meter_.eta_seconds(setup.total_steps - progress_.step);
-  status.data_wait_s = parts_.feed.wait_seconds();
+  status.data_wait_s = data_wait_s;
   status.memory_bytes = parts_.memory_bytes;
   status.skipped = parts_.skips.skipped_after(values);
   if (setup.step.loss_scale.dynamic) status.loss_scale = parts_.step.loss_scale();

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "telemetry/rate_meter.h"
+#include "train/bad_samples.h"
 #include "train/evaluator.h"
 #include "train/micro_feed.h"
 #include "train/skip_policy.h"
+#include "train/step_times.h"
 
 namespace vitrail {
 
@@ -33,6 +35,8 @@ class Loop {
     SavePolicy& saves;
     SkipPolicy& skips;
     RunJournal& journal;
+    BadSamples& bad;
+    StartTimes& start;
     size_t memory_bytes;  // held by the run, for the log
   };
   Loop(const Parts& parts, Progress& progress);
@@ -42,6 +46,8 @@ class Loop {
   void run();
   bool done() const { return last_step() || patience_exhausted(); }
   bool patience_exhausted() const;
+  // The updates of this process, those since the last line of the log left out.
+  const TimingStatus& timing() const { return times_.total(); }
 
  private:
   const RunConfig& config() const { return parts_.setup.config.train; }
@@ -50,15 +56,22 @@ class Loop {
   bool log_due() const { return progress_.step % config().log_every == 0 || last_step(); }
   double rate_at(int64_t step) const;
   void one_update();
-  void agree(double& loss);
+  void conclude_update(double& loss, double data_wait_s);
+  void agree(double& loss, const StepTimes::Numbers* mine);
+  void tell_times();
+  void tell_start(double first_update_s);
+  // Whether the log holds where the time went.
+  bool times_count() const { return config().breakdown || !parts_.team.alone(); }
   bool is_stopped(bool first) const;
-  TrainStatus status_of(const StepValues& values, double loss, double lr);
+  TrainStatus status_of(const StepValues& values, double loss, double lr, double data_wait_s);
   void conclude_step();
   void tell_news(Pulse& pulse);
 
   Parts parts_;
   Progress& progress_;
   RateMeter meter_;
+  StepTimes times_;
+  bool started_ = false;  // the first update is done
   // What ranks have agreed on after the last update.
   struct Votes {
     bool asked = false, out_of_time = false, save_time = false;

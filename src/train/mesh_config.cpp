@@ -2,18 +2,22 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/text.h"
+#include "base/values.h"
+
 namespace vitrail {
 
 namespace {
 
 void require_positive(const char* key, int64_t value, int64_t least) {
-  VT_REQUIRE(value >= least && value <= 1 << 16, ErrorKind::kConfig, "%s is %lld; expected %lld to 65536", key,
-             static_cast<long long>(value), static_cast<long long>(least));
+  VT_REQUIRE(value >= least && value <= 1 << 16, ErrorKind::kConfig, "%s is %lld; expected %lld to 65536",
+             key, static_cast<long long>(value), static_cast<long long>(least));
 }
 
 std::string mesh_text(int64_t dp, int64_t tp, int64_t sp) {
-  return strf("mesh.dp=%lld mesh.tp=%lld mesh.sp=%lld", static_cast<long long>(dp), static_cast<long long>(tp),
-              static_cast<long long>(sp));
+  return strf("mesh.dp=%lld mesh.tp=%lld mesh.sp=%lld", static_cast<long long>(dp),
+              static_cast<long long>(tp), static_cast<long long>(sp));
 }
 
 // The meshes of `world` ranks that differ least from what was asked for.
@@ -23,12 +27,14 @@ std::string nearest_meshes(const MeshConfig& c, int64_t world) {
     for (int64_t sp = 1; tp * sp <= world; ++sp) {
       if (world % (tp * sp) != 0) continue;
       const int64_t dp = world / (tp * sp);
-      const int64_t away = 4 * std::abs(tp - c.tp) + 4 * std::abs(sp - c.sp) + (c.dp > 0 ? std::abs(dp - c.dp) : 0);
+      const int64_t away =
+          4 * std::abs(tp - c.tp) + 4 * std::abs(sp - c.sp) + (c.dp > 0 ? std::abs(dp - c.dp) : 0);
       meshes.emplace_back(away, mesh_text(dp, tp, sp));
     }
   std::sort(meshes.begin(), meshes.end());
   std::string text;
-  for (size_t i = 0; i < std::min<size_t>(meshes.size(), 3); ++i) text += (i ? ", or " : "") + meshes[i].second;
+  for (size_t i = 0; i < std::min<size_t>(meshes.size(), 3); ++i)
+    text += (i ? ", or " : "") + meshes[i].second;
   return text;
 }
 
@@ -49,10 +55,11 @@ MeshConfig resolved(MeshConfig c, int world) {
   const int64_t model = c.tp * c.sp;
   const int64_t dp = c.dp > 0 ? c.dp : world / model;
   if (dp * model != world || dp == 0)
-    throw Error(ErrorKind::kConfig,
-                strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld does not make the %d ranks of this run",
-                     static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp), world),
-                nearest_meshes(c, world));
+    throw Error(
+        ErrorKind::kConfig,
+        strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld does not make the %d ranks of this run",
+             static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp), world),
+        nearest_meshes(c, world));
   c.dp = dp;
   return c;
 }
@@ -66,13 +73,36 @@ BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* 
   const std::vector<int64_t> cuts = cut_points(global, ranks, unit);
   for (size_t r = 0; r + 1 < cuts.size(); ++r)
     if (cuts[r] == cuts[r + 1])
-      throw Error(ErrorKind::kConfig,
-                  strf("%s of %lld images, in groups of %lld that are mixed together, leaves nothing for rank %zu "
-                       "of mesh.dp %d",
-                       what, static_cast<long long>(global), static_cast<long long>(unit), r, ranks),
-                  strf("a batch of at least %lld, or a smaller mesh.dp", static_cast<long long>(ranks * unit)));
+      throw Error(
+          ErrorKind::kConfig,
+          strf("%s of %lld images, in groups of %lld that are mixed together, leaves nothing for rank %zu "
+               "of mesh.dp %d",
+               what, static_cast<long long>(global), static_cast<long long>(unit), r, ranks),
+          strf("a batch of at least %lld, or a smaller mesh.dp", static_cast<long long>(ranks * unit)));
   const auto mine = static_cast<size_t>(mesh.coordinate(Axis::kData));
   return {cuts[mine], cuts[mine + 1] - cuts[mine], global};
+}
+
+void take_mesh(const std::string& text, MeshConfig& mesh) {
+  for (const std::string_view piece : split(text, ',')) {
+    const std::string part(piece);
+    const size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    const auto number =
+        equals == std::string::npos ? std::optional<int64_t>(1) : parse_integer(part.substr(equals + 1));
+    int64_t* field = key == "dp"     ? &mesh.dp
+                     : key == "tp"   ? &mesh.tp
+                     : key == "sp"   ? &mesh.sp
+                     : key == "zero" ? &mesh.zero
+                                     : nullptr;
+    if (field && number && equals != std::string::npos)
+      *field = *number;
+    else if (key == "tokens_on_tp" && number)
+      mesh.tokens_on_tp = *number != 0;
+    else
+      throw Error(ErrorKind::kUsage, strf("--mesh holds %s", quoted(part).c_str()),
+                  "--mesh dp=4,tp=2 with any of dp, tp, sp, zero and tokens_on_tp");
+  }
 }
 
 }  // namespace vitrail

@@ -2,16 +2,33 @@
 // communicator.
 #pragma once
 
+#include "base/enum_names.h"
 #include "data/sample_source.h"
 #include "passes/distribute.h"
 
 namespace vitrail {
 
+// How values travel between devices that have memory of their own.
+enum class MeshTransport { kAuto, kStaged, kNccl };
+template <>
+struct EnumNames<MeshTransport> {
+  static constexpr const char* names[] = {"auto", "staged", "nccl"};
+};
+
+// What ZeRO 2 and 3 keep of the gradient sums while micro-batches are accumulated.
+enum class KeptSums { kPiece, kWhole };
+template <>
+struct EnumNames<KeptSums> {
+  static constexpr const char* names[] = {"piece", "whole"};
+};
+
 struct MeshConfig {
   int64_t dp = 0, tp = 1, sp = 1;
   bool tokens_on_tp = false;
   int64_t zero = 0;
+  KeptSums accumulate = KeptSums::kPiece;
   double bucket_mb = 25;
+  MeshTransport transport = MeshTransport::kAuto;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -23,15 +40,25 @@ struct MeshConfig {
     v("zero", c.zero,
       "what the dp ranks share out besides images: 0 nothing, 1 optimizer state, 2 also gradients, 3 also "
       "parameters");
+    v("accumulate", c.accumulate,
+      "gradient sums of ZeRO 2 and 3 between micro-batches: a rank's piece, exchanged every time, or whole, "
+      "exchanged once");
     v("bucket_mb", c.bucket_mb, "megabytes of gradients that ranks exchange at once");
+    v("transport", c.transport,
+      "how values travel between GPUs: nccl, staged (through the host), or auto: nccl where every rank has a "
+      "GPU and the library is there");
   }
 };
+
+// Parses "dp=4,tp=2,zero=1,tokens_on_tp" into the settings of mesh; throws Error(kUsage), which speaks of
+// --mesh, for any other text.
+void take_mesh(const std::string& text, MeshConfig& mesh);
 
 // Throws Error(kConfig) naming key, value and rule.
 void validate(const MeshConfig& config);
 
-// Returns the config with dp filled in; throws Error(kConfig) with all numbers and the meshes that fit when its
-// product is not the number of ranks.
+// Returns the config with dp filled in; throws Error(kConfig) with all numbers and the meshes that fit when
+// its product is not the number of ranks.
 MeshConfig resolved(MeshConfig config, int world);
 Mesh mesh_of(const MeshConfig& config, int rank);
 

@@ -136,7 +136,10 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
     VT_REQUIRE(settings.fields.classes == static_cast<int64_t>(classes.size()), ErrorKind::kConfig,
                "model.classes is %lld; the data has %zu classes",
                static_cast<long long>(settings.fields.classes), classes.size());
-  settings.init.empty() ? make_fresh(settings, *model) : open_initial(settings, *model);
+  if (settings.init.empty())
+    make_fresh(settings, *model);
+  else
+    open_initial(settings, *model);
   apply_given(settings, model->card.preprocess);
   fit_head(*model, classes);
   model->card.scores = scores;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "train/device_transport.h"
 
 namespace vitrail {
 
@@ -86,6 +87,9 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
       context.ranks = size > 1 ? partners.get() : nullptr;
       context.sharing = ranks.sharing;
       context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;
+      const std::string note =
+          size > 1 ? join_devices(context, *partners, ranks.mesh.transport, ranks.variables) : "";
+      if (rank == 0 && ranks.note && !note.empty()) ranks.note(note);
       body(context);
     } catch (...) {
       const Failure failure = current_failure();

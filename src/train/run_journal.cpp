@@ -38,4 +38,14 @@ void RunJournal::eval(const EvalStatus& status) {
   if (hooks_.eval) hooks_.eval(status);
 }
 
+void RunJournal::timing(const TimingStatus& status) {
+  if (log_) log_->timing(status);
+  if (hooks_.timing) hooks_.timing(status);
+}
+
+void RunJournal::start(const StartStatus& status) {
+  if (log_) log_->start(status);
+  if (hooks_.start) hooks_.start(status);
+}
+
 }  // namespace vitrail

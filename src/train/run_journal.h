@@ -34,6 +34,8 @@ class RunJournal {
   void step(const TrainStatus& status);
   void log(TrainStatus status);
   void eval(const EvalStatus& status);
+  void timing(const TimingStatus& status);
+  void start(const StartStatus& status);
   void finish_epoch(int64_t epoch, double lr) {
     if (log_) log_->finish_epoch(epoch, progress_.step, lr);
   }

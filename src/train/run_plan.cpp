@@ -46,20 +46,39 @@ int64_t assume_data(std::optional<int64_t> asked, TrainConfig& config) {
 }  // namespace
 
 namespace {
-// The ranks that a mesh has by itself; a size that was left open counts one.
-RankPlace first_of(const MeshConfig& mesh) {
+// The number of ranks that a mesh has by itself; a size that was left open counts one.
+int ranks_of(const MeshConfig& mesh) {
   validate(mesh);
-  const int world = static_cast<int>(std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp);
-  return {0, world, world};
+  return static_cast<int>(std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp);
+}
+
+// Whether a rank is the first or the last along every axis: the floor rule gives the last one the largest
+// part.
+bool at_a_corner(const Mesh& mesh) {
+  return std::all_of(std::begin(kAxes), std::end(kAxes), [&](Axis axis) {
+    return mesh.coordinate(axis) == 0 || mesh.coordinate(axis) == mesh.size(axis) - 1;
+  });
 }
 }  // namespace
 
 RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,
                  DeviceInfo device)
-    : RunPlan(config, classes, backend, std::move(device), first_of(config.mesh)) {}
+    : RunPlan(config, classes, backend, device, {0, ranks_of(config.mesh), ranks_of(config.mesh)}) {
+  constexpr int kPlanAll = 8;
+  const int world = ranks();
+  const Mesh mesh = setup_.step.distribution.mesh;
+  NeededLeast least{0, peak_bytes()};
+  for (int rank = 1; rank < world; ++rank) {
+    if (world > kPlanAll && !at_a_corner(mesh.of_rank(rank))) continue;
+    RunPlan other(config, classes, backend, device, {rank, world, world});
+    if (other.peak_bytes() < least.bytes) least = {rank, other.peak_bytes()};
+    if (other.peak_bytes() > peak_bytes()) *this = std::move(other);
+  }
+  least_ = least;
+}
 
-RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
-                 RankPlace place)
+RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,
+                 DeviceInfo device, RankPlace place)
     : backend_(&backend), device_(std::move(device)) {
   set_up_run(std::move(config), classes, place);
   step_ = plan(setup_.step);
@@ -142,6 +161,23 @@ std::vector<RunPlan::Level> RunPlan::recompute_levels() const {
         {level, step.peak_bytes() + other_bytes(), flops_of(step, setup_.config.train.accumulation)});
   }
   return levels;
+}
+
+std::vector<RunPlan::Sums> RunPlan::kept_sums() const {
+  const int64_t accumulation = setup_.config.train.accumulation;
+  if (setup_.step.zero < 2 || setup_.step.distribution.mesh.size(Axis::kData) < 2 || accumulation < 2)
+    return {};
+  std::vector<Sums> choices;
+  for (const KeptSums kept : {KeptSums::kPiece, KeptSums::kWhole}) {
+    StepConfig config = setup_.step;
+    const bool own = config.whole_sums == (kept == KeptSums::kWhole);
+    config.whole_sums = kept == KeptSums::kWhole;
+    const StepPlan step = own ? step_ : plan(config);
+    double sent = 0;
+    for (const CollectiveRow& row : collective_rows(step, accumulation)) sent += row.bytes;
+    choices.push_back({kept, step.peak_bytes() + other_bytes(), sent});
+  }
+  return choices;
 }
 
 size_t RunPlan::peak_at(int64_t micro_batch) const {

@@ -14,7 +14,7 @@ namespace vitrail {
 class RunPlan {
  public:
   // Where the data is missing, or with `classes`, a dataset of that many classes is assumed, which notes()
-  // records. A mesh in the config is planned for its first rank.
+  // records. A mesh in the config is planned for the rank that needs most.
   RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device);
   // The same for one rank of a run.
   RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
@@ -34,8 +34,15 @@ class RunPlan {
   size_t peak_bytes() const { return step_.peak_bytes() + other_bytes(); }
   size_t lower_bound_bytes() const { return step_.lower_bound_bytes() + other_bytes(); }
 
-  // Returns the number of ranks, and the collectives of an update.
+  // Returns the number of ranks, the one that is planned, and the collectives of an update.
   int ranks() const { return setup_.step.distribution.mesh.world(); }
+  int rank() const { return setup_.step.distribution.mesh.rank; }
+  // The rank that needs least; where ranks need different memory, the planned one needs most.
+  struct NeededLeast {
+    int rank = 0;
+    size_t bytes = 0;
+  };
+  const NeededLeast& least() const { return least_; }
   std::vector<CollectiveRow> collectives() const;
 
   int64_t trained_params() const;
@@ -48,6 +55,14 @@ class RunPlan {
     double update_flops;
   };
   std::vector<Level> recompute_levels() const;
+
+  // The same run with another choice of mesh.accumulate; empty where it makes no difference.
+  struct Sums {
+    KeptSums kept;
+    size_t peak_bytes;
+    double sent_bytes;  // by one rank, an update
+  };
+  std::vector<Sums> kept_sums() const;
 
   // Returns the largest micro-batch whose run stays within `bytes`; 0: none.
   int64_t largest_micro_batch(size_t bytes) const;
@@ -69,6 +84,7 @@ class RunPlan {
   RunSetup setup_;
   StepPlan step_;
   size_t teacher_bytes_ = 0;  // 0: none
+  NeededLeast least_;         // of all ranks, where they were planned
 };
 
 }  // namespace vitrail

@@ -42,7 +42,9 @@ std::string verdict(const RunReportContent& c) {
               format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
 }
 
-std::vector<MemoryRow> memory_rows(const RunReportContent& c) {
+// What was planned for each buffer beside what was allocated: whole arenas, not what is alive in them at the
+// peak.
+std::vector<MemoryRow> allocations(const RunReportContent& c) {
   std::vector<MemoryRow> rows;
   const MemoryPlan none, &teacher = c.teacher ? c.teacher->memory() : none;
   for (Category category : {Category::kParameters, Category::kGradients, Category::kOptimizer})
@@ -77,12 +79,13 @@ void write_run_report(const RunReportContent& c) {
   RunHistory history = read_run_history(RunFiles(c.place.folder).metrics());
   report.curves = std::move(history.curves);
   report.events = std::move(history.events);
+  report.ranks = read_rank_history(RunFiles(c.place.folder).metrics());
   report.figures = {{"steps", strf("%s of %s", format_integer(c.outcome.step).c_str(),
                                    format_integer(c.setup.total_steps).c_str())},
                     {"parameters", format_integer(count_params(c.setup.model->card.config))},
                     {"ended", c.outcome.reason}};
   if (c.outcome.last_eval) add_eval_sections(report, *c.outcome.last_eval, *c.setup.data.val);
-  report.memory = memory_rows(c);
+  report.memory = allocations(c);
   report.machine = {{"device", c.plan.micro.device.name},
                     {"threads", std::to_string(c.plan.micro.device.threads)}};
   report.config = json_text(to_json(c.setup.config), 2);

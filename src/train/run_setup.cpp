@@ -43,6 +43,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.distribution.tokens_on_tp = config.mesh.tokens_on_tp;
   step.distribution.batch_unit = config.augment.mixes() ? config.augment.mix_group : 1;
   step.zero = static_cast<int>(config.mesh.zero);
+  step.whole_sums = config.mesh.zero >= 2 && config.mesh.accumulate == KeptSums::kWhole;
   step.bucket_bytes = static_cast<size_t>(config.mesh.bucket_mb * (1 << 20));
   step.precision.compute = compute_row(config.train.dtype).dtype;
   step.arithmetic = compute_row(config.train.dtype).arithmetic;
@@ -85,6 +86,38 @@ size_t decoding_bytes(const RunSetup& setup) {
   return setup.data.val ? std::max(train, Loader::decoding_bytes(loader, *setup.data.val)) : train;
 }
 
+std::string number(int64_t value) {
+  return strf("%lld", static_cast<long long>(value));
+}
+
+// What of the data does not divide among ranks, and what becomes of the rest.
+void describe_shares(RunSetup& setup) {
+  const Distribution& how = setup.step.distribution;
+  const int ranks = how.mesh.size(Axis::kData);
+  if (ranks == 1) return;
+  const auto cut = [&](int64_t images, int64_t unit, const char* what) {
+    const std::vector<int64_t> cuts = cut_points(images, ranks, unit);
+    int64_t least = images, most = 0;
+    for (size_t r = 0; r + 1 < cuts.size(); ++r)
+      least = std::min(least, cuts[r + 1] - cuts[r]), most = std::max(most, cuts[r + 1] - cuts[r]);
+    if (least < most)
+      setup.notes.push_back(strf("%s of %lld images is cut unevenly among %d ranks: %lld to %lld each", what,
+                                 static_cast<long long>(images), ranks, static_cast<long long>(least),
+                                 static_cast<long long>(most)));
+  };
+  cut(setup.step.micro_batch, how.batch_unit, "a micro-batch");
+  const int64_t images = setup.data.train->size(), left = images % setup.config.train.batch;
+  if (left > 0 && images > left)
+    setup.notes.push_back(number(images) + " training images are no whole number of updates of " +
+                          number(setup.config.train.batch) + ": each pass leaves out " + number(left) +
+                          " of them, other ones every time");
+  const int64_t evaluated = setup.data.val ? setup.data.val->size() % setup.step.eval_batch : 0;
+  if (evaluated > 0)
+    setup.notes.push_back("the last batch of an evaluation has " + number(evaluated) + " of " +
+                          number(setup.step.eval_batch) +
+                          " images on all ranks together; its padding does not count");
+}
+
 void describe(RunSetup& setup) {
   setup.notes.insert(setup.notes.end(), setup.data.notes.begin(), setup.data.notes.end());
   const PreparedModel& model = *setup.model;
@@ -100,6 +133,7 @@ void describe(RunSetup& setup) {
         strf("augment.hflip is %g: right for things, wrong for digits and letters, which want "
              "augment.hflip=0",
              setup.config.augment.hflip));
+  describe_shares(setup);
   int64_t trained = 0;
   for (const TrainedParam& param : setup.step.trained) trained += param.desc.elems();
   const int64_t all = count_params(model.card.config);
@@ -154,7 +188,8 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
   // The ranks of a host share its cores.
   int64_t& workers = setup.config.loader.workers;
   if (workers == 0 && place.sharing > 1)
-    workers = std::max<int64_t>(1, std::thread::hardware_concurrency() / 2 / static_cast<unsigned>(place.sharing));
+    workers =
+        std::max<int64_t>(1, std::thread::hardware_concurrency() / 2 / static_cast<unsigned>(place.sharing));
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
                               setup.data.train->classes(), score_kind(setup.config.train.loss));

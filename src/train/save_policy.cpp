@@ -4,29 +4,14 @@
 
 namespace vitrail {
 
-namespace {
-// While it lives, the first rank reads values that lie in parts; the others are released with it.
-class Served {
- public:
-  explicit Served(WholeValues& values) : values_(values) {}
-  ~Served() {
-    try {
-      values_.end_serving();
-    } catch (const Error&) {
-      // The others have failed: the next exchange with them tells it.
-    }
-  }
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-
- private:
-  WholeValues& values_;
-};
-}  // namespace
-
 SavePolicy::SavePolicy(CheckpointKeeper& keeper, const Team& team, const TrainStep& step,
                        const RunConfig& config, bool average, Calls calls)
-    : keeper_(keeper), team_(team), step_(step), config_(config), average_(average), calls_(std::move(calls)) {
+    : keeper_(keeper),
+      team_(team),
+      step_(step),
+      config_(config),
+      average_(average),
+      calls_(std::move(calls)) {
   keeper_.on_made_room([this](int64_t gone) {
     calls_.event("made_room", strf("the checkpoint of step %lld was removed: there was no room for more",
                                    static_cast<long long>(gone)));
@@ -38,34 +23,48 @@ void SavePolicy::write(const Progress& progress, int64_t least_good) {
   const PhaseScope saving(step_.rank().pulse, RankPhase::kSave);
   last_save_ = Clock::now();
   due_ = false;
-  if (!team_.leads()) {
-    step_.whole().serve();
-    return keeper_.note_saved(progress.step);
-  }
-  calls_.before_save();
-  const Served served(step_.whole());
-  keeper_.save(progress, step_, least_good);
+  keeper_.save(progress, step_, least_good, calls_.before_save);
 }
 
-// A failed save of the first rank is reported and not thrown: the weights are still in memory and the next save may succeed.
-bool SavePolicy::attempt(const char* what, const std::function<void()>& write) {
+// Ends the run: the rank that failed with its own error, the others through that.
+void SavePolicy::pass_on(const SaveFailed& failed) const {
+  if (failed.rank() == team_.rank()) throw Error(failed.kind(), failed.own(), failed.hint());
+  team_.wait();
+  throw failed;
+}
+
+// Has the first rank write a model of values that others hold parts of.
+void SavePolicy::write_model(const std::function<void()>& write) {
+  const PhaseScope saving(step_.rank().pulse, RankPhase::kSave);
+  if (!team_.leads()) return step_.whole().serve();
+  const Served served(step_.whole());
+  write();
+}
+
+// A failed save is reported and not thrown: the weights are still in memory and the next save may succeed. An
+// error that the other ranks do not know of ends the run, since they wait for this one.
+bool SavePolicy::attempt(const char* what, By by, const std::function<void()>& write) {
   bool written = false;
-  const int64_t before = keeper_.saved_step();
   try {
     write();
     written = true;
-  } catch (const Error& error) {
-    calls_.event("write_failed", std::string(what) + " not written: " + error.message());
   } catch (const std::exception& error) {
-    calls_.event("write_failed", std::string(what) + " not written: " + error.what());
+    const auto* known = dynamic_cast<const Error*>(&error);
+    const bool told =
+        team_.alone() || dynamic_cast<const SaveFailed*>(&error) || (by == By::kFirst && team_.leads());
+    if (!told || (known && known->kind() == ErrorKind::kComm)) throw;
+    calls_.event("write_failed",
+                 std::string(what) + " not written: " + (known ? known->message() : error.what()));
   }
-  written = team_.from_leader(written ? 1 : 0) > 0;
-  if (!written && !team_.leads()) keeper_.note_saved(before);
-  return written;
+  return team_.from_leader(written ? 1 : 0) > 0;
 }
 
 void SavePolicy::save_first(const Progress& progress) {
-  write(progress);
+  try {
+    write(progress);
+  } catch (const SaveFailed& failed) {
+    pass_on(failed);
+  }
   tell_saved(progress);
 }
 
@@ -92,31 +91,37 @@ void SavePolicy::save(const Progress& progress) {
 }
 
 void SavePolicy::save_anew(const Progress& progress) {
-  if (attempt("checkpoint", [&] { write(progress); })) tell_saved(progress);
+  if (attempt("checkpoint", By::kAll, [&] { write(progress); })) tell_saved(progress);
 }
 
 void SavePolicy::save_last(const Progress& progress) {
-  if (attempt("last checkpoint", [&] { write(progress); })) return tell_saved(progress);
+  if (attempt("last checkpoint", By::kAll, [&] { write(progress); })) return tell_saved(progress);
   try {
     // The save is tried again, in the place of all older checkpoints but one.
     write(progress, 1);
+  } catch (const SaveFailed& failed) {
+    const bool kept = keep_model();
+    if (failed.rank() == team_.rank() && kept) throw model_alone(failed.own());
+    pass_on(failed);
   } catch (const std::exception& error) {
-    std::string kept;
-    if (team_.alone()) attempt("model", [&] { kept = keeper_.write_last(step_, average_); });
-    if (kept.empty()) throw;
-    throw Error(ErrorKind::kWrite, strf("the last checkpoint was not written: %s", error.what()),
-                strf("the model alone is in %s; --resume goes on from the checkpoint before", kept.c_str()));
+    if (!team_.alone() || !keep_model()) throw;
+    throw model_alone(error.what());
   }
   tell_saved(progress);
 }
 
+bool SavePolicy::keep_model() {
+  return attempt("model", By::kFirst, [&] { write_model([&] { keeper_.write_last(step_, average_); }); });
+}
+
+Error SavePolicy::model_alone(const std::string& why) const {
+  return {ErrorKind::kWrite, "the last checkpoint was not written: " + why,
+          strf("the model alone is in %s; --resume goes on from the checkpoint before",
+               keeper_.last_folder().c_str())};
+}
+
 bool SavePolicy::write_best() {
-  const PhaseScope saving(step_.rank().pulse, RankPhase::kSave);
-  return attempt("best/", [&] {
-    if (!team_.leads()) return step_.whole().serve();
-    const Served served(step_.whole());
-    keeper_.write_best(step_, average_);
-  });
+  return attempt("best/", By::kFirst, [&] { write_model([&] { keeper_.write_best(step_, average_); }); });
 }
 
 }  // namespace vitrail

@@ -1,6 +1,6 @@
 // When a run saves, and how it handles a failed save: the failure is reported and the run goes on, since the
-// disk may have room again later. Only the first save, before training starts, and the last must succeed. Of
-// several ranks the first one writes; all of them follow its results.
+// disk may have room again later. Only the first save, before training starts, and the last must succeed.
+// Several ranks write a checkpoint together, and the first one alone what is a model.
 #pragma once
 
 #include <chrono>
@@ -44,8 +44,13 @@ class SavePolicy {
  private:
   using Clock = std::chrono::steady_clock;
   void write(const Progress& progress, int64_t least_good = kLeastGood);
+  [[noreturn]] void pass_on(const SaveFailed& failed) const;
+  bool keep_model();
+  Error model_alone(const std::string& why) const;
+  void write_model(const std::function<void()>& write);
   void tell_saved(const Progress& progress) const;
-  bool attempt(const char* what, const std::function<void()>& write);
+  enum class By { kAll, kFirst };  // the ranks that write; the others know when the first one has failed
+  bool attempt(const char* what, By by, const std::function<void()>& write);
 
   CheckpointKeeper& keeper_;
   const Team& team_;

@@ -77,13 +77,12 @@ void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMem
   const NamedBytes held = beside(rank_rows(plan.config.micro_batch, plan.config));
   const size_t needed = plan.peak_bytes() + sum_of(held);
   if (available.bytes == 0 || needed <= available.bytes) return;
-  throw Error(
-      ErrorKind::kMemory,
-      strf("a step of %lld images needs %s; %s is %s\n%s",
-           static_cast<long long>(rank_rows(plan.config.micro_batch, plan.config)),
-           format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(), available.where.c_str(),
-           memory_table(plan.memory_rows(held), needed, 2).c_str()),
-      advice(plan, beside, available.bytes, batch_unit));
+  throw Error(ErrorKind::kMemory,
+              strf("a step of %lld images needs %s; %s is %s\n%s",
+                   static_cast<long long>(rank_rows(plan.config.micro_batch, plan.config)),
+                   format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(),
+                   available.where.c_str(), memory_table(plan.memory_rows(held), needed, 2).c_str()),
+              advice(plan, beside, available.bytes, batch_unit));
 }
 
 }  // namespace vitrail

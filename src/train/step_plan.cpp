@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/rng.h"
 #include "ops/elementwise.h"
 #include "ops/make_images.h"
 #include "ops/persistent.h"
@@ -93,7 +94,8 @@ Program record_refresh(const StepConfig& config,
   Builder b;
   b.set_phase(Phase::kUpdate);
   std::unordered_map<std::string, Shape> shapes;
-  for (ParamSpec& spec : step_params(config.model, config.lora)) shapes.emplace(spec.name, std::move(spec.shape));
+  for (ParamSpec& spec : step_params(config.model, config.lora))
+    shapes.emplace(spec.name, std::move(spec.shape));
   for (const auto& [master, copy] : copies) {
     const Shape& shape = shapes.at(master);
     const ValueId target = b.state(copy, {config.precision.compute, shape}, Category::kParameters);
@@ -108,6 +110,7 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
           .distribution = config.distribution,
           .bucket_bytes = config.bucket_bytes,
           .zero = config.zero,
+          .whole_sums = config.whole_sums,
           .averages = config.optim.ema_decay > 0,
           .recompute = config.recompute,
           .traits = traits};
@@ -173,7 +176,10 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
     return plan_execution(std::move(program), backend, device, options);
   };
   const Rewrites rewrites = rewrites_of(config, backend.traits());
-  MicroProgram micro = record_micro(config, rewrites.traits);
+  MicroProgram micro =
+      record_micro(config, rewrites.traits, [&](std::string_view pass, const Program& program) {
+        if (pass == "precision" && config.distribution.active()) plan.recorded = name_key(to_string(program));
+      });
   for (const Value& container : micro.zero.containers(micro.buckets)) plan.layout->place(container);
   const auto updates = [&](const Program& recorded) {
     return planned(update_program(recorded, rewrites, micro.buckets, micro.zero));

@@ -31,6 +31,7 @@ struct StepPlan {
   // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
   // images are read in place, or kept on the device.
   size_t prefetch_bytes = 0;
+  uint64_t recorded = 0;  // a hash of the micro program before it is cut among ranks; 0: there is one rank
 
   // Returns the size of the one transient arena, in which the programs take turns.
   size_t transient_bytes() const;
@@ -49,8 +50,7 @@ struct StepPlan {
 };
 
 // Records the micro program and the low-precision copies of weights that it reads.
-MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
-                            const AfterPass& after = {});
+MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
@@ -61,8 +61,13 @@ struct CollectiveRow {
   double bytes = 0;   // that one rank sends an update
 };
 
-// Of an update of `accumulation` micro-batches.
+// The pins of a step's mesh, one a line.
+std::string pins_text(const StepConfig& config);
+
+// Returns those of an update of `accumulation` micro-batches.
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation);
+// Returns those of one run of any program.
+std::vector<CollectiveRow> collective_rows(const Program& program, const Mesh& mesh);
 
 // The name of the row for decoding.
 inline constexpr const char* kDecodingRow = "images being decoded";

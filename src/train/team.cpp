@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "train/agreement.h"
 
 namespace vitrail {
 
@@ -22,6 +23,22 @@ void Team::sum(std::span<double> numbers) const {
 
 void Team::sum_over_samples(std::span<double> numbers) const {
   if (!alone() && ranks_->mesh().size(Axis::kData) > 1) sum_in(ranks_->over(Axis::kData), numbers);
+}
+
+std::vector<double> Team::gather(std::span<const double> mine) const {
+  if (alone()) return {mine.begin(), mine.end()};
+  const auto ranks = static_cast<size_t>(size());
+  std::vector<double> all(ranks * mine.size());
+  ranks_->world().run({.kind = Collective::Kind::kAllGather,
+                       .dtype = DType::kF64,
+                       .in = mine.data(),
+                       .out = all.data(),
+                       .counts = std::vector<size_t>(ranks, mine.size())});
+  return all;
+}
+
+std::vector<std::string> Team::texts_of_all(const std::string& mine) const {
+  return alone() ? std::vector<std::string>{mine} : from_all(ranks_->world(), mine);
 }
 
 bool Team::any(bool mine) const {
@@ -56,7 +73,11 @@ std::vector<float> Team::gather_rows(std::span<const float> mine, std::span<cons
   std::vector<size_t> counts;
   for (const int64_t count : rows) counts.push_back(static_cast<size_t>(count) * each);
   std::vector<float> all(static_cast<size_t>(total) * each);
-  group.run({.kind = Collective::Kind::kAllGather, .dtype = DType::kF32, .in = mine.data(), .out = all.data(), .counts = counts});
+  group.run({.kind = Collective::Kind::kAllGather,
+             .dtype = DType::kF32,
+             .in = mine.data(),
+             .out = all.data(),
+             .counts = counts});
   return all;
 }
 

@@ -17,11 +17,16 @@ class Team {
   bool alone() const { return ranks_ == nullptr || ranks_->mesh().world() == 1; }
   // Whether this rank writes the run's files and talks.
   bool leads() const { return alone() || ranks_->mesh().rank == 0; }
+  int rank() const { return alone() ? 0 : ranks_->mesh().rank; }
   int size() const { return alone() ? 1 : ranks_->mesh().world(); }
 
   // Sums each number over all ranks, or over those with other images.
   void sum(std::span<double> numbers) const;
   void sum_over_samples(std::span<double> numbers) const;
+  // The numbers of all ranks, as many of each, one rank after another.
+  std::vector<double> gather(std::span<const double> mine) const;
+  // The texts of all ranks, by rank.
+  std::vector<std::string> texts_of_all(const std::string& mine) const;
   // Whether any rank says so.
   bool any(bool mine) const;
   // The number that the leader has.

@@ -93,6 +93,7 @@ constexpr ChangeRow kChanges[] = {
     {"train.save_minutes", Change::kFree},
     {"train.max_minutes", Change::kFree},
     {"train.tensorboard", Change::kFree},
+    {"train.breakdown", Change::kFree},
     {"train.eval_every", Change::kFree},
     {"train.eval_batch", Change::kFree},
     {"train.patience", Change::kFree},

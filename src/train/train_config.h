@@ -65,13 +65,15 @@ struct RunConfig {
   int64_t rollbacks = 2;
   bool save_adapters = false;
   bool tensorboard = true;
+  bool breakdown = false;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
     v("epochs", c.epochs, "passes over the training data");
     v("steps", c.steps, "updates instead of epochs; 0: as many as the epochs have");
     v("batch", c.batch,
-      "images an update (64 where nothing is said); batch = micro_batch x accumulation x mesh.dp, any two give "
+      "images an update (64 where nothing is said); batch = micro_batch x accumulation x mesh.dp, any two "
+      "give "
       "the third");
     v("micro_batch", c.micro_batch, "images that a rank computes at once");
     v("accumulation", c.accumulation, "micro-batches whose gradients make one update");
@@ -100,6 +102,9 @@ struct RunConfig {
       "how often to go back, at half the learning rate each time, before giving up");
     v("save_adapters", c.save_adapters, "save LoRA adapters beside the model instead of merged into it");
     v("tensorboard", c.tensorboard, "write TensorBoard event files");
+    v("breakdown", c.breakdown,
+      "tell with every line of the log where the time went, rank by rank: compute, communication exposed and "
+      "hidden, data wait, imbalance; with several ranks metrics.jsonl and the report have it anyway");
   }
 };
 

@@ -28,6 +28,27 @@ TensorInfo info_of(const PersistentValue& value) {
           .bytes = WholeValues::bytes_of(value)};
 }
 
+TensorPart part_of(const PersistentValue& value) {
+  const HeldPart held = held_of(value);
+  TensorPart part{.shape = WholeValues::shape_of(value),
+                  .offset = {},
+                  .local = {},
+                  .first = held.first,
+                  .count = held.count};
+  for (const Dim& dim : held.part) part.offset.push_back(dim.offset), part.local.push_back(dim.local);
+  return part;
+}
+
+// Reads what this rank holds of a value, and nothing else.
+void read_held(const TensorSource& source, size_t index, const PersistentValue& value,
+               std::span<std::byte> target) {
+  const size_t unit = size_of(value.desc.dtype);
+  for (const ElementRun& run : runs_of(part_of(value)))
+    source.read_part(
+        index, static_cast<size_t>(run.from) * unit,
+        target.subspan(static_cast<size_t>(run.at) * unit, static_cast<size_t>(run.count) * unit));
+}
+
 std::vector<float> floats_of(WholeValues& values, const std::string& name, bool average) {
   return values.read_floats(average && values.layout().has(ema_name(name)) ? ema_name(name) : name);
 }
@@ -70,7 +91,22 @@ std::vector<TensorToWrite> state_tensors(WholeValues& values) {
   return tensors;
 }
 
-void restore_state(const TensorSource& source, const PersistentStore& store, WholeValues& values) {
+std::vector<PartToWrite> state_parts(WholeValues& values, int rank) {
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < values.layout().values().size(); ++i)
+    if (is_kept(values.layout().values()[i])) kept.push_back(i);
+  std::vector<PartToWrite> parts;
+  for (const size_t index : values.table().written_by(rank, kept)) {
+    const PersistentValue& value = values.layout().values()[index];
+    parts.push_back(part_to_write(value.name, value.desc.dtype, part_of(value),
+                                  [&store = values.store(), &value](std::span<std::byte> target) {
+                                    read_bytes(store.rank(), store.view(value), target);
+                                  }));
+  }
+  return parts;
+}
+
+void restore_state(const TensorSource& source, const PersistentStore& store) {
   for (const PersistentValue& value : store.layout().values()) {
     if (is_data(value)) continue;
     if (!is_kept(value) && value.contained) continue;  // cleared with what holds it
@@ -85,13 +121,14 @@ void restore_state(const TensorSource& source, const PersistentStore& store, Who
     VT_REQUIRE(found.dtype == wanted.dtype && found.shape == wanted.shape, ErrorKind::kData,
                "%s: %s has another shape or type than this run's %s", source.path().c_str(),
                value.name.c_str(), to_string(value.desc).c_str());
-    if (store.rank().hardware->shares_host_memory() && wanted.bytes == value.desc.bytes()) {
-      source.read(*index, {static_cast<std::byte*>(store.view(value).data()), wanted.bytes});
+    const TensorView view = store.view(value);
+    if (store.rank().hardware->shares_host_memory()) {
+      read_held(source, *index, value, {static_cast<std::byte*>(view.data()), value.desc.bytes()});
       continue;
     }
-    std::vector<std::byte> bytes(wanted.bytes);
-    source.read(*index, bytes);
-    values.write(value, bytes);
+    std::vector<std::byte> bytes(value.desc.bytes());
+    read_held(source, *index, value, bytes);
+    write_bytes(store.rank(), view, bytes);
   }
 }
 

@@ -33,12 +33,17 @@ struct Progress {
 Json to_json(const Progress& progress);
 Progress progress_from(const Json& facts);
 
-// Returns all persistent values, whole, except gradient sums, which are zero between steps, and low-precision copies.
+// Returns all persistent values, whole, except gradient sums, which are zero between steps, and low-precision
+// copies.
 std::vector<TensorToWrite> state_tensors(WholeValues& values);
 
-// Fills the store from a checkpoint; throws Error(kData) naming the first value that is missing or has
-// another shape.
-void restore_state(const TensorSource& source, const PersistentStore& store, WholeValues& values);
+// Returns the parts of the same values that this rank writes where there are several: all ranks together
+// write every element once. All of them call it at the same time.
+std::vector<PartToWrite> state_parts(WholeValues& values, int rank);
+
+// Fills the store from a checkpoint, reading no more than this rank's parts; throws Error(kData) naming the
+// first value that is missing or has another shape.
+void restore_state(const TensorSource& source, const PersistentStore& store);
 
 // Reads the weights as a published model has them: the moving average when `average`, adapters merged in
 // unless `apart`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "runtime/transfer.h"
 #include "tensor/layout.h"
@@ -75,7 +76,8 @@ void TrainStep::start_parameter(const PersistentValue& value, const ParamFiller&
   copy_out_part(part, sizeof(float), values.data(), mine.data());
   // With ZeRO it is a range of the part's elements.
   const size_t first = value.logical.rank() > 0 ? static_cast<size_t>(value.desc.shape[0].offset) : 0;
-  write_floats(rank_, store_.view(value), std::span(mine).subspan(first, static_cast<size_t>(value.desc.elems())));
+  write_floats(rank_, store_.view(value),
+               std::span(mine).subspan(first, static_cast<size_t>(value.desc.elems())));
 }
 
 void TrainStep::refresh() {
@@ -183,10 +185,11 @@ StepValues TrainStep::run_update(double lr) {
   return StepValues::read(control);
 }
 
-// An update zeroes the sums it has used. With ZeRO 1 these are of a rank's own piece; what it has added up for
-// the others is handed over by then.
+// An update zeroes the sums it has used. With ZeRO and whole sums these are of a rank's own piece; what it
+// has added up for the others is handed over by then.
 void TrainStep::clear_sums_of_others() {
-  if (plan_.config.zero != 1 || !last_micro_) return;
+  const bool whole = plan_.config.zero == 1 || plan_.config.whole_sums;
+  if (plan_.config.zero == 0 || !whole || !last_micro_) return;
   for (const PersistentValue& value : store_.layout().values())
     if (value.is_container && value.category == Category::kGradients)
       rank_.hardware->clear(store_.view(value).data(), value.desc.bytes());
@@ -198,6 +201,13 @@ double TrainStep::take_loss() {
   read_doubles(rank_, sums, places);
   rank_.hardware->clear(sums.data(), sums.desc().bytes());
   return std::accumulate(places.begin(), places.end(), 0.0);
+}
+
+CollectiveTimes TrainStep::take_collective_times() {
+  CollectiveTimes all;
+  for (Executor* program : {&micro_, last_micro_.get(), &update_})
+    if (program) all.add(std::exchange(program->collective_times(), {}));
+  return all;
 }
 
 std::array<double, kUpdateCounters> TrainStep::update_counters() const {

@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
-#include "train/agreement.h"
 #include "train/loop.h"
 #include "train/micro_feed.h"
+#include "train/rank_facts.h"
 #include "train/run_folder.h"
 #include "train/run_report.h"
 #include "train/teacher.h"
@@ -38,11 +38,13 @@ class Trainer::Run {
         hooks_(team_.leads() ? std::move(hooks) : TrainHooks{.stop = std::move(hooks.stop)}),
         files_(place.folder),
         rank_(rank),
+        start_(place.phases_before),
+        setup_(start_.timed("data", [&] { return set_up(config, rank.device, place_in(rank)); })),
         folder_(team_.leads() ? std::make_unique<RunFolder>(place.folder) : nullptr),
-        setup_(set_up(config, rank.device, place_in(rank))),
-        plan_(plan_step(setup_.step, backend, rank.device)),
+        plan_(start_.timed("plan", [&] { return plan_step(setup_.step, backend, rank.device); })),
         stop_{place_, hooks_, cfg().max_minutes},
         journal_(place_, hooks_, progress_, cfg().tensorboard, team_.leads()),
+        bad_(setup_, team_, journal_),
         keeper_(place, setup_, device_facts(place, backend, rank.device),
                 [this](const std::string& text) { journal_.note(text); }) {
     if (setup_.config.distill.kind != DistillKind::kNone)
@@ -50,12 +52,15 @@ class Trainer::Run {
                                            setup_.step.precision, backend, rank.device);
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
-    step_ = std::make_unique<TrainStep>(plan_, rank_);
-    bring_images(setup_, *step_);
-    if (teacher_) teacher_->start(rank_);
+    compare_ranks();
+    start_.timed("allocate", [&] {
+      step_ = std::make_unique<TrainStep>(plan_, rank_);
+      bring_images(setup_, *step_);
+      if (teacher_) teacher_->start(rank_);
+    });
     if (folder_ && !folder_->note().empty()) journal_.note(folder_->note());
     for (const std::string& text : setup_.notes) journal_.note(text);
-    begin();
+    start_.timed("weights", [&] { begin(); });
   }
 
   TrainOutcome run() {
@@ -64,7 +69,7 @@ class Trainer::Run {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kStopped) return stopped();
       // An error of the data leaves the weights valid, so they are saved.
-      if (error.kind() == ErrorKind::kData && team_.alone()) saves_->save(progress_);
+      if (error.kind() == ErrorKind::kData && (team_.alone() || bad_.too_many())) saves_->save(progress_);
       throw;
     }
     return loop_->done() ? finished() : stopped();
@@ -102,7 +107,7 @@ class Trainer::Run {
   // loaders.
   void begin() {
     if (folder_) tidy();
-    require_same_data();
+    team_.wait();  // no rank reads the folder before it is tidy
     const bool resumed = place_.resume != ResumeMode::kFresh && resume();
     if (!resumed) step_->start(setup_.model->fill);
     require_same_step();
@@ -126,23 +131,22 @@ class Trainer::Run {
     for (const std::string& name : folder_->tidy()) journal_.note("removed " + name);
   }
 
-  // Ranks that see other images would learn from other batches than they share out. A first exchange, too: no
-  // rank goes on before the folder is tidy.
-  void require_same_data() const {
+  // Ranks that differ would wait for each other without end, or learn from other batches than they share out.
+  void compare_ranks() {
     if (team_.alone()) return;
-    const auto mark = [](uint64_t hash) { return strf("%016llx", static_cast<unsigned long long>(hash)); };
-    Json facts = {{"data.train, its names and labels,", mark(setup_.data.train->fingerprint())}};
-    if (setup_.data.val) facts["data.val, its names and labels,"] = mark(setup_.data.val->fingerprint());
-    require_same_facts(rank_.ranks->world(), facts);
+    const std::string text = start_.timed(
+        "compare", [&] { return require_same_ranks(*rank_.ranks, setup_, plan_, rank_.device); });
+    if (!text.empty()) journal_.note(text);
   }
 
   // Ranks that see other files would go on from other states.
   void require_same_step() const {
     const auto theirs = static_cast<int64_t>(team_.from_leader(static_cast<double>(progress_.step)));
-    VT_REQUIRE(theirs == progress_.step, ErrorKind::kData,
-               "rank 0 goes on from step %lld, rank %d from step %lld: %s is not the same folder on both hosts",
-               static_cast<long long>(theirs), setup_.step.distribution.mesh.rank,
-               static_cast<long long>(progress_.step), place_.folder.c_str());
+    VT_REQUIRE(
+        theirs == progress_.step, ErrorKind::kData,
+        "rank 0 goes on from step %lld, rank %d from step %lld: %s is not the same folder on both hosts",
+        static_cast<long long>(theirs), setup_.step.distribution.mesh.rank,
+        static_cast<long long>(progress_.step), place_.folder.c_str());
   }
 
   static RankPlace place_in(const RankContext& rank) {
@@ -157,26 +161,19 @@ class Trainer::Run {
     if (setup_.data.val)
       evaluator_ = std::make_unique<Evaluator>(
           setup_, team_, *step_, loader_settings(Purpose::kEval),
-          [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_);
-    const Loop::Parts parts{setup_,
-                            stop_,
-                            team_,
-                            *step_,
-                            *feed_,
-                            evaluator_.get(),
-                            *saves_,
-                            *skips_,
-                            journal_,
-                            step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
+          [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_, bad_);
+    const Loop::Parts parts{setup_,  stop_,   team_,
+                            *step_,  *feed_,  evaluator_.get(),
+                            *saves_, *skips_, journal_,
+                            bad_,    start_,  step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
     loop_ = std::make_unique<Loop>(parts, progress_);
   }
 
   LoaderSettings loader_settings(Purpose purpose) {
     LoaderSettings settings = setup_.loader_settings(purpose);
     settings.memory = rank_.hardware->host_memory();
-    settings.on_bad = [this](const BadSample& bad) {
-      journal_.event("bad_sample", "skipped " + bad.name + ": " + bad.reason);
-    };
+    settings.on_bad = [this, purpose](const BadSample& bad) { bad_.found(purpose, bad); };
+    settings.limits_bad = team_.alone();
     return settings;
   }
 
@@ -218,6 +215,7 @@ class Trainer::Run {
   TrainOutcome close(bool finished, const std::string& reason, std::optional<EvalResult> last_eval) {
     TrainOutcome outcome{finished, reason, progress_.step, progress_.best, std::move(last_eval)};
     if (!team_.leads()) return outcome;
+    if (cfg().breakdown && loop_->timing().updates > 0) journal_.note(breakdown_tables(loop_->timing()));
     try {
       journal_.close();
       write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_});
@@ -232,12 +230,14 @@ class Trainer::Run {
   TrainHooks hooks_;
   RunFiles files_;
   RankContext& rank_;
-  std::unique_ptr<RunFolder> folder_;  // of the leader
+  StartTimes start_;
   RunSetup setup_;
+  std::unique_ptr<RunFolder> folder_;  // of the leader
   StepPlan plan_;
   Progress progress_;
   StopRule stop_;
   RunJournal journal_;
+  BadSamples bad_;
   CheckpointKeeper keeper_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<Teacher> teacher_;

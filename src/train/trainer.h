@@ -6,9 +6,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "plan/kernel_choice.h"
 #include "runtime/rank_context.h"
+#include "telemetry/rank_times.h"
 #include "telemetry/run_status.h"
 #include "train/evaluate.h"
 #include "train/train_config.h"
@@ -19,6 +22,10 @@ struct TrainHooks {
   std::function<void(const TrainStatus&)> step;    // after every update
   std::function<void(const TrainStatus&)> logged;  // when it is also written to the log
   std::function<void(const EvalStatus&)> eval;
+  // Where the time of updates and of the start went; with several ranks, or where train.breakdown asks for
+  // it.
+  std::function<void(const TimingStatus&)> timing;
+  std::function<void(const StartStatus&)> start;
   std::function<void(const RunEvent&)> event;
   std::function<void(int64_t step)> saved;       // a checkpoint is on the disk
   std::function<void(const std::string&)> note;  // decisions made during set-up
@@ -41,6 +48,8 @@ struct TrainPlace {
   // The start of the time that train.max_minutes limits: opening the data counts, too.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::string started_in = {};  // base of relative paths in the config; empty: not recorded
+  // The phases of the start that were over before the trainer was made, with their seconds.
+  std::vector<std::pair<std::string, double>> phases_before = {};
 };
 
 struct TrainOutcome {

@@ -1,28 +1,14 @@
 #include "train/world.h"
 
 #include "base/error.h"
-#include "base/values.h"
+#include "base/process_mark.h"
 
 namespace vitrail {
-
-namespace {
-
-// The first of these variables that holds a number.
-int number_in(const Variables& variables, std::initializer_list<const char*> names, int otherwise) {
-  for (const char* name : names) {
-    const char* text = variables ? variables(name) : nullptr;
-    const auto number = text ? parse_integer(text) : std::nullopt;
-    if (number && *number >= 0 && *number < 1 << 20) return static_cast<int>(*number);
-  }
-  return otherwise;
-}
-
-}  // namespace
 
 World open_world(const WorldRequest& request) {
   const Variables& variables = request.variables;
   if (variables && started_by_srun_without_pmix(variables))
-    throw Error(ErrorKind::kUsage, "srun has started several tasks without PMIx: each would train alone",
+    throw Error(ErrorKind::kUsage, "srun has started several tasks without PMIx: each would be alone",
                 "srun --mpi=pmix ...");
   World world;
   if (variables && (started_by_mpirun(variables) || started_by_srun(variables))) {
@@ -31,8 +17,8 @@ World open_world(const WorldRequest& request) {
     world.ranks.push_back(mpi_world());
     world.size = world.ranks[0]->size();
     world.transport = "mpi";
-    world.local_size = number_in(variables, {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"}, world.size);
-    world.local_rank = number_in(variables, {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}, 0);
+    const HostPlace place = mpi_host_place();
+    world.local_size = place.size, world.local_rank = place.rank;
     return world;
   }
   world.size = world.local_size = request.ranks;
@@ -43,6 +29,28 @@ World open_world(const WorldRequest& request) {
     world.ranks.push_back(self_communicator());
   }
   return world;
+}
+
+std::string world_text(const World& world, const MeshConfig& mesh) {
+  return strf("%d ranks (%s): %s, %s", world.size, world.transport, to_string(mesh_of(mesh, 0)).c_str(),
+              world.size == world.local_size ? "all on this host"
+                                             : strf("%d on this host", world.local_size).c_str());
+}
+
+std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
+                               const std::function<DeviceInfo(int local)>& device, const std::string& cores) {
+  std::vector<RankSeat> seats;
+  for (size_t i = 0; i < world.ranks.size(); ++i) {
+    const int rank = world.ranks[i]->rank();
+    const DeviceInfo info = device(static_cast<int>(i));
+    seats.push_back({rank, ProcessMark::current().host, info.name, info.threads,
+                     coordinates_of(mesh_of(mesh, rank)), cores});
+  }
+  if (std::string_view(world.transport) != "mpi") return seats;
+  const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
+  seats.clear();
+  for (const std::string& text : all) seats.push_back(RankSeat::from(text));
+  return seats;
 }
 
 }  // namespace vitrail

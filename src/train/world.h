@@ -1,6 +1,6 @@
-// The ranks of this process and how they reach the others: alone, threads of this process, or one process of an
-// MPI job; and the threads on which they run. Knows neither command lines nor the environment: both are handed
-// in.
+// The ranks of this process and how they reach the others: alone, threads of this process, or one process of
+// an MPI job; and the threads on which they run. Knows neither command lines nor the environment: both are
+// handed in.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include "dist/liveness/heartbeat.h"
 #include "dist/mpi_world.h"
 #include "runtime/rank_context.h"
+#include "train/agreement.h"
 #include "train/mesh_config.h"
 
 namespace vitrail {
@@ -23,7 +24,8 @@ struct WorldRequest {
 struct World {
   std::vector<std::unique_ptr<Communicator>> ranks;  // those of this process
   int size = 1;                                      // of all processes
-  int local_size = 1, local_rank = 0;  // ranks on this host, and the number of this process's first among them
+  int local_size = 1,
+      local_rank = 0;  // ranks on this host, and the number of this process's first among them
   const char* transport = "self";
 };
 
@@ -31,14 +33,24 @@ struct World {
 // Error(kDevice) when MPI is needed and absent.
 World open_world(const WorldRequest& request);
 
+// Returns "4 ranks (threads): dp=2 tp=2, all on this host".
+std::string world_text(const World& world, const MeshConfig& mesh);
+// Returns a row for every rank of the run, gathered from all processes; `cores` are those of this one.
+std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
+                               const std::function<DeviceInfo(int local)>& device, const std::string& cores);
+
 // The ranks that live in this process, each with its own communicators and device.
 struct LocalRanks {
-  std::vector<std::unique_ptr<Communicator>> worlds;  // one a rank of this process; their first is on this thread
-  MeshConfig mesh;                                    // resolved for the size of the world
-  std::function<DeviceInfo(int local)> device;        // of each rank of this process, counted from 0
+  std::vector<std::unique_ptr<Communicator>>
+      worlds;                                   // one a rank of this process; their first is on this thread
+  MeshConfig mesh;                              // resolved for the size of the world
+  std::function<DeviceInfo(int local)> device;  // of each rank of this process, counted from 0
   uint64_t seed = 0;
-  int sharing = 1;  // ranks on this host, those of other processes included
+  int sharing = 1;                           // ranks on this host, those of other processes included
   liveness::Heartbeat* heartbeat = nullptr;  // tells others how they fare; null: nobody watches
+  Variables variables = {};                  // of the environment, in which NCCL's file may be named
+  std::function<void(const std::string&)> note =
+      {};  // hears on the first rank how values travel between devices
 };
 
 // Calls `body` once a rank and returns when all have ended. Rethrows the error of the rank that failed first,

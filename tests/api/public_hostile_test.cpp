@@ -100,6 +100,19 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
                [&] { model.attention(image, {.method = "mean", .layer = 99}); });
 }
 
+TEST(PublicHostile, SpansAtNull) {
+  const Model model = Model::load(kModel);
+  const std::span<const ImageView> images(static_cast<const ImageView*>(nullptr), 3);
+  const std::span<const std::string> paths(static_cast<const std::string*>(nullptr), 3);
+  const auto ignored = [](const vitrail::FileResult&) { return true; };
+  expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.classify(images); });
+  expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.logits(images); });
+  expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.embed(images); });
+  expect_error(ErrorKind::kUsage, "a span of 3 paths at null", [&] { model.classify_files(paths, ignored); });
+  expect_error(ErrorKind::kUsage, "a span of 3 paths at null", [&] { model.embed_files(paths, ignored); });
+  EXPECT_EQ(model.classify(kImage).size(), 5u) << "the model goes on";
+}
+
 TEST(PublicHostile, AModelThatWasMovedFrom) {
   Model model = Model::load(kModel);
   const Model taken = std::move(model);

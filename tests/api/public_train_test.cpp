@@ -102,6 +102,79 @@ TEST_F(PublicTrain, WhatACallbackThrowsComesOutAndTheRunCanGoOn) {
   EXPECT_EQ(seen.losses.size(), 4u) << "from the checkpoint of step 4";
 }
 
+TEST_F(PublicTrain, EveryCallbackMayThrow) {
+  const auto thrown = [](int64_t step) {
+    if (step == 4) throw std::runtime_error("mine");
+  };
+  vitrail::TrainCallbacks eval, checkpoint, event, note;
+  eval.on_eval = [&](const vitrail::EvalReport& report) { thrown(report.step); };
+  checkpoint.on_checkpoint = thrown;
+  event.on_event = [&](const vitrail::TrainEvent&) { thrown(4); };
+  note.on_note = [&](const std::string&) { thrown(4); };
+  int run = 0;
+  for (const vitrail::TrainCallbacks* callbacks : {&eval, &checkpoint, &event, &note}) {
+    const std::string place = folder(("run" + std::to_string(run++)).c_str());
+    EXPECT_THROW(vitrail::train(kConfig, {.folder = place, .threads = 1}, *callbacks), std::runtime_error)
+        << place;
+    const auto rest = vitrail::train(kConfig, {.folder = place, .threads = 1, .resume = Resume::kNewest});
+    EXPECT_TRUE(rest.finished && rest.step == 8) << place;
+  }
+}
+
+TEST_F(PublicTrain, AFolderHoldsOneRunAtATime) {
+  ErrorKind inside = ErrorKind::kInternal;
+  vitrail::TrainCallbacks callbacks;
+  callbacks.on_step = [&](const vitrail::StepReport& step) {
+    if (step.step != 2) return;
+    inside = kind_of(
+        [&] { vitrail::train(kConfig, {.folder = folder("run"), .threads = 1, .resume = Resume::kNewest}); });
+  };
+  EXPECT_TRUE(vitrail::train(kConfig, {.folder = folder("run"), .threads = 1}, callbacks).finished);
+  EXPECT_EQ(inside, ErrorKind::kWrite) << "another run holds the folder";
+  EXPECT_NE(kind_of([&] { vitrail::train(kConfig, {.folder = folder("run"), .threads = 1}); }),
+            ErrorKind::kInternal)
+      << "Resume::kNo refuses a run that is there";
+}
+
+TEST_F(PublicTrain, RanksShareEveryBatch) {
+  Seen alone, shared;
+  vitrail::train(kConfig, {.folder = folder("alone"), .threads = 1}, watching(alone));
+  const auto result =
+      vitrail::train(kConfig, {.folder = folder("shared"), .threads = 1, .ranks = 2}, watching(shared));
+  EXPECT_TRUE(result.finished && result.best);
+  ASSERT_EQ(shared.losses.size(), alone.losses.size());
+  for (size_t i = 0; i < alone.losses.size(); ++i)
+    EXPECT_NEAR(shared.losses[i], alone.losses[i], 1e-5 * alone.losses[i]) << "step " << i + 1;
+  EXPECT_EQ(shared.checkpoints, alone.checkpoints);
+  EXPECT_EQ(vitrail::Model::load(folder("shared")).classes(), 4);
+}
+
+TEST_F(PublicTrain, RanksStopAndFailTogether) {
+  std::stop_source stop;
+  vitrail::TrainCallbacks stops, throws;
+  stops.on_step = [&](const vitrail::StepReport& step) {
+    if (step.step == 3) stop.request_stop();
+  };
+  throws.on_step = [](const vitrail::StepReport& step) {
+    if (step.step == 6) throw std::runtime_error("mine");
+  };
+  const vitrail::TrainOptions first{.folder = folder("run"), .threads = 1, .ranks = 2};
+  vitrail::TrainOptions later = first;
+  later.resume = Resume::kNewest;
+  const auto stopped = vitrail::train(kConfig, first, stops, stop.get_token());
+  EXPECT_FALSE(stopped.finished);
+  EXPECT_EQ(stopped.step, 4) << "the ranks agree on it with their next update";
+  EXPECT_THROW(vitrail::train(kConfig, later, throws), std::runtime_error);
+  EXPECT_TRUE(vitrail::train(kConfig, later).finished);
+  for (const int ranks : {0, -1, 1 << 20})
+    EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, {.folder = folder("none"), .ranks = ranks}); }),
+              ErrorKind::kUsage);
+  EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, {.folder = folder("none"), .ranks = 17}); }),
+            ErrorKind::kConfig)
+      << "sixteen images are too few";
+  EXPECT_FALSE(fs::exists(folder("none")));
+}
+
 TEST_F(PublicTrain, RunsGoOnSideBySide) {
   std::vector<vitrail::TrainResult> results(2);
   std::vector<std::thread> threads;

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/attention_maps.h"
+#include "api/classify.h"
 #include "base/error.h"
-#include "cli/top_classes.h"
 
 namespace vitrail::cli {
 namespace {

@@ -1,7 +1,7 @@
 // --cache: which folders it uses, and that outputs stay the same.
 #include <gtest/gtest.h>
 
-#include "cli/cache_places.h"
+#include "api/packed_cache.h"
 #include "in_process.h"
 
 namespace vitrail::cli {
@@ -14,10 +14,10 @@ TEST(CachePlaces, BesideTheModelThenTheUsers) {
   const TempFolder folder;
   const std::string file = folder.file("model/w.safetensors"), model = (folder.path() / "model").string();
   const std::string beside = model + "/.vitrail-cache";
-  EXPECT_EQ(cache_places(model, "/xdg", "/home/me"), (Places{beside, "/xdg/vitrail"}));
-  EXPECT_EQ(cache_places(file, "", "/home/me"), (Places{beside, "/home/me/.cache/vitrail"}));
-  EXPECT_EQ(cache_places(file, "relative", ""), Places{beside});
-  EXPECT_EQ(cache_places("w.safetensors", "", ""), Places{".vitrail-cache"});
+  EXPECT_EQ(packed_cache_places(model, "/xdg", "/home/me"), (Places{beside, "/xdg/vitrail"}));
+  EXPECT_EQ(packed_cache_places(file, "", "/home/me"), (Places{beside, "/home/me/.cache/vitrail"}));
+  EXPECT_EQ(packed_cache_places(file, "relative", ""), Places{beside});
+  EXPECT_EQ(packed_cache_places("w.safetensors", "", ""), Places{".vitrail-cache"});
 }
 
 TEST(Cache, IsOnlyWrittenWhenAskedFor) {

@@ -3,9 +3,9 @@
 
 #include <random>
 
+#include "base/config_file.h"
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "cli/help.h"
 #include "cli/run.h"
 

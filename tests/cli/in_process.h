@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/config_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "temp_folder.h"
 
 namespace vitrail::cli {

@@ -4,8 +4,8 @@
 
 #include <map>
 
+#include "base/config_file.h"
 #include "base/error.h"
-#include "cli/config_file.h"
 #include "cli/field_settings.h"
 
 namespace vitrail::cli {

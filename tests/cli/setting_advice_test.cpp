@@ -1,5 +1,6 @@
 // Every setting, given a wrong value: what the refusal reports.
 #include "cli/setting_advice.h"
+#include "base/config_file.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,6 @@
 #include <regex>
 
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "cli/train_settings.h"
 #include "temp_folder.h"
 #include "train/run_setup.h"

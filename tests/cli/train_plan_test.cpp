@@ -176,5 +176,53 @@ TEST(TrainPlan, DumpsShowWhatEachPassDid) {
               ErrorKind::kUsage);
 }
 
+// The first rank gets the smallest part of what does not divide: the plan is of the one that needs most.
+TEST(TrainPlan, AMeshIsPlannedForItsLargestRank) {
+  const auto uneven = tiny_run() + settings({"train.batch=17", "train.micro_batch=0"});
+  const auto answer = run_in_process("plan", uneven + std::vector<std::string>{"--mesh", "dp=3"}).json();
+  EXPECT_EQ(answer["ranks"], 3);
+  EXPECT_GT(answer["largest_rank"], 0);
+  EXPECT_EQ(answer["least_rank"]["rank"], 0);
+  EXPECT_LT(answer["least_rank"]["peak"], answer["memory"]["peak"]);
+  const std::string text =
+      run_in_process("plan", uneven + std::vector<std::string>{"--mesh", "dp=3"}, false).out;
+  EXPECT_NE(text.find("which needs most"), std::string::npos) << text;
+  // It is what the largest rank of a run holds.
+  size_t most = 0;
+  for (int rank = 0; rank < 3; ++rank) {
+    TrainConfig config = read_train_config(options_of("train", uneven));
+    config.mesh.dp = 3;
+    most = std::max(
+        most, RunPlan(config, std::nullopt, find_backend("cpu"), cpu_device(1), {rank, 3, 3}).peak_bytes());
+  }
+  EXPECT_EQ(answer["memory"]["peak"], most);
+  const auto even = run_in_process("plan", tiny_run() + std::vector<std::string>{"--mesh", "dp=2"}).json();
+  EXPECT_EQ(even["largest_rank"], 0);
+  EXPECT_EQ(even["least_rank"]["peak"], even["memory"]["peak"]);
+}
+
+// Collectives and bytes of an update, by the textbook: data parallelism sums every gradient once, tensor
+// parallelism takes two all-reduces a block each way.
+TEST(TrainPlan, AMeshHasItsCollectivesAndBytes) {
+  const auto rows_of = [](const std::string& mesh) {
+    const auto answer = run_in_process("plan", tiny_run() + std::vector<std::string>{"--mesh", mesh}).json();
+    std::map<std::pair<std::string, std::string>, std::pair<int64_t, double>> rows;
+    for (const auto& row : answer["collectives"])
+      rows[{row["kind"], row["along"]}] = {row["count"].get<int64_t>(), row["bytes"].get<double>()};
+    return std::pair(answer, rows);
+  };
+  const auto [dp, summed] = rows_of("dp=2");
+  const double gradients = 4 * dp["params"].get<double>();
+  const double reduced = summed.at({"all_reduce", "dp"}).second;
+  EXPECT_GE(reduced, gradients) << "2 (p - 1) / p of all gradients";
+  EXPECT_LT(reduced, 1.05 * gradients);
+  const auto [tp, shared] = rows_of("tp=2");
+  EXPECT_GE(shared.at({"all_reduce", "tp"}).first, 2 * 4 - 1) << "two blocks, the last of them for one token";
+  const auto [zero, gathered] = rows_of("dp=2,zero=3");
+  EXPECT_GT(gathered.at({"all_gather", "dp"}).first, 0);
+  EXPECT_GT(gathered.at({"reduce_scatter", "dp"}).first, 0);
+  EXPECT_LT(zero["memory"]["optimizer"], dp["memory"]["optimizer"]);
+}
+
 }  // namespace
 }  // namespace vitrail::cli

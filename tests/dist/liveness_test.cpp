@@ -1,5 +1,5 @@
-// The table of ranks judges by reports and the clock alone; a watch and the heartbeats of processes carry them
-// over TCP, here as threads of one process.
+// The table of ranks judges by reports and the clock alone; a watch and the heartbeats of processes carry
+// them over TCP, here as threads of one process.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace vitrail::liveness {
 namespace {
 
 Json report(int rank, const char* phase, int64_t step, double idle = 0) {
-  return {{"rank", rank},  {"phase", phase},         {"step", step},  {"updates", step},
+  return {{"rank", rank},  {"phase", phase},          {"step", step},  {"updates", step},
           {"node", "qkv"}, {"events", Json::array()}, {"idle_s", idle}};
 }
 
@@ -150,7 +150,8 @@ TEST(Watch, SeesWhatRanksPostAndTellsAllWhyOneFailed) {
   failing.join();
   EXPECT_EQ(first.verdict()->rank, 1);
   EXPECT_EQ(first.verdict()->code, 65);
-  EXPECT_NE(first.verdict()->text.find("in forward at step 7, node blocks.0.mlp: cat.jpg"), std::string::npos);
+  EXPECT_NE(first.verdict()->text.find("in forward at step 7, node blocks.0.mlp: cat.jpg"),
+            std::string::npos);
 }
 
 TEST(Watch, FailsTheExchangesOfRanksThatAreLeft) {

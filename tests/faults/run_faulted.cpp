@@ -32,7 +32,7 @@ bool is_long() {
 namespace {
 
 [[noreturn]] void become_save_loop(int output, const std::string& run_folder, int first, int last,
-                                   const Fault& fault, const std::string& log, int keep) {
+                                   const Fault& fault, const std::string& log, int keep, int ranks) {
   ::dup2(output, STDOUT_FILENO);
   ::setenv("LD_PRELOAD", VT_FAULT_SHIM, 1);
   ::setenv("FAULT_ROOT", (run_folder + "/checkpoints").c_str(), 1);
@@ -41,19 +41,21 @@ namespace {
   ::setenv("FAULT_AT", std::to_string(fault.at).c_str(), 1);
   ::setenv("FAULT_COUNT", (run_folder + "/calls").c_str(), 1);
   ::setenv("FAULT_LOG", log.c_str(), 1);
-  const std::string from = std::to_string(first), to = std::to_string(last), kept = std::to_string(keep);
-  ::execl(VT_SAVE_LOOP, VT_SAVE_LOOP, run_folder.c_str(), from.c_str(), to.c_str(), kept.c_str(), nullptr);
+  const std::string from = std::to_string(first), to = std::to_string(last), kept = std::to_string(keep),
+                    threads = std::to_string(ranks);
+  ::execl(VT_SAVE_LOOP, VT_SAVE_LOOP, run_folder.c_str(), from.c_str(), to.c_str(), kept.c_str(),
+          threads.c_str(), nullptr);
   ::_exit(127);
 }
 
 }  // namespace
 
 Outcome run_faulted(const std::string& run_folder, int first, int last, const Fault& fault,
-                    const std::string& log, int keep) {
+                    const std::string& log, int keep, int ranks) {
   int pipe_ends[2];
   EXPECT_EQ(::pipe(pipe_ends), 0);
   const pid_t child = ::fork();
-  if (child == 0) become_save_loop(pipe_ends[1], run_folder, first, last, fault, log, keep);
+  if (child == 0) become_save_loop(pipe_ends[1], run_folder, first, last, fault, log, keep, ranks);
   ::close(pipe_ends[1]);
   Outcome outcome;
   char buffer[512];

@@ -34,7 +34,7 @@ class WorkFolder {
 };
 
 Outcome run_faulted(const std::string& run_folder, int first, int last, const Fault& fault,
-                    const std::string& log = "", int keep = kKept);
+                    const std::string& log = "", int keep = kKept, int ranks = 1);
 
 // What must hold of a run folder whatever happened: every checkpoint outside of unfinished folders is whole
 // and holds what its step gave, and `latest` names one of them. Returns the newest step, -1 when there is

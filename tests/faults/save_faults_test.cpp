@@ -13,8 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A save of step `step` in a folder that already holds the steps 1 and 2.
-class SaveFaults : public ::testing::TestWithParam<int> {
+// A save of a step, by one rank or several, in a folder that already holds the steps 1 and 2.
+struct SaveCase {
+  int step, ranks;
+};
+class SaveFaults : public ::testing::TestWithParam<SaveCase> {
  protected:
   void SetUp() override {
     const std::string folder = work_ / "before";
@@ -28,15 +31,16 @@ class SaveFaults : public ::testing::TestWithParam<int> {
     fs::copy(work_ / "before", folder, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
     return folder;
   }
-  long calls(const std::string& cls) {
-    return run_faulted(fresh_copy(), step(), step(), {cls, "0", 0}).calls;
+  long calls(const std::string& cls) { return save(fresh_copy(), {cls, "0", 0}).calls; }
+  int step() const { return GetParam().step; }
+  Outcome save(const std::string& folder, const Fault& fault) const {
+    return run_faulted(folder, step(), step(), fault, "", kKept, GetParam().ranks);
   }
-  int step() const { return GetParam(); }
   std::string success() const { return "saved " + std::to_string(step()) + "\n"; }
 
   // The next run finds a good checkpoint, finishes the work and cleans up.
   void expect_recovery(const std::string& folder) {
-    EXPECT_EQ(run_faulted(folder, step(), step(), {}).said, success());
+    EXPECT_EQ(save(folder, {}).said, success());
     EXPECT_EQ(examine(folder), std::max(step(), 2));
     EXPECT_TRUE(unfinished_in(folder).empty());
   }
@@ -44,7 +48,7 @@ class SaveFaults : public ::testing::TestWithParam<int> {
   void expect_survives_death(const Fault& fault) {
     SCOPED_TRACE(strf("%s at %s call %ld", fault.action.c_str(), fault.cls.c_str(), fault.at));
     const std::string folder = fresh_copy();
-    const Outcome outcome = run_faulted(folder, step(), step(), fault);
+    const Outcome outcome = save(folder, fault);
     EXPECT_TRUE(outcome.killed);
     const int64_t newest = examine(folder);
     EXPECT_GE(newest, outcome.said == success() ? step() : 2);
@@ -54,7 +58,7 @@ class SaveFaults : public ::testing::TestWithParam<int> {
   void expect_survives_error(const Fault& fault, bool must_fail) {
     SCOPED_TRACE(strf("%s at %s call %ld", fault.action.c_str(), fault.cls.c_str(), fault.at));
     const std::string folder = fresh_copy();
-    const Outcome outcome = run_faulted(folder, step(), step(), fault);
+    const Outcome outcome = save(folder, fault);
     EXPECT_FALSE(outcome.killed);
     const int64_t newest = examine(folder);
     EXPECT_GE(newest, 2);
@@ -102,12 +106,12 @@ TEST_P(SaveFaults, InterruptionsAndShortWritesAreNoErrors) {
   for (const char* cls : {"open", "write"})
     for (long k = 1, n = calls(cls); k <= n && !HasFailure(); ++k) {
       const std::string folder = fresh_copy();
-      EXPECT_EQ(run_faulted(folder, step(), step(), {cls, std::to_string(EINTR), k}).said, success());
+      EXPECT_EQ(save(folder, {cls, std::to_string(EINTR), k}).said, success());
       EXPECT_EQ(examine(folder), std::max(step(), 2));
     }
   for (long k = 1, n = calls("write"); k <= n && !HasFailure(); ++k) {
     const std::string folder = fresh_copy();
-    EXPECT_EQ(run_faulted(folder, step(), step(), {"write", "short", k}).said, success());
+    EXPECT_EQ(save(folder, {"write", "short", k}).said, success());
     EXPECT_EQ(examine(folder), std::max(step(), 2));
   }
 }
@@ -138,8 +142,13 @@ TEST(ManyKept, AnErrorCostsNoneAndLackOfRoomOne) {
   }
 }
 
-// A new step, after which the oldest is pruned; and a step that is there already, which is swapped.
-INSTANTIATE_TEST_SUITE_P(Steps, SaveFaults, ::testing::Values(3, 2));
+// A new step, after which the oldest is pruned; and a step that is there already, which is swapped. Three
+// ranks fail at other calls: each writes its piece, and the first one commits.
+INSTANTIATE_TEST_SUITE_P(Steps, SaveFaults,
+                         ::testing::Values(SaveCase{3, 1}, SaveCase{2, 1}, SaveCase{3, 3}, SaveCase{2, 3}),
+                         [](const auto& save) {
+                           return strf("Step%dBy%d", save.param.step, save.param.ranks);
+                         });
 
 }  // namespace
 }  // namespace vitrail::testing

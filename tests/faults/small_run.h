@@ -1,6 +1,7 @@
 // The checkpoints that fault tests write and read: everything in them follows from the step.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -29,6 +30,26 @@ inline CheckpointContent small_content(int64_t step, size_t bytes = 5000) {
     write_file(folder + "/config.json", strf("{\"step\": %lld}\n", static_cast<long long>(step)));
   };
   content.model_bytes = bytes;
+  return content;
+}
+
+// The same checkpoint as several ranks write it: each has a range of every tensor, the first rank the
+// shortest.
+inline CheckpointContent small_share(int64_t step, int rank, int ranks, size_t bytes = 5000) {
+  CheckpointContent content = small_content(step, bytes);
+  for (const TensorToWrite& tensor : content.state) {
+    const int64_t whole = tensor.info.shape[0];
+    TensorPart part = TensorPart::whole({whole});
+    part.first = whole * rank * rank / (ranks * ranks);
+    part.count = whole * (rank + 1) * (rank + 1) / (ranks * ranks) - part.first;
+    content.parts.push_back(
+        part_to_write(tensor.info.name, tensor.info.dtype, part, [=](std::span<std::byte> target) {
+          std::vector<std::byte> all(static_cast<size_t>(whole));
+          tensor.fill(all);
+          std::copy_n(all.begin() + part.first, target.size(), target.begin());
+        }));
+  }
+  content.state.clear();
   return content;
 }
 

@@ -159,6 +159,11 @@ TEST_F(DamageTest, HostileManifestsAreRefused) {
       {"\"step\": 2", "\"step\": 2, \"step\": 2", "appears twice"},
       {"\"format\": 1", "\"format\": 0", "format 0 does not exist"},
       {"\"format\": 1", "\"format\": \"1\"", "\"format\" is missing or not a count"},
+      {"\"format\": 1", "\"format\": 2", "\"pieces\" is missing or not a count"},
+      {"\"format\": 1", "\"format\": 2, \"pieces\": 0, \"save\": \"x\"", "0 pieces"},
+      {"\"format\": 1", "\"format\": 2, \"pieces\": 2", "\"save\" is missing or not text"},
+      {"\"format\": 1", "\"format\": 2, \"pieces\": 2, \"save\": \"x\"",
+       "does not list state-00000-of-00002.safetensors"},
       {"\"facts\": {", "\"facts\": 7, \"other\": {", "\"facts\" is missing or not an object"},
       {"\"files\": [", "\"files\": [7, ", "\"name\" is missing"},
       {"\"name\": \"config.json\"", "\"name\": \"../config.json\"", "not a plain file name"},
@@ -184,8 +189,8 @@ TEST_F(DamageTest, HostileManifestsAreRefused) {
 
 TEST_F(DamageTest, ALaterFormatIsRefusedNotPassedOver) {
   const std::string text = read_file(newest("manifest.json"), 1 << 20);
-  const std::string later = forged(text, "\"format\": 1", "\"format\": 2");
-  const std::string sealed_otherwise = "{\"format\": 3, \"entirely\": \"different\"}";
+  const std::string later = forged(text, "\"format\": 1", "\"format\": 3");
+  const std::string sealed_otherwise = "{\"format\": 4, \"entirely\": \"different\"}";
   for (const std::string& manifest : {later, sealed_otherwise}) {
     write_file(newest("manifest.json"), manifest);
     expect_refusal("resume with the version that wrote it",

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "backend/cuda/kernels.h"
+#include "ops/pool_tokens.h"
 #include "plan/tolerance.h"
 #include "run_op.h"
 
@@ -56,6 +58,16 @@ double allowed(const OpCase& c, const Result& whole, const RunSettings& settings
   return tolerance.relative * scale + tolerance.absolute;
 }
 
+// Three uneven parts where there is room for them, else two, and empty ones before, between and behind.
+std::vector<Part> parts_of(char name, int64_t extent) {
+  const int64_t first = std::max<int64_t>(1, extent / 5),
+                second = std::min(extent, std::max(first + 1, extent / 2));
+  std::vector<Part> parts;
+  const int64_t cuts[] = {0, 0, first, first, second, extent};
+  for (size_t i = 0; i + 1 < std::size(cuts); ++i) parts.push_back({name, cuts[i], cuts[i + 1]});
+  return parts;
+}
+
 void check_dim(const OpCase& c, char name, int64_t extent, const RunSettings& settings) {
   const std::vector<Values> inputs = make_inputs(c, settings);
   const std::vector<Result> whole = run_op(c, c.ins, inputs, settings);
@@ -66,11 +78,7 @@ void check_dim(const OpCase& c, char name, int64_t extent, const RunSettings& se
     near.push_back(allowed(c, result, settings));
   }
   const size_t outputs = whole.size() - c.op->updates().size();
-  // Three uneven parts where there is room for them, else two.
-  const int64_t first = std::max<int64_t>(1, extent / 5), second = std::max(first + 1, extent / 2);
-  std::vector<Part> cut = {{name, 0, first}, {name, first, std::min(second, extent)}};
-  if (second < extent) cut.push_back({name, second, extent});
-  for (const Part& part : cut) {
+  for (const Part& part : parts_of(name, extent)) {
     std::vector<Values> parts;
     for (size_t i = 0; i < inputs.size(); ++i) parts.push_back(slice(inputs[i], c.ins[i], part));
     const std::vector<Result> found = run_op(c, shards(c.ins, part), parts, settings);
@@ -92,6 +100,13 @@ void check_dim(const OpCase& c, char name, int64_t extent, const RunSettings& se
       ASSERT_NEAR(sums[r][i], whole[r].values[i], near[r]) << "sum " << r;
 }
 
+// Those of this machine, the reference in f64.
+std::vector<RunSettings> backends() {
+  std::vector<RunSettings> list = {{}, {.backend = "cpu", .dtype = DType::kF32}};
+  if (cuda_report().problem.empty()) list.push_back({.backend = "cuda", .dtype = DType::kF32});
+  return list;
+}
+
 class DimsRuleTest : public testing::TestWithParam<OpCase> {};
 
 TEST_P(DimsRuleTest, PartsRecombineToTheWhole) {
@@ -104,11 +119,38 @@ TEST_P(DimsRuleTest, PartsRecombineToTheWhole) {
       // Where a batch is cut with its pixels, recipes name rows of their own part: other inputs, made anew.
       const bool renamed = rule.with_batch && dim.name == 'B';
       if (whole || renamed || dim.extent < 2 || !done.insert(dim.name).second) continue;
-      for (const RunSettings& settings : {RunSettings{}, {.backend = "cpu", .dtype = DType::kF32}}) {
+      for (const RunSettings& settings : backends()) {
         SCOPED_TRACE(strf("%s split on %c on %s", c.name.c_str(), dim.name, settings.backend));
         check_dim(c, dim.name, dim.extent, settings);
       }
     }
+}
+
+// Tokens that an op makes of none are a dim of its result alone.
+void check_made_tokens(OpCase c, const RunSettings& settings) {
+  const OpPtr made = c.op;
+  const auto& op = dynamic_cast<const MadeTokensOp&>(*made);
+  const std::vector<Values> inputs = make_inputs(c, settings);
+  const Result whole = run_op(c, c.ins, inputs, settings)[0];
+  for (const Part& part : parts_of(op.tokens().name, op.tokens().extent)) {
+    Dim tokens = op.tokens();
+    tokens.local = part.end - part.begin, tokens.offset = part.begin;
+    c.op = op.with_tokens(tokens);
+    EXPECT_EQ(run_op(c, c.ins, inputs, settings)[0].values, slice(whole.values, whole.desc.shape, part));
+  }
+}
+
+TEST(DimsRule, MadeTokensAreThoseOfTheWhole) {
+  int found = 0;
+  for (const OpCase& c : op_cases()) {
+    if (!dynamic_cast<const MadeTokensOp*>(c.op.get())) continue;
+    ++found;
+    for (const RunSettings& settings : backends()) {
+      SCOPED_TRACE(c.name + " on " + settings.backend);
+      check_made_tokens(c, settings);
+    }
+  }
+  EXPECT_GE(found, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, DimsRuleTest, testing::ValuesIn(op_cases()),

@@ -16,8 +16,6 @@ namespace vitrail {
 
 namespace {
 
-constexpr int64_t kBatch = 24;  // of an update
-
 float noise(uint64_t stream, uint64_t index) {
   return static_cast<float>(counter_hash(stream, index) >> 40) / static_cast<float>(1 << 23) - 1.0f;
 }
@@ -28,31 +26,54 @@ void fill_by_name(const std::string& name, const Shape&, std::span<float> target
   for (size_t i = 0; i < target.size(); ++i) target[i] = (one ? 1.0f : 0.0f) + 0.1f * noise(stream, i);
 }
 
-// The samples of a micro-batch that one rank gets.
+// One image as it would come from a dataset.
+struct Sample {
+  std::vector<float> image, target;
+};
+Sample sample_at(uint64_t position, const VitConfig& m) {
+  Sample s;
+  for (int64_t p = 0; p < m.channels * m.image_height * m.image_width; ++p)
+    s.image.push_back(noise(position + 1, static_cast<uint64_t>(p)));
+  const auto label = static_cast<int64_t>(counter_hash(7, position) % static_cast<uint64_t>(m.classes));
+  for (int64_t k = 0; k < m.classes; ++k) s.target.push_back(k == label ? 0.9f : 0.1f / 9.0f);
+  return s;
+}
+
+void mix_in(std::vector<float>& values, const std::vector<float>& others, float share) {
+  for (size_t i = 0; i < values.size(); ++i) values[i] = share * values[i] + (1 - share) * others[i];
+}
+
+// The samples of a micro-batch that one rank gets; each is mixed with the other of its pair.
 struct Samples {
   std::vector<float> images, targets, weights;
 };
-Samples samples_of(int64_t update, int64_t first, int64_t count, const StepConfig& config) {
-  const VitConfig& m = config.model;
-  const int64_t pixels = m.channels * m.image_height * m.image_width;
+Samples samples_of(int64_t first, int64_t count, int64_t batch, const StepConfig& config) {
   Samples s;
   for (int64_t i = 0; i < count; ++i) {
-    const auto at = static_cast<uint64_t>(update * kBatch + first + i);
-    for (int64_t p = 0; p < pixels; ++p) s.images.push_back(noise(at + 1, static_cast<uint64_t>(p)));
-    const auto label = static_cast<int64_t>(counter_hash(7, at) % static_cast<uint64_t>(m.classes));
-    for (int64_t k = 0; k < m.classes; ++k) s.targets.push_back(k == label ? 0.9f : 0.1f / 9.0f);
-    s.weights.push_back(1.0f / static_cast<float>(kBatch));
+    const auto at = static_cast<uint64_t>(first + i);
+    Sample one = sample_at(at, config.model);
+    const Sample other = sample_at(at / kMixed * kMixed + (kMixed - 1 - at % kMixed), config.model);
+    const float share = 0.5f + 0.4f * noise(11, at / kMixed);
+    mix_in(one.image, other.image, share);
+    mix_in(one.target, other.target, share);
+    s.images.insert(s.images.end(), one.image.begin(), one.image.end());
+    s.targets.insert(s.targets.end(), one.target.begin(), one.target.end());
+    s.weights.push_back(1.0f / static_cast<float>(batch));
   }
   return s;
 }
 
 class RankRun {
  public:
-  RankRun(const StepConfig& config, MeshCommunicators* ranks, int64_t accumulation, const Backend& backend)
+  RankRun(const StepConfig& config, MeshCommunicators* ranks, int64_t accumulation, const Backend& backend,
+          const MeshDevices& devices)
       : accumulation_(accumulation),
-        rank_(cpu_device(1)),
+        rank_(devices.open ? RankContext(devices.info, devices.open()) : RankContext(cpu_device(1))),
         plan_(plan_step(config, backend, rank_.device)),
-        step_((rank_.ranks = ranks, plan_), rank_) {
+        step_((join(ranks, devices), plan_), rank_) {
+    if (devices.node_by_node)
+      for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()})
+        if (program) program->time_nodes(true);
     step_.start(fill_by_name);
   }
 
@@ -60,7 +81,9 @@ class RankRun {
     const int64_t global = plan_.config.micro_batch;
     for (int64_t micro = 0; micro < accumulation_; ++micro) {
       const Dim mine = step_.micro().input("images").shape()[0];
-      const Samples s = samples_of(number, micro * global + mine.offset, mine.local, plan_.config);
+      const int64_t batch = accumulation_ * global;
+      const Samples s =
+          samples_of(number * batch + micro * global + mine.offset, mine.local, batch, plan_.config);
       step_.run_micro({.images = s.images,
                        .targets = s.targets,
                        .weights = s.weights,
@@ -90,10 +113,28 @@ class RankRun {
     whole.end_serving();
   }
 
+  size_t locked() {
+    size_t bytes = 0;
+    for (Executor* program : {&step_.micro(), step_.last_micro(), &step_.update()})
+      if (program) bytes += program->page_locked_bytes();
+    return bytes;
+  }
+  size_t planned_locked() const {
+    const Mesh& mesh = plan_.config.distribution.mesh;
+    size_t bytes = staged_bytes(plan_.micro.program, mesh) + staged_bytes(plan_.update.program, mesh);
+    return bytes + (plan_.last_micro ? staged_bytes(plan_.last_micro->program, mesh) : 0);
+  }
+  bool recorded() { return (step_.last_micro() ? *step_.last_micro() : step_.micro()).is_recorded(); }
+
   size_t planned() const { return plan_.peak_bytes(); }
   size_t allocated() const { return step_.allocated_bytes(); }
 
  private:
+  void join(MeshCommunicators* ranks, const MeshDevices& devices) {
+    rank_.ranks = ranks;
+    if (devices.join && ranks->mesh().world() > 1) devices.join(rank_, *ranks);
+  }
+
   int64_t accumulation_;
   RankContext rank_;
   StepPlan plan_;
@@ -108,7 +149,7 @@ StepConfig usual_step(DType master) {
   m.image_height = m.image_width = 32;
   m.patch = 8;
   m.width = 48, m.depth = 2, m.heads = 12, m.mlp = 96, m.classes = 10;
-  step.micro_batch = kBatch;
+  step.distribution.batch_unit = kMixed;
   step.eval_batch = 8;
   step.master = master;
   step.precision.compute = step.precision.residual = master;
@@ -120,15 +161,35 @@ StepConfig usual_step(DType master) {
   return step;
 }
 
-MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
+void widen(StepConfig& step) {
+  VitConfig& m = step.model;
+  m.patch = 4;
+  m.width = 192, m.depth = 4, m.mlp = 768;
+}
+
+void train_parameters(StepConfig& step) {
+  step.trained.clear();
+  for (const ParamSpec& spec : step_params(step.model, step.lora)) {
+    const bool adapts = spec.name.find(".lora_") != std::string::npos || spec.name.starts_with("head.");
+    if (step.lora.rank > 0 && !adapts) continue;
+    step.trained.push_back({spec.name, {step.master, spec.shape}, 1, spec.shape.rank() > 1 ? 0.05 : 0});
+  }
+}
+
+MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const MeshDevices& devices) {
   StepConfig config = usual_step(master);
+  if (c.model.change) c.model.change(config);
   if (c.change) c.change(config);
-  config.micro_batch = kBatch / c.accumulation;
-  for (const ParamSpec& spec : step_params(config.model, config.lora))
-    config.trained.push_back({spec.name, {master, spec.shape}, 1, spec.shape.rank() > 1 ? 0.05 : 0});
+  config.micro_batch = c.batch / c.accumulation;
+  train_parameters(config);
   const Mesh mesh{c.mesh};
   const auto size = static_cast<size_t>(mesh.world());
-  MeshOutcome outcome{std::vector<double>(static_cast<size_t>(updates)), {}, std::vector<size_t>(size), std::vector<size_t>(size)};
+  const std::vector<size_t> by_rank(size);
+  MeshOutcome outcome{
+      std::vector<double>(static_cast<size_t>(updates)), {}, by_rank, by_rank, by_rank, by_rank};
+  const Backend& backend = devices.backend         ? *devices.backend
+                           : master == DType::kF64 ? ref_backend()
+                                                   : cpu_backend();
   std::vector<std::unique_ptr<Communicator>> communicators = thread_communicators(mesh.world());
   std::mutex mutex;
   const auto run_rank = [&](int rank) {
@@ -136,7 +197,7 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
     mine.distribution.mesh = mesh.of_rank(rank);
     MeshCommunicators ranks(std::move(communicators[static_cast<size_t>(rank)]), mine.distribution.mesh);
     try {
-      RankRun run(mine, &ranks, c.accumulation, master == DType::kF64 ? ref_backend() : cpu_backend());
+      RankRun run(mine, &ranks, c.accumulation, backend, devices);
       const Mesh& place = mine.distribution.mesh;
       const bool counts = place.coordinate(Axis::kTensor) == 0 && place.coordinate(Axis::kSequence) == 0;
       for (int64_t i = 0; i < updates; ++i) {
@@ -148,6 +209,9 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates) {
       const std::lock_guard lock(mutex);
       outcome.planned[static_cast<size_t>(rank)] = run.planned();
       outcome.allocated[static_cast<size_t>(rank)] = run.allocated();
+      outcome.planned_locked[static_cast<size_t>(rank)] = run.planned_locked();
+      outcome.locked[static_cast<size_t>(rank)] = run.locked();
+      if (rank == 0) outcome.recorded = run.recorded();
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << " rank " << rank << ": " << error.what();
       ranks.abort(error.what());

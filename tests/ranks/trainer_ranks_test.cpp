@@ -1,27 +1,10 @@
-// Whole runs on several ranks, threads of the test, against one rank: losses, evaluations, files, stopping, and
-// going on with another number of ranks.
+// Whole runs on several ranks, threads of the test, against one rank: losses, evaluations, files, failures.
 #include <gtest/gtest.h>
 
-#include "train/helpers/tiny_run.h"
+#include "ranks/shared_run.h"
 
 namespace vitrail::testing {
 namespace {
-
-// Every setting that draws random numbers, with batches that 2, 3 and 4 ranks can share.
-TrainConfig shared_config(int64_t steps) {
-  TrainConfig config = full_config(steps);
-  config.train.batch = 24;
-  config.train.micro_batch = 0;
-  config.train.eval_batch = 5;  // 40 images: the last batches are padded
-  config.augment.mix_group = 2;
-  return config;
-}
-
-void expect_near(const std::vector<double>& found, const std::vector<double>& wanted, double relative) {
-  ASSERT_EQ(found.size(), wanted.size());
-  for (size_t i = 0; i < found.size(); ++i)
-    EXPECT_NEAR(found[i], wanted[i], relative * std::abs(wanted[i])) << "step " << i;
-}
 
 TEST(TrainerRanks, LossesAndEvaluationsAreThoseOfOneRank) {
   const WorkFolder folder;
@@ -55,43 +38,9 @@ TEST(TrainerRanks, TensorAndSequenceParallelRunsToo) {
 TEST(TrainerRanks, TheSameWorldTwiceGivesTheSameBits) {
   const WorkFolder folder;
   const TrainConfig config = shared_config(5);
-  const Ran first = train(config, folder / "a", {.ranks = 3}), second = train(config, folder / "b", {.ranks = 3});
+  const Ran first = train(config, folder / "a", {.ranks = 3}),
+            second = train(config, folder / "b", {.ranks = 3});
   EXPECT_EQ(first.losses(), second.losses());
-}
-
-TEST(TrainerRanks, GoesOnWithAnotherNumberOfRanks) {
-  const WorkFolder folder;
-  const TrainConfig config = shared_config(8);
-  const Ran whole = train(config, folder / "whole");
-  std::vector<double> losses;
-  const std::pair<int, int64_t> parts[] = {{4, 2}, {2, 4}, {3, 6}, {1, 0}};
-  ResumeMode resume = ResumeMode::kFresh;
-  for (const auto& [ranks, until] : parts) {
-    const Ran part = train(config, folder / "parts", {.resume = resume, .stop_after = until, .ranks = ranks});
-    for (const double loss : part.losses()) losses.push_back(loss);
-    resume = ResumeMode::kNewest;
-  }
-  expect_near(losses, whole.losses(), 1e-5);
-}
-
-TEST(TrainerRanks, GoesOnWithAnotherMeshAndStage) {
-  const WorkFolder folder;
-  const TrainConfig config = shared_config(10);
-  const Ran whole = train(config, folder / "whole");
-  struct Part {
-    int ranks;
-    int64_t tp, zero, until;
-  };
-  std::vector<double> losses;
-  ResumeMode resume = ResumeMode::kFresh;
-  for (const Part& p : {Part{2, 1, 0, 2}, {2, 1, 3, 4}, {3, 1, 1, 6}, {4, 2, 2, 8}, {1, 1, 0, 0}}) {
-    TrainConfig mine = config;
-    mine.mesh.tp = p.tp, mine.mesh.zero = p.zero;
-    const Ran part = train(mine, folder / "parts", {.resume = resume, .stop_after = p.until, .ranks = p.ranks});
-    for (const double loss : part.losses()) losses.push_back(loss);
-    resume = ResumeMode::kNewest;
-  }
-  expect_near(losses, whole.losses(), 1e-5);
 }
 
 // Weights that GEMMs read in bf16 have masters in f32: with ZeRO a rank keeps those of its piece alone.
@@ -134,7 +83,8 @@ TEST(TrainerRanks, AFailureOfOneRankIsEverybodys) {
   const Error error = train_error(ran, config, folder / "run",
                                   {.step =
                                        [](const TrainStatus& status) {
-                                         if (status.step == 3) throw Error(ErrorKind::kNumerics, "on purpose");
+                                         if (status.step == 3)
+                                           throw Error(ErrorKind::kNumerics, "on purpose");
                                        },
                                    .ranks = 3});
   EXPECT_EQ(error.kind(), ErrorKind::kNumerics);

@@ -185,5 +185,21 @@ TEST(Html, DataAddresses) {
     EXPECT_EQ(png_data_address(bytes), std::string("data:image/png;base64,") + text);
 }
 
+TEST(Report, RanksAreBarsOfTheirTime) {
+  Report report;
+  report.title = "ranks";
+  EXPECT_EQ(render_report(report).find("id=\"ranks\""), std::string::npos);
+  TimingStatus timing{.step = 10, .updates = 2, .ranks = {}, .collectives = {}, .time = 0};
+  timing.ranks = {{.compute_s = 3, .exposed_s = 1, .imbalance_s = 0.5}, {.compute_s = 2, .data_wait_s = 1}};
+  timing.collectives = {{"all_reduce", 4, 8e9, 2}};
+  report.ranks = {timing, StartStatus{.step = 0, .phases = {{"plan", {0.5, 0.25}}}, .time = 0}};
+  const std::string page = render_report(report);
+  EXPECT_EQ(page_fault(page), "");
+  for (const char* part : {"id=\"ranks\"", "rank 0: communication 250 ms an update, 12.50 %",
+                           "rank 0: imbalance 250 ms", "rank 1: data wait 500 ms", "4.00 GB/s", "plan"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.find("rank 1: imbalance"), std::string::npos) << "what a rank does not have is not drawn";
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -20,7 +20,9 @@ class CheckLayers(ToolCase):
             ("the interface", {"src/runtime/a.cpp": '#include "backend/backend.h"\n'}, 0, ok),
             ("a backend's insides", {"src/runtime/a.cpp": '#include "backend/cpu/gemm.h"\n'}, 1, bad),
             ("a backend's face", {"src/api/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 0, ok),
-            ("selecting", {"src/plan/a.cpp": '#include "backend/cpu/select.h"\n'}, 0, ok),
+            ("a backend's host facts", {"src/plan/a.cpp": '#include "backend/cpu/host/levels.h"\n'}, 0, ok),
+            ("launching a trainer", {"src/launch/a.cpp": '#include "train/world.h"\n#include "dist/liveness/watch.h"\n'}, 0, ok),
+            ("launch and the commands", {"src/launch/a.cpp": '#include "cli/options.h"\n'}, 1, "launch may not include"),
             ("own subfolder", {"src/backend/cpu/a.cpp": '#include "backend/cpu/isa/gemm.h"\n'}, 0, ok),
             ("the sibling", {"src/backend/cpu/a.cpp": '#include "backend/cuda/gemm.h"\n'}, 1, bad),
             ("the table of backends", {"src/backend/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 0, ok),
@@ -54,6 +56,8 @@ class CheckLayers(ToolCase):
             ("exit", {"src/plan/a.cpp": "void f() { std::exit(1); }\n"}, 1, "ends the process"),
             ("environment", {"src/base/a.cpp": 'auto x = getenv("X");\n'}, 1, "reads the environment"),
             ("cli may", {"src/cli/a.cpp": 'auto x = getenv("X");\nvoid f() { printf("x"); exit(1); }\n'}, 0, "0 faults"),
+            ("launch ends processes", {"src/launch/a.cpp": 'auto x = getenv("X");\nvoid f() { _exit(1); }\n'}, 0, "0 faults"),
+            ("launch prints nothing", {"src/launch/a.cpp": 'void f() { printf("x"); }\n'}, 1, "prints: printf"),
             ("likenesses", {"src/base/a.cpp": 'int n = snprintf(b, 1, "printf(");  // exit(1)\n'
                             "int c = exit_code(kind);\n[[gnu::format(printf, 1, 2)]] void strf();\n"}, 0, "0 faults"),
         ])

@@ -41,6 +41,16 @@ class CheckSizes(ToolCase):
             ("a pair", {"src/base/a.cpp": lines(9), "src/base/a.h": lines(9), "tests/a.cpp": lines(9)}, 0, "2 of src/ under"),
         ])
 
+    def test_rooms(self):
+        def commands(lines_each):
+            return {**{f"src/cli/a{i}.cpp": lines(lines_each) for i in range(20)}, **{f"tests/a{i}.cpp": lines(600) for i in range(5)}}
+
+        self.check([
+            ("full", commands(275), 0, "0 faults"),
+            ("a library in the commands", commands(276), 1, "src/cli: the folder has 5520 lines, at most 5500"),
+            ("elsewhere", {name.replace("cli", "train"): text for name, text in commands(276).items()}, 0, "0 faults"),
+        ])
+
     def test_functions(self):
         long = "f() has 81 lines, at most 80"
         self.check([

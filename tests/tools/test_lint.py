@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHECKS = ["check_layers", "check_purity", "check_sizes", "check_docs"]
-CLEAN = "namespace vitrail {\n\nint twice(int value) {\n  return 2 * value;\n}\n\n}  // namespace vitrail\n"
+CLEAN = "// A reason.\nnamespace vitrail {\n\nint twice(int value) {\n  return 2 * value;\n}\n\n}  // namespace vitrail\n"
 
 
 def tool(name):
@@ -43,7 +43,7 @@ class Lint(unittest.TestCase):
             ("a name", "src/base/a.cpp", CLEAN.replace("twice", "Twice"), "readability-identifier-naming"),
             ("a bug", "src/base/a.cpp", inner % "int first(const int* p) {\n  return p ? 0 : *p;\n}\n", "clang-analyzer-core.NullDereference"),
             ("a layer", "src/base/a.cpp", '#include "cli/b.h"\n', "base may not include"),
-            ("purity", "src/models/a.cpp", CLEAN.replace("value", "threads"), "src/models/a.cpp:3: threads"),
+            ("purity", "src/models/a.cpp", CLEAN.replace("value", "threads"), "src/models/a.cpp:4: threads"),
             ("size", "src/base/a.cpp", CLEAN + "// A line.\n" * 300, "at most 300"),
         ]:
             with self.subTest(name):

@@ -227,6 +227,7 @@ void add_train_rows(Rows& rows) {
   rows["train.skip_limit"] = {Shows::kEnd, exploding, [](auto& c) { c.train.skip_limit = 50; }};
   rows["train.rollbacks"] = {Shows::kSteps, exploding, [](auto& c) { c.train.rollbacks = 0; }};
   rows["train.save_adapters"] = {Shows::kFiles, with_lora, [](auto& c) { c.train.save_adapters = true; }};
+  rows["train.breakdown"] = {Shows::kLog, nothing, [](auto& c) { c.train.breakdown = true; }};
   rows["train.tensorboard"] = {Shows::kFiles, nothing, [](auto& c) { c.train.tensorboard = true; }};
 }
 

@@ -136,18 +136,36 @@ TEST(TrainConfig, TheEndsOfRangesAreAccepted) {
 
 // Only settings that lead to other weights make it another run.
 TEST(TrainConfig, WhatAResumedRunMayChange) {
-  const std::set<std::string> free = {"train.log_every",   "train.save_every",      "train.save_minutes",
-                                      "train.max_minutes", "train.tensorboard",     "train.eval_every",
-                                      "train.eval_batch",  "train.patience",        "train.save_adapters",
-                                      "train.recompute",   "train.recompute_every", "loader.workers",
-                                      "loader.prefetch",   "loader.on_device",      "data.train",
-                                      "data.val",          "checkpoint.keep_last",  "checkpoint.keep_every",
-                                      "mesh.dp",           "mesh.tp",               "mesh.sp",
-                                      "mesh.tokens_on_tp", "mesh.zero",             "mesh.bucket_mb"};
-  const std::set<std::string> told = {"distill.teacher", "train.epochs",           "train.steps",
-                                      "optim.lr",        "train.skip_limit",       "train.rollbacks",
-                                      "loader.on_error", "loader.max_bad_fraction", "train.micro_batch",
-                                      "train.accumulation"};
+  const std::set<std::string> free = {"train.log_every",
+                                      "train.save_every",
+                                      "train.save_minutes",
+                                      "train.breakdown",
+                                      "train.max_minutes",
+                                      "train.tensorboard",
+                                      "train.eval_every",
+                                      "train.eval_batch",
+                                      "train.patience",
+                                      "train.save_adapters",
+                                      "train.recompute",
+                                      "train.recompute_every",
+                                      "loader.workers",
+                                      "loader.prefetch",
+                                      "loader.on_device",
+                                      "data.train",
+                                      "data.val",
+                                      "checkpoint.keep_last",
+                                      "checkpoint.keep_every",
+                                      "mesh.dp",
+                                      "mesh.tp",
+                                      "mesh.sp",
+                                      "mesh.tokens_on_tp",
+                                      "mesh.zero",
+                                      "mesh.bucket_mb",
+                                      "mesh.transport"};
+  const std::set<std::string> told = {
+      "distill.teacher",   "train.epochs",      "train.steps",     "optim.lr",
+      "train.skip_limit",  "train.rollbacks",   "loader.on_error", "loader.max_bad_fraction",
+      "train.micro_batch", "train.accumulation"};
   const TrainConfig config;
   TrainConfig::sections(config, [&](const std::string& section, const auto& fields) {
     std::decay_t<decltype(fields)>::fields(fields, [&](const char* name, const auto&, const char*) {

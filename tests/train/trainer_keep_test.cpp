@@ -126,7 +126,7 @@ TEST(Keep, WhatTheUserCalledLastOrBestStays) {
   Kept run(work / "elsewhere");
   fs::create_directories(work / "elsewhere/last");
   std::ofstream(work / "elsewhere/last/config.json") << "{}";
-  run.keeper.save({.step = 1}, run.step);
+  run.keeper.save({.step = 1}, run.step, kLeastGood, {});
   EXPECT_THROW(run.keeper.write_last(run.step, false), Error);
   EXPECT_EQ(read_file(work / "elsewhere/last/config.json", 10), "{}") << "made while the run went on";
 }

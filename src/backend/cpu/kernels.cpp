@@ -65,7 +65,7 @@ class CpuBackend : public Backend {
     if (arithmetic != Arithmetic::kFp8 && arithmetic != Arithmetic::kTF32) return {};
     return strf("%s is for NVIDIA GPUs: a processor has none", enum_name(arithmetic));
   }
-  RewriteTraits fusing() const override { return {.first_attention = true}; }
+  RewriteTraits fusing() const override { return {.first_attention = true, .residual_rows = true}; }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cpu::gemm_key(node, device);
   }

@@ -12,10 +12,10 @@ namespace {
 // Several families may have kernels of one op ("fused" above all); they are tried in this order.
 std::vector<OpKernels> all_kernels() {
   std::vector<OpKernels> list;
-  for (const auto& family : {cuda::gemm_kernels(), cuda::fp8_kernels(), cuda::attention_kernels(),
-                             cuda::norm_kernels(), cuda::row_kernels(), cuda::token_kernels(),
-                             cuda::image_kernels(), cuda::loss_kernels(), cuda::sum_kernels(), cuda::update_kernels(),
-                             cuda::move_kernels()})
+  for (const auto& family :
+       {cuda::gemm_kernels(), cuda::fp8_kernels(), cuda::attention_kernels(), cuda::norm_kernels(),
+        cuda::row_kernels(), cuda::token_kernels(), cuda::image_kernels(), cuda::loss_kernels(),
+        cuda::sum_kernels(), cuda::update_kernels(), cuda::move_kernels()})
     for (const OpKernels& row : family) {
       const auto same =
           std::find_if(list.begin(), list.end(), [&](const OpKernels& r) { return r.op == row.op; });

@@ -1,5 +1,5 @@
-// What the launches of copies, sums and updates share: nodes of one kind that were grouped into one go into as
-// few launches as hold them.
+// What the launches of copies, sums and updates share: nodes of one kind that were grouped into one go into
+// as few launches as hold them.
 #pragma once
 
 #include <deque>
@@ -70,8 +70,8 @@ void launch_parts(const KernelArgs& args, void (*launch)(Session&, const Call&),
   launch(session(args), call);
 }
 
-// Adds kernels that take one node, or all nodes of a kind grouped into one. Called while the list of all kernels
-// is made, once.
+// Adds kernels that take one node, or all nodes of a kind grouped into one. Called while the list of all
+// kernels is made, once.
 inline void add_grouped(std::vector<OpKernels>& list,
                         std::initializer_list<std::pair<std::string_view, Kernel>> rows) {
   static std::deque<std::string> names;  // rows refer to them

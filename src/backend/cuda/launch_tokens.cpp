@@ -55,20 +55,22 @@ void run_concat_tokens(const KernelArgs& args) {
 void run_select_token(const KernelArgs& args) {
   const Shape& x = args.ins[0].shape();
   const int64_t width = x[2].local;
-  move(args, move_into(args.outs[0], x[0].local, 1, width),
+  const HeldTokens token = op_of<SelectTokenOp>(args).held(x[1]);
+  const TokenMoveCall call = move_into(args.outs[0], x[0].local, 1, width);
+  if (token.count == 0) return move(args, call);
+  move(args, call,
        {.source = operand(args.ins[0]),
         .count = 1,
-        .offset = op_of<SelectTokenOp>(args).index() * width,
+        .offset = token.first * width,
         .image_stride = x[1].local * width});
 }
 
 void run_select_token_grad(const KernelArgs& args) {
   const TokenMoveCall call = move_into(args.outs[0]);
+  const HeldTokens token = op_of<SelectTokenGradOp>(args).held();
+  if (token.count == 0) return move(args, call);
   move(args, call,
-       {.source = operand(args.ins[0]),
-        .first = op_of<SelectTokenGradOp>(args).index(),
-        .count = 1,
-        .image_stride = call.width});
+       {.source = operand(args.ins[0]), .first = token.first, .count = 1, .image_stride = call.width});
 }
 
 void run_drop_tokens(const KernelArgs& args) {
@@ -94,27 +96,32 @@ void run_drop_tokens_grad(const KernelArgs& args) {
 
 void run_mean_tokens_grad(const KernelArgs& args) {
   const TokenMoveCall call = move_into(args.outs[0]);
-  const int64_t first = op_of<MeanTokensGradOp>(args).first(), count = call.tokens - first;
+  const auto& op = op_of<MeanTokensGradOp>(args);
+  const HeldTokens held = op.held();
+  if (held.count == 0) return move(args, call);
   move(args, call,
        {.source = operand(args.ins[0]),
-        .first = first,
-        .count = count,
+        .first = held.first,
+        .count = held.count,
         .image_stride = call.width,
-        .factor = 1.0f / static_cast<float>(count)});
+        .factor = 1.0f / static_cast<float>(op.averaged())});
 }
 
 void run_mean_tokens(const KernelArgs& args) {
   const Shape& x = args.ins[0].shape();
-  const int64_t first = op_of<MeanTokensOp>(args).first(), count = x[1].local - first, width = x[2].local;
+  const auto& op = op_of<MeanTokensOp>(args);
+  const HeldTokens held = op.held(x[1]);
+  const int64_t width = x[2].local;
+  if (held.count == 0) return move(args, move_into(args.outs[0], x[0].local, 1, width));
   api().tokens.sum(session(args), {.x = operand(args.ins[0]),
                                    .out = operand(args.outs[0]),
-                                   .offset = first * width,
+                                   .offset = held.first * width,
                                    .outer = x[0].local,
                                    .outer_stride = x[1].local * width,
-                                   .terms = count,
+                                   .terms = held.count,
                                    .term_stride = width,
                                    .columns = width,
-                                   .factor = 1.0f / static_cast<float>(count)});
+                                   .factor = 1.0f / static_cast<float>(x[1].extent - op.first())});
 }
 
 TokenMaxCall max_call(const KernelArgs& args, int64_t first) {

@@ -1,4 +1,5 @@
-// Launches of what makes an update: the step's numbers and the optimizers' own. The step's numbers stay in device memory and are not read here.
+// Launches of what makes an update: the step's numbers and the optimizers' own. The step's numbers stay in
+// device memory and are not read here.
 #include <cstddef>
 
 #include "backend/cuda/launch_parts.h"

@@ -30,6 +30,21 @@ class CudaEvent : public Event {
   CudaEvent& operator=(const CudaEvent&) = delete;
   ~CudaEvent() override { cuda::api().streams.drop_event(session_, event_); }
   void synchronize() override { cuda::api().streams.synchronize(session_, event_); }
+  bool reached() override { return cuda::api().streams.reached(session_, event_); }
+  void* get() const { return event_; }
+
+ private:
+  cuda::Session& session_;
+  void* event_;
+};
+
+class CudaTimestamp : public Timestamp {
+ public:
+  explicit CudaTimestamp(cuda::Session& session)
+      : session_(session), event_(cuda::api().streams.create_timestamp(session)) {}
+  CudaTimestamp(const CudaTimestamp&) = delete;
+  CudaTimestamp& operator=(const CudaTimestamp&) = delete;
+  ~CudaTimestamp() override { cuda::api().streams.drop_event(session_, event_); }
   void* get() const { return event_; }
 
  private:
@@ -53,12 +68,19 @@ class CudaStream : public Stream {
   void copy(void* target, const void* source, size_t bytes) override {
     api_.copy(session_, stream_, target, source, bytes);
   }
+  void download(void* host, const void* source, size_t bytes) override {
+    api_.download_later(session_, stream_, host, source, bytes);
+  }
   void record(Event& event) override {
     api_.record(session_, stream_, dynamic_cast<CudaEvent&>(event).get());
   }
   void wait(const Event& event) override {
     api_.wait(session_, stream_, dynamic_cast<const CudaEvent&>(event).get());
   }
+  void stamp(Timestamp& time) override {
+    api_.stamp(session_, stream_, dynamic_cast<CudaTimestamp&>(time).get());
+  }
+  void* handle() override { return api_.handle(session_, stream_); }
 
  private:
   const cuda::StreamsApi& api_;
@@ -98,9 +120,20 @@ class CudaDevice : public Device {
   MemorySource* host_memory() override { return &host_memory_; }
   Stream& stream() override { return stream_; }
   std::unique_ptr<Stream> create_stream() override {
-    return std::make_unique<CudaStream>(session_, streams_.create(session_));
+    return std::make_unique<CudaStream>(session_, streams_.create(session_, false));
+  }
+  std::unique_ptr<Stream> create_urgent_stream() override {
+    return std::make_unique<CudaStream>(session_, streams_.create(session_, true));
   }
   std::unique_ptr<Event> create_event() override { return std::make_unique<CudaEvent>(session_); }
+  std::unique_ptr<Timestamp> create_timestamp() override { return std::make_unique<CudaTimestamp>(session_); }
+  std::optional<double> seconds_apart(const Timestamp& from, const Timestamp& to) override {
+    const double seconds = streams_.seconds_apart(session_, dynamic_cast<const CudaTimestamp&>(from).get(),
+                                                  dynamic_cast<const CudaTimestamp&>(to).get());
+    return seconds < 0 ? std::nullopt : std::optional(seconds);
+  }
+  void make_current() override { api_.use(session_); }
+  std::string identity() const override { return streams_.gpu_address(session_); }
   void* launch_handle() override { return &session_; }
   void download(void* host, const void* source, size_t bytes) override {
     streams_.download(session_, host, source, bytes);

@@ -23,8 +23,8 @@ struct Around {
 
 // Calls copy(bytes in the value, bytes in the packed form, length) for every run of a part.
 template <typename Copy>
-void each_run(const TensorDesc& whole, char dim, const std::vector<int64_t>& cuts, const LaunchContext& context,
-              const Copy& copy) {
+void each_run(const TensorDesc& whole, char dim, const std::vector<int64_t>& cuts,
+              const LaunchContext& context, const Copy& copy) {
   Around around(whole, dim);
   around.run *= size_of(whole.dtype);
   const auto parts = static_cast<int64_t>(cuts.size()) - 1;
@@ -45,16 +45,18 @@ std::byte* bytes_of(const TensorView& view) {
 
 void pack(const KernelArgs& args) {
   const auto& op = static_cast<const PackOp&>(args.op);
-  each_run(args.ins[0].desc(), op.dim(), op.cuts(), args.context, [&](size_t whole, size_t packed, size_t length) {
-    std::memcpy(bytes_of(args.outs[0]) + packed, bytes_of(args.ins[0]) + whole, length);
-  });
+  each_run(args.ins[0].desc(), op.dim(), op.cuts(), args.context,
+           [&](size_t whole, size_t packed, size_t length) {
+             std::memcpy(bytes_of(args.outs[0]) + packed, bytes_of(args.ins[0]) + whole, length);
+           });
 }
 
 void unpack(const KernelArgs& args) {
   const auto& op = static_cast<const UnpackOp&>(args.op);
-  each_run(args.outs[0].desc(), op.dim(), op.cuts(), args.context, [&](size_t whole, size_t packed, size_t length) {
-    std::memcpy(bytes_of(args.outs[0]) + whole, bytes_of(args.ins[0]) + packed, length);
-  });
+  each_run(args.outs[0].desc(), op.dim(), op.cuts(), args.context,
+           [&](size_t whole, size_t packed, size_t length) {
+             std::memcpy(bytes_of(args.outs[0]) + whole, bytes_of(args.ins[0]) + packed, length);
+           });
 }
 
 void slice(const KernelArgs& args) {

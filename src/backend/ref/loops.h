@@ -52,6 +52,7 @@ void softmax_weights(const AttentionGeometry& g, const double* q, const double* 
   X(scale)                \
   X(scale_dw)             \
   X(add)                  \
+  X(residual_rows)        \
   X(average)              \
   X(multiply)             \
   X(scale_by)             \

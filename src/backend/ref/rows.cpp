@@ -6,6 +6,7 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
+#include "ops/residual_rows.h"
 
 namespace vitrail::ref {
 
@@ -54,6 +55,22 @@ void layernorm(const KernelArgs& args) {
   for (int64_t row = 0; row < rows; ++row)
     normalise(args.ins[0].as<double>() + row * width, args.ins[1].as<double>(), args.ins[2].as<double>(), eps,
               width, args.outs[0].as<double>() + row * width);
+}
+
+void residual_rows(const KernelArgs& args) {
+  const auto& op = static_cast<const ResidualRowsOp&>(args.op);
+  const int64_t width = args.ins[0].shape().local('D'), count = args.ins[0].desc().elems();
+  const auto input = [&](size_t i, int64_t at) { return args.ins[i].as<double>()[at]; };
+  double* sum = args.outs[0].as<double>();
+  for (int64_t i = 0; i < count; ++i) {
+    double x = input(0, i);
+    if (op.form().bias) x += input(op.bias_at(), i % width);
+    if (op.form().scale) x *= input(op.scale_at(), i % width);
+    sum[i] = x + input(op.residual_at(), i);
+  }
+  for (int64_t at = 0; op.form().norm && at < count; at += width)
+    normalise(sum + at, args.ins[op.norm_at()].as<double>(), args.ins[op.norm_at() + 1].as<double>(),
+              op.form().eps, width, args.outs[1].as<double>() + at);
 }
 
 void qk_norm(const KernelArgs& args) {

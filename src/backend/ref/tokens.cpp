@@ -22,11 +22,13 @@ void concat_tokens(const KernelArgs& args) {
 }
 
 void select_token(const KernelArgs& args) {
-  const int64_t index = static_cast<const SelectTokenOp&>(args.op).index();
   const Shape& x = args.ins[0].shape();
+  const HeldTokens token = static_cast<const SelectTokenOp&>(args.op).held(x[1]);
+  const int64_t width = x[2].local;
+  std::fill_n(args.outs[0].as<double>(), x[0].local * width, 0.0);
   for (int64_t b = 0; b < x[0].local; ++b)
-    std::copy_n(args.ins[0].as<double>() + (b * x[1].local + index) * x[2].local, x[2].local,
-                args.outs[0].as<double>() + b * x[2].local);
+    std::copy_n(args.ins[0].as<double>() + (b * x[1].local + token.first) * width, token.count * width,
+                args.outs[0].as<double>() + b * width);
 }
 
 void drop_tokens(const KernelArgs& args) {
@@ -40,14 +42,16 @@ void drop_tokens(const KernelArgs& args) {
 }
 
 void mean_tokens(const KernelArgs& args) {
-  const int64_t first = static_cast<const MeanTokensOp&>(args.op).first();
+  const auto& op = static_cast<const MeanTokensOp&>(args.op);
   const Shape& x = args.ins[0].shape();
+  const HeldTokens held = op.held(x[1]);
   const int64_t tokens = x[1].local, width = x[2].local;
   for (int64_t b = 0; b < x[0].local; ++b)
     for (int64_t d = 0; d < width; ++d) {
       double sum = 0;
-      for (int64_t n = first; n < tokens; ++n) sum += args.ins[0].as<double>()[(b * tokens + n) * width + d];
-      args.outs[0].as<double>()[b * width + d] = sum / static_cast<double>(tokens - first);
+      for (int64_t n = held.first; n < held.first + held.count; ++n)
+        sum += args.ins[0].as<double>()[(b * tokens + n) * width + d];
+      args.outs[0].as<double>()[b * width + d] = sum / static_cast<double>(x[1].extent - op.first());
     }
 }
 
@@ -58,22 +62,24 @@ void sincos_positions(const KernelArgs& args) {
 
 void select_token_grad(const KernelArgs& args) {
   const Shape& dx = args.outs[0].shape();
-  const int64_t index = static_cast<const SelectTokenGradOp&>(args.op).index(), width = dx[2].local;
+  const HeldTokens token = static_cast<const SelectTokenGradOp&>(args.op).held();
+  const int64_t width = dx[2].local;
   std::fill_n(args.outs[0].as<double>(), dx.elems(), 0.0);
   for (int64_t b = 0; b < dx[0].local; ++b)
-    std::copy_n(args.ins[0].as<double>() + b * width, width,
-                args.outs[0].as<double>() + (b * dx[1].local + index) * width);
+    std::copy_n(args.ins[0].as<double>() + b * width, token.count * width,
+                args.outs[0].as<double>() + (b * dx[1].local + token.first) * width);
 }
 
 void mean_tokens_grad(const KernelArgs& args) {
+  const auto& op = static_cast<const MeanTokensGradOp&>(args.op);
   const Shape& dx = args.outs[0].shape();
-  const int64_t first = static_cast<const MeanTokensGradOp&>(args.op).first();
+  const HeldTokens held = op.held();
   const int64_t tokens = dx[1].local, width = dx[2].local;
   for (int64_t i = 0; i < dx.elems(); ++i) {
     const int64_t b = i / (tokens * width), n = i / width % tokens;
+    const bool shares = n >= held.first && n < held.first + held.count;
     args.outs[0].as<double>()[i] =
-        n < first ? 0.0
-                  : args.ins[0].as<double>()[b * width + i % width] / static_cast<double>(tokens - first);
+        shares ? args.ins[0].as<double>()[b * width + i % width] / static_cast<double>(op.averaged()) : 0.0;
   }
 }
 

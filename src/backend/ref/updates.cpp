@@ -137,7 +137,8 @@ void lamb_move(const KernelArgs& args) {
   const Moments& c = op.moments();
   const double decay = op.scale().coupled(step);
   const double correction = c.m_correction(step.step), root = c.root_v_correction(step.step);
-  const double *m = args.ins[1].as<double>(), *v = args.ins[2].as<double>(), *squares = args.ins[3].as<double>();
+  const double *m = args.ins[1].as<double>(), *v = args.ins[2].as<double>(),
+               *squares = args.ins[3].as<double>();
   const double lr = op.scale().lr(step) * op.ratio(std::sqrt(squares[0]), std::sqrt(squares[1]));
   double* w = args.ins[0].as<double>();
   for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i)

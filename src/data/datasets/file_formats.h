@@ -24,7 +24,7 @@ struct CifarBatch {
   std::string pixels;  // kCifarPixels a sample
 };
 
-// Of a dict with `label_key` ("labels", "fine_labels") and "data". Throws Error(kData).
+// Reads a dict with `label_key` ("labels", "fine_labels") and "data". Throws Error(kData).
 CifarBatch read_cifar_pickle(std::span<const std::byte> bytes, const std::string& label_key, int32_t classes);
 
 // The list of texts under `key` ("label_names", "fine_label_names").

@@ -22,7 +22,8 @@ sockaddr_in address_of(const std::string& host, int port) {
   wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
   const int code = ::getaddrinfo(host.c_str(), nullptr, &wanted, &found);
-  VT_REQUIRE(code == 0, ErrorKind::kComm, "the host %s has no address: %s", host.c_str(), ::gai_strerror(code));
+  VT_REQUIRE(code == 0, ErrorKind::kComm, "the host %s has no address: %s", host.c_str(),
+             ::gai_strerror(code));
   sockaddr_in address{};
   std::memcpy(&address, found->ai_addr, sizeof address);
   ::freeaddrinfo(found);

@@ -17,8 +17,9 @@ namespace vitrail::liveness {
 
 namespace {
 
-constexpr double kLook = 0.05, kLookOfMany = 0.005;  // seconds between two looks, and for each rank of the job
-constexpr double kAnswer = 1;                        // seconds to wait for the watch's answer
+constexpr double kLook = 0.05,
+                 kLookOfMany = 0.005;  // seconds between two looks, and for each rank of the job
+constexpr double kAnswer = 1;          // seconds to wait for the watch's answer
 constexpr double kOwnPause = 1;  // seconds between two looks after which this process itself was stopped
 
 double now() {
@@ -40,7 +41,8 @@ Place place_of(const std::string& address) {
 }
 
 Json to_json(const Pulse::Event& event) {
-  Json json = {{"time", event.time}, {"phase", to_string(event.phase)}, {"step", event.step}, {"node", event.node}};
+  Json json = {
+      {"time", event.time}, {"phase", to_string(event.phase)}, {"step", event.step}, {"node", event.node}};
   if (!event.text.empty()) json["text"] = event.text;
   return json;
 }
@@ -105,7 +107,8 @@ void Heartbeat::run() {
     }
     if (socket_->closed() || time - heard_ > settings_.limits.silence()) lose_watch(!socket_->closed());
     if (!verdict_) beat();
-    if (verdict_ && !left_ && settings_.force && time - decided_ > settings_.limits.grace()) settings_.force(*verdict_);
+    if (verdict_ && !left_ && settings_.force && time - decided_ > settings_.limits.grace())
+      settings_.force(*verdict_);
     if (socket_->closed() && (left_ || verdict_)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -148,17 +151,20 @@ void Heartbeat::hear(const Json& message) {
   if (is == "news" && settings_.first == 0) pulses_[0].bring_news(message.at("text").get<std::string>());
   if (is == "stop" && settings_.stop) settings_.stop();
   if (is == "end")
-    end({message.at("rank").get<int>(), message.at("code").get<int>(), message.at("text").get<std::string>()});
+    end({message.at("rank").get<int>(), message.at("code").get<int>(),
+         message.at("text").get<std::string>()});
 }
 
 void Heartbeat::lose_watch(bool silent) {
   if (left_ || verdict_) return;
   const std::string who =
       settings_.watched_by < 0 ? "vitrail launch" : strf("the process of rank %d", settings_.watched_by);
-  if (!silent) return end({settings_.watched_by, settings_.watched_by < 0 ? kCutOff : kKilled, who + " is gone"});
+  if (!silent)
+    return end({settings_.watched_by, settings_.watched_by < 0 ? kCutOff : kKilled, who + " is gone"});
   const bool cut = socket_->unacknowledged();
   end({settings_.watched_by, cut ? kCutOff : kStopped,
-       strf("%s %s for %.1f s", who.c_str(), cut ? "is cut off: it has acknowledged nothing" : "is stopped: it has said nothing",
+       strf("%s %s for %.1f s", who.c_str(),
+            cut ? "is cut off: it has acknowledged nothing" : "is stopped: it has said nothing",
             now() - heard_)});
 }
 
@@ -174,7 +180,8 @@ void Heartbeat::say_and_wait(const std::string& line) {
   std::unique_lock lock(mutex_);
   const int before = answers_;
   socket_->send(line);
-  changed_.wait_for(lock, std::chrono::duration<double>(kAnswer), [&] { return answers_ != before || socket_->closed(); });
+  changed_.wait_for(lock, std::chrono::duration<double>(kAnswer),
+                    [&] { return answers_ != before || socket_->closed(); });
 }
 
 void Heartbeat::failed(int rank, int code, bool by_others, const std::string& text) {
@@ -200,7 +207,8 @@ void Heartbeat::leave() {
 
 std::optional<Verdict> Heartbeat::verdict(double seconds) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return verdict_ || socket_->closed(); });
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [&] { return verdict_ || socket_->closed(); });
   return verdict_;
 }
 

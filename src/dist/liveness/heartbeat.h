@@ -26,7 +26,7 @@ struct HeartbeatSettings {
   int first = 0, count = 1;  // the ranks of this process,
   int ranks = 1;             // of so many in the job
   Limits limits = {};
-  int watched_by = -1;                              // the rank whose process has the watch; -1: vitrail launch
+  int watched_by = -1;                             // the rank whose process has the watch; -1: vitrail launch
   std::function<void(const Verdict&)> force = {};  // ends the process at once; does not return
   std::function<void()> stop = {};                 // the job is asked to save and stop
 };

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kSecondThoughts = 1;  // seconds in which the cause of a failed exchange may still show
 
-// How long a rank's own thread may post nothing, by phase. A node is a second's work at most; opening data and
-// writing files may take long.
+// How long a rank's own thread may post nothing, by phase. A node is a second's work at most; opening data
+// and writing files may take long.
 double idle_limit(RankPhase phase) {
   constexpr double kSeconds[] = {600, 300, 300, 300, 600, 1200};
   return kSeconds[static_cast<size_t>(phase)];
@@ -69,8 +69,8 @@ std::string RankTable::report(const Json& report, double now) {
   r.heard = now;
   std::string hiccup;
   if (silent >= limits_.hiccup())
-    hiccup = strf("%s was silent for %.1f s %s: stopped, or without a processor; it goes on", r.who().c_str(), silent,
-                  r.where().c_str());
+    hiccup = strf("%s was silent for %.1f s %s: stopped, or without a processor; it goes on", r.who().c_str(),
+                  silent, r.where().c_str());
   r.phase = phase_named(report.at("phase").get<std::string>());
   r.step = report.at("step").get<int64_t>();
   r.updates = report.at("updates").get<int64_t>();
@@ -119,8 +119,8 @@ void RankTable::judge_absent(double now) {
   }
   if (missing > 0)
     decide({first, kCutOff,
-            strf("%s %s of %d never came within %.0f s", missing > 1 ? "ranks" : "rank", names.c_str(), size(),
-                 limits_.join())});
+            strf("%s %s of %d never came within %.0f s", missing > 1 ? "ranks" : "rank", names.c_str(),
+                 size(), limits_.join())});
 }
 
 void RankTable::judge_silent(double now, const std::function<bool(int rank)>& cut_off) {
@@ -132,8 +132,8 @@ void RankTable::judge_silent(double now, const std::function<bool(int rank)>& cu
   const bool cut = cut_off && cut_off(longest->rank);
   decide({longest->rank, cut ? kCutOff : kStopped,
           strf("%s %s for %.1f s, last seen %s", longest->who().c_str(),
-               cut ? "is cut off: nothing sent to it was acknowledged" : "is stopped: it has said nothing", silent,
-               longest->where().c_str())});
+               cut ? "is cut off: nothing sent to it was acknowledged" : "is stopped: it has said nothing",
+               silent, longest->where().c_str())});
 }
 
 // Ranks that wait in a reduction wait for others: the one that is elsewhere, or behind, holds them up.
@@ -170,15 +170,16 @@ int64_t RankTable::updates() const {
 }
 
 std::string crash_text(const RankRow& row, const Verdict& verdict) {
-  const nlohmann::ordered_json json = {{"rank", row.rank},
-                                       {"host", row.host},
-                                       {"pid", row.pid},
-                                       {"phase", to_string(row.phase)},
-                                       {"step", row.step},
-                                       {"node", row.node},
-                                       {"idle_s", row.idle_s},
-                                       {"ended_by", {{"rank", verdict.rank}, {"code", verdict.code}, {"text", verdict.text}}},
-                                       {"events", row.events}};
+  const nlohmann::ordered_json json = {
+      {"rank", row.rank},
+      {"host", row.host},
+      {"pid", row.pid},
+      {"phase", to_string(row.phase)},
+      {"step", row.step},
+      {"node", row.node},
+      {"idle_s", row.idle_s},
+      {"ended_by", {{"rank", verdict.rank}, {"code", verdict.code}, {"text", verdict.text}}},
+      {"events", row.events}};
   return json_text(json, 2) + "\n";
 }
 

@@ -16,11 +16,11 @@ namespace vitrail::liveness {
 struct Limits {
   double deadline_s = 15;
 
-  double period() const;   // between two reports of a rank
-  double silence() const;  // after which a rank counts as stopped or cut off
-  double hiccup() const;   // a silence that is told, if the rank goes on
+  double period() const;                          // between two reports of a rank
+  double silence() const;                         // after which a rank counts as stopped or cut off
+  double hiccup() const;                          // a silence that is told, if the rank goes on
   double join() const { return 8 * deadline_s; }  // all ranks have come by then
-  double grace() const;    // in which a rank may end by itself after the judgement
+  double grace() const;                           // in which a rank may end by itself after the judgement
 };
 
 constexpr int kKilled = 137, kStopped = 70, kCutOff = 69;  // exit codes
@@ -52,8 +52,8 @@ class RankTable {
   RankTable(int ranks, const Limits& limits, double now);
 
   void join(int rank, const std::string& host, int64_t pid, double now);
-  // Takes over one rank's part of a report; throws Json's exceptions for what is no report. Returns a sentence
-  // when the rank had been silent for long and goes on.
+  // Takes over one rank's part of a report; throws Json's exceptions for what is no report. Returns a
+  // sentence when the rank had been silent for long and goes on.
   std::string report(const Json& report, double now);
   void leave(int rank) { row(rank).left = true; }
   // The connection ended without a word: the process is gone.
@@ -63,8 +63,8 @@ class RankTable {
   // The one who keeps the table was not running for so long.
   void forgive(double seconds);
 
-  // The first reason to end the job; later ones are its consequences. `cut_off` tells whether what is sent to a
-  // rank is not acknowledged.
+  // The first reason to end the job; later ones are its consequences. `cut_off` tells whether what is sent to
+  // a rank is not acknowledged.
   const std::optional<Verdict>& judge(double now, const std::function<bool(int rank)>& cut_off);
   const std::optional<Verdict>& verdict() const { return verdict_; }
   void decide(Verdict verdict);

@@ -15,7 +15,8 @@ namespace vitrail::liveness {
 
 namespace {
 constexpr double kOwnPause = 1;  // seconds between turns after which this process itself was stopped
-constexpr JsonLimits kLine{.max_bytes = size_t{1} << 20, .max_depth = 8, .comments = false, .kind = ErrorKind::kComm};
+constexpr JsonLimits kLine{
+    .max_bytes = size_t{1} << 20, .max_depth = 8, .comments = false, .kind = ErrorKind::kComm};
 constexpr const char* kStop = R"({"is":"stop"})";
 
 std::string secret_word() {
@@ -74,7 +75,8 @@ void Watch::accept() {
 // What is no report of a rank ends its connection, as the end of the process would.
 void Watch::read(Peer& peer) {
   try {
-    for (const std::string& line : peer.socket.receive()) take(peer, parse_json(line, "a rank's report", kLine));
+    for (const std::string& line : peer.socket.receive())
+      take(peer, parse_json(line, "a rank's report", kLine));
   } catch (const std::exception&) {
     peer.first = -1;
     peer.socket = LineSocket(Descriptor());
@@ -115,8 +117,8 @@ void Watch::take(Peer& peer, const Json& message) {
       tell_all(json_text(Json{{"is", "news"}, {"text", hiccup}}));
     }
   } else if (is == "failed") {
-    table_.failed(message.at("rank").get<int>(), message.at("code").get<int>(), message.at("by_others").get<bool>(),
-                  message.at("text").get<std::string>(), now());
+    table_.failed(message.at("rank").get<int>(), message.at("code").get<int>(),
+                  message.at("by_others").get<bool>(), message.at("text").get<std::string>(), now());
     peer.socket.send(R"({"is":"heard"})");
   } else if (is == "bye") {
     for (int r = 0; r < peer.count; ++r) table_.leave(peer.first + r);

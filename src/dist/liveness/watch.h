@@ -13,8 +13,8 @@ namespace vitrail::liveness {
 struct WatchSettings {
   int ranks = 1;
   Limits limits = {};
-  std::string host = "127.0.0.1";  // under which ranks reach it
-  int port = 0;                    // 0: any
+  std::string host = "127.0.0.1";                     // under which ranks reach it
+  int port = 0;                                       // 0: any
   std::function<void(const std::string&)> told = {};  // a rank was silent for a while and goes on
 };
 

@@ -34,6 +34,12 @@ void Library::fail(const std::string& why) {
   failed_.store(true);
 }
 
+std::string Library::failure() const {
+  if (!failed_.load()) return {};
+  const std::lock_guard lock(mutex_);
+  return why_.empty() ? "another rank has failed" : why_;
+}
+
 void Library::throw_if_failed() const {
   if (!failed_.load()) return;
   const std::lock_guard lock(mutex_);

@@ -34,6 +34,7 @@ class Library {
   // called from any thread.
   void fail(const std::string& why);
   bool failed() const { return failed_.load(); }
+  std::string failure() const;   // the text; empty: it has not failed
   void throw_if_failed() const;  // Error(kComm)
   // Throws Error(kComm) for what an MPI function returned.
   void check(int code, const char* function);

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "dist/mpi/journey.h"
 #include "dist/mpi_world.h"
 #include "dist/transport.h"
@@ -29,6 +30,7 @@ class MpiCommunicator : public Communicator {
     return std::make_unique<MpiCommunicator>(std::make_shared<Group>(group_->library, part));
   }
   void abort(const std::string& why) override { group_->library->fail(why); }
+  std::string failure() const override { return group_->library->failure(); }
 
  private:
   std::shared_ptr<Group> group_;
@@ -39,6 +41,18 @@ std::unique_ptr<Communicator> world() {
   MPI_Comm all = MPI_COMM_NULL;
   library->check(MPI_Comm_dup(MPI_COMM_WORLD, &all), "MPI_Comm_dup");
   return std::make_unique<MpiCommunicator>(std::make_shared<Group>(library, all));
+}
+
+// By what MPI itself knows of its hosts: a resource manager may not say how many of its tasks a host has.
+HostPlace host_place() {
+  MPI_Comm host = MPI_COMM_NULL;
+  HostPlace place;
+  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host) != MPI_SUCCESS)
+    throw Error(ErrorKind::kComm, "MPI_Comm_split_type could not tell the ranks of this host");
+  MPI_Comm_rank(host, &place.rank);
+  MPI_Comm_size(host, &place.size);
+  MPI_Comm_free(&host);
+  return place;
 }
 
 // Open MPI goes on with its package and its build after the first comma.
@@ -55,6 +69,7 @@ std::string library_name() {
 }  // namespace vitrail::mpi
 
 extern "C" [[gnu::visibility("default")]] const vitrail::mpi::Api* vitrail_mpi_api() {
-  static const vitrail::mpi::Api api{VITRAIL_MPI_API, vitrail::mpi::world, vitrail::mpi::library_name};
+  static const vitrail::mpi::Api api{VITRAIL_MPI_API, vitrail::mpi::world, vitrail::mpi::library_name,
+                                     vitrail::mpi::host_place};
   return &api;
 }

@@ -127,6 +127,7 @@ class ThreadCommunicator : public Communicator {
                                                 static_cast<int>(place));
   }
   void abort(const std::string& why) override { group_->world().abort(why); }
+  std::string failure() const override { return group_->world().failure(); }
 
  private:
   std::shared_ptr<Group> group_;

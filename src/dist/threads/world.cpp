@@ -46,6 +46,12 @@ void World::abort(const std::string& why) {
   for (Bell& bell : bells_) bell.ring();
 }
 
+std::string World::failure() const {
+  if (!aborted_.load()) return {};
+  const std::lock_guard lock(mutex_);
+  return why_.empty() ? "another rank has failed" : why_;
+}
+
 void World::throw_if_aborted() const {
   if (!aborted_.load()) return;
   const std::lock_guard lock(mutex_);

@@ -30,6 +30,7 @@ class World {
   // The first text stays. May be called from any thread.
   void abort(const std::string& why);
   const std::atomic<bool>& aborted_flag() const { return aborted_; }
+  std::string failure() const;  // that text; empty: nobody has
   // Throws Error(kComm) with the text given to abort().
   void throw_if_aborted() const;
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "models/zoo.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -115,6 +116,37 @@ std::vector<std::string> card_differences(const ModelCard& a, const ModelCard& b
     out.push_back(strf("scores: %s and %s", enum_name(a.scores), enum_name(b.scores)));
   if (a.labels != b.labels) out.push_back(strf("labels: %zu and %zu", a.labels.size(), b.labels.size()));
   return out;
+}
+
+ordered_json zoo_json() {
+  ordered_json json = ordered_json::array();
+  for (const auto& [config, preprocess] : zoo())
+    json.push_back({{"name", config.arch},
+                    {"params", count_params(config)},
+                    {"macs", count_macs(config)},
+                    {"image_height", config.image_height},
+                    {"image_width", config.image_width},
+                    {"pool", enum_name(config.pool)},
+                    {"gelu", enum_name(config.gelu)},
+                    {"images", preprocess_text(preprocess)}});
+  return json;
+}
+
+std::string zoo_text() {
+  Table table({{"architecture"},
+               {"parameters", Align::kRight},
+               {"GMACs", Align::kRight},
+               {"input"},
+               {"pooled by"},
+               {"GELU"},
+               {"images"}});
+  for (const auto& [config, preprocess] : zoo())
+    table.row({config.arch, format_integer(count_params(config)),
+               strf("%.2f", static_cast<double>(count_macs(config)) / 1e9),
+               strf("%lld x %lld", static_cast<long long>(config.image_height),
+                    static_cast<long long>(config.image_width)),
+               enum_name(config.pool), enum_name(config.gelu), preprocess_text(preprocess)});
+  return table.text();
 }
 
 }  // namespace vitrail

@@ -4,14 +4,15 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/run_files.h"
 #include "base/write_error.h"
+#include "io/checkpoint/checkpoint_files.h"
 #include "io/checkpoint/durable.h"
-#include "io/checkpoint/manifest.h"
+#include "io/checkpoint/shared_save.h"
 #include "io/checkpoint/unfinished.h"
-#include "io/safetensors.h"
-#include "io/sealed_folder.h"
 
 namespace vitrail {
 
@@ -19,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The state's file, with number and count of its shards: one now, one per rank when ranks write their own.
-constexpr const char* kStateFile = "state-00000-of-00001.safetensors";
 // The prefix of a checkpoint that is being replaced by another of the same step.
 constexpr std::string_view kAside = ".tmp-old-";
 
@@ -55,41 +54,20 @@ class Unfinished {
   std::string path_;
 };
 
-std::vector<FileRecord> seal_all(const std::string& folder) {
-  const std::vector<std::string> names = names_in(folder);
-  for (const std::string& name : names) {
-    std::error_code error;
-    VT_CHECK(fs::is_regular_file(fs::symlink_status(at(folder, name), error)), "%s is not a plain file",
-             at(folder, name).c_str());
+// Every rank checks its share, and all of them must see the same checkpoint; `check` returns what identifies
+// it.
+void check_together(Partners& partners, const std::function<std::string()>& check) {
+  int failed = 0;
+  try {
+    const std::vector<std::string> seen = agreed(partners, check, &failed);
+    for (size_t rank = 1; rank < seen.size(); ++rank)
+      VT_REQUIRE(seen[rank] == seen[0], ErrorKind::kData,
+                 "rank %zu sees another checkpoint than rank 0: the folder is not the same on both hosts",
+                 rank);
+  } catch (Error& error) {
+    if (failed > 0) error.at("rank " + std::to_string(failed));
+    throw;
   }
-  return seal_files(folder, names);
-}
-
-void write_files(const CheckpointContent& content, const std::string& folder) {
-  if (content.write_model) content.write_model(folder);
-  write_safetensors(at(folder, kStateFile), content.state);
-  const std::string text = manifest_text({content.step, content.facts, seal_all(folder)});
-  parse_manifest(text, kManifestName);
-  // The manifest is written last; its own commit flushes the names of all files as well.
-  write_file(at(folder, kManifestName), text);
-}
-
-Manifest read_manifest(const std::string& folder, int64_t step) {
-  const std::string path = at(folder, kManifestName);
-  Manifest manifest = parse_manifest(read_file(path, kMaxManifest), path);
-  VT_REQUIRE(manifest.step == step, ErrorKind::kData, "%s is of step %lld, its folder is named for step %lld",
-             path.c_str(), static_cast<long long>(manifest.step), static_cast<long long>(step));
-  const auto is_state = [](const FileRecord& record) { return record.name == kStateFile; };
-  VT_REQUIRE(std::any_of(manifest.files.begin(), manifest.files.end(), is_state), ErrorKind::kData,
-             "%s does not list %s", path.c_str(), kStateFile);
-  return manifest;
-}
-
-Manifest verify(const std::string& folder, int64_t step) {
-  Manifest manifest = read_manifest(folder, step);
-  for (const FileRecord& record : manifest.files)
-    require_intact(RandomAccessFile(at(folder, record.name)), record);
-  return manifest;
 }
 
 }  // namespace
@@ -126,9 +104,9 @@ std::vector<std::string> CheckpointStore::prepare(bool sole) {
   return removed;
 }
 
-void CheckpointStore::write_folder(const CheckpointContent& content) {
+void CheckpointStore::write_folder(const CheckpointContent& content, SharedSave* together) {
   const Unfinished folder(unfinished(step_name(content.step)));
-  write_files(content, folder.path());
+  write_checkpoint_files(content, folder.path(), together);
   judged_.erase(content.step);
   const std::string aside = at(folder_, std::string(kAside) + step_name(content.step));
   replace_folder(folder.path(), folder_of(content.step), aside);
@@ -136,25 +114,35 @@ void CheckpointStore::write_folder(const CheckpointContent& content) {
 }
 
 // A quota does not show in the free bytes, only when a write fails.
-void CheckpointStore::write_making_room(const CheckpointContent& content, int64_t least_good) {
+void CheckpointStore::write_making_room(const CheckpointContent& content, int64_t least_good,
+                                        SharedSave* together) {
   for (const int64_t oldest : removable(least_good)) {
     try {
-      return write_folder(content);
+      return write_folder(content, together);
     } catch (const NoRoom&) {
     }
     remove_for_room(oldest);
   }
-  write_folder(content);
+  write_folder(content, together);
 }
 
-void CheckpointStore::save(const CheckpointContent& content, int64_t least_good) {
+void CheckpointStore::save(const CheckpointContent& content, int64_t least_good, Partners* partners) {
   VT_CHECK(content.step >= 0 && content.facts.is_object());
-  uint64_t bytes = content.model_bytes;
+  if (!partners) return save_as_first(content, least_good, nullptr);
+  SharedSave together(*partners, content, folder_);
+  if (partners->rank() != 0) return together.follow();
+  together.lead([&] { save_as_first(content, least_good, &together); });
+}
+
+void CheckpointStore::save_as_first(const CheckpointContent& content, int64_t least_good,
+                                    SharedSave* together) {
+  uint64_t bytes = content.model_bytes + (together ? together->state_bytes() : 0);
   for (const TensorToWrite& tensor : content.state) bytes += tensor.info.bytes;
   try {
+    if (content.before) content.before();
     make_folders(folder_);
     make_room(bytes + bytes / 5, least_good);
-    write_making_room(content, least_good);
+    write_making_room(content, least_good, together);
     replace_link(at(folder_, RunFiles::kLatest), step_name(content.step), unfinished(RunFiles::kLatest));
     for (const int64_t step : removable(policy_.keep_last))
       if (step != content.step) remove(step);
@@ -182,20 +170,36 @@ std::vector<int64_t> CheckpointStore::steps() const {
   return steps;
 }
 
-OpenedCheckpoint CheckpointStore::open(int64_t step) {
-  const std::string folder = folder_of(step);
+OpenedCheckpoint CheckpointStore::open(int64_t step, Partners* partners) {
+  OpenedCheckpoint opened{step, folder_of(step), {}, nullptr};
   judged_[step] = false;
-  Manifest manifest = verify(folder, step);
-  auto state = open_safetensors(at(folder, kStateFile));
+  const auto check = [&] {
+    Manifest manifest = verified_manifest(opened.folder, step, partners);
+    opened.state = open_state(opened.folder, manifest);
+    opened.facts = manifest.facts;
+    return strf("%08x", crc32c(as_byte_span(manifest_text(manifest))));
+  };
+  if (partners)
+    check_together(*partners, check);
+  else
+    check();
   judged_[step] = true;
-  return {step, folder, std::move(manifest.facts), std::move(state)};
+  return opened;
 }
 
-std::optional<OpenedCheckpoint> CheckpointStore::newest_good(std::vector<std::string>* complaints) {
-  std::vector<int64_t> known = steps();
+// Ranks of other hosts may see a change later than the first one.
+std::vector<int64_t> CheckpointStore::seen_by_first(Partners& partners) const {
+  const std::string mine = partners.rank() == 0 ? Json(steps()).dump() : "";
+  return parse_json(partners.from_first(mine), "the checkpoints that rank 0 sees")
+      .get<std::vector<int64_t>>();
+}
+
+std::optional<OpenedCheckpoint> CheckpointStore::newest_good(std::vector<std::string>* complaints,
+                                                             Partners* partners) {
+  std::vector<int64_t> known = partners ? seen_by_first(*partners) : steps();
   for (; !known.empty(); known.pop_back()) {
     try {
-      return open(known.back());
+      return open(known.back(), partners);
     } catch (const NewerFormat&) {
       throw;
     } catch (const Error& error) {

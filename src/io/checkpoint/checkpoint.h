@@ -1,6 +1,6 @@
 // Checkpoints that are complete or absent: a folder `checkpoints` of `step-N` folders, each with the model as
-// published models look, the state to resume from, and a manifest of checksums. Must not know what the state
-// means.
+// published models look, the state to resume from, and a manifest of checksums. One rank or several write and
+// read it together. Must not know what the state means.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "io/checkpoint/partners.h"
+#include "io/checkpoint/pieces.h"
 #include "io/tensor_source.h"
 
 namespace vitrail {
@@ -34,9 +36,13 @@ void validate(const CheckpointPolicy& policy);
 struct CheckpointContent {
   int64_t step = 0;
   Json facts = Json::object();       // the run's own facts, stored in the manifest
-  std::vector<TensorToWrite> state;  // everything an exact resume needs, by logical name
-  // Writes the model's files, plain files only, into the empty folder it receives; may be absent.
+  std::vector<TensorToWrite> state;  // everything an exact resume needs, by logical name; of one rank
+  std::vector<PartToWrite> parts;  // of several ranks: what this one writes, all of them together everything
+  std::function<void()> before;    // called before anything else, by the first rank; may be absent
+  // Writes the model's files, plain files only, into the empty folder it receives; may be absent. Called by
+  // the first rank, while the others call help_model.
   std::function<void(const std::string& folder)> write_model;
+  std::function<void()> help_model;
   uint64_t model_bytes = 0;  // approximate size of the model's files, for the check of free space
 };
 
@@ -46,6 +52,21 @@ struct OpenedCheckpoint {
   Json facts;
   std::unique_ptr<TensorSource> state;
 };
+
+// A save by several ranks that failed on one of them; every rank throws it.
+class SaveFailed : public Error {
+ public:
+  SaveFailed(int rank, ErrorKind kind, const std::string& text, const std::string& hint)
+      : Error(kind, strf("rank %d: %s", rank, text.c_str()), hint), rank_(rank), own_(text) {}
+  int rank() const { return rank_; }
+  const std::string& own() const { return own_; }  // the message without the rank
+
+ private:
+  int rank_;
+  std::string own_;
+};
+
+class SharedSave;
 
 class CheckpointStore {
  public:
@@ -60,8 +81,10 @@ class CheckpointStore {
 
   // Saves a checkpoint, durable on return. After Error(kWrite) nothing unfinished remains and the newest
   // checkpoints are unchanged. Older ones are removed by the policy; where there is no room for one more, and
-  // for no other reason, the oldest are removed first, one by one, but `least_good` good ones stay.
-  void save(const CheckpointContent& content, int64_t least_good = kLeastGood);
+  // for no other reason, the oldest are removed first, one by one, but `least_good` good ones stay. With
+  // partners, all of them call it: each writes its piece, the first rank the rest; any failure is SaveFailed
+  // on all of them.
+  void save(const CheckpointContent& content, int64_t least_good = kLeastGood, Partners* partners = nullptr);
 
   // Sets a callback for each checkpoint that is removed early because there was no room.
   void on_made_room(std::function<void(int64_t step)> tell) { made_room_ = std::move(tell); }
@@ -72,11 +95,12 @@ class CheckpointStore {
 
   // Returns the newest checkpoint whose every byte is as it was written. Each newer, bad one adds a message
   // with the file and what is wrong with it. A checkpoint of a later version of Vitrail is an Error, never
-  // skipped.
-  std::optional<OpenedCheckpoint> newest_good(std::vector<std::string>* complaints = nullptr);
+  // skipped. Partners call it together: each checks a share of the bytes, and all get the same checkpoint.
+  std::optional<OpenedCheckpoint> newest_good(std::vector<std::string>* complaints = nullptr,
+                                              Partners* partners = nullptr);
 
-  // Opens this checkpoint, checked in full; throws Error(kData) when it is bad or missing.
-  OpenedCheckpoint open(int64_t step);
+  // Opens this checkpoint, checked in full; throws Error(kData) when it is bad or missing, on all partners.
+  OpenedCheckpoint open(int64_t step, Partners* partners = nullptr);
 
   std::vector<int64_t> steps() const;  // of all checkpoint folders, good or bad, ascending
   std::string folder_of(int64_t step) const;
@@ -84,8 +108,10 @@ class CheckpointStore {
 
  private:
   std::string unfinished(const std::string& name) const;
-  void write_folder(const CheckpointContent& content);
-  void write_making_room(const CheckpointContent& content, int64_t least_good);
+  void save_as_first(const CheckpointContent& content, int64_t least_good, SharedSave* together);
+  void write_folder(const CheckpointContent& content, SharedSave* together);
+  void write_making_room(const CheckpointContent& content, int64_t least_good, SharedSave* together);
+  std::vector<int64_t> seen_by_first(Partners& partners) const;
   bool is_good(int64_t step);
   std::vector<int64_t> removable(int64_t good_ones);
   void remove(int64_t step);

@@ -57,7 +57,70 @@ uint64_t count_member(const Json& object, const char* key) {
   return value;
 }
 
-FileRecord parse_record(const Json& json) {
+void require_known_format(const Json& json, const std::string& source_name) {
+  const uint64_t format = count_member(json, "format");
+  if (format > static_cast<uint64_t>(kCheckpointFormat))
+    throw NewerFormat(
+        ErrorKind::kData,
+        strf("%s has checkpoint format %llu, this version of Vitrail knows up to %lld", source_name.c_str(),
+             static_cast<unsigned long long>(format), static_cast<long long>(kCheckpointFormat)),
+        "resume with the version that wrote it or a later one, or start in another folder");
+  VT_REQUIRE(format > 0, ErrorKind::kData, "format %llu does not exist",
+             static_cast<unsigned long long>(format));
+}
+
+Manifest parse_members(const Json& json) {
+  Manifest manifest;
+  manifest.step = static_cast<int64_t>(count_member(json, "step"));
+  manifest.facts = member(json, "facts", &Json::is_object, "an object");
+  const Json& files = member(json, "files", &Json::is_array, "a list");
+  VT_REQUIRE(files.size() <= kMaxFiles, ErrorKind::kData, "%zu files, at most %zu are read", files.size(),
+             kMaxFiles);
+  std::set<std::string> names;
+  for (const Json& file : files) {
+    manifest.files.push_back(record_from(file));
+    VT_REQUIRE(names.insert(manifest.files.back().name).second, ErrorKind::kData, "%s is listed twice",
+               manifest.files.back().name.c_str());
+  }
+  if (count_member(json, "format") == 1) return manifest;
+  manifest.pieces = static_cast<int64_t>(count_member(json, "pieces"));
+  manifest.save = member(json, "save", &Json::is_string, "text").get<std::string>();
+  VT_REQUIRE(manifest.pieces > 0 && manifest.pieces <= static_cast<int64_t>(kMaxFiles), ErrorKind::kData,
+             "%lld pieces", static_cast<long long>(manifest.pieces));
+  return manifest;
+}
+
+// Calls `each` with (block, first byte, bytes) of every wanted block of the file, in order.
+template <typename Wanted, typename Each>
+void for_blocks(const ByteSource& file, const Wanted& wanted, Each&& each) {
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(file.size(), kChecksumBlock)));
+  for (uint64_t at = 0; at < file.size(); at += kChecksumBlock) {
+    if (!wanted(at / kChecksumBlock)) continue;
+    const auto block =
+        std::span(buffer).first(static_cast<size_t>(std::min(kChecksumBlock, file.size() - at)));
+    file.read_at(at, block);
+    each(at / kChecksumBlock, at, std::span<const std::byte>(block));
+  }
+}
+
+}  // namespace
+
+bool is_plain_file_name(std::string_view name) {
+  const auto is_plain = [](unsigned char c) { return c > ' ' && c < 127 && c != '/' && c != '\\'; };
+  return !name.empty() && name.size() <= 255 && name[0] != '.' && name != kManifestName &&
+         std::all_of(name.begin(), name.end(), is_plain);
+}
+
+Json to_json(const FileRecord& record) {
+  std::string blocks;
+  for (const uint32_t crc : record.blocks) blocks += hex(crc);
+  return {{"name", record.name},
+          {"bytes", record.bytes},
+          {"crc32c", hex(record.crc)},
+          {"blocks", std::move(blocks)}};
+}
+
+FileRecord record_from(const Json& json) {
   FileRecord record;
   record.name = member(json, "name", &Json::is_string, "text").get<std::string>();
   VT_REQUIRE(is_plain_file_name(record.name), ErrorKind::kData, "%s is not a plain file name",
@@ -75,68 +138,15 @@ FileRecord parse_record(const Json& json) {
   return record;
 }
 
-void require_known_format(const Json& json, const std::string& source_name) {
-  const uint64_t format = count_member(json, "format");
-  if (format > static_cast<uint64_t>(kCheckpointFormat))
-    throw NewerFormat(
-        ErrorKind::kData,
-        strf("%s has checkpoint format %llu, this version of Vitrail knows up to %lld", source_name.c_str(),
-             static_cast<unsigned long long>(format), static_cast<long long>(kCheckpointFormat)),
-        "resume with the version that wrote it or a later one, or start in another folder");
-  VT_REQUIRE(format == static_cast<uint64_t>(kCheckpointFormat), ErrorKind::kData,
-             "format %llu does not exist", static_cast<unsigned long long>(format));
-}
-
-Manifest parse_members(const Json& json) {
-  Manifest manifest;
-  manifest.step = static_cast<int64_t>(count_member(json, "step"));
-  manifest.facts = member(json, "facts", &Json::is_object, "an object");
-  const Json& files = member(json, "files", &Json::is_array, "a list");
-  VT_REQUIRE(files.size() <= kMaxFiles, ErrorKind::kData, "%zu files, at most %zu are read", files.size(),
-             kMaxFiles);
-  std::set<std::string> names;
-  for (const Json& file : files) {
-    manifest.files.push_back(parse_record(file));
-    VT_REQUIRE(names.insert(manifest.files.back().name).second, ErrorKind::kData, "%s is listed twice",
-               manifest.files.back().name.c_str());
-  }
-  return manifest;
-}
-
-// Calls `each` with (block, first byte, bytes) of every block of the file, in order.
-template <typename Each>
-void for_blocks(const ByteSource& file, Each&& each) {
-  std::vector<std::byte> buffer(static_cast<size_t>(std::min(file.size(), kChecksumBlock)));
-  for (uint64_t at = 0; at < file.size(); at += kChecksumBlock) {
-    const auto block =
-        std::span(buffer).first(static_cast<size_t>(std::min(kChecksumBlock, file.size() - at)));
-    file.read_at(at, block);
-    each(at / kChecksumBlock, at, std::span<const std::byte>(block));
-  }
-}
-
-}  // namespace
-
-bool is_plain_file_name(std::string_view name) {
-  const auto is_plain = [](unsigned char c) { return c > ' ' && c < 127 && c != '/' && c != '\\'; };
-  return !name.empty() && name.size() <= 255 && name[0] != '.' && name != kManifestName &&
-         std::all_of(name.begin(), name.end(), is_plain);
-}
-
 std::string manifest_text(const Manifest& manifest) {
   Json files = Json::array();
-  for (const FileRecord& record : manifest.files) {
-    std::string blocks;
-    for (const uint32_t crc : record.blocks) blocks += hex(crc);
-    files.push_back({{"name", record.name},
-                     {"bytes", record.bytes},
-                     {"crc32c", hex(record.crc)},
-                     {"blocks", std::move(blocks)}});
-  }
-  const Json json = {{"format", static_cast<uint64_t>(kCheckpointFormat)},
-                     {"step", static_cast<uint64_t>(manifest.step)},
-                     {"facts", manifest.facts},
-                     {"files", std::move(files)}};
+  for (const FileRecord& record : manifest.files) files.push_back(to_json(record));
+  Json json = {{"format", manifest.pieces > 0 ? uint64_t{2} : uint64_t{1}},
+               {"step", static_cast<uint64_t>(manifest.step)},
+               {"facts", manifest.facts},
+               {"files", std::move(files)}};
+  if (manifest.pieces > 0)
+    json.update({{"pieces", static_cast<uint64_t>(manifest.pieces)}, {"save", manifest.save}});
   std::string text = json_text(json, 1);
   text.erase(text.size() - 2);  // "\n}", which the seal closes
   return text + seal(text);
@@ -163,7 +173,8 @@ Manifest parse_manifest(std::string_view text, const std::string& source_name) {
 
 FileRecord record_of(const ByteSource& file, const std::string& name) {
   FileRecord record{.name = name, .bytes = file.size()};
-  for_blocks(file, [&](uint64_t, uint64_t, std::span<const std::byte> bytes) {
+  const auto all = [](uint64_t) { return true; };
+  for_blocks(file, all, [&](uint64_t, uint64_t, std::span<const std::byte> bytes) {
     record.blocks.push_back(crc32c(bytes));
     record.crc = crc32c(bytes, record.crc);
   });
@@ -171,18 +182,24 @@ FileRecord record_of(const ByteSource& file, const std::string& name) {
 }
 
 void require_intact(const ByteSource& file, const FileRecord& record) {
+  require_share_intact(file, record, 0, 1);
+}
+
+void require_share_intact(const ByteSource& file, const FileRecord& record, uint64_t remainder, uint64_t of) {
   VT_REQUIRE(file.size() == record.bytes, ErrorKind::kData, "%s has %llu bytes, %llu were written",
              file.name().c_str(), static_cast<unsigned long long>(file.size()),
              static_cast<unsigned long long>(record.bytes));
   uint32_t whole = 0;
-  for_blocks(file, [&](uint64_t block, uint64_t at, std::span<const std::byte> bytes) {
+  const auto is_ours = [=](uint64_t block) { return block % of == remainder; };
+  for_blocks(file, is_ours, [&](uint64_t block, uint64_t at, std::span<const std::byte> bytes) {
     VT_REQUIRE(crc32c(bytes) == record.blocks.at(block), ErrorKind::kData,
                "%s is damaged: block %llu (bytes %llu to %llu) does not match its checksum",
                file.name().c_str(), static_cast<unsigned long long>(block),
                static_cast<unsigned long long>(at), static_cast<unsigned long long>(at + bytes.size() - 1));
     whole = crc32c(bytes, whole);
   });
-  VT_REQUIRE(whole == record.crc, ErrorKind::kData, "%s does not match its checksum", file.name().c_str());
+  VT_REQUIRE(of > 1 || whole == record.crc, ErrorKind::kData, "%s does not match its checksum",
+             file.name().c_str());
 }
 
 }  // namespace vitrail

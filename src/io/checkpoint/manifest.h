@@ -13,7 +13,8 @@
 
 namespace vitrail {
 
-constexpr int64_t kCheckpointFormat = 1;
+// The formats: 1 has its state in one file; 2 has it in pieces, one of each rank that wrote it.
+constexpr int64_t kCheckpointFormat = 2;
 constexpr uint64_t kChecksumBlock = uint64_t{1} << 20;
 constexpr const char* kManifestName = "manifest.json";
 
@@ -31,6 +32,9 @@ struct Manifest {
   int64_t step = 0;  // 0: a model that is no checkpoint
   Json facts = Json::object();
   std::vector<FileRecord> files;
+  // Of state in pieces: how many, and what they have in common with no other save. None: format 1.
+  int64_t pieces = 0;
+  std::string save = {};
 };
 
 // A checkpoint of a later version is not damaged, so it must never be skipped for an older one.
@@ -42,6 +46,10 @@ class NewerFormat : public Error {
 // Whether a manifest may list a file of this name; it may not list itself.
 bool is_plain_file_name(std::string_view name);
 
+Json to_json(const FileRecord& record);
+// Throws Error(kData) for anything but what to_json gives.
+FileRecord record_from(const Json& json);
+
 std::string manifest_text(const Manifest& manifest);
 
 // Throws Error(kData) for anything but what manifest_text writes, NewerFormat for a later format.
@@ -52,5 +60,7 @@ FileRecord record_of(const ByteSource& file, const std::string& name);
 
 // Throws Error(kData) naming the file and its first bad block.
 void require_intact(const ByteSource& file, const FileRecord& record);
+// Compares the size, and of the blocks those with this remainder: `of` readers share the work.
+void require_share_intact(const ByteSource& file, const FileRecord& record, uint64_t remainder, uint64_t of);
 
 }  // namespace vitrail

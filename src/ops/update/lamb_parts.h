@@ -1,6 +1,6 @@
-// LAMB in two ops, for parameters of which a rank holds a part: between them ranks sum the squares. LambMoments
-// advances m and v and gives the squares of the parameter and of its update; LambMove takes the step. Together
-// they do what LambUpdateOp does.
+// LAMB in two ops, for parameters of which a rank holds a part: between them ranks sum the squares.
+// LambMoments advances m and v and gives the squares of the parameter and of its update; LambMove takes the
+// step. Together they do what LambUpdateOp does.
 //   LambMoments: param, gradient sum, m, v, control -> squares f64 [Z2]
 //   LambMove: param, m, v, squares, control
 #pragma once

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/update/lamb_parts.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
+#include "ops/update/lamb_parts.h"
 #include "runtime/check/noise_rules.h"
 
 namespace vitrail::noise {

@@ -26,6 +26,20 @@ TEST(OverMpi, IsMpi) {
   EXPECT_GT(world->size(), 1);
 }
 
+// All ranks of the test are on this host, and each has a place of its own there.
+TEST(OverMpi, KnowsTheRanksOfThisHost) {
+  const HostPlace place = mpi_host_place();
+  EXPECT_EQ(place.size, world->size());
+  std::vector<int32_t> places(static_cast<size_t>(world->size()));
+  const int32_t own = place.rank;
+  world->run({.kind = Collective::Kind::kAllGather,
+              .dtype = DType::kI32,
+              .in = &own,
+              .out = places.data(),
+              .counts = std::vector<size_t>(places.size(), 1)});
+  for (size_t r = 0; r < places.size(); ++r) EXPECT_EQ(places[r], static_cast<int32_t>(r));
+}
+
 // Rank 1 adds another number of elements: whoever gets a message of another size than it expects says so.
 void one_differs(Communicator& comm) {
   std::vector<float> values(comm.rank() == 1 ? 11 : 10);

@@ -20,10 +20,10 @@
 #include "runtime/transfer.h"
 #include "telemetry/metrics_file.h"
 #include "telemetry/run_log.h"
-#include "train/world.h"
 #include "train/team.h"
 #include "train/train_step.h"
 #include "train/trainer.h"
+#include "train/world.h"
 
 namespace vitrail::testing {
 
@@ -187,7 +187,8 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
              .sharing = options.ranks},
             [&](RankContext& rank) {
               const bool leads = Team(rank.ranks).leads();
-              Trainer trainer(config, {folder, options.resume, "test"}, backend, rank, leads ? hooks : TrainHooks{});
+              Trainer trainer(config, {folder, options.resume, "test"}, backend, rank,
+                              leads ? hooks : TrainHooks{});
               const TrainOutcome outcome = trainer.run();
               if (leads) ran.outcome = outcome;
             });
@@ -281,8 +282,10 @@ inline std::vector<std::string> metrics_of(const std::string& folder) {
   std::vector<std::string> lines;
   for_each_metrics_line(RunFiles(folder).metrics(), [&](const Json& line) {
     const std::string what = metrics_text(line, "what");
-    if (what == "resume" || what == "stopped") return;
+    const std::string kind = metrics_text(line, "kind");
+    if (what == "resume" || what == "stopped" || kind == "start") return;
     Json kept = line;
+    if (kind == "timing") kept = {{"kind", kind}, {"step", line["step"]}};
     for (const char* key : {"time", "img_per_s", "interval_s", "data_wait_s", "seconds", "memory_bytes"})
       kept.erase(key);
     lines.push_back(kept.dump());

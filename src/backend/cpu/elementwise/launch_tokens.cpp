@@ -49,20 +49,21 @@ void run_concat_tokens(const KernelArgs& args) {
 
 void run_select_token(const KernelArgs& args) {
   const Tokens x(args.ins[0].shape());
-  const int64_t index = static_cast<const SelectTokenOp&>(args.op).index();
+  const HeldTokens token = static_cast<const SelectTokenOp&>(args.op).held(args.ins[0].shape()[1]);
   each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    copy(args.ins[0].as<float>() + b * x.image + index * x.width, x.width,
-         args.outs[0].as<float>() + b * x.width);
+    float* target = args.outs[0].as<float>() + b * x.width;
+    if (token.count == 0) return zero(target, x.width);
+    copy(args.ins[0].as<float>() + b * x.image + token.first * x.width, x.width, target);
   });
 }
 
 void run_select_token_grad(const KernelArgs& args) {
   const Tokens dx(args.outs[0].shape());
-  const int64_t index = static_cast<const SelectTokenGradOp&>(args.op).index();
+  const HeldTokens token = static_cast<const SelectTokenGradOp&>(args.op).held();
   each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
     float* target = args.outs[0].as<float>() + b * dx.image;
     zero(target, dx.image);
-    copy(args.ins[0].as<float>() + b * dx.width, dx.width, target + index * dx.width);
+    copy(args.ins[0].as<float>() + b * dx.width, token.count * dx.width, target + token.first * dx.width);
   });
 }
 
@@ -89,52 +90,94 @@ void run_drop_tokens_grad(const KernelArgs& args) {
 void run_mean_tokens_grad(const KernelArgs& args) {
   const CpuContext context = context_of(args);
   const Tokens dx(args.outs[0].shape());
-  const int64_t first = static_cast<const MeanTokensGradOp&>(args.op).first();
-  const float share = 1.0f / static_cast<float>(dx.count - first);
+  const auto& op = static_cast<const MeanTokensGradOp&>(args.op);
+  const HeldTokens held = op.held();
+  const float share = 1.0f / static_cast<float>(op.averaged());
   each_image(context, args.outs[0].shape(), [&](int64_t b) {
     float* target = args.outs[0].as<float>() + b * dx.image;
-    zero(target, first * dx.width);
-    for (int64_t n = first; n < dx.count; ++n)
+    zero(target, held.first * dx.width);
+    for (int64_t n = held.first; n < dx.count; ++n)
       context.isa.multiply(args.ins[0].as<float>() + b * dx.width, share, dx.width, target + n * dx.width);
   });
 }
 
 std::string declines_dropout(const NodeView& node, const DeviceInfo&) {
   if (node.ins[0].dtype != DType::kF32) return strf("takes f32 only, not %s", to_string(node.ins[0].dtype));
-  const Shape& shape = node.ins[0].shape;
-  for (size_t d = 1; d < shape.rank(); ++d)
-    if (shape[d].local != shape[d].extent) return "takes whole images only";
   return {};
+}
+
+// The elements of a part as runs of neighbours in the whole value.
+class Runs {
+ public:
+  // Of a value whose first dim begins at `position`.
+  Runs(const Shape& shape, uint64_t position) : shape_(shape), position_(position) {
+    for (size_t d = 0; d < shape.rank(); ++d)
+      if (d == 0 || shape[d].local != shape[d].extent) cut_ = d;
+    for (size_t d = cut_; d < shape.rank(); ++d) length_ *= shape[d].local;
+  }
+
+  int64_t length() const { return length_; }
+  int64_t count() const { return shape_.elems() / length_; }
+  // Where a run begins in the whole value.
+  uint64_t start(int64_t run) const {
+    uint64_t index = 0, rest = static_cast<uint64_t>(run), inner = static_cast<uint64_t>(count());
+    for (size_t d = 0; d < shape_.rank(); ++d) {
+      uint64_t place = static_cast<uint64_t>(shape_[d].offset) + (d == 0 ? position_ : 0);
+      if (d < cut_) {
+        inner /= static_cast<uint64_t>(shape_[d].local);
+        place += rest / inner;
+        rest %= inner;
+      }
+      index = index * static_cast<uint64_t>(shape_[d].extent) + place;
+    }
+    return index;
+  }
+
+ private:
+  const Shape& shape_;
+  uint64_t position_;
+  size_t cut_ = 0;  // the last dim that is a part, or the first
+  int64_t length_ = 1;
+};
+
+void drop_images(const KernelArgs& args, const DropoutOp& op, uint64_t stream, uint64_t position) {
+  const CpuContext context = context_of(args);
+  const Shape& shape = args.ins[0].shape();
+  const int64_t image = shape.elems() / shape[0].local;
+  const auto kept = static_cast<float>(1.0 / (1.0 - op.probability()));
+  each_image(context, shape, [&](int64_t b) {
+    float* target = args.outs[0].as<float>() + b * image;
+    const uint64_t sample = position + static_cast<uint64_t>(shape[0].offset + b);
+    if (!dropout_keeps(stream, sample, op.probability())) return zero(target, image);
+    context.isa.multiply(args.ins[0].as<float>() + b * image, kept, image, target);
+  });
 }
 
 void run_dropout(const KernelArgs& args) {
   const auto& op = static_cast<const DropoutOp&>(args.op);
   const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
-  const Shape& shape = args.ins[0].shape();
-  const auto position = static_cast<uint64_t>(counters[2] + shape[0].offset);
+  const auto position = static_cast<uint64_t>(counters[2]);
   const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
+  if (op.unit() == DropUnit::kSample) return drop_images(args, op, stream, position);
   const CpuContext context = context_of(args);
-  const float* x = args.ins[0].as<float>();
-  float* y = args.outs[0].as<float>();
-  const auto kept = static_cast<float>(1.0 / (1.0 - op.probability()));
-  const int64_t image = shape.elems() / shape[0].local;
-  if (op.unit() == DropUnit::kSample)
-    return each_image(context, shape, [&](int64_t b) {
-      const bool stays = dropout_keeps(stream, position + static_cast<uint64_t>(b), op.probability());
-      if (!stays) return zero(y + b * image, image);
-      context.isa.multiply(x + b * image, kept, image, y + b * image);
-    });
+  const Runs runs(args.ins[0].shape(), position);
   // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
   const auto threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
-  const uint64_t start = position * static_cast<uint64_t>(image);
-  spread_rows(context, shape.elems(), 1, [&](int64_t first, int64_t count) {
-    context.isa.drop_elements({.x = x + first,
-                               .y = y + first,
+  const auto drop = [&](int64_t run, int64_t first, int64_t count) {
+    const int64_t at = run * runs.length() + first;
+    context.isa.drop_elements({.x = args.ins[0].as<float>() + at,
+                               .y = args.outs[0].as<float>() + at,
                                .count = count,
                                .stream = stream,
-                               .index = start + static_cast<uint64_t>(first),
+                               .index = runs.start(run) + static_cast<uint64_t>(first),
                                .threshold = threshold,
-                               .scale = kept});
+                               .scale = static_cast<float>(1.0 / (1.0 - op.probability()))});
+  };
+  if (runs.count() == 1)
+    return spread_rows(context, runs.length(), 1,
+                       [&](int64_t first, int64_t count) { drop(0, first, count); });
+  spread_rows(context, runs.count(), runs.length(), [&](int64_t first, int64_t count) {
+    for (int64_t run = first; run < first + count; ++run) drop(run, 0, runs.length());
   });
 }
 

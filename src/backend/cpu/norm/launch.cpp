@@ -1,4 +1,5 @@
 // Launches of layernorm, softmax, the norm of queries and keys, and their gradients.
+#include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/launch.h"
@@ -6,6 +7,7 @@
 #include "backend/cpu/tiles.h"
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
+#include "ops/residual_rows.h"
 
 namespace vitrail::cpu {
 
@@ -23,6 +25,37 @@ void run_layernorm(const KernelArgs& args) {
                       .gamma = args.ins[1].as<float>(),
                       .beta = args.ins[2].as<float>(),
                       .eps = static_cast<float>(static_cast<const LayernormOp&>(args.op).eps())});
+}
+
+// The members take turns on a few rows at a time, which stay in the nearest cache: the bits are those of one
+// after another over all rows.
+void run_residual_rows(const KernelArgs& args) {
+  const auto& op = static_cast<const ResidualRowsOp&>(args.op);
+  const CpuContext context = context_of(args);
+  const int64_t width = args.ins[0].shape().local('D'), rows = args.ins[0].desc().elems() / width;
+  const int64_t few = std::max<int64_t>(1, 2048 / width);
+  const auto input = [&](size_t i, int64_t at = 0) { return args.ins[i].as<float>() + at; };
+  const auto pass = [&](int64_t row, int64_t count) {
+    const int64_t at = row * width;
+    float* sum = args.outs[0].as<float>() + at;
+    const float* x = input(0, at);
+    if (op.form().bias) context.isa.add_row(x, input(op.bias_at()), count, width, sum), x = sum;
+    if (op.form().scale) context.isa.scale_row(x, input(op.scale_at()), count, width, sum), x = sum;
+    context.isa.add(x, input(op.residual_at(), at), count * width, sum);
+    if (!op.form().norm) return;
+    context.isa.layernorm_rows({.x = sum,
+                                .x_stride = width,
+                                .y = args.outs[1].as<float>() + at,
+                                .y_stride = width,
+                                .rows = count,
+                                .width = width,
+                                .gamma = input(op.norm_at()),
+                                .beta = input(op.norm_at() + 1),
+                                .eps = static_cast<float>(op.form().eps)});
+  };
+  spread_rows(context, rows, width, [&](int64_t first, int64_t count) {
+    for (int64_t row = first; row < first + count; row += few) pass(row, std::min(few, first + count - row));
+  });
 }
 
 void run_qk_norm(const KernelArgs& args) {
@@ -109,6 +142,7 @@ std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
 std::vector<OpKernels> norm_kernels() {
   return {
       {"layernorm", {rows_kernel(run_layernorm)}},
+      {"residual_rows", {rows_kernel(run_residual_rows)}},
       {"qk_norm", {rows_kernel(run_qk_norm)}},
       {"softmax", {rows_kernel(run_softmax)}},
       {"layernorm_grad",

@@ -1,8 +1,10 @@
 // Launches of the gradients of parameters: GEMMs and sums over rows that are written, or added to the
 // parameter's gradient sum where a fused node ends in accumulate.
-#include "backend/cpu/launch.h"
+#include <algorithm>
+
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_node.h"
+#include "backend/cpu/launch.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
@@ -131,11 +133,17 @@ Prepared prepare_sum(const NodeView& node, const DeviceInfo& device) {
 }
 
 void run_mean_tokens(const KernelArgs& args) {
+  const auto& op = static_cast<const MeanTokensOp&>(args.op);
+  const CpuContext context = context_of(args);
   const Shape& x = args.ins[0].shape();
-  const int64_t first = static_cast<const MeanTokensOp&>(args.op).first(), tokens = x[1].local,
-                width = x[2].local;
-  parallel_mean_tokens(context_of(args), args.ins[0].as<float>() + first * width, x[0].local, tokens * width,
-                       tokens - first, width, args.outs[0].as<float>());
+  const HeldTokens held = op.held(x[1]);
+  const int64_t width = x[2].local, pooled = x[0].local * width, all = x[1].extent - op.first();
+  float* y = args.outs[0].as<float>();
+  if (held.count == 0) return std::fill_n(y, pooled, 0.0f), void();
+  parallel_mean_tokens(context, args.ins[0].as<float>() + held.first * width, x[0].local, x[1].local * width,
+                       held.count, width, y);
+  if (held.count < all)
+    context.isa.multiply(y, static_cast<float>(held.count) / static_cast<float>(all), pooled, y);
 }
 
 }  // namespace

@@ -10,10 +10,13 @@ cudaStream_t stream_of(const Session& session, void* stream) {
   return stream ? static_cast<cudaStream_t>(stream) : session.stream;
 }
 
-void* create(Session& session) {
+void* create(Session& session, bool urgent) {
   use(session);
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, urgent ? greatest : least),
+        "making a stream");
   const std::lock_guard lock(session.streams_mutex);
   session.more_streams.push_back(stream);
   return stream;
@@ -57,6 +60,17 @@ void synchronize(Session& session, void* event) {
   check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "waiting for an event");
 }
 
+bool reached(Session& session, void* event) {
+  use(session);
+  const cudaError_t status = cudaEventQuery(static_cast<cudaEvent_t>(event));
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // no error
+    return false;
+  }
+  check(status, "asking for an event");
+  return true;
+}
+
 void upload(Session& session, void* stream, void* target, const void* host, size_t bytes) {
   use(session);
   check(cudaMemcpyAsync(target, host, bytes, cudaMemcpyHostToDevice, stream_of(session, stream)),
@@ -73,6 +87,12 @@ void download(Session& session, void* host, const void* source, size_t bytes) {
   check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
         "copying from the GPU");
   check(cudaStreamSynchronize(session.stream), "waiting for the GPU");
+}
+
+void download_later(Session& session, void* stream, void* host, const void* source, size_t bytes) {
+  use(session);
+  check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, stream_of(session, stream)),
+        "copying from the GPU");
 }
 
 void copy(Session& session, void* stream, void* target, const void* source, size_t bytes) {
@@ -104,6 +124,8 @@ void* end_capture(Session& session) {
   const cudaError_t status = cudaGraphInstantiate(&exec, graph, 0);
   cudaGraphDestroy(graph);
   check(status, "making a graph of what was recorded");
+  // What the first launch would set up is set up here, where no other thread's work can wait for it.
+  check(cudaGraphUpload(exec, session.stream), "bringing a graph to the GPU");
   return exec;
 }
 
@@ -135,6 +157,45 @@ double seconds_between(Session& session, size_t from, size_t to) {
   return milliseconds * 1e-3;
 }
 
+void* create_timestamp(Session& session) {
+  use(session);
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event), "making an event");
+  return event;
+}
+
+// An event that is recorded while capturing marks a place in the graph alone, unless it is called external.
+void stamp(Session& session, void* stream, void* timestamp) {
+  use(session);
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream_of(session, stream), &capturing), "asking for a capture");
+  const unsigned flags =
+      capturing == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault;
+  check(cudaEventRecordWithFlags(static_cast<cudaEvent_t>(timestamp), stream_of(session, stream), flags),
+        "recording a time");
+}
+
+double seconds_apart(Session& session, void* from, void* to) {
+  use(session);
+  float milliseconds = 0;
+  const cudaError_t status =
+      cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from), static_cast<cudaEvent_t>(to));
+  if (status == cudaSuccess) return milliseconds * 1e-3;
+  cudaGetLastError();  // no error: it is asked for again
+  if (status != cudaErrorNotReady && status != cudaErrorInvalidResourceHandle) check(status, "timing");
+  return -1;
+}
+
+void* handle(Session& session, void* stream) {
+  return stream_of(session, stream);
+}
+
+std::string gpu_address(Session& session) {
+  char bus[32] = {};
+  check(cudaDeviceGetPCIBusId(bus, sizeof bus, session.ordinal), "asking for the GPU");
+  return bus;
+}
+
 }  // namespace
 
 StreamsApi streams_api() {
@@ -145,9 +206,11 @@ StreamsApi streams_api() {
           .record = record,
           .wait = wait,
           .synchronize = synchronize,
+          .reached = reached,
           .upload = upload,
           .copy = copy,
           .download = download,
+          .download_later = download_later,
           .clear = clear,
           .finish = finish,
           .start_capture = start_capture,
@@ -155,7 +218,12 @@ StreamsApi streams_api() {
           .replay = replay,
           .drop_graph = drop_graph,
           .mark = mark,
-          .seconds_between = seconds_between};
+          .seconds_between = seconds_between,
+          .create_timestamp = create_timestamp,
+          .stamp = stamp,
+          .seconds_apart = seconds_apart,
+          .handle = handle,
+          .gpu_address = gpu_address};
 }
 
 }  // namespace vitrail::cuda

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Training on many CPU ranks of one host, one thread each, beside torch DistributedDataParallel over gloo in the same run.
+
+    python bench/compare_ranks.py --vitrail build/release/vitrail --ranks 16 [--rounds 3] [--json out.json]
+
+A ViT-Tiny at 64 pixels with patches of 8. Strong: 64 images an update, shared by the ranks; weak: 8 images a rank. Sides
+alternate; results are medians. "Copies" is so many processes of one rank at once that do not exchange anything: what the
+machine itself gives. --quick leaves out torch. Ranks of MPI are started by mpirun."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
+MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="self,vader")
+
+
+def last_json(command, timeout):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return json.loads(done.stdout[done.stdout.index("{"):])
+
+
+class Sides:
+    """Ways to run updates of a batch over ranks; each returns images a second and shares of the time."""
+
+    def __init__(self, args):
+        self.args = args
+
+    def bench(self, batch, *words):
+        return [self.args.vitrail, "bench", "train", *MODEL, "--batch", str(batch), "--threads", "1", "--steps",
+                str(self.args.updates), "--json", *words]
+
+    def threads(self, ranks, batch):
+        return self.result(last_json(self.bench(batch // ranks, "--ranks", str(ranks)), self.args.timeout))
+
+    def mpi(self, ranks, batch):
+        return self.result(last_json([*MPIRUN, "-n", str(ranks), *self.bench(batch // ranks)], self.args.timeout))
+
+    def torch(self, ranks, batch):
+        script = str(Path(__file__).resolve().parent / "ddp_gloo.py")
+        found = last_json([sys.executable, script, "--ranks", str(ranks), "--batch", str(batch), "--updates",
+                           str(self.args.updates)], self.args.timeout)
+        return {"images_per_second": found["images_per_second"]}
+
+    def copies(self, ranks, batch):
+        """So many single ranks at once, a share of the batch each."""
+        command = self.bench(batch // ranks)
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT)
+                   for _ in range(ranks)]
+        results = [json.loads(process.communicate(timeout=self.args.timeout)[0]) for process in running]
+        return {"images_per_second": sum(self.speed(result) for result in results)}
+
+    @staticmethod
+    def speed(result):
+        return result.get("images_per_second") or result["img_per_s"]
+
+    def result(self, found):
+        return {"images_per_second": self.speed(found), "exposed_share": found.get("exposed_share", 0.0),
+                "waited_share": found.get("waited_share", 0.0)}
+
+
+def measure(sides, names, ranks, batch, rounds):
+    found = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            found[name].append(getattr(sides, name)(ranks, batch))
+    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()}
+
+
+def table(title, rows):
+    peer = rows.get("torch", {}).get("images_per_second")
+    whole = rows.get("copies", {}).get("images_per_second")
+    lines = [f"{title}", "| | img/s | of torch | of copies | communication | of it waiting |", "|---|---|---|---|---|---|"]
+    for name, row in rows.items():
+        speed = row["images_per_second"]
+        share = [f"{100 * row[key]:.1f} %" if key in row else "" for key in ("exposed_share", "waited_share")]
+        lines.append(f"| {name} | {speed:.0f} | {f'{speed / peer:.2f}x' if peer else ''} | "
+                     f"{f'{100 * speed / whole:.0f} %' if whole else ''} | {share[0]} | {share[1]} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vitrail", default="build/release/vitrail")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[16])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--updates", type=int, default=20)
+    parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--quick", action="store_true", help="without torch")
+    parser.add_argument("--json", help="a file for the results")
+    args = parser.parse_args()
+    sides, results = Sides(args), []
+    names = ["threads", "mpi", "copies"] + ([] if args.quick else ["torch"])
+    for ranks in args.ranks:
+        for kind, batch in (("strong, 64 images", 64), ("weak, 8 images a rank", 8 * ranks)):
+            rows = measure(sides, names, ranks, batch, args.rounds)
+            print(table(f"{ranks} ranks, {kind}", rows), flush=True)
+            results.append({"ranks": ranks, "kind": kind, "batch": batch, "rows": rows})
+    if args.json:
+        Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+// A program that this process has started and that does not outlive it: it is told to end when this one is
+// gone, whatever ended it. Its own children that it leaves behind become this process's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace vitrail {
+
+using Assignments = std::vector<std::pair<std::string, std::string>>;  // of environment variables
+
+class ChildProcess {
+ public:
+  // `words` are the program and its arguments. Its standard input is empty, and signals from a terminal do
+  // not reach it. Throws Error(kDevice) when no process can be made.
+  ChildProcess(const std::vector<std::string>& words, const Assignments& environment);
+  ~ChildProcess();  // kills it
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // The status that waitpid() gives, once it has ended.
+  const std::optional<int>& status();
+  void send(int signal) const;
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> status_;
+};
+
+// Kills a process that this one has inherited, unless it has ended; false when it is none of ours.
+bool kill_inherited(pid_t pid);
+
+}  // namespace vitrail

@@ -1,0 +1,31 @@
+// How `vitrail launch` starts the ranks of a command: as processes by mpirun, or as threads of one process;
+// and why. Starts nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/child_process.h"
+
+namespace vitrail {
+
+enum class LaunchBy { kBest, kMpirun, kThreads };
+
+struct LaunchRequest {
+  int ranks = 1;
+  LaunchBy by = LaunchBy::kBest;
+  std::string hosts;                 // "vt1:2,vt2:2"; empty: this one
+  std::vector<std::string> command;  // "train", "--config", ...
+};
+
+struct LaunchPlan {
+  bool mpi = false;
+  std::vector<std::string> words;  // the program to start and its arguments
+  Assignments environment;
+  std::string note;  // "4 ranks, a process each, by /usr/bin/mpirun"
+};
+
+// Throws Error(kDevice) when MPI is asked for and absent, with the line that brings it.
+LaunchPlan plan_launch(const LaunchRequest& request);
+
+}  // namespace vitrail

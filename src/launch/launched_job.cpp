@@ -1,0 +1,156 @@
+#include "launch/launched_job.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "base/process_mark.h"
+#include "base/text.h"
+#include "base/timing.h"
+#include "launch/environment.h"
+
+namespace vitrail {
+
+namespace {
+
+constexpr int kTurn = 50;             // milliseconds
+constexpr double kLastReports = 0.3;  // seconds in which what ranks have sent arrives after their end
+constexpr double kMpirun = 2.5;       // seconds that mpirun takes to end what it has started
+
+Assignments with_watch(Assignments environment, const liveness::Watch& watch) {
+  environment.emplace_back(kWatchVariable, watch.address());
+  return environment;
+}
+
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+LaunchedJob::LaunchedJob(const LaunchPlan& plan, liveness::WatchSettings settings, const SignalGuard& signals)
+    : signals_(signals),
+      limits_(settings.limits),
+      watch_(std::move(settings)),
+      name_(std::filesystem::path(plan.words[0]).filename().string()),
+      mpi_(plan.mpi),
+      child_(plan.words, with_watch(plan.environment, watch_)) {}
+
+JobEnd LaunchedJob::run() {
+  std::optional<Clock::time_point> decided;
+  while (!child_.status()) {
+    watch_.turn(kTurn);
+    if (signals_.wanted()) watch_.ask_to_stop();
+    if (watch_.verdict() && !decided) decided = Clock::now();
+    if (decided) press(seconds_since(*decided));
+  }
+  for (const auto ended = Clock::now(); seconds_since(ended) < kLastReports && !watch_.table().all_left();)
+    watch_.turn(kTurn);
+  if (WIFSIGNALED(*child_.status())) watch_.end({-1, code_of(*child_.status()), signalled()});
+  sweep();
+  return judged();
+}
+
+// The ranks end by themselves; what does not is ended, first by its own starter.
+void LaunchedJob::press(double seconds) {
+  const double own = limits_.grace() + 0.5;
+  if (pressed_ == 0 && seconds > own) {
+    child_.send(SIGTERM);
+    pressed_ = 1;
+  } else if (pressed_ == 1 && seconds > own + kMpirun) {
+    child_.send(SIGKILL);
+    pressed_ = 2;
+  }
+}
+
+// Ranks whose starter is gone were inherited: they get the time to end by themselves.
+void LaunchedJob::sweep() {
+  if (!watch_.verdict()) return;
+  const std::string host = ProcessMark::current().host;
+  for (const auto start = Clock::now(); pressed_ == 0 && seconds_since(start) < limits_.grace();) {
+    bool left = false;
+    for (const liveness::RankRow& row : watch_.table().rows())
+      left |= row.joined && row.host == host && ::kill(static_cast<pid_t>(row.pid), 0) == 0 &&
+              ::waitpid(static_cast<pid_t>(row.pid), nullptr, WNOHANG) == 0;
+    if (!left) return;
+    watch_.turn(kTurn);
+  }
+  for (const liveness::RankRow& row : watch_.table().rows())
+    if (row.joined && row.host == host) kill_inherited(static_cast<pid_t>(row.pid));
+}
+
+std::string LaunchedJob::signalled() {
+  return strf("%s was killed by signal %d", name_.c_str(), WTERMSIG(*child_.status()));
+}
+
+// Of a rank that is gone its starter knows the signal; the ranks of a starter that is gone go with it.
+JobEnd LaunchedJob::judged() {
+  const int code = code_of(*child_.status());
+  JobEnd end{code, "", watch_.table().updates()};
+  if (code == 0) return end;
+  if (!watch_.verdict()) {
+    if (code != exit_code(ErrorKind::kStopped))
+      end.reason = strf("%s ended with exit code %d before its ranks could report", name_.c_str(), code);
+    return end;
+  }
+  if (mpi_ && pressed_ == 0 && WIFSIGNALED(*child_.status())) {
+    end.reason = signalled();
+    return end;
+  }
+  end.code = watch_.verdict()->code;
+  end.reason = watch_.verdict()->text;
+  if (end.code == liveness::kKilled && code > 128 && pressed_ == 0) {
+    end.code = code;
+    if (code != liveness::kKilled) end.reason += strf(" (signal %d)", code - 128);
+  }
+  return end;
+}
+
+namespace {
+
+constexpr int kVainRestarts = 2;      // in a row and without a step
+constexpr double kLongestPause = 30;  // seconds before a restart
+
+// A mistake comes again; a rank that died, or lost the others, may do better.
+bool may_restart(int code) {
+  return code > 128 || code == exit_code(ErrorKind::kDevice) || code == exit_code(ErrorKind::kDeadline) ||
+         code == exit_code(ErrorKind::kMemory);
+}
+
+void pause_before(int restart, const SignalGuard& signals) {
+  const double seconds = std::min(kLongestPause, 0.5 * static_cast<double>(1 << std::min(restart, 10)));
+  for (double waited = 0; waited < seconds && !signals.wanted(); waited += 0.1)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+}  // namespace
+
+JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
+  const SignalGuard signals;
+  LaunchPlan plan = plan_launch(request);
+  settings.say(plan.note);
+  int vain = 0;
+  for (int64_t restart = 0;; ++restart) {
+    const JobEnd end = LaunchedJob(plan, settings.watch, signals).run();
+    if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
+      return end;
+    vain = end.updates > 0 ? 0 : vain + (restart > 0);
+    settings.error("error: " + printable(end.reason));
+    if (vain == kVainRestarts)
+      return {end.code,
+              strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0};
+    pause_before(static_cast<int>(restart), signals);
+    if (restart == 0 && !settings.resumed) {
+      request.command.push_back("--resume");
+      plan = plan_launch(request);
+    }
+    settings.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(restart + 1),
+                      static_cast<long long>(settings.most_restarts)));
+  }
+}
+
+}  // namespace vitrail

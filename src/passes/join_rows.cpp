@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "ops/bias.h"
+#include "ops/collective.h"
+#include "ops/elementwise.h"
+#include "ops/flat.h"
+#include "ops/layernorm.h"
+#include "ops/linear.h"
+#include "ops/residual_rows.h"
+#include "ops/scale.h"
+#include "passes/passes.h"
+
+namespace vitrail {
+
+namespace {
+
+class RowJoiner {
+ public:
+  RowJoiner(const Program& program, GemmRule norms)
+      : program_(program), norms_(norms), uses_(program.use_counts()), gone_(program.nodes.size(), false) {
+    producer_.assign(program.values.size(), -1);
+    reader_.assign(program.values.size(), -1);
+    for (int i = 0; i < node_count(); ++i) {
+      for (const ValueId id : program.nodes[i].outs) producer_[id] = i;
+      for (const ValueId id : program.nodes[i].ins) reader_[id] = i;
+    }
+  }
+
+  Program run() {
+    Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
+    std::vector<Node> joined(program_.nodes.size());
+    for (int i = 0; i < node_count(); ++i)
+      if (!gone_[i]) join_from(i, joined);
+    for (int i = 0; i < node_count(); ++i) {
+      if (joined[i].op)
+        result.nodes.push_back(std::move(joined[i]));
+      else if (!gone_[i])
+        result.nodes.push_back(program_.nodes[i]);
+    }
+    result.validate();
+    return result;
+  }
+
+ private:
+  int node_count() const { return static_cast<int>(program_.nodes.size()); }
+  const Node& node(int i) const { return program_.nodes[i]; }
+  bool is_f32(ValueId id) const { return program_.values[id].desc.dtype == DType::kF32; }
+
+  bool is_exchanged(ValueId id) const {
+    int maker = producer_[id];
+    if (maker >= 0 && is<UnpackOp>(*node(maker).op)) maker = producer_[node(maker).ins[0]];
+    return maker >= 0 && as_collective(*node(maker).op) && is_f32(id);
+  }
+
+  // Whether a node adds or multiplies a vector [D] with the rows of `flowing`.
+  bool takes_vector(int i, ValueId flowing) const {
+    const Shape& rows = program_.values[flowing].desc.shape;
+    const Node& n = node(i);
+    return n.ins[0] == flowing && is_f32(n.ins[1]) && rows.rank() > 1 && rows[rows.rank() - 1].name == 'D' &&
+           program_.values[n.ins[1]].desc.elems() == rows.local('D');
+  }
+
+  int only_reader(ValueId id) const { return uses_[id] == 1 && !program_.is_output(id) ? reader_[id] : -1; }
+
+  // The norm that follows the sum at once; -1: none, or one that a GEMM takes on its way.
+  int norm_behind(int add) const {
+    const ValueId sum = node(add).outs[0];
+    const int i = add + 1;
+    if (i >= node_count() || !is<LayernormOp>(*node(i).op) || node(i).ins[0] != sum) return -1;
+    const int gemm = only_reader(node(i).outs[0]);
+    const bool taken = gemm >= 0 && norms_ && is<LinearOp>(*node(gemm).op) && norms_(*node(gemm).op);
+    return taken || !is_f32(node(i).ins[1]) || !is_f32(node(i).outs[0]) ? -1 : i;
+  }
+
+  void join_from(int first, std::vector<Node>& joined) {
+    const Node& start = node(first);
+    if (!is<BiasOp, ScaleOp, AddOp>(*start.op)) return;
+    ValueId flowing = is_exchanged(start.ins[0]) ? start.ins[0] : start.ins[1];
+    if (!is_exchanged(flowing) || only_reader(flowing) != first) return;
+    ResidualRowsOp::Form form;
+    std::vector<int> members;
+    std::vector<ValueId> ins = {flowing};
+    int at = first;
+    const auto step = [&](bool& has) {
+      if (!takes_vector(at, flowing)) return false;
+      has = true;
+      members.push_back(at);
+      ins.push_back(node(at).ins[1]);
+      flowing = node(at).outs[0];
+      at = only_reader(flowing);
+      return at >= 0;
+    };
+    if (is<BiasOp>(*node(at).op) && !step(form.bias)) return;
+    if (is<ScaleOp>(*node(at).op) && !step(form.scale)) return;
+    if (!is<AddOp>(*node(at).op)) return;
+    const ValueId residual = node(at).ins[0] == flowing ? node(at).ins[1] : node(at).ins[0];
+    if (residual == flowing || !is_f32(residual)) return;
+    members.push_back(at);
+    ins.push_back(residual);
+    Node rows = node(at);
+    if (const int norm = norm_behind(at); norm >= 0) {
+      form.norm = true;
+      form.eps = static_cast<const LayernormOp&>(*node(norm).op).eps();
+      members.push_back(norm);
+      ins.insert(ins.end(), node(norm).ins.begin() + 1, node(norm).ins.end());
+      rows.outs.push_back(node(norm).outs[0]);
+    }
+    if (members.size() < 2) return;
+    rows.op = std::make_shared<ResidualRowsOp>(form);
+    rows.ins = std::move(ins);
+    for (const int member : members) gone_[member] = true;
+    joined[members.back()] = std::move(rows);
+  }
+
+  const Program& program_;
+  GemmRule norms_;
+  std::vector<int> uses_, producer_, reader_;
+  std::vector<bool> gone_;
+};
+
+}  // namespace
+
+Program join_rows(const Program& program, GemmRule norms) {
+  return RowJoiner(program, norms).run();
+}
+
+}  // namespace vitrail

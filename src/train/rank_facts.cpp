@@ -1,0 +1,113 @@
+#include "train/rank_facts.h"
+
+#include <map>
+#include <numeric>
+
+#include "base/rng.h"
+#include "ops/collective.h"
+#include "train/agreement.h"
+#include "train/model_setup.h"
+
+namespace vitrail {
+
+namespace {
+
+std::string mark(uint64_t hash) {
+  return strf("%016llx", static_cast<unsigned long long>(hash));
+}
+
+// Calls `visit` with every collective in the order in which a rank meets it.
+template <typename Visit>
+void for_each_collective(const StepPlan& plan, const Visit& visit) {
+  for (const ExecutionPlan* program : plan.programs())
+    for (const Node& node : program->program.nodes)
+      if (const CollectiveOp* op = as_collective(*node.op)) visit(program->program, node, *op);
+}
+
+// The pins and what follows from them: the layout of every parameter.
+std::string layouts_text(const StepConfig& step) {
+  const Distribution& how = step.distribution;
+  std::string text =
+      pins_text(step) + strf("%d %lld %d %zu", how.tokens_on_tp, static_cast<long long>(how.batch_unit),
+                             step.zero, step.bucket_bytes);
+  for (const ParamSpec& spec : step_params(step.model, step.lora))
+    text += ";" + spec.name + " " +
+            to_string(pinned_layout({spec.name, {step.master, spec.shape}, ValueKind::kParameter}, how));
+  return text;
+}
+
+}  // namespace
+
+Json data_facts(const RunSetup& setup) {
+  Json facts = {{"data.train, its names and labels,", mark(setup.data.train->fingerprint())}};
+  if (setup.data.val) facts["data.val, its names and labels,"] = mark(setup.data.val->fingerprint());
+  return facts;
+}
+
+Json step_facts(const StepPlan& plan) {
+  std::string order;
+  for_each_collective(plan, [&](const Program& program, const Node& node, const CollectiveOp& op) {
+    order += strf("%s %s %s %s%s;", std::string(op.kind()).c_str(), to_string(op.form().axes).c_str(),
+                  node.name.c_str(), to_string(program.values[static_cast<size_t>(node.ins[0])].desc.dtype),
+                  op.form().started ? " started" : "");
+  });
+  return {{"the program before it is cut", mark(plan.recorded)},
+          {"the mesh", to_string(plan.config.distribution.mesh)},
+          {"the pins of the mesh", mark(name_key(layouts_text(plan.config)))},
+          {"the order of collectives", mark(name_key(order))}};
+}
+
+Json count_facts(const StepPlan& plan, AxisSet axes) {
+  std::string counts;
+  for_each_collective(plan, [&](const Program&, const Node&, const CollectiveOp& op) {
+    if (op.form().axes != axes) return;
+    const std::vector<size_t>& each = op.form().counts;
+    const bool each_way = op.form().kind == CollectiveKind::kAllToAll;  // what goes and comes differs by rank
+    counts += strf("%zu:%zu;", each.size(),
+                   each_way ? size_t{0} : std::accumulate(each.begin(), each.end(), size_t{0}));
+  });
+  return {{"what collectives along " + to_string(axes) + " move", mark(name_key(counts))}};
+}
+
+DeviceFacts kernel_facts(const DeviceInfo& device) {
+  const std::string kind = device.shares_host_memory ? strf("%s isa %d", device.backend.c_str(), device.isa)
+                                                     : device.backend + " " + device.name;
+  return {kind, device.kernels ? mark(device.kernels->hash()) : "none"};
+}
+
+namespace {
+
+// Returns a sentence about the kernel tables of several kinds of device.
+std::string other_kinds(Communicator& world, const DeviceFacts& mine) {
+  std::map<std::string, std::pair<size_t, std::string>> kinds;  // first rank and table of each
+  const std::vector<std::string> all = from_all(world, mine.kind + "\n" + mine.kernels);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const size_t end = all[rank].find('\n');
+    kinds.try_emplace(all[rank].substr(0, end), rank, all[rank].substr(end + 1));
+  }
+  if (kinds.size() < 2) return "";
+  std::string text =
+      "ranks compute on several kinds of device, so the last bits of a step depend on which rank has what:";
+  for (const auto& [kind, found] : kinds)
+    text += strf(" %s (from rank %zu, kernel table %s)", kind.c_str(), found.first, found.second.c_str());
+  return text;
+}
+
+}  // namespace
+
+std::string require_same_ranks(MeshCommunicators& ranks, const RunSetup& setup, const StepPlan& plan,
+                               const DeviceInfo& device) {
+  Json facts = data_facts(setup);
+  facts.update(step_facts(plan));
+  require_same_facts(ranks.world(), facts);
+  for (unsigned bits = 1; bits < kAxisSets; ++bits) {
+    const AxisSet axes = AxisSet::from_bits(bits);
+    if (ranks.mesh().size(axes) > 1)
+      require_same_facts(ranks.world(), count_facts(plan, axes), std::to_string(ranks.mesh().group(axes)));
+  }
+  const DeviceFacts own = kernel_facts(device);
+  require_same_facts(ranks.world(), {{"the kernel table of " + own.kind, own.kernels}}, own.kind);
+  return other_kinds(ranks.world(), own);
+}
+
+}  // namespace vitrail

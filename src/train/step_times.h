@@ -1,0 +1,74 @@
+// Where the time of updates goes, on this rank and by what it is told on all others: compute, communication
+// exposed and hidden, the wait for data, imbalance. It reads clocks and adds up; the numbers of other ranks
+// come in an exchange that is made anyway.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/timing.h"
+#include "runtime/collectives.h"
+#include "telemetry/rank_times.h"
+
+namespace vitrail {
+
+class StepTimes {
+ public:
+  static constexpr size_t kNumbers = 4;  // of a rank and an update
+  using Numbers = std::array<double, kNumbers>;
+
+  explicit StepTimes(int ranks);
+
+  // Updates begin, or go on after something that is none of them: an evaluation, a checkpoint.
+  void start() { since_ = Clock::now(), exchanged_s_ = 0; }
+  void pause() { paused_ = Clock::now(); }
+  void resume() { since_ += Clock::now() - paused_; }
+
+  // Ends an update of this rank. What it does from here on belongs to the next one.
+  Numbers end_update(const CollectiveTimes& collectives, double data_wait_s);
+  // Counts the exchange that ends an update, in the next one: its length is not known within it.
+  void exchanged(double seconds) { exchanged_s_ += seconds; }
+  // Adds the numbers of all ranks, kNumbers each.
+  void add(std::span<const double> of_all);
+
+  // Returns the updates since the last call.
+  TimingStatus take(int64_t step);
+  // Returns those of all calls together.
+  const TimingStatus& total() const { return total_; }
+
+ private:
+  Clock::time_point since_ = Clock::now(), paused_;
+  double exchanged_s_ = 0;
+  TimingStatus interval_, total_;
+  CollectiveTimes collectives_;  // of the interval
+};
+
+// The phases of a run's start, timed one after another.
+class StartTimes {
+ public:
+  using Phases = std::vector<std::pair<std::string, double>>;
+  explicit StartTimes(Phases before) : phases_(std::move(before)) {}
+
+  void add(const char* phase, double seconds) { phases_.emplace_back(phase, seconds); }
+  // Returns what `work` returns.
+  template <typename Work>
+  auto timed(const char* phase, const Work& work) {
+    const Timed clock{*this, phase};
+    return work();
+  }
+  const Phases& phases() const { return phases_; }
+
+ private:
+  struct Timed {
+    StartTimes& times;
+    const char* phase;
+    Clock::time_point start = Clock::now();
+    ~Timed() { times.add(phase, seconds_since(start)); }
+  };
+  Phases phases_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,150 @@
+// Ranks as threads that share a GPU, or have one each: the same training run as one rank, staged through the
+// host and by NCCL, recorded and not, twice. The tests over NCCL are run by bench/gpu_ranks.sh, which brings
+// the library.
+#include <cstdlib>
+
+#include "cuda_test.h"
+#include "device_meshes.h"
+#include "dist/nccl/device_ranks.h"
+#include "dist/nccl_world.h"
+#include "dist/ranks.h"
+#include "runtime/collective_runners.h"
+#include "train/device_transport.h"
+
+namespace vitrail {
+namespace {
+
+DeviceInfo gpu_of(int rank) {
+  return cuda_device(rank % static_cast<int>(cuda_report().gpus.size()));
+}
+
+MeshDevices on_gpu(MeshTransport transport) {
+  return {.backend = &cuda_backend(),
+          .info = gpu_of(0),
+          .open = [] { return open_cuda_device(gpu_of(0)); },
+          .join =
+              [transport](RankContext& rank, MeshCommunicators& ranks) {
+                join_devices(rank, ranks, transport, [](const char* name) { return std::getenv(name); });
+              }};
+}
+
+std::string nccl_problem() {
+  if (std::string problem = cuda_report().problem; !problem.empty()) return problem;
+  const NcclReport nccl = nccl_report([](const char* name) { return std::getenv(name); });
+  if (!nccl.problem.empty()) return nccl.problem;
+  return nccl.shares_gpus ? ""
+                          : "needs NCCL 2.30 and NCCL_MULTI_RANK_GPU_ENABLE=1 for several ranks on one GPU";
+}
+
+class CudaStagedRanks : public CudaTest {};
+
+TEST_F(CudaStagedRanks, LossesOfOneRank) {
+  for (const MeshCase& c : device_meshes(2)) {
+    const MeshOutcome many = expect_losses_of_one_rank(c, on_gpu(MeshTransport::kStaged));
+    ASSERT_FALSE(HasFailure()) << c.name;
+    EXPECT_EQ(many.locked, many.planned_locked) << c.name;
+  }
+}
+
+class NcclOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string problem = nccl_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  }
+};
+
+// The memory of one rank on the GPU, and the way there and back. Allocated before ranks wait for each other.
+class Passage {
+ public:
+  explicit Passage(int rank)
+      : device_(open_cuda_device(gpu_of(rank))), stream_(device_->create_urgent_stream()) {
+    for (Buffer& one : memory_) one = Buffer(kBytes, Category::kCommunication, device_.get());
+  }
+  Device& device() { return *device_; }
+
+  void perform(DeviceCommunicator& devices, Collective c) {
+    const MovedBytes moved = moved_by(c, devices.rank());
+    auto* const in = static_cast<char*>(const_cast<void*>(c.in));
+    auto* const out = static_cast<char*>(c.out);
+    // Where input and output overlap on the host they do so on the GPU.
+    const bool overlap = moved.in > 0 && moved.out > 0 && in < out + moved.out && out < in + moved.in;
+    char* const low = overlap ? std::min(in, out) : nullptr;
+    std::byte* const gpu_in = memory_[0].data() + (overlap ? in - low : 0);
+    std::byte* const gpu_out = overlap ? memory_[0].data() + (out - low) : memory_[1].data();
+    if (moved.in > 0) device_->upload(gpu_in, in, moved.in);
+    if (moved.out > 0) device_->upload(gpu_out, out, moved.out);
+    device_->finish();
+    c.in = gpu_in, c.out = gpu_out;
+    devices.enqueue(c, stream_->handle());
+    device_->finish();
+    if (moved.out > 0) device_->download(out, gpu_out, moved.out);
+    devices.check();
+  }
+
+ private:
+  static constexpr size_t kBytes = size_t{32} << 20;
+
+  static MovedBytes moved_by(const Collective& c, int rank) {
+    const size_t bytes = c.counts[0] * size_of(c.dtype);
+    if (c.kind == Collective::Kind::kBroadcast || c.kind == Collective::Kind::kReceive) return {0, bytes};
+    if (c.kind == Collective::Kind::kSend) return {bytes, 0};
+    return bytes_of(c, rank);
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  Buffer memory_[2];
+};
+
+TEST_F(NcclOnGpu, CollectivesOfTwoRanks) {
+  run_on_threads(2, [](Communicator& host) {
+    Passage passage(host.rank());
+    const auto transport = nccl_transport({.variables = [](const char* name) { return std::getenv(name); },
+                                           .use_device = [&] { passage.device().make_current(); },
+                                           .deadline_s = 60});
+    DeviceRanks ranks(host, *transport,
+                      [&](DeviceCommunicator& devices, const Collective& c) { passage.perform(devices, c); });
+    for (const std::vector<Case>& cases : {sum_cases(), move_cases()})
+      for (const Case& one : cases) {
+        if (one.name == "SendReceive") continue;  // a send alone waits for its receive
+        one.body(ranks);
+        if (testing::Test::HasFailure()) ADD_FAILURE() << one.name << " on rank " << host.rank();
+        host.barrier();
+      }
+  });
+}
+
+TEST_F(NcclOnGpu, LossesOfOneRankAndRecorded) {
+  for (const MeshCase& c : device_meshes(2)) {
+    const MeshOutcome many = expect_losses_of_one_rank(c, on_gpu(MeshTransport::kNccl));
+    ASSERT_FALSE(HasFailure()) << c.name;
+    EXPECT_TRUE(many.recorded) << c.name;
+  }
+}
+
+TEST_F(NcclOnGpu, TheSameBitsTwiceAndNodeByNode) {
+  const std::vector<MeshCase> all = device_meshes(2);
+  for (const MeshCase& c : {all[0], all[2], all[5]}) {
+    MeshDevices devices = on_gpu(MeshTransport::kNccl);
+    constexpr int64_t kUpdates = 20;
+    const MeshOutcome once = run_mesh(c, DType::kF32, kUpdates, devices),
+                      twice = run_mesh(c, DType::kF32, kUpdates, devices);
+    devices.node_by_node = true;
+    const MeshOutcome slow = run_mesh(c, DType::kF32, kUpdates, devices);
+    ASSERT_FALSE(HasFailure()) << c.name;
+    EXPECT_TRUE(once.recorded) << c.name;
+    EXPECT_FALSE(slow.recorded) << c.name;
+    expect_same_values(once, twice, c.name + " twice");
+    expect_same_values(once, slow, c.name + " node by node");
+  }
+}
+
+TEST_F(NcclOnGpu, LossesOfOneRankOnFourThreads) {
+  for (const MeshCase& c : device_meshes(4)) {
+    expect_losses_of_one_rank(c, on_gpu(MeshTransport::kNccl));
+    ASSERT_FALSE(HasFailure()) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail

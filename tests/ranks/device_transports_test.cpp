@@ -1,0 +1,173 @@
+// How values travel between devices, on a machine without any: through page-locked memory, by a library with
+// NCCL's symbols whose devices are the host; and which of them a run takes.
+#include <atomic>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
+#include "device_meshes.h"
+#include "dist/nccl_world.h"
+#include "train/device_transport.h"
+#include "train/world.h"
+
+namespace vitrail {
+namespace {
+
+// This machine's memory, called another's.
+class ApartDevice : public Device {
+ public:
+  std::byte* allocate(size_t bytes) override { return host_->allocate(bytes); }
+  void release(std::byte* data) override { host_->release(data); }
+  bool shares_host_memory() const override { return false; }
+  MemorySource* host_memory() override { return &process_memory(); }
+  Stream& stream() override { return host_->stream(); }
+  std::unique_ptr<Stream> create_stream() override { return host_->create_stream(); }
+  std::unique_ptr<Event> create_event() override { return host_->create_event(); }
+  void download(void* host, const void* source, size_t bytes) override {
+    host_->download(host, source, bytes);
+  }
+  void clear(void* target, size_t bytes) override { host_->clear(target, bytes); }
+  void finish() override {}
+  void mark(size_t slot) override { host_->mark(slot); }
+  double seconds_between(size_t from, size_t to) override { return host_->seconds_between(from, to); }
+
+ private:
+  std::unique_ptr<Device> host_ = open_host_device();
+};
+
+// A device that records, and does the work all the same; its replays do nothing. So many of its first
+// recordings are spoilt.
+class RecordingDevice : public ApartDevice {
+ public:
+  explicit RecordingDevice(int spoilt) : spoilt_(spoilt) {}
+  bool shares_host_memory() const override { return true; }
+  MemorySource* host_memory() override { return this; }
+  bool records() const override { return true; }
+  std::unique_ptr<Recording> end_recording() override {
+    if (spoilt_-- > 0) return nullptr;
+    return std::make_unique<Nothing>();
+  }
+
+ private:
+  class Nothing : public Recording {
+    void replay() override {}
+  };
+  int spoilt_;
+};
+
+MeshDevices staged() {
+  return {.backend = &cpu_backend(), .info = cpu_device(1), .open = [] {
+            return std::make_unique<ApartDevice>();
+          }};
+}
+
+MeshDevices by_fake_nccl() {
+  const Variables variables = [](const char* name) {
+    return std::string(name) == kNcclVariable ? VT_FAKE_NCCL : nullptr;
+  };
+  return {.join = [variables](RankContext&, MeshCommunicators& ranks) {
+    ranks.use(nccl_transport({.variables = variables}));
+  }};
+}
+
+class DeviceMeshes : public testing::TestWithParam<MeshCase> {};
+
+TEST_P(DeviceMeshes, StagedLossesOfOneRank) {
+  const MeshOutcome many = expect_losses_of_one_rank(GetParam(), staged());
+  for (size_t r = 0; r < many.locked.size(); ++r) {
+    EXPECT_GT(many.locked[r], 0u);
+    EXPECT_EQ(many.locked[r], many.planned_locked[r]) << "rank " << r;
+  }
+}
+
+TEST_P(DeviceMeshes, LossesOfOneRankByNcclsCalls) {
+  expect_losses_of_one_rank(GetParam(), by_fake_nccl());
+}
+
+TEST(DeviceRecording, IsMadeAgainByAllWhereOneWasSpoilt) {
+  std::atomic<int> opened{0};
+  MeshDevices devices = by_fake_nccl();
+  devices.backend = &cpu_backend();
+  devices.info = cpu_device(1);
+  devices.open = [&] { return std::make_unique<RecordingDevice>(opened++ == 0 ? 3 : 0); };
+  for (const MeshCase& c : device_meshes(2))
+    EXPECT_TRUE(run_mesh(c, DType::kF32, 3, devices).recorded) << c.name;
+}
+
+// The choice of kernels needs no GPU.
+TEST_P(DeviceMeshes, EveryNodeHasAKernelOnAGpu) {
+  StepConfig config = usual_step(DType::kF32);
+  if (GetParam().change) GetParam().change(config);
+  train_parameters(config);
+  const Mesh mesh{GetParam().mesh};
+  for (int rank = 0; rank < mesh.world(); ++rank) {
+    config.distribution.mesh = mesh.of_rank(rank);
+    EXPECT_NO_THROW(plan_step(config, cuda_backend(), planned_cuda_device("H200", 90, 132)))
+        << "rank " << rank;
+  }
+}
+
+std::vector<MeshCase> meshes() {
+  std::vector<MeshCase> all = device_meshes(2);
+  for (MeshCase& c : device_meshes(4)) all.push_back(std::move(c));
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Apart, DeviceMeshes, testing::ValuesIn(meshes()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(DeviceTransport, TakesNcclWhereEveryRankCan) {
+  const DeviceSeat good{"vm 0000:18:00.0", "", "2.32.3", false},
+      other{"vm 0000:19:00.0", "", "2.32.3", false};
+  EXPECT_TRUE(decide_transport({good, other}, MeshTransport::kAuto).nccl);
+  EXPECT_TRUE(decide_transport({good, other}, MeshTransport::kNccl).nccl);
+  EXPECT_FALSE(decide_transport({good, other}, MeshTransport::kStaged).nccl);
+  const DeviceSeat cpu;
+  const TransportDecision on_cores = decide_transport({cpu, cpu}, MeshTransport::kAuto);
+  EXPECT_FALSE(on_cores.nccl);
+  EXPECT_EQ(on_cores.note, "");
+}
+
+TEST(DeviceTransport, OfARunOnCoresIsNotNccl) {
+  MeshConfig mesh{.dp = 2};
+  mesh.transport = MeshTransport::kNccl;
+  int ran = 0;
+  try {
+    run_ranks({.worlds = thread_communicators(2), .mesh = mesh, .device = [](int) { return cpu_device(1); }},
+              [&](RankContext&) { ++ran; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(exit_code(error.kind()), 69);
+    EXPECT_NE(std::string(error.what()).find("mesh.transport is nccl"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(ran, 0);
+}
+
+TEST(DeviceTransport, SaysWhyNcclIsNotTaken) {
+  const DeviceSeat good{"vm 0000:18:00.0", "", "2.32.3", false},
+      other{"vm 0000:19:00.0", "", "2.32.3", false};
+  DeviceSeat lacks = other, old = other, cpu, sharing = good;
+  lacks.problem = "libnccl.so.2 is not there; pip install nvidia-nccl-cu13";
+  old.version = "2.28.9";
+  sharing.shares_gpus = true;
+  EXPECT_TRUE(decide_transport({sharing, sharing}, MeshTransport::kNccl).nccl);
+  const std::pair<std::vector<DeviceSeat>, const char*> cases[] = {
+      {{good, lacks}, "rank 1: libnccl.so.2 is not there"},
+      {{good, old}, "rank 1 has NCCL 2.28.9, rank 0 has 2.32.3"},
+      {{good, cpu}, "rank 1 has no GPU"},
+      {{good, good}, "ranks 0 and 1 share the GPU vm 0000:18:00.0"}};
+  for (const auto& [seats, expected] : cases) {
+    const TransportDecision chosen = decide_transport(seats, MeshTransport::kAuto);
+    EXPECT_FALSE(chosen.nccl);
+    EXPECT_NE(chosen.note.find(expected), std::string::npos) << chosen.note;
+    try {
+      decide_transport(seats, MeshTransport::kNccl);
+      FAIL() << expected;
+    } catch (const Error& error) {
+      EXPECT_EQ(exit_code(error.kind()), 69);
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vitrail
