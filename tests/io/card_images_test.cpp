@@ -171,6 +171,9 @@ TEST(CardSizes, AnotherCropSeesTheSameShareOfTheImage) {
   PreprocessConfig sides = published;
   sides.mode = ResizeMode::kStretchCrop;
   sides.resize_longer = 280;
+  PreprocessConfig oblong = sides;
+  oblong.width = 448;
+  oblong.resize_longer = 512;
   PreprocessConfig stretch = published;
   stretch.mode = ResizeMode::kStretch;
   stretch.resize = 0;
@@ -181,6 +184,7 @@ TEST(CardSizes, AnotherCropSeesTheSameShareOfTheImage) {
       {vit, 384, 384, 426, 0},       {vit, 224, 224, 248, 0},     {vit, 384, 224, 248, 426},
       {deit, 256, 256, 284, 0},      {squash, 224, 224, 235, 0},  {published, 256, 256, 292, 0},
       {published, 384, 384, 438, 0}, {sides, 448, 448, 512, 560}, {stretch, 384, 384, 0, 0},
+      {oblong, 112, 224, 128, 256},
   };
   for (const auto& row : rows) {
     const PreprocessConfig p = at_size(row.from, row.height, row.width);
