@@ -9,7 +9,7 @@ build=${1:?"usage: bench/gpu_ranks.sh BUILD-FOLDER PATH-OF-libnccl.so.2 [FOLDER-
 export VITRAIL_NCCL=${2:?"the path of libnccl.so.2 (pip install nvidia-nccl-cu13 brings it)"}
 logs=${3:-$(mktemp -d)}
 mkdir -p "$logs"
-export NCCL_MULTI_RANK_GPU_ENABLE=1 CUDA_DEVICE_MAX_CONNECTIONS=32 NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+export NCCL_MULTI_RANK_GPU_ENABLE=1 CUDA_DEVICE_MAX_CONNECTIONS=32 NCCL_DEBUG=${NCCL_DEBUG:-WARN} NCCL_DEBUG_FILE=$logs/nccl.%p.log
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 model=${MODEL:-vit_base_patch16_224} batch=${BATCH:-128} steps=${STEPS:-20}
 table=$logs/table.txt
@@ -71,7 +71,9 @@ PY
 start=$SECONDS
 
 tests collectives 60 'NcclOnGpu.CollectivesOfTwoRanks'
-tests losses 90 'NcclOnGpu.LossesOfOneRankAndRecorded'
+for mesh in dp2 zero1 zero3 accumulated tp2 tp2_tokens sp2; do
+  tests "losses_$mesh" 20 "Gpu/NcclMesh.LossesOfOneRankAndRecorded/$mesh"
+done
 
 common=(-m "$model" --weights rule --dtype bf16 --warmup 5 --steps "$steps")
 if bench one_rank 60 -- "${common[@]}" --batch $((2 * batch)); then
@@ -104,9 +106,13 @@ else
   say processes "skipped: mpirun is not in PATH"
 fi
 
-tests twice 90 'NcclOnGpu.TheSameBitsTwiceAndNodeByNode'
+for mesh in dp2 zero3 tp2_tokens; do
+  tests "twice_$mesh" 30 "Gpu/NcclMesh.TheSameBitsTwiceAndNodeByNode/$mesh"
+done
 tests staged 75 'CudaStagedRanks.*'
-tests four_threads 60 'NcclOnGpu.LossesOfOneRankOnFourThreads'
+for mesh in dp3 sp3 dp2_tp2; do
+  tests "four_threads_$mesh" 20 "Gpu/NcclOnFourThreads.LossesOfOneRank/$mesh"
+done
 if bench two_staged 60 -- "${common[@]}" --batch "$batch" --ranks 2 --set mesh.transport=staged; then
   say two_staged "$(field two_staged update_s.median) s an update, $(same one_rank two_staged 5e-3)"
 fi

@@ -114,37 +114,38 @@ TEST_F(NcclOnGpu, CollectivesOfTwoRanks) {
   });
 }
 
-TEST_F(NcclOnGpu, LossesOfOneRankAndRecorded) {
-  for (const MeshCase& c : device_meshes(2)) {
-    const MeshOutcome many = expect_losses_of_one_rank(c, on_gpu(MeshTransport::kNccl));
-    ASSERT_FALSE(HasFailure()) << c.name;
-    EXPECT_TRUE(many.recorded) << c.name;
-  }
+// One test a mesh, so that one that does not end is known by its name.
+class NcclMesh : public NcclOnGpu, public testing::WithParamInterface<MeshCase> {};
+
+TEST_P(NcclMesh, LossesOfOneRankAndRecorded) {
+  EXPECT_TRUE(expect_losses_of_one_rank(GetParam(), on_gpu(MeshTransport::kNccl)).recorded);
 }
 
-TEST_F(NcclOnGpu, TheSameBitsTwiceAndNodeByNode) {
-  const std::vector<MeshCase> all = device_meshes(2);
-  for (const MeshCase& c : {all[0], all[2], all[5]}) {
-    MeshDevices devices = on_gpu(MeshTransport::kNccl);
-    constexpr int64_t kUpdates = 20;
-    const MeshOutcome once = run_mesh(c, DType::kF32, kUpdates, devices),
-                      twice = run_mesh(c, DType::kF32, kUpdates, devices);
-    devices.node_by_node = true;
-    const MeshOutcome slow = run_mesh(c, DType::kF32, kUpdates, devices);
-    ASSERT_FALSE(HasFailure()) << c.name;
-    EXPECT_TRUE(once.recorded) << c.name;
-    EXPECT_FALSE(slow.recorded) << c.name;
-    expect_same_values(once, twice, c.name + " twice");
-    expect_same_values(once, slow, c.name + " node by node");
-  }
+TEST_P(NcclMesh, TheSameBitsTwiceAndNodeByNode) {
+  MeshDevices devices = on_gpu(MeshTransport::kNccl);
+  constexpr int64_t kUpdates = 20;
+  const MeshOutcome once = run_mesh(GetParam(), DType::kF32, kUpdates, devices),
+                    twice = run_mesh(GetParam(), DType::kF32, kUpdates, devices);
+  devices.node_by_node = true;
+  const MeshOutcome slow = run_mesh(GetParam(), DType::kF32, kUpdates, devices);
+  ASSERT_FALSE(HasFailure());
+  EXPECT_TRUE(once.recorded);
+  EXPECT_FALSE(slow.recorded);
+  expect_same_values(once, twice, "twice");
+  expect_same_values(once, slow, "node by node");
 }
 
-TEST_F(NcclOnGpu, LossesOfOneRankOnFourThreads) {
-  for (const MeshCase& c : device_meshes(4)) {
-    expect_losses_of_one_rank(c, on_gpu(MeshTransport::kNccl));
-    ASSERT_FALSE(HasFailure()) << c.name;
-  }
+class NcclOnFourThreads : public NcclOnGpu, public testing::WithParamInterface<MeshCase> {};
+
+TEST_P(NcclOnFourThreads, LossesOfOneRank) {
+  expect_losses_of_one_rank(GetParam(), on_gpu(MeshTransport::kNccl));
 }
+
+std::string mesh_name(const testing::TestParamInfo<MeshCase>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Gpu, NcclMesh, testing::ValuesIn(device_meshes(2)), mesh_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, NcclOnFourThreads, testing::ValuesIn(device_meshes(4)), mesh_name);
 
 }  // namespace
 }  // namespace vitrail
