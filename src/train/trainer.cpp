@@ -39,8 +39,8 @@ class Trainer::Run {
         files_(place.folder),
         rank_(rank),
         start_(place.phases_before),
-        setup_(start_.timed("data", [&] { return set_up(config, rank.device, place_in(rank)); })),
         folder_(team_.leads() ? std::make_unique<RunFolder>(place.folder) : nullptr),
+        setup_(start_.timed("data", [&] { return set_up(config, rank.device, place_in(rank)); })),
         plan_(start_.timed("plan", [&] { return plan_step(setup_.step, backend, rank.device); })),
         stop_{place_, hooks_, cfg().max_minutes},
         journal_(place_, hooks_, progress_, cfg().tensorboard, team_.leads()),
@@ -231,8 +231,8 @@ class Trainer::Run {
   RunFiles files_;
   RankContext& rank_;
   StartTimes start_;
-  RunSetup setup_;
   std::unique_ptr<RunFolder> folder_;  // of the leader
+  RunSetup setup_;
   StepPlan plan_;
   Progress progress_;
   StopRule stop_;

@@ -11,6 +11,7 @@
 #include "graph/builder.h"
 #include "ops/elementwise.h"
 #include "runtime/transfer.h"
+#include "tensor/layout.h"
 
 namespace vitrail {
 
@@ -182,9 +183,12 @@ std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
   const auto own = on_gpu ? nullptr : std::make_unique<RankContext>(plan.device);
   RankContext& rank = on_gpu ? gpu(plan.device) : *own;
   PersistentStore persistent(plan, rank);
+  // A store takes whole parameters and cuts its part out of them; the inputs are parts.
   persistent.load(plan, [&](const std::string& name, const Shape&, std::span<float> target) {
-    const Values& values = inputs[static_cast<size_t>(std::stoi(name.substr(2)))];
-    convert_floats(values.data(), DType::kF64, target.data(), DType::kF32, values.size());
+    const auto i = static_cast<size_t>(std::stoi(name.substr(2)));
+    std::vector<float> part(inputs[i].size());
+    convert_floats(inputs[i].data(), DType::kF64, part.data(), DType::kF32, part.size());
+    copy_in_part(shapes[i], sizeof(float), part.data(), target.data());
   });
   Executor executor(plan, persistent, rank);
   const std::vector<std::byte> before = untouched(c, persistent);

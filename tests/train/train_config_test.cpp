@@ -160,6 +160,7 @@ TEST(TrainConfig, WhatAResumedRunMayChange) {
                                       "mesh.sp",
                                       "mesh.tokens_on_tp",
                                       "mesh.zero",
+                                      "mesh.accumulate",
                                       "mesh.bucket_mb",
                                       "mesh.transport"};
   const std::set<std::string> told = {
