@@ -70,7 +70,7 @@ void run(const Options& options, Console& console) {
   const JobEnd end =
       run_job(std::move(request), {.watch = watch_of(options, command, console),
                                    .most_restarts = most,
-                                   .resumed = command.given("resume"),
+                                   .resumed = command.declared("resume") && command.given("resume"),
                                    .say = [&](const std::string& text) { console.say(text); },
                                    .error = [&](const std::string& text) { console.error(text); }});
   if (end.code != 0) end_with(end);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills, stops and misleads ranks of small training runs, and checks how each job ends.
 
-faults.py VITRAIL CONFIG [--runs N] [--jobs N] [--only WORD]
+faults.py VITRAIL CONFIG [--runs N] [--jobs N] [--only WORD] [--share I/N]
 
 Every case starts `vitrail launch` (or mpirun) with two ranks and a deadline of 3 s. A rank is made to die in a phase by
 VITRAIL_TEST_FAULT, whose marker file is written a quarter of a second before. Then: the exit code is the one that
@@ -104,9 +104,10 @@ class Job:
             os.kill(pid, signal.SIGKILL)
 
     def await_step(self, seconds=40):
-        """Returns when the run has made steps."""
-        self.await_that(lambda: (self.folder / "metrics.jsonl").exists()
-                        and len((self.folder / "metrics.jsonl").read_text().splitlines()) > 5, "a step", seconds)
+        """Returns when the run has made steps, and its ranks have had the time to report one."""
+        log = self.folder / "metrics.jsonl"
+        self.await_that(lambda: log.exists() and log.read_text().count('"kind":"train"') > 5, "a step", seconds)
+        time.sleep(0.3)
 
     def await_that(self, holds, what, seconds):
         start = time.time()
@@ -301,6 +302,7 @@ def main():
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="")
+    parser.add_argument("--share", default="0/1", help="every Nth case, from the Ith on")
     args = parser.parse_args()
     long = bool(os.environ.pop("VITRAIL_TEST_LONG", ""))
     runs = max(args.runs, 10) if long else args.runs
@@ -315,7 +317,8 @@ def main():
 
     with tempfile.TemporaryDirectory() as work:
         bench = Bench(os.path.abspath(args.vitrail), os.path.abspath(args.config), Path(work))
-        todo = [case for case in cases(bench, long) if args.only in case[0]] * runs
+        first, shares = map(int, args.share.split("/"))
+        todo = [case for case in cases(bench, long) if args.only in case[0]][first::shares] * runs
         with ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(attempt, todo))
     found = {case: {"runs": len(all), "median": sorted(all)[len(all) // 2], "most": max(all)}
