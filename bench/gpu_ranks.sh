@@ -75,6 +75,10 @@ for mesh in dp2 zero1 zero3 accumulated tp2 tp2_tokens sp2; do
   tests "losses_$mesh" 20 "Gpu/NcclMesh.LossesOfOneRankAndRecorded/$mesh"
 done
 
+# Kernels that are loaded when they are first used wait for what runs on the GPU: does loading all of them at the start
+# change anything?
+CUDA_MODULE_LOADING=EAGER tests losses_dp2_eager 30 'Gpu/NcclMesh.LossesOfOneRankAndRecorded/dp2'
+
 common=(-m "$model" --weights rule --dtype bf16 --warmup 5 --steps "$steps")
 if bench one_rank 60 -- "${common[@]}" --batch $((2 * batch)); then
   say one_rank "$(field one_rank ms_median) ms an update of $((2 * batch))"
@@ -96,6 +100,9 @@ done
 
 small=(-m vit_tiny_patch16_224 --weights rule --dtype f32 --warmup 2 --steps 3 --classes 10)
 bench small_one 40 -- "${small[@]}" --batch 16
+if bench small_threads 40 -- "${small[@]}" --batch 8 --ranks 2; then
+  say small_threads "$(field small_threads devices), $(same small_one small_threads 1e-5)"
+fi
 if command -v mpirun >/dev/null; then
   for ranks in 2 4; do
     if bench "processes_$ranks" 75 mpirun --oversubscribe --bind-to none -n "$ranks" -- "${small[@]}" --batch $((16 / ranks)); then
