@@ -128,7 +128,7 @@ class EvalRank {
                     .stop = [&] { return team.any(stop.wanted()); },
                     .against = other_ ? forward_of(*other_, other_logits) : Forward()};
     if (!team.alone())
-      how.gather = [&](EvalRows mine) {
+      how.gather = [&](const EvalRows& mine) {
         return rows_of_all(team, engine_.distribution.mesh, engine_.batch, mine);
       };
     EvalResult result = evaluate(data, *loader, forward_of(*model_, logits), how);

@@ -22,7 +22,7 @@ Options checked(const std::vector<std::string>& words) {
     VT_REQUIRE(ranked && command.spec.name != "launch", ErrorKind::kUsage,
                "vitrail %s runs in one process: it has nothing to share out to ranks",
                command.spec.name.c_str());
-    const Options options = options_of(command, std::span(words).subspan(count));
+    Options options = options_of(command, std::span(words).subspan(count));
     const std::vector<std::string>& named = options.positionals();
     if (std::find(named.begin(), named.end(), "-") != named.end())
       throw Error(ErrorKind::kUsage, "ranks that launch starts have no stdin to read a list from",
