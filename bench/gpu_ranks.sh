@@ -75,10 +75,6 @@ for mesh in dp2 zero1 zero3 accumulated tp2 tp2_tokens sp2; do
   tests "losses_$mesh" 20 "Gpu/NcclMesh.LossesOfOneRankAndRecorded/$mesh"
 done
 
-# Kernels that are loaded when they are first used wait for what runs on the GPU: does loading all of them at the start
-# change anything?
-CUDA_MODULE_LOADING=EAGER tests losses_dp2_eager 30 'Gpu/NcclMesh.LossesOfOneRankAndRecorded/dp2'
-
 common=(-m "$model" --weights rule --dtype bf16 --warmup 5 --steps "$steps")
 if bench one_rank 60 -- "${common[@]}" --batch $((2 * batch)); then
   say one_rank "$(field one_rank ms_median) ms an update of $((2 * batch))"

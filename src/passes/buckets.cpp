@@ -1,5 +1,6 @@
 #include "passes/buckets.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -23,6 +24,18 @@ int64_t stepped(int64_t elems) {
   return static_cast<int64_t>(round_up(static_cast<uint64_t>(elems), kBucketStep));
 }
 
+// The bytes of the sums of a program's gradients.
+size_t bytes_of_sums(const Program& program) {
+  std::set<ValueId> known;
+  size_t bytes = 0;
+  for (const Node& node : program.nodes)
+    if (is<AccumulateOp>(*node.op) && known.insert(node.ins[0]).second)
+      bytes += program.values[node.ins[0]].desc.bytes();
+  return bytes;
+}
+
+constexpr size_t kMostUsual = size_t{25} << 20;
+
 }  // namespace
 
 std::vector<int64_t> Bucket::pieces(int ranks) const {
@@ -31,6 +44,7 @@ std::vector<int64_t> Bucket::pieces(int ranks) const {
 
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
                                  size_t bucket_bytes, bool by_block) {
+  if (bucket_bytes == 0) bucket_bytes = std::min(kMostUsual, bytes_of_sums(program) / 4);
   constexpr int kHead = -2;  // what is read behind the blocks, and comes first in the backward half
   std::map<std::pair<AxisSet, int>, Bucket> open;
   std::vector<Bucket> buckets;

@@ -29,7 +29,8 @@ struct Bucket {
 };
 
 // `gradients` are the layouts of the sums in `program`. Members are in the order in which their gradients
-// come; with `by_block`, a bucket is what one block reads.
+// come; with `by_block`, a bucket is what one block reads. `bucket_bytes` 0 stands for a quarter of the sums,
+// so that the first are exchanged while others are made, and 25 MiB at most.
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
                                  size_t bucket_bytes, bool by_block = false);
 

@@ -55,7 +55,7 @@ class CollectiveRunner {
   // Around every run of the program; in the first one nothing else may happen while devices meet.
   virtual void begin_run(bool /*first*/) {}
   virtual void end_run() {}
-  // Whether a device can record a program with such collectives; all ranks do it at the same time.
+  // Whether a device can record such collectives with the program; else the pieces between them are recorded.
   virtual bool records() const { return false; }
   // The page-locked memory that it has allocated.
   virtual size_t host_bytes() const { return 0; }

@@ -11,7 +11,9 @@ namespace {
 // host never waits but in the first run. There ranks may share a GPU, and a driver that loads a kernel waits
 // for all that runs on it: a collective that is waiting for the rank which loads would wait for ever. So in
 // the first run, in which kernels are loaded, a collective runs alone: every rank has finished what was
-// before it, and begins what follows when all have ended it.
+// before it, and begins what follows when all have ended it. Nor are collectives recorded where ranks of one
+// process share a GPU: the driver lends the branches of all graphs one set of queues, and a collective at the
+// head of a queue may wait for a rank whose work is queued behind it. On streams of their own nothing is.
 class DeviceCollectives : public CollectiveRunner {
  public:
   explicit DeviceCollectives(RankContext& rank)
@@ -33,7 +35,7 @@ class DeviceCollectives : public CollectiveRunner {
     }
   }
   void end_run() override { to_collect_ = true, first_ = false; }
-  bool records() const override { return true; }
+  bool records() const override { return !rank_.shares_queues; }
 
   void run(size_t node) override {
     Entry& entry = *nodes_.at(node);

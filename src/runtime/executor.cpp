@@ -165,54 +165,51 @@ void Executor::run() {
   ran_ = true;
 }
 
-// The first run is not captured, because libraries initialise themselves in it; what ranks exchange through
-// the host cannot be.
+// The first run is not captured, because libraries initialise themselves in it.
 void Executor::run_or_replay() {
-  if (ran_ && !recording_ && !exchanges_) try_to_record();
-  if (ran_ && !recording_ && exchanges_ && collectives_->records() && rank_.hardware->records())
-    record_together();
-  recording_ ? recording_->replay() : run_nodes();
+  if (ran_ && !recorded_ && rank_.hardware->records()) try_to_record();
+  if (recorded_)
+    recorded_->replay([this](size_t node) { run_node(node); });
+  else
+    run_nodes();
 }
 
 namespace {
 constexpr int kMostSpoilt = 100;
 }
 
-// A capture that another thread invalidated is repeated by the next run; no thread waits for another.
+// A capture that another thread invalidated is repeated: by the next run, or by all ranks at once.
 void Executor::try_to_record() {
-  recording_ = record(*rank_.hardware, [this] { run_nodes(); });
-  if (recording_) return;
-  VT_REQUIRE(++spoilt_ < kMostSpoilt, ErrorKind::kDevice, "%s could not record a program in %d attempts",
-             rank_.device.name.c_str(), kMostSpoilt);
+  const bool whole = !exchanges_ || collectives_->records();
+  auto pieces = std::make_unique<RecordedPieces>(steps_.size(),
+                                                 [&](size_t node) { return !whole && steps_[node].empty(); });
+  const auto try_once = [&] {
+    return exchanges_ ? record_together(*pieces)
+                      : pieces->record(*rank_.hardware, [this](size_t node) { run_node(node); });
+  };
+  bool done = try_once();
+  for (; !done; done = try_once()) {
+    VT_REQUIRE(++spoilt_ < kMostSpoilt, ErrorKind::kDevice, "%s could not record a program in %d attempts",
+               rank_.device.name.c_str(), kMostSpoilt);
+    if (!exchanges_) return;
+  }
+  recorded_ = std::move(pieces);
 }
 
-// Ranks may share a device: none replays, and none makes a graph of what it has recorded, which allocates,
-// while another still records. A recording that was spoilt all the same is made again by all.
-void Executor::record_together() {
+// Ranks may share a device, and making a graph of what was recorded allocates: a collective that waits for
+// the rank which does so would stop it. So all ranks record while nothing runs, and go on together.
+bool Executor::record_together(RecordedPieces& pieces) {
   Communicator& world = rank_.ranks->world();
-  const auto record_all = [&] {
-    try {
-      run_nodes();
-    } catch (const Error&) {
-      world.barrier();  // the others wait here
-      throw;
-    }
-    world.barrier();
-  };
-  for (int64_t lacking = 1; lacking > 0;) {
-    rank_.hardware->finish();
-    world.barrier();
-    recording_ = record(*rank_.hardware, record_all);
-    rank_.hardware->finish();
-    lacking = recording_ ? 0 : 1;
-    world.run({.kind = Collective::Kind::kAllReduce,
-               .dtype = DType::kI64,
-               .in = &lacking,
-               .out = &lacking,
-               .counts = {1}});
-    VT_REQUIRE(lacking == 0 || ++spoilt_ < kMostSpoilt, ErrorKind::kDevice,
-               "%s could not record a program in %d attempts", rank_.device.name.c_str(), kMostSpoilt);
-  }
+  rank_.hardware->finish();
+  world.barrier();
+  int64_t lacking = pieces.record(*rank_.hardware, [this](size_t node) { run_node(node); }) ? 0 : 1;
+  rank_.hardware->finish();
+  world.run({.kind = Collective::Kind::kAllReduce,
+             .dtype = DType::kI64,
+             .in = &lacking,
+             .out = &lacking,
+             .counts = {1}});
+  return lacking == 0;
 }
 
 void Executor::run_checked(const PersistentStore& plain_store) {

@@ -1,6 +1,7 @@
 // Runs an execution plan for one rank: allocates the plan's transient arena, or shares one with other plans,
 // binds every node to its kernel and addresses once, then runs the list, timing each node. Where the device
-// supports it, a whole run is captured as a graph and replayed, what devices exchange by themselves included.
+// supports it, a whole run is captured as a graph and replayed, what devices exchange by themselves included;
+// of a program that exchanges values otherwise, the pieces between its exchanges are.
 // Holds no policy.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "runtime/collectives.h"
 #include "runtime/persistent_store.h"
 #include "runtime/rank_context.h"
+#include "runtime/recorded_pieces.h"
 
 namespace vitrail {
 
@@ -45,7 +47,8 @@ class Executor {
   size_t transient_bytes() const { return own_.bytes(); }
   size_t staging_bytes() const { return own_staging_.bytes(); }
   size_t page_locked_bytes() const { return collectives_->host_bytes(); }  // of collectives that are staged
-  bool is_recorded() const { return recording_ != nullptr; }
+  bool is_recorded() const { return recorded_ != nullptr; }
+  size_t recordings() const { return recorded_ ? recorded_->recordings() : 0; }
   bool keeps_inputs() const { return plan_.memory.staging_bytes > 0; }
 
  private:
@@ -67,7 +70,7 @@ class Executor {
   void run_timed();
   void run_or_replay();
   void try_to_record();
-  void record_together();
+  bool record_together(RecordedPieces& pieces);
 
   const ExecutionPlan& plan_;
   const PersistentStore& store_;
@@ -81,7 +84,7 @@ class Executor {
   bool ran_ = false;
   bool exchanges_ = false;  // the program has collectives
   int spoilt_ = 0;          // captures that another thread invalidated
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<RecordedPieces> recorded_;
   std::unique_ptr<CollectiveRunner> collectives_;
 };
 

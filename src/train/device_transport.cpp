@@ -1,5 +1,8 @@
 #include "train/device_transport.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstring>
 #include <map>
 
 #include "base/json_text.h"
@@ -11,17 +14,25 @@ namespace vitrail {
 
 namespace {
 
+// Two streams of different ranks in one queue could wait for each other for ever; this many keep the streams
+// of a few ranks apart.
+constexpr int kQueues = 32;
+constexpr const char* kQueuesVariable = "CUDA_DEVICE_MAX_CONNECTIONS";  // the driver's own
+
 std::string text_of(const DeviceSeat& seat) {
   return json_text(Json{{"gpu", seat.gpu},
                         {"problem", seat.problem},
                         {"version", seat.version},
-                        {"shares_gpus", seat.shares_gpus}});
+                        {"shares_gpus", seat.shares_gpus},
+                        {"process", seat.process},
+                        {"queues", seat.queues}});
 }
 
 DeviceSeat seat_from(const std::string& text) {
   const Json json = parse_json(text, "a rank's device");
-  return {json.at("gpu").get<std::string>(), json.at("problem").get<std::string>(),
-          json.at("version").get<std::string>(), json.at("shares_gpus").get<bool>()};
+  return {json.at("gpu").get<std::string>(),     json.at("problem").get<std::string>(),
+          json.at("version").get<std::string>(), json.at("shares_gpus").get<bool>(),
+          json.at("process").get<std::string>(), json.at("queues").get<int>()};
 }
 
 // Why these ranks cannot use NCCL, and what to do; nothing where they can.
@@ -33,7 +44,14 @@ Obstacle shared_gpu(const std::vector<DeviceSeat>& seats) {
   std::map<std::string, size_t> first;
   for (size_t r = 0; r < seats.size(); ++r) {
     const auto [other, alone] = first.emplace(seats[r].gpu, r);
-    if (alone || seats[r].shares_gpus) continue;
+    if (alone) continue;
+    if (seats[r].shares_gpus &&
+        (seats[r].process != seats[other->second].process || seats[r].queues >= kQueues))
+      continue;
+    if (seats[r].shares_gpus)
+      return {strf("ranks %zu and %zu are threads of one process on the GPU %s, which needs %s=%d",
+                   other->second, r, seats[r].gpu.c_str(), kQueuesVariable, kQueues),
+              strf("%s=%d, or a process for each rank (mpirun)", kQueuesVariable, kQueues)};
     return {strf("ranks %zu and %zu share the GPU %s, which NCCL %s takes part in only from 2.30 on and with "
                  "NCCL_MULTI_RANK_GPU_ENABLE=1",
                  other->second, r, seats[r].gpu.c_str(), seats[r].version.c_str()),
@@ -55,6 +73,14 @@ Obstacle obstacle(const std::vector<DeviceSeat>& seats) {
               "one version of it on every host"};
   }
   return shared_gpu(seats);
+}
+
+// The driver's default where nothing is said.
+int queues_by(const Variables& variables) {
+  const char* text = variables ? variables(kQueuesVariable) : nullptr;
+  int queues = DeviceSeat{}.queues;
+  if (text) std::from_chars(text, text + std::strlen(text), queues);
+  return queues;
 }
 
 }  // namespace
@@ -79,11 +105,20 @@ std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransp
   // A process that computes on its cores does not even look for NCCL.
   if (!device.shares_host_memory()) {
     const NcclReport nccl = nccl_report(variables);
-    seat = {ProcessMark::current().host + " " + device.identity(), nccl.problem, nccl.version,
-            nccl.shares_gpus};
+    const ProcessMark process = ProcessMark::current();
+    seat = {process.host + " " + device.identity(),
+            nccl.problem,
+            nccl.version,
+            nccl.shares_gpus,
+            process.text(),
+            queues_by(variables)};
   }
   std::vector<DeviceSeat> seats;
   for (const std::string& text : from_all(ranks.world(), text_of(seat))) seats.push_back(seat_from(text));
+  const auto beside = std::count_if(seats.begin(), seats.end(), [&](const DeviceSeat& other) {
+    return other.gpu == seat.gpu && other.process == seat.process;
+  });
+  rank.shares_queues = !seat.gpu.empty() && beside > 1;
   const TransportDecision decision = decide_transport(seats, wish);
   if (decision.nccl)
     ranks.use(nccl_transport({.variables = variables, .use_device = [&device] { device.make_current(); }}));

@@ -16,6 +16,8 @@ struct DeviceSeat {
   std::string problem;  // why NCCL cannot be used
   std::string version;  // of NCCL
   bool shares_gpus = false;
+  std::string process = {};  // that the rank is a thread of
+  int queues = 8;            // of a GPU for the streams of one process
 };
 
 struct TransportDecision {

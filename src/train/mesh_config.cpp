@@ -46,8 +46,9 @@ void validate(const MeshConfig& c) {
   require_positive("mesh.sp", c.sp, 1);
   VT_REQUIRE(c.zero >= 0 && c.zero <= 3, ErrorKind::kConfig, "mesh.zero is %lld; expected 0, 1, 2 or 3",
              static_cast<long long>(c.zero));
-  VT_REQUIRE(c.bucket_mb > 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
-             "mesh.bucket_mb is %g; expected more than 0", c.bucket_mb);
+  VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
+             "mesh.bucket_mb is %g; expected 0 (a quarter of the gradients, 25 at most) or more",
+             c.bucket_mb);
 }
 
 MeshConfig resolved(MeshConfig c, int world) {

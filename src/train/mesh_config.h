@@ -27,7 +27,7 @@ struct MeshConfig {
   bool tokens_on_tp = false;
   int64_t zero = 0;
   KeptSums accumulate = KeptSums::kPiece;
-  double bucket_mb = 25;
+  double bucket_mb = 0;
   MeshTransport transport = MeshTransport::kAuto;
 
   template <typename Self, typename V>
@@ -43,7 +43,8 @@ struct MeshConfig {
     v("accumulate", c.accumulate,
       "gradient sums of ZeRO 2 and 3 between micro-batches: a rank's piece, exchanged every time, or whole, "
       "exchanged once");
-    v("bucket_mb", c.bucket_mb, "megabytes of gradients that ranks exchange at once");
+    v("bucket_mb", c.bucket_mb,
+      "megabytes of gradients that ranks exchange at once; 0: a quarter of them, 25 at most");
     v("transport", c.transport,
       "how values travel between GPUs: nccl, staged (through the host), or auto: nccl where every rank has a "
       "GPU and the library is there");

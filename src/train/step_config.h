@@ -52,10 +52,10 @@ struct StepConfig {
   std::vector<TrainedParam> trained;
   OptimConfig optim;
   LossScaleRule loss_scale;
-  Distribution distribution;          // micro_batch and eval_batch are those of all ranks together
-  int zero = 0;                       // ZeRO's stage
-  bool whole_sums = false;            // ZeRO 2 and 3 keep whole gradient sums until the update
-  size_t bucket_bytes = 25ull << 20;  // of gradients that ranks exchange at once
+  Distribution distribution;  // micro_batch and eval_batch are those of all ranks together
+  int zero = 0;               // ZeRO's stage
+  bool whole_sums = false;    // ZeRO 2 and 3 keep whole gradient sums until the update
+  size_t bucket_bytes = 0;    // of gradients that ranks exchange at once; 0: by their size
 };
 
 }  // namespace vitrail

@@ -42,6 +42,7 @@ TEST_F(CudaStagedRanks, LossesOfOneRank) {
   for (const MeshCase& c : device_meshes(2)) {
     const MeshOutcome many = expect_losses_of_one_rank(c, on_gpu(MeshTransport::kStaged));
     ASSERT_FALSE(HasFailure()) << c.name;
+    EXPECT_GT(many.recordings, 0u) << c.name;
     EXPECT_EQ(many.locked, many.planned_locked) << c.name;
   }
 }
@@ -118,7 +119,7 @@ TEST_F(NcclOnGpu, CollectivesOfTwoRanks) {
 class NcclMesh : public NcclOnGpu, public testing::WithParamInterface<MeshCase> {};
 
 TEST_P(NcclMesh, LossesOfOneRankAndRecorded) {
-  EXPECT_TRUE(expect_losses_of_one_rank(GetParam(), on_gpu(MeshTransport::kNccl)).recorded);
+  EXPECT_GT(expect_losses_of_one_rank(GetParam(), on_gpu(MeshTransport::kNccl)).recordings, 0u);
 }
 
 TEST_P(NcclMesh, TheSameBitsTwiceAndNodeByNode) {
@@ -129,8 +130,8 @@ TEST_P(NcclMesh, TheSameBitsTwiceAndNodeByNode) {
   devices.node_by_node = true;
   const MeshOutcome slow = run_mesh(GetParam(), DType::kF32, kUpdates, devices);
   ASSERT_FALSE(HasFailure());
-  EXPECT_TRUE(once.recorded);
-  EXPECT_FALSE(slow.recorded);
+  EXPECT_GT(once.recordings, 0u);
+  EXPECT_EQ(slow.recordings, 0u);
   expect_same_values(once, twice, "twice");
   expect_same_values(once, slow, "node by node");
 }

@@ -60,11 +60,12 @@ MeshDevices staged() {
           }};
 }
 
-MeshDevices by_fake_nccl() {
+MeshDevices by_fake_nccl(bool share_queues = false) {
   const Variables variables = [](const char* name) {
     return std::string(name) == kNcclVariable ? VT_FAKE_NCCL : nullptr;
   };
-  return {.join = [variables](RankContext&, MeshCommunicators& ranks) {
+  return {.join = [=](RankContext& rank, MeshCommunicators& ranks) {
+    rank.shares_queues = share_queues;
     ranks.use(nccl_transport({.variables = variables}));
   }};
 }
@@ -83,15 +84,24 @@ TEST_P(DeviceMeshes, LossesOfOneRankByNcclsCalls) {
   expect_losses_of_one_rank(GetParam(), by_fake_nccl());
 }
 
-TEST(DeviceRecording, IsMadeAgainByAllWhereOneWasSpoilt) {
+class DeviceRecording : public testing::TestWithParam<bool> {};
+
+TEST_P(DeviceRecording, IsMadeAgainByAllWhereOneWasSpoilt) {
   std::atomic<int> opened{0};
-  MeshDevices devices = by_fake_nccl();
+  MeshDevices devices = by_fake_nccl(GetParam());
   devices.backend = &cpu_backend();
   devices.info = cpu_device(1);
   devices.open = [&] { return std::make_unique<RecordingDevice>(opened++ == 0 ? 3 : 0); };
-  for (const MeshCase& c : device_meshes(2))
-    EXPECT_TRUE(run_mesh(c, DType::kF32, 3, devices).recorded) << c.name;
+  for (const MeshCase& c : device_meshes(2)) {
+    // Recorded together with its collectives, or between them.
+    const size_t recordings = run_mesh(c, DType::kF32, 3, devices).recordings;
+    EXPECT_EQ(recordings > 1, GetParam()) << c.name;
+    EXPECT_GT(recordings, 0u) << c.name;
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Queues, DeviceRecording, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Shared" : "Own"; });
 
 // The choice of kernels needs no GPU.
 TEST_P(DeviceMeshes, EveryNodeHasAKernelOnAGpu) {
@@ -148,13 +158,17 @@ TEST(DeviceTransport, SaysWhyNcclIsNotTaken) {
   DeviceSeat lacks = other, old = other, cpu, sharing = good;
   lacks.problem = "libnccl.so.2 is not there; pip install nvidia-nccl-cu13";
   old.version = "2.28.9";
-  sharing.shares_gpus = true;
+  sharing.shares_gpus = true, sharing.process = "vm-7-1", sharing.queues = 32;
   EXPECT_TRUE(decide_transport({sharing, sharing}, MeshTransport::kNccl).nccl);
+  DeviceSeat few = sharing, elsewhere = sharing;
+  few.queues = 8, elsewhere.process = "vm-8-1", elsewhere.queues = 8;
+  EXPECT_TRUE(decide_transport({sharing, elsewhere}, MeshTransport::kNccl).nccl);
   const std::pair<std::vector<DeviceSeat>, const char*> cases[] = {
       {{good, lacks}, "rank 1: libnccl.so.2 is not there"},
       {{good, old}, "rank 1 has NCCL 2.28.9, rank 0 has 2.32.3"},
       {{good, cpu}, "rank 1 has no GPU"},
-      {{good, good}, "ranks 0 and 1 share the GPU vm 0000:18:00.0"}};
+      {{good, good}, "ranks 0 and 1 share the GPU vm 0000:18:00.0"},
+      {{few, few}, "ranks 0 and 1 are threads of one process on the GPU vm 0000:18:00.0"}};
   for (const auto& [seats, expected] : cases) {
     const TransportDecision chosen = decide_transport(seats, MeshTransport::kAuto);
     EXPECT_FALSE(chosen.nccl);

@@ -124,7 +124,7 @@ class RankRun {
     size_t bytes = staged_bytes(plan_.micro.program, mesh) + staged_bytes(plan_.update.program, mesh);
     return bytes + (plan_.last_micro ? staged_bytes(plan_.last_micro->program, mesh) : 0);
   }
-  bool recorded() { return (step_.last_micro() ? *step_.last_micro() : step_.micro()).is_recorded(); }
+  size_t recordings() { return (step_.last_micro() ? *step_.last_micro() : step_.micro()).recordings(); }
 
   size_t planned() const { return plan_.peak_bytes(); }
   size_t allocated() const { return step_.allocated_bytes(); }
@@ -211,7 +211,7 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const Mes
       outcome.allocated[static_cast<size_t>(rank)] = run.allocated();
       outcome.planned_locked[static_cast<size_t>(rank)] = run.planned_locked();
       outcome.locked[static_cast<size_t>(rank)] = run.locked();
-      if (rank == 0) outcome.recorded = run.recorded();
+      if (rank == 0) outcome.recordings = run.recordings();
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << " rank " << rank << ": " << error.what();
       ranks.abort(error.what());

@@ -51,7 +51,7 @@ struct MeshOutcome {
   std::vector<size_t> planned, allocated;
   // The same of page-locked memory through which values travel.
   std::vector<size_t> planned_locked = {}, locked = {};
-  bool recorded = false;  // the last micro-batch of an update, on the first rank
+  size_t recordings = 0;  // of the last micro-batch of an update, on the first rank
 };
 
 // The usual step: 12 heads, dropout, stochastic depth, mixed images, an average, clipping, AdamW; narrow.
