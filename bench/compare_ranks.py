@@ -5,10 +5,13 @@
 
 A ViT-Tiny at 64 pixels with patches of 8. Strong: 64 images an update, shared by the ranks; weak: 8 images a rank. Sides
 alternate; results are medians. "Copies" is so many processes of one rank at once that do not exchange anything: what the
-machine itself gives. --quick leaves out torch. Ranks of MPI are started by mpirun."""
+machine itself gives. Of them the waiting that any synchronisation would cost is computed: how much longer than the mean the slowest of
+so many draws takes, each from the times of its own copy. "ZeRO 1" shares out the optimizer, which is no other training
+run. --quick leaves out torch. Ranks of MPI are started by mpirun."""
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -16,6 +19,7 @@ from pathlib import Path
 
 MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+ZERO = ["--set", "mesh.zero=1"]
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
@@ -24,6 +28,25 @@ def last_json(command, timeout):
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
     return json.loads(done.stdout[done.stdout.index("{"):])
+
+
+def drawn_time(result, share):
+    """The time below which that share of a copy's updates lies, by its least, middle, 90 % and largest."""
+    known = [(0, result["ms_min"]), (0.5, result["ms_median"]), (0.9, result["ms_p90"]), (1, result["ms_max"])]
+    for (low, a), (high, b) in zip(known, known[1:]):
+        if share <= high:
+            return a + (b - a) * (share - low) / (high - low)
+    return known[-1][1]
+
+
+def waiting_of_the_machine(results, draws=4000):
+    """The share of its time that a rank would wait for the slowest, if each took as long as its copy does."""
+    dice, means, slowest = random.Random(1), 0.0, 0.0
+    for _ in range(draws):
+        times = [drawn_time(result, dice.random()) for result in results]
+        means += statistics.fmean(times)
+        slowest += max(times)
+    return 1 - means / slowest
 
 
 class Sides:
@@ -36,11 +59,17 @@ class Sides:
         return [self.args.vitrail, "bench", "train", *MODEL, "--batch", str(batch), "--threads", "1", "--steps",
                 str(self.args.updates), "--json", *words]
 
-    def threads(self, ranks, batch):
-        return self.result(last_json(self.bench(batch // ranks, "--ranks", str(ranks)), self.args.timeout))
+    def threads(self, ranks, batch, *words):
+        return self.result(last_json(self.bench(batch // ranks, "--ranks", str(ranks), *words), self.args.timeout))
 
-    def mpi(self, ranks, batch):
-        return self.result(last_json([*MPIRUN, "-n", str(ranks), *self.bench(batch // ranks)], self.args.timeout))
+    def mpi(self, ranks, batch, *words):
+        return self.result(last_json([*MPIRUN, "-n", str(ranks), *self.bench(batch // ranks, *words)], self.args.timeout))
+
+    def threads_zero(self, ranks, batch):
+        return self.threads(ranks, batch, *ZERO)
+
+    def mpi_zero(self, ranks, batch):
+        return self.mpi(ranks, batch, *ZERO)
 
     def torch(self, ranks, batch):
         script = str(Path(__file__).resolve().parent / "ddp_gloo.py")
@@ -54,7 +83,8 @@ class Sides:
         running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT)
                    for _ in range(ranks)]
         results = [json.loads(process.communicate(timeout=self.args.timeout)[0]) for process in running]
-        return {"images_per_second": sum(self.speed(result) for result in results)}
+        return {"images_per_second": sum(self.speed(result) for result in results),
+                "waited_share": waiting_of_the_machine(results)}
 
     @staticmethod
     def speed(result):
@@ -78,6 +108,7 @@ def table(title, rows):
     whole = rows.get("copies", {}).get("images_per_second")
     lines = [f"{title}", "| | img/s | of torch | of copies | communication | of it waiting |", "|---|---|---|---|---|---|"]
     for name, row in rows.items():
+        name = name.replace("_zero", ", ZeRO 1")
         speed = row["images_per_second"]
         share = [f"{100 * row[key]:.1f} %" if key in row else "" for key in ("exposed_share", "waited_share")]
         lines.append(f"| {name} | {speed:.0f} | {f'{speed / peer:.2f}x' if peer else ''} | "
@@ -96,7 +127,7 @@ def main():
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
     sides, results = Sides(args), []
-    names = ["threads", "mpi", "copies"] + ([] if args.quick else ["torch"])
+    names = ["threads", "threads_zero", "mpi", "mpi_zero", "copies"] + ([] if args.quick else ["torch"])
     for ranks in args.ranks:
         for kind, batch in (("strong, 64 images", 64), ("weak, 8 images a rank", 8 * ranks)):
             rows = measure(sides, names, ranks, batch, args.rounds)
