@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/environment.h"
-#include "dist/nccl_world.h"
+#include "train/device_transport.h"
 
 namespace vitrail::cli {
 
@@ -27,10 +27,9 @@ DeviceChoice chosen_device(const Options& options) {
 
 DeviceChoice chosen_device(const Options& options, int local, int sharing) {
   const std::string backend = chosen_backend(options);
-  const char* shared = environment_variable(kSharedGpuVariable);
   DeviceInfo info =
       device_of_rank(backend, options.text("device"), static_cast<int>(options.integer("threads")),
-                     options.text("isa"), {local, sharing, shared && std::string_view(shared) == "1"});
+                     options.text("isa"), {local, sharing, ranks_share_gpus(environment_variable)});
   info.kernels = chosen_kernels(options).table;
   return {&find_backend(backend), std::move(info)};
 }
