@@ -30,6 +30,10 @@ struct TrainOptions {
   /// (`threads` is for each of them); the config's mesh says how. Ranks as processes are the program's alone:
   /// `vitrail launch` starts and watches them.
   int ranks = 1;
+  /// Looks up a variable of the environment, as `std::getenv` does; the library reads none by itself. Ranks
+  /// on GPUs ask for `VITRAIL_NCCL`, the file of NCCL, and NCCL's own `NCCL_MULTI_RANK_GPU_ENABLE`. Empty:
+  /// none is set.
+  std::function<const char*(const char* name)> variables = {};
 };
 
 /// The state after an update.

@@ -12,6 +12,7 @@
 #include "io/find_model.h"
 #include "plan/devices.h"
 #include "train/config_io.h"
+#include "train/device_transport.h"
 #include "vitrail/version.h"
 
 namespace vitrail {
@@ -59,6 +60,20 @@ OpenOptions open_options(const ModelOptions& options) {
   return {.arch = options.arch,
           .image_height = options.image_size > 0 ? options.image_size : options.image_height,
           .image_width = options.image_size > 0 ? options.image_size : options.image_width};
+}
+
+LocalRanks local_ranks(const TrainOptions& options, const TrainConfig& whole) {
+  const std::string backend = parse_device_name(options.device, "device").entry->name;
+  return {.worlds = open_world({options.ranks, {}}).ranks,
+          .mesh = whole.mesh,
+          .device =
+              [&options, backend](int local) {
+                return device_of_rank(backend, options.device, options.threads, "",
+                                      {local, options.ranks, ranks_share_gpus(options.variables)});
+              },
+          .seed = static_cast<uint64_t>(whole.train.seed),
+          .sharing = options.ranks,
+          .variables = options.variables};
 }
 
 void require_threads(int threads) {

@@ -8,7 +8,9 @@
 
 #include "api/engine.h"
 #include "train/train_config.h"
+#include "train/world.h"
 #include "vitrail/model.h"
+#include "vitrail/train.h"
 
 namespace vitrail {
 
@@ -18,6 +20,10 @@ OpenOptions open_options(const ModelOptions& options);
 
 // Reads a config from a path or from JSON text; models in it may be bundled ones.
 TrainConfig training_config(const std::string& config);
+
+// Returns the ranks of a run, threads of this process, for its config with all ranks; `options` must outlive
+// them.
+LocalRanks local_ranks(const TrainOptions& options, const TrainConfig& whole);
 
 // Throws Error(kUsage) for an invalid number of threads.
 void require_threads(int threads);

@@ -6,6 +6,7 @@
 #include "backend/registry.h"
 #include "base/text.h"
 #include "plan/devices.h"
+#include "train/device_transport.h"
 #include "train/trainer.h"
 #include "train/world.h"
 #include "vitrail/version.h"
@@ -82,22 +83,14 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
                          started, std::filesystem::current_path(gone).string()};
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
   const TrainConfig given = training_config(config), whole = resolved(given, options.ranks);
-  const std::string backend = parse_device_name(options.device, "device").entry->name;
-  World world = open_world({options.ranks, {}});
-  LocalRanks ranks{
-      .worlds = std::move(world.ranks),
-      .mesh = whole.mesh,
-      .device =
-          [&](int local) {
-            return device_of_rank(backend, options.device, options.threads, "", {local, options.ranks});
-          },
-      .seed = static_cast<uint64_t>(whole.train.seed),
-      .sharing = options.ranks};
+  LocalRanks ranks = local_ranks(options, whole);
+  ranks.note = callbacks.on_note;
+  const Backend& backend = device_backend(options.device);
   const TrainHooks hooks = hooks_for(callbacks, std::move(stop));
   TrainOutcome outcome;
   run_ranks(std::move(ranks), [&](RankContext& rank) {
     const bool leads = !rank.ranks || rank.ranks->mesh().rank == 0;
-    Trainer trainer(given, place, find_backend(backend), rank, leads ? hooks : TrainHooks{});
+    Trainer trainer(given, place, backend, rank, leads ? hooks : TrainHooks{});
     const TrainOutcome ended = trainer.run();
     if (leads) outcome = ended;
   });

@@ -61,6 +61,7 @@ std::string field_text(const T& field) {
     return strf("%.12g", static_cast<double>(field));
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     std::vector<std::string> texts;
+    texts.reserve(field.size());
     for (const double number : field) texts.push_back(strf("%.4g", number));
     return join(texts, ", ");
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
-#include "cli/device_choice.h"
 #include "cli/model_choice.h"
+#include "cli/rank_choice.h"
 #include "measure/rank_infer.h"
 #include "telemetry/table.h"
 
@@ -20,16 +20,16 @@ std::vector<float> first_logits(const Engine& engine) {
 }
 
 // On ranks of several hosts, the one it is compared with has the cores of the first rank's.
-void run_rank_bench(const Options& options, InferenceRanks& ranks) {
+void run_rank_bench(const Options& options, CommandRanks& ranks) {
   VT_REQUIRE(!options.given("compare"), ErrorKind::kUsage,
              "--compare is for one rank: several are compared with one on the same cores");
   const ModelChoice choice = choose_model(options, ranks.console());
   const EngineOptions settings = read_engine_options(options);
   ranks.require_same({{"the model", choice.name}});
   std::optional<RankInferResult> result;
-  ranks.run(settings, [&](InferenceRank& rank) {
+  ranks.run(settings, [&](InferenceRank& rank, Console& console) {
     const SignalGuard stop;
-    BenchProgress progress(rank.console, "bench", 0);
+    BenchProgress progress(console, "bench", 0);
     EngineOptions alone = settings;
     alone.threads = rank.threads * ranks.sharing();
     RankInferResult measured =
@@ -73,9 +73,9 @@ void run_bench(const Options& options, Console& console) {
 }
 
 void run(const Options& options, Console& console) {
-  on_ranks(options, console, [&](InferenceRanks& ranks) {
+  on_ranks(options, console, [&](CommandRanks& ranks) {
     if (ranks.size() > 1) return run_rank_bench(options, ranks);
-    ranks.run({}, [&](InferenceRank& rank) { run_bench(options, rank.console); });
+    ranks.run({}, [&](InferenceRank&, Console& own) { run_bench(options, own); });
   });
 }
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
+#include "cli/rank_choice.h"
 #include "cli/train_plan.h"
 #include "launch/rank_session.h"
 #include "measure/profile.h"

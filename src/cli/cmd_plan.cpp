@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/device_choice.h"
 #include "cli/model_choice.h"
+#include "cli/rank_choice.h"
 #include "cli/train_plan.h"
 #include "io/find_model.h"
 #include "measure/calibrate.h"

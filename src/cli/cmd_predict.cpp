@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "base/timing.h"
 #include "cli/commands.h"
-#include "cli/device_choice.h"
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
+#include "cli/rank_choice.h"
 #include "io/cards/card_text.h"
 #include "io/config_json.h"
 
@@ -28,7 +28,7 @@ std::string numbers_text(std::span<const float> values) {
 
 // What the ranks of a prediction have in common.
 struct PredictWork {
-  PredictWork(const Options& given, InferenceRanks& ranks)
+  PredictWork(const Options& given, CommandRanks& ranks)
       : options(given),
         start(Clock::now()),
         paths(ranks.from_leader([&] { return given_images(given); })),
@@ -61,8 +61,8 @@ struct PredictWork {
 // One rank of a prediction: it computes its images and, as the first one, shows all.
 class PredictRank {
  public:
-  PredictRank(PredictWork& work, InferenceRank& rank)
-      : work_(work), options_(work.options), rank_(rank), console_(rank.console), exchange_(rank.partners()) {
+  PredictRank(PredictWork& work, const InferenceRank& rank, Console& console)
+      : work_(work), options_(work.options), rank_(rank), console_(console), exchange_(rank.partners()) {
     const ModelCard& card = work.model->card();
     EngineOptions engine = rank.on_rank(work.engine);
     StreamSettings images = stream_settings(card, engine, options_.flag("exif"));
@@ -139,7 +139,7 @@ class PredictRank {
 
   PredictWork& work_;
   const Options& options_;
-  InferenceRank& rank_;
+  const InferenceRank& rank_;
   Console& console_;
   RowExchange exchange_;
   std::unique_ptr<Predictor> predictor_;
@@ -149,11 +149,11 @@ class PredictRank {
 };
 
 void run_predict(const Options& options, Console& console) {
-  on_ranks(options, console, [&](InferenceRanks& ranks) {
+  on_ranks(options, console, [&](CommandRanks& ranks) {
     VT_REQUIRE(!options.flag("embed") || !options.flag("logits"), ErrorKind::kUsage,
                "--embed gives features and --logits what the head makes of them: one or the other");
     PredictWork work(options, ranks);
-    ranks.run(work.engine, [&](InferenceRank& rank) { PredictRank(work, rank).run(); });
+    ranks.run(work.engine, [&](InferenceRank& rank, Console& own) { PredictRank(work, rank, own).run(); });
     work.failed.throw_if_any();
     say_checked(options, work.nodes, ranks.console());
   });

@@ -11,12 +11,12 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
+#include "cli/rank_choice.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
 #include "launch/rank_session.h"
 #include "measure/host.h"
 #include "telemetry/format.h"
-#include "train/agreement.h"
 #include "train/trainer.h"
 #include "train/world.h"
 
@@ -76,14 +76,6 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard&
   return hooks;
 }
 
-// Ranks of other processes may have been given another program or another config.
-void require_same_run(World& world, const TrainConfig& config, const TrainPlace& place) {
-  if (std::string_view(world.transport) != "mpi" || world.size < 2) return;
-  Json facts = config_facts(to_json(config));
-  facts["the program"] = place.generator;
-  require_same_facts(*world.ranks[0], facts);
-}
-
 // The run's folder, and how long this process has lived by now.
 TrainPlace place_of(const Options& options) {
   TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
@@ -121,7 +113,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   const bool leads = world.ranks[0]->rank() == 0, mpi = std::string_view(world.transport) == "mpi";
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
   const TrainConfig whole = resolved(config, world.size);
-  require_same_run(world, whole, place);
+  require_same_run(world, to_json(whole), place.generator);
   // A device that is absent is told at once.
   const auto device = [&](int i) {
     return chosen_device(options, world.local_rank + i, world.local_size).info;

@@ -12,6 +12,7 @@ namespace vitrail::cli {
 struct ClosedPipe {};
 
 struct ConsoleSettings {
+  static constexpr int kNowhere = -1;  // a descriptor: what is written there is dropped
   int out_fd = 1, err_fd = 2;
   bool json = false, quiet = false, verbose = false;
   bool out_terminal = false, err_terminal = false;

@@ -37,8 +37,8 @@ struct InspectRequest {
 };
 // A file that is no ViT is still worth looking at: why it is none is said beside its tensors.
 ModelContents inspect_model(const InspectRequest& request);
-nlohmann::ordered_json to_json(const ModelContents& contents);
+nlohmann::ordered_json to_json(const ModelContents& report);
 // Returns a row for each tensor and one of their sums; `stats`: with the columns of their statistics.
-std::string tensor_table(const ModelContents& contents, bool stats);
+std::string tensor_table(const ModelContents& report, bool stats);
 
 }  // namespace vitrail

@@ -1,10 +1,10 @@
 #include "measure/host_load.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/file.h"

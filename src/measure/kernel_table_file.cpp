@@ -45,7 +45,7 @@ Json versions_for(const KernelTable& table, const TunedDevice& device) {
 }
 
 Json field(const Json& object, const char* name, bool (Json::*is)() const noexcept) {
-  const Json value = object.is_object() ? object.value(name, Json()) : Json();
+  Json value = object.is_object() ? object.value(name, Json()) : Json();
   if (!(value.*is)()) refuse(strf("'%s' is missing or of the wrong kind", name));
   return value;
 }

@@ -51,7 +51,7 @@ struct Peaks {
 
 // The table of parts has a column for the time in one layer, the table of operations one for the kernel.
 enum class ProfileColumns { kParts, kKernels };
-std::string profile_table(const std::vector<ProfileRow>& rows, const Peaks& peaks, ProfileColumns columns);
+std::string profile_table(const std::vector<ProfileRow>& rows, const Peaks& peaks, ProfileColumns which);
 
 // One model on two devices, compared row by row.
 struct ProfileSide {

@@ -46,7 +46,8 @@ double SyntheticSteps::loss_share() {
   run_micro(0);
   double sum = 0;
   for (const float loss : step_.losses()) sum += static_cast<double>(loss);
-  return sum / static_cast<double>(config_.train.batch / config_.train.accumulation);
+  const int64_t images = config_.train.batch / config_.train.accumulation;
+  return sum / static_cast<double>(images);
 }
 
 // Makes the same images in 8 bits, for steps that take pixels.

@@ -112,6 +112,7 @@ std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo&
   for (int64_t round = 0; round < rounds; ++round)
     for (const auto& one : candidates) one->measure(context);
   std::vector<KernelSpeed> speeds;
+  speeds.reserve(candidates.size());
   const double flops =
       2 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
   for (const auto& one : candidates) speeds.push_back(one->speed(flops));

@@ -106,11 +106,11 @@ bool patches_cover(const VitConfig& c) {
   return c.image_height % c.patch == 0 && c.image_width % c.patch_columns() == 0;
 }
 
-void require_patches_cover(const VitConfig& c, const VitConfig& published) {
+void require_patches_cover(const VitConfig& asked, const VitConfig& published) {
   const auto sizes = [](const VitConfig& of) {
     return std::array{of.image_height, of.image_width, of.patch, of.patch_columns()};
   };
-  if (!patches_cover(c) && sizes(c) != sizes(published)) refuse_patch(c, "does not divide");
+  if (!patches_cover(asked) && sizes(asked) != sizes(published)) refuse_patch(asked, "does not divide");
 }
 
 }  // namespace vitrail

@@ -96,6 +96,7 @@ std::vector<Bucket> frozen_buckets(const Program& program, const std::vector<Buc
     }
   }
   std::vector<Bucket> buckets;
+  buckets.reserve(found.size());
   for (auto& [block, bucket] : found) buckets.push_back(std::move(bucket));
   return buckets;
 }

@@ -61,7 +61,7 @@ std::vector<ValueId> DistributedValues::record(const Node& node, const std::vect
   return program_.nodes.back().outs;
 }
 
-std::string DistributedValues::unique_name(std::string name) {
+std::string DistributedValues::unique_name(const std::string& name) {
   std::string chosen = name;
   for (int n = 2; !names_.insert(chosen).second; ++n) chosen = name + "_" + std::to_string(n);
   return chosen;

@@ -39,7 +39,7 @@ class DistributedValues {
   ValueId append(OpPtr op, ValueId in, const char* suffix, const Layout& layout, const Node& reader);
   ValueId append_collective(CollectiveOp::Form form, ValueId in, const Layout& layout, const Node& reader);
   ValueId add_value(Value value, const Layout& layout, int block);
-  std::string unique_name(std::string name);
+  std::string unique_name(const std::string& name);
   Dim whole_dim(ValueId id, Axis axis) const;
   std::vector<size_t> part_elems(const Shape& shape, char dim, const std::vector<int64_t>& cuts) const;
 

@@ -62,6 +62,6 @@ struct DeviceFile {
 // Throws Error(kData) when the file is not a valid device file.
 DeviceFile read_device_file(const std::string& path);
 nlohmann::ordered_json to_json(const DeviceFile& device);
-std::string to_text(const DeviceFile& device);
+std::string to_text(const DeviceFile& file);
 
 }  // namespace vitrail

@@ -13,6 +13,7 @@ namespace vitrail {
 namespace {
 std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
   std::vector<std::string> names;
+  names.reserve(levels.size());
   for (const IsaLevel level : levels) names.emplace_back(to_string(level));
   return names;
 }

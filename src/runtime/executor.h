@@ -62,7 +62,7 @@ class Executor {
   };
   static bool is_empty(const Step& step);
   TensorView view(ValueId id) const;
-  void run_collective(size_t node);
+  void run_collective(size_t index);
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;
   void run_node(size_t node);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tensor/mesh.h"
@@ -20,7 +21,7 @@ struct Placed {
   static constexpr Placed shard(char dim) { return {kShard, dim}; }
   static constexpr Placed partial() { return {kPartial, 0}; }
   bool operator==(const Placed&) const = default;
-  auto operator<=>(const Placed&) const = default;
+  bool operator<(const Placed& other) const { return std::tie(kind, dim) < std::tie(other.kind, other.dim); }
 };
 
 struct Layout {
@@ -30,7 +31,6 @@ struct Layout {
   const Placed& operator[](Axis axis) const { return axes[static_cast<size_t>(axis)]; }
   AxisSet partial() const;
   bool operator==(const Layout&) const = default;
-  auto operator<=>(const Layout&) const = default;
 };
 std::string to_string(const Layout& layout);  // "dp:S(B) tp:P"; axes on which it is replicated are left out
 

@@ -31,7 +31,7 @@ class AxisSet {
     return set;
   }
   bool operator==(const AxisSet&) const = default;
-  auto operator<=>(const AxisSet&) const = default;
+  bool operator<(const AxisSet& other) const { return bits_ < other.bits_; }
 
  private:
   uint8_t bits_ = 0;

@@ -23,10 +23,10 @@ void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
   }
 }
 
-std::vector<CollectiveRow> listed(Rows rows) {
+std::vector<CollectiveRow> listed(const Rows& rows) {
   std::vector<CollectiveRow> list;
-  for (auto& [key, row] : rows)
-    if (row.count > 0) list.push_back(std::move(row));
+  for (const auto& [key, row] : rows)
+    if (row.count > 0) list.push_back(row);
   return list;
 }
 
@@ -35,7 +35,7 @@ std::vector<CollectiveRow> listed(Rows rows) {
 std::vector<CollectiveRow> collective_rows(const Program& program, const Mesh& mesh) {
   Rows rows;
   count(program, mesh, 1, rows);
-  return listed(std::move(rows));
+  return listed(rows);
 }
 
 std::string pins_text(const StepConfig& config) {
@@ -48,7 +48,7 @@ std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumul
   count(plan.micro.program, mesh, accumulation - (plan.last_micro ? 1 : 0), rows);
   if (plan.last_micro) count(plan.last_micro->program, mesh, 1, rows);
   count(plan.update.program, mesh, 1, rows);
-  return listed(std::move(rows));
+  return listed(rows);
 }
 
 }  // namespace vitrail

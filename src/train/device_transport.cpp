@@ -98,6 +98,11 @@ TransportDecision decide_transport(const std::vector<DeviceSeat>& seats, MeshTra
   return {};
 }
 
+bool ranks_share_gpus(const Variables& variables) {
+  const char* shared = variables ? variables(kSharedGpuVariable) : nullptr;
+  return shared && std::string_view(shared) == "1";
+}
+
 std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransport wish,
                          const Variables& variables) {
   Device& device = *rank.hardware;

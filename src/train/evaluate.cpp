@@ -127,8 +127,9 @@ EvalRows rows_of_all(const Team& team, const Mesh& mesh, int64_t global, const E
   constexpr int64_t kHalf = 1 << 20;
   std::vector<float> numbers;
   for (const int64_t sample : mine.samples) {
-    numbers.push_back(static_cast<float>((sample + 1) / kHalf));
-    numbers.push_back(static_cast<float>((sample + 1) % kHalf));
+    const int64_t high = (sample + 1) / kHalf, low = (sample + 1) % kHalf;
+    numbers.push_back(static_cast<float>(high));
+    numbers.push_back(static_cast<float>(low));
   }
   numbers = team.gather_rows(numbers, rows);
   EvalRows all{team.gather_rows(mine.logits, rows), {}};

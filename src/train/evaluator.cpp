@@ -23,7 +23,7 @@ bool Evaluator::due(int64_t step) const {
 EvalResult Evaluator::evaluate_weights(bool average) {
   EvalOptions options{.loss = loss_kind(setup_.config.train.loss), .progress = {}, .stop = stop_};
   if (!team_.alone())
-    options.gather = [this](EvalRows mine) {
+    options.gather = [this](const EvalRows& mine) {
       return rows_of_all(team_, setup_.step.distribution.mesh, setup_.eval_share.global, mine);
     };
   EvalResult result = evaluate(

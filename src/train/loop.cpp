@@ -61,18 +61,15 @@ void Loop::agree(double& loss, const StepTimes::Numbers* mine) {
 // Runs one update, top to bottom.
 void Loop::one_update() {
   const auto start = Clock::now();
-  parts_.feed.wait_seconds();  // counts from here
-  Pulse* const pulse = parts_.step.rank().pulse;
-  if (pulse) pulse->begin_step(progress_.step + 1);
+  begin_update();
   for (int64_t micro = 0; micro < config().accumulation; ++micro) parts_.feed.run(progress_.step, micro);
   const double lr = rate_at(progress_.step);
-  if (pulse) pulse->enter(RankPhase::kUpdate);
+  if (Pulse* const pulse = parts_.step.rank().pulse) pulse->enter(RankPhase::kUpdate);
   const StepValues values = parts_.step.run_update(lr);
   double loss = parts_.step.take_loss();
   ++progress_.step;
   const double data_wait_s = parts_.feed.wait_seconds();
   conclude_update(loss, data_wait_s);
-  if (pulse) tell_news(*pulse);
 
   TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
@@ -83,16 +80,18 @@ void Loop::one_update() {
   if (went_back) return;
 
   const auto paused = Clock::now();
-  if (log_due()) {
-    parts_.journal.log(status);
-    tell_times();
-  }
+  if (log_due()) log(status);
   times_.pause();
   progress_.eval_due = parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step());
   conclude_step();
   parts_.saves.save_if_due(progress_, votes_.save_time, [this] { return parts_.skips.last_was_made(); });
   times_.resume();
   meter_.pause(seconds_since(paused));
+}
+
+void Loop::begin_update() {
+  parts_.feed.wait_seconds();  // counts from here
+  if (Pulse* const pulse = parts_.step.rank().pulse) pulse->begin_step(progress_.step + 1);
 }
 
 // Ends an update with what ranks agree on after it.
@@ -105,9 +104,11 @@ void Loop::conclude_update(double& loss, double data_wait_s) {
     agree(loss, &mine);
   }
   meter_.step(config().batch);
+  if (Pulse* const pulse = parts_.step.rank().pulse) tell_news(*pulse);
 }
 
-void Loop::tell_times() {
+void Loop::log(const TrainStatus& line) {
+  parts_.journal.log(line);
   if (!times_count()) return;
   const TimingStatus status = times_.take(progress_.step);
   parts_.journal.timing(status);

@@ -56,9 +56,10 @@ class Loop {
   bool log_due() const { return progress_.step % config().log_every == 0 || last_step(); }
   double rate_at(int64_t step) const;
   void one_update();
+  void begin_update();
   void conclude_update(double& loss, double data_wait_s);
   void agree(double& loss, const StepTimes::Numbers* mine);
-  void tell_times();
+  void log(const TrainStatus& line);
   void tell_start(double first_update_s);
   // Whether the log holds where the time went.
   bool times_count() const { return config().breakdown || !parts_.team.alone(); }

@@ -71,6 +71,7 @@ Mesh mesh_of(const MeshConfig& c, int rank) {
 
 BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* what) {
   const int ranks = mesh.size(Axis::kData);
+  const int64_t least = ranks * unit;
   const std::vector<int64_t> cuts = cut_points(global, ranks, unit);
   for (size_t r = 0; r + 1 < cuts.size(); ++r)
     if (cuts[r] == cuts[r + 1])
@@ -79,7 +80,7 @@ BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* 
           strf("%s of %lld images, in groups of %lld that are mixed together, leaves nothing for rank %zu "
                "of mesh.dp %d",
                what, static_cast<long long>(global), static_cast<long long>(unit), r, ranks),
-          strf("a batch of at least %lld, or a smaller mesh.dp", static_cast<long long>(ranks * unit)));
+          strf("a batch of at least %lld, or a smaller mesh.dp", static_cast<long long>(least)));
   const auto mine = static_cast<size_t>(mesh.coordinate(Axis::kData));
   return {cuts[mine], cuts[mine + 1] - cuts[mine], global};
 }

@@ -61,8 +61,8 @@ bool at_a_corner(const Mesh& mesh) {
 }
 }  // namespace
 
-RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,
-                 DeviceInfo device)
+RunPlan::RunPlan(const TrainConfig& config, std::optional<int64_t> classes, const Backend& backend,
+                 const DeviceInfo& device)
     : RunPlan(config, classes, backend, device, {0, ranks_of(config.mesh), ranks_of(config.mesh)}) {
   constexpr int kPlanAll = 8;
   const int world = ranks();

@@ -15,7 +15,8 @@ class RunPlan {
  public:
   // Where the data is missing, or with `classes`, a dataset of that many classes is assumed, which notes()
   // records. A mesh in the config is planned for the rank that needs most.
-  RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device);
+  RunPlan(const TrainConfig& config, std::optional<int64_t> classes, const Backend& backend,
+          const DeviceInfo& device);
   // The same for one rank of a run.
   RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
           RankPlace place);
@@ -74,7 +75,7 @@ class RunPlan {
   size_t loaders_beside() const { return device_.shares_host_memory ? setup_.loader_bytes() : 0; }
   size_t peak_at(int64_t micro_batch) const;
   size_t teacher_bytes(int64_t micro_batch) const;
-  void set_up_run(TrainConfig config, std::optional<int64_t> classes, RankPlace place);
+  void set_up_run(TrainConfig config, std::optional<int64_t> asked, RankPlace place);
   StepPlan plan(const StepConfig& config) const;
 
   const Backend* backend_;

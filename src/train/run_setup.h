@@ -34,6 +34,6 @@ struct RankPlace {
   int rank = 0, world = 1;
   int sharing = 1;  // ranks on the same host
 };
-RunSetup set_up(const TrainConfig& config, const DeviceInfo& device = {}, RankPlace place = {});
+RunSetup set_up(const TrainConfig& given, const DeviceInfo& device = {}, RankPlace place = {});
 
 }  // namespace vitrail

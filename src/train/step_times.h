@@ -66,6 +66,9 @@ class StartTimes {
     StartTimes& times;
     const char* phase;
     Clock::time_point start = Clock::now();
+    Timed(StartTimes& of, const char* name) : times(of), phase(name) {}
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
     ~Timed() { times.add(phase, seconds_since(start)); }
   };
   Phases phases_;

@@ -20,7 +20,8 @@ bool has_input(const ExecutionPlan& plan, std::string_view name) {
 std::unique_ptr<Executor> make_executor(const std::optional<ExecutionPlan>& plan,
                                         const PersistentStore& store, RankContext& rank, const Buffer* arena,
                                         const Buffer* staging = nullptr) {
-  return plan ? std::make_unique<Executor>(*plan, store, rank, arena, staging) : nullptr;
+  if (!plan) return nullptr;
+  return std::make_unique<Executor>(*plan, store, rank, arena, staging);
 }
 
 }  // namespace

@@ -53,4 +53,11 @@ std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
   return seats;
 }
 
+void require_same_run(World& world, const Json& config, const std::string& program) {
+  if (std::string_view(world.transport) != "mpi" || world.size < 2) return;
+  Json facts = config_facts(config);
+  facts["the program"] = program;
+  require_same_facts(*world.ranks[0], facts);
+}
+
 }  // namespace vitrail

@@ -39,6 +39,9 @@ std::string world_text(const World& world, const MeshConfig& mesh);
 std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
                                const std::function<DeviceInfo(int local)>& device, const std::string& cores);
 
+// Throws Error(kConfig) when ranks of other processes run another program, or were given another config.
+void require_same_run(World& world, const Json& config, const std::string& program);
+
 // The ranks that live in this process, each with its own communicators and device.
 struct LocalRanks {
   std::vector<std::unique_ptr<Communicator>>

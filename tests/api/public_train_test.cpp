@@ -27,6 +27,8 @@ class PublicTrain : public testing::Test {
     std::string name = (fs::temp_directory_path() / "vitrail-train-XXXXXX").string();
     root_ = ::mkdtemp(name.data());
   }
+  PublicTrain(const PublicTrain&) = delete;
+  PublicTrain& operator=(const PublicTrain&) = delete;
   ~PublicTrain() override { fs::remove_all(root_); }
   std::string folder(const char* name) const { return (root_ / name).string(); }
   fs::path root_;

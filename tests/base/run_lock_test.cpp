@@ -1,10 +1,10 @@
 #include "base/run_lock.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <optional>
 
@@ -53,6 +53,8 @@ class Holder {
     EXPECT_EQ(::read(ready[0], &byte, 1), 1);
     ::close(ready[0]);
   }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
   ~Holder() { end(); }
   void end() {
     if (pid_ <= 0) return;

@@ -22,6 +22,8 @@ struct Captured {
     settings.out_fd = out[1];
     settings.err_fd = err[1];
   }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
   ~Captured() {
     for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
   }
@@ -103,6 +105,15 @@ TEST(Console, AReaderThatLeftEndsTheProgramQuietly) {
   Console console(pipes.settings);
   console.write("data\n");
   EXPECT_THROW(console.flush(), ClosedPipe);
+}
+
+// The console of a rank that does not speak.
+TEST(Console, WhatIsWrittenNowhereIsDropped) {
+  Console console(ConsoleSettings{.out_fd = ConsoleSettings::kNowhere, .err_fd = ConsoleSettings::kNowhere});
+  console.write("data\n");
+  console.say("talk");
+  EXPECT_NO_THROW(console.flush());
+  EXPECT_FALSE(console.pending());
 }
 
 TEST(Console, ColourOnlyOnATerminalThatWantsIt) {

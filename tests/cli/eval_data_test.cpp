@@ -67,6 +67,8 @@ nlohmann::json EvalData::best_;
 class Away {
  public:
   explicit Away(fs::path folder) : folder_(std::move(folder)) { fs::rename(folder_, aside()); }
+  Away(const Away&) = delete;
+  Away& operator=(const Away&) = delete;
   ~Away() { fs::rename(aside(), folder_); }
 
  private:
@@ -77,6 +79,8 @@ class Away {
 class WorkingFolder {
  public:
   explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
+  WorkingFolder(const WorkingFolder&) = delete;
+  WorkingFolder& operator=(const WorkingFolder&) = delete;
   ~WorkingFolder() { fs::current_path(before_); }
 
  private:

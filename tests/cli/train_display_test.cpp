@@ -84,6 +84,8 @@ struct Screen {
     settings.out_fd = ::open(folder.file("out", "").c_str(), O_WRONLY);
     settings.err_fd = ::open(folder.file("err", "").c_str(), O_WRONLY);
   }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
   ~Screen() {
     ::close(settings.out_fd);
     ::close(settings.err_fd);

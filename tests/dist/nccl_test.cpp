@@ -60,6 +60,8 @@ struct End {
 class Cue {
  public:
   explicit Cue(const char* what) { give(what); }
+  Cue(const Cue&) = delete;
+  Cue& operator=(const Cue&) = delete;
   ~Cue() { give(""); }
 
  private:

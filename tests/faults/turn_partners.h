@@ -48,6 +48,8 @@ class Turns {
 class TurnPartners : public Partners {
  public:
   TurnPartners(Turns& turns, int rank) : turns_(turns), rank_(rank) { turns_.begin(rank); }
+  TurnPartners(const TurnPartners&) = delete;
+  TurnPartners& operator=(const TurnPartners&) = delete;
   ~TurnPartners() override { turns_.pass_on(rank_); }
   int rank() const override { return rank_; }
   int size() const override { return turns_.ranks(); }

@@ -33,6 +33,8 @@ class TempFolder {
     std::string pattern = (std::filesystem::temp_directory_path() / "vitrail-test-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
   ~TempFolder() { std::filesystem::remove_all(path_); }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   const std::filesystem::path& path() const { return path_; }

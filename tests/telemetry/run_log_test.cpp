@@ -141,6 +141,8 @@ class FileSizeLimit {
     const rlimit now{bytes, before_.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &now);
   }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
   ~FileSizeLimit() {
     ::setrlimit(RLIMIT_FSIZE, &before_);
     std::signal(SIGXFSZ, handler_);

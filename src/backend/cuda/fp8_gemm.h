@@ -29,7 +29,7 @@ class Fp8Gemm {
   // Where the codes of the input go when another kernel rounds it.
   Fp8Matrix place_of_a() const;
   // Computes the sums alone, without an epilogue.
-  void multiply(const Fp8Matrix& a, const Operand& gemm) const;
+  void multiply(const Fp8Matrix& a, const Operand& sums) const;
   // Computes the GEMM and everything that follows it, into `result`.
   void run(const Fp8Matrix& a, const Operand& result) const;
 
@@ -38,7 +38,7 @@ class Fp8Gemm {
   Fp8Matrix matrix(size_t codes_at, size_t scales_at) const;
   Fp8Matrix round_b() const;
   Operand epilogue_bias() const;
-  GemmCall call(const Fp8Matrix& a, const Operand& gemm) const;
+  GemmCall call(const Fp8Matrix& a, const Operand& sums) const;
   void finish(const Operand& gemm, const Operand& result) const;
 
   const KernelArgs& args_;

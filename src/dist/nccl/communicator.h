@@ -13,6 +13,8 @@ class NcclCommunicator : public DeviceCommunicator {
  public:
   NcclCommunicator(std::shared_ptr<Guard> guard, const Library& library, Communicator& group, Comm comm,
                    double deadline_s);
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }

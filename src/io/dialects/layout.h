@@ -17,7 +17,7 @@ namespace vitrail {
 std::vector<std::string> layout_groups(std::string_view layout);
 
 // Returns the file's shape of a parameter with shape `canonical` under `layout`.
-std::vector<int64_t> stored_shape(std::string_view layout, const Shape& canonical);
+std::vector<int64_t> stored_shape(std::string_view layout, const Shape& param);
 
 // Copies a stored tensor into its place in the parameter, or back. A layout without T holds only index
 // `part` of the parameter's T dim; otherwise both hold the same elements.

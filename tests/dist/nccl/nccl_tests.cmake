@@ -8,7 +8,7 @@ foreach(fake fake_nccl old_nccl)
 endforeach()
 target_compile_definitions(old_nccl PRIVATE FAKE_VERSION=21005)
 
-foreach(program test_dist test_ranks)
+foreach(program test_api test_dist test_ranks)
   add_dependencies(${program} fake_nccl old_nccl)
   target_compile_definitions(${program} PRIVATE VT_FAKE_NCCL="$<TARGET_FILE:fake_nccl>"
     VT_OLD_NCCL="$<TARGET_FILE:old_nccl>")
