@@ -82,6 +82,18 @@ TEST(DeviceRates, TrainingTakesThemToo) {
   EXPECT_LT(after["update_s"].get<double>(), 0.5 * before["update_s"].get<double>());
 }
 
+// An update of four micro-batches takes four times a micro-batch's time, and the optimizer's once.
+TEST(DeviceRates, EveryMicroBatchOfAnUpdateTakesItsTime) {
+  const auto update_s = [](const std::vector<std::string>& batch) {
+    return planned(easy_device(), std::vector<std::string>{"--train", "--classes", "10"} + batch)
+        .json()["update_s"]
+        .get<double>();
+  };
+  const double whole = update_s({"--batch", "8"});
+  const double parts = update_s({"--batch", "2", "--set", "train.batch=8"});
+  EXPECT_NEAR(parts, whole, 0.05 * whole);
+}
+
 TEST(DeviceRates, AFileNeedsAProductInF32) {
   const TempFolder folder;
   nlohmann::json device = easy_device();

@@ -87,6 +87,9 @@ TEST(TrainPlan, RowsAddUpAndTheFiguresAreThere) {
   EXPECT_LT(answer["flops"].get<double>(), 1.3 * 16 * 6 * answer["macs"].get<double>());
   for (const char* key : {"params", "largest_micro_batch", "peak_gflops", "update_s", "total_s"})
     EXPECT_GT(answer[key].get<double>(), 0) << key;
+  const double rate = 1e9 * answer["peak_gflops"].get<double>() * answer["assumed_share"].get<double>();
+  EXPECT_NEAR(answer["update_s"].get<double>() * rate / answer["flops"].get<double>(), 1, 1e-9);
+  EXPECT_NEAR(answer["total_s"].get<double>() / answer["update_s"].get<double>(), 8, 1e-9);
   const std::string text = run_in_process("plan", small_scratch_run(), false).out;
   for (const char* part : {"saved activations", "optimizer state", "batches being loaded", "assumes 50 %",
                            "largest micro-batch", "this plan"})
@@ -199,6 +202,16 @@ TEST(TrainPlan, AMeshIsPlannedForItsLargestRank) {
   const auto even = run_in_process("plan", tiny_run() + std::vector<std::string>{"--mesh", "dp=2"}).json();
   EXPECT_EQ(even["largest_rank"], 0);
   EXPECT_EQ(even["least_rank"]["peak"], even["memory"]["peak"]);
+}
+
+TEST(TrainPlan, WhatIsKeptOfTheSumsIsAChoiceBetweenMicroBatches) {
+  const auto zero2 = tiny_run() + std::vector<std::string>{"--mesh", "dp=2,zero=2"};
+  EXPECT_FALSE(run_in_process("plan", zero2).json().contains("accumulate")) << "there is one alone";
+  const auto parts = run_in_process("plan", zero2 + settings({"train.micro_batch=4"})).json();
+  ASSERT_EQ(parts["accumulate"].size(), 2u);
+  EXPECT_EQ(parts["accumulate"][0]["sums"], "piece");
+  EXPECT_LT(parts["accumulate"][0]["peak"], parts["accumulate"][1]["peak"]);
+  EXPECT_GT(parts["accumulate"][0]["bytes"], parts["accumulate"][1]["bytes"]);
 }
 
 // Collectives and bytes of an update, by the textbook: data parallelism sums every gradient once, tensor

@@ -1,121 +1,19 @@
-// The table of ranks judges by reports and the clock alone; a watch and the heartbeats of processes carry
-// them over TCP, here as threads of one process.
+// A watch and the heartbeats of processes, which carry reports over TCP, here as threads of one process.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/timing.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/watch.h"
+#include "temp_folder.h"
 
 namespace vitrail::liveness {
 namespace {
-
-Json report(int rank, const char* phase, int64_t step, double idle = 0) {
-  return {{"rank", rank},  {"phase", phase},          {"step", step},  {"updates", step},
-          {"node", "qkv"}, {"events", Json::array()}, {"idle_s", idle}};
-}
-
-RankTable two_ranks() {
-  RankTable table(2, {.deadline_s = 15}, 100);
-  for (int r = 0; r < 2; ++r) table.join(r, "vt1", 40 + r, 100);
-  return table;
-}
-
-bool is_cut_off(int) {
-  return true;
-}
-
-TEST(RankTable, NamesTheRankThatIsGoneAndWhereItWas) {
-  RankTable table = two_ranks();
-  table.report(report(1, "reduction", 12), 101);
-  table.gone(1);
-  table.gone(0);  // a consequence
-  ASSERT_TRUE(table.judge(101, {}));
-  EXPECT_EQ(table.verdict()->rank, 1);
-  EXPECT_EQ(table.verdict()->code, 137);
-  EXPECT_EQ(table.verdict()->text, "rank 1 on vt1 (pid 41) was killed in reduction at step 12, node qkv");
-}
-
-TEST(RankTable, ForgivesAShortSilenceAndTellsIt) {
-  RankTable table = two_ranks();
-  EXPECT_EQ(table.report(report(0, "forward", 3), 101), "");
-  table.report(report(1, "forward", 3), 101);
-  table.report(report(0, "forward", 4), 106);
-  EXPECT_FALSE(table.judge(106, {}));
-  EXPECT_NE(table.report(report(1, "forward", 4), 106.5).find("was silent for 5.5 s in forward at step 3"),
-            std::string::npos);
-}
-
-TEST(RankTable, TellsAStoppedRankFromOneThatIsCutOff) {
-  for (const bool cut : {false, true}) {
-    RankTable table = two_ranks();
-    table.report(report(0, "reduction", 9), 109);
-    EXPECT_FALSE(table.judge(109.9, {}));
-    ASSERT_TRUE(table.judge(110.1, cut ? is_cut_off : nullptr));
-    EXPECT_EQ(table.verdict()->rank, 1);
-    EXPECT_EQ(table.verdict()->code, cut ? 69 : 70);
-  }
-}
-
-TEST(RankTable, IsNotFooledByItsOwnPause) {
-  RankTable table = two_ranks();
-  table.forgive(60);
-  EXPECT_FALSE(table.judge(160, {}));
-}
-
-TEST(RankTable, PrefersARanksOwnErrorToOthersFailedExchanges) {
-  RankTable table = two_ranks();
-  table.failed(0, 69, true, "rank 0 lost the others", 101);
-  EXPECT_FALSE(table.judge(101.5, {}));
-  table.failed(1, 65, false, "cat.jpg is cut short", 101.6);
-  ASSERT_TRUE(table.judge(101.7, {}));
-  EXPECT_EQ(table.verdict()->rank, 1);
-  EXPECT_EQ(table.verdict()->code, 65);
-  EXPECT_NE(table.verdict()->text.find("cat.jpg is cut short"), std::string::npos);
-}
-
-TEST(RankTable, TakesAFailedExchangeWhenNothingElseShows) {
-  RankTable table = two_ranks();
-  table.failed(0, 69, true, "the network is down", 101);
-  table.report(report(1, "forward", 1), 102);
-  ASSERT_TRUE(table.judge(102.1, {}));
-  EXPECT_EQ(table.verdict()->code, 69);
-}
-
-TEST(RankTable, NamesThoseWhoNeverCame) {
-  RankTable table(4, {.deadline_s = 1}, 100);
-  table.join(0, "vt1", 1, 107.5);
-  table.join(2, "vt1", 2, 107.5);
-  EXPECT_FALSE(table.judge(107.9, {}));
-  ASSERT_TRUE(table.judge(108.1, {}));
-  EXPECT_EQ(table.verdict()->code, 69);
-  EXPECT_EQ(table.verdict()->text, "ranks 1, 3 of 4 never came within 8 s");
-}
-
-TEST(RankTable, BlamesTheRankThatHangsNotThoseThatWaitForIt) {
-  RankTable table = two_ranks();
-  table.report(report(0, "reduction", 12, 400), 101);
-  table.report(report(1, "forward", 12, 390), 101);
-  ASSERT_TRUE(table.judge(101, {}));
-  EXPECT_EQ(table.verdict()->rank, 1);
-  EXPECT_EQ(table.verdict()->code, 70);
-}
-
-TEST(RankTable, KeepsTheLastEventsForTheCrashFile) {
-  RankTable table = two_ranks();
-  for (int i = 0; i < 100; ++i) {
-    Json one = report(1, "forward", i);
-    one["events"].push_back({{"step", i}});
-    table.report(one, 101);
-  }
-  const Json crash = parse_json(crash_text(table.rows()[1], {1, 137, "was killed"}), "crash");
-  EXPECT_EQ(crash["events"].size(), Pulse::kEvents);
-  EXPECT_EQ(crash["events"].back()["step"], 99);
-  EXPECT_EQ(crash["ended_by"]["code"], 137);
-}
 
 TEST(Pulse, CountsEventsThatWereNotReadYet) {
   Pulse pulse;
@@ -177,6 +75,62 @@ TEST(Watch, LetsNobodyInWithoutTheWord) {
   const Heartbeat stranger({.address = address});
   for (int i = 0; i < 20; ++i) watch.turn(10);
   EXPECT_FALSE(watch.table().rows()[0].joined);
+}
+
+TEST(Watch, LetsNobodyInAsARankThatIsNotOfTheJob) {
+  Watch watch({.ranks = 2});
+  const Heartbeat stranger({.address = watch.address(), .first = 1, .count = 2, .ranks = 2});
+  for (int i = 0; i < 20; ++i) watch.turn(10);
+  EXPECT_FALSE(watch.table().rows()[1].joined);
+}
+
+TEST(Watch, ARankThatComesLateIsToldToStopAndWhyTheJobEnded) {
+  Watch watch({.ranks = 2});
+  watch.ask_to_stop();
+  std::atomic<bool> stopped = false;
+  const Heartbeat first({.address = watch.address(), .ranks = 2, .stop = [&] { stopped = true; }});
+  EXPECT_TRUE(turned(watch, [&] { return stopped.load(); }));
+  watch.end({0, 65, "cat.jpg is cut short"});
+  Heartbeat second({.address = watch.address(), .first = 1, .ranks = 2});
+  ASSERT_TRUE(turned(watch, [&] { return second.verdict().has_value(); }));
+  EXPECT_EQ(second.verdict()->text, "cat.jpg is cut short");
+  const std::vector<std::unique_ptr<Communicator>> ranks = thread_communicators(2);
+  second.attach(ranks[1].get());
+  EXPECT_EQ(ranks[1]->failure(), "cat.jpg is cut short") << "exchanges that begin later fail, too";
+  second.detach(ranks[1].get());
+}
+
+TEST(Watch, AProcessTakesLeaveForAllOfItsRanks) {
+  Watch watch({.ranks = 2});
+  Heartbeat both({.address = watch.address(), .count = 2, .ranks = 2});
+  std::thread leaving([&] { both.leave(); });
+  EXPECT_TRUE(turned(watch, [&] { return watch.table().all_left(); }));
+  leaving.join();
+  EXPECT_FALSE(watch.verdict());
+}
+
+TEST(Watch, LeavesAFileOfEveryRankInTheRunsFolder) {
+  const TempFolder run;
+  Watch watch({.ranks = 2});
+  Heartbeat both({.address = watch.address(), .count = 2, .ranks = 2});
+  both.in_folder(run.path().string());
+  both.pulse(1).begin_step(7);
+  ASSERT_TRUE(turned(watch, [&] { return watch.table().rows()[1].step == 7; }));
+  watch.end({0, 65, "cat.jpg is cut short"});
+  const std::string file = (run.path() / "crash/rank-1.json").string();
+  ASSERT_TRUE(std::filesystem::exists(file));
+  const Json crash = parse_json(read_file(file, 1 << 20), file);
+  EXPECT_EQ(crash["step"], 7);
+  EXPECT_EQ(crash["ended_by"]["text"], "cat.jpg is cut short");
+}
+
+TEST(Heartbeat, AWatchThatFallsSilentEndsTheRank) {
+  const Watch silent({.ranks = 1});
+  Heartbeat beat({.address = silent.address(), .limits = {.deadline_s = 0.6}});
+  const std::optional<Verdict> verdict = beat.verdict(20);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->code, kStopped);
+  EXPECT_NE(verdict->text.find("vitrail launch is stopped"), std::string::npos) << verdict->text;
 }
 
 TEST(Watch, SaysWhichPortIsTaken) {

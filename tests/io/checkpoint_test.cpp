@@ -85,6 +85,16 @@ TEST(Checkpoint, DamagedOnesDoNotCountAsKept) {
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{4, 5}));
 }
 
+// Its own version can read it: it is no reason to keep an older one, however often it is asked about.
+TEST(Checkpoint, OneOfALaterFormatCountsAsKept) {
+  const TempFolder run;
+  for (int64_t step : {1, 2, 3}) CheckpointStore(run.path().string()).save(small_content(step));
+  CheckpointStore store(run.path().string(), {.keep_last = 2});
+  write_file(store.folder_of(3) + "/manifest.json", R"({"format": 9, "entirely": "different"})");
+  store.save(small_content(4));
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{3, 4}));
+}
+
 TEST(Checkpoint, GoingBackDoesNotLoseWhatIsSavedNext) {
   const TempFolder run;
   CheckpointStore store(run.path().string(), {.keep_last = 2});

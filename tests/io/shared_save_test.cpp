@@ -154,6 +154,17 @@ TEST(SharedSave, PartsThatDoNotMakeAWholeAreNotCommitted) {
   EXPECT_TRUE(names_in(store.folder()).empty());
 }
 
+// What the other ranks will write counts before anything is written.
+TEST(SharedSave, RoomIsAskedForThePiecesOfAllRanks) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string());
+  const auto huge = [](int rank, CheckpointContent& content) {
+    if (rank > 0) content.parts.back().tensor.info.bytes = uint64_t{1} << 59;
+  };
+  expect_failed(save(store, 1, huge), 0, "checkpoints: 13835058055282");
+  EXPECT_TRUE(names_in(store.folder()).empty());
+}
+
 TEST(SharedSave, LackOfRoomOnOneRankCostsTheOldest) {
   const TempFolder run;
   CheckpointStore store(run.path().string(), {.keep_last = 5});

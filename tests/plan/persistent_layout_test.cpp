@@ -45,6 +45,26 @@ TEST(PersistentLayout, ANameMeansOneThing) {
   EXPECT_EQ(layout.values().size(), 1u);
 }
 
+TEST(PersistentLayout, WhatLiesInAnotherTakesNoBytesOfItsOwn) {
+  PersistentLayout layout;
+  layout.place(persistent("first", kRow, Category::kGradients));
+  layout.place(persistent("bucket", {DType::kF32, {{'W', 32}}}, Category::kGradients));
+  Value inner = persistent("grad/w", kRow, Category::kGradients);
+  inner.container = "bucket";
+  inner.container_offset = 16;
+  const PersistentValue placed = layout.place(inner);
+  EXPECT_EQ(placed.offset, 64u + 16 * sizeof(float));
+  EXPECT_TRUE(placed.contained);
+  EXPECT_TRUE(layout.at("bucket").is_container);
+  EXPECT_FALSE(layout.at("bucket").contained);
+  EXPECT_EQ(layout.bytes(), 64u + 128u);
+  inner.name = "grad/past";
+  inner.container_offset = 28;
+  EXPECT_THROW(layout.place(inner), Error) << "5 of the last 4 elements";
+  inner.container = "nowhere";
+  EXPECT_THROW(layout.place(inner), Error);
+}
+
 // One program adds a bias, the other adds to a sum of its own and to the same bias.
 Program reader(int64_t batch) {
   Builder b;

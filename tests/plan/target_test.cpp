@@ -37,5 +37,50 @@ TEST(DevicePath, ANameThatIsNoneIsRefusedWithTheNearest) {
   }
 }
 
+DeviceFile eight_cores() {
+  DeviceFile file;
+  file.name = "desk";
+  file.isa = "avx2";
+  file.cores = 8;
+  file.memory_bytes = uint64_t{16} << 30;
+  file.rates = {{.threads = 1, .fma_gflops = 100, .copy_gbps = 10}};
+  return file;
+}
+
+// Memory is shared by all threads, so its rate is that of the nearest number; arithmetic grows with threads.
+TEST(DeviceRate, IsScaledFromTheNearestNumberOfThreadsMeasured) {
+  DeviceFile file = eight_cores();
+  file.rates.push_back({.threads = 4, .fma_gflops = 360, .copy_gbps = 30});
+  EXPECT_EQ(file.rate(4).fma_gflops, 360);
+  EXPECT_EQ(file.rate(8).fma_gflops, 720);
+  EXPECT_EQ(file.rate(8).copy_gbps, 30);
+  EXPECT_EQ(file.rate(2).fma_gflops, 200);
+  EXPECT_EQ(file.rate(2).copy_gbps, 10);
+  file.gemms = {{.threads = 1, .gflops = 50},
+                {.threads = 4, .gflops = 252},
+                {.threads = 4, .gflops = 324},
+                {.threads = 4, .gflops = 720, .dtype = "bf16"}};
+  EXPECT_DOUBLE_EQ(file.gemm_share(), 0.7) << "the median, each of the peak of its threads";
+  EXPECT_DOUBLE_EQ(file.gemm_share("bf16"), 2);
+  EXPECT_EQ(file.gemm_share("int8"), 0);
+}
+
+TEST(FileTarget, TellsWhatTheDriverHolds) {
+  DeviceFile file;
+  file.kind = "cuda", file.compute = 90, file.processors = 132;
+  file.memory_bytes = 100, file.foreign_bytes = 30;
+  const PlanTarget target = file_target(file, 64, "");
+  EXPECT_EQ(target.available_bytes, 70u);
+  EXPECT_EQ(target.foreign_bytes, 30u);
+}
+
+TEST(FileTarget, TakesAsManyThreadsAsThereAreCores) {
+  EXPECT_EQ(file_target(eight_cores(), 8, "").device.threads, 8);
+  EXPECT_EQ(file_target(eight_cores(), 0, "avx2").device.threads, 8) << "all of them";
+  EXPECT_EQ(file_target(eight_cores(), 3, "").device.threads, 3);
+  EXPECT_THROW(file_target(eight_cores(), 9, ""), Error);
+  EXPECT_THROW(file_target(eight_cores(), 8, "avx512"), Error) << "other kernels than were measured";
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -44,6 +44,14 @@ TEST(RankFacts, TheRankThatDiffersNamesItselfAndTheKey) {
   }
 }
 
+// Hosts may keep data and models in other places and have other cores; all else must be the same.
+TEST(RankFacts, PlacesAndLoadersMayDiffer) {
+  const Json config = {{"data", {{"train", "folder:/a"}, {"val_fraction", 0.1}}},
+                       {"loader", {{"workers", 3}, {"on_error", "skip"}}},
+                       {"model", {{"init", "/models/x"}}}};
+  EXPECT_EQ(config_facts(config), (Json{{"data.val_fraction", 0.1}, {"loader.on_error", "skip"}}));
+}
+
 TEST(RankFacts, OnlyRanksOfAGroupAreCompared) {
   const auto failed = failures(4, [&](Communicator& world) {
     const int rank = world.rank();

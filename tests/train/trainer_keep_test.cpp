@@ -60,6 +60,45 @@ TEST(Keep, WhateverFailsInASaveIsToldAndTheRunGoesOn) {
   EXPECT_EQ(CheckpointStore(work / "run").steps(), (Steps{0, 2}));
 }
 
+TEST(Keep, ASaveThatWasDueAmongSkippedUpdatesComesWithTheNextThatIsMade) {
+  const WorkFolder work;
+  fs::create_directories(work / "run");
+  Kept run(work / "run");
+  RunConfig config = run.setup.config.train;
+  config.save_every = 2;
+  const Team alone(nullptr);
+  SavePolicy saver(run.keeper, alone, run.step, config, false,
+                   {.event = [](const char*, const std::string&) {}, .before_save = [] {}});
+  const auto after = [&](int64_t step, bool by_time, bool made) {
+    saver.save_if_due({.step = step}, by_time, [&] { return made; });
+    return CheckpointStore(work / "run").steps();
+  };
+  EXPECT_EQ(after(2, false, false), Steps{});
+  EXPECT_EQ(after(3, false, true), Steps{3});
+  EXPECT_EQ(after(5, false, true), Steps{3}) << "it is due no more";
+  EXPECT_EQ(after(7, true, false), Steps{3});
+  EXPECT_EQ(after(9, false, true), (Steps{3, 9}));
+}
+
+TEST(Keep, EveryCheckpointIsWrittenAndToldOnce) {
+  const WorkFolder work;
+  fs::create_directories(work / "run");
+  Kept run(work / "run");
+  Steps told;
+  const Team alone(nullptr);
+  SavePolicy saver(run.keeper, alone, run.step, run.setup.config.train, false,
+                   {.event = [](const char*, const std::string&) {},
+                    .before_save = [] {},
+                    .saved = [&](int64_t step) { told.push_back(step); }});
+  saver.save_first({});
+  saver.save({.step = 1});
+  saver.save({.step = 1});
+  EXPECT_EQ(told, (Steps{0, 1}));
+  saver.save_anew({.step = 1});
+  saver.save_last({.step = 2});
+  EXPECT_EQ(told, (Steps{0, 1, 1, 2})) << "a rollback replaces what was saved";
+}
+
 TEST(Keep, TheLastCheckpointIsTriedAgainAndThenTheModelAlone) {
   const WorkFolder work;
   fs::create_directories(work / "run");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 
 #include "models/zoo.h"
 #include "train/helpers/planned_memory.h"
@@ -102,6 +103,31 @@ TEST(Memory, AdviceReallyFits) {
   size_t available = 0;
   EXPECT_NE(refusal(plan, 0.01, &available)->hint().find("smaller model"), std::string::npos);
   EXPECT_FALSE(refusal(plan, 1, &available));
+}
+
+// A rank has half of the images, in groups of four that are mixed together.
+TEST(Memory, RanksAreAdvisedForTheShareOfOne) {
+  TrainConfig config = tiny_config(1);
+  config.mesh.dp = 2;
+  config.train.batch = 32, config.train.micro_batch = 16;
+  const StepPlan plan =
+      plan_step(set_up(config, {}, {0, 2, 2}).step, cpu_backend(), planned_cpu_device(1, "avx2"));
+  std::set<int64_t> advised;
+  for (double share = 0.95; share > 0.05; share -= 0.05) {
+    const auto available = static_cast<size_t>(share * static_cast<double>(plan.peak_bytes()));
+    try {
+      require_step_fits(
+          plan, [](int64_t) { return NamedBytes{}; }, {available}, 4);
+      FAIL() << share;
+    } catch (const Error& error) {
+      const std::string hint = error.hint();
+      std::smatch found;
+      if (!std::regex_search(hint, found, std::regex("micro_batch=(\\d+) with (\\d+) times"))) continue;
+      advised.insert(std::stol(found[1]));
+      EXPECT_EQ(std::stol(found[1]) * std::stol(found[2]), 16) << hint;
+    }
+  }
+  EXPECT_EQ(advised, (std::set<int64_t>{4, 8}));
 }
 
 TEST(Memory, ImagesBeingDecodedCountAndFewerWorkersAreAdvised) {

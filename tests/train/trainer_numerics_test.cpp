@@ -127,9 +127,10 @@ TEST(Numerics, GoingBackDoesNotForgetTheBestResult) {
   const Ran ran = train(config, work / "run");
   ASSERT_TRUE(ran.told("rollback", "back to step 0"));
   double best = -1;
-  int64_t last = 0, undone = 0;
+  int64_t last = 0, undone = 0, best_step = 0;
   for (const EvalStatus& eval : ran.evals) {
     EXPECT_EQ(eval.best, *eval.top1 > best) << eval.step;
+    if (eval.best) best_step = eval.step;
     best = std::max(best, *eval.top1);
     if (eval.step <= last) {
       ++undone;
@@ -139,6 +140,8 @@ TEST(Numerics, GoingBackDoesNotForgetTheBestResult) {
   }
   EXPECT_EQ(undone, 1);
   EXPECT_EQ(ran.outcome.best, best);
+  const Json progress = CheckpointStore(work / "run").newest_good().value().facts["progress"];
+  EXPECT_EQ(progress["best_step"], best_step) << "best/ is of that step";
 }
 
 // The run goes back, is stopped and resumed: the rate stays halved and the run ends as the one that was not

@@ -1,4 +1,4 @@
-// When a run evaluates, saves, ends and continues, and how it treats bad images, disks and checkpoints.
+// When a run evaluates, saves and continues, and how it treats bad images, disks and checkpoints.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -42,34 +42,6 @@ TEST(Policy, EvaluatesSavesAndKeepsAsAsked) {
   EXPECT_EQ(epochs, (Steps{5, 10, 11}));
   for (const char* file : {"config.json", "summary.csv", "report.html", "best/model.safetensors"})
     EXPECT_TRUE(fs::exists(work / "b/" + file)) << file;
-}
-
-TEST(Policy, EndsWhenNothingGetsBetter) {
-  const WorkFolder work;
-  TrainConfig config = tiny_config(60);
-  config.optim.lr = 1e-12;
-  config.train.eval_every = 2;
-  config.train.patience = 3;
-  const Ran ran = train(config, work / "run");
-  EXPECT_TRUE(ran.outcome.finished);
-  EXPECT_EQ(ran.outcome.reason, "no better result in 3 evaluations");
-  EXPECT_EQ(ran.outcome.step, 8);
-  EXPECT_EQ(CheckpointStore(work / "run").steps().back(), 8);
-  const Ran again = train(config, work / "run", {.resume = ResumeMode::kNewest});
-  EXPECT_TRUE(again.steps.empty()) << "it had ended";
-  config.train.patience = 5;
-  EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest}).outcome.step, 12);
-}
-
-TEST(Policy, StopsInTime) {
-  const WorkFolder work;
-  TrainConfig config = tiny_config(100000);
-  config.train.max_minutes = 0.1 / 60;
-  const Ran ran = train(config, work / "run");
-  EXPECT_FALSE(ran.outcome.finished);
-  EXPECT_EQ(ran.outcome.reason, "the time limit was reached");
-  EXPECT_EQ(CheckpointStore(work / "run").steps(), (Steps{0, ran.outcome.step}));
-  EXPECT_EQ(ran.events.back().what, "stopped");
 }
 
 TEST(Policy, OneRunAFolder) {

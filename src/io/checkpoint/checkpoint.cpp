@@ -216,7 +216,7 @@ bool CheckpointStore::is_good(int64_t step) {
   try {
     open(step);
   } catch (const NewerFormat&) {
-    return true;
+    judged_[step] = true;  // its own version can read it
   } catch (const Error&) {
   }
   return judged_[step];

@@ -1,0 +1,138 @@
+// How a job ends and when it is started again. Shells stand for jobs, and this program itself for the one
+// that `vitrail launch` starts.
+#include "launch/launched_job.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dist/liveness/heartbeat.h"
+#include "launch/environment.h"
+#include "temp_folder.h"
+
+namespace vitrail {
+namespace {
+
+constexpr const char* kPlayed = "VITRAIL_TEST_PLAYED";  // a file with a line for every start
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// Where the environment says so, this process is a job: it notes its own words and ends with the code that
+// the first of them has for this start, "69,69s,0"; an s stands for an update that is made before.
+[[maybe_unused]] const bool kPlays = [] {
+  const char* path = environment_variable(kPlayed);
+  if (!path) return false;
+  std::ifstream words("/proc/self/cmdline");
+  std::string text{std::istreambuf_iterator<char>(words), {}};
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  text.erase(0, text.find(' ') + 1);
+  const std::string codes = text.substr(0, text.find(' '));
+  const size_t start = lines_of(path).size();
+  std::ofstream(path, std::ios::app) << text << "\n";
+  const std::string code(split(codes, ',').at(start));
+  if (code.ends_with('s')) {
+    liveness::Heartbeat beat({.address = environment_variable(kWatchVariable)});
+    beat.pulse(0).end_step();
+    beat.pulse(0).begin_step(2);
+    beat.leave();
+  }
+  ::_exit(std::stoi(code));
+}();
+
+struct Ended {
+  JobEnd end;
+  std::vector<std::string> starts;
+};
+
+Ended run_played(const std::string& codes, int64_t most_restarts, bool resumed = false) {
+  const TempFolder folder;
+  const std::string played = (folder.path() / "played").string();
+  ::setenv(kPlayed, played.c_str(), 1);
+  const auto nothing = [](const std::string&) {};
+  JobSettings settings{.watch = {.ranks = 1},
+                       .most_restarts = most_restarts,
+                       .resumed = resumed,
+                       .say = nothing,
+                       .error = nothing};
+  Ended ended{run_job({.by = LaunchBy::kThreads, .command = {codes}}, settings), {}};
+  ::unsetenv(kPlayed);
+  ended.starts = lines_of(played);
+  return ended;
+}
+
+JobEnd run_shell(const std::string& script) {
+  const SignalGuard signals;
+  return LaunchedJob({.words = {"/bin/sh", "-c", script}}, {.ranks = 1}, signals).run();
+}
+
+TEST(LaunchedJob, EndsAsItsProcessDoes) {
+  EXPECT_EQ(run_shell("exit 0").code, 0);
+  const JobEnd failed = run_shell("exit 3"), killed = run_shell("kill -9 $$"), stopped = run_shell("exit 75");
+  EXPECT_EQ(failed.code, 3);
+  EXPECT_NE(failed.reason.find("sh ended with exit code 3"), std::string::npos) << failed.reason;
+  EXPECT_EQ(killed.code, 137);
+  EXPECT_EQ(killed.reason, "sh was killed by signal 9");
+  EXPECT_EQ(stopped.code, 75);
+  EXPECT_EQ(stopped.reason, "") << "it was asked to";
+}
+
+TEST(RunJob, AMistakeIsNotMadeAgain) {
+  for (const char* code : {"64,0", "65,0", "73,0", "1,0"}) {
+    const Ended ended = run_played(code, 3);
+    EXPECT_EQ(ended.starts.size(), 1u) << code;
+    EXPECT_EQ(ended.end.code, std::stoi(code));
+  }
+}
+
+TEST(RunJob, ALostRankIsStartedAgainAsOftenAsAllowed) {
+  for (const char* code : {"69,69,0", "70,70,0", "71,71,0"}) {
+    const Ended ended = run_played(code, 1);
+    EXPECT_EQ(ended.starts.size(), 2u) << code;
+    EXPECT_EQ(ended.end.code, std::stoi(code));
+  }
+  EXPECT_EQ(run_played("69,0", 0).starts.size(), 1u);
+}
+
+TEST(RunJob, GivesUpAfterTwoRestartsWithoutAStep) {
+  const Ended ended = run_played("69,69,69,69,0", 9);
+  EXPECT_EQ(ended.starts.size(), 3u);
+  EXPECT_EQ(ended.end.code, 69);
+  EXPECT_NE(ended.end.reason.find("gave up after 2 restarts without a step"), std::string::npos)
+      << ended.end.reason;
+}
+
+TEST(RunJob, WhileStepsAreMadeItGoesOnFromTheNewestCheckpoint) {
+  const std::string codes = "69,69,69s,0";
+  const Ended ended = run_played(codes, 9);
+  EXPECT_EQ(ended.end.code, 0) << ended.end.reason;
+  const std::string resumed = codes + " --resume --ranks 1 ";
+  EXPECT_EQ(ended.starts, (std::vector<std::string>{codes + " --ranks 1 ", resumed, resumed, resumed}));
+  EXPECT_EQ(run_played("69,0", 1, true).starts.back(), "69,0 --ranks 1 ") << "the command says so itself";
+}
+
+TEST(PlanLaunch, WithoutMpirunRanksAreThreadsUnlessProcessesAreNeeded) {
+  const TempFolder empty;
+  const std::string path = environment_variable("PATH");
+  ::setenv("PATH", empty.path().c_str(), 1);
+  const LaunchPlan plan = plan_launch({.ranks = 4, .command = {"train", "--out", "x"}});
+  EXPECT_FALSE(plan.mpi);
+  EXPECT_EQ(std::vector(plan.words.begin() + 1, plan.words.end()),
+            (std::vector<std::string>{"train", "--out", "x", "--ranks", "4"}));
+  EXPECT_NE(plan.note.find("mpirun is not in PATH"), std::string::npos) << plan.note;
+  EXPECT_THROW(plan_launch({.ranks = 4, .by = LaunchBy::kMpirun}), Error);
+  EXPECT_THROW(plan_launch({.ranks = 4, .hosts = "vt1:2,vt2:2"}), Error);
+  ::setenv("PATH", path.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,112 @@
+// How gradients are joined into buckets, and where the exchanges of parameters stand in a program.
+#include "passes/buckets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "graph/builder.h"
+#include "graph/grad.h"
+#include "ops/collective.h"
+#include "ops/persistent.h"
+#include "passes/pipeline.h"
+#include "tiny_training.h"
+
+namespace vitrail {
+namespace {
+
+// Sums of so many elements each, in the order of a backward half, all partial along dp.
+struct Sums {
+  Program program;
+  std::map<std::string, Layout> gradients;
+};
+
+Sums sums_of(const std::vector<int64_t>& sizes) {
+  Sums sums;
+  Builder b;
+  Layout partial;
+  partial[Axis::kData].kind = Placed::kPartial;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::string name = gradient_name("w" + std::to_string(i));
+    const TensorDesc desc{DType::kF32, {{'W', sizes[i]}}};
+    const ValueId sum = b.state(name, desc, Category::kGradients);
+    b.add_all<AccumulateOp>({sum, b.input("d" + std::to_string(i), desc)}, name);
+    sums.gradients[name] = partial;
+  }
+  sums.program = b.finish();
+  return sums;
+}
+
+std::vector<int64_t> offsets_in(const Bucket& bucket) {
+  std::vector<int64_t> offsets;
+  for (const Bucket::Member& member : bucket.members) offsets.push_back(member.offset);
+  return offsets;
+}
+
+TEST(Buckets, MembersLieAtMultiplesOf64Bytes) {
+  const Sums sums = sums_of({5, 16, 17, 1});
+  const std::vector<Bucket> buckets = make_buckets(sums.program, sums.gradients, 1 << 20);
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_EQ(offsets_in(buckets[0]), (std::vector<int64_t>{0, 16, 32, 64}));
+  EXPECT_EQ(buckets[0].elems, 80);
+}
+
+TEST(Buckets, OneIsFullWhenItsBytesAreReached) {
+  const Sums sums = sums_of({32, 32, 32, 64, 16});
+  std::vector<size_t> members;
+  for (const Bucket& bucket : make_buckets(sums.program, sums.gradients, 64 * sizeof(float)))
+    members.push_back(bucket.members.size());
+  EXPECT_EQ(members, (std::vector<size_t>{2, 2, 1})) << "of 64, 96 and 16 elements";
+}
+
+Rewrites zero3() {
+  Rewrites rewrites;
+  rewrites.distribution.mesh = {{2, 1, 1}, 0};
+  rewrites.bucket_bytes = 1 << 20;
+  rewrites.zero = 3;
+  return rewrites;
+}
+
+// What lies before the blocks comes last in the backward half, what lies behind them first.
+TEST(Buckets, OfABlockEachWithTheHeadApartFromTheEmbedding) {
+  Recorded recorded = record_loss(tiny_vit(2), {.batch = 4});
+  const MicroProgram micro = micro_program(std::move(recorded.program), {.seed = recorded.seed}, zero3());
+  std::map<std::string, std::string> bucket_of;
+  for (const Bucket& bucket : micro.buckets)
+    for (const Bucket::Member& member : bucket.members) bucket_of[member.parameter] = bucket.name;
+  EXPECT_EQ(micro.buckets.size(), 4u);
+  EXPECT_EQ(bucket_of.at("head.weight"), bucket_of.at("norm.weight"));
+  EXPECT_EQ(bucket_of.at("pos_embed"), bucket_of.at("patch_embed.proj.weight"));
+  EXPECT_NE(bucket_of.at("pos_embed"), bucket_of.at("head.weight"));
+  EXPECT_EQ(bucket_of.at("blocks.0.norm1.weight"), bucket_of.at("blocks.0.mlp.fc2.weight"));
+  EXPECT_NE(bucket_of.at("blocks.0.norm1.weight"), bucket_of.at("blocks.1.norm1.weight"));
+}
+
+TEST(Buckets, FrozenParametersAreGatheredByBlockToo) {
+  Recorded recorded = record_loss(tiny_vit(2), {.batch = 4});
+  const auto head = [](const std::string& name) { return name.starts_with("head."); };
+  const MicroProgram micro =
+      micro_program(std::move(recorded.program), {.seed = recorded.seed, .trained = head}, zero3());
+  std::vector<std::string> first;
+  for (const FlatGroup& group : micro.zero.groups())
+    if (group.name.starts_with("frozen/")) first.push_back(group.members[0].name);
+  EXPECT_EQ(first, (std::vector<std::string>{"patch_embed.proj.weight", "blocks.0.norm1.weight",
+                                             "blocks.1.norm1.weight", "norm.weight"}));
+}
+
+// A parameter that the backward half needs is gathered there: until then its room is free.
+TEST(Buckets, NoGatherOfTheBackwardHalfBeginsInTheForwardHalf) {
+  Recorded recorded = record_loss(tiny_vit(3), {.batch = 4});
+  const Program program =
+      micro_program(std::move(recorded.program), {.seed = recorded.seed}, zero3()).program;
+  const auto back = std::find_if(program.nodes.begin(), program.nodes.end(), [](const Node& node) {
+    return node.phase == Phase::kBackward && as_collective(*node.op);
+  });
+  ASSERT_NE(back, program.nodes.end());
+  const auto forth =
+      std::find_if(back, program.nodes.end(), [](const Node& node) { return node.phase == Phase::kForward; });
+  EXPECT_TRUE(forth == program.nodes.end()) << back->name << " begins before " << forth->name;
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,69 @@
+// When a run ends by itself: its patience is exhausted, or its time is over.
+#include <gtest/gtest.h>
+
+#include "train/helpers/tiny_run.h"
+
+namespace vitrail::testing {
+namespace {
+
+using Steps = std::vector<int64_t>;
+
+TEST(End, EndsWhenNothingGetsBetter) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(60);
+  config.optim.lr = 1e-12;
+  config.train.eval_every = 2;
+  config.train.patience = 3;
+  const Ran ran = train(config, work / "run");
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_EQ(ran.outcome.reason, "no better result in 3 evaluations");
+  EXPECT_EQ(ran.outcome.step, 8);
+  EXPECT_EQ(CheckpointStore(work / "run").steps().back(), 8);
+  const Ran again = train(config, work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(again.steps.empty()) << "it had ended";
+  config.train.patience = 5;
+  EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest}).outcome.step, 12);
+}
+
+// A better result begins the count anew: what counts is how many in a row were no better.
+TEST(End, PatienceBeginsAnewWithABetterResult) {
+  const WorkFolder work;
+  TrainConfig config = learnable_config(400);
+  config.train.eval_every = 2;
+  config.train.patience = 6;
+  const Ran ran = train(config, work / "run");
+  EXPECT_EQ(ran.outcome.reason, "no better result in 6 evaluations");
+  int64_t in_a_row = 0, worse = 0;
+  for (size_t i = 0; i < ran.evals.size(); ++i) {
+    in_a_row = ran.evals[i].best ? 0 : in_a_row + 1;
+    worse += !ran.evals[i].best;
+    EXPECT_EQ(in_a_row == config.train.patience, i + 1 == ran.evals.size()) << ran.evals[i].step;
+  }
+  EXPECT_GT(worse, config.train.patience) << "or this test shows nothing";
+}
+
+TEST(End, StopsInTime) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(100000);
+  config.train.max_minutes = 0.1 / 60;
+  const Ran ran = train(config, work / "run");
+  EXPECT_FALSE(ran.outcome.finished);
+  EXPECT_EQ(ran.outcome.reason, "the time limit was reached");
+  EXPECT_EQ(CheckpointStore(work / "run").steps(), (Steps{0, ran.outcome.step}));
+  EXPECT_EQ(ran.events.back().what, "stopped");
+}
+
+// However short its time, a job makes an update: a chain of such jobs gets on.
+TEST(End, ATimeLimitLeavesRoomForOneUpdate) {
+  for (const int ranks : {1, 2}) {
+    SCOPED_TRACE(ranks);
+    const WorkFolder work;
+    TrainConfig config = tiny_config(9);
+    config.train.max_minutes = 1e-9;
+    EXPECT_EQ(train(config, work / "run", {.ranks = ranks}).outcome.step, 1);
+    EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest, .ranks = ranks}).outcome.step, 2);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing
