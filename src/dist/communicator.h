@@ -11,6 +11,8 @@
 
 namespace vitrail {
 
+class ThreadPool;
+
 // One collective as a rank sees it. Counts are in elements and the same on every rank, except of send and
 // receive; a count may be 0. `in` and `out` overlap only where it is said.
 struct Collective {
@@ -33,6 +35,7 @@ struct Collective {
   void* out = nullptr;
   std::vector<size_t> counts = {};
   int peer = 0;
+  ThreadPool* pool = nullptr;  // where the host's cores do the work, those of the rank may help
 };
 const char* to_string(Collective::Kind kind);  // "all-reduce"
 

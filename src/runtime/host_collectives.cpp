@@ -18,7 +18,9 @@ class HostCollectives : public CollectiveRunner {
     auto flight = std::make_unique<Flight>();
     flight->started_s = begin, flight->placed = &placed;
     if (on_their_way_++ == 0) since_s_ = begin;
-    flight->pending = group.start(collective_of(placed, group.rank()));
+    Collective collective = collective_of(placed, group.rank());
+    collective.pool = &rank_.pool;
+    flight->pending = group.start(collective);
     times_of(placed).bytes += sent_bytes(placed, group.size());
     ++times_of(placed).count;
     if (placed.op->form().started) {

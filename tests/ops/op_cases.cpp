@@ -1,4 +1,5 @@
 #include "op_cases.h"
+#include "base/rng.h"
 
 #include "ops/activate.h"
 #include "ops/attention.h"
@@ -104,10 +105,12 @@ void add_far_below_zero(std::vector<OpCase>& cases) {
                      {{0, logits}}});
   }
   for (int64_t tokens : {5, 37, 65}) {
-    std::vector<double> qkv;  // queries 8, keys about -4: scores of about -128
+    // Queries 8, keys about -4: scores of about -128. Drawn, so that the roundings of weights do not all
+    // point one way, as those of a few weights that come again and again would.
+    std::vector<double> qkv;
     for (int64_t i = 0; i < 2 * tokens * 3 * 32; ++i) {
-      const int64_t part = i / 32 % 3, of = i * 5 % 13;
-      const auto mixed = static_cast<double>(of - 6);
+      const int64_t part = i / 32 % 3;
+      const auto mixed = static_cast<double>(counter_hash(17, static_cast<uint64_t>(i)) % 13) - 6;
       qkv.push_back(part == 0 ? 8 : part == 1 ? -4 - mixed / 32 : mixed / 8);
     }
     for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})

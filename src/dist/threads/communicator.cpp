@@ -52,7 +52,7 @@ class Travelling : public Pending {
     while (!finished_) {
       const uint32_t heard = bell.heard();
       rank_->move_on();
-      if (!finished_) bell.wait(heard);
+      if (!finished_) group_->world().wait(rank_->number, heard);
     }
   }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/thread_pool.h"
 #include "dist/threads/slot.h"
 #include "dist/transport.h"
 
@@ -27,29 +28,45 @@ size_t sum_of(const Counts& counts, size_t first, size_t n) {
                          counts.begin() + static_cast<ptrdiff_t>(first + n), size_t{0});
 }
 
-// Sums elements [first, first + count) of everybody's input.
-void sum(const Slot& slot, size_t first, size_t count, std::vector<void*> outs) {
+// Sums elements [first, first + count) of everybody's input into the same elements of `outs`.
+void sum_part(const Slot& slot, size_t first, size_t count, std::vector<void*> outs) {
   const DType dtype = slot.entry(0).dtype;
   std::vector<const void*> ins;
   for (const Collective& c : slot.entries()) ins.push_back(bytes_at(c.in, first, dtype));
   sum_ranges(dtype, ins, outs, count);
 }
 
+// The same, with the rank's other threads where that is worth waking them; `outs` begin with element `first`.
+void sum(const Slot& slot, int party, size_t first, size_t count, const std::vector<void*>& outs) {
+  constexpr size_t kWorthATask = 16384;  // elements
+  const Collective& own = slot.entry(party);
+  const size_t tasks =
+      own.pool ? std::min<size_t>(static_cast<size_t>(own.pool->threads()), count / kWorthATask) : 1;
+  if (tasks <= 1) return sum_part(slot, first, count, outs);
+  own.pool->run(static_cast<int64_t>(tasks), [&](int64_t task, int) {
+    const size_t from = count * static_cast<size_t>(task) / tasks,
+                 to = count * static_cast<size_t>(task + 1) / tasks;
+    std::vector<void*> parts;
+    for (void* out : outs) parts.push_back(bytes_at(out, from, own.dtype));
+    sum_part(slot, first + from, to - from, std::move(parts));
+  });
+}
+
 // Piece r of every input is read by rank r alone, which is why outputs may be inputs.
 void all_reduce(const Slot& slot, int party) {
   const Collective& own = slot.entry(party);
-  if (slot.detached()) return sum(slot, 0, own.counts[0], {own.out});
+  if (slot.detached()) return sum(slot, party, 0, own.counts[0], {own.out});
   const size_t first = cut_of(own.counts[0], party, slot.parties(), own.dtype);
   const size_t end = cut_of(own.counts[0], party + 1, slot.parties(), own.dtype);
   std::vector<void*> outs;
   for (const Collective& c : slot.entries()) outs.push_back(bytes_at(c.out, first, own.dtype));
-  sum(slot, first, end - first, std::move(outs));
+  sum(slot, party, first, end - first, outs);
 }
 
 void reduce_scatter(const Slot& slot, int party) {
   const Collective& own = slot.entry(party);
   const auto piece = static_cast<size_t>(party);
-  sum(slot, sum_of(own.counts, 0, piece), own.counts[piece], {own.out});
+  sum(slot, party, sum_of(own.counts, 0, piece), own.counts[piece], {own.out});
 }
 
 void all_gather(const Slot& slot, int party) {

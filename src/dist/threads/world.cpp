@@ -1,6 +1,6 @@
 #include "dist/threads/world.h"
 
-#include <chrono>
+#include <thread>
 
 #include "base/error.h"
 
@@ -11,7 +11,9 @@
 namespace vitrail::threads {
 
 namespace {
-constexpr std::chrono::microseconds kSpin{4};
+// Waking a thread takes some tens of microseconds, a collective between the blocks of a model not many more.
+// Where ranks outnumber cores, whoever is waited for may need the core.
+constexpr std::chrono::microseconds kSpin{100}, kCrowdedSpin{4};
 constexpr int kChecks = 16;  // of the bell, for each look at the clock
 
 void pause_briefly() {
@@ -26,8 +28,8 @@ void Bell::ring() {
   rings_.notify_all();
 }
 
-void Bell::wait(uint32_t heard) const {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
+void Bell::wait(uint32_t heard, std::chrono::microseconds spin) const {
+  const auto end = std::chrono::steady_clock::now() + spin;
   do {
     for (int i = 0; i < kChecks; ++i) {
       if (rings_.load() != heard) return;
@@ -36,6 +38,10 @@ void Bell::wait(uint32_t heard) const {
   } while (std::chrono::steady_clock::now() < end);
   rings_.wait(heard);
 }
+
+World::World(int size)
+    : bells_(static_cast<size_t>(size)),
+      spin_(static_cast<unsigned>(size) < std::thread::hardware_concurrency() ? kSpin : kCrowdedSpin) {}
 
 void World::abort(const std::string& why) {
   {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -15,8 +16,8 @@ class Bell {
  public:
   uint32_t heard() const { return rings_.load(); }
   void ring();
-  // Returns when it has rung since `heard`: spins for a few microseconds, then sleeps.
-  void wait(uint32_t heard) const;
+  // Returns when it has rung since `heard`: spins for a while, then sleeps.
+  void wait(uint32_t heard, std::chrono::microseconds spin) const;
 
  private:
   alignas(64) std::atomic<uint32_t> rings_{0};  // 32 bits can be waited on directly
@@ -24,9 +25,11 @@ class Bell {
 
 class World {
  public:
-  explicit World(int size) : bells_(static_cast<size_t>(size)) {}
+  explicit World(int size);
 
   Bell& bell(int rank) { return bells_[static_cast<size_t>(rank)]; }
+  // Returns when the rank's bell has rung since `heard`.
+  void wait(int rank, uint32_t heard) { bell(rank).wait(heard, spin_); }
   // The first text stays. May be called from any thread.
   void abort(const std::string& why);
   const std::atomic<bool>& aborted_flag() const { return aborted_; }
@@ -35,7 +38,8 @@ class World {
   void throw_if_aborted() const;
 
  private:
-  std::deque<Bell> bells_;  // by rank
+  std::deque<Bell> bells_;          // by rank
+  std::chrono::microseconds spin_;  // before a rank that waits sleeps
   mutable std::mutex mutex_;
   std::string why_;
   std::atomic<bool> aborted_{false};
