@@ -28,7 +28,7 @@ void add_attention(std::vector<OpCase>& cases) {
   const struct {
     int64_t tokens, head;
   } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
-               {290, 64}, {577, 64}, {65, 80},  {40, 128}};
+               {290, 64}, {577, 64}, {65, 80},  {40, 128}, {20, 144}};
   for (const auto& [tokens, head] : sizes) {
     for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})
       cases.push_back(
@@ -38,6 +38,10 @@ void add_attention(std::vector<OpCase>& cases) {
            {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
            {false}});
   }
+  cases.push_back({"attention_of_many_heads",  // more than a GPU holds at once, so blocks take turns
+                   make_op<AttentionOp>(),
+                   {{{'B', 3}, {'N', 20}, {'T', 3}, {'H', 300}, {'E', 16}}},
+                   {false}});
 }
 
 void add_gemms(std::vector<OpCase>& cases) {

@@ -69,7 +69,8 @@ void add_gemm_grads(std::vector<OpCase>& cases) {
 void add_attention_grads(std::vector<OpCase>& cases) {
   const struct {
     int64_t tokens, head;
-  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64}, {290, 64}, {65, 80}, {40, 128}};
+  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
+               {290, 64}, {65, 80},  {40, 128}, {20, 144}};
   for (const auto& [tokens, head] : sizes) {
     const Dim n('N', tokens), b('B', 2), h('H', 3), e('E', head);
     cases.push_back({strf("attention_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
@@ -83,6 +84,11 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                      {{b, n, {'T', 3}, h, e}, {b, h, e}},
                      {false, false}});
   }
+  const Dim n('N', 20), b('B', 3), h('H', 300), e('E', 16);
+  cases.push_back({"attention_grad_of_many_heads",  // more than a GPU holds at once, so blocks take turns
+                   make_op<AttentionGradOp>(),
+                   {{b, n, {'T', 3}, h, e}, {b, n, h, e}},
+                   {false, false}});
 }
 
 void add_row_grads(std::vector<OpCase>& cases) {
@@ -122,6 +128,11 @@ void add_row_grads(std::vector<OpCase>& cases) {
     const Shape wide = {b, n, {'D', width}};
     cases.push_back({strf("layernorm_grad_sums_%lld", static_cast<long long>(width)),
                      make_op<LayernormGradOp>(1e-6, true, true, true),
+                     {wide, {{'D', width}}, wide, wide},
+                     {false, true, false, false},
+                     {kPlain, kVector, kPlain, kPlain}});
+    cases.push_back({strf("layernorm_grad_sums_frozen_%lld", static_cast<long long>(width)),
+                     make_op<LayernormGradOp>(1e-6, false, true, true),
                      {wide, {{'D', width}}, wide, wide},
                      {false, true, false, false},
                      {kPlain, kVector, kPlain, kPlain}});

@@ -113,6 +113,9 @@ void add_update_cases(std::vector<OpCase>& cases) {
                    {kWeight, {{'D', 7}}, kWeight},
                    {false, false, false},
                    {kSum, kSum, kSum}});
+  constexpr size_t kMany = 130;  // more tensors than one launch on a GPU takes
+  cases.push_back({"square_sum_of_many", make_op<SquareSumOp>(), std::vector<Shape>(kMany, Shape{{'D', 7}}),
+                   std::vector<bool>(kMany, false), std::vector<Role>(kMany, kSum)});
   const Dim one('Z', 1);
   for (double sum : {9.0, HUGE_VAL})
     cases.push_back({sum < HUGE_VAL ? "step_control" : "step_control_skips",
