@@ -116,6 +116,17 @@ TEST(ImageForm, StoredPixelsAreTheSamplesInOrderAndChannels) {
   const std::vector<float> levels = image_levels(settings);
   ASSERT_EQ(levels.size(), 3u * 256);
   EXPECT_EQ(levels[256 + 17], level_tables(settings.preprocess, 3)[1][17]);
+  // More than is read at once.
+  LoaderSettings large = small_settings();
+  large.preprocess.height = large.preprocess.width = 1500;
+  const auto three = open_dataset("synthetic:3x1500x1500x2x4", Part::kTrain);
+  size_t expected = 0, pieces = 0;
+  read_stored_pixels(large, *three, [&](size_t offset, std::span<const uint8_t> pixels) {
+    EXPECT_EQ(offset, expected);
+    expected += pixels.size(), ++pieces;
+  });
+  EXPECT_EQ(expected, 4u * 3 * 1500 * 1500);
+  EXPECT_EQ(pieces, 2u);
   const FakeDataset uneven(3, 2, 8);
   EXPECT_THROW(read_stored_pixels(settings, uneven, [](size_t, std::span<const uint8_t>) {}), Error);
 }

@@ -54,6 +54,7 @@ struct End {
   ErrorKind kind = ErrorKind::kInternal;
   std::string text;
   double seconds = 0;
+  bool told = false;  // the group knew of it before the rank itself said so
 };
 
 // While it lives, the library does something else than it should.
@@ -102,7 +103,7 @@ std::vector<End> ends_of(const char* cue, double deadline_s,
         devices->check();
         ADD_FAILURE() << "nothing happened";
       } catch (const Error& error) {
-        end = {error.kind(), error.what(), seconds_since(start)};
+        end = {error.kind(), error.what(), seconds_since(start), !host.failure().empty()};
         host.abort(error.what());
       }
     });
@@ -141,6 +142,7 @@ TEST(Nccl, AnErrorOfACallIsTold) {
 TEST(Nccl, ALateErrorEndsWhatWaits) {
   for (const End& end : ends_of("late_error", 60)) {
     EXPECT_EQ(end.kind, ErrorKind::kComm);
+    EXPECT_TRUE(end.told);
     EXPECT_NE(end.text.find("a made-up error' about what it was doing"), std::string::npos) << end.text;
     EXPECT_LT(end.seconds, 5);
   }

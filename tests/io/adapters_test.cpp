@@ -110,6 +110,8 @@ TEST_F(AdaptersTest, WhatDoesNotFitTheModelIsRefused) {
                               {"lora_rank", "999999999999", "between 1 and 4096"},
                               {"lora_rank", "99999999999999999999", "expected a number"},
                               {"lora_rank", "4", "another shape"},
+                              {"lora_rank", "4096", "another shape"},
+                              {"lora_rank", "4097", "between 1 and 4096"},
                               {"lora_alpha", "nan", "finite"},
                               {"lora_alpha", "1e999", "expected a number"},
                               {"lora_alpha", "much", "\"much\""}}) {

@@ -66,6 +66,16 @@ TEST(Safetensors, PartsAreThePartsOfTheWhole) {
   EXPECT_GT(parts, 20u);
 }
 
+// One without elements begins where the next does; the header may name either first.
+TEST(Safetensors, WhatHasNoElementsTakesNoPlace) {
+  const std::string full = R"("full":{"dtype":"U8","shape":[8],"data_offsets":[0,8]})",
+                    none = R"("none":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})",
+                    last = R"("last":{"dtype":"U8","shape":[0,3],"data_offsets":[8,8]})";
+  for (const std::string& header :
+       {full + "," + none + "," + last, last + "," + none + "," + full, none + "," + full + "," + last})
+    EXPECT_EQ(open_text("{" + header + "}", 8)->tensors().size(), 3u) << header;
+}
+
 TEST(Safetensors, NothingToWriteIsAFileToo) {
   const TempFolder folder;
   write_safetensors(folder / "none", {});

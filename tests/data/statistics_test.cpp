@@ -1,0 +1,24 @@
+// Which images the statistics of a dataset look at.
+#include "data/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "data/fake_dataset.h"
+
+namespace vitrail {
+namespace {
+
+TEST(Statistics, AFewImagesAreSpreadOverTheWhole) {
+  test::FakeDataset data(9, 3);
+  data.broken = {1, 2, 4, 5, 7, 8};
+  ThreadPool pool(2);
+  const DatasetStatistics few = statistics_of(data, 3, pool, {}), all = statistics_of(data, 0, pool, {});
+  EXPECT_EQ(few.looked_at, 3);
+  EXPECT_EQ(few.bad, 0) << "images 0, 3 and 6";
+  EXPECT_EQ(all.looked_at, 9);
+  EXPECT_EQ(all.bad, 6);
+}
+
+}  // namespace
+}  // namespace vitrail
