@@ -196,9 +196,11 @@ FAKE int ncclCommInitRank(void** comm, int size, Id id, int rank) {
   {
     const std::lock_guard lock(state().mutex);
     std::shared_ptr<Meeting>& meeting = state().meetings[number];
-    if (!meeting) meeting = std::make_shared<Meeting>();
-    meeting->size = size;
-    meeting->calls.resize(static_cast<size_t>(size));
+    if (!meeting) {
+      meeting = std::make_shared<Meeting>();
+      meeting->size = size;
+      meeting->calls.resize(static_cast<size_t>(size));
+    }
     made->meeting = meeting;
   }
   made->rank = rank;
