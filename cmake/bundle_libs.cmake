@@ -9,14 +9,6 @@ if(missing)
 endif()
 foreach(library IN LISTS found)
   file(INSTALL ${library} DESTINATION "${CMAKE_INSTALL_PREFIX}/${private_libs}" FOLLOW_SYMLINK_CHAIN)
-  # Their licences travel with them.
-  get_filename_component(real ${library} REALPATH)
-  get_filename_component(name ${real} NAME)  # a package may own /lib/x while we see /usr/lib/x
-  execute_process(COMMAND dpkg-query -S "*/${name}" OUTPUT_VARIABLE owner ERROR_QUIET)
-  string(REGEX REPLACE "[:,].*" "" owner "${owner}")
-  string(STRIP "${owner}" owner)
-  if(owner AND EXISTS /usr/share/doc/${owner}/copyright)
-    file(INSTALL /usr/share/doc/${owner}/copyright
-      DESTINATION "${CMAKE_INSTALL_PREFIX}/share/doc/vitrail/licences" RENAME ${owner})
-  endif()
 endforeach()
+include(${CMAKE_CURRENT_LIST_DIR}/bundle_licences.cmake)
+bundle_licences(${found})

@@ -62,7 +62,7 @@ if(TARGET vitrail_cuda)
 endif()
 
 # A part of its own: the tarball has it, and a .deb that had it would ask for MPI on every machine. Which MPI
-# carries the ranks is the host's choice.
+# carries the ranks is the host's choice; the tarball brings one for a host without.
 if(TARGET vitrail_mpi)
   vt_install_search_path(vitrail_mpi "")
   install(TARGETS vitrail_mpi LIBRARY DESTINATION ${private_libs} COMPONENT mpi)
@@ -83,6 +83,11 @@ foreach(target vitrail_cli vitrail_shared)
 endforeach()
 install(CODE "set(linked \"${linked}\")\nset(private_libs \"${private_libs}\")" COMPONENT bundled EXCLUDE_FROM_ALL)
 install(SCRIPT cmake/bundle_libs.cmake COMPONENT bundled EXCLUDE_FROM_ALL)
+if(TARGET vitrail_mpi)
+  install(CODE "set(mpi_plugin \"$<TARGET_FILE:vitrail_mpi>\")\nset(own_mpi \"${private_libs}/openmpi\")"
+    COMPONENT bundled_mpi EXCLUDE_FROM_ALL)
+  install(SCRIPT cmake/bundle_mpi.cmake COMPONENT bundled_mpi EXCLUDE_FROM_ALL)
+endif()
 
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME vitrail)

@@ -64,4 +64,13 @@ Plugin<void> open_plugin(const PluginNames& names) {
   return plugin;
 }
 
+void open_libraries(const std::filesystem::path& folder) {
+  std::vector<std::string> left;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed))
+    if (entry.is_regular_file()) left.push_back(entry.path().string());
+  const auto opens = [](const std::string& file) { return dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); };
+  while (std::erase_if(left, opens) > 0) continue;
+}
+
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace vitrail {
@@ -28,7 +29,11 @@ struct Plugin {
 // installed, opens it and calls its symbol. Returns nothing, and says why, where there is none.
 Plugin<void> open_plugin(const PluginNames& names);
 
-// The same, and refuses a plugin of another version.
+// Opens the libraries in a folder, each as soon as those that it needs are open: what is opened after them
+// finds them by their names, wherever the system would search. What cannot be opened is left out.
+void open_libraries(const std::filesystem::path& folder);
+
+// The same as open_plugin() above, and refuses a plugin of another version.
 template <typename Api>
 Plugin<Api> open_plugin(const PluginNames& names, uint64_t version) {
   const Plugin<void> opened = open_plugin(names);

@@ -4,13 +4,15 @@
 #include "cli/commands.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
+#include "launch/chosen_mpi.h"
 #include "measure/system_report.h"
 
 namespace vitrail::cli {
 
 namespace {
 void run_doctor(const Options& options, Console& console) {
-  const SystemReport report(chosen_kernels(options), model_places(), environment_variable);
+  const SystemReport report(chosen_kernels(options), model_places(), choose_mpi().report,
+                            environment_variable);
   console.print_json(to_json(report));
   console.print(strf("vitrail %s, %s build by %s\n", report.version.c_str(),
                      report.build_type.empty() ? "unoptimised" : report.build_type.c_str(),

@@ -9,14 +9,17 @@ namespace vitrail {
 
 namespace {
 
+Plugin<mpi::Api> open_mpi() {
+  return open_plugin<mpi::Api>({.file = "libvitrail_mpi.so",
+                                .symbol = mpi::kApiSymbol,
+                                .brings = "MPI",
+                                .absent = "; apt install openmpi-bin libopenmpi-dev, then build again",
+                                .broken = "apt install openmpi-bin libopenmpi-dev"},
+                               VITRAIL_MPI_API);
+}
+
 const Plugin<mpi::Api>& plugin() {
-  static const Plugin<mpi::Api> opened =
-      open_plugin<mpi::Api>({.file = "libvitrail_mpi.so",
-                             .symbol = mpi::kApiSymbol,
-                             .brings = "MPI",
-                             .absent = "; apt install openmpi-bin libopenmpi-dev, then build again",
-                             .broken = "apt install openmpi-bin libopenmpi-dev"},
-                            VITRAIL_MPI_API);
+  static const Plugin<mpi::Api> opened = open_mpi();
   return opened;
 }
 
@@ -37,13 +40,12 @@ bool started_by_srun_without_pmix(const Variables& variables) {
          !variables("PMIX_RANK") && !started_by_mpirun(variables);
 }
 
-std::string mpi_problem() {
-  return plugin().problem;
-}
-
-MpiReport mpi_report() {
-  const Plugin<mpi::Api>& found = plugin();
-  return {found.problem, found.problem.empty() ? found.api->library() : "", found.path};
+MpiReport mpi_report(const std::filesystem::path& libraries) {
+  if (!libraries.empty()) open_libraries(libraries);
+  const Plugin<mpi::Api> found = libraries.empty() ? plugin() : open_mpi();
+  return {.problem = found.problem,
+          .library = found.problem.empty() ? found.api->library() : "",
+          .plugin = found.path};
 }
 
 std::unique_ptr<Communicator> mpi_world() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,17 +24,19 @@ bool started_by_srun(const Variables& variables);
 // MPI. `srun --mpi=pmix` is what to say.
 bool started_by_srun_without_pmix(const Variables& variables);
 
-// Why MPI cannot be used, with the line that brings it; empty when it can. Starts nothing.
-std::string mpi_problem();
+inline constexpr const char* kInstallMpi = "apt install openmpi-bin";
 
-// What doctor shows of it: why MPI cannot be used, or the library and the plugin that uses it.
 struct MpiReport {
-  std::string problem, library, plugin;
+  std::string problem;          // why MPI cannot be used, with the line that brings it; empty when it can
+  std::string library, plugin;  // "Open MPI v4.1.4", and the file that uses it
+  std::string mpirun;           // starts its ranks; empty: none is known
+  bool came_along = false;      // with Vitrail, and serves one host
 };
-MpiReport mpi_report();
+// Starts nothing and looks for no mpirun. `libraries` is a folder with MPI's, for where the system has none.
+MpiReport mpi_report(const std::filesystem::path& libraries = {});
 
 // Initialises MPI, once in the life of a process, and returns the group of all its ranks; throws
-// Error(kDevice) where mpi_problem() has an answer. MPI is finalised when the last communicator made of it is
+// Error(kDevice) where mpi_report() has a problem. MPI is finalised when the last communicator made of it is
 // destroyed, except after a failure or while an exception is passing: finalising would wait for ranks that
 // may never come. The process then ends without, and mpirun or srun ends the others.
 //

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/child_process.h"
+#include "launch/chosen_mpi.h"
 
 namespace vitrail {
 
@@ -25,7 +25,8 @@ struct LaunchPlan {
   std::string note;  // "4 ranks, a process each, by /usr/bin/mpirun"
 };
 
-// Throws Error(kDevice) when MPI is asked for and absent, with the line that brings it.
-LaunchPlan plan_launch(const LaunchRequest& request);
+// Throws Error(kDevice), with the line that brings it, when MPI is asked for and absent, or hosts are and the
+// only one is that which came along.
+LaunchPlan plan_launch(const LaunchRequest& request, const MpiSearch& search = usual_mpi_search());
 
 }  // namespace vitrail

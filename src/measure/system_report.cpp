@@ -33,15 +33,22 @@ std::string nccl_note(const NcclReport& nccl) {
   return nccl.version + " (" + nccl.path + ")" + (nccl.shares_gpus ? ", ranks may share a GPU" : "");
 }
 
-std::vector<BackendFact> backend_facts(const NcclReport& nccl) {
+std::string mpi_note(const MpiReport& mpi) {
+  if (!mpi.problem.empty()) return mpi.problem;
+  const std::string by = mpi.mpirun.empty()
+                             ? strf("no mpirun in PATH: %s", kInstallMpi)
+                             : strf("by %s%s", mpi.came_along ? "what came along, for this host alone, " : "",
+                                    mpi.mpirun.c_str());
+  return strf("%s (%s), %s", mpi.library.c_str(), mpi.plugin.c_str(), by.c_str());
+}
+
+std::vector<BackendFact> backend_facts(const NcclReport& nccl, const MpiReport& mpi) {
   const CudaReport cuda = cuda_report();
-  const MpiReport mpi = mpi_report();
-  return {
-      {"ref", true, "plain loops, the oracle"},
-      {"cpu", true, "the fast one on processors"},
-      {"cuda", cuda.problem.empty(), cuda_note(cuda)},
-      {"mpi", mpi.problem.empty(), mpi.problem.empty() ? mpi.library + " (" + mpi.plugin + ")" : mpi.problem},
-      {"nccl", nccl.problem.empty(), nccl_note(nccl)}};
+  return {{"ref", true, "plain loops, the oracle"},
+          {"cpu", true, "the fast one on processors"},
+          {"cuda", cuda.problem.empty(), cuda_note(cuda)},
+          {"mpi", mpi.problem.empty(), mpi_note(mpi)},
+          {"nccl", nccl.problem.empty(), nccl_note(nccl)}};
 }
 
 double measure_peak(int threads, IsaLevel isa) {
@@ -51,14 +58,15 @@ double measure_peak(int threads, IsaLevel isa) {
 }  // namespace
 
 SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places,
-                           const Variables& variables)
+                           MpiReport chosen_mpi, const Variables& variables)
     : tuned(std::move(table)),
       machine(read_machine()),
       isa(to_string(best_isa())),
       isa_levels(isa_names_here()),
       peak_gflops(measure_peak(machine.usable, best_isa())),
       nccl(nccl_report(variables)),
-      backends(backend_facts(nccl)),
+      mpi(std::move(chosen_mpi)),
+      backends(backend_facts(nccl, mpi)),
       libraries(find_libraries()),
       places(std::move(model_places)),
       models(bundled_models(places)),
@@ -108,8 +116,11 @@ ordered_json to_json(const SystemReport& report) {
                                  {"package", library.package}});
   for (const BackendFact& backend : report.backends) json["backends"][backend.name] = backend.usable;
   const CudaReport cuda = cuda_report();
-  const MpiReport mpi = mpi_report();
-  json["mpi"] = {{"problem", mpi.problem}, {"library", mpi.library}, {"plugin", mpi.plugin}};
+  json["mpi"] = {{"problem", report.mpi.problem},
+                 {"library", report.mpi.library},
+                 {"plugin", report.mpi.plugin},
+                 {"mpirun", report.mpi.mpirun},
+                 {"came_along", report.mpi.came_along}};
   json["nccl"] = {
       {"problem", report.nccl.problem}, {"version", report.nccl.version}, {"path", report.nccl.path}};
   json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.gpus},    {"driver", cuda.driver},

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dist/mpi_world.h"
 #include "dist/nccl_world.h"
 #include "io/find_model.h"
 #include "measure/host.h"
@@ -24,8 +25,9 @@ struct BackendFact {
 
 struct SystemReport {
   // `model_places` are the folders in which bundled models may lie; `table` is the table of kernels that
-  // applies here; `variables` are those of the environment, in which NCCL's file may be named.
-  SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places,
+  // applies here; `chosen_mpi` starts ranks; `variables` are those of the environment, in which NCCL's file
+  // may be named.
+  SystemReport(KernelsFile table, std::vector<std::filesystem::path> model_places, MpiReport chosen_mpi,
                const Variables& variables = {});
 
   KernelsFile tuned;
@@ -34,6 +36,7 @@ struct SystemReport {
   std::vector<std::string> isa_levels;  // all that this processor has
   double peak_gflops = 0;
   NcclReport nccl;
+  MpiReport mpi;
   std::vector<BackendFact> backends;
   std::vector<LibraryInfo> libraries;
   std::vector<std::filesystem::path> places;

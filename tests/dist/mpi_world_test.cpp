@@ -39,7 +39,7 @@ TEST(MpiWorld, KnowsWhoStartedTheProcess) {
 }
 
 TEST(MpiWorld, AProblemNamesWhatBringsMpi) {
-  const std::string problem = mpi_problem();
+  const std::string problem = mpi_report().problem;
   if (problem.empty()) GTEST_SKIP() << "MPI is here";
   EXPECT_NE(problem.find("apt install openmpi-bin libopenmpi-dev"), std::string::npos) << problem;
 }
