@@ -44,7 +44,7 @@ std::vector<OptionSpec> tuning_options() {
           isa_option()};
 }
 
-std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise) {
+std::vector<GemmSize> wanted_gemms(const Options& options, const std::vector<GemmSize>& otherwise) {
   std::vector<GemmSize> sizes;
   for (const std::string& text : options.list("gemm")) sizes.push_back(parse_gemm(text));
   return sizes.empty() ? otherwise : sizes;
@@ -72,7 +72,7 @@ TimingBudget read_timing(const Options& options) {
           options.declared("steps") ? options.integer("steps") : 0};
 }
 
-TimingHooks BenchProgress::hooks(std::function<void()> warm) {
+TimingHooks BenchProgress::hooks(const std::function<void()>& warm) {
   return {.warm =
               [this, warm] {
                 if (warm) warm();

@@ -22,7 +22,7 @@ std::vector<OptionSpec> tuning_options();
 // Parses "197x2304x768" as m x n x k; throws Error(kUsage) for any other text.
 GemmSize parse_gemm(const std::string& text);
 // Returns the GEMMs that --gemm names, or `otherwise` when it is not given.
-std::vector<GemmSize> wanted_gemms(const Options& options, std::vector<GemmSize> otherwise);
+std::vector<GemmSize> wanted_gemms(const Options& options, const std::vector<GemmSize>& otherwise);
 
 // The options --seconds and --warmup, and --steps where a command has it.
 std::vector<OptionSpec> timing_options();
@@ -33,7 +33,7 @@ class BenchProgress {
  public:
   BenchProgress(Console& console, const char* title, int64_t runs)
       : console_(console), title_(title), runs_(runs) {}
-  TimingHooks hooks(std::function<void()> warm = {});
+  TimingHooks hooks(const std::function<void()>& warm = {});
 
  private:
   Console& console_;

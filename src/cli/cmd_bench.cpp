@@ -32,14 +32,14 @@ void run_rank_bench(const Options& options, CommandRanks& ranks) {
     BenchProgress progress(console, "bench", 0);
     EngineOptions alone = settings;
     alone.threads = rank.threads * ranks.sharing();
-    RankInferResult measured =
+    const RankInferResult measured =
         time_rank_infer({.make = [&](const EngineOptions& o) { return choice.engine(o); },
                          .shared = rank.on_rank(settings),
                          .alone = alone,
                          .budget = read_timing(options),
                          .hooks = progress.hooks(),
                          .stop = [&] { return stop.wanted(); }});
-    if (rank.team().leads()) result = std::move(measured);
+    if (rank.team().leads()) result = measured;
   });
   if (!result) return;
   nlohmann::ordered_json json = {

@@ -155,7 +155,7 @@ void Conversion::write(const Advance& advance) {
 
 ParamComparison Conversion::compare(const Advance& advance) {
   after_ = open_model(target_);
-  const ParamComparison comparison = compare_params(*before_, *after_, how_.storage, advance);
+  ParamComparison comparison = compare_params(*before_, *after_, how_.storage, advance);
   changed_ = card_differences(before_->card(), after_->card());
   look_as_library();
   return comparison;

@@ -44,7 +44,7 @@ class DialectModel : public OpenedModel {
       if (error.kind() != ErrorKind::kConfig) throw;
       Error same(ErrorKind::kData, error.message(), error.hint());
       for (const std::string& place : error.context()) same.at(place);
-      throw same;
+      throw Error(same);
     }
   }
 

@@ -75,12 +75,13 @@ class SealedSource : public ByteSource {
   }
 
   void check(uint64_t block, std::span<const std::byte> bytes) const {
+    const uint64_t first = block * kChecksumBlock, last = first + bytes.size() - 1;
     if (crc32c(bytes) != record_.blocks[block])
       throw Error(ErrorKind::kData,
                   strf("%s does not match its folder's %s (bytes %llu to %llu): it is damaged, or was edited "
                        "since it was written",
-                       name_.c_str(), kManifestName, static_cast<unsigned long long>(block * kChecksumBlock),
-                       static_cast<unsigned long long>(block * kChecksumBlock + bytes.size() - 1)),
+                       name_.c_str(), kManifestName, static_cast<unsigned long long>(first),
+                       static_cast<unsigned long long>(last)),
                   kAcceptEdits);
     good_[block].store(true, std::memory_order_relaxed);
   }

@@ -183,6 +183,7 @@ void check_local_header(const ByteSource& bytes, Listed& listed) {
 
 void require_apart(std::vector<Listed>& listed, uint64_t directory_offset) {
   std::vector<const Listed*> order;
+  order.reserve(listed.size());
   for (const Listed& entry : listed) order.push_back(&entry);
   std::sort(order.begin(), order.end(),
             [](const Listed* a, const Listed* b) { return a->header_offset < b->header_offset; });
@@ -219,6 +220,7 @@ std::vector<ZipEntry> read_zip_directory(const ByteSource& bytes, const ZipLimit
              cursor.remaining());
   require_apart(listed, range.offset);
   std::vector<ZipEntry> entries;
+  entries.reserve(listed.size());
   for (Listed& entry : listed) entries.push_back(std::move(entry.entry));
   return entries;
 }
