@@ -85,8 +85,16 @@ TEST_F(Eval, EveryImageCountsOnceWhateverTheBatch) {
   const auto expected = with("1");
   EXPECT_EQ(expected["count"], 64 + 12);
   int64_t images = 0;
-  for (const auto& row : expected["classes"]) images += row["count"].get<int64_t>();
+  double first = 0, among_five = 0;  // images
+  for (const auto& row : expected["classes"]) {
+    const auto count = row["count"].get<int64_t>();
+    images += count;
+    first += static_cast<double>(count) * row["top1"].get<double>();
+    among_five += static_cast<double>(count) * row["top5"].get<double>();
+  }
   EXPECT_EQ(images, 64 + 12);
+  EXPECT_NEAR(first, expected["top1"].get<double>() * (64 + 12), 1e-6);
+  EXPECT_NEAR(among_five, expected["top5"].get<double>() * (64 + 12), 1e-6);
   for (const char* batch : {"7", "32", "1000"}) EXPECT_EQ(with(batch), expected) << batch;
 }
 

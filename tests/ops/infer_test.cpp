@@ -281,5 +281,21 @@ TEST(Infer, TheGradientOfANormWithAResidualHasTheWiderType) {
   EXPECT_EQ(op.infer(std::vector{narrow, row, narrow, narrow})[0].dtype, DType::kBF16);
 }
 
+TEST(Infer, SumsOfNarrowGradientsAreWide) {
+  const Dim e('E', 8);
+  const TensorDesc qkv{DType::kBF16, {{'B', 2}, {'N', 3}, {'T', 3}, {'H', 2}, e}}, row{DType::kBF16, {e}};
+  const std::vector<TensorDesc> grads = QkNormGradOp(1e-6, true).infer(std::vector{qkv, row, row, qkv});
+  EXPECT_EQ(grads[0].dtype, DType::kBF16);
+  for (size_t i = 1; i < grads.size(); ++i) EXPECT_EQ(grads[i].dtype, DType::kF32) << i;
+}
+
+TEST(Infer, EveryLinearSaysItsArithmetic) {
+  for (const Arithmetic wanted : {Arithmetic::kExact, Arithmetic::kTF32, Arithmetic::kFp8}) {
+    EXPECT_EQ(arithmetic_of(LinearOp(wanted)), wanted);
+    EXPECT_EQ(arithmetic_of(LinearDxOp(wanted)), wanted);
+    EXPECT_EQ(arithmetic_of(LinearDwOp(wanted)), wanted);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -106,6 +106,9 @@ TEST(Distribute, CutsWhereItsTablesSay) {
   EXPECT_EQ(to_string(local_shape(weight.desc.shape, pinned_layout(weight, how), how)), "[F16(4+12) D8]");
   EXPECT_EQ(cuts_of({'B', 8}, Axis::kData, how), (std::vector<int64_t>{0, 4, 8}))
       << "a batch without a table";
+  how.batch_unit = 3;
+  EXPECT_EQ(cuts_of({'B', 9}, Axis::kData, how), (std::vector<int64_t>{0, 3, 9})) << "whole groups of three";
+  how.batch_unit = 1;
   how.cuts[0].cuts = {0, 4};
   EXPECT_THROW(distribute({}, how), Error);
 }
@@ -136,10 +139,27 @@ TEST(CheckExchanges, RefusesToTouchWhatIsBeingSummed) {
   EXPECT_NO_THROW(check_exchanges(ordered));
 }
 
+// What is gathered elsewhere may be read, and not written, while it travels.
+TEST(CheckExchanges, RefusesToWriteWhatIsBeingRead) {
+  Program program;
+  const TensorDesc piece{DType::kF32, {{'W', 16}}}, whole{DType::kF32, {{'W', 32}}};
+  program.values = {{"piece", piece, ValueKind::kState, Category::kGradients},
+                    {"whole", whole, ValueKind::kState, Category::kGradients},
+                    {"dw", piece, ValueKind::kInput}};
+  const CollectiveOp::Form form{CollectiveKind::kAllGather, Axis::kData, {16, 16}, {}, false, true};
+  program.nodes = {{.op = std::make_shared<CollectiveOp>(form), .ins = {0}, .outs = {1}, .name = "gather"},
+                   {.op = std::make_shared<WaitOp>(), .ins = {0}, .outs = {}, .name = "wait"}};
+  EXPECT_NO_THROW(check_exchanges(program));
+  program.nodes.insert(program.nodes.begin() + 1,
+                       {.op = std::make_shared<AccumulateOp>(), .ins = {0, 2}, .outs = {}, .name = "late"});
+  EXPECT_THROW(check_exchanges(program), Error);
+}
+
 TEST(Fuse, MakesOnePassOfWhatFollowsAnExchange) {
   Rewrites rewrites = rewrites_of({"tp", {1, 2, 1}});
   VitConfig config = tiny_vit(3);
   config.layer_scale = true;
+  config.norm_eps = 1e-4;
   const auto kinds = [&] { return count_kinds(inference_program(record_vit(config), rewrites)); };
   EXPECT_EQ(kinds().count("residual_rows"), 0u);
   rewrites.traits.residual_rows = true;
@@ -150,7 +170,10 @@ TEST(Fuse, MakesOnePassOfWhatFollowsAnExchange) {
   const Program micro = micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program;
   int normed = 0;
   for (const Node& node : micro.nodes)
-    if (node.op->kind() == "residual_rows" && node.outs.size() == 2) ++normed;
+    if (node.op->kind() == "residual_rows" && node.outs.size() == 2) {
+      ++normed;
+      EXPECT_NE(node.op->attributes().find("norm eps=0.0001"), std::string::npos) << node.op->attributes();
+    }
   EXPECT_EQ(normed, 6) << "a norm whose result the backward half reads is of the same pass";
 }
 
