@@ -23,7 +23,7 @@ struct Host {
   std::vector<fs::path> asked{};  // for the libraries in these folders
 
   std::string program(const std::string& name) const {
-    const std::string file = folder.file(name, "");
+    std::string file = folder.file(name, "");
     fs::permissions(file, fs::perms::owner_all);
     return file;
   }
