@@ -28,7 +28,8 @@ const char* too_old(const char* name) {
 class CudaPublicTrain : public CudaTest {
  protected:
   TrainOptions options() const {
-    return {.folder = (folder_.path() / "run").string(), .device = "cuda:0", .ranks = 2, .variables = too_old};
+    return {
+        .folder = (folder_.path() / "run").string(), .device = "cuda:0", .ranks = 2, .variables = too_old};
   }
   const TempFolder folder_;
 };

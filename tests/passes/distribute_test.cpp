@@ -114,7 +114,7 @@ TEST(Distribute, CutsWhereItsTablesSay) {
 }
 
 // A program that starts the sum of a bucket, with `between` before it is waited for.
-Program exchanging(OpPtr between) {
+Program exchanging(const OpPtr& between) {
   Program program;
   const TensorDesc flat{DType::kF32, {{'W', 32}}}, one{DType::kF32, {{'W', 16}}};
   program.values = {{"gradients/0", flat, ValueKind::kState, Category::kGradients},

@@ -31,8 +31,8 @@ inline MeshOutcome expect_losses_of_one_rank(const MeshCase& c, const MeshDevice
                                              int64_t updates = 4) {
   MeshCase whole = c;
   whole.mesh = {1, 1, 1};
-  const MeshOutcome one = run_mesh(whole, DType::kF32, updates, devices),
-                    many = run_mesh(c, DType::kF32, updates, devices);
+  const MeshOutcome one = run_mesh(whole, DType::kF32, updates, devices);
+  MeshOutcome many = run_mesh(c, DType::kF32, updates, devices);
   if (testing::Test::HasFailure()) return many;
   for (size_t i = 0; i < one.losses.size(); ++i)
     EXPECT_NEAR(many.losses[i], one.losses[i], 1e-5 * std::abs(one.losses[i])) << c.name << " update " << i;

@@ -47,6 +47,7 @@ void sum(const Slot& slot, int party, size_t first, size_t count, const std::vec
     const size_t from = count * static_cast<size_t>(task) / tasks,
                  to = count * static_cast<size_t>(task + 1) / tasks;
     std::vector<void*> parts;
+    parts.reserve(outs.size());
     for (void* out : outs) parts.push_back(bytes_at(out, from, own.dtype));
     sum_part(slot, first + from, to - from, std::move(parts));
   });
