@@ -87,6 +87,7 @@ class Explainer {
                                 const fs::path& folder) {
     make_folders(folder.string());
     std::vector<LabelledMap> labelled;
+    labelled.reserve(maps.size());
     for (const NamedMap& one : maps) labelled.push_back({one.label, stretched(one.map)});
     const MapSheet drawn =
         draw_maps(image, card_.preprocess, labelled, card_.config.grid_height(), card_.config.grid_width());

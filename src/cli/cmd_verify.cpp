@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // Returns the model folder that -m would find; the folder itself where it is a checkpoint without a model.
 std::string folder_to_verify(const std::string& given) {
   std::error_code ignored;
-  const std::string path =
+  std::string path =
       fs::exists(fs::path(given) / kManifestName, ignored) ? given : find_model(given, model_places());
   if (!fs::is_directory(path, ignored))
     throw Error(ErrorKind::kUsage, path + " is not a folder", "a manifest lies in a model's folder");

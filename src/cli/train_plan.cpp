@@ -91,10 +91,10 @@ PlannedRun run_to_plan(const Options& options) {
   return run;
 }
 
-RunPlan planned_run(const Options& options, DeviceInfo device) {
+RunPlan planned_run(const Options& options, const DeviceInfo& device) {
   const Backend& backend = find_backend(device.shares_host_memory ? options.text("backend") : device.backend);
   const PlannedRun run = run_to_plan(options);
-  return {run.config, run.classes, backend, std::move(device)};
+  return {run.config, run.classes, backend, device};
 }
 
 }  // namespace vitrail::cli

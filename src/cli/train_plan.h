@@ -18,7 +18,7 @@ void add_train_settings(CommandSpec& command);
 // Returns whether the options request training: --train, or any setting that only a training config has.
 bool asks_for_training(const Options& options);
 
-RunPlan planned_run(const Options& options, DeviceInfo device);
+RunPlan planned_run(const Options& options, const DeviceInfo& device);
 // What the options ask for, for the ranks that plan it themselves.
 struct PlannedRun {
   TrainConfig config;

@@ -39,6 +39,7 @@ OptionSpec option_of(const FieldSpec& field) {
 
 std::vector<OptionSpec> options_of(const std::vector<FieldSpec>& fields) {
   std::vector<OptionSpec> specs;
+  specs.reserve(fields.size());
   for (const FieldSpec& field : fields) specs.push_back(option_of(field));
   return specs;
 }

@@ -104,7 +104,7 @@ Image load_listed_image(const std::string& path, bool upright, std::string& note
   } catch (const Error& error) {
     if (is_image_name(path) || !begins_as_text(path)) throw;
     Error better(error.kind(), error.message(), "if it lists images, one path a line: @" + shown(path));
-    throw better.at(shown(path));
+    throw Error(better.at(shown(path)));
   }
 }
 

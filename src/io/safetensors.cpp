@@ -71,11 +71,13 @@ void write_safetensors(const std::string& path, const std::vector<TensorToWrite>
                        const std::map<std::string, std::string>& metadata) {
   require_writable(tensors);
   std::vector<const TensorToWrite*> order;
+  order.reserve(tensors.size());
   for (const TensorToWrite& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) {
     return size_of(a->info.dtype) > size_of(b->info.dtype);
   });
   std::vector<const TensorInfo*> infos;
+  infos.reserve(order.size());
   for (const TensorToWrite* tensor : order) infos.push_back(&tensor->info);
   const std::string header = safetensors_header_text(infos, metadata);
   VT_REQUIRE(header.size() <= kMaxSafetensorsHeader, ErrorKind::kData,

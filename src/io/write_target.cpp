@@ -33,7 +33,7 @@ void refuse_foreign(const std::string& folder) {
 // Returns the folder itself where `path` is a link to it, without a trailing slash.
 fs::path real_path(const std::string& path) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
+  fs::path real = fs::canonical(path, error);
   if (!error) return real;
   const fs::path absolute = fs::absolute(path, error).lexically_normal();
   return absolute.has_filename() ? absolute : absolute.parent_path();

@@ -29,6 +29,7 @@ constexpr int kNotStarted = 127;  // the exit code of a shell for a program that
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   ::execv(arguments[0], arguments.data());

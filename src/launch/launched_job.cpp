@@ -135,7 +135,7 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
   settings.say(plan.note);
   int vain = 0;
   for (int64_t restart = 0;; ++restart) {
-    const JobEnd end = LaunchedJob(plan, settings.watch, signals).run();
+    JobEnd end = LaunchedJob(plan, settings.watch, signals).run();
     if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
       return end;
     vain = end.updates > 0 ? 0 : vain + (restart > 0);
@@ -148,7 +148,8 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
       request.command.push_back("--resume");
       plan = plan_launch(request);
     }
-    settings.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(restart + 1),
+    const int64_t next = restart + 1;
+    settings.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(next),
                       static_cast<long long>(settings.most_restarts)));
   }
 }

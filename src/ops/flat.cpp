@@ -34,8 +34,8 @@ std::vector<TensorDesc> SliceOp::infer(DescSpan ins) const {
 }
 
 std::string SliceOp::attributes() const {
-  return strf("%c %lld..%lld", part_.name, static_cast<long long>(part_.offset),
-              static_cast<long long>(part_.offset + part_.local));
+  const int64_t end = part_.offset + part_.local;
+  return strf("%c %lld..%lld", part_.name, static_cast<long long>(part_.offset), static_cast<long long>(end));
 }
 
 std::vector<TensorDesc> JoinOp::infer(DescSpan ins) const {

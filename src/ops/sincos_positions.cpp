@@ -25,8 +25,8 @@ std::vector<double> SincosPositionsOp::table() const {
     for (int64_t i = 0; i < quarter; ++i) {
       const double fraction = quarter > 1 ? static_cast<double>(i) / static_cast<double>(quarter - 1) : 0.0;
       const double omega = std::pow(10000.0, -fraction);
-      const double x = static_cast<double>(n % columns_) * omega,
-                   y = static_cast<double>(n / columns_) * omega;
+      const int64_t row = n / columns_, column = n % columns_;
+      const double x = static_cast<double>(column) * omega, y = static_cast<double>(row) * omega;
       const double parts[] = {std::sin(x), std::cos(x), std::sin(y), std::cos(y)};
       for (int64_t part = 0; part < 4; ++part)
         values[static_cast<size_t>(n * width_ + part * quarter + i)] = parts[part];

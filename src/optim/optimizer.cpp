@@ -43,6 +43,7 @@ namespace {
 ValueId record_control(Builder& b, const std::vector<TrainedParam>& params, const OptimConfig& c,
                        const LossScaleRule& scale, ValueId hyper) {
   std::vector<ValueId> sums;
+  sums.reserve(params.size());
   for (const TrainedParam& p : params)
     sums.push_back(b.state(gradient_name(p.name), p.desc, Category::kGradients));
   const ValueId squares = b.add<SquareSumOp>(sums, "square_sum");

@@ -50,7 +50,7 @@ void AppendFile::sync() {
   if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) tell(write_error("flush", path_, errno));
 }
 
-void AppendFile::tell(Error error) {
+void AppendFile::tell(const Error& error) {
   if (!std::exchange(told_, true) && trouble_) trouble_(error);
 }
 
@@ -59,7 +59,7 @@ bool AppendFile::give_up(long long length, int code) {
   Error error = write_error("write", path_, code);
   if (length >= 0 && ::ftruncate(fd_, static_cast<off_t>(length)) != 0)
     error.at("a part of the last piece stays in the file");
-  tell(std::move(error));
+  tell(error);
   return false;
 }
 

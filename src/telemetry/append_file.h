@@ -29,7 +29,7 @@ class AppendFile {
 
  private:
   bool give_up(long long length, int code);
-  void tell(Error error);
+  void tell(const Error& error);
 
   std::string path_;
   WriteTrouble trouble_;

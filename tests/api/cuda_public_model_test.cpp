@@ -44,6 +44,7 @@ TEST_F(CudaPublicModel, SeveralThreadsUseOneModel) {
   const std::vector<float> wanted = model.logits(views).values;
   std::vector<int> wrong(4, 0);
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   for (int& mine : wrong)
     threads.emplace_back([&] {
       for (int round = 0; round < 5; ++round) {

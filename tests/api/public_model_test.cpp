@@ -30,6 +30,7 @@ std::vector<std::string> some_paths() {
 
 std::vector<ImageView> views_of(const std::vector<std::string>& paths) {
   std::vector<ImageView> views;
+  views.reserve(paths.size());
   for (const std::string& path : paths) views.push_back(ImageView::file(path));
   return views;
 }

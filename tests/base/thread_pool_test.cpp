@@ -109,6 +109,7 @@ TEST(ThreadPool, CallersOnSeveralThreadsTakeTurns) {
   ThreadPool pool(3);
   std::vector<int64_t> sums(4);
   std::vector<std::thread> callers;
+  callers.reserve(sums.size());
   for (int64_t& sum : sums) {
     callers.emplace_back([&pool, &sum] {
       for (int repeat = 0; repeat < 100; ++repeat) {

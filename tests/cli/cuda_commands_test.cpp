@@ -46,8 +46,8 @@ TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
   const VitConfig& model = plan.setup().model->card.config;
   const std::vector<float> weights(64, 1.0f / 64), targets(static_cast<size_t>(64 * model.classes), 1e-3f);
   const std::vector<uint8_t> pixels(rule_images(model, 64).size(), 128);
-  std::vector<ImageRecipe> recipes;
-  for (int32_t i = 0; i < 64; ++i) recipes.push_back({.source = i});
+  std::vector<ImageRecipe> recipes(64);
+  for (int32_t i = 0; i < 64; ++i) recipes[static_cast<size_t>(i)].source = i;
   for (int i = 0; i < 3; ++i) {
     step.run_micro({{}, targets, weights, {}, 0, i, 0, pixels, recipes});
     step.run_update(1e-4);

@@ -23,8 +23,10 @@ Collective sum_in_place(Values& values) {
 // for.
 void many_at_once(Communicator& comm) {
   std::vector<Values> values;
+  values.reserve(kMany);
   for (int i = 0; i < kMany; ++i) values.emplace_back(DType::kF32, static_cast<size_t>(i * 331 % 4000), i);
   std::vector<std::unique_ptr<Pending>> pending;
+  pending.reserve(values.size());
   for (Values& one : values) pending.push_back(comm.start(sum_in_place(one)));
   if (comm.rank() % 2) std::reverse(pending.begin(), pending.end());
   for (auto& one : pending) one->wait();

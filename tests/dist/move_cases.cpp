@@ -11,6 +11,7 @@ using Kind = Collective::Kind;
 
 std::vector<size_t> uneven(int size, size_t base) {
   std::vector<size_t> counts;
+  counts.reserve(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) counts.push_back(r % 3 == 2 ? 0 : base + static_cast<size_t>(r) * 5);
   return counts;
 }
@@ -52,6 +53,7 @@ void all_to_all(Communicator& comm) {
   for (DType dtype : kMoved)
     for (size_t base : kCounts) {
       std::vector<size_t> counts;
+      counts.reserve(2 * static_cast<size_t>(size));
       for (int r = 0; r < size; ++r) counts.push_back(pair_count(me, r, base));
       for (int r = 0; r < size; ++r) counts.push_back(pair_count(r, me, base));
       Values in(dtype, std::accumulate(counts.begin(), counts.begin() + size, size_t{0}));

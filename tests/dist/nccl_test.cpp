@@ -80,6 +80,7 @@ std::vector<End> ends_of(const char* cue, double deadline_s,
   std::vector<End> ends(2);
   const auto hosts = thread_communicators(2);
   std::vector<std::thread> threads;
+  threads.reserve(hosts.size());
   std::optional<Cue> given;
   const bool in_init = std::string(cue).starts_with("init");
   if (in_init) given.emplace(cue);

@@ -7,6 +7,7 @@ namespace vitrail {
 void run_on_threads(int size, const RankBody& body) {
   const auto ranks = thread_communicators(size);
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (const auto& rank : ranks)
     threads.emplace_back([&] {
       try {

@@ -42,6 +42,7 @@ void all_reduce(Communicator& comm) {
 // Pieces of a prime size, of nothing, of one element and of many.
 std::vector<size_t> uneven(int size, size_t base) {
   std::vector<size_t> counts;
+  counts.reserve(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) counts.push_back(r % 3 == 1 ? 0 : base + static_cast<size_t>(r) * 13);
   return counts;
 }

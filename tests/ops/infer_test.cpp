@@ -34,6 +34,7 @@ const Dim kB('B', 2), kN('N', 5), kD('D', 8), kH('H', 2), kE('E', 4), kT3('T', 3
 
 std::vector<TensorDesc> descs(const std::vector<Shape>& shapes) {
   std::vector<TensorDesc> result;
+  result.reserve(shapes.size());
   for (const Shape& shape : shapes) result.push_back({DType::kF32, shape});
   return result;
 }

@@ -63,7 +63,8 @@ TEST(ConfigIo, EveryFieldIsReadBackAsItWasWritten) {
 TEST(ConfigIo, ListsEveryFieldThatItReads) {
   std::set<std::string> listed;
   for (const FieldSpec& spec : train_fields()) EXPECT_TRUE(listed.insert(spec.key).second) << spec.key;
-  for (const auto& [section, fields] : to_json(changed_everywhere()).items())
+  const Json changed = to_json(changed_everywhere());
+  for (const auto& [section, fields] : changed.items())
     for (const auto& [name, value] : fields.items())
       EXPECT_TRUE(listed.contains(section + "." + name)) << section << "." << name;
 }

@@ -45,6 +45,7 @@ class Folder : public Dataset {
   Folder(std::string root, const std::vector<std::string>& parts, const std::vector<std::string>& chosen)
       : root_(std::move(root)) {
     std::vector<Source> sources;
+    sources.reserve(parts.size());
     for (const std::string& part : parts) sources.push_back(look_into(part));
     multi_label_ = sources[0].sheet.multi_label;
     labels_ = LabelTable(multi_label_);

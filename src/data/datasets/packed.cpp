@@ -180,7 +180,7 @@ PackedImage PackedImage::of_pixels(const Image& image) {
           std::string(image.pixels.begin(), image.pixels.end())};
 }
 
-PackWriter::PackWriter(const std::string& path, std::vector<std::string> classes, bool multi_label)
+PackWriter::PackWriter(const std::string& path, const std::vector<std::string>& classes, bool multi_label)
     : file_(path) {
   std::string header(kMagic);
   append_le(header, kVersion);

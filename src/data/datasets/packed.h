@@ -26,7 +26,7 @@ struct PackedImage {
 // Writes a packed file. Nothing is left under `path` unless finish() returned.
 class PackWriter {
  public:
-  PackWriter(const std::string& path, std::vector<std::string> classes, bool multi_label);
+  PackWriter(const std::string& path, const std::vector<std::string>& classes, bool multi_label);
 
   // `part` is kTrain or kVal.
   void add(const std::string& name, std::span<const int32_t> labels, Part part, const PackedImage& image);

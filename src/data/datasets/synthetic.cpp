@@ -56,7 +56,8 @@ class Synthetic : public Dataset {
   }
 
   std::string sample_name(int64_t index) const override {
-    return strf("synthetic#%lld", static_cast<long long>(first_ + index));
+    const int64_t number = first_ + index;
+    return strf("synthetic#%lld", static_cast<long long>(number));
   }
   std::span<const int32_t> labels(int64_t index) const override {
     return std::span(numbers_).subspan(static_cast<size_t>((first_ + index) % shape_.classes), 1);

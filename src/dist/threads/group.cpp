@@ -65,6 +65,7 @@ std::shared_ptr<Group> Group::part(int64_t split, int color, const std::vector<i
   Part& part = parts_[{split, color}];
   if (!part.group) {
     std::vector<int> ranks;
+    ranks.reserve(members.size());
     for (int member : members) ranks.push_back(members_[static_cast<size_t>(member)]);
     part.group = std::make_shared<Group>(world_, std::move(ranks));
   }

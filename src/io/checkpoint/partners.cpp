@@ -61,6 +61,7 @@ std::vector<std::string> agreed(Partners& partners, const std::function<std::str
       throw_told(answers[rank]);
     }
   std::vector<std::string> results;
+  results.reserve(answers.size());
   for (const Json& answer : answers) results.push_back(answer.at("done").get<std::string>());
   return results;
 }

@@ -39,7 +39,7 @@ void SharedSave::lead(const std::function<void()>& save) {
   const auto fail = [this](ErrorKind kind, const std::string& text, const std::string& hint) {
     const SaveFailed failed(text == failed_text_ ? failed_ : 0, kind, text, hint);
     order(ending(failed));
-    throw failed;
+    throw SaveFailed(failed);
   };
   try {
     save();

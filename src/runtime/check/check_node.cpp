@@ -61,6 +61,7 @@ std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<Tenso
     return {};
   }
   std::vector<TensorDesc> descs;
+  descs.reserve(ins.size());
   for (const TensorView& in : ins) descs.push_back(in.desc());
   const std::vector<TensorDesc> outs = op.infer(descs);
   std::vector<TensorView> views;
@@ -84,6 +85,7 @@ Values doubles_of(const TensorView& view) {
 
 std::vector<Known> known(const std::vector<TensorView>& views) {
   std::vector<Known> all;
+  all.reserve(views.size());
   for (const TensorView& view : views) all.push_back({view.shape(), doubles_of(view)});
   return all;
 }
@@ -98,6 +100,7 @@ void NodeCheck::compare(const std::vector<TensorView>& found) {
   for (int input : node_.op->updates()) results.push_back(ins[static_cast<size_t>(input)]);
   std::vector<Known> wanted = known(results);
   std::vector<DType> types;
+  types.reserve(found.size());
   for (const TensorView& view : found) types.push_back(view.dtype());
   const std::vector<TensorDesc> descs = program_.descs(node_.ins);
   const NoiseQuery query{*node_.op, descs, before, rounding_, rank_.pool};
