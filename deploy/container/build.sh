@@ -3,6 +3,7 @@
 # made here, the sources are a clean clone of what is committed. From the environment:
 #   BASE       a tar of a Debian root made before; else mmdebstrap makes one (SUITE, bookworm)
 #   JOBS       compilers at a time
+#   CUDA       the folder of a CUDA 13 toolkit, for GPUs
 #   NCCL       a version of NCCL to take from PyPI
 #   CCACHE_DIR a compiler cache to lend to the build
 #   STORAGE    where buildah keeps images and containers; its usual place otherwise
@@ -16,7 +17,7 @@ buildah=(buildah --storage-driver vfs)
 [[ -z ${STORAGE:-} ]] || buildah+=(--root "$STORAGE/images" --runroot "$STORAGE/run")
 lent=()
 [[ -z ${CCACHE_DIR:-} ]] || lent+=(--volume "$CCACHE_DIR:/root/.cache/ccache:rw")
-[[ ! -x /usr/local/cuda/bin/nvcc ]] || lent+=(--volume "$(readlink -f /usr/local/cuda):/usr/local/cuda:ro")
+[[ -z ${CUDA:-} ]] || lent+=(--build-arg CUDA=ON --volume "$(readlink -f "$CUDA"):/usr/local/cuda:ro")
 
 git clone --quiet --depth 1 "file://$source" "$work/vitrail"
 if [[ -z ${BASE:-} ]]; then
