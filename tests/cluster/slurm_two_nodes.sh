@@ -1,6 +1,6 @@
 #!/bin/bash
 # A Slurm of two nodes on one machine: munged and slurmctld here, a slurmd in each of two namespaces of two_nodes.sh,
-# everything with files of its own. Needs root and the packages of the group "slurm" (tools/debian_packages.txt).
+# everything with files of its own. Needs root and the packages of the group "cluster" (tools/debian_packages.txt).
 #   slurm_two_nodes.sh up NAME FOLDER            makes nodes NAME1 and NAME2, and FOLDER with all that belongs to them;
 #                                                prints SLURM_CONF and the OMPI_MCA_* variables
 #   slurm_two_nodes.sh down FOLDER               ends every process of it, and the namespaces
