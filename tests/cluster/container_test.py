@@ -47,7 +47,14 @@ class Pods:
         if made.returncode != 0:
             self.__exit__()
             raise PermissionError(made.stderr.strip())
-        net = dict(line.split("=", 1) for line in made.stdout.splitlines())["OMPI_MCA_btl_tcp_if_include"]
+        try:
+            self.start(dict(line.split("=", 1) for line in made.stdout.splitlines())["OMPI_MCA_btl_tcp_if_include"])
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start(self, net):
         self.nobody = net.replace(".0/24", ".99")
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.work / "id_ed25519"], check=True)
         for number in (1, 2):
@@ -55,7 +62,6 @@ class Pods:
             self.started.append(subprocess.Popen(self.command(number, "sshd"), stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         self.hostfile = f"{self.name}1 slots=1\n{self.name}2 slots=1\n"
         self.await_sshd()
-        return self
 
     def __exit__(self, *_):
         for process in self.started:
