@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: deps build test test-long gpu-test demo bench compare package format lint fuzz asan tsan mutate zoo clean help
+.PHONY: deps build test test-long test-cluster gpu-test demo bench compare package format lint fuzz asan tsan mutate zoo clean help
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
@@ -31,6 +31,18 @@ test-long: deps  ## the tests with their long variants: every file operation dis
 	cmake --preset release
 	cmake --build --preset release
 	VITRAIL_TEST_LONG=1 $(CTEST) --test-dir build/release
+
+# Minutes, as root: a requeued job waits in Slurm's queue, and the image builds the program anew. What is not installed
+# (tools/install_deps.sh cluster) is skipped by name.
+CLUSTER_CONFIG := tests/faults/kill_run.json
+test-cluster: build  ## Slurm on two nodes, and the container on two pods, where their Debian packages are installed
+	cmake --build --preset release --target vitrail_mpi
+	@failed=0; \
+	for test in "manifest_test.py $(PROGRAM)" "two_nodes_test.py $(PROGRAM) $(CLUSTER_CONFIG)" \
+	    "slurm_test.py $(PROGRAM) $(CLUSTER_CONFIG)" "container_test.py $(CLUSTER_CONFIG)"; do \
+	  rc=0; python3 -B tests/cluster/$$test || rc=$$?; \
+	  [[ $$rc -eq 0 || $$rc -eq 77 ]] || failed=1; \
+	done; exit $$failed
 
 gpu-test: deps  ## build everything and run the tests that need a GPU, on a host that has one
 	cmake --preset release

@@ -43,17 +43,24 @@ Options checked(const std::vector<std::string>& words) {
 LaunchRequest request_of(const Options& options) {
   const bool mpirun = options.flag("mpirun"), threads = options.flag("rank-threads");
   VT_REQUIRE(!(mpirun && threads), ErrorKind::kUsage, "--mpirun and --rank-threads exclude each other");
-  return {.ranks = static_cast<int>(options.integer("ranks")),
+  Hosts hosts = hosts_from(options.text("hosts"));
+  VT_REQUIRE(!threads || hosts.empty(), ErrorKind::kUsage,
+             "--rank-threads are of one process, on this host: --hosts has nothing to name");
+  const bool counted = options.origin("ranks") == Origin::kDefault && !hosts.empty();
+  const int64_t ranks = counted ? hosts.slots() : options.integer("ranks");
+  require_slots(hosts, ranks);
+  return {.ranks = static_cast<int>(ranks),
           .by = mpirun    ? LaunchBy::kMpirun
                 : threads ? LaunchBy::kThreads
                           : LaunchBy::kBest,
-          .hosts = options.text("hosts"),
+          .hosts = std::move(hosts),
           .command = options.positionals()};
 }
 
-liveness::WatchSettings watch_of(const Options& options, const Options& command, Console& console) {
+liveness::WatchSettings watch_of(const Options& options, int ranks, const Options& command,
+                                 Console& console) {
   // The command's own deadline is what its ranks know.
-  return {.ranks = static_cast<int>(options.integer("ranks")),
+  return {.ranks = ranks,
           .limits = {command.number("deadline")},
           .host = options.given("hosts") ? liveness::own_address() : "127.0.0.1",
           .port = static_cast<int>(options.integer("port")),
@@ -67,8 +74,9 @@ void run(const Options& options, Console& console) {
   VT_REQUIRE(most == 0 || command.declared("resume"), ErrorKind::kUsage,
              "--max-restarts resumes a training run; vitrail %s saves nothing to go on from",
              request.command[0].c_str());
+  liveness::WatchSettings watch = watch_of(options, request.ranks, command, console);
   const JobEnd end =
-      run_job(std::move(request), {.watch = watch_of(options, command, console),
+      run_job(std::move(request), {.watch = std::move(watch),
                                    .most_restarts = most,
                                    .resumed = command.declared("resume") && command.given("resume"),
                                    .say = [&](const std::string& text) { console.say(text); },
@@ -85,11 +93,13 @@ Command launch_command() {
        .examples = {{"launch -n 2 train --config configs/demo-fashion.json", "two ranks share every batch"},
                     {"launch -n 4 --max-restarts 3 train --config configs/demo-fashion.json",
                      "resumed from its last checkpoint when a rank dies, three times at most"},
+                    {"launch --hosts hosts.txt train --config configs/demo-fashion.json",
+                     "on the hosts of a file with lines as \"vt1 slots=2\""},
                     {"launch -n 2 predict photos/", "the images split over two ranks"},
                     {"launch -n 4 bench infer -m vit_base_patch16_224 --mesh dp=2,tp=2",
                      "against one rank on the same cores"}},
        .options = {{.name = "ranks",
-                    .help = "ranks to start",
+                    .help = "ranks to start; with --hosts as many as those have slots",
                     .kind = ValueKind::kInteger,
                     .metavar = "N",
                     .letter = 'n',
@@ -102,7 +112,9 @@ Command launch_command() {
                    {.name = "rank-threads",
                     .help = "ranks as threads of one process",
                     .kind = ValueKind::kFlag},
-                   {.name = "hosts", .help = "where mpirun starts them, as vt1:2,vt2:2", .metavar = "LIST"},
+                   {.name = "hosts",
+                    .help = "where mpirun starts them, as vt1:2,vt2:2, or a hostfile",
+                    .metavar = "LIST"},
                    {.name = "max-restarts",
                     .help = "resume from the last checkpoint so often when a rank is lost",
                     .kind = ValueKind::kInteger,

@@ -24,7 +24,9 @@ LaunchPlan by_mpirun(const LaunchRequest& request, const ChosenMpi& mpi) {
       .environment = mpi.environment,
       .note = strf("%s, a process each, by %s%s", ranks_text(request.ranks).c_str(),
                    mpi.report.came_along ? "the Open MPI that came along, " : "", mpirun.c_str())};
-  if (!request.hosts.empty()) plan.words.insert(plan.words.end(), {"--host", request.hosts});
+  if (!request.hosts.empty())
+    plan.words.insert(plan.words.end(),
+                      {request.hosts.is_file ? "--hostfile" : "--host", request.hosts.text});
   plan.words.insert(plan.words.end(), {"-x", kWatchVariable});
   for (const std::string& name : environment_names())
     if (name.starts_with("VITRAIL_") && name != kWatchVariable)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launch/chosen_mpi.h"
+#include "launch/hosts.h"
 
 namespace vitrail {
 
@@ -14,7 +15,7 @@ enum class LaunchBy { kBest, kMpirun, kThreads };
 struct LaunchRequest {
   int ranks = 1;
   LaunchBy by = LaunchBy::kBest;
-  std::string hosts;                 // "vt1:2,vt2:2"; empty: this one
+  Hosts hosts;                       // none: this one
   std::vector<std::string> command;  // "train", "--config", ...
 };
 

@@ -11,6 +11,7 @@
 #include "base/process_mark.h"
 #include "base/text.h"
 #include "base/timing.h"
+#include "base/values.h"
 #include "launch/environment.h"
 
 namespace vitrail {
@@ -114,6 +115,7 @@ namespace {
 
 constexpr int kVainRestarts = 2;      // in a row and without a step
 constexpr double kLongestPause = 30;  // seconds before a restart
+constexpr double kAnswer = 15;        // seconds that a host may take to run a command
 
 // A mistake comes again; a rank that died, or lost the others, may do better.
 bool may_restart(int code) {
@@ -127,6 +129,18 @@ void pause_before(int restart, const SignalGuard& signals) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
+// mpirun would say that something went wrong somewhere.
+JobEnd run_once(const LaunchRequest& request, const LaunchPlan& plan, const JobSettings& settings,
+                const SignalGuard& signals) {
+  const std::vector<std::string> silent =
+      plan.mpi ? silent_hosts(request.hosts, kAnswer) : std::vector<std::string>();
+  if (silent.empty()) return LaunchedJob(plan, settings.watch, signals).run();
+  return {exit_code(ErrorKind::kDevice),
+          strf("no command can be started on %s of %s: no answer within %.0f s, or a refusal (above)",
+               shown(join(silent, ", ")).c_str(), shown(request.hosts.text).c_str(), kAnswer),
+          0};
+}
+
 }  // namespace
 
 JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
@@ -135,7 +149,7 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
   settings.say(plan.note);
   int vain = 0;
   for (int64_t restart = 0;; ++restart) {
-    JobEnd end = LaunchedJob(plan, settings.watch, signals).run();
+    JobEnd end = run_once(request, plan, settings, signals);
     if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
       return end;
     vain = end.updates > 0 ? 0 : vain + (restart > 0);

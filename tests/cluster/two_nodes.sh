@@ -1,7 +1,8 @@
 #!/bin/bash
 # Two "nodes" on one machine: network namespaces with their own host names, joined by a bridge to this one.
 # Needs root and iproute2; everything it makes carries NAME and goes away with `down`.
-#   two_nodes.sh up NAME           makes NAME1 (10.77.N.2) and NAME2 (10.77.N.3); prints the OMPI_MCA_* variables for mpirun
+#   two_nodes.sh up NAME [COUNT]   makes NAME1 (10.77.N.2) and NAME2 (10.77.N.3), or as many as COUNT says, at most 9;
+#                                  prints the OMPI_MCA_* variables for mpirun
 #   two_nodes.sh down NAME
 #   two_nodes.sh cut|heal NAME2    takes the link of one node down, or up again
 #   two_nodes.sh rate NAME 1gbit   shapes what both nodes send; "none" ends it
@@ -21,22 +22,23 @@ on_node() {
 }
 
 up() {
-  local name=$1 net node i=1
+  local name=$1 count=${2:-2} net node hosts='127.0.0.1 localhost\n' i
   net=10.77.$(octet "$name")
   ip link add "$name" type bridge
   ip addr add "$net.1/24" dev "$name"
   ip link set "$name" up
-  for node in "${name}1" "${name}2"; do
-    i=$((i + 1))
+  for ((i = 1; i <= count; i++)); do hosts+="$net.$((i + 1)) $name$i\n"; done
+  for ((i = 1; i <= count; i++)); do
+    node=$name$i
     ip netns add "$node"
     ip link add "$node" type veth peer name eth0 netns "$node"
     ip link set "$node" master "$name" up
     ip -n "$node" link set lo up
     ip -n "$node" link set eth0 up
-    ip -n "$node" addr add "$net.$i/24" dev eth0
+    ip -n "$node" addr add "$net.$((i + 1))/24" dev eth0
     ip -n "$node" route add default via "$net.1"
     mkdir -p "/etc/netns/$node"
-    printf '127.0.0.1 localhost\n%s.2 %s1\n%s.3 %s2\n' "$net" "$name" "$net" "$name" >"/etc/netns/$node/hosts"
+    printf '%b' "$hosts" >"/etc/netns/$node/hosts"
   done
   echo "OMPI_MCA_plm_rsh_agent=$self"
   echo "OMPI_MCA_btl=tcp,self"
@@ -46,7 +48,7 @@ up() {
 
 down() {
   local node
-  for node in "${1}1" "${1}2"; do
+  for node in "$1"{1..9}; do
     ip netns del "$node" 2>/dev/null || true
     ip link del "$node" 2>/dev/null || true
     rm -rf "/etc/netns/$node"
@@ -63,7 +65,7 @@ rate() {
 }
 
 case $1 in
-  up) up "$2" ;;
+  up) up "${@:2}" ;;
   down) down "$2" ;;
   cut) ip link set "$2" down ;;
   heal) ip link set "$2" up ;;

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A host with an installation of Vitrail, and what opening MPI's libraries gives there.
-struct Host {
+struct Machine {
   TempFolder folder;
   std::string system_problem, own_problem;
   std::vector<fs::path> asked{};  // for the libraries in these folders
@@ -45,14 +45,14 @@ std::map<std::string, std::string> variables_of(const LaunchPlan& plan) {
   return {plan.environment.begin(), plan.environment.end()};
 }
 
-void expect_own(const LaunchPlan& plan, const Host& host) {
+void expect_own(const LaunchPlan& plan, const Machine& host) {
   EXPECT_TRUE(plan.mpi);
   EXPECT_EQ(plan.words[0], (host.own() / "bin/mpirun").string());
   EXPECT_NE(plan.note.find("came along, " + plan.words[0]), std::string::npos) << plan.note;
   EXPECT_EQ(variables_of(plan)["OPAL_PREFIX"], host.own().string());
 }
 
-ErrorKind refused(const LaunchRequest& request, Host& host, const std::string& words) {
+ErrorKind refused(const LaunchRequest& request, Machine& host, const std::string& words) {
   try {
     plan_launch(request, host.search());
   } catch (const Error& error) {
@@ -65,10 +65,11 @@ ErrorKind refused(const LaunchRequest& request, Host& host, const std::string& w
 }
 
 TEST(PlanLaunch, TheHostsMpirunComesFirst) {
-  Host host;
+  Machine host;
   const std::string mpirun = host.system_mpirun();
   host.own_mpirun();
-  const LaunchPlan plan = plan_launch({.ranks = 2, .hosts = "a:1,b:1", .command = {"train"}}, host.search());
+  const LaunchPlan plan =
+      plan_launch({.ranks = 2, .hosts = hosts_from("a:1,b:1"), .command = {"train"}}, host.search());
   EXPECT_TRUE(plan.mpi);
   EXPECT_EQ(plan.words[0], mpirun);
   EXPECT_EQ(plan.note, "2 ranks, a process each, by " + mpirun);
@@ -80,7 +81,7 @@ TEST(PlanLaunch, TheHostsMpirunComesFirst) {
 }
 
 TEST(PlanLaunch, WithoutOneTheMpirunThatCameAlongIsToldWhereItLies) {
-  Host host;
+  Machine host;
   host.own_mpirun();
   ::setenv("LD_LIBRARY_PATH", "/opt/cuda/lib64", 1);
   const LaunchPlan plan = plan_launch({.ranks = 2, .command = {"train"}}, host.search());
@@ -98,7 +99,7 @@ TEST(PlanLaunch, WithoutOneTheMpirunThatCameAlongIsToldWhereItLies) {
 }
 
 TEST(PlanLaunch, AnMpirunWhoseLibrariesCannotBeOpenedGivesWayToIt) {
-  Host host{.system_problem = "libmpi.so.40 is missing"};
+  Machine host{.system_problem = "libmpi.so.40 is missing"};
   host.system_mpirun();
   EXPECT_FALSE(plan_launch({.ranks = 2, .command = {"train"}}, host.search()).mpi);
   host.own_mpirun();
@@ -106,15 +107,15 @@ TEST(PlanLaunch, AnMpirunWhoseLibrariesCannotBeOpenedGivesWayToIt) {
 }
 
 TEST(PlanLaunch, WhatCameAlongServesOneHost) {
-  Host host;
+  Machine host;
   host.own_mpirun();
-  EXPECT_EQ(exit_code(refused({.ranks = 2, .hosts = "a:1,b:1", .command = {"train"}}, host,
+  EXPECT_EQ(exit_code(refused({.ranks = 2, .hosts = hosts_from("a:1,b:1"), .command = {"train"}}, host,
                               "apt install openmpi-bin, on each of the hosts")),
             69);
 }
 
 TEST(PlanLaunch, WithNeitherRanksAreThreadsUnlessProcessesAreNeeded) {
-  Host host;
+  Machine host;
   const LaunchPlan plan = plan_launch({.ranks = 2, .command = {"train"}}, host.search());
   EXPECT_FALSE(plan.mpi);
   EXPECT_NE(plan.note.find("mpirun is not in PATH; apt install openmpi-bin"), std::string::npos) << plan.note;
@@ -126,8 +127,20 @@ TEST(PlanLaunch, WithNeitherRanksAreThreadsUnlessProcessesAreNeeded) {
             std::string::npos);
 }
 
+TEST(PlanLaunch, AHostfileIsHandedToMpirun) {
+  Machine host;
+  host.system_mpirun();
+  const std::string file = host.folder.file("hosts", "vt1 slots=2\nvt2 slots=2\n");
+  const LaunchPlan plan =
+      plan_launch({.ranks = 4, .hosts = hosts_from(file), .command = {"train"}}, host.search());
+  const auto option = std::find(plan.words.begin(), plan.words.end(), "--hostfile");
+  ASSERT_NE(option, plan.words.end());
+  EXPECT_EQ(option[1], file);
+  EXPECT_EQ(std::count(plan.words.begin(), plan.words.end(), "--host"), 0);
+}
+
 TEST(ChooseMpi, NothingIsTakenFromBesideAFolderThatIsNoBin) {
-  Host host;
+  Machine host;
   host.own_mpirun();
   EXPECT_TRUE(choose_mpi(host.search()).report.came_along);
   const ChosenMpi chosen = choose_mpi(host.search("opt/vitrail/work/vitrail"));

@@ -130,7 +130,7 @@ TEST(PlanLaunch, WithoutMpirunRanksAreThreadsUnlessProcessesAreNeeded) {
             (std::vector<std::string>{"train", "--out", "x", "--ranks", "4"}));
   EXPECT_NE(plan.note.find("mpirun is not in PATH"), std::string::npos) << plan.note;
   EXPECT_THROW(plan_launch({.ranks = 4, .by = LaunchBy::kMpirun}), Error);
-  EXPECT_THROW(plan_launch({.ranks = 4, .hosts = "vt1:2,vt2:2"}), Error);
+  EXPECT_THROW(plan_launch({.ranks = 4, .hosts = hosts_from("vt1:2,vt2:2")}), Error);
   ::setenv("PATH", path.c_str(), 1);
 }
 
