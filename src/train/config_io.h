@@ -80,10 +80,9 @@ void read_image_size(const Source& source, ModelSettings& model) {
   model.given.insert({"image_height", "image_width"});
 }
 
-// Returns the defaults overridden by the given settings.
+// Overrides `config` by the given settings.
 template <typename Source>
-TrainConfig config_from(const Source& source, const FindModel& find) {
-  TrainConfig config;
+void take_settings(const Source& source, TrainConfig& config) {
   ModelSettings& model = config.model;
   if (source.given("model.init")) source.assign("model.init", model.init);
   if (source.given("model.arch")) source.assign("model.arch", model.arch);
@@ -95,7 +94,14 @@ TrainConfig config_from(const Source& source, const FindModel& find) {
   TrainConfig::sections(config, [&](const char* name, auto& section) {
     std::decay_t<decltype(section)>::fields(section, ReadFields<Source>{name, source});
   });
-  for (std::string* name : {&model.init, &config.distill.teacher})
+}
+
+// Returns the defaults overridden by the given settings.
+template <typename Source>
+TrainConfig config_from(const Source& source, const FindModel& find) {
+  TrainConfig config;
+  take_settings(source, config);
+  for (std::string* name : {&config.model.init, &config.distill.teacher})
     if (find && !name->empty()) *name = find(*name);
   return config;
 }
