@@ -26,6 +26,9 @@ TrainConfig train_config_from_json(const Json& json, const std::string& place, c
 // Reads JSON with comments, at most 1 MiB.
 TrainConfig read_train_config(const std::string& path, const FindModel& find = {});
 
+// Returns a config file of the settings that are not the defaults; it gives the same run.
+Json changed_settings(const TrainConfig& config);
+
 // The settings of one JSON object, nested sections as dotted keys.
 class JsonSettings {
  public:
