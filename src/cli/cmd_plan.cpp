@@ -115,6 +115,8 @@ Command plan_command() {
                     "memory and time on another machine (bench calibrate makes such files)"},
                    {"plan --train --model vit_base_patch16_224 --batch 256 --dtype bf16 --target h200",
                     "a training step on a GPU that is not here; --device cuda for one that is"},
+                   {"plan --deepspeed ds.json --mesh dp=8",
+                    "the config that a DeepSpeed JSON becomes, as --config takes it; the plan on stderr"},
                    {"plan --train --model vit_large_patch16_224 --batch 32 --mesh dp=4,tp=2,zero=3",
                     "one of eight ranks: its memory, and what ranks exchange"},
                    {"plan --model vit_large_patch16_224 --batch 8 --mesh dp=2,tp=4",

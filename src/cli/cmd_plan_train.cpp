@@ -1,19 +1,32 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "cli/cmd_plan.h"
+#include "cli/deepspeed_choice.h"
 #include "cli/device_choice.h"
 #include "cli/train_plan.h"
 #include "measure/run_estimate.h"
 #include "telemetry/format.h"
+#include "train/config_io.h"
 
 namespace vitrail::cli {
+
+namespace {
+nlohmann::ordered_json notes_json(const DeepSpeedReading& reading) {
+  nlohmann::ordered_json notes = nlohmann::ordered_json::array();
+  for (const DeepSpeedNote& note : reading.notes) notes.push_back({{"key", note.key}, {"text", note.text}});
+  return notes;
+}
+}  // namespace
 
 void run_train_plan(const Options& options, Console& console) {
   const PlanTarget target = read_plan_target(options);
   DeviceInfo device = target.device;
   if (!target.file) device.kernels = chosen_kernels(options).table;
-  const RunPlan plan = planned_run(options, device);
+  const PlannedRun run = run_to_plan(options);
+  say_notes(run.deepspeed, options, console);
+  const RunPlan plan = planned_run(run, options, device);
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
     const std::string& pass = options.text("dump-after");
@@ -22,8 +35,18 @@ void run_train_plan(const Options& options, Console& console) {
     return console.print(text);
   }
   const RunEstimate e = estimate_run(plan, target);
-  console.print_json(to_json(plan, e));
-  console.print(to_text(plan, e));
+  nlohmann::ordered_json json = to_json(plan, e);
+  if (options.given("deepspeed")) {
+    // What the file became is the output, which --config takes; the plan is told beside it.
+    const Json config = changed_settings(resolved(run.config, plan.ranks()));
+    json["config"] = config;
+    json["notes"] = notes_json(run.deepspeed);
+    console.print(json_text(config, 2) + "\n");
+    console.say(to_text(plan, e));
+  } else {
+    console.print(to_text(plan, e));
+  }
+  console.print_json(json);
   if (plan.peak_bytes() > e.available)
     console.say(strf("warning: this does not fit %s%s; the largest micro-batch that does is %s",
                      e.calibrated ? "on " : "", e.where.c_str(), format_integer(e.largest).c_str()));

@@ -8,6 +8,7 @@
 #include "base/timing.h"
 #include "base/values.h"
 #include "cli/commands.h"
+#include "cli/deepspeed_choice.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
@@ -111,6 +112,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
   if (options.given("max-time")) config.train.max_minutes = minutes_of(options.text("max-time"));
   World world = open_ranks(options, session, place);
   const bool leads = world.ranks[0]->rank() == 0, mpi = std::string_view(world.transport) == "mpi";
+  const DeepSpeedReading deepspeed = with_deepspeed(options, config, world.size);
+  config = deepspeed.config;
+  if (leads) say_notes(deepspeed, options, console);
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
   const TrainConfig whole = resolved(config, world.size);
   require_same_run(world, to_json(whole), place.generator);
@@ -164,6 +168,8 @@ Command train_command() {
                     "fine-tune a pretrained model on a folder of images"},
                    {"train --config configs/demo-fashion.json --device cuda --dtype bf16", "on a GPU"},
                    {"train --config configs/demo-fashion.json --ranks 2", "two ranks share every batch"},
+                   {"train --config run.json --deepspeed ds.json --ranks 2",
+                    "with the settings of a DeepSpeed JSON"},
                    {"train --config configs/demo-fashion.json --resume", "go on after an interruption"}},
       .options = {
           {.name = "out",
@@ -186,6 +192,7 @@ Command train_command() {
            .fallback = "1",
            .least = 1,
            .most = 4096},
+          deepspeed_option(),
           deadline_option(),
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "base/values.h"
+#include "cli/deepspeed_choice.h"
 #include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
@@ -59,6 +60,7 @@ std::vector<OptionSpec> train_plan_options() {
   OptionSpec recompute = option_of(field_spec<Recompute>("recompute", "train.recompute"));
   recompute.metavar = "LEVEL";
   return {{.name = "train", .help = "a training step instead of an inference", .kind = ValueKind::kFlag},
+          deepspeed_option(),
           {.name = "optimizer", .help = "optim.name", .metavar = "NAME"},
           {.name = "mesh",
            .help = "the rank of a mesh that needs most memory, and its collectives: "
@@ -76,7 +78,8 @@ void add_train_settings(CommandSpec& command) {
 }
 
 bool asks_for_training(const Options& options) {
-  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute"))
+  if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute") ||
+      was_given(options, "deepspeed"))
     return true;
   std::set<std::string> shared;
   for (const OptionSpec& spec : model_settings()) shared.insert(spec.name);
@@ -87,14 +90,19 @@ bool asks_for_training(const Options& options) {
 
 PlannedRun run_to_plan(const Options& options) {
   PlannedRun run{planned_config(options), std::nullopt};
+  run.deepspeed = with_deepspeed(options, run.config, 0);
+  run.config = run.deepspeed.config;
   if (was_given(options, "classes")) run.classes = options.integer("classes");
   return run;
 }
 
-RunPlan planned_run(const Options& options, const DeviceInfo& device) {
+RunPlan planned_run(const PlannedRun& run, const Options& options, const DeviceInfo& device) {
   const Backend& backend = find_backend(device.shares_host_memory ? options.text("backend") : device.backend);
-  const PlannedRun run = run_to_plan(options);
   return {run.config, run.classes, backend, device};
+}
+
+RunPlan planned_run(const Options& options, const DeviceInfo& device) {
+  return planned_run(run_to_plan(options), options, device);
 }
 
 }  // namespace vitrail::cli

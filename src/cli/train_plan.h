@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "train/deepspeed/deepspeed.h"
 #include "train/run_plan.h"
 
 namespace vitrail::cli {
@@ -18,12 +19,14 @@ void add_train_settings(CommandSpec& command);
 // Returns whether the options request training: --train, or any setting that only a training config has.
 bool asks_for_training(const Options& options);
 
-RunPlan planned_run(const Options& options, const DeviceInfo& device);
 // What the options ask for, for the ranks that plan it themselves.
 struct PlannedRun {
   TrainConfig config;
   std::optional<int64_t> classes;
+  DeepSpeedReading deepspeed = {};  // where --deepspeed is given
 };
 PlannedRun run_to_plan(const Options& options);
+RunPlan planned_run(const PlannedRun& run, const Options& options, const DeviceInfo& device);
+RunPlan planned_run(const Options& options, const DeviceInfo& device);
 
 }  // namespace vitrail::cli

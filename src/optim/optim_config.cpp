@@ -27,6 +27,9 @@ void validate(const OptimConfig& c) {
   require(std::isfinite(c.eps), "optim.eps", c.eps, "a number");
   require(std::isfinite(c.weight_decay) && c.weight_decay >= 0, "optim.weight_decay", c.weight_decay,
           "a number from 0");
+  require(std::isfinite(c.trust_min) && c.trust_min >= 0, "optim.trust_min", c.trust_min, "a number from 0");
+  require(std::isfinite(c.trust_max) && (c.trust_max == 0 || c.trust_max >= c.trust_min), "optim.trust_max",
+          c.trust_max, "0, or a number not below optim.trust_min");
   require(std::isfinite(c.clip_norm) && c.clip_norm >= 0, "optim.clip_norm", c.clip_norm, "a number from 0");
   VT_REQUIRE(!c.nesterov || c.momentum > 0, ErrorKind::kConfig,
              "optim.nesterov is true but optim.momentum is 0; expected a momentum above 0");
@@ -51,6 +54,7 @@ void validate(const LossScaleConfig& c) {
   require(c.initial >= c.min && c.initial <= c.max, "loss_scale.initial", c.initial,
           "a number from min to max");
   require(c.window >= 1, "loss_scale.window", static_cast<double>(c.window), "at least 1");
+  require(c.hysteresis >= 1, "loss_scale.hysteresis", static_cast<double>(c.hysteresis), "at least 1");
 }
 
 LossScaleRule loss_scale_rule(const LossScaleConfig& c, bool fp16) {
@@ -58,7 +62,7 @@ LossScaleRule loss_scale_rule(const LossScaleConfig& c, bool fp16) {
   LossScaleMode mode = c.mode;
   if (mode == LossScaleMode::kAuto) mode = fp16 ? LossScaleMode::kDynamic : LossScaleMode::kOff;
   if (mode == LossScaleMode::kOff) return {};
-  return {mode == LossScaleMode::kDynamic, c.initial, c.min, c.max, c.window};
+  return {mode == LossScaleMode::kDynamic, c.initial, c.min, c.max, c.window, c.hysteresis, c.consecutive};
 }
 
 }  // namespace vitrail

@@ -27,7 +27,9 @@ struct OptimConfig {
   DecayStyle decay = DecayStyle::kUsual;
   double clip_norm = 0;
   MomentDType moment_dtype = MomentDType::kMaster;
+  bool bias_correction = true;
   bool adapt_all = true;
+  double trust_min = 0, trust_max = 0;
   double ema_decay = 0;
   bool ema_warmup = false;
 
@@ -45,7 +47,10 @@ struct OptimConfig {
       "usual, coupled (to the gradient), decoupled (times lr), schedule (times lr/base lr)");
     v("clip_norm", c.clip_norm, "largest norm of all gradients together; 0: no clipping");
     v("moment_dtype", c.moment_dtype, "master or bf16: how the first moment is stored");
+    v("bias_correction", c.bias_correction, "adam, adamw, lamb: make up for moments that start at 0");
     v("adapt_all", c.adapt_all, "lamb: adapt the step also of parameters without weight decay");
+    v("trust_min", c.trust_min, "lamb: least factor by which a step is adapted");
+    v("trust_max", c.trust_max, "lamb: largest factor by which a step is adapted; 0: no limit");
     v("ema_decay", c.ema_decay, "share of the moving average that is kept each update; 0: no average");
     v("ema_warmup", c.ema_warmup, "the average follows faster at first: at most (1+t)/(10+t) is kept");
   }
@@ -67,6 +72,8 @@ struct LossScaleConfig {
   LossScaleMode mode = LossScaleMode::kAuto;
   double initial = 65536;
   int64_t window = 2000;
+  int64_t hysteresis = 1;
+  bool consecutive = false;
   double min = 1, max = 16777216;
 
   template <typename Self, typename V>
@@ -74,6 +81,9 @@ struct LossScaleConfig {
     v("mode", c.mode, "auto (dynamic in fp16, else off), off, fixed or dynamic");
     v("initial", c.initial, "the loss scale of the first step");
     v("window", c.window, "steps without overflow after which it doubles");
+    v("hysteresis", c.hysteresis,
+      "which overflow since it last doubled halves it: the first (1) or a later one");
+    v("consecutive", c.consecutive, "hysteresis: count overflows in a row instead");
     v("min", c.min, "it never falls below");
     v("max", c.max, "it never rises above");
   }

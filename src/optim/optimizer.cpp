@@ -47,10 +47,12 @@ ValueId record_control(Builder& b, const std::vector<TrainedParam>& params, cons
   for (const TrainedParam& p : params)
     sums.push_back(b.state(gradient_name(p.name), p.desc, Category::kGradients));
   const ValueId squares = b.add<SquareSumOp>(sums, "square_sum");
-  return b.add<StepControlOp>(
-      {squares, hyper, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer),
-       b.state(kUpdateCounterState, {DType::kF64, {{'Z', kUpdateCounters}}}, Category::kOptimizer)},
-      "control", c.clip_norm, scale);
+  std::vector<ValueId> ins = {
+      squares, hyper, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer),
+      b.state(kUpdateCounterState, {DType::kF64, {{'Z', kUpdateCounters}}}, Category::kOptimizer)};
+  if (StepControlOp(c.clip_norm, scale).counts_overflows())
+    ins.push_back(b.state(kPassedOverflowState, loss_scale_desc(), Category::kOptimizer));
+  return b.add<StepControlOp>(std::move(ins), "control", c.clip_norm, scale);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct TrainedParam {
 
 inline constexpr const char* kLossScaleState = "optim/loss_scale";
 inline constexpr const char* kUpdateCounterState = "optim/control";
+inline constexpr const char* kPassedOverflowState = "optim/overflows";  // with a hysteresis
 std::string ema_name(const std::string& param);
 TensorDesc loss_scale_desc();
 

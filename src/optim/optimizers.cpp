@@ -15,7 +15,8 @@ template <typename UpdateOp>
 void record(UpdateSite& site) {
   const OptimConfig& c = site.config();
   const auto op = std::make_shared<UpdateOp>(
-      site.scale(), UpdateSettings{c.momentum, c.nesterov, c.beta1, c.beta2, c.eps, c.adapt_all});
+      site.scale(), UpdateSettings{c.momentum, c.nesterov, c.beta1, c.beta2, c.eps, c.adapt_all,
+                                   c.bias_correction, c.trust_min, c.trust_max});
   std::vector<ValueId> states;
   if (op->states() > 0) states.push_back(site.first_moment());
   if (op->states() > 1) states.push_back(site.state("v"));

@@ -36,6 +36,26 @@ double one_cycle(const ScheduleConfig& c, double base, double at, double total) 
                         last > top ? std::min(1.0, (at - top) / (last - top)) : 0);
 }
 
+// The share of the warm-up's rise that is done `at` updates after its start.
+double risen(const ScheduleConfig& c, double at, double warmup) {
+  return c.warmup_shape == WarmupShape::kLog && warmup > 1 ? std::log(at + 1) / std::log(warmup)
+                                                           : at / warmup;
+}
+
+// DeepSpeed moves its schedule after an update, so that the second update takes the curve's first value too;
+// the first takes where the warm-up starts, and 0 of a cosine. A warm-up has at least two updates.
+double deepspeed_lr(const ScheduleConfig& c, double base, double step, double total) {
+  if (step == 0) return c.kind == ScheduleKind::kWarmupCosine ? 0 : c.warmup_lr;
+  const double warmup = std::max(2.0, updates(c.warmup, total)), at = step - 1;
+  if (at < warmup) return c.warmup_lr + risen(c, at, warmup) * (base - c.warmup_lr);
+  const double rest = std::max(1.0, total - warmup);
+  if (c.kind == ScheduleKind::kWarmupDecay)
+    return c.min_lr + (base - c.min_lr) * std::clamp((total - at) / rest, 0.0, 1.0);
+  if (c.kind == ScheduleKind::kWarmupCosine)
+    return cosine_between(base, c.min_lr, std::min(1.0, (at - warmup + 1) / rest));
+  return base;
+}
+
 }  // namespace
 
 void validate(const ScheduleConfig& c) {
@@ -44,6 +64,7 @@ void validate(const ScheduleConfig& c) {
   };
   require(c.warmup >= 0, "schedule.warmup", c.warmup, "a number of updates, or a share of the run below 1");
   require(c.warmup_lr >= 0, "schedule.warmup_lr", c.warmup_lr, "a number from 0");
+  require(c.length >= 0, "schedule.length", c.length, "a number of updates, or a share of the run below 1");
   require(c.min_lr >= 0, "schedule.min_lr", c.min_lr, "a number from 0");
   require(c.power > 0, "schedule.power", c.power, "a number above 0");
   require(c.every >= 0, "schedule.every", c.every, "a number from 0");
@@ -61,10 +82,12 @@ void validate(const ScheduleConfig& c) {
 }
 
 double lr_at(const ScheduleConfig& c, double base_lr, int64_t step, int64_t total_steps) {
-  const auto total = static_cast<double>(total_steps);
+  const auto run = static_cast<double>(total_steps);
+  const double total = c.length > 0 ? updates(c.length, run) : run;
+  if (c.kind >= ScheduleKind::kWarmup) return deepspeed_lr(c, base_lr, static_cast<double>(step), total);
   const double at = static_cast<double>(step) + (c.count_from_one ? 1 : 0);
   const double warmup = updates(c.warmup, total);
-  if (at < warmup) return c.warmup_lr + at / warmup * (base_lr - c.warmup_lr);
+  if (at < warmup) return c.warmup_lr + risen(c, at, warmup) * (base_lr - c.warmup_lr);
   const double from = c.warmup_inside ? 0 : warmup;
   const double share = total > from ? std::clamp((at - from) / (total - from), 0.0, 1.0) : 1.0;
   switch (c.kind) {
@@ -80,6 +103,10 @@ double lr_at(const ScheduleConfig& c, double base_lr, int64_t step, int64_t tota
       return std::max(c.min_lr, base_lr * std::pow(c.gamma, falls(c, at, total)));
     case ScheduleKind::kOneCycle:
       return one_cycle(c, base_lr, at, total);
+    case ScheduleKind::kWarmup:
+    case ScheduleKind::kWarmupDecay:
+    case ScheduleKind::kWarmupCosine:
+      break;  // computed above
   }
   throw Error(ErrorKind::kInternal, "unknown schedule");
 }

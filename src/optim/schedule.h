@@ -9,10 +9,28 @@
 
 namespace vitrail {
 
-enum class ScheduleKind { kConstant, kCosine, kLinear, kStep, kPolynomial, kOneCycle };
+// The last three are DeepSpeed's WarmupLR, WarmupDecayLR and WarmupCosineLR, update by update.
+enum class ScheduleKind {
+  kConstant,
+  kCosine,
+  kLinear,
+  kStep,
+  kPolynomial,
+  kOneCycle,
+  kWarmup,
+  kWarmupDecay,
+  kWarmupCosine
+};
 template <>
 struct EnumNames<ScheduleKind> {
-  static constexpr const char* names[] = {"constant", "cosine", "linear", "step", "polynomial", "one_cycle"};
+  static constexpr const char* names[] = {"constant",  "cosine", "linear",       "step",         "polynomial",
+                                          "one_cycle", "warmup", "warmup_decay", "warmup_cosine"};
+};
+
+enum class WarmupShape { kLinear, kLog };
+template <>
+struct EnumNames<WarmupShape> {
+  static constexpr const char* names[] = {"linear", "log"};
 };
 
 // The schedule's settings; lengths are in updates, and a length below 1 is a share of the run.
@@ -20,7 +38,9 @@ struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::kCosine;
   double warmup = 0;
   double warmup_lr = 0;
+  WarmupShape warmup_shape = WarmupShape::kLinear;
   bool warmup_inside = false;
+  double length = 0;
   double min_lr = 0;
   bool count_from_one = false;
   double power = 1;
@@ -33,10 +53,14 @@ struct ScheduleConfig {
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
-    v("kind", c.kind, "constant, cosine, linear, step, polynomial or one_cycle");
-    v("warmup", c.warmup, "updates of linear warm-up; below 1: share of the run");
+    v("kind", c.kind,
+      "constant, cosine, linear, step, polynomial or one_cycle; warmup, warmup_decay and warmup_cosine are "
+      "DeepSpeed's WarmupLR, WarmupDecayLR and WarmupCosineLR");
+    v("warmup", c.warmup, "updates of warm-up; below 1: share of the run");
     v("warmup_lr", c.warmup_lr, "learning rate the warm-up starts from");
+    v("warmup_shape", c.warmup_shape, "linear or log: how the rate rises");
     v("warmup_inside", c.warmup_inside, "the curve runs beneath the warm-up (timm) instead of after it");
+    v("length", c.length, "updates after which the curve is at its end; 0: the run's; below 1: share of it");
     v("min_lr", c.min_lr, "learning rate at the end; the floor of step");
     v("count_from_one", c.count_from_one, "the first update takes the curve's second value");
     v("power", c.power, "polynomial: its power");

@@ -81,6 +81,18 @@ TrainConfig train_config_from_json(const Json& json, const std::string& place, c
   return config_from(JsonSettings(json, place), find);
 }
 
+Json changed_settings(const TrainConfig& config) {
+  Json json = to_json(config);
+  const Json usual = to_json(TrainConfig());
+  for (auto section = json.begin(); section != json.end();) {
+    for (auto field = section->begin(); field != section->end();)
+      field = usual[section.key()].value(field.key(), Json()) == *field ? section->erase(field)
+                                                                        : std::next(field);
+    section = section->empty() ? json.erase(section) : std::next(section);
+  }
+  return json;
+}
+
 TrainConfig read_train_config(const std::string& path, const FindModel& find) {
   const JsonLimits limits{.max_bytes = kMaxBytes, .comments = true, .kind = ErrorKind::kConfig};
   std::string text;

@@ -26,6 +26,9 @@ TrainConfig train_config_from_json(const Json& json, const std::string& place, c
 // Reads JSON with comments, at most 1 MiB.
 TrainConfig read_train_config(const std::string& path, const FindModel& find = {});
 
+// Returns a config file of the settings that are not the defaults; it gives the same run.
+Json changed_settings(const TrainConfig& config);
+
 // The settings of one JSON object, nested sections as dotted keys.
 class JsonSettings {
  public:
@@ -80,10 +83,9 @@ void read_image_size(const Source& source, ModelSettings& model) {
   model.given.insert({"image_height", "image_width"});
 }
 
-// Returns the defaults overridden by the given settings.
+// Overrides `config` by the given settings.
 template <typename Source>
-TrainConfig config_from(const Source& source, const FindModel& find) {
-  TrainConfig config;
+void take_settings(const Source& source, TrainConfig& config) {
   ModelSettings& model = config.model;
   if (source.given("model.init")) source.assign("model.init", model.init);
   if (source.given("model.arch")) source.assign("model.arch", model.arch);
@@ -95,7 +97,14 @@ TrainConfig config_from(const Source& source, const FindModel& find) {
   TrainConfig::sections(config, [&](const char* name, auto& section) {
     std::decay_t<decltype(section)>::fields(section, ReadFields<Source>{name, source});
   });
-  for (std::string* name : {&model.init, &config.distill.teacher})
+}
+
+// Returns the defaults overridden by the given settings.
+template <typename Source>
+TrainConfig config_from(const Source& source, const FindModel& find) {
+  TrainConfig config;
+  take_settings(source, config);
+  for (std::string* name : {&config.model.init, &config.distill.teacher})
     if (find && !name->empty()) *name = find(*name);
   return config;
 }

@@ -86,10 +86,19 @@ void add_update_cases(std::vector<OpCase>& cases) {
   add_update(cases, "sgd_nesterov", make_op<SgdUpdateOp>(coupled, 0.9, true), {kPlain});
   add_update(cases, "adam", make_op<AdamUpdateOp>(coupled, Moments{}), {kPlain, kNonNegative});
   add_update(cases, "adamw", make_op<AdamUpdateOp>(decoupled, Moments{}), {kPlain, kNonNegative});
+  add_update(cases, "adam_not_corrected", make_op<AdamUpdateOp>(coupled, Moments{.corrected = false}),
+             {kPlain, kNonNegative});
   add_update(cases, "lion", make_op<LionUpdateOp>(decoupled, 0.9, 0.99), {kPlain});
   for (bool adapts : {false, true})
     add_update(cases, adapts ? "lamb" : "lamb_not_adapted",
                make_op<LambUpdateOp>(decoupled, Moments{.eps = 1e-6}, adapts), {kPlain, kNonNegative});
+  // The limits are on either side of every ratio that random values give.
+  for (bool below : {false, true}) {
+    const LambUpdateOp limited(coupled, Moments{.eps = 1e-6, .corrected = false}, true,
+                               below ? LambUpdateOp::Trust{0, 1e-3} : LambUpdateOp::Trust{1e3, 1e4});
+    add_update(cases, below ? "lamb_trust_max" : "lamb_trust_min", make_op<LambUpdateOp>(limited),
+               {kPlain, kNonNegative});
+  }
   for (bool adapts : {false, true}) {
     const LambUpdateOp whole(coupled, Moments{.eps = 1e-6}, adapts);
     add_update(cases, adapts ? "lamb_moments" : "lamb_moments_not_adapted", make_op<LambMomentsOp>(whole),
@@ -124,6 +133,14 @@ void add_update_cases(std::vector<OpCase>& cases) {
                      {false, false, false, false},
                      {kScalars, kScalars, kScalars, kScalars},
                      {{0, {sum}}, {1, kHyper}, {2, {64}}, {3, {1999, 5, 2, 1}}}});
+  for (double sum : {9.0, HUGE_VAL})
+    for (double passed : {0.0, 2.0})
+      cases.push_back({strf("step_control_%s_after_%g", sum < HUGE_VAL ? "doubles" : "overflows", passed),
+                       make_op<StepControlOp>(1.0, LossScaleRule{.dynamic = true, .hysteresis = 3}),
+                       {{one}, hyper_desc().shape, {one}, {{'Z', kUpdateCounters}}, {one}},
+                       {false, false, false, false, false},
+                       {kScalars, kScalars, kScalars, kScalars, kScalars},
+                       {{0, {sum}}, {1, kHyper}, {2, {64}}, {3, {1999, 5, 2, 1}}, {4, {passed}}}});
   cases.push_back({"accumulate", make_op<AccumulateOp>(), {kWeight, kWeight}, {false, false}, {kSum, kSum}});
   cases.push_back({"copy_into", make_op<CopyIntoOp>(), {kWeight, kWeight}, {false, true}, {kPlain, kSum}});
 }

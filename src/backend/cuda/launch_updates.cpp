@@ -56,16 +56,20 @@ std::string accepts(const NodeView&, const DeviceInfo&) {
 void run_step_control(const KernelArgs& args) {
   const auto& op = op_of<StepControlOp>(args);
   const LossScaleRule& scale = op.loss_scale();
-  api().updates.step_control(session(args), {.square_sum = args.ins[0].as<double>(),
-                                             .hyper = numbers<HyperNumbers>(args.ins[1]),
-                                             .loss_scale = args.ins[2].as<double>(),
-                                             .counters = numbers<CounterNumbers>(args.ins[3]),
-                                             .step = numbers<StepNumbers>(args.outs[0]),
-                                             .max_norm = op.max_norm(),
-                                             .dynamic = scale.dynamic,
-                                             .min_scale = scale.min,
-                                             .max_scale = scale.max,
-                                             .window = static_cast<double>(scale.window)});
+  api().updates.step_control(session(args),
+                             {.square_sum = args.ins[0].as<double>(),
+                              .hyper = numbers<HyperNumbers>(args.ins[1]),
+                              .loss_scale = args.ins[2].as<double>(),
+                              .counters = numbers<CounterNumbers>(args.ins[3]),
+                              .step = numbers<StepNumbers>(args.outs[0]),
+                              .max_norm = op.max_norm(),
+                              .dynamic = scale.dynamic,
+                              .min_scale = scale.min,
+                              .max_scale = scale.max,
+                              .window = static_cast<double>(scale.window),
+                              .passed = op.counts_overflows() ? args.ins[4].as<double>() : nullptr,
+                              .hysteresis = static_cast<double>(scale.hysteresis),
+                              .consecutive = scale.consecutive});
 }
 
 // ---- optimizers: param, gradient sum, states, control ----
@@ -97,7 +101,12 @@ UpdateCall update_call(const Part& part, const UpdateScale& scale, UpdateRule ru
 }
 
 UpdateRule rule_of(const Moments& moments) {
-  return {.beta1 = moments.beta1, .beta2 = moments.beta2, .eps = moments.eps};
+  return {.beta1 = moments.beta1, .beta2 = moments.beta2, .eps = moments.eps, .corrected = moments.corrected};
+}
+UpdateRule rule_of(const LambUpdateOp& op) {
+  UpdateRule rule = rule_of(op.moments());
+  rule.trust_min = op.trust().min, rule.trust_max = op.trust().max;
+  return rule;
 }
 
 UpdateCall sgd_call(const Part& part) {
@@ -114,7 +123,7 @@ UpdateCall lion_call(const Part& part) {
 }
 UpdateCall lamb_call(const Part& part) {
   const auto& op = dynamic_cast<const LambUpdateOp&>(part.op);
-  UpdateCall call = update_call(part, op.scale(), rule_of(op.moments()));
+  UpdateCall call = update_call(part, op.scale(), rule_of(op));
   call.segments.items[0].adapts = op.adapts();
   return call;
 }
@@ -144,7 +153,7 @@ void run_lamb_update(const KernelArgs& args) {
 UpdateCall lamb_part_call(const LambUpdateOp& op, const UpdateSegment& segment, const TensorView& control,
                           double* totals) {
   UpdateCall call;
-  call.rule = rule_of(op.moments());
+  call.rule = rule_of(op);
   call.rule.step = numbers<StepNumbers>(control);
   call.totals = totals;
   UpdateSegment scaled = segment;

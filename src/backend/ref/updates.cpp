@@ -58,7 +58,7 @@ void square_sum(const KernelArgs& args) {
 void step_control(const KernelArgs& args) {
   const auto& op = static_cast<const StepControlOp&>(args.op);
   op.decide(*args.ins[0].as<double>(), args.ins[1].as<double>(), args.ins[2].as<double>(),
-            args.ins[3].as<double>())
+            args.ins[3].as<double>(), op.counts_overflows() ? args.ins[4].as<double>() : nullptr)
       .write(args.outs[0].as<double>());
 }
 

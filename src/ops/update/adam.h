@@ -12,8 +12,10 @@ namespace vitrail {
 
 struct Moments {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool corrected = true;
 
-  // The bias corrections of m and of sqrt(v), which start at zero: 1/(1-b1^t) and 1/sqrt(1-b2^t).
+  // The bias corrections of m and of sqrt(v), which start at zero: 1/(1-b1^t) and 1/sqrt(1-b2^t); 1 where
+  // they are not corrected.
   double m_correction(double step) const;
   double root_v_correction(double step) const;
   std::string text() const;
@@ -23,7 +25,8 @@ class AdamUpdateOp : public Op {
  public:
   AdamUpdateOp(const UpdateScale& scale, const Moments& moments) : scale_(scale), moments_(moments) {}
   AdamUpdateOp(const UpdateScale& scale, const UpdateSettings& settings)
-      : AdamUpdateOp(scale, Moments{settings.beta1, settings.beta2, settings.eps}) {}
+      : AdamUpdateOp(scale, Moments{settings.beta1, settings.beta2, settings.eps, settings.bias_correction}) {
+  }
 
   static constexpr std::string_view kKind = "adam_update";
   std::string_view kind() const override { return kKind; }
@@ -43,15 +46,15 @@ class AdamUpdateOp : public Op {
 };
 
 inline double Moments::m_correction(double step) const {
-  return 1 / (1 - std::pow(beta1, step));
+  return corrected ? 1 / (1 - std::pow(beta1, step)) : 1;
 }
 
 inline double Moments::root_v_correction(double step) const {
-  return 1 / std::sqrt(1 - std::pow(beta2, step));
+  return corrected ? 1 / std::sqrt(1 - std::pow(beta2, step)) : 1;
 }
 
 inline std::string Moments::text() const {
-  return strf(" betas=%g,%g eps=%g", beta1, beta2, eps);
+  return strf(" betas=%g,%g eps=%g", beta1, beta2, eps) + (corrected ? "" : " not corrected");
 }
 
 inline std::vector<TensorDesc> AdamUpdateOp::infer(DescSpan ins) const {

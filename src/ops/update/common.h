@@ -56,6 +56,8 @@ struct UpdateSettings {
   bool nesterov = false;
   double beta1 = 0, beta2 = 0, eps = 0;
   bool adapt_all = false;
+  bool bias_correction = true;
+  double trust_min = 0, trust_max = 0;  // 0: no limit
 };
 
 // Checks the inputs of an update: param, gradient sum, `states` tensors of the parameter's shape, control.

@@ -30,9 +30,9 @@ double SquareSumOp::flops(DescSpan ins, DescSpan) const {
 }
 
 std::vector<TensorDesc> StepControlOp::infer(DescSpan ins) const {
-  expect_inputs(*this, ins, 4);
-  const TensorDesc wanted[] = {scalars(1), hyper_desc(), scalars(1), scalars(kUpdateCounters)};
-  for (size_t i = 0; i < 4; ++i) expect_same(*this, wanted[i], ins[i]);
+  expect_inputs(*this, ins, counts_overflows() ? 5 : 4);
+  const TensorDesc wanted[] = {scalars(1), hyper_desc(), scalars(1), scalars(kUpdateCounters), scalars(1)};
+  for (size_t i = 0; i < ins.size(); ++i) expect_same(*this, wanted[i], ins[i]);
   return {control_desc()};
 }
 
@@ -41,8 +41,8 @@ std::string StepControlOp::attributes() const {
   return text + (scale_.dynamic ? ", dynamic loss scale" : "");
 }
 
-StepValues StepControlOp::decide(double square_sum, const double* hyper, double* loss_scale,
-                                 double* counters) const {
+StepValues StepControlOp::decide(double square_sum, const double* hyper, double* loss_scale, double* counters,
+                                 double* passed) const {
   const double norm = std::sqrt(square_sum) / *loss_scale;
   const bool skip = !std::isfinite(norm);
   const double clip = max_norm_ > 0 ? std::min(1.0, max_norm_ / (norm + kClipEpsilon)) : 1.0;
@@ -55,13 +55,20 @@ StepValues StepControlOp::decide(double square_sum, const double* hyper, double*
                           .step = counters[kAppliedUpdates],
                           .grad_norm = norm};
   counters[kGoodUpdates] = skip ? 0 : counters[kGoodUpdates] + 1;
-  if (!scale_.dynamic) return values;
-  if (skip) *loss_scale = std::max(scale_.min, *loss_scale / 2);
-  if (counters[kGoodUpdates] >= static_cast<double>(scale_.window)) {
-    *loss_scale = std::min(scale_.max, *loss_scale * 2);
-    counters[kGoodUpdates] = 0;
-  }
+  if (scale_.dynamic) advance_scale(skip, loss_scale, counters, passed);
   return values;
+}
+
+void StepControlOp::advance_scale(bool skip, double* loss_scale, double* counters, double* passed) const {
+  if (passed && !skip && scale_.consecutive) *passed = 0;
+  if (passed && skip && *passed < static_cast<double>(scale_.hysteresis - 1))
+    *passed += 1;
+  else if (skip)
+    *loss_scale = std::max(scale_.min, *loss_scale / 2);
+  if (counters[kGoodUpdates] < static_cast<double>(scale_.window)) return;
+  *loss_scale = std::min(scale_.max, *loss_scale * 2);
+  counters[kGoodUpdates] = 0;
+  if (passed) *passed = 0;
 }
 
 }  // namespace vitrail

@@ -22,12 +22,16 @@ class SquareSumOp : public Op {
 };
 
 // Dynamic loss scaling: f16 gradients are multiplied by a scale that halves when they overflow and doubles
-// after `window` steps without overflow. A fixed scale never changes.
+// after `window` steps without overflow. A fixed scale never changes. With a hysteresis above 1 so many
+// overflows less one pass before it halves: overflows in a row where `consecutive`, else all of them since it
+// last doubled.
 struct LossScaleRule {
   bool dynamic = false;
   double initial = 1;
   double min = 1, max = 16777216;
   int64_t window = 2000;
+  int64_t hysteresis = 1;
+  bool consecutive = false;
 };
 
 // The counters, f64 [Z4], zero at the start of a run.
@@ -40,19 +44,27 @@ class StepControlOp : public Op {
 
   static constexpr std::string_view kKind = "step_control";
   std::string_view kind() const override { return kKind; }
-  // Inputs: square sum [Z1], hyper [Z4], loss scale [Z1], counters [Z4]. Output: control [Z6].
+  // Inputs: square sum [Z1], hyper [Z4], loss scale [Z1], counters [Z4], with a hysteresis also the overflows
+  // passed over [Z1]. Output: control [Z6].
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
   std::string attributes() const override;
-  std::vector<int> updates() const override { return {2, 3}; }
+  std::vector<int> updates() const override {
+    return counts_overflows() ? std::vector<int>{2, 3, 4} : std::vector<int>{2, 3};
+  }
+  bool counts_overflows() const { return scale_.dynamic && scale_.hysteresis > 1; }
 
   // Makes the whole decision: returns what the updates read, and advances the loss scale and the counters.
-  StepValues decide(double square_sum, const double* hyper, double* loss_scale, double* counters) const;
+  // `passed` is null unless it counts overflows.
+  StepValues decide(double square_sum, const double* hyper, double* loss_scale, double* counters,
+                    double* passed = nullptr) const;
 
   double max_norm() const { return max_norm_; }
   const LossScaleRule& loss_scale() const { return scale_; }
 
  private:
+  void advance_scale(bool skip, double* loss_scale, double* counters, double* passed) const;
+
   double max_norm_;
   LossScaleRule scale_;
 };

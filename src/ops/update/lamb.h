@@ -1,9 +1,12 @@
 // LAMB (You et al. 2020, algorithm 2, with bias correction): Adam's direction plus the decay, rescaled so
 // that a step is a fixed share of the parameter's norm.
 //   m, v as Adam; u = m/(1-b1^t) / (sqrt(v)/sqrt(1-b2^t) + eps) + wd w
-//   r = |w| / |u|, and 1 when either norm is 0 or the parameter is not adapted; w -= lr r u
+//   r = |w| / |u|, within the trust limits, and 1 when either norm is 0 or the parameter is not adapted
+//   w -= lr r u
 // Norms are over the whole parameter. Inputs: param, gradient sum, m, v, control.
 #pragma once
+
+#include <algorithm>
 
 #include "ops/update/adam.h"
 
@@ -11,11 +14,17 @@ namespace vitrail {
 
 class LambUpdateOp : public Op {
  public:
+  struct Trust {
+    double min = 0, max = 0;  // max 0: no limit
+  };
+
+  LambUpdateOp(const UpdateScale& scale, const Moments& moments, bool adapts, const Trust& trust)
+      : scale_(scale), moments_(moments), adapts_(adapts), trust_(trust) {}
   LambUpdateOp(const UpdateScale& scale, const Moments& moments, bool adapts)
-      : scale_(scale), moments_(moments), adapts_(adapts) {}
-  LambUpdateOp(const UpdateScale& scale, const UpdateSettings& settings)
-      : LambUpdateOp(scale, Moments{settings.beta1, settings.beta2, settings.eps},
-                     settings.adapt_all || scale.weight_decay != 0) {}
+      : LambUpdateOp(scale, moments, adapts, Trust()) {}
+  LambUpdateOp(const UpdateScale& scale, const UpdateSettings& s)
+      : LambUpdateOp(scale, Moments{s.beta1, s.beta2, s.eps, s.bias_correction},
+                     s.adapt_all || scale.weight_decay != 0, {s.trust_min, s.trust_max}) {}
 
   static constexpr std::string_view kKind = "lamb_update";
   std::string_view kind() const override { return kKind; }
@@ -30,12 +39,14 @@ class LambUpdateOp : public Op {
   const UpdateScale& scale() const { return scale_; }
   const Moments& moments() const { return moments_; }
   bool adapts() const { return adapts_; }
+  const Trust& trust() const { return trust_; }
   double ratio(double param_norm, double update_norm) const;  // r
 
  private:
   UpdateScale scale_;
   Moments moments_;
   bool adapts_;
+  Trust trust_;
 };
 
 inline std::vector<TensorDesc> LambUpdateOp::infer(DescSpan ins) const {
@@ -48,11 +59,14 @@ inline double LambUpdateOp::flops(DescSpan ins, DescSpan) const {
 }
 
 inline std::string LambUpdateOp::attributes() const {
-  return scale_.text() + moments_.text() + (adapts_ ? "" : " not adapted");
+  return scale_.text() + moments_.text() + (adapts_ ? "" : " not adapted") +
+         (trust_.min > 0 || trust_.max > 0 ? strf(" trust=%g,%g", trust_.min, trust_.max) : "");
 }
 
 inline double LambUpdateOp::ratio(double param_norm, double update_norm) const {
-  return adapts_ && param_norm > 0 && update_norm > 0 ? param_norm / update_norm : 1;
+  if (!adapts_ || !(param_norm > 0 && update_norm > 0)) return 1;
+  const double ratio = std::max(param_norm / update_norm, trust_.min);
+  return trust_.max > 0 ? std::min(ratio, trust_.max) : ratio;
 }
 
 }  // namespace vitrail

@@ -83,6 +83,9 @@ struct StepControlCall {
   double max_norm = 0;          // 0: no clipping
   bool dynamic = false;
   double min_scale = 1, max_scale = 1, window = 0;
+  double* passed = nullptr;  // overflows passed over; null without hysteresis
+  double hysteresis = 1;
+  bool consecutive = false;
 };
 
 // One parameter. Its learning rate is lr times the step's; it adds coupled times the step's decay times
@@ -97,6 +100,8 @@ struct UpdateRule {
   const StepNumbers* step = nullptr;
   double beta1 = 0, beta2 = 0, eps = 0;  // beta1: also the momentum of sgd
   bool nesterov = false;
+  bool corrected = true;                // moments, which start at zero
+  double trust_min = 0, trust_max = 0;  // lamb; max 0: no limit
 
   bool operator==(const UpdateRule&) const = default;
 };

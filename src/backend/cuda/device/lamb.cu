@@ -38,7 +38,14 @@ __global__ void __launch_bounds__(kSegmentThreads) lamb_directions(const __grid_
   call.squares[2 * blockIdx.x + 1] = direction_squares;
 }
 
-// The trust ratio |w| / |u|; 1 when either norm is 0 or the parameter is not adapted.
+// The trust ratio |w| / |u| within its limits; 1 when either norm is 0.
+__device__ double trust_ratio(const UpdateRule& rule, double param_squares, double direction_squares) {
+  if (!(param_squares > 0 && direction_squares > 0)) return 1;
+  const double ratio = fmax(sqrt(param_squares) / sqrt(direction_squares), rule.trust_min);
+  return rule.trust_max > 0 ? fmin(ratio, rule.trust_max) : ratio;
+}
+
+// The ratio of a segment, of its chunks' squares; 1 when the parameter is not adapted.
 __device__ double block_ratio(const UpdateCall& call, const UpdateSegment& s) {
   if (!s.adapts) return 1;
   double param_squares = 0, direction_squares = 0;
@@ -48,7 +55,7 @@ __device__ double block_ratio(const UpdateCall& call, const UpdateSegment& s) {
   }
   param_squares = block_join(param_squares, Sum{});
   direction_squares = block_join(direction_squares, Sum{});
-  return param_squares > 0 && direction_squares > 0 ? sqrt(param_squares) / sqrt(direction_squares) : 1;
+  return trust_ratio(call.rule, param_squares, direction_squares);
 }
 
 __global__ void __launch_bounds__(kSegmentThreads) lamb_moves(const __grid_constant__ UpdateCall call) {
@@ -83,8 +90,7 @@ __global__ void __launch_bounds__(kSegmentThreads) lamb_move_parts(const __grid_
   UpdateRates rates = block_rates(call.rule, true);
   if (rates.skip) return;
   fit_rates(rates, *call.rule.step, s);
-  const bool adapts = s.adapts && call.totals[0] > 0 && call.totals[1] > 0;
-  const double ratio = adapts ? sqrt(call.totals[0]) / sqrt(call.totals[1]) : 1;
+  const double ratio = s.adapts ? trust_ratio(call.rule, call.totals[0], call.totals[1]) : 1;
   const float lr = static_cast<float>(s.lr * call.rule.step->lr * ratio);
   each_group(s, [&](const auto& at) {
     Group w = read_group(s.param, at);

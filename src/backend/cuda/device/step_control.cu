@@ -56,10 +56,15 @@ __global__ void step_control_kernel(StepControlCall call) {
                 .step = counters.applied,
                 .grad_norm = norm};
   counters.good = skip ? 0 : counters.good + 1;
-  if (call.dynamic && skip) scale = fmax(call.min_scale, scale / 2);
+  if (call.dynamic && call.passed && !skip && call.consecutive) *call.passed = 0;
+  if (call.dynamic && call.passed && skip && *call.passed < call.hysteresis - 1)
+    *call.passed += 1;
+  else if (call.dynamic && skip)
+    scale = fmax(call.min_scale, scale / 2);
   if (call.dynamic && counters.good >= call.window) {
     scale = fmin(call.max_scale, scale * 2);
     counters.good = 0;
+    if (call.passed) *call.passed = 0;
   }
   *call.loss_scale = scale;
   *call.counters = counters;

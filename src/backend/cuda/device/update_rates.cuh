@@ -27,7 +27,7 @@ __device__ __forceinline__ UpdateRates block_rates(const UpdateRule& rule, bool 
               .correction = 1,
               .root = 1,
               .eps = static_cast<float>(rule.eps)};
-    if (corrects) {
+    if (corrects && rule.corrected) {
       shared.correction = static_cast<float>(1 / (1 - pow(rule.beta1, step.step)));
       shared.root = static_cast<float>(1 / sqrt(1 - pow(rule.beta2, step.step)));
     }
