@@ -35,7 +35,9 @@ class Trainer::Run {
       TrainHooks hooks)
       : place_(place),
         team_(rank.ranks),
-        hooks_(team_.leads() ? std::move(hooks) : TrainHooks{.stop = std::move(hooks.stop)}),
+        hooks_(team_.leads()
+                   ? std::move(hooks)
+                   : TrainHooks{.stop = std::move(hooks.stop), .disturb = std::move(hooks.disturb)}),
         files_(place.folder),
         rank_(rank),
         start_(place.phases_before),
@@ -119,11 +121,22 @@ class Trainer::Run {
             .event = [this](const char* what, const std::string& text) { journal_.event(what, text); },
             .before_save = [this] { journal_.sync(); },
             .saved = hooks_.saved});
+    verify_start(resumed);
     if (!resumed) saves_->save_first(progress_);
     skips_ = std::make_unique<SkipPolicy>(*step_, cfg(), keeper_, *saves_, journal_);
     if (resumed)
       journal_.event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
     make_loop();
+  }
+
+  // A run that goes on from a checkpoint without a comparison needs one to go back to.
+  void verify_start(bool resumed) {
+    if (setup_.config.mesh.verify_every == 0 || team_.alone()) return;
+    const bool known = resumed && keeper_.is_verified(progress_.step);
+    replicas_ =
+        std::make_unique<ReplicaPolicy>(*step_, team_, setup_.config.mesh.verify_every, keeper_, journal_);
+    replicas_->require_agreement(progress_);
+    if (resumed && !known) saves_->save_anew(progress_);
   }
 
   void tidy() {
@@ -162,10 +175,19 @@ class Trainer::Run {
       evaluator_ = std::make_unique<Evaluator>(
           setup_, team_, *step_, loader_settings(Purpose::kEval),
           [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_, bad_);
-    const Loop::Parts parts{setup_,  stop_,   team_,
-                            *step_,  *feed_,  evaluator_.get(),
-                            *saves_, *skips_, journal_,
-                            bad_,    start_,  step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
+    const Loop::Parts parts{setup_,
+                            stop_,
+                            team_,
+                            *step_,
+                            *feed_,
+                            evaluator_.get(),
+                            *saves_,
+                            *skips_,
+                            replicas_.get(),
+                            journal_,
+                            bad_,
+                            start_,
+                            step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
     loop_ = std::make_unique<Loop>(parts, progress_);
   }
 
@@ -244,6 +266,7 @@ class Trainer::Run {
   std::unique_ptr<MicroFeed> feed_;
   std::unique_ptr<SavePolicy> saves_;
   std::unique_ptr<SkipPolicy> skips_;
+  std::unique_ptr<ReplicaPolicy> replicas_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Loop> loop_;
 };
