@@ -138,7 +138,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
     const bool first = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
-    Trainer trainer(config, place, backend, rank, first ? hooks : TrainHooks{});
+    TrainHooks own = first ? hooks : TrainHooks{};
+    own.disturb = bit_fault(rank.ranks ? rank.ranks->mesh().rank : 0);
+    Trainer trainer(config, place, backend, rank, own);
     const TrainOutcome ended = trainer.run();
     if (first) outcome = ended;
   });
