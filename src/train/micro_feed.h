@@ -30,6 +30,7 @@ class MicroFeed {
   // Makes the next micro-batch the first of this update.
   void seek(int64_t step);
   double wait_seconds() { return loader_->wait_seconds(); }
+  double loading_seconds() { return loader_->cpu_seconds(); }
 
  private:
   void prefetch_next();

@@ -1,11 +1,13 @@
 #include "train/trainer.h"
 
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
+#include "train/group_relay.h"
 #include "train/loop.h"
 #include "train/micro_feed.h"
 #include "train/rank_facts.h"
@@ -24,6 +26,14 @@ Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceI
   if (device.kernels)
     facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
   return facts;
+}
+
+std::string loading_text(const std::vector<double>& seconds) {
+  std::string text = strf("loading training images took %.2f s of processor time",
+                          std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  for (size_t rank = 0; seconds.size() > 1 && rank < seconds.size(); ++rank)
+    text += strf("%s rank %zu %.2f", rank ? "," : ":", rank, seconds[rank]);
+  return text;
 }
 
 }  // namespace
@@ -52,6 +62,7 @@ class Trainer::Run {
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
+    setup_.relay = group_relay(rank.ranks);
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
     compare_ranks();
@@ -234,10 +245,18 @@ class Trainer::Run {
     return close(true, why, std::move(last));
   }
 
+  // The processor's seconds that the loader of each rank took for training images.
+  std::vector<double> loading_of_all() const {
+    const double mine[] = {cfg().breakdown ? feed_->loading_seconds() : 0};
+    return cfg().breakdown ? team_.gather(mine) : std::vector<double>();
+  }
+
   TrainOutcome close(bool finished, const std::string& reason, std::optional<EvalResult> last_eval) {
     TrainOutcome outcome{finished, reason, progress_.step, progress_.best, std::move(last_eval)};
+    const std::vector<double> loading = loading_of_all();
     if (!team_.leads()) return outcome;
     if (cfg().breakdown && loop_->timing().updates > 0) journal_.note(breakdown_tables(loop_->timing()));
+    if (cfg().breakdown) journal_.note(loading_text(loading));
     try {
       journal_.close();
       write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_});
