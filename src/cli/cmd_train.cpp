@@ -80,6 +80,7 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard&
 TrainPlace place_of(const Options& options) {
   TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                    std::string("Vitrail ") + VITRAIL_VERSION, Clock::now(), working_folder()};
+  place.check_whole = options.given("check");
   place.phases_before.emplace_back("process", ProcessMark::current().age_s());
   return place;
 }
@@ -189,6 +190,10 @@ Command train_command() {
            .least = 1,
            .most = 4096},
           deadline_option(),
+          {.name = "check",
+           .help = "compare the first micro-batch of several ranks with an unsharded one, node by node",
+           .metavar = "WITH",
+           .choices = {"whole"}},
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
            .metavar = "TYPE",

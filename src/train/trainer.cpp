@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "base/file.h"
@@ -14,6 +13,7 @@
 #include "train/run_folder.h"
 #include "train/run_report.h"
 #include "train/teacher.h"
+#include "train/whole_check.h"
 
 namespace vitrail {
 
@@ -26,14 +26,6 @@ Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceI
   if (device.kernels)
     facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
   return facts;
-}
-
-std::string loading_text(const std::vector<double>& seconds) {
-  std::string text = strf("loading training images took %.2f s of processor time",
-                          std::accumulate(seconds.begin(), seconds.end(), 0.0));
-  for (size_t rank = 0; seconds.size() > 1 && rank < seconds.size(); ++rank)
-    text += strf("%s rank %zu %.2f", rank ? "," : ":", rank, seconds[rank]);
-  return text;
 }
 
 }  // namespace
@@ -62,6 +54,8 @@ class Trainer::Run {
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
+    VT_REQUIRE(!place.check_whole || !team_.alone(), ErrorKind::kUsage,
+               "--check whole compares the ranks of a run with one; this run has one rank alone");
     setup_.relay = group_relay(rank.ranks);
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
@@ -182,6 +176,9 @@ class Trainer::Run {
     feed_ =
         std::make_unique<MicroFeed>(make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain)),
                                     *step_, teacher_.get(), cfg());
+    if (place_.check_whole)
+      feed_->show_next(
+          [this](const MicroBatch& batch) { journal_.note(checked_text(WholeCheck(*step_).run(batch))); });
     if (setup_.data.val)
       evaluator_ = std::make_unique<Evaluator>(
           setup_, team_, *step_, loader_settings(Purpose::kEval),

@@ -53,6 +53,7 @@ struct TrainPlace {
   std::string started_in = {};  // base of relative paths in the config; empty: not recorded
   // The phases of the start that were over before the trainer was made, with their seconds.
   std::vector<std::pair<std::string, double>> phases_before = {};
+  bool check_whole = false;  // the first micro-batch is compared with a whole one, node by node
 };
 
 struct TrainOutcome {
