@@ -49,6 +49,8 @@ LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   loader.preprocess = settings.preprocess;
   loader.channels = settings.channels;
   loader.take(share);
+  loader.relay = settings.relay;
+  loader.receives = settings.receives;
   loader.loader.on_error = OnError::kSkip;
   loader.loader.max_bad_fraction = 1;
   // As many threads decode as compute: on the same cores they use the time that computing leaves idle, and
@@ -75,8 +77,8 @@ ImageStream::ImageStream(const std::vector<std::string>& paths, const StreamSett
 
 HeldBeside ImageStream::memory(const std::vector<std::string>& paths, const StreamSettings& settings) {
   const LoaderSettings loader = loader_settings(std::ssize(paths), settings);
-  return {Loader::staging_bytes(loader), decoder_bytes(List(paths, settings.upright)), loader.loader.workers,
-          settings.threads_option};
+  return {Loader::staging_bytes(loader), decoder_bytes(List(paths, settings.upright)),
+          loader.receives ? 0 : loader.loader.workers, settings.threads_option};
 }
 
 size_t decoder_bytes(const Dataset& images) {

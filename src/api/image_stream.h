@@ -28,11 +28,13 @@ struct ImageBatch {
 
 struct StreamSettings {
   PreprocessConfig preprocess;
-  int64_t channels = 3, batch = 1;  // images of a batch on all ranks
-  int64_t threads = 1;              // decoding threads
-  bool upright = false;             // turned as EXIF says
-  std::string threads_option = {};  // "--threads ": stands in messages before the number
-  BatchShare share = {};            // the part of each batch that this rank takes; none: all of it
+  int64_t channels = 3, batch = 1;         // images of a batch on all ranks
+  int64_t threads = 1;                     // decoding threads
+  bool upright = false;                    // turned as EXIF says
+  std::string threads_option = {};         // "--threads ": stands in messages before the number
+  BatchShare share = {};                   // the part of each batch that this rank takes; none: all of it
+  std::shared_ptr<BatchRelay> relay = {};  // as LoaderSettings has them
+  bool receives = false;
 };
 
 class ImageStream {

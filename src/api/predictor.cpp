@@ -10,6 +10,7 @@
 #include "io/cards/imagenet_names.h"
 #include "plan/devices.h"
 #include "telemetry/format.h"
+#include "train/group_relay.h"
 #include "train/mesh_config.h"
 
 namespace vitrail {
@@ -56,7 +57,12 @@ EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions
 StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright) {
   StreamSettings settings{card.preprocess, card.config.channels, options.batch,
                           processor_threads(options.threads, options.isa), upright};
-  settings.share = share_of(options.batch, options.distribution.mesh, 1, "a batch");
+  const Mesh& mesh = options.distribution.mesh;
+  settings.share = share_of(options.batch, mesh, 1, "a batch");
+  // Of ranks with the same images one decodes, with the threads of all.
+  settings.relay = group_relay(options.rank ? options.rank->ranks : nullptr);
+  settings.receives = settings.relay && receives_images(mesh);
+  if (settings.relay) settings.threads *= mesh.size(kSameImages);
   return settings;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "plan/devices.h"
 #include "telemetry/format.h"
+#include "train/group_relay.h"
 
 namespace vitrail {
 
@@ -37,8 +38,8 @@ EvalRank::EvalRank(const EvalWork& work, const InferenceRank& rank, EvalNotes no
     skipped_.push_back("skipped " + shown(bad.name) + ": " + bad.reason);
     if (rank_.team().alone()) tell_skipped();
   };
-  engine_.beside = {Loader::staging_bytes(loader_), decoder_bytes(work.data), loader_.loader.workers,
-                    "--set loader.workers="};
+  engine_.beside = {Loader::staging_bytes(loader_), decoder_bytes(work.data),
+                    loader_.receives ? 0 : loader_.loader.workers, "--set loader.workers="};
   model_ = std::make_unique<Predictor>(work.model, engine_, std::vector{PredictTask::kLogits});
   if (!model_->engine().cache_note().empty()) notes_.detail(model_->engine().cache_note());
   other_ = second_model();
@@ -48,8 +49,13 @@ LoaderSettings EvalRank::loader_settings() const {
   const ModelCard& card = work_.model.card();
   LoaderSettings settings;
   settings.loader = work_.loader;
-  if (settings.loader.workers == 0) settings.loader.workers = processor_threads(engine_.threads, engine_.isa);
-  settings.take(share_of(engine_.batch, engine_.distribution.mesh, 1, "a batch"));
+  // Of ranks with the same images one decodes, with the threads of all.
+  const Mesh& mesh = engine_.distribution.mesh;
+  settings.relay = group_relay(rank_.partners());
+  settings.receives = receives_images(mesh);
+  if (settings.loader.workers == 0)
+    settings.loader.workers = processor_threads(engine_.threads, engine_.isa) * mesh.size(kSameImages);
+  settings.take(share_of(engine_.batch, mesh, 1, "a batch"));
   if (work_.prefetch_by_batch)
     settings.loader.prefetch = batches_ahead(settings.micro_batch, settings.loader.workers);
   settings.chunk = kChunk;

@@ -81,6 +81,7 @@ TrainHooks hooks_for(TrainDisplay& display, Console& console, const SignalGuard&
 TrainPlace place_of(const Options& options) {
   TrainPlace place{options.given("out") ? options.text("out") : run_name(options), resume_mode(options),
                    std::string("Vitrail ") + VITRAIL_VERSION, Clock::now(), working_folder()};
+  place.check_whole = options.given("check");
   place.phases_before.emplace_back("process", ProcessMark::current().age_s());
   return place;
 }
@@ -142,7 +143,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
     const bool first = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
-    Trainer trainer(config, place, backend, rank, first ? hooks : TrainHooks{});
+    TrainHooks own = first ? hooks : TrainHooks{};
+    own.disturb = bit_fault(rank.ranks ? rank.ranks->mesh().rank : 0);
+    Trainer trainer(config, place, backend, rank, own);
     const TrainOutcome ended = trainer.run();
     if (first) outcome = ended;
   });
@@ -194,6 +197,10 @@ Command train_command() {
            .most = 4096},
           deepspeed_option(),
           deadline_option(),
+          {.name = "check",
+           .help = "compare the first micro-batch of several ranks with an unsharded one, node by node",
+           .metavar = "WITH",
+           .choices = {"whole"}},
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
            .metavar = "TYPE",

@@ -59,12 +59,20 @@ void read_stored_pixels(const LoaderSettings& s, const Dataset& dataset, const T
   const size_t each = image_bytes(s), at_once = std::max<size_t>(1, (size_t{16} << 20) / each) * each;
   std::vector<uint8_t> pixels;
   size_t offset = 0;
+  const size_t all = each * static_cast<size_t>(dataset.size());
+  for (; s.receives && offset < all; offset += pixels.size()) {
+    pixels.resize(std::min(at_once, all - offset));
+    s.relay->pass(std::as_writable_bytes(std::span(pixels)));
+    take(offset, pixels);
+  }
+  if (s.receives) return;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const Image image = with_channels(dataset.load(i, 0), s.channels);
     VT_REQUIRE(image.pixels.size() == each, ErrorKind::kData, "%s has another size than the others",
                dataset.sample_name(i).c_str());
     pixels.insert(pixels.end(), image.pixels.begin(), image.pixels.end());
     if (pixels.size() < at_once && i + 1 < dataset.size()) continue;
+    if (s.relay) s.relay->pass(std::as_writable_bytes(std::span(pixels)));
     take(offset, pixels);
     offset += pixels.size();
     pixels.clear();

@@ -1,10 +1,13 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <ctime>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/json_text.h"
 #include "base/timing.h"
 #include "data/decoding_memory.h"
 
@@ -13,12 +16,39 @@ namespace {
 
 // The ring has one slot more than batches are prefetched: the one that the consumer reads.
 int64_t slot_count(const LoaderSettings& settings) {
-  return settings.loader.prefetch + 1;
+  return settings.receives ? 1 : settings.loader.prefetch + 1;
 }
 
 int64_t worker_count(const LoaderConfig& config) {
   if (config.workers > 0) return config.workers;
   return std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 16);
+}
+
+double thread_seconds() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The samples that could not be read, as they travel with their batch.
+std::string text_of(const std::vector<BadSample>& bad) {
+  Json list = Json::array();
+  for (const BadSample& sample : bad)
+    list.push_back({sample.sample, sample.name, sample.reason, static_cast<int>(sample.error.kind()),
+                    sample.error.message(), sample.error.hint(), sample.error.context()});
+  return bad.empty() ? "" : json_text(list);
+}
+
+std::vector<BadSample> bad_of(const std::string& text) {
+  std::vector<BadSample> bad;
+  const Json list = text.empty() ? Json::array() : parse_json(text, "samples that could not be read");
+  for (const Json& told : list) {
+    Error error(static_cast<ErrorKind>(told[3].get<int>()), told[4], told[5]);
+    const auto places = told[6].get<std::vector<std::string>>();
+    for (auto place = places.rbegin(); place != places.rend(); ++place) error.at(*place);
+    bad.push_back({told[0].get<int64_t>(), told[1], told[2], error});
+  }
+  return bad;
 }
 
 }  // namespace
@@ -27,7 +57,8 @@ Loader::Loader(const Dataset& dataset, LoaderSettings settings, Purpose purpose)
     : settings_(std::move(settings)),
       source_(dataset, settings_, purpose),
       slots_(static_cast<size_t>(slot_count(settings_))) {
-  VT_CHECK(slots_.size() >= 2, "%zu slots: the one in use and the next", slots_.size());
+  VT_CHECK(!settings_.receives || settings_.relay, "a loader that receives batches has nobody to ask");
+  VT_CHECK(settings_.receives || slots_.size() >= 2, "%zu slots: the one in use and the next", slots_.size());
   for (Slot& slot : slots_) {
     slot.memory = Buffer(BatchParts::bytes(settings_), Category::kStaging, settings_.memory);
     slot.parts = BatchParts::over(slot.memory.data(), settings_);
@@ -49,7 +80,7 @@ size_t Loader::decoding_bytes(const LoaderConfig& config, const Dataset& dataset
 }
 
 void Loader::start_workers() {
-  const int64_t wanted = worker_count(settings_.loader);
+  const int64_t wanted = settings_.receives ? 0 : worker_count(settings_.loader);
   try {
     for (int64_t i = 0; i < wanted; ++i) workers_.emplace_back([this] { work(); });
   } catch (const std::system_error& error) {
@@ -98,6 +129,7 @@ void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>
   ++running_;
   lock.unlock();
   const auto start = Clock::now();
+  const double cpu = thread_seconds();
   std::vector<BadSample> bad;
   std::exception_ptr error;
   try {
@@ -105,9 +137,11 @@ void Loader::run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>
   } catch (...) {
     error = std::current_exception();
   }
+  const double used = thread_seconds() - cpu;
   lock.lock();
   --running_;
   work_seconds_ += seconds_since(start);
+  cpu_seconds_ += used;
   std::ranges::move(bad, std::back_inserter(slot.bad));
   if (error && (!slot.error || chunk < slot.error_chunk)) {
     slot.error = error;
@@ -126,23 +160,42 @@ void Loader::release_held() {
   holding_ = false;
 }
 
+// One that receives its batches waits for nothing here.
+void Loader::wait_for_next() {
+  std::unique_lock lock(mutex_);
+  release_held();
+  task_ready_.notify_all();
+  if (!settings_.receives) batch_ready_.wait(lock, [this] { return slot_of(next_).chunks_left == 0; });
+  holding_ = true;
+  ++next_;
+}
+
+// Gives a batch, or receives it: first its number, which must be the same everywhere, and how long the list
+// of bad samples is.
+void Loader::pass_batch(Slot& slot) {
+  std::string bad = settings_.receives ? "" : text_of(slot.bad);
+  int64_t header[] = {next_ - 1, std::ssize(bad)};
+  settings_.relay->pass(std::as_writable_bytes(std::span(header)));
+  VT_CHECK(header[0] == next_ - 1, "batch %lld in the place of %lld", static_cast<long long>(header[0]),
+           static_cast<long long>(next_ - 1));
+  settings_.relay->pass({slot.memory.data(), slot.memory.bytes()});
+  if (header[1] == 0) return;
+  bad.resize(static_cast<size_t>(header[1]));
+  settings_.relay->pass(std::as_writable_bytes(std::span(bad)));
+  if (settings_.receives) slot.bad = bad_of(bad);
+}
+
 const Batch& Loader::next() {
   if (failed_) std::rethrow_exception(failed_);
   VT_CHECK(source_.batches() < 0 || next_ < source_.batches(), "the evaluation has %lld batches",
            static_cast<long long>(source_.batches()));
   const auto start = Clock::now();
-  {
-    std::unique_lock lock(mutex_);
-    release_held();
-    task_ready_.notify_all();
-    batch_ready_.wait(lock, [this] { return slot_of(next_).chunks_left == 0; });
-    holding_ = true;
-    ++next_;
-  }
-  wait_seconds_ += seconds_since(start);
+  wait_for_next();
   Slot& slot = slot_of(next_ - 1);
   try {
     if (slot.error) std::rethrow_exception(slot.error);
+    if (settings_.relay) pass_batch(slot);
+    wait_seconds_ += seconds_since(start);
     take_bad(slot);
   } catch (...) {
     failed_ = std::current_exception();
@@ -153,7 +206,8 @@ const Batch& Loader::next() {
 }
 
 std::optional<Batch> Loader::peek() {
-  if (failed_ || (source_.batches() >= 0 && next_ >= source_.batches())) return std::nullopt;
+  if (failed_ || settings_.receives || (source_.batches() >= 0 && next_ >= source_.batches()))
+    return std::nullopt;
   const std::lock_guard lock(mutex_);
   const Slot& slot = slot_of(next_);
   if (slot.chunks_left > 0 || slot.error) return std::nullopt;
@@ -215,6 +269,11 @@ double Loader::wait_seconds() {
 double Loader::work_seconds() {
   std::lock_guard lock(mutex_);
   return std::exchange(work_seconds_, 0.0);
+}
+
+double Loader::cpu_seconds() {
+  std::lock_guard lock(mutex_);
+  return cpu_seconds_;
 }
 
 std::unique_ptr<Loader> make_train_loader(const Dataset& dataset, const LoaderSettings& settings) {

@@ -72,6 +72,8 @@ class Loader {
   double wait_seconds();
   // Returns the seconds that all workers together spent making batches since the last call.
   double work_seconds();
+  // Returns the processor's seconds of all workers so far.
+  double cpu_seconds();
 
   // The distinct samples skipped so far, in the order they came up.
   const std::vector<BadSample>& bad_samples() const { return bad_; }
@@ -92,6 +94,8 @@ class Loader {
   bool has_task() const;
   void run_task(int64_t batch, int64_t chunk, std::unique_lock<std::mutex>& lock);
   Slot& slot_of(int64_t batch) { return slots_[static_cast<size_t>(batch % std::ssize(slots_))]; }
+  void wait_for_next();
+  void pass_batch(Slot& slot);
   void release_held();
   void take_bad(Slot& slot);
   Batch shown(int64_t batch);
@@ -109,7 +113,7 @@ class Loader {
   std::condition_variable task_ready_, batch_ready_;
   bool stopping_ = false, paused_ = false;
   int64_t running_ = 0;  // chunks being made
-  double work_seconds_ = 0;
+  double work_seconds_ = 0, cpu_seconds_ = 0;
   int64_t task_batch_ = 0, task_chunk_ = 0;  // the next chunk to make
   int64_t next_ = 0;                         // the batch that next() will return
   bool holding_ = false;                     // whether the consumer still reads batch next_ - 1

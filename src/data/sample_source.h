@@ -31,6 +31,14 @@ struct BatchShare {
   int64_t global = 0;  // rows of all ranks together
 };
 
+// Hands a batch from the loader that made it to others that need the same one, elsewhere. All of them pass
+// the same number of bytes in the same order.
+class BatchRelay {
+ public:
+  virtual ~BatchRelay() = default;
+  virtual void pass(std::span<std::byte> bytes) = 0;  // the giver's become everybody's
+};
+
 struct LoaderSettings {
   LoaderConfig loader;
   AugmentConfig augment;
@@ -51,6 +59,8 @@ struct LoaderSettings {
   ImageForm form = ImageForm::kFloats;           // for training; chosen by choose_images()
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory
   std::function<void(const BadSample&)> on_bad;  // called once per sample, by the thread that calls next()
+  std::shared_ptr<BatchRelay> relay = {};        // shares the batches; null: they are this loader's alone
+  bool receives = false;                         // another loader makes them and gives them
   bool limits_bad = true;  // whether too many of them are an error here; false: the ranks count them together
 };
 

@@ -12,6 +12,7 @@
 #include "base/values.h"
 #include "launch/environment.h"
 #include "train/agreement.h"
+#include "train/flip_bit.h"
 
 namespace vitrail {
 
@@ -38,6 +39,31 @@ void end_now(const Verdict& verdict, bool speaks) {
 void die(const std::string& how) {
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   ::kill(::getpid(), how == "stop" ? SIGSTOP : SIGKILL);
+}
+
+// What VITRAIL_TEST_FAULT says.
+struct Fault {
+  int64_t rank = 0, step = 0;
+  std::string phase, how, marker;
+
+  // Whether it has not happened yet; with a marker, in any process.
+  bool is_first() const {
+    if (marker.empty()) return true;
+    const int fd = ::open(marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) ::close(fd);
+    return fd >= 0;
+  }
+};
+
+std::optional<Fault> asked_fault() {
+  const char* text = environment_variable(kFaultVariable);
+  if (!text) return std::nullopt;
+  const std::vector<std::string_view> parts = split(text, ':');
+  if (parts.size() < 4) return std::nullopt;
+  const auto rank = parse_integer(std::string(parts[0])), step = parse_integer(std::string(parts[2]));
+  if (!rank || !step) return std::nullopt;
+  return Fault{*rank, *step, std::string(parts[1]), std::string(parts[3]),
+               parts.size() > 4 ? std::string(parts[4]) : ""};
 }
 
 }  // namespace
@@ -86,23 +112,21 @@ void RankSession::start(liveness::HeartbeatSettings settings) {
 
 // Rank -1 stands for what happens before a rank reports for the first time.
 void RankSession::set_fault(int rank) {
-  const char* text = environment_variable(kFaultVariable);
-  if (!text) return;
-  const std::vector<std::string_view> parts = split(text, ':');
-  if (parts.size() < 4) return;
-  const auto wanted = parse_integer(std::string(parts[0])), step = parse_integer(std::string(parts[2]));
-  const std::string phase(parts[1]), how(parts[3]), marker(parts.size() > 4 ? parts[4] : std::string_view());
-  if (!wanted || !step) return;
-  if (rank < 0 && how == "absent" && *wanted == first_) ::pause();
-  if (rank < 0 || *wanted != rank || how == "absent") return;
-  heartbeat_->pulse(rank).on_enter = [=, at = *step](RankPhase entered, int64_t current) {
-    if (phase != to_string(entered) || current < at) return;
-    if (!marker.empty()) {
-      const int fd = ::open(marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-      if (fd < 0) return;
-      ::close(fd);
-    }
-    die(how);
+  const std::optional<Fault> fault = asked_fault();
+  if (!fault) return;
+  if (rank < 0 && fault->how == "absent" && fault->rank == first_) ::pause();
+  if (rank < 0 || fault->rank != rank || fault->how == "absent") return;
+  heartbeat_->pulse(rank).on_enter = [fault = *fault](RankPhase entered, int64_t current) {
+    if (fault.phase == to_string(entered) && current >= fault.step && fault.is_first()) die(fault.how);
+  };
+}
+
+std::function<void(TrainStep&, int64_t)> bit_fault(int rank) {
+  const std::optional<Fault> fault = asked_fault();
+  if (!fault || fault->rank != rank || fault->phase != "flip") return {};
+  return [fault = *fault](TrainStep& step, int64_t made) {
+    if (made == fault.step && fault.is_first())
+      flip_bit(step, drawn_bit(step, static_cast<uint64_t>(parse_integer(fault.how).value_or(0))));
   };
 }
 

@@ -16,6 +16,8 @@
 
 namespace vitrail {
 
+class TrainStep;
+
 // Thrown to end the process with a code and one line or none: another process of the job has told the rest.
 struct EndProcess {
   int code = 1;
@@ -29,6 +31,9 @@ struct RankSettings {
 
 // Whether mpirun or srun started this process.
 bool started_as_rank();
+
+// What the environment asks to be done to a rank after its updates; empty: nothing. For tests.
+std::function<void(TrainStep&, int64_t made)> bit_fault(int rank);
 
 class RankSession {
  public:

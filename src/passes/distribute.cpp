@@ -26,11 +26,19 @@ class Distributor {
         now_(program.values.size(), -1) {}
 
   Distributed run() {
-    for (const Node& node : source_.nodes) visit(node);
+    for (const Node& node : source_.nodes) {
+      visit(node);
+      origins_.resize(values_.program().nodes.size(), -1);
+      origins_.back() = static_cast<int>(&node - source_.nodes.data());
+    }
     Program& result = values_.program();
     for (const Output& out : source_.outputs) result.outputs.push_back({out.name, settled(out.value)});
     result.validate();
-    return {std::move(result), std::move(gradients_)};
+    origins_.resize(result.nodes.size(), -1);
+    std::vector<Layout> layouts;
+    for (size_t id = 0; id < result.values.size(); ++id)
+      layouts.push_back(values_.layout(static_cast<ValueId>(id)));
+    return {std::move(result), std::move(gradients_), std::move(layouts), std::move(origins_)};
   }
 
  private:
@@ -186,6 +194,7 @@ class Distributor {
   DistributedValues values_;
   std::vector<ValueId> now_;  // by value of the source
   std::map<std::string, Layout> gradients_;
+  std::vector<int> origins_;  // by node of the result
 };
 
 }  // namespace

@@ -39,6 +39,8 @@ std::vector<int64_t> cuts_of(const Dim& dim, Axis axis, const Distribution& how)
 struct Distributed {
   Program program;
   std::map<std::string, Layout> gradients;  // of the gradient sums, by their names
+  std::vector<Layout> layouts;              // by value
+  std::vector<int> origins;                 // by node: that of the source; -1: it moves a value
 };
 
 // Throws Error(kConfig) when a table of cuts does not fit the mesh.

@@ -212,22 +212,33 @@ bool Executor::record_together(RecordedPieces& pieces) {
   return lacking == 0;
 }
 
-void Executor::run_checked(const PersistentStore& plain_store) {
+void Executor::run_each(const AtNode& before, const AtNode& after) {
   collectives_->begin_run(!ran_);
   for (size_t i = 0; i < steps_.size(); ++i) {
+    before(i);
+    run_node(i);
+    after(i);
+  }
+  collectives_->end_run();
+}
+
+void Executor::run_checked(const PersistentStore& plain_store) {
+  std::optional<NodeCheck> check;
+  const auto before = [&](size_t i) {
     const Node& node = plan_.program.nodes[i];
-    NodeCheck check(node, plan_.program, rounding_of(plan_, i), rank_);
+    check.emplace(node, plan_.program, rounding_of(plan_, i), rank_);
     for (ValueId id : node.ins)
       plan_.memory.values[id].persistent
-          ? check.add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
-          : check.add_input(view(id));
-    run_node(i);
+          ? check->add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
+          : check->add_input(view(id));
+  };
+  run_each(before, [&](size_t i) {
+    const Node& node = plan_.program.nodes[i];
     std::vector<TensorView> results;
     for (ValueId id : node.outs) results.push_back(view(id));
     for (int input : node.op->updates()) results.push_back(view(node.ins[input]));
-    check.compare(results);
-  }
-  collectives_->end_run();
+    check->compare(results);
+  });
 }
 
 void Executor::reset_times() {

@@ -5,6 +5,7 @@
 // Holds no policy.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,11 @@ class Executor {
   // Runs each node and, from the same inputs, repeats it on the reference backend with plain parameters;
   // throws Error(kCheck) at the first node that differs by more than its tolerance.
   void run_checked(const PersistentStore& plain_store);
+  // Runs node by node and calls the one before, the other after each, with its number; what it reads and
+  // what it has written can be viewed then.
+  using AtNode = std::function<void(size_t node)>;
+  void run_each(const AtNode& before, const AtNode& after);
+  TensorView view(ValueId id) const;
 
   const ExecutionPlan& plan() const { return plan_; }
   const std::vector<NodeTime>& times() const { return times_; }
@@ -61,7 +67,6 @@ class Executor {
     bool empty = false;  // it writes nothing, since its shard is empty
   };
   static bool is_empty(const Step& step);
-  TensorView view(ValueId id) const;
   void run_collective(size_t index);
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;

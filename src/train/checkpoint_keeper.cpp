@@ -15,7 +15,13 @@ namespace {
 
 constexpr std::string_view kVal = "val.";
 // Facts that are ignored when two runs are compared.
-constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn};
+constexpr const char* kVerified = "verified";
+constexpr const char* kNoIdentity[] = {"progress", kVerified, kLearnedFrom, kStartedIn};
+
+bool was_verified(const Json& facts) {
+  const auto found = facts.find(kVerified);
+  return found != facts.end() && found->is_boolean() && found->get<bool>();
+}
 
 // Returns whether a difference between a checkpoint's facts and this run's is reported rather than refused.
 bool may_change(const std::string& key) {
@@ -113,6 +119,7 @@ void CheckpointKeeper::require_own(const std::string& name) const {
 
 Json CheckpointKeeper::facts(const Progress& progress) const {
   return {{"progress", to_json(progress)},
+          {kVerified, is_verified(progress.step)},
           {kStartedIn, place_.started_in},
           {kLearnedFrom, learned_},
           {"config", result_identity(setup_.config)},
@@ -121,11 +128,18 @@ Json CheckpointKeeper::facts(const Progress& progress) const {
           {"val", val_data_}};
 }
 
-std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
+std::optional<Progress> CheckpointKeeper::restore_verified(TrainStep& step) {
+  const std::optional<Progress> found = restore(step, was_verified);
+  if (found && (!step.rank().ranks || step.rank().ranks->mesh().rank == 0))
+    checkpoints_.remove_after(found->step);
+  return found;
+}
+
+std::optional<Progress> CheckpointKeeper::restore(TrainStep& step, const Wanted& wanted) {
   std::vector<std::string> complaints;
   std::optional<RankPartners> partners = partners_of(step);
   const std::optional<OpenedCheckpoint> found =
-      checkpoints_.newest_good(&complaints, partners ? &*partners : nullptr);
+      checkpoints_.newest_good(&complaints, partners ? &*partners : nullptr, wanted);
   for (const std::string& text : complaints) report_("checkpoint passed over: " + text);
   if (!complaints.empty() && (!found || place_.resume == ResumeMode::kStrict))
     throw Error(ErrorKind::kData, complaints.front(),
@@ -137,6 +151,7 @@ std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {
   restore_state(*found->state, step.store());
   step.refresh();
   saved_step_ = found->step;
+  verified_step_ = was_verified(found->facts) ? found->step : -1;
   Progress progress = progress_from(found->facts);
   if (!same_val) {
     report_("other validation data: the results so far do not count for best/ any more");

@@ -29,7 +29,13 @@ class CheckpointKeeper {
   // Loads the newest good checkpoint into the step; returns nothing when there is none to resume from. All
   // ranks call it and go on from the same one. Throws Error(kData) when there are checkpoints and none is
   // good, Error(kConfig) when they belong to another run.
-  std::optional<Progress> restore_newest(TrainStep& step);
+  std::optional<Progress> restore_newest(TrainStep& step) { return restore(step, {}); }
+  // The same from the newest that is good and was verified; those after it are removed. Nothing where there
+  // is none.
+  std::optional<Progress> restore_verified(TrainStep& step);
+  // The replicas of this step's values agree: a checkpoint of it counts as verified, and says so.
+  void note_verified(int64_t step) { verified_step_ = step; }
+  bool is_verified(int64_t step) const { return verified_step_ == step; }
 
   // Sets a callback for each checkpoint that was removed early to make room.
   void on_made_room(std::function<void(int64_t step)> tell) { checkpoints_.on_made_room(std::move(tell)); }
@@ -47,6 +53,8 @@ class CheckpointKeeper {
   int64_t saved_step() const { return saved_step_; }
 
  private:
+  using Wanted = CheckpointStore::Wanted;
+  std::optional<Progress> restore(TrainStep& step, const Wanted& wanted);
   Json facts(const Progress& progress) const;
   bool require_same_run(const Json& saved) const;
   uint64_t model_bytes() const;
@@ -60,7 +68,7 @@ class CheckpointKeeper {
   Json machine_, train_data_, learned_, val_data_;
   Report report_;
   CheckpointStore checkpoints_;
-  int64_t saved_step_ = -1;
+  int64_t saved_step_ = -1, verified_step_ = -1;
 };
 
 }  // namespace vitrail

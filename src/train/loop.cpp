@@ -21,7 +21,7 @@ void Loop::run() {
   parts_.feed.seek(first);
   if (first > 0 && progress_.eval_due) conclude_step();
   double no_loss = 0;
-  if (!parts_.team.alone()) agree(no_loss, nullptr);
+  if (!parts_.team.alone()) agree(no_loss, false, nullptr);
   times_.start();
   while (!done() && !is_stopped(progress_.step == first)) one_update();
 }
@@ -34,17 +34,20 @@ bool Loop::is_stopped(bool first) const {
 
 // Sums the loss over ranks and, in the same exchange, finds what any of them asks for, so that all act alike
 // whatever their own clocks and signals say, and where each one's time went: a slot of the sum is one rank's.
-void Loop::agree(double& loss, const StepTimes::Numbers* mine) {
+void Loop::agree(double& loss, bool skipped, const StepTimes::Numbers* mine) {
   const auto start = Clock::now();
   const Mesh& mesh = parts_.setup.step.distribution.mesh;
   const bool counts = mesh.coordinate(Axis::kTensor) == 0 && mesh.coordinate(Axis::kSequence) == 0;
   Pulse* const pulse = parts_.step.rank().pulse;
   const ReductionScope reducing(pulse);
   if (pulse) pulse->at_node("loss and votes");
-  constexpr size_t kVotes = 5;
-  std::vector<double> numbers = {
-      counts ? loss : 0.0, parts_.stop.asked() ? 1.0 : 0.0, parts_.stop.out_of_time() ? 1.0 : 0.0,
-      parts_.saves.time_is_over() ? 1.0 : 0.0, static_cast<double>(parts_.bad.untold())};
+  constexpr size_t kVotes = 6;
+  std::vector<double> numbers = {counts ? loss : 0.0,
+                                 parts_.stop.asked() ? 1.0 : 0.0,
+                                 parts_.stop.out_of_time() ? 1.0 : 0.0,
+                                 parts_.saves.time_is_over() ? 1.0 : 0.0,
+                                 static_cast<double>(parts_.bad.untold()),
+                                 skipped ? 1.0 : 0.0};
   numbers.resize(kVotes + (mine ? StepTimes::kNumbers * static_cast<size_t>(parts_.team.size()) : 0));
   const auto slots = std::span(numbers).subspan(kVotes);
   if (mine)
@@ -52,7 +55,7 @@ void Loop::agree(double& loss, const StepTimes::Numbers* mine) {
                       slots.begin() + parts_.team.rank() * static_cast<std::ptrdiff_t>(StepTimes::kNumbers));
   parts_.team.sum(numbers);
   loss = numbers[0];
-  votes_ = {numbers[1] > 0, numbers[2] > 0, numbers[3] > 0};
+  votes_ = {numbers[1] > 0, numbers[2] > 0, numbers[3] > 0, numbers[5] > 0};
   if (mine) times_.add(slots);
   times_.exchanged(seconds_since(start));
   if (numbers[4] > 0) parts_.bad.exchange();
@@ -68,25 +71,38 @@ void Loop::one_update() {
   const StepValues values = parts_.step.run_update(lr);
   double loss = parts_.step.take_loss();
   ++progress_.step;
+  if (parts_.stop.hooks.disturb) parts_.stop.hooks.disturb(parts_.step, progress_.step);
   const double data_wait_s = parts_.feed.wait_seconds();
-  conclude_update(loss, data_wait_s);
+  conclude_update(loss, values.skip != 0, data_wait_s);
 
   TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
   if (!std::exchange(started_, true)) tell_start(status.interval_s);
-  const bool went_back = parts_.skips.handle(values, progress_);
-  if (went_back) parts_.feed.seek(progress_.step), times_.start();
-  parts_.journal.step(status);
-  if (went_back) return;
-
   const auto paused = Clock::now();
+  if (went_back(values)) {
+    parts_.feed.seek(progress_.step), times_.start();
+    return parts_.journal.step(status);
+  }
+  parts_.journal.step(status);
   if (log_due()) log(status);
   times_.pause();
-  progress_.eval_due = parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step());
+  progress_.eval_due = eval_due();
   conclude_step();
   parts_.saves.save_if_due(progress_, votes_.save_time, [this] { return parts_.skips.last_was_made(); });
   times_.resume();
   meter_.pause(seconds_since(paused));
+}
+
+// Whatever keeps, shows or judges a state comes after a comparison: a checkpoint, an evaluation, the end, a
+// return to a checkpoint at another learning rate.
+bool Loop::compare_due() const {
+  return parts_.replicas &&
+         (parts_.replicas->due(progress_.step) || votes_.skipped || votes_.asked || votes_.out_of_time ||
+          last_step() || eval_due() || parts_.saves.is_due(progress_, votes_.save_time));
+}
+
+bool Loop::went_back(const StepValues& values) {
+  return (compare_due() && parts_.replicas->handle(progress_)) || parts_.skips.handle(values, progress_);
 }
 
 void Loop::begin_update() {
@@ -95,13 +111,13 @@ void Loop::begin_update() {
 }
 
 // Ends an update with what ranks agree on after it.
-void Loop::conclude_update(double& loss, double data_wait_s) {
+void Loop::conclude_update(double& loss, bool skipped, double data_wait_s) {
   const StepTimes::Numbers mine = times_.end_update(parts_.step.take_collective_times(), data_wait_s);
   if (parts_.team.alone()) {
     votes_.save_time = parts_.saves.time_is_over();
     times_.add(mine);
   } else {
-    agree(loss, &mine);
+    agree(loss, skipped, &mine);
   }
   meter_.step(config().batch);
   if (Pulse* const pulse = parts_.step.rank().pulse) tell_news(*pulse);

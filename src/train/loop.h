@@ -6,6 +6,7 @@
 #include "train/bad_samples.h"
 #include "train/evaluator.h"
 #include "train/micro_feed.h"
+#include "train/replica_policy.h"
 #include "train/skip_policy.h"
 #include "train/step_times.h"
 
@@ -34,6 +35,7 @@ class Loop {
     Evaluator* evaluator;  // null: no data to evaluate on
     SavePolicy& saves;
     SkipPolicy& skips;
+    ReplicaPolicy* replicas;  // null: they are not compared
     RunJournal& journal;
     BadSamples& bad;
     StartTimes& start;
@@ -57,8 +59,11 @@ class Loop {
   double rate_at(int64_t step) const;
   void one_update();
   void begin_update();
-  void conclude_update(double& loss, double data_wait_s);
-  void agree(double& loss, const StepTimes::Numbers* mine);
+  void conclude_update(double& loss, bool skipped, double data_wait_s);
+  void agree(double& loss, bool skipped, const StepTimes::Numbers* mine);
+  bool eval_due() const { return parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step()); }
+  bool compare_due() const;
+  bool went_back(const StepValues& values);
   void log(const TrainStatus& line);
   void tell_start(double first_update_s);
   // Whether the log holds where the time went.
@@ -75,7 +80,7 @@ class Loop {
   bool started_ = false;  // the first update is done
   // What ranks have agreed on after the last update.
   struct Votes {
-    bool asked = false, out_of_time = false, save_time = false;
+    bool asked = false, out_of_time = false, save_time = false, skipped = false;
   } votes_;
 };
 

@@ -49,6 +49,9 @@ void validate(const MeshConfig& c) {
   VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
              "mesh.bucket_mb is %g; expected 0 (a quarter of the gradients, 25 at most) or more",
              c.bucket_mb);
+  VT_REQUIRE(c.verify_every >= 0, ErrorKind::kConfig,
+             "mesh.verify_every is %lld; expected 0 (never) or a number of updates",
+             static_cast<long long>(c.verify_every));
 }
 
 MeshConfig resolved(MeshConfig c, int world) {

@@ -29,6 +29,7 @@ struct MeshConfig {
   KeptSums accumulate = KeptSums::kPiece;
   double bucket_mb = 0;
   MeshTransport transport = MeshTransport::kAuto;
+  int64_t verify_every = 0;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -48,6 +49,9 @@ struct MeshConfig {
     v("transport", c.transport,
       "how values travel between GPUs: nccl, staged (through the host), or auto: nccl where every rank has a "
       "GPU and the library is there");
+    v("verify_every", c.verify_every,
+      "updates between comparisons of what several ranks hold alike, and before every checkpoint; ranks that "
+      "differ send the run back to the last that agreed; 0: none");
   }
 };
 

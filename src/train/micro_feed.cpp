@@ -1,5 +1,7 @@
 #include "train/micro_feed.h"
 
+#include <numeric>
+
 #include "data/image_form.h"
 #include "runtime/transfer.h"
 #include "train/teacher.h"
@@ -25,6 +27,7 @@ void MicroFeed::run(int64_t step, int64_t micro) {
                         .index = batch.index,
                         .last = micro + 1 == config_.accumulation};
   if (teacher_) step_batch.teacher = teacher_->targets(batch.images);
+  if (show_) std::exchange(show_, nullptr)(step_batch);
   step_.run_micro(step_batch);
   prefetch_next();
 }
@@ -44,6 +47,14 @@ void MicroFeed::seek(int64_t step) {
   step_.wait_for_inputs();
   step_.drop_prefetched();
   loader_->seek(step);
+}
+
+std::string loading_text(const std::vector<double>& seconds) {
+  std::string text = strf("loading training images took %.2f s of processor time",
+                          std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  for (size_t rank = 0; seconds.size() > 1 && rank < seconds.size(); ++rank)
+    text += strf("%s rank %zu %.2f", rank ? "," : ":", rank, seconds[rank]);
+  return text;
 }
 
 void bring_images(const RunSetup& setup, const TrainStep& step) {

@@ -2,6 +2,7 @@
 // the device. Decides nothing.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ class MicroFeed {
   // Makes the next micro-batch the first of this update.
   void seek(int64_t step);
   double wait_seconds() { return loader_->wait_seconds(); }
+  // Calls it once, with the next micro-batch, before that runs.
+  void show_next(std::function<void(const MicroBatch&)> show) { show_ = std::move(show); }
+  double loading_seconds() { return loader_->cpu_seconds(); }
 
  private:
   void prefetch_next();
@@ -39,7 +43,11 @@ class MicroFeed {
   Teacher* teacher_;
   const RunConfig& config_;
   std::vector<float> weights_;
+  std::function<void(const MicroBatch&)> show_;
 };
+
+// Says how much processor time the loaders of all ranks took.
+std::string loading_text(const std::vector<double>& seconds);
 
 // Copies the data that a step needs to make its own images to the device, once, before the first micro-batch:
 // the levels, and for ImageForm::kStored all images. Does nothing for a step that takes floats.

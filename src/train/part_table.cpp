@@ -74,6 +74,17 @@ std::vector<int> PartTable::senders(size_t value) const {
   return senders;
 }
 
+std::vector<std::vector<int>> PartTable::holders(size_t value) const {
+  std::map<Words, std::vector<int>> groups;
+  for (int rank = 0; rank < static_cast<int>(ranks_); ++rank) {
+    const Words found = words(value, rank);
+    if (found[1] > 0) groups[found].push_back(rank);
+  }
+  std::vector<std::vector<int>> all;
+  for (auto& [part, ranks] : groups) all.push_back(std::move(ranks));
+  return all;
+}
+
 std::vector<size_t> PartTable::written_by(int rank, std::span<const size_t> values) const {
   std::vector<size_t> load(ranks_), mine;
   for (const size_t value : values) {

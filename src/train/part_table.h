@@ -26,6 +26,8 @@ class PartTable {
   HeldPart part(size_t value, int rank) const;
   // The ranks that together hold all of a value, each part once; those with nothing are left out.
   std::vector<int> senders(size_t value) const;
+  // The ranks that hold the same elements of a value, group by group; those with nothing are left out.
+  std::vector<std::vector<int>> holders(size_t value) const;
   // Which of these values the rank writes: every part is written by one of those that hold it, by the one
   // that has the fewest bytes to write so far.
   std::vector<size_t> written_by(int rank, std::span<const size_t> values) const;

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "data/image_form.h"
+#include "train/group_relay.h"
 
 namespace vitrail {
 
@@ -81,6 +82,7 @@ void choose_form(RunSetup& setup, const DeviceInfo& device) {
 
 // Returns the larger need of training and evaluation, since the two take turns.
 size_t decoding_bytes(const RunSetup& setup) {
+  if (receives_images(setup.step.distribution.mesh)) return 0;
   const LoaderConfig& loader = setup.config.loader;
   const size_t train = Loader::decoding_bytes(loader, *setup.data.train);
   return setup.data.val ? std::max(train, Loader::decoding_bytes(loader, *setup.data.val)) : train;
@@ -157,6 +159,8 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
   settings.classes = model->card.config.classes;
   settings.smoothing = train ? config.train.smoothing : 0;
   settings.form = train ? step.images : ImageForm::kFloats;
+  settings.relay = relay;
+  settings.receives = receives_images(step.distribution.mesh);
   return settings;
 }
 
@@ -185,11 +189,12 @@ void take_place(RunSetup& setup, int rank) {
 RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace place) {
   RunSetup setup;
   setup.config = resolved(given, place.world);
-  // The ranks of a host share its cores.
+  // The ranks of a host share its cores; those with the same images have one that decodes.
   int64_t& workers = setup.config.loader.workers;
+  const int64_t same = mesh_of(setup.config.mesh, place.rank).size(kSameImages);
   if (workers == 0 && place.sharing > 1)
-    workers =
-        std::max<int64_t>(1, std::thread::hardware_concurrency() / 2 / static_cast<unsigned>(place.sharing));
+    workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2 * same / place.sharing, 1,
+                                  std::max<int64_t>(1, std::thread::hardware_concurrency() / 2));
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
                               setup.data.train->classes(), score_kind(setup.config.train.loss));

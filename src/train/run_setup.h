@@ -19,6 +19,7 @@ struct RunSetup {
   std::string images;         // where images are made and why; empty: on the CPU by default
 
   BatchShare train_share, eval_share;  // of micro-batches
+  std::shared_ptr<BatchRelay> relay;   // to the ranks with the same images, once they can be reached
 
   int64_t epoch_of(int64_t update) const { return update / steps_per_epoch; }
   LoaderSettings loader_settings(Purpose purpose) const;

@@ -77,10 +77,13 @@ bool SavePolicy::time_is_over() const {
   return config_.save_minutes > 0 && since.count() >= config_.save_minutes * 60;
 }
 
+bool SavePolicy::is_due(const Progress& progress, bool by_time) const {
+  return due_ || by_time || (config_.save_every > 0 && progress.step % config_.save_every == 0);
+}
+
 void SavePolicy::save_if_due(const Progress& progress, bool by_time,
                              const std::function<bool()>& update_was_made) {
-  const bool by_steps = config_.save_every > 0 && progress.step % config_.save_every == 0;
-  due_ = due_ || by_steps || by_time;
+  due_ = is_due(progress, by_time);
   if (due_ && update_was_made()) save(progress);
 }
 

@@ -26,8 +26,9 @@ class SavePolicy {
   // Saves step 0, so that a run can be resumed from its first second, and to show that saving works. Errors
   // pass.
   void save_first(const Progress& progress);
-  // Saves when the config says so. A state after skipped updates is not worth a rollback, so the save waits
-  // for an update that was made.
+  // Whether the config asks for a save after this step. A state after skipped updates is not worth a
+  // rollback, so the save waits for an update that was made.
+  bool is_due(const Progress& progress, bool by_time) const;
   void save_if_due(const Progress& progress, bool by_time, const std::function<bool()>& update_was_made);
   // Whether the time between checkpoints is over.
   bool time_is_over() const;

@@ -15,6 +15,18 @@ void sum_in(Communicator& group, std::span<double> numbers) {
              .out = numbers.data(),
              .counts = {numbers.size()}});
 }
+
+template <typename T>
+std::vector<T> gathered(Communicator& group, DType dtype, std::span<const T> mine) {
+  const auto ranks = static_cast<size_t>(group.size());
+  std::vector<T> all(ranks * mine.size());
+  group.run({.kind = Collective::Kind::kAllGather,
+             .dtype = dtype,
+             .in = mine.data(),
+             .out = all.data(),
+             .counts = std::vector<size_t>(ranks, mine.size())});
+  return all;
+}
 }  // namespace
 
 void Team::sum(std::span<double> numbers) const {
@@ -27,14 +39,12 @@ void Team::sum_over_samples(std::span<double> numbers) const {
 
 std::vector<double> Team::gather(std::span<const double> mine) const {
   if (alone()) return {mine.begin(), mine.end()};
-  const auto ranks = static_cast<size_t>(size());
-  std::vector<double> all(ranks * mine.size());
-  ranks_->world().run({.kind = Collective::Kind::kAllGather,
-                       .dtype = DType::kF64,
-                       .in = mine.data(),
-                       .out = all.data(),
-                       .counts = std::vector<size_t>(ranks, mine.size())});
-  return all;
+  return gathered(ranks_->world(), DType::kF64, mine);
+}
+
+std::vector<int64_t> Team::gather(std::span<const int64_t> mine) const {
+  if (alone()) return {mine.begin(), mine.end()};
+  return gathered(ranks_->world(), DType::kI64, mine);
 }
 
 std::vector<std::string> Team::texts_of_all(const std::string& mine) const {

@@ -25,6 +25,7 @@ class Team {
   void sum_over_samples(std::span<double> numbers) const;
   // The numbers of all ranks, as many of each, one rank after another.
   std::vector<double> gather(std::span<const double> mine) const;
+  std::vector<int64_t> gather(std::span<const int64_t> mine) const;
   // The texts of all ranks, by rank.
   std::vector<std::string> texts_of_all(const std::string& mine) const;
   // Whether any rank says so.

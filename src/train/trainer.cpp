@@ -6,12 +6,14 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
+#include "train/group_relay.h"
 #include "train/loop.h"
 #include "train/micro_feed.h"
 #include "train/rank_facts.h"
 #include "train/run_folder.h"
 #include "train/run_report.h"
 #include "train/teacher.h"
+#include "train/whole_check.h"
 
 namespace vitrail {
 
@@ -35,7 +37,9 @@ class Trainer::Run {
       TrainHooks hooks)
       : place_(place),
         team_(rank.ranks),
-        hooks_(team_.leads() ? std::move(hooks) : TrainHooks{.stop = std::move(hooks.stop)}),
+        hooks_(team_.leads()
+                   ? std::move(hooks)
+                   : TrainHooks{.stop = std::move(hooks.stop), .disturb = std::move(hooks.disturb)}),
         files_(place.folder),
         rank_(rank),
         start_(place.phases_before),
@@ -50,6 +54,9 @@ class Trainer::Run {
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
+    VT_REQUIRE(!place.check_whole || !team_.alone(), ErrorKind::kUsage,
+               "--check whole compares the ranks of a run with one; this run has one rank alone");
+    setup_.relay = group_relay(rank.ranks);
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
     compare_ranks();
@@ -119,11 +126,22 @@ class Trainer::Run {
             .event = [this](const char* what, const std::string& text) { journal_.event(what, text); },
             .before_save = [this] { journal_.sync(); },
             .saved = hooks_.saved});
+    verify_start(resumed);
     if (!resumed) saves_->save_first(progress_);
     skips_ = std::make_unique<SkipPolicy>(*step_, cfg(), keeper_, *saves_, journal_);
     if (resumed)
       journal_.event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
     make_loop();
+  }
+
+  // A run that goes on from a checkpoint without a comparison needs one to go back to.
+  void verify_start(bool resumed) {
+    if (setup_.config.mesh.verify_every == 0 || team_.alone()) return;
+    const bool known = resumed && keeper_.is_verified(progress_.step);
+    replicas_ =
+        std::make_unique<ReplicaPolicy>(*step_, team_, setup_.config.mesh.verify_every, keeper_, journal_);
+    replicas_->require_agreement(progress_);
+    if (resumed && !known) saves_->save_anew(progress_);
   }
 
   void tidy() {
@@ -158,14 +176,26 @@ class Trainer::Run {
     feed_ =
         std::make_unique<MicroFeed>(make_train_loader(*setup_.data.train, loader_settings(Purpose::kTrain)),
                                     *step_, teacher_.get(), cfg());
+    if (place_.check_whole)
+      feed_->show_next(
+          [this](const MicroBatch& batch) { journal_.note(checked_text(WholeCheck(*step_).run(batch))); });
     if (setup_.data.val)
       evaluator_ = std::make_unique<Evaluator>(
           setup_, team_, *step_, loader_settings(Purpose::kEval),
           [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_, bad_);
-    const Loop::Parts parts{setup_,  stop_,   team_,
-                            *step_,  *feed_,  evaluator_.get(),
-                            *saves_, *skips_, journal_,
-                            bad_,    start_,  step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
+    const Loop::Parts parts{setup_,
+                            stop_,
+                            team_,
+                            *step_,
+                            *feed_,
+                            evaluator_.get(),
+                            *saves_,
+                            *skips_,
+                            replicas_.get(),
+                            journal_,
+                            bad_,
+                            start_,
+                            step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
     loop_ = std::make_unique<Loop>(parts, progress_);
   }
 
@@ -212,10 +242,18 @@ class Trainer::Run {
     return close(true, why, std::move(last));
   }
 
+  // The processor's seconds that the loader of each rank took for training images.
+  std::vector<double> loading_of_all() const {
+    const double mine[] = {cfg().breakdown ? feed_->loading_seconds() : 0};
+    return cfg().breakdown ? team_.gather(mine) : std::vector<double>();
+  }
+
   TrainOutcome close(bool finished, const std::string& reason, std::optional<EvalResult> last_eval) {
     TrainOutcome outcome{finished, reason, progress_.step, progress_.best, std::move(last_eval)};
+    const std::vector<double> loading = loading_of_all();
     if (!team_.leads()) return outcome;
     if (cfg().breakdown && loop_->timing().updates > 0) journal_.note(breakdown_tables(loop_->timing()));
+    if (cfg().breakdown) journal_.note(loading_text(loading));
     try {
       journal_.close();
       write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_});
@@ -244,6 +282,7 @@ class Trainer::Run {
   std::unique_ptr<MicroFeed> feed_;
   std::unique_ptr<SavePolicy> saves_;
   std::unique_ptr<SkipPolicy> skips_;
+  std::unique_ptr<ReplicaPolicy> replicas_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Loop> loop_;
 };

@@ -18,6 +18,8 @@
 
 namespace vitrail {
 
+class TrainStep;
+
 struct TrainHooks {
   std::function<void(const TrainStatus&)> step;    // after every update
   std::function<void(const TrainStatus&)> logged;  // when it is also written to the log
@@ -30,6 +32,7 @@ struct TrainHooks {
   std::function<void(int64_t step)> saved;       // a checkpoint is on the disk
   std::function<void(const std::string&)> note;  // decisions made during set-up
   std::function<bool()> stop;                    // called before every update; true saves and ends
+  std::function<void(TrainStep& step, int64_t made)> disturb;  // after every update, on any rank; for tests
 };
 
 enum class ResumeMode {
@@ -50,6 +53,7 @@ struct TrainPlace {
   std::string started_in = {};  // base of relative paths in the config; empty: not recorded
   // The phases of the start that were over before the trainer was made, with their seconds.
   std::vector<std::pair<std::string, double>> phases_before = {};
+  bool check_whole = false;  // the first micro-batch is compared with a whole one, node by node
 };
 
 struct TrainOutcome {

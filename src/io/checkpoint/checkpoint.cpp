@@ -195,11 +195,12 @@ std::vector<int64_t> CheckpointStore::seen_by_first(Partners& partners) const {
 }
 
 std::optional<OpenedCheckpoint> CheckpointStore::newest_good(std::vector<std::string>* complaints,
-                                                             Partners* partners) {
+                                                             Partners* partners, const Wanted& wanted) {
   std::vector<int64_t> known = partners ? seen_by_first(*partners) : steps();
   for (; !known.empty(); known.pop_back()) {
     try {
-      return open(known.back(), partners);
+      OpenedCheckpoint opened = open(known.back(), partners);
+      if (!wanted || wanted(opened.facts)) return opened;
     } catch (const NewerFormat&) {
       throw;
     } catch (const Error& error) {
@@ -242,6 +243,11 @@ std::vector<int64_t> CheckpointStore::removable(int64_t good_ones) {
 void CheckpointStore::remove(int64_t step) {
   remove_folder(folder_of(step));
   judged_.erase(step);
+}
+
+void CheckpointStore::remove_after(int64_t step) {
+  for (const int64_t later : steps())
+    if (later > step) remove(later);
 }
 
 void CheckpointStore::remove_for_room(int64_t step) {

@@ -96,8 +96,12 @@ class CheckpointStore {
   // Returns the newest checkpoint whose every byte is as it was written. Each newer, bad one adds a message
   // with the file and what is wrong with it. A checkpoint of a later version of Vitrail is an Error, never
   // skipped. Partners call it together: each checks a share of the bytes, and all get the same checkpoint.
+  // `wanted`, if given, says by its facts whether a good one will do.
+  using Wanted = std::function<bool(const Json& facts)>;
   std::optional<OpenedCheckpoint> newest_good(std::vector<std::string>* complaints = nullptr,
-                                              Partners* partners = nullptr);
+                                              Partners* partners = nullptr, const Wanted& wanted = {});
+  // Removes the checkpoints of later steps, which the run has gone back before.
+  void remove_after(int64_t step);
 
   // Opens this checkpoint, checked in full; throws Error(kData) when it is bad or missing, on all partners.
   OpenedCheckpoint open(int64_t step, Partners* partners = nullptr);

@@ -92,23 +92,26 @@ std::vector<Known> known(const std::vector<TensorView>& views) {
 
 }  // namespace
 
-void NodeCheck::compare(const std::vector<TensorView>& found) {
+std::vector<Known> NodeCheck::expected(const std::vector<DType>& types) {
   std::vector<TensorView> ins;
   for (const TensorView& in : ins_) ins.push_back(widened(in));
   const std::vector<Known> before = known(ins);
   std::vector<TensorView> results = run_reference(*node_.op, ins);
   for (int input : node_.op->updates()) results.push_back(ins[static_cast<size_t>(input)]);
   std::vector<Known> wanted = known(results);
+  const std::vector<TensorDesc> descs = program_.descs(node_.ins);
+  const NoiseQuery query{*node_.op, descs, before, rounding_, rank_.pool};
+  std::vector<Noise> noise = result_noise(query, wanted, types);
+  for (size_t r = 0; r < wanted.size(); ++r) wanted[r].noise = std::move(noise[r]);
+  return wanted;
+}
+
+void NodeCheck::compare(const std::vector<TensorView>& found) {
   std::vector<DType> types;
   types.reserve(found.size());
   for (const TensorView& view : found) types.push_back(view.dtype());
-  const std::vector<TensorDesc> descs = program_.descs(node_.ins);
-  const NoiseQuery query{*node_.op, descs, before, rounding_, rank_.pool};
-  const std::vector<Noise> noise = result_noise(query, wanted, types);
-  for (size_t r = 0; r < found.size(); ++r) {
-    wanted[r].noise = noise[r];
-    expect_near(wanted[r], copy(found[r], rank_));
-  }
+  const std::vector<Known> wanted = expected(types);
+  for (size_t r = 0; r < found.size(); ++r) expect_near(wanted[r], copy(found[r], rank_));
 }
 
 void NodeCheck::expect_near(const Known& wanted, const TensorView& found) {

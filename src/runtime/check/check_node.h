@@ -20,6 +20,9 @@ class NodeCheck {
   void add_input(const TensorView& view);
   void add_persistent(const TensorView& plain, RankContext& owner);  // owner: of `plain`'s memory
 
+  // The node's results as the reference has them, with how far correct ones of these types may be off: its
+  // outputs, then the inputs it updates. Called once.
+  std::vector<Known> expected(const std::vector<DType>& types);
   // Compares the node's results after it ran: its outputs, then the inputs it updates. Throws Error(kCheck)
   // naming node, shapes, model line and the worst difference.
   void compare(const std::vector<TensorView>& found);

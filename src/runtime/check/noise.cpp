@@ -199,7 +199,7 @@ Verdict judge_elements(const Known& wanted, std::span<const double> found) {
     const double off = std::abs(found[i] - expected);
     const double share = std::isfinite(off) && allowed > 0 ? off / allowed : INFINITY;
     if (share <= verdict.share) continue;
-    verdict = {share, strf("element %zu is %.9g, expected %.9g +- %.3g", i, found[i], expected, allowed)};
+    verdict = {share, strf("element %zu is %.9g, expected %.9g +- %.3g", i, found[i], expected, allowed), i};
   }
   return verdict;
 }
@@ -233,7 +233,7 @@ Verdict judge(const Known& wanted, std::span<const double> found) {
   VT_CHECK(wanted.values.size() == found.size() && wanted.noise.bound.size() == found.size(),
            "a result of %zu elements is judged by %zu", found.size(), wanted.values.size());
   const Verdict elements = judge_elements(wanted, found), parts = judge_parts(wanted, found);
-  return elements.share >= parts.share ? elements : parts;
+  return elements.share >= parts.share ? elements : Verdict{parts.share, parts.where, elements.element};
 }
 
 }  // namespace vitrail

@@ -49,6 +49,7 @@ std::vector<Noise> result_noise(const NoiseQuery& query, std::span<const Known> 
 struct Verdict {
   double share = 0;
   std::string where;  // the worst element: "element 17: 0.5, expected 0.25 +- 0.001"
+  size_t element = 0;
 };
 Verdict judge(const Known& wanted, std::span<const double> found);
 

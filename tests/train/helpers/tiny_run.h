@@ -158,11 +158,12 @@ struct RunOptions {
   ResumeMode resume = ResumeMode::kFresh;
   int threads = 1;
   bool cuda = false;
-  bool ref = false;                                // the reference backend
-  int64_t stop_after = 0;                          // a step; 0: never
-  std::function<void(const TrainStatus&)> step{};  // called after every update
-  std::function<bool()> stop{};                    // asked between updates
-  int ranks = 1;                                   // threads of the test
+  bool ref = false;                                         // the reference backend
+  int64_t stop_after = 0;                                   // a step; 0: never
+  std::function<void(const TrainStatus&)> step{};           // called after every update
+  std::function<bool()> stop{};                             // asked between updates
+  std::function<void(TrainStep&, int64_t made)> disturb{};  // called on every rank after an update
+  int ranks = 1;                                            // threads of the test
 };
 
 // Fills `ran` during the run, so that it is available even when the run throws.
@@ -176,6 +177,7 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
   hooks.eval = [&](const EvalStatus& status) { ran.evals.push_back(status); };
   hooks.event = [&](const RunEvent& event) { ran.events.push_back(event); };
   hooks.note = [&](const std::string& note) { ran.notes.push_back(note); };
+  hooks.disturb = options.disturb;
   hooks.stop = [&] {
     if (options.stop && options.stop()) return true;
     return options.stop_after > 0 && !ran.steps.empty() && ran.steps.back().step >= options.stop_after;
@@ -188,7 +190,7 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
             [&](RankContext& rank) {
               const bool leads = Team(rank.ranks).leads();
               Trainer trainer(config, {folder, options.resume, "test"}, backend, rank,
-                              leads ? hooks : TrainHooks{});
+                              leads ? hooks : TrainHooks{.disturb = options.disturb});
               const TrainOutcome outcome = trainer.run();
               if (leads) ran.outcome = outcome;
             });

@@ -1,0 +1,124 @@
+// Ranks that hold parts of one model read the same images: one of them decodes, the others receive.
+#include <cstdlib>
+#include <mutex>
+
+#include "image_folder.h"
+#include "train/group_relay.h"
+#include "train/run_setup.h"
+
+namespace vitrail::testing {
+namespace {
+
+// A batch as a rank sees it.
+struct Seen {
+  std::vector<float> images, targets, weights;
+  std::vector<int64_t> samples;
+  std::vector<uint8_t> pixels;
+  std::vector<std::string> bad;
+  bool operator==(const Seen&) const = default;
+};
+
+template <typename T>
+std::vector<T> copied(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+struct RankLoading {
+  std::vector<Seen> batches;
+  double cpu_seconds = 0;
+};
+
+// The batches of every rank of a mesh.
+std::vector<RankLoading> load(TrainConfig config, int ranks, ImageForm form, int64_t batches) {
+  std::vector<RankLoading> loaded(static_cast<size_t>(ranks));
+  run_ranks({.worlds = thread_communicators(ranks),
+             .mesh = resolved(config.mesh, ranks),
+             .device = [](int) { return cpu_device(1); },
+             .sharing = ranks},
+            [&](RankContext& rank) {
+              const int number = rank.ranks ? rank.ranks->mesh().rank : 0;
+              RankLoading& mine = loaded[static_cast<size_t>(number)];
+              RunSetup setup = set_up(config, rank.device, {number, ranks, ranks});
+              setup.relay = group_relay(rank.ranks);
+              LoaderSettings settings = setup.loader_settings(Purpose::kTrain);
+              settings.form = form;
+              std::vector<std::string> bad;
+              settings.on_bad = [&](const BadSample& sample) {
+                bad.push_back(sample.name + sample.reason + sample.error.what());
+              };
+              const auto loader = make_train_loader(*setup.data.train, settings);
+              for (int64_t i = 0; i < batches; ++i) {
+                if (i == 2) loader->seek(5);
+                const Batch& batch = loader->next();
+                mine.batches.push_back({copied(batch.images), copied(batch.targets), copied(batch.weights),
+                                        copied(batch.samples), copied(batch.pixels), std::exchange(bad, {})});
+              }
+              mine.cpu_seconds = loader->cpu_seconds();
+            });
+  return loaded;
+}
+
+TrainConfig folder_config(const std::string& data) {
+  TrainConfig config = tiny_config(4);
+  config.train.batch = 12;
+  config.data.train = data;
+  config.data.val_fraction = 0;
+  config.loader.on_error = OnError::kSkip;
+  config.loader.max_bad_fraction = 0.5;
+  config.augment.hflip = 0.5;
+  return config;
+}
+
+// Pixels, labels, sample numbers and the samples that cannot be read are those of a rank that decodes itself.
+TEST(DecodeOnce, EveryRankOfAGroupHasTheBatchesOfOne) {
+  const WorkFolder work;
+  TrainConfig config = folder_config(image_folder(work, {5, 17, 30}));
+  for (const ImageForm form : {ImageForm::kFloats, ImageForm::kPixels}) {
+    const std::vector<Seen> wanted = load(config, 1, form, 6)[0].batches;
+    TrainConfig shared = config;
+    shared.mesh.tp = 2, shared.mesh.sp = 1;
+    for (const RankLoading& rank : load(shared, 2, form, 6)) EXPECT_EQ(rank.batches, wanted);
+    shared.mesh.tp = 1, shared.mesh.sp = 2;
+    for (const RankLoading& rank : load(shared, 2, form, 6)) EXPECT_EQ(rank.batches, wanted);
+  }
+}
+
+// With dp, each group has a part of the batch and its own rank that decodes.
+TEST(DecodeOnce, GroupsDecodeTheirOwnShare) {
+  const WorkFolder work;
+  TrainConfig config = folder_config(image_folder(work));
+  const auto apart = load(config, 2, ImageForm::kFloats, 3);
+  config.mesh.tp = 2;
+  const auto groups = load(config, 4, ImageForm::kFloats, 3);
+  for (size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(groups[rank].batches, apart[rank / 2].batches) << rank;
+  for (const size_t rank : {1, 3}) EXPECT_EQ(groups[rank].cpu_seconds, 0) << "rank " << rank << " decodes";
+  for (const size_t rank : {0, 2}) EXPECT_GT(groups[rank].cpu_seconds, 0);
+}
+
+// What a rank that receives holds is planned: one batch, and nothing for decoding.
+TEST(DecodeOnce, AReceiverHoldsOneBatch) {
+  TrainConfig config = tiny_config(1);
+  config.mesh.tp = 2;
+  const RunSetup first = set_up(config, cpu_device(1), {0, 2, 2}),
+                 second = set_up(config, cpu_device(1), {1, 2, 2});
+  const LoaderSettings gives = first.loader_settings(Purpose::kTrain),
+                       receives = second.loader_settings(Purpose::kTrain);
+  EXPECT_EQ(Loader::staging_bytes(gives),
+            static_cast<size_t>(config.loader.prefetch + 1) * Loader::staging_bytes(receives));
+  EXPECT_EQ(second.decoding_bytes, 0u);
+}
+
+// An image that ends the run ends it on every rank, with the error of the one that read it.
+TEST(DecodeOnce, AnErrorOfTheDecoderEndsAll) {
+  const WorkFolder work;
+  TrainConfig config = folder_config(image_folder(work, {5}));
+  config.loader.on_error = OnError::kFail;
+  config.mesh.tp = 2;
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run", {.ranks = 2});
+  EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+  EXPECT_NE(std::string(error.what()).find("05.png"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace vitrail::testing
