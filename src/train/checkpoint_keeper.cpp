@@ -14,8 +14,9 @@ namespace vitrail {
 namespace {
 
 constexpr std::string_view kVal = "val.";
+constexpr const char* kBalance = "balance";  // how ranks shared out a micro-batch
 // Facts that are ignored when two runs are compared.
-constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn};
+constexpr const char* kNoIdentity[] = {"progress", kLearnedFrom, kStartedIn, kBalance};
 
 // Returns whether a difference between a checkpoint's facts and this run's is reported rather than refused.
 bool may_change(const std::string& key) {
@@ -113,12 +114,21 @@ void CheckpointKeeper::require_own(const std::string& name) const {
 
 Json CheckpointKeeper::facts(const Progress& progress) const {
   return {{"progress", to_json(progress)},
+          {kBalance, {{"shares", setup_.shares()}, {"measured_on", setup_.measured_on}}},
           {kStartedIn, place_.started_in},
           {kLearnedFrom, learned_},
           {"config", result_identity(setup_.config)},
           {"machine", machine_},
           {"data", train_data_},
           {"val", val_data_}};
+}
+
+std::vector<int64_t> CheckpointKeeper::measured_shares(const std::string& measured_on) {
+  const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good();
+  if (!found || !found->facts.contains(kBalance)) return {};
+  const Json& balance = found->facts.at(kBalance);
+  if (!balance.is_object() || balance.value("measured_on", "") != measured_on) return {};
+  return balance.value("shares", std::vector<int64_t>());
 }
 
 std::optional<Progress> CheckpointKeeper::restore_newest(TrainStep& step) {

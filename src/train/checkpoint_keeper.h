@@ -31,6 +31,10 @@ class CheckpointKeeper {
   // good, Error(kConfig) when they belong to another run.
   std::optional<Progress> restore_newest(TrainStep& step);
 
+  // The shares that the newest checkpoint's run had measured on these ranks; none: on others, or nothing. The
+  // first rank calls it alone.
+  std::vector<int64_t> measured_shares(const std::string& measured_on);
+
   // Sets a callback for each checkpoint that was removed early to make room.
   void on_made_room(std::function<void(int64_t step)> tell) { checkpoints_.on_made_room(std::move(tell)); }
   // Throws Error(kWrite) when the checkpoint cannot be written; the newest `least_good` checkpoints are then
