@@ -99,7 +99,7 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
                   .against = other_ ? forward_of(*other_, other_logits) : Forward()};
   if (!team.alone())
     how.gather = [&](const EvalRows& mine) {
-      return rows_of_all(team, engine_.distribution.mesh, engine_.batch, mine);
+      return rows_of_all(team, cut_points(engine_.batch, engine_.distribution.mesh.size(Axis::kData)), mine);
     };
   EvalResult result = evaluate(work_.data, *loader, forward_of(*model_, logits), how);
   notes_.detail(strf("%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",

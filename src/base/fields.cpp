@@ -83,12 +83,20 @@ void check_json(const FieldSpec& spec, const Json& value, const std::string& pla
       case FieldKind::kNumbers:
         check_number(spec, one, place);
         break;
-      case FieldKind::kText:
       case FieldKind::kTexts:
+        if (one.is_number()) break;
+        [[fallthrough]];
+      case FieldKind::kText:
         check_text(spec, one, place);
         break;
     }
   }
+}
+
+std::vector<std::string> texts_of(const Json& value) {
+  std::vector<std::string> texts;
+  for (const Json& one : value.is_array() ? value : Json::array({value})) texts.push_back(shown_value(one));
+  return texts;
 }
 
 }  // namespace vitrail

@@ -90,14 +90,18 @@ std::string field_advice(const FieldSpec& spec);
 // written: "run.json: optim.lr".
 void check_json(const FieldSpec& spec, const Json& value, const std::string& place);
 
+// A list of texts, or one; a number stands for its digits.
+std::vector<std::string> texts_of(const Json& value);
+
 // A field from JSON, checked.
 template <typename T>
 void set_field(const Json& value, const FieldSpec& spec, const std::string& place, T& field) {
   check_json(spec, value, place);
   if constexpr (std::is_enum_v<T>) {
     field = *enum_from_name<T>(value.get_ref<const std::string&>());
-  } else if constexpr (std::is_same_v<T, std::vector<double>> ||
-                       std::is_same_v<T, std::vector<std::string>>) {
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    field = texts_of(value);
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     // One value alone is a list of one.
     field = value.is_array() ? value.get<T>() : T{value.get<typename T::value_type>()};
   } else {

@@ -2,11 +2,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/run.h"
+#include "cli/train_settings.h"
 #include "launch/launched_job.h"
 #include "launch/rank_session.h"
+#include "train/balance.h"
 
 namespace vitrail::cli {
 
@@ -67,18 +71,53 @@ liveness::WatchSettings watch_of(const Options& options, int ranks, const Option
           .told = [&console](const std::string& text) { console.say(text); }};
 }
 
+// How a training run goes on with some of its ranks: the settings that keep its batch, and their threads.
+std::vector<std::string> fewer_options(const Options& command, int ranks, std::vector<std::string>& threads,
+                                       std::vector<int>& left) {
+  const TrainConfig config = read_train_config(command);
+  left.resize(static_cast<size_t>(usable_ranks(config.mesh, static_cast<int>(left.size()))));
+  std::vector<std::string> words;
+  if (left.empty()) return words;
+  const int now = static_cast<int>(left.size());
+  for (const std::string& setting : settings_for_fewer(config, ranks, now))
+    words.insert(words.end(), {"--set", setting});
+  if (threads.size() > 1) {
+    std::vector<std::string> kept;
+    for (const int rank : left) kept.push_back(threads[static_cast<size_t>(rank)]);
+    threads = kept;
+    words.insert(words.end(), {"--threads", join(kept, ",")});
+  }
+  return words;
+}
+
+std::vector<std::string> thread_list(const Options& command) {
+  std::vector<std::string> threads;
+  for (const std::string_view word : split(command.text("threads"), ',')) threads.emplace_back(word);
+  return threads;
+}
+
 void run(const Options& options, Console& console) {
   LaunchRequest request = request_of(options);
+  if (options.origin("threads") == Origin::kFlag)
+    request.command.insert(request.command.end(), {"--threads", options.text("threads")});
   const Options command = checked(request.command);
   const int64_t most = options.integer("max-restarts");
   VT_REQUIRE(most == 0 || command.declared("resume"), ErrorKind::kUsage,
              "--max-restarts resumes a training run; vitrail %s saves nothing to go on from",
              request.command[0].c_str());
   liveness::WatchSettings watch = watch_of(options, request.ranks, command, console);
+  const bool fewer = options.flag("allow-fewer");
+  VT_REQUIRE(!fewer || most > 0, ErrorKind::kUsage,
+             "--allow-fewer is about restarts: --max-restarts K says how many there may be");
+  std::vector<std::string> threads = thread_list(command);
+  const auto go_on = [&, ranks = request.ranks](std::vector<int>& left) {
+    return fewer_options(command, ranks, threads, left);
+  };
   const JobEnd end =
       run_job(std::move(request), {.watch = std::move(watch),
                                    .most_restarts = most,
                                    .resumed = command.declared("resume") && command.given("resume"),
+                                   .fewer = fewer ? go_on : decltype(JobSettings::fewer)(),
                                    .say = [&](const std::string& text) { console.say(text); },
                                    .error = [&](const std::string& text) { console.error(text); }});
   if (end.code != 0) end_with(end);
@@ -122,6 +161,11 @@ Command launch_command() {
                     .fallback = "0",
                     .least = 0,
                     .most = 1000000},
+                   {.name = "allow-fewer",
+                    .help = "of these restarts some with fewer ranks: without a host that is gone, or a rank "
+                            "lost twice; the batch is kept by more accumulation",
+                    .kind = ValueKind::kFlag},
+                   rank_threads_option(),
                    {.name = "port",
                     .help = "that ranks report to; 0 takes any that is free",
                     .kind = ValueKind::kInteger,

@@ -120,8 +120,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
   const TrainConfig whole = resolved(config, world.size);
   require_same_run(world, to_json(whole), place.generator);
   // A device that is absent is told at once.
+  const int first = world.ranks[0]->rank();
   const auto device = [&](int i) {
-    return chosen_device(options, world.local_rank + i, world.local_size).info;
+    return chosen_device(options, world.local_rank + i, world.local_size, {first + i, world.size}).info;
   };
   const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device, allowed_cores());
   if (leads && world.size > 1) {
@@ -201,6 +202,7 @@ Command train_command() {
            .help = "compare the first micro-batch of several ranks with an unsharded one, node by node",
            .metavar = "WITH",
            .choices = {"whole"}},
+          rank_threads_option(),
           {.name = "dtype",
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
            .metavar = "TYPE",

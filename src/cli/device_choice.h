@@ -18,9 +18,15 @@ struct DeviceChoice {
 // Returns the device, with --threads, --isa and --kernels where they apply; throws Error(kDevice) when it is
 // not present.
 DeviceChoice chosen_device(const Options& options);
+// A rank among those of the run, of which --threads may name each.
+struct RankNumber {
+  int rank = 0, world = 1;
+};
+// The option --threads of commands whose ranks may have other numbers of them.
+OptionSpec rank_threads_option();
 // Returns the device of rank `local` of the `sharing` ranks on this host: its share of the cores where
 // --threads does not say how many, and the GPU of its number where --device names none.
-DeviceChoice chosen_device(const Options& options, int local, int sharing);
+DeviceChoice chosen_device(const Options& options, int local, int sharing, RankNumber rank = {});
 // Returns the name of the backend alone; `device` replaces --device.
 const char* chosen_backend(const Options& options);
 const char* chosen_backend(const Options& options, const std::string& device);

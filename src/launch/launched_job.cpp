@@ -102,6 +102,8 @@ JobEnd LaunchedJob::judged() {
     end.reason = signalled();
     return end;
   }
+  end.lost = watch_.verdict()->rank;
+  for (const liveness::RankRow& row : watch_.table().rows()) end.hosts.push_back(row.host);
   end.code = watch_.verdict()->code;
   end.reason = watch_.verdict()->text;
   if (end.code == liveness::kKilled && code > 128 && pressed_ == 0) {
@@ -130,38 +132,60 @@ void pause_before(int restart, const SignalGuard& signals) {
 }
 
 // mpirun would say that something went wrong somewhere.
-JobEnd run_once(const LaunchRequest& request, const LaunchPlan& plan, const JobSettings& settings,
+JobEnd run_once(const LaunchRequest& request, const LaunchPlan& plan, const liveness::WatchSettings& watch,
                 const SignalGuard& signals) {
   const std::vector<std::string> silent =
       plan.mpi ? silent_hosts(request.hosts, kAnswer) : std::vector<std::string>();
-  if (silent.empty()) return LaunchedJob(plan, settings.watch, signals).run();
+  if (silent.empty()) return LaunchedJob(plan, watch, signals).run();
   return {exit_code(ErrorKind::kDevice),
           strf("no command can be started on %s of %s: no answer within %.0f s, or a refusal (above)",
                shown(join(silent, ", ")).c_str(), shown(request.hosts.text).c_str(), kAnswer),
           0};
 }
 
+// A host that is cut off is gone; a rank that died may come back once.
+bool is_gone(const JobEnd& end, const LaunchRequest& request, bool again) {
+  return end.lost >= 0 && (again || (end.code == liveness::kCutOff && !request.hosts.empty()));
+}
+
+// Takes the ranks that are left; false: the job cannot go on without the others.
+bool go_on_with_fewer(const JobEnd& end, const JobSettings& settings, LaunchRequest& request) {
+  RanksLeft left = ranks_without(end.lost, request.hosts, end.hosts);
+  if (left.ranks.empty()) return false;
+  const std::vector<std::string> options = settings.fewer(left.ranks);
+  if (left.ranks.empty()) return false;
+  settings.say(strf("going on with %zu of %d ranks, without %s", left.ranks.size(), request.ranks,
+                    request.hosts.empty() ? strf("rank %d", end.lost).c_str()
+                                          : ("the host of rank " + std::to_string(end.lost)).c_str()));
+  request.ranks = static_cast<int>(left.ranks.size());
+  request.hosts = left.hosts;
+  request.command.insert(request.command.end(), options.begin(), options.end());
+  return true;
+}
+
 }  // namespace
 
 JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
   const SignalGuard signals;
+  liveness::WatchSettings watch = settings.watch;
   LaunchPlan plan = plan_launch(request);
   settings.say(plan.note);
   int vain = 0;
   for (int64_t restart = 0;; ++restart) {
-    JobEnd end = run_once(request, plan, settings, signals);
+    JobEnd end = run_once(request, plan, watch, signals);
     if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
       return end;
     vain = end.updates > 0 ? 0 : vain + (restart > 0);
     settings.error("error: " + printable(end.reason));
+    const bool fewer =
+        settings.fewer && is_gone(end, request, vain > 0) && go_on_with_fewer(end, settings, request);
+    if (fewer) vain = 0, watch.ranks = request.ranks;
     if (vain == kVainRestarts)
       return {end.code,
               strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0};
     pause_before(static_cast<int>(restart), signals);
-    if (restart == 0 && !settings.resumed) {
-      request.command.push_back("--resume");
-      plan = plan_launch(request);
-    }
+    if (restart == 0 && !settings.resumed) request.command.push_back("--resume");
+    if (restart == 0 || fewer) plan = plan_launch(request);
     const int64_t next = restart + 1;
     settings.say(strf("restart %lld of %lld, from the newest checkpoint", static_cast<long long>(next),
                       static_cast<long long>(settings.most_restarts)));

@@ -12,8 +12,10 @@ namespace vitrail {
 
 struct JobEnd {
   int code = 0;
-  std::string reason;   // one line; empty when the ranks have said it all
-  int64_t updates = 0;  // made by the job
+  std::string reason;                   // one line; empty when the ranks have said it all
+  int64_t updates = 0;                  // made by the job
+  int lost = -1;                        // the rank that ended it; -1: none in particular
+  std::vector<std::string> hosts = {};  // of the ranks, as each has named its own; empty: it never came
 };
 
 class LaunchedJob {
@@ -41,13 +43,25 @@ class LaunchedJob {
 struct JobSettings {
   liveness::WatchSettings watch;
   int64_t most_restarts = 0;
-  bool resumed = false;                           // the command says so itself
+  bool resumed = false;  // the command says so itself
+  // Returns options with which the command goes on with these of its ranks, which may become fewer still;
+  // none left: it cannot. Absent: a job goes on with all ranks or not at all.
+  std::function<std::vector<std::string>(std::vector<int>& left)> fewer = {};
   std::function<void(const std::string&)> say;    // one line
   std::function<void(const std::string&)> error;  // why a job is started again
 };
 
+// What is left of a job when a rank, or the host it was on, does not come back.
+struct RanksLeft {
+  std::vector<int> ranks;  // by their numbers so far, ascending; empty: none
+  Hosts hosts;             // as a list, without the one that is gone
+};
+// `seen` holds the host of each rank as
+// the rank itself named it, empty where it never came. With hosts, the whole host of `lost` goes.
+RanksLeft ranks_without(int lost, const Hosts& hosts, const std::vector<std::string>& seen);
+
 // Runs a job to its end. While a rank is lost, and restarts make steps, it is started again from its newest
-// checkpoint.
+// checkpoint; where that is allowed, without the host that is gone, or the rank that was lost twice.
 JobEnd run_job(LaunchRequest request, const JobSettings& settings);
 
 }  // namespace vitrail

@@ -91,6 +91,15 @@ std::string collective_table(const RunPlan& plan) {
   return "\n" + table.text();
 }
 
+// The ranks of a mesh with other shares of a micro-batch each.
+std::string needs_table(const RunPlan& plan) {
+  if (plan.needs().empty()) return "";
+  Table table({{"rank", Align::kRight}, {"images of a micro-batch", Align::kRight}, {"peak", Align::kRight}});
+  for (const RunPlan::RankNeed& need : plan.needs())
+    table.row({std::to_string(need.rank), format_integer(need.images), format_bytes(need.bytes)});
+  return "\n" + table.text();
+}
+
 // What ZeRO 2 and 3 may keep of the gradient sums between micro-batches.
 std::string sums_table(const RunPlan& plan) {
   const std::vector<RunPlan::Sums> choices = plan.kept_sums();
@@ -155,6 +164,8 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
     json["least_rank"] = {{"rank", plan.least().rank}, {"peak", plan.least().bytes}};
     json["mesh"] = to_string(setup.step.distribution.mesh);
     json["zero"] = setup.config.mesh.zero;
+    for (const RunPlan::RankNeed& need : plan.needs())
+      json["rank_needs"].push_back({{"rank", need.rank}, {"images", need.images}, {"peak", need.bytes}});
     for (const RunPlan::Sums& sums : plan.kept_sums())
       json["accumulate"].push_back(
           {{"sums", enum_name(sums.kept)}, {"peak", sums.peak_bytes}, {"bytes", sums.sent_bytes}});
@@ -201,7 +212,8 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
   if (plan.ranks() > 1) pairs.insert(pairs.begin() + 2, {"ranks", mesh_text(plan)});
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
   return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" +
-         recompute_table(plan, e) + (plan.ranks() > 1 ? collective_table(plan) + sums_table(plan) : "");
+         recompute_table(plan, e) +
+         (plan.ranks() > 1 ? needs_table(plan) + collective_table(plan) + sums_table(plan) : "");
 }
 
 std::string dump_program(const RunPlan& plan, const std::string& after) {

@@ -14,9 +14,10 @@ namespace vitrail {
 namespace {
 
 constexpr std::string_view kVal = "val.";
+constexpr const char* kBalance = "balance";  // how ranks shared out a micro-batch
 // Facts that are ignored when two runs are compared.
 constexpr const char* kVerified = "verified";
-constexpr const char* kNoIdentity[] = {"progress", kVerified, kLearnedFrom, kStartedIn};
+constexpr const char* kNoIdentity[] = {"progress", kVerified, kLearnedFrom, kStartedIn, kBalance};
 
 bool was_verified(const Json& facts) {
   const auto found = facts.find(kVerified);
@@ -120,12 +121,21 @@ void CheckpointKeeper::require_own(const std::string& name) const {
 Json CheckpointKeeper::facts(const Progress& progress) const {
   return {{"progress", to_json(progress)},
           {kVerified, is_verified(progress.step)},
+          {kBalance, {{"shares", setup_.shares()}, {"measured_on", setup_.measured_on}}},
           {kStartedIn, place_.started_in},
           {kLearnedFrom, learned_},
           {"config", result_identity(setup_.config)},
           {"machine", machine_},
           {"data", train_data_},
           {"val", val_data_}};
+}
+
+std::vector<int64_t> CheckpointKeeper::measured_shares(const std::string& measured_on) {
+  const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good();
+  if (!found || !found->facts.contains(kBalance)) return {};
+  const Json& balance = found->facts.at(kBalance);
+  if (!balance.is_object() || balance.value("measured_on", "") != measured_on) return {};
+  return balance.value("shares", std::vector<int64_t>());
 }
 
 std::optional<Progress> CheckpointKeeper::restore_verified(TrainStep& step) {

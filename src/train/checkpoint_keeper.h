@@ -37,6 +37,10 @@ class CheckpointKeeper {
   void note_verified(int64_t step) { verified_step_ = step; }
   bool is_verified(int64_t step) const { return verified_step_ == step; }
 
+  // The shares that the newest checkpoint's run had measured on these ranks; none: on others, or nothing. The
+  // first rank calls it alone.
+  std::vector<int64_t> measured_shares(const std::string& measured_on);
+
   // Sets a callback for each checkpoint that was removed early to make room.
   void on_made_room(std::function<void(int64_t step)> tell) { checkpoints_.on_made_room(std::move(tell)); }
   // Throws Error(kWrite) when the checkpoint cannot be written; the newest `least_good` checkpoints are then

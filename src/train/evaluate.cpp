@@ -120,8 +120,7 @@ EvalStatus EvalResult::status(int64_t step, int64_t epoch, const std::string& we
 }
 
 // Sample numbers travel as floats beside the logits, which hold them exactly in two halves.
-EvalRows rows_of_all(const Team& team, const Mesh& mesh, int64_t global, const EvalRows& mine) {
-  const std::vector<int64_t> cuts = cut_points(global, mesh.size(Axis::kData));
+EvalRows rows_of_all(const Team& team, const std::vector<int64_t>& cuts, const EvalRows& mine) {
   std::vector<int64_t> rows;
   for (size_t r = 0; r + 1 < cuts.size(); ++r) rows.push_back(cuts[r + 1] - cuts[r]);
   constexpr int64_t kHalf = 1 << 20;

@@ -51,8 +51,8 @@ struct EvalRows {
 };
 // Returns the rows of all ranks in the order of one rank's.
 using GatherRows = std::function<EvalRows(EvalRows mine)>;
-// The same for the ranks of a mesh, who cut batches of `global` images among them.
-EvalRows rows_of_all(const Team& team, const Mesh& mesh, int64_t global, const EvalRows& mine);
+// The same for the ranks along dp, who cut batches at these points.
+EvalRows rows_of_all(const Team& team, const std::vector<int64_t>& cuts, const EvalRows& mine);
 
 struct EvalOptions {
   LossKind loss = LossKind::kSoftmax;

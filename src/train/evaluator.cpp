@@ -23,8 +23,8 @@ bool Evaluator::due(int64_t step) const {
 EvalResult Evaluator::evaluate_weights(bool average) {
   EvalOptions options{.loss = loss_kind(setup_.config.train.loss), .progress = {}, .stop = stop_};
   if (!team_.alone())
-    options.gather = [this](const EvalRows& mine) {
-      return rows_of_all(team_, setup_.step.distribution.mesh, setup_.eval_share.global, mine);
+    options.gather = [this, cuts = setup_.eval_cuts()](const EvalRows& mine) {
+      return rows_of_all(team_, cuts, mine);
     };
   EvalResult result = evaluate(
       *setup_.data.val, *loader_,

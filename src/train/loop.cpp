@@ -13,7 +13,7 @@ bool StopRule::out_of_time() const {
 }
 
 Loop::Loop(const Parts& parts, Progress& progress)
-    : parts_(parts), progress_(progress), times_(parts.team.size()) {}
+    : parts_(parts), progress_(progress), times_(parts.team.size()), speeds_(parts.team.size()) {}
 
 void Loop::run() {
   const int64_t first = progress_.step;
@@ -58,7 +58,17 @@ void Loop::agree(double& loss, bool skipped, const StepTimes::Numbers* mine) {
   votes_ = {numbers[1] > 0, numbers[2] > 0, numbers[3] > 0, numbers[5] > 0};
   if (mine) times_.add(slots);
   times_.exchanged(seconds_since(start));
+  if (mine) watch_speed(slots);
   if (numbers[4] > 0) parts_.bad.exchange();
+}
+
+// All ranks see the same times, and so the same slow rank.
+void Loop::watch_speed(std::span<const double> times_of_all) {
+  for (const SlowRank& slow : speeds_.add(StepTimes::computes_of(times_of_all))) {
+    parts_.journal.event("slow_rank", slow.text());
+    if (parts_.slowed) parts_.slowed();
+  }
+  if (speeds_.just_known() && parts_.known) parts_.known(speeds_.usual());
 }
 
 // Runs one update, top to bottom.

@@ -8,6 +8,7 @@
 #include "train/micro_feed.h"
 #include "train/replica_policy.h"
 #include "train/skip_policy.h"
+#include "train/slow_ranks.h"
 #include "train/step_times.h"
 
 namespace vitrail {
@@ -40,6 +41,10 @@ class Loop {
     BadSamples& bad;
     StartTimes& start;
     size_t memory_bytes;  // held by the run, for the log
+    // Hears how long an update of each rank's own work takes, once it is known, and of a rank that has become
+    // slow; on every rank.
+    std::function<void(const std::vector<double>& seconds)> known = {};
+    std::function<void()> slowed = {};
   };
   Loop(const Parts& parts, Progress& progress);
 
@@ -72,11 +77,13 @@ class Loop {
   TrainStatus status_of(const StepValues& values, double loss, double lr, double data_wait_s);
   void conclude_step();
   void tell_news(Pulse& pulse);
+  void watch_speed(std::span<const double> times_of_all);
 
   Parts parts_;
   Progress& progress_;
   RateMeter meter_;
   StepTimes times_;
+  SlowRanks speeds_;
   bool started_ = false;  // the first update is done
   // What ranks have agreed on after the last update.
   struct Votes {

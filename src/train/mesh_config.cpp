@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
+#include "train/balance.h"
 
 namespace vitrail {
 
@@ -44,6 +45,7 @@ void validate(const MeshConfig& c) {
   require_positive("mesh.dp", c.dp, 0);
   require_positive("mesh.tp", c.tp, 1);
   require_positive("mesh.sp", c.sp, 1);
+  parse_balance(c.balance);
   VT_REQUIRE(c.zero >= 0 && c.zero <= 3, ErrorKind::kConfig, "mesh.zero is %lld; expected 0, 1, 2 or 3",
              static_cast<long long>(c.zero));
   VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
@@ -84,8 +86,12 @@ BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* 
                "of mesh.dp %d",
                what, static_cast<long long>(global), static_cast<long long>(unit), r, ranks),
           strf("a batch of at least %lld, or a smaller mesh.dp", static_cast<long long>(least)));
+  return share_of(cuts, mesh);
+}
+
+BatchShare share_of(const std::vector<int64_t>& cuts, const Mesh& mesh) {
   const auto mine = static_cast<size_t>(mesh.coordinate(Axis::kData));
-  return {cuts[mine], cuts[mine + 1] - cuts[mine], global};
+  return {cuts[mine], cuts[mine + 1] - cuts[mine], cuts.back()};
 }
 
 void take_mesh(const std::string& text, MeshConfig& mesh) {

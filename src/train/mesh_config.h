@@ -25,6 +25,7 @@ struct EnumNames<KeptSums> {
 struct MeshConfig {
   int64_t dp = 0, tp = 1, sp = 1;
   bool tokens_on_tp = false;
+  std::vector<std::string> balance = {};
   int64_t zero = 0;
   KeptSums accumulate = KeptSums::kPiece;
   double bucket_mb = 0;
@@ -38,6 +39,9 @@ struct MeshConfig {
     v("sp", c.sp, "ranks that share the tokens (sequence parallelism, Ulysses)");
     v("tokens_on_tp", c.tokens_on_tp,
       "the tp ranks also share the tokens between attention and MLP (Megatron's sequence parallelism)");
+    v("balance", c.balance,
+      "images of a micro-batch by rank along dp: [24,24,16] by hand, in whole groups of augment.mix_group; "
+      "auto by measured speed and memory; evenly where nothing is said");
     v("zero", c.zero,
       "what the dp ranks share out besides images: 0 nothing, 1 optimizer state, 2 also gradients, 3 also "
       "parameters");
@@ -67,6 +71,8 @@ void validate(const MeshConfig& config);
 MeshConfig resolved(MeshConfig config, int world);
 Mesh mesh_of(const MeshConfig& config, int rank);
 
+// The rows of a batch that a rank takes, by the cuts among the ranks along dp.
+BatchShare share_of(const std::vector<int64_t>& cuts, const Mesh& mesh);
 // The rows of a batch of `global` images that a rank takes, cut in multiples of `unit`. Throws Error(kConfig)
 // when a rank would get none.
 BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* what);

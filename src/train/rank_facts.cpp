@@ -30,6 +30,8 @@ std::string layouts_text(const StepConfig& step) {
   std::string text =
       pins_text(step) + strf("%d %lld %d %zu", how.tokens_on_tp, static_cast<long long>(how.batch_unit),
                              step.zero, step.bucket_bytes);
+  for (const CutTable& table : how.cuts)
+    for (const int64_t at : table.cuts) text += strf(",%lld", static_cast<long long>(at));
   for (const ParamSpec& spec : step_params(step.model, step.lora))
     text += ";" + spec.name + " " +
             to_string(pinned_layout({spec.name, {step.master, spec.shape}, ValueKind::kParameter}, how));

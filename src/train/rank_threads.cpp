@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "runtime/slow_device.h"
 #include "train/device_transport.h"
 
 namespace vitrail {
@@ -83,7 +84,9 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
     const Attached attached(ranks.heartbeat, world.get());
     try {
       partners = std::make_unique<MeshCommunicators>(std::move(world), mesh_of(ranks.mesh, rank));
-      RankContext context(ranks.device(static_cast<int>(local)), ranks.seed);
+      const DeviceInfo info = ranks.device(static_cast<int>(local));
+      const char* const slow = ranks.variables ? ranks.variables(kSlowVariable) : nullptr;
+      RankContext context(info, open_rank_device(info, rank, slow), ranks.seed);
       context.ranks = size > 1 ? partners.get() : nullptr;
       context.sharing = ranks.sharing;
       context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;

@@ -1,6 +1,7 @@
 #include "train/run_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "models/zoo.h"
 #include "plan/largest_batch.h"
@@ -67,14 +68,23 @@ RunPlan::RunPlan(const TrainConfig& config, std::optional<int64_t> classes, cons
   constexpr int kPlanAll = 8;
   const int world = ranks();
   const Mesh mesh = setup_.step.distribution.mesh;
+  const std::vector<int64_t> shares = setup_.shares();
+  const auto images_of = [&](int rank) {
+    return shares[static_cast<size_t>(mesh.of_rank(rank).coordinate(Axis::kData))];
+  };
+  std::set<int64_t> seen = {shares[0]};
   NeededLeast least{0, peak_bytes()};
+  std::vector<RankNeed> needs = {{0, shares[0], peak_bytes()}};
   for (int rank = 1; rank < world; ++rank) {
-    if (world > kPlanAll && !at_a_corner(mesh.of_rank(rank))) continue;
+    if (world > kPlanAll && !at_a_corner(mesh.of_rank(rank)) && !seen.insert(images_of(rank)).second)
+      continue;
     RunPlan other(config, classes, backend, device, {rank, world, world});
+    needs.push_back({rank, images_of(rank), other.peak_bytes()});
     if (other.peak_bytes() < least.bytes) least = {rank, other.peak_bytes()};
     if (other.peak_bytes() > peak_bytes()) *this = std::move(other);
   }
   least_ = least;
+  if (!setup_.config.mesh.balance.empty()) needs_ = std::move(needs);
 }
 
 RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,

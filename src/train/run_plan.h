@@ -44,6 +44,13 @@ class RunPlan {
     size_t bytes = 0;
   };
   const NeededLeast& least() const { return least_; }
+  // What each rank needs that was planned, where ranks take other shares of a micro-batch.
+  struct RankNeed {
+    int rank = 0;
+    int64_t images = 0;  // of a micro-batch
+    size_t bytes = 0;
+  };
+  const std::vector<RankNeed>& needs() const { return needs_; }
   std::vector<CollectiveRow> collectives() const;
 
   int64_t trained_params() const;
@@ -86,6 +93,7 @@ class RunPlan {
   StepPlan step_;
   size_t teacher_bytes_ = 0;  // 0: none
   NeededLeast least_;         // of all ranks, where they were planned
+  std::vector<RankNeed> needs_;
 };
 
 }  // namespace vitrail

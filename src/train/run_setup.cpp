@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "data/image_form.h"
+#include "train/balance.h"
 #include "train/group_relay.h"
 
 namespace vitrail {
@@ -92,22 +93,32 @@ std::string number(int64_t value) {
   return strf("%lld", static_cast<long long>(value));
 }
 
+std::string describe_balance(const RunSetup& setup) {
+  const std::vector<int64_t> shares = setup.shares();
+  std::string text = strf("a micro-batch of %lld images is cut by mesh.balance: %s",
+                          static_cast<long long>(setup.step.micro_batch), shares_text(shares).c_str());
+  if (const int64_t unit = setup.step.distribution.batch_unit; unit > 1)
+    text += strf(", in groups of %lld; the last group is that of dp=%zu", static_cast<long long>(unit),
+                 shares.size() - 1);
+  return text + "; evaluations are cut in proportion";
+}
+
 // What of the data does not divide among ranks, and what becomes of the rest.
 void describe_shares(RunSetup& setup) {
   const Distribution& how = setup.step.distribution;
   const int ranks = how.mesh.size(Axis::kData);
   if (ranks == 1) return;
-  const auto cut = [&](int64_t images, int64_t unit, const char* what) {
-    const std::vector<int64_t> cuts = cut_points(images, ranks, unit);
-    int64_t least = images, most = 0;
-    for (size_t r = 0; r + 1 < cuts.size(); ++r)
-      least = std::min(least, cuts[r + 1] - cuts[r]), most = std::max(most, cuts[r + 1] - cuts[r]);
-    if (least < most)
-      setup.notes.push_back(strf("%s of %lld images is cut unevenly among %d ranks: %lld to %lld each", what,
-                                 static_cast<long long>(images), ranks, static_cast<long long>(least),
-                                 static_cast<long long>(most)));
-  };
-  cut(setup.step.micro_batch, how.batch_unit, "a micro-batch");
+  const std::vector<int64_t> shares = setup.shares();
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  if (parse_balance(setup.config.mesh.balance).measured)
+    setup.notes.push_back("mesh.balance=auto: shares are even until ranks have been measured");
+  else if (!how.cuts.empty())
+    setup.notes.push_back(describe_balance(setup));
+  else if (*least < *most)
+    setup.notes.push_back(
+        strf("a micro-batch of %lld images is cut unevenly among %d ranks: %lld to %lld each",
+             static_cast<long long>(setup.step.micro_batch), ranks, static_cast<long long>(*least),
+             static_cast<long long>(*most)));
   const int64_t images = setup.data.train->size(), left = images % setup.config.train.batch;
   if (left > 0 && images > left)
     setup.notes.push_back(number(images) + " training images are no whole number of updates of " +
@@ -180,11 +191,29 @@ void take_place(RunSetup& setup, int rank) {
   Distribution& how = setup.step.distribution;
   how.mesh = mesh_of(setup.config.mesh, rank);
   require_divisible_heads(setup.step.model.heads, how.mesh);
-  setup.train_share = share_of(setup.step.micro_batch, how.mesh, how.batch_unit, "a micro-batch");
-  setup.eval_share = share_of(setup.step.eval_batch, how.mesh, 1, "an evaluation");
+  share_of(setup.step.micro_batch, how.mesh, how.batch_unit, "a micro-batch");
+  take_shares(setup, parse_balance(setup.config.mesh.balance).shares);
 }
 
 }  // namespace
+
+std::vector<int64_t> RunSetup::shares() const {
+  return shares_of_cuts(cuts_of(Dim('B', step.micro_batch), Axis::kData, step.distribution));
+}
+
+std::vector<int64_t> RunSetup::eval_cuts() const {
+  Distribution how = step.distribution;
+  how.batch_unit = 1;  // nothing is mixed
+  return cuts_of(Dim('B', step.eval_batch), Axis::kData, how);
+}
+
+void take_shares(RunSetup& setup, const std::vector<int64_t>& shares) {
+  Distribution& how = setup.step.distribution;
+  how.cuts.clear();
+  if (!shares.empty()) how.cuts = cuts_by_shares(shares, setup.step.eval_batch);
+  setup.train_share = share_of(cuts_of(Dim('B', setup.step.micro_batch), Axis::kData, how), how.mesh);
+  setup.eval_share = share_of(setup.eval_cuts(), how.mesh);
+}
 
 RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace place) {
   RunSetup setup;

@@ -20,7 +20,11 @@ struct RunSetup {
 
   BatchShare train_share, eval_share;  // of micro-batches
   std::shared_ptr<BatchRelay> relay;   // to the ranks with the same images, once they can be reached
+  std::string measured_on = {};        // the ranks whose measured speed the shares follow; empty: none
 
+  // The images of a micro-batch by place along dp, and where a batch of an evaluation is cut.
+  std::vector<int64_t> shares() const;
+  std::vector<int64_t> eval_cuts() const;
   int64_t epoch_of(int64_t update) const { return update / steps_per_epoch; }
   LoaderSettings loader_settings(Purpose purpose) const;
   // Returns the bytes that the loaders will hold beside the step's own memory.
@@ -35,6 +39,8 @@ struct RankPlace {
   int rank = 0, world = 1;
   int sharing = 1;  // ranks on the same host
 };
+// Cuts batches by these shares, one a place along dp; none: evenly.
+void take_shares(RunSetup& setup, const std::vector<int64_t>& shares);
 RunSetup set_up(const TrainConfig& given, const DeviceInfo& device = {}, RankPlace place = {});
 
 }  // namespace vitrail

@@ -41,6 +41,12 @@ StepTimes::Numbers StepTimes::end_update(const CollectiveTimes& collectives, dou
   return numbers;
 }
 
+std::vector<double> StepTimes::computes_of(std::span<const double> of_all) {
+  std::vector<double> computes;
+  for (size_t at = kCompute; at < of_all.size(); at += kNumbers) computes.push_back(of_all[at]);
+  return computes;
+}
+
 // A rank with less work of its own than the slowest has waited for it, somewhere in the update.
 void StepTimes::add(std::span<const double> of_all) {
   VT_CHECK(of_all.size() == kNumbers * interval_.ranks.size(), "%zu numbers", of_all.size());

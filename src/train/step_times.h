@@ -20,6 +20,11 @@ class StepTimes {
   static constexpr size_t kNumbers = 4;  // of a rank and an update
   using Numbers = std::array<double, kNumbers>;
 
+  // A rank's own work: neither communication nor the wait for data.
+  static double compute_of(const Numbers& numbers) { return numbers[0]; }
+  // The same of all ranks, from the numbers of each.
+  static std::vector<double> computes_of(std::span<const double> of_all);
+
   explicit StepTimes(int ranks);
 
   // Updates begin, or go on after something that is none of them: an evaluation, a checkpoint.

@@ -1,9 +1,11 @@
 #include "train/train_config.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/text.h"
 #include "io/config_json.h"
+#include "train/balance.h"
 
 namespace vitrail {
 
@@ -11,7 +13,7 @@ namespace {
 
 // The images of a micro-batch are cut among dp ranks, evenly where they divide; micro_batch is the largest
 // part.
-void resolve_batch(RunConfig& c, int64_t dp) {
+void resolve_batch(RunConfig& c, int64_t dp, int64_t shared) {
   const auto bad = [&](const char* rule) {
     const std::string ranks = dp > 1 ? strf(", mesh.dp %lld", static_cast<long long>(dp)) : "";
     throw Error(ErrorKind::kConfig,
@@ -22,13 +24,16 @@ void resolve_batch(RunConfig& c, int64_t dp) {
                        : "batch = micro_batch x accumulation; give two of them, or batch alone");
   };
   if (c.batch < 0 || c.micro_batch < 0 || c.accumulation < 0) bad("none may be negative");
-  if (c.batch == 0 && c.micro_batch == 0) c.batch = 64;
+  if (shared > 0 && c.micro_batch == 0 && c.accumulation == 0)  // shares by hand are of a micro-batch
+    c.accumulation = std::max<int64_t>(1, c.batch % shared == 0 ? c.batch / shared : 1);
+  if (c.batch == 0 && c.micro_batch == 0) c.batch = shared > 0 ? shared * c.accumulation : 64;
   if (c.accumulation == 0)
     c.accumulation = c.batch > 0 && c.micro_batch > 0 ? c.batch / (c.micro_batch * dp) : 1;
-  const bool given = c.micro_batch > 0;
+  const int64_t largest = (c.batch / std::max<int64_t>(c.accumulation, 1) + dp - 1) / dp;
+  const bool given = c.micro_batch > 0 && c.micro_batch != largest;
   if (!given) {
     if (c.accumulation > 0 && c.batch % c.accumulation != 0) bad("the product does not match");
-    c.micro_batch = (c.batch / std::max<int64_t>(c.accumulation, 1) + dp - 1) / dp;
+    c.micro_batch = largest;
   }
   if (c.batch == 0) c.batch = c.micro_batch * c.accumulation * dp;
   if (c.micro_batch < 1 || c.accumulation < 1 || (given && c.micro_batch * c.accumulation * dp != c.batch))
@@ -150,11 +155,17 @@ void require_utf8(const TrainConfig& config) {
 
 TrainConfig resolved(TrainConfig config, int world) {
   config.mesh = resolved(config.mesh, world);
-  resolve_batch(config.train, config.mesh.dp);
+  const Balance balance = parse_balance(config.mesh.balance);
+  config.mesh.balance = balance.texts();
+  resolve_batch(config.train, config.mesh.dp,
+                std::accumulate(balance.shares.begin(), balance.shares.end(), int64_t{0}));
   if (config.train.eval_batch == 0) config.train.eval_batch = config.train.micro_batch;
   validate(config.train);
   validate(config.data);
   validate(config.augment);
+  if (!balance.shares.empty())
+    require_shares(balance.shares, config.train.batch / config.train.accumulation, config.mesh.dp,
+                   config.augment.mixes() ? config.augment.mix_group : 1);
   validate(config.loader);
   config.optim = resolved(config.optim);
   validate(config.params);

@@ -10,6 +10,7 @@
 #include "train/loop.h"
 #include "train/micro_feed.h"
 #include "train/rank_facts.h"
+#include "train/run_balance.h"
 #include "train/run_folder.h"
 #include "train/run_report.h"
 #include "train/teacher.h"
@@ -50,7 +51,9 @@ class Trainer::Run {
         journal_(place_, hooks_, progress_, cfg().tensorboard, team_.leads()),
         bad_(setup_, team_, journal_),
         keeper_(place, setup_, device_facts(place, backend, rank.device),
-                [this](const std::string& text) { journal_.note(text); }) {
+                [this](const std::string& text) { journal_.note(text); }),
+        balance_(setup_, team_) {
+    if (balance_.to_find()) start_.timed("balance", [&] { settle_balance(backend); });
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
@@ -110,6 +113,14 @@ class Trainer::Run {
       require_free_memory(setup_.loader_bytes() + setup_.decoding_bytes, "loading images for the GPU");
   }
 
+  // Ranks that differ would not come through the updates that are measured.
+  void settle_balance(const Backend& backend) {
+    if (team_.leads()) keeper_.refuse_foreign_run();
+    compare_ranks();
+    journal_.note(balance_.settle(keeper_, place_.resume != ResumeMode::kFresh, backend, rank_));
+    plan_ = plan_step(setup_.step, backend, rank_.device);
+  }
+
   // Prepares weights (fresh or from a checkpoint), the log, the saved config, the first checkpoint, and the
   // loaders.
   void begin() {
@@ -129,6 +140,8 @@ class Trainer::Run {
     verify_start(resumed);
     if (!resumed) saves_->save_first(progress_);
     skips_ = std::make_unique<SkipPolicy>(*step_, cfg(), keeper_, *saves_, journal_);
+    if (balance_.asked())
+      journal_.event("balance", "ranks share a micro-batch as " + shares_text(setup_.shares()));
     if (resumed)
       journal_.event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
     make_loop();
@@ -183,19 +196,15 @@ class Trainer::Run {
       evaluator_ = std::make_unique<Evaluator>(
           setup_, team_, *step_, loader_settings(Purpose::kEval),
           [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_, bad_);
-    const Loop::Parts parts{setup_,
-                            stop_,
-                            team_,
-                            *step_,
-                            *feed_,
-                            evaluator_.get(),
-                            *saves_,
-                            *skips_,
-                            replicas_.get(),
-                            journal_,
-                            bad_,
-                            start_,
-                            step_->allocated_bytes() + sum_of(beside(cfg().micro_batch))};
+    const size_t held = step_->allocated_bytes() + sum_of(beside(cfg().micro_batch));
+    Loop::Parts parts{setup_,          stop_,    team_, *step_, *feed_, evaluator_.get(), *saves_, *skips_,
+                      replicas_.get(), journal_, bad_,  start_, held};
+    if (balance_.asked()) {
+      balance_.share_memory(held);
+      parts.known = [this](const std::vector<double>& seconds) { journal_.note(balance_.table(seconds)); };
+      // Shares that do not fit the ranks any more are measured anew when the run is resumed.
+      parts.slowed = [this] { setup_.measured_on.clear(); };
+    }
     loop_ = std::make_unique<Loop>(parts, progress_);
   }
 
@@ -277,6 +286,7 @@ class Trainer::Run {
   RunJournal journal_;
   BadSamples bad_;
   CheckpointKeeper keeper_;
+  RunBalance balance_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<Teacher> teacher_;
   std::unique_ptr<MicroFeed> feed_;

@@ -3,10 +3,13 @@
 
 The nodes are network namespaces made by two_nodes.sh, so it needs root and iproute2; without them it is skipped (77).
 A job over both ends with the weights of a job on one host; a link that is cut ends it within its deadline, naming the
-rank and the host behind it, with nobody left on either side; a link that is cut for two seconds is survived."""
+rank and the host behind it, with nobody left on either side; a link that is cut for two seconds is survived. With
+--allow-fewer a job of four ranks goes on with the two that are left: the same losses as one rank has."""
 import argparse
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,8 +42,9 @@ class Nodes:
     def call(self, verb, node):
         subprocess.run([SCRIPT, verb, self.name + node], check=True)
 
-    def start(self, *options):
-        return ("launch", "-n", "2", "--mpirun", "--hosts", f"{self.name}1:1,{self.name}2:1", *options)
+    def start(self, *options, each=1):
+        hosts = f"{self.name}1:{each},{self.name}2:{each}"
+        return ("launch", "-n", str(2 * each), "--mpirun", "--hosts", hosts, *options)
 
 
 def finishes(bench, nodes):
@@ -68,6 +72,40 @@ def cut_for_two_seconds(bench, nodes):
     compare(job.wait(90).expect(0).expect_nobody().folder, bench.reference())
 
 
+def losses_of(job):
+    """Step -> loss, as the log has them."""
+    lines = [json.loads(line) for line in (job.folder / "metrics.jsonl").read_text().splitlines() if line.endswith("}")]
+    return {line["step"]: line["loss"] for line in lines if line["kind"] == "train"}
+
+
+def goes_on_with_fewer(bench, nodes, node):
+    words = [*ENDLESS, "--set", "train.batch=32", "--set", "train.micro_batch=0", "--set", "train.eval_every=1000000"]
+    job = Job(bench, f"fewer-{node}", words, start=nodes.start("--max-restarts", "2", "--allow-fewer", each=2))
+    job.await_step()
+    cut_at = max(losses_of(job))
+    nodes.call("cut", node)
+    began = time.time()
+    one = Job(bench, "fewer-alone", words, start=("launch", "-n", "1", "--rank-threads"))
+    try:
+        job.await_that(lambda: "going on with 2 of 4 ranks" in job.text() and max(losses_of(job), default=0) > cut_at + 10,
+                       "steps of the ranks that are left", 30)
+        print(f"node {node} cut: ten steps with the ranks that are left {time.time() - began:.1f} s later")
+        job.process.send_signal(signal.SIGTERM)
+        job.wait().expect(75, last=False).expect_nobody(DEADLINE + 3)
+    finally:
+        nodes.call("heal", node)
+    found = losses_of(job)
+    one.await_that(lambda: (one.folder / "metrics.jsonl").exists() and max(losses_of(one), default=0) >= max(found), "step", 60)
+    one.process.send_signal(signal.SIGTERM)
+    one.wait().expect(75, last=False)
+    wanted = losses_of(one)
+    if sorted(found) != list(range(1, len(found) + 1)):
+        raise Broken(f"the log has the steps {sorted(found)}")
+    worst = max(abs(found[step] - wanted[step]) / abs(wanted[step]) for step in found)
+    if not worst < 1e-5:
+        raise Broken(f"losses differ from one rank's by {worst:.1e}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("vitrail")
@@ -80,11 +118,13 @@ def main():
         return 77
     runs = max(args.runs, 10) if os.environ.pop("VITRAIL_TEST_LONG", "") else args.runs
     first, shares = map(int, args.share.split("/"))
-    cases = [(finishes,), (cut_for_two_seconds,), (cut_for_ever, "1"), (cut_for_ever, "2")][first::shares]
+    cases = [(finishes,), (cut_for_two_seconds,), (cut_for_ever, "1"), (cut_for_ever, "2"),
+             (goes_on_with_fewer, "2"), (goes_on_with_fewer, "1")][first::shares]
     failed = []
     with tempfile.TemporaryDirectory() as work:
         bench = Bench(os.path.abspath(args.vitrail), os.path.abspath(args.config), Path(work))
-        bench.reference()
+        if any(check in (finishes, cut_for_two_seconds) for check, *_ in cases):
+            bench.reference()
         try:
             with Nodes() as nodes:
                 for check, *arguments in cases * runs:

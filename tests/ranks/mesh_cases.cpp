@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "train/balance.h"
+
 namespace vitrail {
 
 namespace {
@@ -25,6 +27,10 @@ void whole_sums(StepConfig& step) {
 }
 Change cut(std::vector<CutTable> tables) {
   return [=](StepConfig& step) { step.distribution.cuts = tables; };
+}
+// Shares by hand, of evaluations too.
+Change balance(std::vector<int64_t> shares) {
+  return [=](StepConfig& step) { step.distribution.cuts = cuts_by_shares(shares, step.eval_batch); };
 }
 Change both(Change a, Change b) {
   return [=](StepConfig& step) { a(step), b(step); };
@@ -101,6 +107,11 @@ std::vector<MeshCase> narrow_cases() {
       {"zero3_whole_sums_lamb", {3, 1, 1}, both(zero(3), whole_sums), 2, kLamb},
       {"dp3_cut_unevenly", {3, 1, 1}, cut({{Axis::kData, 'B', {0, 2, 8, 24}}})},
       {"dp3_one_empty", {3, 1, 1}, cut({{Axis::kData, 'B', {0, 0, 10, 24}}})},
+      {"balance_dp3", {3, 1, 1}, balance({12, 8, 4})},
+      {"balance_dp3_accumulated", {3, 1, 1}, balance({2, 6, 4}), 2},
+      {"balance_dp3_zero1", {3, 1, 1}, both(zero(1), balance({12, 8, 4}))},
+      {"balance_dp3_zero3_accumulated", {3, 1, 1}, both(zero(3), balance({2, 6, 4})), 2},
+      {"balance_dp2_tp2", {2, 2, 1}, balance({18, 6})},
       {"tp2_cut_unevenly",
        {1, 2, 1},
        cut({{Axis::kTensor, 'H', {0, 3, 12}}, {Axis::kTensor, 'F', {0, 20, 96}}})},

@@ -159,6 +159,7 @@ TEST(TrainConfig, WhatAResumedRunMayChange) {
                                       "mesh.tp",
                                       "mesh.sp",
                                       "mesh.tokens_on_tp",
+                                      "mesh.balance",
                                       "mesh.zero",
                                       "mesh.accumulate",
                                       "mesh.bucket_mb",

@@ -164,6 +164,7 @@ struct RunOptions {
   std::function<bool()> stop{};                             // asked between updates
   std::function<void(TrainStep&, int64_t made)> disturb{};  // called on every rank after an update
   int ranks = 1;                                            // threads of the test
+  Variables variables{};                                    // of an environment
 };
 
 // Fills `ran` during the run, so that it is available even when the run throws.
@@ -186,7 +187,8 @@ inline void train_into(Ran& ran, const TrainConfig& config, const std::string& f
   run_ranks({.worlds = thread_communicators(options.ranks),
              .mesh = resolved(config.mesh, options.ranks),
              .device = [&](int) { return options.cuda ? cuda_device() : cpu_device(options.threads); },
-             .sharing = options.ranks},
+             .sharing = options.ranks,
+             .variables = options.variables},
             [&](RankContext& rank) {
               const bool leads = Team(rank.ranks).leads();
               Trainer trainer(config, {folder, options.resume, "test"}, backend, rank,
