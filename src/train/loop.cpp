@@ -62,7 +62,7 @@ void Loop::agree(double& loss, const StepTimes::Numbers* mine) {
 void Loop::one_update() {
   const auto start = Clock::now();
   begin_update();
-  for (int64_t micro = 0; micro < config().accumulation; ++micro) parts_.feed.run(progress_.step, micro);
+  parts_.feed.run_update(progress_.step);
   const double lr = rate_at(progress_.step);
   if (Pulse* const pulse = parts_.step.rank().pulse) pulse->enter(RankPhase::kUpdate);
   const StepValues values = parts_.step.run_update(lr);
