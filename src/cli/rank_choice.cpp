@@ -16,7 +16,7 @@ int wanted_ranks(const Options& options, const MeshConfig& mesh) {
   if (options.origin("ranks") != Origin::kDefault || started_as_rank())
     return static_cast<int>(options.integer("ranks"));
   validate(mesh);
-  const int64_t places = std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp;
+  const int64_t places = std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp;
   VT_REQUIRE(places <= 4096, ErrorKind::kUsage, "--mesh %s has %lld places; expected at most 4096",
              options.text("mesh").c_str(), static_cast<long long>(places));
   return static_cast<int>(places);
@@ -60,6 +60,10 @@ MeshConfig inference_mesh(const Options& options) {
       mesh.zero == 0, ErrorKind::kUsage,
       "--mesh zero=%lld shares out what training keeps; an inference has parameters alone, which tp shares",
       static_cast<long long>(mesh.zero));
+  VT_REQUIRE(mesh.pp == 1, ErrorKind::kUsage,
+             "--mesh pp=%lld is a pipeline, which training has; an inference takes any of dp, tp, sp and "
+             "tokens_on_tp",
+             static_cast<long long>(mesh.pp));
   return mesh;
 }
 

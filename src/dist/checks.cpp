@@ -42,6 +42,7 @@ void check_collective(const Collective& c, int rank, int size) {
   VT_CHECK(!sums(c.kind) || can_sum(c.dtype), "%s: ranks do not sum this type", to_string(c).c_str());
   VT_CHECK(!has_peer(c.kind) || (c.peer >= 0 && c.peer < size), "%s: no rank %d among %d",
            to_string(c).c_str(), c.peer, size);
+  VT_CHECK(c.channel == 0 || c.channel == 1, "%s on channel %d", to_string(c).c_str(), c.channel);
   VT_CHECK((c.kind != Kind::kSend && c.kind != Kind::kReceive) || c.peer != rank,
            "%s: rank %d is its own peer", to_string(c).c_str(), rank);
 }

@@ -100,6 +100,33 @@ std::string needs_table(const RunPlan& plan) {
   return "\n" + table.text();
 }
 
+// The stages of a pipeline, what each needs, and when it does what.
+std::string pipeline_table(const RunPlan& plan) {
+  if (plan.stages().empty()) return "";
+  const StepPlan& step = plan.step();
+  const PipelineShape shape = step.config.stages.shape(step.config.distribution.mesh);
+  const std::vector<PipelineTurn> turns = step.turns();
+  Table table({{"stage", Align::kRight},
+               {"blocks"},
+               {"micro-batches kept", Align::kRight},
+               {"peak", Align::kRight},
+               {"FLOPs an update", Align::kRight},
+               {"sent an update", Align::kRight}});
+  for (size_t i = 0; i < plan.stages().size(); ++i) {
+    const RunPlan::Stage& stage = plan.stages()[i];
+    table.row({std::to_string(i), plan.blocks_of(static_cast<int>(i)), format_integer(stage.in_flight),
+               format_bytes(stage.peak_bytes), format_si(stage.flops),
+               format_bytes(static_cast<size_t>(stage.sent_bytes))});
+  }
+  return strf(
+             "\nPipeline: %s, %lld micro-batches an update; with stages of equal cost they wait %.1f %% of "
+             "the "
+             "time\n",
+             enum_name(shape.schedule), static_cast<long long>(shape.micros),
+             100 * bubble_of(turns, shape.stages)) +
+         table.text() + "\n" + to_string(turns, shape);
+}
+
 // What ZeRO 2 and 3 may keep of the gradient sums between micro-batches.
 std::string sums_table(const RunPlan& plan) {
   const std::vector<RunPlan::Sums> choices = plan.kept_sums();
@@ -130,6 +157,34 @@ RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target) {
   estimate_time(plan, target, e);
   return e;
 }
+
+namespace {
+void add_pipeline(ordered_json& json, const RunPlan& plan) {
+  if (plan.stages().empty()) return;
+  const StepPlan& step = plan.step();
+  const PipelineShape shape = step.config.stages.shape(step.config.distribution.mesh);
+  ordered_json& pipeline = json["pipeline"];
+  pipeline = {{"schedule", enum_name(shape.schedule)},
+              {"stages", shape.stages},
+              {"virtual_stages", shape.chunks},
+              {"micro_batches", shape.micros},
+              {"bubble", bubble_of(step.turns(), shape.stages)}};
+  for (size_t i = 0; i < plan.stages().size(); ++i) {
+    const RunPlan::Stage& stage = plan.stages()[i];
+    pipeline["by_stage"].push_back({{"blocks", plan.blocks_of(static_cast<int>(i))},
+                                    {"micro_batches_kept", stage.in_flight},
+                                    {"peak", stage.peak_bytes},
+                                    {"flops", stage.flops},
+                                    {"sent_bytes", stage.sent_bytes}});
+  }
+  for (const PipelineTurn& turn : step.turns())
+    pipeline["turns"].push_back({{"time", turn.time},
+                                 {"stage", turn.stage},
+                                 {"chunk", turn.chunk},
+                                 {"micro_batch", turn.micro},
+                                 {"direction", turn.backward ? "backward" : "forward"}});
+}
+}  // namespace
 
 ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
   const RunSetup& setup = plan.setup();
@@ -169,6 +224,7 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
     for (const RunPlan::Sums& sums : plan.kept_sums())
       json["accumulate"].push_back(
           {{"sums", enum_name(sums.kept)}, {"peak", sums.peak_bytes}, {"bytes", sums.sent_bytes}});
+    add_pipeline(json, plan);
     for (const CollectiveRow& row : plan.collectives())
       json["collectives"].push_back(
           {{"kind", row.kind}, {"along", row.axes}, {"count", row.count}, {"bytes", row.bytes}});
@@ -213,7 +269,9 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
   return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" +
          recompute_table(plan, e) +
-         (plan.ranks() > 1 ? needs_table(plan) + collective_table(plan) + sums_table(plan) : "");
+         (plan.ranks() > 1
+              ? pipeline_table(plan) + needs_table(plan) + collective_table(plan) + sums_table(plan)
+              : "");
 }
 
 std::string dump_program(const RunPlan& plan, const std::string& after) {

@@ -31,7 +31,10 @@ SyntheticSteps::SyntheticSteps(const RunPlan& plan, RankContext& rank)
 }
 
 void SyntheticSteps::run() {
-  for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) run_micro(micro);
+  if (step_.plan().pipelined)
+    step_.run_pipeline([this](int64_t micro, bool) { return batch_at(micro); });
+  else
+    for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) run_micro(micro);
   step_.run_update(config_.optim.lr * kShareOfRate);
   ++steps_;
 }
@@ -43,11 +46,19 @@ void SyntheticSteps::time_nodes() {
 }
 
 double SyntheticSteps::loss_share() {
+  if (step_.plan().pipelined) return pipeline_loss();
   run_micro(0);
   double sum = 0;
   for (const float loss : step_.losses()) sum += static_cast<double>(loss);
   const int64_t images = config_.train.batch / config_.train.accumulation;
   return sum / static_cast<double>(images);
+}
+
+// A pipeline has the sum of an update's losses, on its last stage.
+double SyntheticSteps::pipeline_loss() {
+  step_.take_loss();
+  step_.run_pipeline([this](int64_t micro, bool) { return batch_at(micro); });
+  return step_.take_loss();
 }
 
 // Makes the same images in 8 bits, for steps that take pixels.
@@ -61,18 +72,22 @@ void SyntheticSteps::make_pixels(const StepConfig& step, int64_t first) {
     pixels_.push_back(static_cast<uint8_t>(std::clamp(128 + 60 * value, 0.0f, 255.0f)));
 }
 
+// Where a teacher is configured, its targets are the labels.
+MicroBatch SyntheticSteps::batch_at(int64_t micro) const {
+  return {.images = images_,
+          .targets = targets_,
+          .weights = weights_,
+          .teacher = targets_,
+          .seed = config_.train.seed,
+          .step = steps_,
+          .position = micro * (config_.train.batch / config_.train.accumulation),
+          .pixels = pixels_,
+          .recipes = recipes_,
+          .last = micro + 1 == config_.train.accumulation};
+}
+
 void SyntheticSteps::run_micro(int64_t micro) {
-  // Where a teacher is configured, its targets are the labels.
-  const MicroBatch batch{.images = images_,
-                         .targets = targets_,
-                         .weights = weights_,
-                         .teacher = targets_,
-                         .seed = config_.train.seed,
-                         .step = steps_,
-                         .position = micro * (config_.train.batch / config_.train.accumulation),
-                         .pixels = pixels_,
-                         .recipes = recipes_,
-                         .last = micro + 1 == config_.train.accumulation};
+  const MicroBatch batch = batch_at(micro);
   // On a device that keeps its inputs the images are copied once.
   if (steps_ > 0 && step_.keeps_inputs())
     step_.run_micro_again(batch);

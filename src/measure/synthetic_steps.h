@@ -30,6 +30,8 @@ class SyntheticSteps {
  private:
   void make_pixels(const StepConfig& step, int64_t first);  // of the batch of all ranks
   void run_micro(int64_t micro);
+  MicroBatch batch_at(int64_t micro) const;
+  double pipeline_loss();
 
   const TrainConfig& config_;
   int64_t images_here_;  // of a micro-batch, on this rank

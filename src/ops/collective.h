@@ -1,5 +1,6 @@
-// What ranks do together, as ops: the distribute pass alone records them, the executor hands them to the
-// communicator of their axes. They move flat memory; ops/flat.h brings values into that order.
+// What ranks do together, as ops: the passes that share a program out to ranks record them, the executor
+// hands them to the communicator of their axes. They move flat memory; ops/flat.h brings values into that
+// order.
 #pragma once
 
 #include "graph/op.h"
@@ -7,7 +8,9 @@
 
 namespace vitrail {
 
-enum class CollectiveKind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
+// Of a pair, one rank sends and the other receives: stages of a pipeline.
+enum class CollectiveKind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kSend, kReceive };
+inline constexpr size_t kCollectiveKinds = 6;
 
 class CollectiveOp : public Op {
  public:
@@ -20,6 +23,10 @@ class CollectiveOp : public Op {
     bool in_place = false;
     // A started collective is complete only after a WaitOp that lists its values.
     bool started = false;
+    // Of send and receive: the other's place along the axes, and the channel that keeps their order.
+    int peer = 0, channel = 0;
+
+    bool is_pair() const { return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive; }
   };
   explicit CollectiveOp(Form form) : form_(std::move(form)) {}
 
@@ -31,10 +38,11 @@ class CollectiveOp : public Op {
   std::string attributes() const override;
   int in_place_input() const override;
   std::vector<int> updates() const override;
+  bool keeps() const override { return form_.kind == CollectiveKind::kSend; }
 
   const Form& form() const { return form_; }
   // The bytes that one of `ranks` hands to the others by the best algorithm: 2 (p-1)/p n of an all-reduce,
-  // (p-1)/p n of the rest, n being the whole.
+  // n of a send, (p-1)/p n of the rest, n being the whole.
   double bytes_sent(DescSpan ins, int ranks) const;
 
  private:

@@ -41,8 +41,8 @@ class ExchangeCheck {
     const CollectiveOp* op = as_collective(*node.op);
     if (!op || !op->form().started) return;
     const bool in_place = op->form().in_place;
-    flights_[node.ins[0]] = {&node, in_place ? "" : place(node.ins[0]),
-                             place(in_place ? node.ins[0] : node.outs[0])};
+    const std::string written = in_place ? place(node.ins[0]) : node.outs.empty() ? "" : place(node.outs[0]);
+    flights_[node.ins[0]] = {&node, in_place ? "" : place(node.ins[0]), written};
   }
 
   std::string& place(ValueId id) { return places_[static_cast<size_t>(id)]; }

@@ -171,6 +171,7 @@ class UpdateDistributor {
     AxisSet axes;
     if (how_.mesh.size(Axis::kTensor) > 1) axes = axes.with(Axis::kTensor);
     if (zero_.active()) axes = axes.with(Axis::kData);
+    if (how_.mesh.size(Axis::kPipeline) > 1) axes = axes.with(Axis::kPipeline);  // a stage has its own
     Node own = node;
     std::erase_if(own.ins,
                   [&](ValueId sum) { return !is_own(sum) || result_.values[sum].desc.elems() == 0; });

@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include <set>
+
 #include "ops/persistent.h"
 #include "passes/passes.h"
 
@@ -8,9 +10,9 @@ namespace vitrail {
 namespace {
 
 constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute",
-                                                 "gather", "fuse",           "schedule"};
+                                                 "stages", "gather",         "fuse",      "schedule"};
 constexpr std::string_view kMicroPasses[] = {
-    "record", "gemm_precision", "differentiate", "precision", "distribute", "recompute",
+    "record", "gemm_precision", "differentiate", "precision", "distribute", "stages",       "recompute",
     "gather", "join_residuals", "join_row_sums", "fuse",      "schedule",   "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
@@ -50,12 +52,36 @@ bool is_gradient_sum(std::string_view kind) {
   return kind == AccumulateOp::kKind;
 }
 
-// Types are settled and nothing is fused yet.
-Program distributed(const Program& program, const Rewrites& r, std::vector<Bucket>& buckets) {
-  Distributed result = distribute(program, r.distribution);
-  buckets = make_buckets(result.program, result.gradients, r.bucket_bytes, r.zero == 3);
-  place_in_buckets(result.program, buckets);
-  return std::move(result.program);
+bool has_stages(const Rewrites& r) {
+  return r.distribution.mesh.size(Axis::kPipeline) > 1;
+}
+
+// The sums of gradients lie in the buckets in which ranks exchange them: those of this rank's stage.
+Program bucketed(Program program, const std::map<std::string, Layout>& gradients, const Rewrites& r,
+                 std::vector<Bucket>& buckets) {
+  buckets = make_buckets(program, gradients, r.bucket_bytes, r.zero == 3);
+  place_in_buckets(program, buckets);
+  return program;
+}
+
+// Leaves out the copies of parameters that other stages hold.
+void keep_read(std::vector<std::pair<std::string, std::string>>& copies, const Program& program) {
+  std::set<std::string_view> read;
+  for (const Value& value : program.values)
+    if (value.persistent()) read.insert(value.name);
+  std::erase_if(copies, [&](const auto& pair) { return !read.contains(pair.second); });
+}
+
+// Costs are those of whole values, so that every rank cuts alike.
+std::vector<int> stage_begins(const Program& program, const Rewrites& r) {
+  if (!r.stages.begins.empty()) return r.stages.begins;
+  return cut_by_cost(program, r.stages.shape(r.distribution.mesh).all_chunks());
+}
+
+Program staged(const Program& program, const Rewrites& r, std::vector<int> begins, StageOf what) {
+  StageOptions options = r.stages;
+  options.begins = std::move(begins);
+  return stage_of(program, options, r.distribution.mesh, what);
 }
 
 int sample_rank(const Rewrites& r) {
@@ -75,7 +101,9 @@ Program inference_program(Program recorded, const Rewrites& r, const AfterPass& 
   Pipeline p(kInferencePasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("precision", precision(p.take(), r.precision).program);
+  const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
   p.pass("distribute", r.distribution.active() ? distribute(p.take(), r.distribution).program : p.take());
+  p.pass("stages", has_stages(r) ? staged(p.take(), r, begins, StageOf::kBatch) : p.take());
   p.pass("gather", zero.active() ? gather_parameters(p.take(), zero, sample_rank(r)) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
@@ -90,20 +118,27 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", std::move(precise.program));
+  const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
   std::vector<Bucket> buckets;
-  p.pass("distribute", r.distribution.active() ? distributed(p.take(), r, buckets) : p.take());
+  Distributed own =
+      r.distribution.active() ? distribute(p.take(), r.distribution) : Distributed{p.take(), {}};
+  p.pass("distribute", std::move(own.program));
+  Program stage = has_stages(r) ? staged(p.take(), r, begins, StageOf::kUpdate) : p.take();
+  if (has_stages(r)) keep_read(precise.copies, stage);
+  p.pass("stages",
+         r.distribution.active() ? bucketed(std::move(stage), own.gradients, r, buckets) : std::move(stage));
   p.pass("recompute", recompute(p.take(), r.recompute));
-  const int stage = r.distribution.mesh.size(Axis::kData) > 1 ? r.zero : 0;
+  const int level = r.distribution.mesh.size(Axis::kData) > 1 ? r.zero : 0;
   const std::vector<Bucket> frozen =
-      stage == 3 ? frozen_buckets(p.program(), buckets, precise.copies) : std::vector<Bucket>{};
-  ZeroPlan zero(buckets, frozen, r.distribution.mesh, {stage, precise.copies, r.averages, r.whole_sums});
+      level == 3 ? frozen_buckets(p.program(), buckets, precise.copies) : std::vector<Bucket>{};
+  ZeroPlan zero(buckets, frozen, r.distribution.mesh, {level, precise.copies, r.averages, r.whole_sums});
   p.pass("gather", zero.active() ? gathered(p.take(), r, buckets, zero) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
   p.pass("schedule", schedule(p.take()));
   p.pass("group_updates", few_launches ? group_updates(p.take(), is_gradient_sum, GroupAt::kLast) : p.take());
-  return {p.finish(), std::move(precise.copies), std::move(buckets), std::move(zero)};
+  return {p.finish(), std::move(precise.copies), std::move(buckets), std::move(zero), begins};
 }
 
 Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
@@ -116,7 +151,12 @@ Program update_program(Program recorded, const Rewrites& r, const std::vector<Bu
 
 Program last_micro_program(const MicroProgram& micro, const Rewrites& r) {
   if (micro.zero.shares_gradients()) return micro.program;
-  Program program = reduce_gradients(micro.program, micro.buckets, r.distribution.mesh, micro.zero.active());
+  const Mesh& mesh = r.distribution.mesh;
+  const Program stage = has_stages(r) ? unrolled(micro.program, turns_of(pipeline_turns(r.stages.shape(mesh)),
+                                                                         mesh.coordinate(Axis::kPipeline)))
+                                      : Program();
+  Program program =
+      reduce_gradients(has_stages(r) ? stage : micro.program, micro.buckets, mesh, micro.zero.active());
   check_exchanges(program);
   return program;
 }

@@ -10,6 +10,7 @@
 #include "passes/flat_groups.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
+#include "passes/stages.h"
 
 namespace vitrail {
 
@@ -17,6 +18,7 @@ struct Rewrites {
   Arithmetic arithmetic = Arithmetic::kExact;  // of the GEMMs in the blocks
   PrecisionOptions precision = {};
   Distribution distribution = {};  // over the ranks of a mesh
+  StageOptions stages = {};        // where the mesh has several
   size_t bucket_bytes = 0;         // of the gradients that ranks exchange at once
   int zero = 0;                    // ZeRO's stage: what the dp ranks share out
   bool whole_sums = false;  // ZeRO 2 and 3 sum gradients over ranks once an update, not every micro-step
@@ -40,6 +42,7 @@ struct MicroProgram {
   std::vector<std::pair<std::string, std::string>> copies;  // master, copy
   std::vector<Bucket> buckets;
   ZeroPlan zero;
+  std::vector<int> begins = {};  // where the stages of a pipeline were cut; the evaluation is cut alike
 };
 MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& rewrites,
                            const AfterPass& after = {});
@@ -47,7 +50,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
 Program update_program(Program recorded, const Rewrites& rewrites, const std::vector<Bucket>& buckets = {},
                        const ZeroPlan& zero = {});
 // Makes the last micro program of an update, in which ranks sum their gradients. With ZeRO 2 and 3 every one
-// does, unless whole sums are kept.
+// does, unless whole sums are kept. Of a pipeline's stage: the program of all its micro-batches.
 Program last_micro_program(const MicroProgram& micro, const Rewrites& rewrites);
 
 // The names that `after` receives, in order. Every pass is named, also where it has nothing to do.

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "ops/collective.h"
 #include "ops/flat.h"
+#include "ops/turn.h"
 #include "plan/occupancy.h"
 
 namespace vitrail {
@@ -103,6 +104,7 @@ class Planner {
   }
 
   static Category category_of(const Op& op) {
+    if (is<TurnOp>(op)) return Category::kStaging;
     const bool exchanged = as_collective(op) || is<PackOp, JoinOp>(op);
     return exchanged ? Category::kCommunication : Category::kTransient;
   }

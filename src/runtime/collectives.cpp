@@ -22,13 +22,16 @@ void CollectiveTimes::add(const CollectiveTimes& other) {
 
 Collective collective_of(const PlacedCollective& placed, int rank) {
   using Kind = Collective::Kind;
-  constexpr Kind kKinds[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll};
+  constexpr Kind kKinds[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather,
+                             Kind::kAllToAll,  Kind::kSend,          Kind::kReceive};
   const CollectiveOp::Form& form = placed.op->form();
   Collective collective{.kind = kKinds[static_cast<size_t>(form.kind)],
                         .dtype = placed.in.dtype(),
                         .in = placed.in.data(),
                         .out = placed.out.data(),
-                        .counts = form.counts};
+                        .counts = form.counts,
+                        .peer = form.peer,
+                        .channel = form.channel};
   if (!form.in_place || form.kind == CollectiveKind::kAllReduce) return collective;
   const size_t before = std::accumulate(form.counts.begin(), form.counts.begin() + rank, size_t{0});
   std::byte* const own = static_cast<std::byte*>(placed.in.data()) + before * size_of(placed.in.dtype());
@@ -51,6 +54,10 @@ MovedBytes bytes_of(const Collective& c, int rank) {
       return {c.counts[static_cast<size_t>(rank)] * unit, all};
     case Collective::Kind::kAllToAll:
       return {sum(0, half), sum(half, c.counts.size())};
+    case Collective::Kind::kSend:
+      return {all, 0};
+    case Collective::Kind::kReceive:
+      return {0, all};
     default:
       return {all, all};
   }

@@ -22,9 +22,9 @@ struct CollectiveTimes {
     double bytes = 0;    // sent, as CollectiveOp::bytes_sent counts
     double seconds = 0;  // from the start of each to its end
   };
-  double exposed_s = 0;            // within collectives, waits and polls
-  double flight_s = 0;             // with at least one of them on its way
-  std::array<Kind, 4> kinds = {};  // by CollectiveKind
+  double exposed_s = 0;                           // within collectives, waits and polls
+  double flight_s = 0;                            // with at least one of them on its way
+  std::array<Kind, kCollectiveKinds> kinds = {};  // by CollectiveKind
 
   // The part of the flight that work went on in; what is moved by the ranks' own cores cannot be hidden.
   double hidden_s() const { return std::max(0.0, flight_s - exposed_s); }

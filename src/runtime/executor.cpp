@@ -6,6 +6,7 @@
 #include "ops/collective.h"
 #include "ops/empty_parts.h"
 #include "ops/fused.h"
+#include "ops/turn.h"
 #include "runtime/check/check_node.h"
 
 namespace vitrail {
@@ -31,8 +32,9 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
     if (const auto* op = as_collective(*node.op)) {
       VT_CHECK(rank.ranks, "%s in a program of one rank", std::string(op->kind()).c_str());
       exchanges_ = true;
-      const TensorView in = view(node.ins[0]), out = node.outs.empty() ? in : view(node.outs[0]);
-      collectives_->add(i, {op, in, out, node.ins[0]});
+      const ValueId first = node.ins.empty() ? node.outs[0] : node.ins[0];  // what is received has no input
+      const TensorView in = view(first), out = node.outs.empty() ? in : view(node.outs[0]);
+      collectives_->add(i, {op, in, out, first});
     }
     if (rank.pulse)
       names_.push_back(rank.pulse->keep(node.name.empty() ? node.op->kind() : std::string_view(node.name)));
@@ -107,9 +109,19 @@ TensorView Executor::output(std::string_view name) const {
   return view(plan_.program.output(name));
 }
 
+// What a turn reads is filled as it begins.
+void Executor::begin_turn(const Node& node) {
+  const auto& turn = dynamic_cast<const TurnOp&>(*node.op);
+  VT_CHECK(on_turn_, "%s begins and nobody fills its inputs", node.name.c_str());
+  std::vector<TensorView> inputs;
+  for (const ValueId id : node.outs) inputs.push_back(view(id));
+  on_turn_(turn, inputs);
+}
+
 // The memory of a collective is that of its first input and output.
 void Executor::run_collective(size_t index) {
   const Node& node = plan_.program.nodes[index];
+  if (is<TurnOp>(*node.op)) return begin_turn(node);
   const ReductionScope reducing(rank_.pulse);
   if (is<WaitOp>(*node.op)) return collectives_->wait(node.ins[0]);
   if (as_collective(*node.op)) collectives_->run(index);

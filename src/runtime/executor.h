@@ -17,6 +17,8 @@
 
 namespace vitrail {
 
+class TurnOp;
+
 struct NodeTime {
   double seconds = 0;  // summed over runs
   int64_t runs = 0;
@@ -35,6 +37,9 @@ class Executor {
   // A device with graph capture replays its second run from then on as one launch; it times nodes only when
   // timing is enabled, and then runs them one by one. No lock is held over a run.
   void run();
+  // Called as each turn of a pipeline's program begins (ops/turn.h), with the memory of the inputs it names.
+  using OnTurn = std::function<void(const TurnOp& turn, std::span<const TensorView> inputs)>;
+  void on_turn(OnTurn call) { on_turn_ = std::move(call); }
   // Runs each node and, from the same inputs, repeats it on the reference backend with plain parameters;
   // throws Error(kCheck) at the first node that differs by more than its tolerance.
   void run_checked(const PersistentStore& plain_store);
@@ -68,6 +73,7 @@ class Executor {
   };
   static bool is_empty(const Step& step);
   void run_collective(size_t index);
+  void begin_turn(const Node& node);
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;
   void run_node(size_t node);
@@ -91,6 +97,7 @@ class Executor {
   int spoilt_ = 0;          // captures that another thread invalidated
   std::unique_ptr<RecordedPieces> recorded_;
   std::unique_ptr<CollectiveRunner> collectives_;
+  OnTurn on_turn_;
 };
 
 }  // namespace vitrail

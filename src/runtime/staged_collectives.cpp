@@ -180,8 +180,9 @@ size_t staged_bytes(const Program& program, const Mesh& mesh) {
   for (const Node& node : program.nodes) {
     const auto* op = as_collective(*node.op);
     if (!op) continue;
-    const TensorDesc& desc = program.values[node.ins[0]].desc;
-    const PlacedCollective placed{op, TensorView(nullptr, desc), TensorView(nullptr, desc), node.ins[0]};
+    const ValueId first = node.ins.empty() ? node.outs[0] : node.ins[0];
+    const TensorDesc& desc = program.values[first].desc;
+    const PlacedCollective placed{op, TensorView(nullptr, desc), TensorView(nullptr, desc), first};
     const int rank = mesh.coordinate(op->form().axes);
     const Collective collective = collective_of(placed, rank);
     const size_t bytes = held_bytes(collective, bytes_of(collective, rank));

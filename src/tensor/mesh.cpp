@@ -4,11 +4,11 @@ namespace vitrail {
 
 namespace {
 // The order in which coordinates count, fastest first.
-constexpr Axis kInnermostFirst[] = {Axis::kTensor, Axis::kSequence, Axis::kData};
+constexpr Axis kInnermostFirst[] = {Axis::kTensor, Axis::kSequence, Axis::kData, Axis::kPipeline};
 }  // namespace
 
 const char* to_string(Axis axis) {
-  constexpr const char* kNames[] = {"dp", "tp", "sp"};
+  constexpr const char* kNames[] = {"dp", "tp", "sp", "pp"};
   return kNames[static_cast<size_t>(axis)];
 }
 

@@ -1,18 +1,20 @@
 // How the ranks of a run share its work, as plain data: the sizes of the mesh's axes and this rank's place
-// among them. Ranks are numbered with tp innermost, then sp, then dp, so that neighbours hold parts of one
-// model.
+// among them. Ranks are numbered with tp innermost, then sp, dp and pp, so that neighbours hold parts of one
+// model, and the ranks of a stage follow each other.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
 
 namespace vitrail {
 
-// dp: other samples; tp: other heads and MLP columns; sp: other tokens.
-enum class Axis : uint8_t { kData, kTensor, kSequence };
-inline constexpr size_t kAxisCount = 3;
-inline constexpr Axis kAxes[] = {Axis::kData, Axis::kTensor, Axis::kSequence};
+// dp: other samples; tp: other heads and MLP columns; sp: other tokens; pp: other blocks, the stages of a
+// pipeline.
+enum class Axis : uint8_t { kData, kTensor, kSequence, kPipeline };
+inline constexpr size_t kAxisCount = 4;
+inline constexpr Axis kAxes[] = {Axis::kData, Axis::kTensor, Axis::kSequence, Axis::kPipeline};
 const char* to_string(Axis axis);  // "dp"
 
 // A set of axes: a collective runs among the ranks that differ in these coordinates alone.
@@ -40,12 +42,12 @@ inline constexpr unsigned kAxisSets = 1u << kAxisCount;
 std::string to_string(AxisSet axes);  // "dp x tp"
 
 struct Mesh {
-  std::array<int, kAxisCount> sizes = {1, 1, 1};
+  std::array<int, kAxisCount> sizes = {1, 1, 1, 1};  // 0 stands for an axis that is not used: one rank
   int rank = 0;
 
-  int size(Axis axis) const { return sizes[static_cast<size_t>(axis)]; }
+  int size(Axis axis) const { return std::max(1, sizes[static_cast<size_t>(axis)]); }
   int size(AxisSet axes) const;
-  int world() const { return sizes[0] * sizes[1] * sizes[2]; }
+  int world() const { return size(AxisSet::from_bits(kAxisSets - 1)); }
   int coordinate(Axis axis) const;
   // The place of this rank among those that differ from it in `axes` alone; tp counts fastest.
   int coordinate(AxisSet axes) const;

@@ -45,7 +45,7 @@ std::string pins_text(const StepConfig& config) {
 std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumulation) {
   Rows rows;
   const Mesh& mesh = plan.config.distribution.mesh;
-  count(plan.micro.program, mesh, accumulation - (plan.last_micro ? 1 : 0), rows);
+  count(plan.micro.program, mesh, plan.pipelined ? 1 : accumulation - (plan.last_micro ? 1 : 0), rows);
   if (plan.last_micro) count(plan.last_micro->program, mesh, 1, rows);
   count(plan.update.program, mesh, 1, rows);
   return listed(rows);

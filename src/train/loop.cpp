@@ -75,7 +75,7 @@ void Loop::watch_speed(std::span<const double> times_of_all) {
 void Loop::one_update() {
   const auto start = Clock::now();
   begin_update();
-  for (int64_t micro = 0; micro < config().accumulation; ++micro) parts_.feed.run(progress_.step, micro);
+  parts_.feed.run_update(progress_.step);
   const double lr = rate_at(progress_.step);
   if (Pulse* const pulse = parts_.step.rank().pulse) pulse->enter(RankPhase::kUpdate);
   const StepValues values = parts_.step.run_update(lr);

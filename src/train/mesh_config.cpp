@@ -16,22 +16,26 @@ void require_positive(const char* key, int64_t value, int64_t least) {
              key, static_cast<long long>(value), static_cast<long long>(least));
 }
 
-std::string mesh_text(int64_t dp, int64_t tp, int64_t sp) {
+std::string mesh_text(int64_t dp, int64_t tp, int64_t sp, int64_t pp) {
   return strf("mesh.dp=%lld mesh.tp=%lld mesh.sp=%lld", static_cast<long long>(dp),
-              static_cast<long long>(tp), static_cast<long long>(sp));
+              static_cast<long long>(tp), static_cast<long long>(sp)) +
+         (pp > 1 ? strf(" mesh.pp=%lld", static_cast<long long>(pp)) : std::string());
 }
 
 // The meshes of `world` ranks that differ least from what was asked for.
 std::string nearest_meshes(const MeshConfig& c, int64_t world) {
   std::vector<std::pair<int64_t, std::string>> meshes;
+  const auto add = [&](int64_t tp, int64_t sp, int64_t pp) {
+    const int64_t model = tp * sp * pp;
+    if (model > world || world % model != 0 || (c.pp == 1 && pp > 1)) return;
+    const int64_t dp = world / model;
+    const int64_t away = 4 * (std::abs(tp - c.tp) + std::abs(sp - c.sp) + std::abs(pp - c.pp)) +
+                         (c.dp > 0 ? std::abs(dp - c.dp) : 0);
+    meshes.emplace_back(away, mesh_text(dp, tp, sp, pp));
+  };
   for (int64_t tp = 1; tp <= world; ++tp)
-    for (int64_t sp = 1; tp * sp <= world; ++sp) {
-      if (world % (tp * sp) != 0) continue;
-      const int64_t dp = world / (tp * sp);
-      const int64_t away =
-          4 * std::abs(tp - c.tp) + 4 * std::abs(sp - c.sp) + (c.dp > 0 ? std::abs(dp - c.dp) : 0);
-      meshes.emplace_back(away, mesh_text(dp, tp, sp));
-    }
+    for (int64_t sp = 1; tp * sp <= world; ++sp)
+      for (int64_t pp = 1; tp * sp * pp <= world; ++pp) add(tp, sp, pp);
   std::sort(meshes.begin(), meshes.end());
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(meshes.size(), 3); ++i)
@@ -46,6 +50,8 @@ void validate(const MeshConfig& c) {
   require_positive("mesh.tp", c.tp, 1);
   require_positive("mesh.sp", c.sp, 1);
   parse_balance(c.balance);
+  require_positive("mesh.pp", c.pp, 1);
+  require_positive("mesh.virtual_stages", c.virtual_stages, 1);
   VT_REQUIRE(c.zero >= 0 && c.zero <= 3, ErrorKind::kConfig, "mesh.zero is %lld; expected 0, 1, 2 or 3",
              static_cast<long long>(c.zero));
   VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
@@ -58,20 +64,54 @@ void validate(const MeshConfig& c) {
 
 MeshConfig resolved(MeshConfig c, int world) {
   validate(c);
-  const int64_t model = c.tp * c.sp;
+  const int64_t model = c.tp * c.sp * c.pp;
   const int64_t dp = c.dp > 0 ? c.dp : world / model;
   if (dp * model != world || dp == 0)
-    throw Error(
-        ErrorKind::kConfig,
-        strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld does not make the %d ranks of this run",
-             static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp), world),
-        nearest_meshes(c, world));
+    throw Error(ErrorKind::kConfig,
+                strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld%s does not make the %d ranks of this run",
+                     static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp),
+                     c.pp > 1 ? strf(" x mesh.pp %lld", static_cast<long long>(c.pp)).c_str() : "", world),
+                nearest_meshes(c, world));
   c.dp = dp;
   return c;
 }
 
 Mesh mesh_of(const MeshConfig& c, int rank) {
-  return {{static_cast<int>(c.dp), static_cast<int>(c.tp), static_cast<int>(c.sp)}, rank};
+  return {{static_cast<int>(c.dp), static_cast<int>(c.tp), static_cast<int>(c.sp), static_cast<int>(c.pp)},
+          rank};
+}
+
+namespace {
+
+// "blocks.3" is 3.
+int block_named(const std::string& name) {
+  constexpr std::string_view kPrefix = "blocks.";
+  const auto number =
+      name.starts_with(kPrefix) ? parse_integer(name.substr(kPrefix.size())) : std::optional<int64_t>();
+  if (!number || *number < 0 || *number > 1 << 16)
+    throw Error(ErrorKind::kConfig, strf("mesh.stages names %s", quoted(name).c_str()),
+                "a stage begins at a block, as blocks.3");
+  return static_cast<int>(*number);
+}
+
+}  // namespace
+
+StageOptions stages_of(const MeshConfig& c, int64_t accumulation, int64_t blocks) {
+  StageOptions stages{c.schedule, static_cast<int>(c.virtual_stages), accumulation, {}};
+  if (c.pp == 1) {
+    VT_REQUIRE(c.stages.empty() && c.virtual_stages == 1, ErrorKind::kConfig,
+               "mesh.stages and mesh.virtual_stages are of a pipeline, and mesh.pp is 1");
+    return StageOptions{};
+  }
+  for (const std::string& name : c.stages) stages.begins.push_back(block_named(name));
+  require_cuts(stages.begins, static_cast<int>(blocks), static_cast<int>(c.pp * c.virtual_stages));
+  VT_REQUIRE(
+      c.zero <= 1, ErrorKind::kConfig,
+      "mesh.zero is %lld with mesh.pp %lld: a pipeline keeps its gradients and parameters whole until the "
+      "update; mesh.zero=1 shares out the optimizer state",
+      static_cast<long long>(c.zero), static_cast<long long>(c.pp));
+  pipeline_turns(stages.shape(mesh_of(c, 0)));  // throws where the schedule does not fit
+  return stages;
 }
 
 BatchShare share_of(int64_t global, const Mesh& mesh, int64_t unit, const char* what) {
@@ -104,6 +144,7 @@ void take_mesh(const std::string& text, MeshConfig& mesh) {
     int64_t* field = key == "dp"     ? &mesh.dp
                      : key == "tp"   ? &mesh.tp
                      : key == "sp"   ? &mesh.sp
+                     : key == "pp"   ? &mesh.pp
                      : key == "zero" ? &mesh.zero
                                      : nullptr;
     if (field && number && equals != std::string::npos)
@@ -112,7 +153,7 @@ void take_mesh(const std::string& text, MeshConfig& mesh) {
       mesh.tokens_on_tp = *number != 0;
     else
       throw Error(ErrorKind::kUsage, strf("--mesh holds %s", quoted(part).c_str()),
-                  "--mesh dp=4,tp=2 with any of dp, tp, sp, zero and tokens_on_tp");
+                  "--mesh dp=4,tp=2 with any of dp, tp, sp, pp, zero and tokens_on_tp");
   }
 }
 

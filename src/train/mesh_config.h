@@ -5,6 +5,7 @@
 #include "base/enum_names.h"
 #include "data/sample_source.h"
 #include "passes/distribute.h"
+#include "passes/stages.h"
 
 namespace vitrail {
 
@@ -23,7 +24,10 @@ struct EnumNames<KeptSums> {
 };
 
 struct MeshConfig {
-  int64_t dp = 0, tp = 1, sp = 1;
+  int64_t dp = 0, tp = 1, sp = 1, pp = 1;
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  int64_t virtual_stages = 1;
+  std::vector<std::string> stages;
   bool tokens_on_tp = false;
   std::vector<std::string> balance = {};
   int64_t zero = 0;
@@ -37,6 +41,15 @@ struct MeshConfig {
     v("dp", c.dp, "ranks with other images each (data parallelism); 0: as many as are left");
     v("tp", c.tp, "ranks that share the heads and the MLP's columns (tensor parallelism)");
     v("sp", c.sp, "ranks that share the tokens (sequence parallelism, Ulysses)");
+    v("pp", c.pp,
+      "ranks that share the blocks (pipeline parallelism): stages that micro-batches pass one after another");
+    v("schedule", c.schedule,
+      "the order of a stage's work: gpipe (all forward, then all backward), 1f1b (backward as soon as it can "
+      "be; "
+      "keeps at most pp micro-batches) or interleaved (1f1b with several parts of the model a stage)");
+    v("virtual_stages", c.virtual_stages, "parts of the model on each stage, for interleaved");
+    v("stages", c.stages,
+      "where the stages behind the first begin, as [\"blocks.3\", \"blocks.6\"]; empty: by cost");
     v("tokens_on_tp", c.tokens_on_tp,
       "the tp ranks also share the tokens between attention and MLP (Megatron's sequence parallelism)");
     v("balance", c.balance,
@@ -59,7 +72,8 @@ struct MeshConfig {
   }
 };
 
-// Parses "dp=4,tp=2,zero=1,tokens_on_tp" into the settings of mesh; throws Error(kUsage), which speaks of
+// Parses "dp=4,tp=2,pp=2,zero=1,tokens_on_tp" into the settings of mesh; throws Error(kUsage), which speaks
+// of
 // --mesh, for any other text.
 void take_mesh(const std::string& text, MeshConfig& mesh);
 
@@ -70,6 +84,9 @@ void validate(const MeshConfig& config);
 // its product is not the number of ranks.
 MeshConfig resolved(MeshConfig config, int world);
 Mesh mesh_of(const MeshConfig& config, int rank);
+// The stages of a pipeline of `accumulation` micro-batches; throws Error(kConfig) when the model's blocks do
+// not make as many, or something else of the settings does not go with a pipeline.
+StageOptions stages_of(const MeshConfig& config, int64_t accumulation, int64_t blocks);
 
 // The rows of a batch that a rank takes, by the cuts among the ranks along dp.
 BatchShare share_of(const std::vector<int64_t>& cuts, const Mesh& mesh);

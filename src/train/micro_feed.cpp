@@ -9,23 +9,40 @@
 
 namespace vitrail {
 
-void MicroFeed::run(int64_t step, int64_t micro) {
-  step_.wait_for_inputs();  // the loader is about to write where the last micro-batch was
-  const Batch& batch = loader_->next();
+void MicroFeed::run_update(int64_t step) {
+  if (!step_.plan().pipelined) {
+    for (int64_t micro = 0; micro < config_.accumulation; ++micro) run(step, micro);
+    return;
+  }
+  step_.run_pipeline([&](int64_t micro, bool data) {
+    MicroBatch batch = batch_at(step, micro);
+    if (data) take(loader_->next(), batch);
+    return batch;
+  });
+}
+
+MicroBatch MicroFeed::batch_at(int64_t step, int64_t micro) const {
+  MicroBatch batch;
+  batch.seed = config_.seed, batch.step = step;
+  batch.position = micro * (config_.batch / config_.accumulation);
+  batch.last = micro + 1 == config_.accumulation;
+  return batch;
+}
+
+void MicroFeed::take(const Batch& batch, MicroBatch& target) {
   weights_.resize(batch.weights.size());
   for (size_t i = 0; i < weights_.size(); ++i)
     weights_[i] = batch.weights[i] / static_cast<float>(config_.batch);
-  MicroBatch step_batch{.images = batch.images,
-                        .targets = batch.targets,
-                        .weights = weights_,
-                        .teacher = {},
-                        .seed = config_.seed,
-                        .step = step,
-                        .position = micro * (config_.batch / config_.accumulation),
-                        .pixels = batch.pixels,
-                        .recipes = batch.recipes,
-                        .index = batch.index,
-                        .last = micro + 1 == config_.accumulation};
+  target.images = batch.images, target.targets = batch.targets, target.weights = weights_;
+  target.pixels = batch.pixels, target.recipes = batch.recipes;
+  target.index = batch.index;
+}
+
+void MicroFeed::run(int64_t step, int64_t micro) {
+  step_.wait_for_inputs();  // the loader is about to write where the last micro-batch was
+  const Batch& batch = loader_->next();
+  MicroBatch step_batch = batch_at(step, micro);
+  take(batch, step_batch);
   if (teacher_) step_batch.teacher = teacher_->targets(batch.images);
   if (show_) std::exchange(show_, nullptr)(step_batch);
   step_.run_micro(step_batch);

@@ -25,8 +25,10 @@ class MicroFeed {
   MicroFeed(std::unique_ptr<Loader> loader, TrainStep& step, Teacher* teacher, const RunConfig& config)
       : loader_(std::move(loader)), step_(step), teacher_(teacher), config_(config) {}
 
-  // Runs forward and backward of the next micro-batch, number `micro` of the update `step`; on a GPU it
-  // returns before they are done.
+  // Runs forward and backward of all micro-batches of the update `step`; on a GPU it returns before they are
+  // done.
+  void run_update(int64_t step);
+  // The same of the next micro-batch, number `micro`.
   void run(int64_t step, int64_t micro);
   // Makes the next micro-batch the first of this update.
   void seek(int64_t step);
@@ -36,6 +38,8 @@ class MicroFeed {
   double loading_seconds() { return loader_->cpu_seconds(); }
 
  private:
+  MicroBatch batch_at(int64_t step, int64_t micro) const;
+  void take(const Batch& batch, MicroBatch& target);
   void prefetch_next();
 
   std::unique_ptr<Loader> loader_;

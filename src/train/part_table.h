@@ -2,6 +2,7 @@
 // same. Knows neither files nor what the values mean.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "dist/communicator.h"
@@ -20,10 +21,14 @@ HeldPart held_of(const PersistentValue& value);
 
 class PartTable {
  public:
-  // Asks every rank what it holds; all of them call it at the same time. Their layouts list the same values.
+  // Asks every rank what it holds; all of them call it at the same time. The stages of a pipeline hold other
+  // values each.
   PartTable(const PersistentLayout& layout, Communicator& world);
 
-  HeldPart part(size_t value, int rank) const;
+  // Every value that some rank holds, as the first of its holders has it; the same list on every rank.
+  const std::vector<PersistentValue>& values() const { return values_; }
+  std::optional<size_t> find(const std::string& name) const;
+  HeldPart part(size_t value, int rank) const { return parts_[value][static_cast<size_t>(rank)]; }
   // The ranks that together hold all of a value, each part once; those with nothing are left out.
   std::vector<int> senders(size_t value) const;
   // The ranks that hold the same elements of a value, group by group; those with nothing are left out.
@@ -33,12 +38,12 @@ class PartTable {
   std::vector<size_t> written_by(int rank, std::span<const size_t> values) const;
 
  private:
-  using Words = std::vector<int64_t>;  // a part as it travels
-  Words words(size_t value, int rank) const;
+  void add_line(const std::string& line, size_t rank);
 
-  const PersistentLayout& layout_;
   size_t ranks_;
-  Words all_;  // by rank, then by value
+  std::vector<PersistentValue> values_;
+  std::map<std::string, size_t> index_;
+  std::vector<std::vector<HeldPart>> parts_;  // by value, then by rank; of no elements where it holds nothing
 };
 
 }  // namespace vitrail

@@ -24,6 +24,19 @@ void for_each_collective(const StepPlan& plan, const Visit& visit) {
       if (const CollectiveOp* op = as_collective(*node.op)) visit(program->program, node, *op);
 }
 
+const TensorDesc& moved_by(const Program& program, const Node& node) {
+  return program.values[static_cast<size_t>(node.ins.empty() ? node.outs[0] : node.ins[0])].desc;
+}
+
+// The turns of all stages, and where they are cut.
+std::string schedule_text(const StepPlan& plan) {
+  std::string text;
+  for (const PipelineTurn& turn : plan.turns())
+    text += strf("%d %d %lld %d;", turn.stage, turn.chunk, static_cast<long long>(turn.micro), turn.backward);
+  for (const int block : plan.config.stages.begins) text += strf(" %d", block);
+  return text;
+}
+
 // The pins and what follows from them: the layout of every parameter.
 std::string layouts_text(const StepConfig& step) {
   const Distribution& how = step.distribution;
@@ -38,6 +51,16 @@ std::string layouts_text(const StepConfig& step) {
   return text;
 }
 
+std::string order_facts_of(const StepPlan& plan) {
+  std::string order;
+  for_each_collective(plan, [&](const Program& program, const Node& node, const CollectiveOp& op) {
+    order += strf("%s %s %s %s%s;", std::string(op.kind()).c_str(), to_string(op.form().axes).c_str(),
+                  node.name.c_str(), to_string(moved_by(program, node).dtype),
+                  op.form().started ? " started" : "");
+  });
+  return order;
+}
+
 }  // namespace
 
 Json data_facts(const RunSetup& setup) {
@@ -47,22 +70,20 @@ Json data_facts(const RunSetup& setup) {
 }
 
 Json step_facts(const StepPlan& plan) {
-  std::string order;
-  for_each_collective(plan, [&](const Program& program, const Node& node, const CollectiveOp& op) {
-    order += strf("%s %s %s %s%s;", std::string(op.kind()).c_str(), to_string(op.form().axes).c_str(),
-                  node.name.c_str(), to_string(program.values[static_cast<size_t>(node.ins[0])].desc.dtype),
-                  op.form().started ? " started" : "");
-  });
   return {{"the program before it is cut", mark(plan.recorded)},
           {"the mesh", to_string(plan.config.distribution.mesh)},
           {"the pins of the mesh", mark(name_key(layouts_text(plan.config)))},
-          {"the order of collectives", mark(name_key(order))}};
+          {"the schedule of the pipeline", mark(name_key(schedule_text(plan)))}};
+}
+
+Json order_facts(const StepPlan& plan) {
+  return {{"the order of collectives", mark(name_key(order_facts_of(plan)))}};
 }
 
 Json count_facts(const StepPlan& plan, AxisSet axes) {
   std::string counts;
   for_each_collective(plan, [&](const Program&, const Node&, const CollectiveOp& op) {
-    if (op.form().axes != axes) return;
+    if (op.form().axes != axes || op.form().is_pair()) return;
     const std::vector<size_t>& each = op.form().counts;
     const bool each_way = op.form().kind == CollectiveKind::kAllToAll;  // what goes and comes differs by rank
     counts += strf("%zu:%zu;", each.size(),
@@ -102,6 +123,8 @@ std::string require_same_ranks(MeshCommunicators& ranks, const RunSetup& setup, 
   Json facts = data_facts(setup);
   facts.update(step_facts(plan));
   require_same_facts(ranks.world(), facts);
+  const int stage = ranks.mesh().coordinate(Axis::kPipeline);
+  require_same_facts(ranks.world(), order_facts(plan), "stage " + std::to_string(stage));
   for (unsigned bits = 1; bits < kAxisSets; ++bits) {
     const AxisSet axes = AxisSet::from_bits(bits);
     if (ranks.mesh().size(axes) > 1)

@@ -13,8 +13,10 @@ namespace vitrail {
 
 // The names and labels of the images.
 Json data_facts(const RunSetup& setup);
-// The recorded program, mesh and pins, and the order of the collectives: the same on every rank.
+// The recorded program, mesh, pins and schedule: the same on every rank.
 Json step_facts(const StepPlan& plan);
+// The order of the collectives: the same on the ranks of a stage, of which there is one without a pipeline.
+Json order_facts(const StepPlan& plan);
 // The elements that collectives along `axes` move, in order: the same on the ranks that take part.
 Json count_facts(const StepPlan& plan, AxisSet axes);
 

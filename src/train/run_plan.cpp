@@ -50,14 +50,15 @@ namespace {
 // The number of ranks that a mesh has by itself; a size that was left open counts one.
 int ranks_of(const MeshConfig& mesh) {
   validate(mesh);
-  return static_cast<int>(std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp);
+  return static_cast<int>(std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp);
 }
 
-// Whether a rank is the first or the last along every axis: the floor rule gives the last one the largest
-// part.
+// Whether a rank is the first or the last along every axis but that of the stages: the floor rule gives the
+// last one the largest part.
 bool at_a_corner(const Mesh& mesh) {
   return std::all_of(std::begin(kAxes), std::end(kAxes), [&](Axis axis) {
-    return mesh.coordinate(axis) == 0 || mesh.coordinate(axis) == mesh.size(axis) - 1;
+    return axis == Axis::kPipeline || mesh.coordinate(axis) == 0 ||
+           mesh.coordinate(axis) == mesh.size(axis) - 1;
   });
 }
 }  // namespace
@@ -75,16 +76,44 @@ RunPlan::RunPlan(const TrainConfig& config, std::optional<int64_t> classes, cons
   std::set<int64_t> seen = {shares[0]};
   NeededLeast least{0, peak_bytes()};
   std::vector<RankNeed> needs = {{0, shares[0], peak_bytes()}};
+  std::vector<Stage> stages(step_.pipelined ? static_cast<size_t>(mesh.size(Axis::kPipeline)) : 0);
+  note_stage(stages);
   for (int rank = 1; rank < world; ++rank) {
     if (world > kPlanAll && !at_a_corner(mesh.of_rank(rank)) && !seen.insert(images_of(rank)).second)
       continue;
     RunPlan other(config, classes, backend, device, {rank, world, world});
     needs.push_back({rank, images_of(rank), other.peak_bytes()});
+    other.note_stage(stages);
     if (other.peak_bytes() < least.bytes) least = {rank, other.peak_bytes()};
     if (other.peak_bytes() > peak_bytes()) *this = std::move(other);
   }
   least_ = least;
   if (!setup_.config.mesh.balance.empty()) needs_ = std::move(needs);
+  stages_ = std::move(stages);
+}
+
+void RunPlan::note_stage(std::vector<Stage>& stages) const {
+  if (stages.empty()) return;
+  const int number = setup_.step.distribution.mesh.coordinate(Axis::kPipeline);
+  Stage& stage = stages[static_cast<size_t>(number)];
+  if (peak_bytes() <= stage.peak_bytes) return;
+  stage = {rank(), peak_bytes(), most_in_flight(step_.turns(), number), update_flops(), 0};
+  for (const CollectiveRow& row : collectives())
+    if (row.kind == "send") stage.sent_bytes += row.bytes;
+}
+
+std::string RunPlan::blocks_of(int stage) const {
+  const std::vector<int>& begins = step_.config.stages.begins;
+  const int stages = setup_.step.distribution.mesh.size(Axis::kPipeline);
+  std::string text;
+  for (size_t chunk = static_cast<size_t>(stage); chunk <= begins.size();
+       chunk += static_cast<size_t>(stages)) {
+    const int first = chunk == 0 ? 0 : begins[chunk - 1];
+    const int last =
+        chunk == begins.size() ? static_cast<int>(setup_.step.model.depth) - 1 : begins[chunk] - 1;
+    text += (text.empty() ? "" : ", ") + (first == last ? strf("%d", first) : strf("%d-%d", first, last));
+  }
+  return text;
 }
 
 RunPlan::RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend,
@@ -151,7 +180,7 @@ int64_t RunPlan::trained_params() const {
 
 namespace {
 double flops_of(const StepPlan& step, int64_t accumulation) {
-  return step.micro.program.cost().flops * static_cast<double>(accumulation) +
+  return step.micro.program.cost().flops * static_cast<double>(step.pipelined ? 1 : accumulation) +
          step.update.program.cost().flops;
 }
 }  // namespace

@@ -53,6 +53,19 @@ class RunPlan {
   const std::vector<RankNeed>& needs() const { return needs_; }
   std::vector<CollectiveRow> collectives() const;
 
+  // A stage of a pipeline, by the rank of it that needs most.
+  struct Stage {
+    int rank = 0;
+    size_t peak_bytes = 0;
+    int64_t in_flight = 0;  // micro-batches that it keeps at most, each of its chunks counted
+    double flops = 0;       // an update
+    double sent_bytes = 0;  // to other stages, an update
+  };
+  // Empty where there is no pipeline, or one rank alone was planned.
+  const std::vector<Stage>& stages() const { return stages_; }
+  // The blocks of a stage: "0-2, 6-8".
+  std::string blocks_of(int stage) const;
+
   int64_t trained_params() const;
   double update_flops() const;  // of one update: its micro-batches and the optimizer
 
@@ -80,6 +93,7 @@ class RunPlan {
   size_t other_bytes() const { return loaders_beside() + decoding_beside() + teacher_bytes_; }
   size_t decoding_beside() const { return device_.shares_host_memory ? setup_.decoding_bytes : 0; }
   size_t loaders_beside() const { return device_.shares_host_memory ? setup_.loader_bytes() : 0; }
+  void note_stage(std::vector<Stage>& stages) const;
   size_t peak_at(int64_t micro_batch) const;
   size_t teacher_bytes(int64_t micro_batch) const;
   void set_up_run(TrainConfig config, std::optional<int64_t> asked, RankPlace place);
@@ -94,6 +108,7 @@ class RunPlan {
   size_t teacher_bytes_ = 0;  // 0: none
   NeededLeast least_;         // of all ranks, where they were planned
   std::vector<RankNeed> needs_;
+  std::vector<Stage> stages_;
 };
 
 }  // namespace vitrail

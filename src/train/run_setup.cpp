@@ -44,6 +44,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.eval_batch = config.train.eval_batch * config.mesh.dp;
   step.distribution.tokens_on_tp = config.mesh.tokens_on_tp;
   step.distribution.batch_unit = config.augment.mixes() ? config.augment.mix_group : 1;
+  step.stages = stages_of(config.mesh, config.train.accumulation, model.depth);
   step.zero = static_cast<int>(config.mesh.zero);
   step.whole_sums = config.mesh.zero >= 2 && config.mesh.accumulate == KeptSums::kWhole;
   step.bucket_bytes = static_cast<size_t>(config.mesh.bucket_mb * (1 << 20));
@@ -131,6 +132,29 @@ void describe_shares(RunSetup& setup) {
                           " images on all ranks together; its padding does not count");
 }
 
+// What a pipeline costs, where it has too few micro-batches to hide its filling and draining.
+void describe_stages(RunSetup& setup) {
+  const int stages = setup.step.distribution.mesh.size(Axis::kPipeline);
+  if (setup.step.stages.micros >= stages) return;
+  const double bubble =
+      bubble_of(pipeline_turns(setup.step.stages.shape(setup.step.distribution.mesh)), stages);
+  setup.notes.push_back(
+      strf("a pipeline of %d stages has %lld micro-batches an update: stages wait %.0f %% of "
+           "the time; train.accumulation of %d or more fills it",
+           stages, static_cast<long long>(setup.step.stages.micros), 100 * bubble, 4 * stages));
+}
+
+// Refuses what a pipeline does not do.
+void require_pipeline(const RunSetup& setup, const DeviceInfo& device) {
+  if (setup.config.mesh.pp == 1) return;
+  VT_REQUIRE(setup.config.distill.kind == DistillKind::kNone, ErrorKind::kConfig,
+             "distill.kind is %s with mesh.pp %lld: a teacher does not run in a pipeline",
+             enum_name(setup.config.distill.kind), static_cast<long long>(setup.config.mesh.pp));
+  VT_REQUIRE(device.shares_host_memory, ErrorKind::kConfig,
+             "mesh.pp %lld on %s: a pipeline runs on CPUs; mesh.tp and mesh.zero share out a model on GPUs",
+             static_cast<long long>(setup.config.mesh.pp), device.name.c_str());
+}
+
 void describe(RunSetup& setup) {
   setup.notes.insert(setup.notes.end(), setup.data.notes.begin(), setup.data.notes.end());
   const PreparedModel& model = *setup.model;
@@ -147,6 +171,7 @@ void describe(RunSetup& setup) {
              "augment.hflip=0",
              setup.config.augment.hflip));
   describe_shares(setup);
+  describe_stages(setup);
   int64_t trained = 0;
   for (const TrainedParam& param : setup.step.trained) trained += param.desc.elems();
   const int64_t all = count_params(model.card.config);
@@ -232,6 +257,7 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
                "the data gives several labels an image: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
   take_place(setup, place.rank);
+  require_pipeline(setup, device);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);
   choose_form(setup, device);
   setup.decoding_bytes = decoding_bytes(setup);

@@ -10,6 +10,7 @@
 #include "passes/distribute.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
+#include "passes/stages.h"
 
 namespace vitrail {
 
@@ -53,6 +54,7 @@ struct StepConfig {
   OptimConfig optim;
   LossScaleRule loss_scale;
   Distribution distribution;  // micro_batch and eval_batch are those of all ranks together
+  StageOptions stages;        // where the mesh is a pipeline
   int zero = 0;               // ZeRO's stage
   bool whole_sums = false;    // ZeRO 2 and 3 keep whole gradient sums until the update
   size_t bucket_bytes = 0;    // of gradients that ranks exchange at once; 0: by their size

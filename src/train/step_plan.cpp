@@ -108,6 +108,7 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
   return {.arithmetic = config.arithmetic,
           .precision = config.precision,
           .distribution = config.distribution,
+          .stages = config.stages,
           .bucket_bytes = config.bucket_bytes,
           .zero = config.zero,
           .whole_sums = config.whole_sums,
@@ -130,6 +131,18 @@ Program record_eval(const StepConfig& config, bool average, Rewrites rewrites, c
         value = {ema_name(value.name), value.desc, ValueKind::kState, Category::kOptimizer};
   }
   return inference_program(std::move(program), rewrites, {}, zero);
+}
+
+// Leaves out the parameters that other stages train.
+void keep_own(std::vector<TrainedParam>& trained, const Program& stage, const Mesh& mesh) {
+  std::unordered_set<std::string_view> sums;
+  for (const Value& value : stage.values) sums.insert(value.name);
+  std::erase_if(trained,
+                [&](const TrainedParam& param) { return !sums.contains(gradient_name(param.name)); });
+  VT_REQUIRE(
+      !trained.empty(), ErrorKind::kConfig,
+      "stage %d of mesh.pp %d holds no parameter that is trained: a pipeline trains some in every stage",
+      mesh.coordinate(Axis::kPipeline), mesh.size(Axis::kPipeline));
 }
 
 // Returns the bytes of a micro-batch's images, where inputs are staged outside the arena.
@@ -175,24 +188,34 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  const Rewrites rewrites = rewrites_of(config, backend.traits());
+  Rewrites rewrites = rewrites_of(config, backend.traits());
+  plan.pipelined = config.distribution.mesh.size(Axis::kPipeline) > 1;
   MicroProgram micro =
       record_micro(config, rewrites.traits, [&](std::string_view pass, const Program& program) {
         if (pass == "precision" && config.distribution.active()) plan.recorded = name_key(to_string(program));
       });
+  rewrites.stages.begins = plan.config.stages.begins = micro.begins;
+  StepConfig own = config;
+  if (plan.pipelined) keep_own(own.trained, micro.program, config.distribution.mesh);
   for (const Value& container : micro.zero.containers(micro.buckets)) plan.layout->place(container);
   const auto updates = [&](const Program& recorded) {
     return planned(update_program(recorded, rewrites, micro.buckets, micro.zero));
   };
-  plan.update = updates(record_update_program(config, micro.copies));
+  plan.update = updates(record_update_program(own, micro.copies));
   if (!micro.copies.empty()) plan.refresh = updates(record_refresh(config, micro.copies));
-  if (config.distribution.active()) plan.last_micro = planned(last_micro_program(micro, rewrites));
   const ZeroPlan& zero = micro.zero;
-  plan.micro = planned(std::move(micro.program));
+  if (config.distribution.active() && !plan.pipelined)
+    plan.last_micro = planned(last_micro_program(micro, rewrites));
+  plan.micro = planned(plan.pipelined ? last_micro_program(micro, rewrites) : std::move(micro.program));
   plan.prefetch_bytes = image_bytes(plan.micro);
   plan.eval = planned(record_eval(config, false, rewrites, zero));
   if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites, zero));
   return plan;
+}
+
+std::vector<PipelineTurn> StepPlan::turns() const {
+  return pipelined ? pipeline_turns(config.stages.shape(config.distribution.mesh))
+                   : std::vector<PipelineTurn>();
 }
 
 std::vector<const ExecutionPlan*> StepPlan::programs() const {

@@ -25,7 +25,8 @@ struct StepPlan {
   StepConfig config;
   std::shared_ptr<PersistentLayout> layout;
   ExecutionPlan micro, update, eval;
-  std::optional<ExecutionPlan> last_micro;    // the same with the sums over ranks, where there are several
+  std::optional<ExecutionPlan> last_micro;  // the same with the sums over ranks, where there are several
+  bool pipelined = false;  // micro holds the turns of all micro-batches of an update; there is no last one
   std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
   // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
@@ -47,6 +48,8 @@ struct StepPlan {
   NamedBytes memory_rows(const NamedBytes& beside) const;
 
   std::vector<const ExecutionPlan*> programs() const;
+  // The turns of all stages; empty: there is one.
+  std::vector<PipelineTurn> turns() const;
 };
 
 // Records the micro program and the low-precision copies of weights that it reads.

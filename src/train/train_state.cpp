@@ -50,7 +50,7 @@ void read_held(const TensorSource& source, size_t index, const PersistentValue& 
 }
 
 std::vector<float> floats_of(WholeValues& values, const std::string& name, bool average) {
-  return values.read_floats(average && values.layout().has(ema_name(name)) ? ema_name(name) : name);
+  return values.read_floats(average && values.has(ema_name(name)) ? ema_name(name) : name);
 }
 
 // Adds positions that the step computes (fixed ones) and a stored model has as a parameter.
@@ -93,11 +93,12 @@ std::vector<TensorToWrite> state_tensors(WholeValues& values) {
 
 std::vector<PartToWrite> state_parts(WholeValues& values, int rank) {
   std::vector<size_t> kept;
-  for (size_t i = 0; i < values.layout().values().size(); ++i)
-    if (is_kept(values.layout().values()[i])) kept.push_back(i);
+  const std::vector<PersistentValue>& all = values.table().values();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (is_kept(all[i])) kept.push_back(i);
   std::vector<PartToWrite> parts;
   for (const size_t index : values.table().written_by(rank, kept)) {
-    const PersistentValue& value = values.layout().values()[index];
+    const PersistentValue& value = values.layout().at(all[index].name);
     parts.push_back(part_to_write(value.name, value.desc.dtype, part_of(value),
                                   [&store = values.store(), &value](std::span<std::byte> target) {
                                     read_bytes(store.rank(), store.view(value), target);

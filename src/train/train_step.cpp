@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/turn.h"
 #include "runtime/transfer.h"
 #include "tensor/layout.h"
 
@@ -85,37 +86,38 @@ void TrainStep::refresh() {
   if (refresh_) refresh_->run();
 }
 
-void TrainStep::fill(Executor& program, const char* input, std::span<const float> values) {
-  const TensorView target = program.input(input);
+void TrainStep::fill(const TensorView& target, std::span<const float> values) {
   VT_CHECK(static_cast<size_t>(target.desc().elems()) == values.size(), "%zu floats for %s", values.size(),
            to_string(target.desc()).c_str());
   write_floats(rank_, target, values);
 }
 
-void TrainStep::fill_bytes(Executor& program, const char* input, std::span<const std::byte> bytes) {
-  const TensorView target = program.input(input);
+void TrainStep::fill_bytes(const TensorView& target, std::span<const std::byte> bytes) {
   VT_CHECK(target.desc().bytes() == bytes.size(), "%zu bytes for %s", bytes.size(),
            to_string(target.desc()).c_str());
   write_bytes(rank_, target, bytes);
 }
 
 // Recipes are checked here, since kernels do not check them.
-void TrainStep::fill_images(const MicroBatch& batch) {
-  const ImageForm form = plan_.config.images;
-  Executor& program = program_of(batch);
-  if (form == ImageForm::kFloats) {
-    if (!use_prefetched("images", batch)) fill(program, "images", batch.images);
-    return;
-  }
-  const auto batch_rows = static_cast<int32_t>(program.input("recipes").shape().local('B'));
-  const int64_t rows = form == ImageForm::kStored ? plan_.config.stored_images : batch_rows;
+void TrainStep::check_recipes(const MicroBatch& batch, int32_t batch_rows) const {
+  const int64_t rows = plan_.config.images == ImageForm::kStored ? plan_.config.stored_images : batch_rows;
   for (const ImageRecipe& r : batch.recipes)
     VT_CHECK(r.source < rows && r.erased >= 0 && r.erased <= ImageRecipe::kMostErased &&
                  (r.mix == ImageMix::kNone || (r.partner >= 0 && r.partner < batch_rows)),
              "a recipe for row %d of %lld, mixed with %d", r.source, static_cast<long long>(rows), r.partner);
-  fill_bytes(program, "recipes", std::as_bytes(batch.recipes));
+}
+
+void TrainStep::fill_images(const MicroBatch& batch) {
+  const ImageForm form = plan_.config.images;
+  Executor& program = program_of(batch);
+  if (form == ImageForm::kFloats) {
+    if (!use_prefetched("images", batch)) fill(program.input("images"), batch.images);
+    return;
+  }
+  check_recipes(batch, static_cast<int32_t>(program.input("recipes").shape().local('B')));
+  fill_bytes(program.input("recipes"), std::as_bytes(batch.recipes));
   if (form == ImageForm::kPixels && !use_prefetched("pixels", batch))
-    fill_bytes(program, "pixels", std::as_bytes(batch.pixels));
+    fill_bytes(program.input("pixels"), std::as_bytes(batch.pixels));
 }
 
 void TrainStep::prefetch(int64_t index, std::span<const std::byte> images) {
@@ -141,21 +143,50 @@ void TrainStep::drop_prefetched() {
 void TrainStep::run_micro(const MicroBatch& batch) {
   Executor& program = program_of(batch);
   fill_images(batch);
-  fill(program, "targets", batch.targets);
-  fill(program, "weights", batch.weights);
-  if (has_input(plan_.micro, "teacher")) fill(program, "teacher", batch.teacher);
+  fill(program.input("targets"), batch.targets);
+  fill(program.input("weights"), batch.weights);
+  if (has_input(plan_.micro, "teacher")) fill(program.input("teacher"), batch.teacher);
   rank_.hardware->stream().record(*filled_);
   run_micro_again(batch);
 }
 
 void TrainStep::run_micro_again(const MicroBatch& batch) {
   Executor& program = program_of(batch);
-  if (has_input(plan_.micro, "counters")) {
-    const int64_t counters[] = {batch.seed, batch.step, batch.position};
-    write_bytes(rank_, program.input("counters"), std::as_bytes(std::span(counters)));
-  }
+  if (has_input(plan_.micro, "counters")) fill_counters(program.input("counters"), batch);
   program.run();
   ran_ = &program;
+}
+
+void TrainStep::fill_counters(const TensorView& target, const MicroBatch& batch) {
+  const int64_t counters[] = {batch.seed, batch.step, batch.position};
+  write_bytes(rank_, target, std::as_bytes(std::span(counters)));
+}
+
+void TrainStep::run_pipeline(const BatchOf& batch_of) {
+  VT_CHECK(plan_.pipelined, "the step is no stage of a pipeline");
+  micro_.on_turn([&](const TurnOp& turn, std::span<const TensorView> inputs) {
+    if (!inputs.empty()) begin_turn(turn, inputs, batch_of);
+  });
+  micro_.run();
+  micro_.on_turn({});
+}
+
+void TrainStep::begin_turn(const TurnOp& turn, std::span<const TensorView> inputs, const BatchOf& batch_of) {
+  const std::vector<std::string>& names = turn.form().names;
+  const bool data =
+      std::any_of(names.begin(), names.end(), [](const auto& name) { return name != "counters"; });
+  const MicroBatch batch = batch_of(turn.form().micro, data);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const TensorView& target = inputs[i];
+    if (names[i] == "counters") fill_counters(target, batch);
+    if (names[i] == "images") fill(target, batch.images);
+    if (names[i] == "pixels") fill_bytes(target, std::as_bytes(batch.pixels));
+    if (names[i] == "targets") fill(target, batch.targets);
+    if (names[i] == "weights") fill(target, batch.weights);
+    if (names[i] != "recipes") continue;
+    check_recipes(batch, static_cast<int32_t>(target.shape().local('B')));
+    fill_bytes(target, std::as_bytes(batch.recipes));
+  }
 }
 
 std::span<const float> TrainStep::floats(const TensorView& view, std::vector<float>& copy) const {
@@ -190,13 +221,14 @@ StepValues TrainStep::run_update(double lr) {
 // has added up for the others is handed over by then.
 void TrainStep::clear_sums_of_others() {
   const bool whole = plan_.config.zero == 1 || plan_.config.whole_sums;
-  if (plan_.config.zero == 0 || !whole || !last_micro_) return;
+  if (plan_.config.zero == 0 || !whole || !(last_micro_ || plan_.pipelined)) return;
   for (const PersistentValue& value : store_.layout().values())
     if (value.is_container && value.category == Category::kGradients)
       rank_.hardware->clear(store_.view(value).data(), value.desc.bytes());
 }
 
 double TrainStep::take_loss() {
+  if (!store_.layout().has(kLossSums)) return 0;  // the last stage of a pipeline has them
   const TensorView sums = store_.view(kLossSums);
   std::vector<double> places(static_cast<size_t>(sums.desc().elems()));
   read_doubles(rank_, sums, places);
@@ -231,11 +263,11 @@ void TrainStep::forget_skips_in_a_row() {
 
 std::span<const float> TrainStep::evaluate(std::span<const float> images, int64_t count, bool average) {
   Executor& executor = average ? *eval_average_ : eval_;
-  const TensorView input = executor.input("images");
-  const int64_t batch = input.shape().local('B');
+  const bool reads = has_input(executor.plan(), "images");  // only the first stage of a pipeline does
+  const int64_t batch = executor.output("logits").shape().local('B');
   VT_CHECK(count >= 1 && count <= batch, "%lld images for a batch of %lld", static_cast<long long>(count),
            static_cast<long long>(batch));
-  write_floats(rank_, input, images);
+  if (reads) write_floats(rank_, executor.input("images"), images);
   executor.run();
   const auto logits = floats(executor.output("logits"), logits_);
   return logits.first(logits.size() / static_cast<size_t>(batch) * static_cast<size_t>(count));

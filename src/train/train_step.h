@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -35,6 +36,11 @@ class TrainStep {
 
   // Runs forward and backward and adds the gradients to their sums.
   void run_micro(const MicroBatch& batch);
+  // The same for all micro-batches of an update, where the plan is of a pipeline's stage. `batch_of` is asked
+  // for each micro-batch in order, with `data` where the stage reads more of it than its place; what it
+  // returns is read before the next call.
+  using BatchOf = std::function<MicroBatch(int64_t micro, bool data)>;
+  void run_pipeline(const BatchOf& batch_of);
   // Prefetches the images (or pixels) of a later micro-batch while the device computes, where it can. The
   // caller keeps them unchanged until that micro-batch has run or until drop_prefetched(), which waits for
   // the copy, returns.
@@ -78,8 +84,11 @@ class TrainStep {
 
  private:
   Executor& program_of(const MicroBatch& batch) { return batch.last && last_micro_ ? *last_micro_ : micro_; }
-  void fill(Executor& program, const char* input, std::span<const float> values);
-  void fill_bytes(Executor& program, const char* input, std::span<const std::byte> bytes);
+  void fill(const TensorView& target, std::span<const float> values);
+  void fill_bytes(const TensorView& target, std::span<const std::byte> bytes);
+  void fill_counters(const TensorView& target, const MicroBatch& batch);
+  void begin_turn(const TurnOp& turn, std::span<const TensorView> inputs, const BatchOf& batch_of);
+  void check_recipes(const MicroBatch& batch, int32_t batch_rows) const;
   void start_parameter(const PersistentValue& value, const ParamFiller& fill);
   void fill_images(const MicroBatch& batch);
   void clear_sums_of_others();

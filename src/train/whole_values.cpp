@@ -30,7 +30,8 @@ Box& box_of(std::vector<Box>& boxes, const Shape& part, size_t unit) {
 WholeValues::WholeValues(const PersistentStore& store, MeshCommunicators* ranks)
     : store_(store), ranks_(ranks) {
   const auto& values = store.layout().values();
-  in_parts_ =
+  in_parts_ = ranks && ranks->mesh().size(Axis::kPipeline) > 1;
+  in_parts_ |=
       ranks && std::any_of(values.begin(), values.end(), [](const PersistentValue& value) {
         return value.category != Category::kGradients && !value.is_container && !held_of(value).is_whole();
       });
@@ -52,6 +53,21 @@ const PartTable& WholeValues::table() {
   return *table_;
 }
 
+const std::vector<PersistentValue>& WholeValues::values() {
+  return in_parts_ ? table().values() : layout().values();
+}
+
+bool WholeValues::has(const std::string& name) {
+  return layout().has(name) || (in_parts_ && table().find(name));
+}
+
+const PersistentValue& WholeValues::at(const std::string& name) {
+  if (layout().has(name) || !in_parts_) return layout().at(name);
+  const std::optional<size_t> found = table().find(name);
+  VT_CHECK(found, "no rank holds a value called %s", name.c_str());
+  return table().values()[*found];
+}
+
 int64_t WholeValues::exchange_request(int64_t mine) {
   ranks_->world().run({.kind = Collective::Kind::kBroadcast,
                        .dtype = DType::kI64,
@@ -64,12 +80,12 @@ int64_t WholeValues::exchange_request(int64_t mine) {
 
 void WholeValues::read(const PersistentValue& value, std::span<std::byte> target) {
   VT_CHECK(target.size() == bytes_of(value), "%zu bytes for %s", target.size(), value.name.c_str());
-  if (held_of(value).is_whole()) return read_bytes(store_.rank(), store_.view(value), target);
+  const bool held = layout().has(value.name);
+  if (held && held_of(layout().at(value.name)).is_whole())
+    return read_bytes(store_.rank(), store_.view(value.name), target);
   VT_CHECK(in_parts_, "%s lies in parts and there is no other rank", value.name.c_str());
-  const auto& values = layout().values();
-  const auto at =
-      std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == value.name; });
-  const auto index = static_cast<size_t>(exchange_request(at - values.begin()));
+  const auto wanted = static_cast<int64_t>(*table().find(value.name));
+  const auto index = static_cast<size_t>(exchange_request(wanted));
   const size_t unit = size_of(value.desc.dtype);
   std::vector<Box> boxes;
   for (const int sender : table().senders(index)) {
@@ -83,7 +99,7 @@ void WholeValues::read(const PersistentValue& value, std::span<std::byte> target
 }
 
 void WholeValues::receive_part(const PersistentValue& value, int sender, std::span<std::byte> target) {
-  if (sender == 0) return read_bytes(store_.rank(), store_.view(value), target);
+  if (sender == 0) return read_bytes(store_.rank(), store_.view(value.name), target);
   ranks_->world().run({.kind = Collective::Kind::kReceive,
                        .dtype = DType::kU8,
                        .in = nullptr,
@@ -93,7 +109,7 @@ void WholeValues::receive_part(const PersistentValue& value, int sender, std::sp
 }
 
 std::vector<float> WholeValues::read_floats(const std::string& name) {
-  const PersistentValue& value = layout().at(name);
+  const PersistentValue& value = at(name);
   std::vector<std::byte> bytes(bytes_of(value));
   read(value, bytes);
   std::vector<float> floats(bytes.size() / size_of(value.desc.dtype));
@@ -102,9 +118,9 @@ std::vector<float> WholeValues::read_floats(const std::string& name) {
 }
 
 void WholeValues::give_part(size_t index) {
-  const PersistentValue& value = layout().values()[index];
   const std::vector<int> senders = table().senders(index);
   if (std::find(senders.begin(), senders.end(), ranks_->world().rank()) == senders.end()) return;
+  const PersistentValue& value = layout().at(table().values()[index].name);
   std::vector<std::byte> bytes(value.desc.bytes());
   read_bytes(store_.rank(), store_.view(value), bytes);
   ranks_->world().run({.kind = Collective::Kind::kSend,
@@ -117,12 +133,15 @@ void WholeValues::give_part(size_t index) {
 
 void WholeValues::serve() {
   if (!in_parts_) return;
+  table();  // all make it together, as the first request comes
   for (int64_t wanted = exchange_request(kEnd); wanted != kEnd; wanted = exchange_request(kEnd))
     give_part(static_cast<size_t>(wanted));
 }
 
 void WholeValues::end_serving() {
-  if (in_parts_) exchange_request(kEnd);
+  if (!in_parts_) return;
+  table();
+  exchange_request(kEnd);
 }
 
 Served::~Served() {

@@ -18,6 +18,11 @@ class WholeValues {
 
   const PersistentStore& store() const { return store_; }
   const PersistentLayout& layout() const { return store_.layout(); }
+  // All values of the run, those of other stages of a pipeline too. Where ranks hold parts, the first rank
+  // asks for these while all others serve().
+  const std::vector<PersistentValue>& values();
+  bool has(const std::string& name);
+  const PersistentValue& at(const std::string& name);
   // The shape of the whole value, outermost dim first.
   static std::vector<int64_t> shape_of(const PersistentValue& value);
   static size_t bytes_of(const PersistentValue& value);
@@ -41,7 +46,7 @@ class WholeValues {
 
   const PersistentStore& store_;
   MeshCommunicators* ranks_;
-  bool in_parts_ = false;  // some value is
+  bool in_parts_ = false;  // some value is, or lies on another stage
   std::unique_ptr<PartTable> table_;
 };
 

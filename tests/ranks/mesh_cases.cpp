@@ -161,6 +161,74 @@ std::string name_of(const Strategy& strategy, const Mesh3& mesh, const std::stri
 
 }  // namespace
 
+namespace {
+
+void deepen(StepConfig& step) {
+  step.model.depth = 12;
+}
+constexpr MeshModel kDeep = {"deep", deepen},
+                    kDeepLamb = {"deep_lamb", [](StepConfig&s) { deepen(s), lamb(s); }},
+                    kDeepLora = {"deep_lora", [](StepConfig&s) { deepen(s), lora(s); }},
+                    kDeepParts = {"deep_all_parts", [](StepConfig&s) { deepen(s), all_parts(s); }};
+
+Change scheduled(PipelineSchedule schedule, int chunks = 1, std::vector<int> begins = {}) {
+  return [=](StepConfig& step) {
+    step.stages.schedule = schedule, step.stages.chunks = chunks, step.stages.begins = begins;
+  };
+}
+
+// What else a pipeline goes with.
+std::vector<MeshCase> joined_cases() {
+  const Change one = scheduled(PipelineSchedule::k1F1B), gpipe = scheduled(PipelineSchedule::kGpipe);
+  const Change parts = scheduled(PipelineSchedule::kInterleaved, 2);
+  return {
+      {"pp2_zero1_dp2", {2, 1, 1, 2}, both(one, zero(1)), 4, kDeep},
+      {"pp2_zero1_dp2_lamb", {2, 1, 1, 2}, both(parts, zero(1)), 4, kDeepLamb},
+      {"pp2_tp2_lamb", {1, 2, 1, 2}, one, 4, kDeepLamb},
+      {"pp2_tp2_tokens_recomputed",
+       {1, 2, 1, 2},
+       both(gpipe, both(tokens_on_tp, recompute_blocks)),
+       4,
+       kDeep},
+      {"pp2_sp2", {1, 1, 2, 2}, one, 4, kDeep},
+      {"pp2_dp2_tp2", {2, 2, 1, 2}, parts, 4, kDeep},
+      {"pp3_lora", {1, 1, 1, 3}, one, 6, kDeepLora},
+      {"pp3_all_parts", {1, 1, 1, 3}, parts, 6, kDeepParts},
+      {"pp3_recomputed", {1, 1, 1, 3}, both(parts, recompute_mlps), 3, kDeep},
+      {"pp3_named", {1, 1, 1, 3}, scheduled(PipelineSchedule::k1F1B, 1, {1, 10}), 4, kDeep},
+      {"pp4_two_micro_batches", {1, 1, 1, 4}, one, 2, kDeep},
+      {"pp4_one_micro_batch", {1, 1, 1, 4}, gpipe, 1, kDeep},
+      {"pp2_dp3_one_empty", {3, 1, 1, 2}, both(one, cut({{Axis::kData, 'B', {0, 0, 2, 6}}})), 4, kDeep},
+  };
+}
+
+}  // namespace
+
+std::vector<MeshCase> pipeline_cases(bool all) {
+  const std::tuple<const char*, PipelineSchedule, int> schedules[] = {
+      {"gpipe", PipelineSchedule::kGpipe, 1},
+      {"1f1b", PipelineSchedule::k1F1B, 1},
+      {"interleaved", PipelineSchedule::kInterleaved, 2}};
+  constexpr int64_t kBatch = 64;
+  std::vector<MeshCase> cases = joined_cases();
+  size_t row = 0;
+  for (const int stages : {2, 3, 4})
+    for (const int64_t micros : {4, 8, 16})
+      for (const auto& [name, schedule, chunks] : schedules)
+        for (const Mesh3& beside : {Mesh3{1, 1, 1}, Mesh3{2, 1, 1}, Mesh3{1, 2, 1}}) {
+          if (chunks > 1 && micros % stages != 0) continue;
+          if (!all && row++ % 7 != 0) continue;
+          const std::string more = beside[0] > 1 ? "_dp2" : beside[1] > 1 ? "_tp2" : "";
+          cases.push_back({"pp" + std::to_string(stages) + "_m" + std::to_string(micros) + "_" + name + more,
+                           {beside[0], beside[1], 1, stages},
+                           scheduled(schedule, chunks),
+                           micros,
+                           kDeep,
+                           kBatch});
+        }
+  return cases;
+}
+
 std::vector<MeshCase> wide_cases(bool all) {
   std::vector<MeshCase> cases;
   const auto add = [&](const Strategy& s, const Mesh3& mesh, const std::string& more, const Change& change,

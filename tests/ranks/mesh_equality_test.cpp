@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "mesh_cases.h"
+#include "tensor/layout.h"
 
 namespace vitrail {
 namespace {
@@ -24,6 +25,20 @@ const MeshOutcome& one_rank(const MeshModel& model, int64_t batch, DType master,
   return known[key] = run_mesh({.name = "one rank", .model = model, .batch = batch}, master, updates);
 }
 
+// The rows of an evaluation are those of one rank; all ranks of a pipeline have them.
+void expect_equal_logits(const MeshCase& c, const MeshOutcome& one, const MeshOutcome& many) {
+  const Mesh mesh{c.mesh};
+  for (int rank = 0; rank < mesh.world(); ++rank) {
+    const std::vector<float>& rows = many.logits[static_cast<size_t>(rank)];
+    const int dp = mesh.of_rank(rank).coordinate(Axis::kData);
+    const size_t first =
+        static_cast<size_t>(cut_points(8, mesh.size(Axis::kData))[static_cast<size_t>(dp)]) * 10;
+    ASSERT_LE(first + rows.size(), one.logits[0].size());
+    for (size_t i = 0; i < rows.size(); ++i)
+      EXPECT_NEAR(rows[i], one.logits[0][first + i], 1e-4) << "rank " << rank << " logit " << i;
+  }
+}
+
 void expect_equal(const MeshCase& c, DType master, double relative, int64_t updates) {
   const MeshOutcome& one = one_rank(c.model, c.batch, master, updates);
   const MeshOutcome many = run_mesh(c, master, updates);
@@ -32,6 +47,7 @@ void expect_equal(const MeshCase& c, DType master, double relative, int64_t upda
     EXPECT_NEAR(many.losses[i], one.losses[i], relative * std::abs(one.losses[i])) << "update " << i;
   for (size_t r = 0; r < many.planned.size(); ++r)
     EXPECT_EQ(many.planned[r], many.allocated[r]) << "rank " << r;
+  expect_equal_logits(c, one, many);
   ASSERT_EQ(one.values.size(), many.values.size());
   if (master != DType::kF64) return;
   for (const auto& [name, values] : one.values)
@@ -50,6 +66,17 @@ TEST_P(MeshEquality, LossesOfOneRankInF64) {
   expect_equal(GetParam(), DType::kF64, 1e-9, 4);
 }
 INSTANTIATE_TEST_SUITE_P(Meshes, MeshEquality, testing::ValuesIn(narrow_cases()), name_of);
+
+class MeshPipeline : public testing::TestWithParam<MeshCase> {};
+
+TEST_P(MeshPipeline, LossesOfOneRankInF32) {
+  expect_equal(GetParam(), DType::kF32, 1e-5, is_long() ? 10 : 3);
+}
+TEST_P(MeshPipeline, LossesOfOneRankInF64) {
+  if (!is_long()) GTEST_SKIP() << "minutes in plain loops: VITRAIL_TEST_LONG runs it";
+  expect_equal(GetParam(), DType::kF64, 1e-9, 3);
+}
+INSTANTIATE_TEST_SUITE_P(Stages, MeshPipeline, testing::ValuesIn(pipeline_cases(is_long())), name_of);
 
 class MeshTable : public testing::TestWithParam<MeshCase> {};
 

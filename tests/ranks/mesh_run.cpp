@@ -78,30 +78,30 @@ class RankRun {
   }
 
   double update(int64_t number) {
-    const int64_t global = plan_.config.micro_batch;
-    for (int64_t micro = 0; micro < accumulation_; ++micro) {
-      const Dim mine = step_.micro().input("images").shape()[0];
-      const int64_t batch = accumulation_ * global;
-      const Samples s =
-          samples_of(number * batch + micro * global + mine.offset, mine.local, batch, plan_.config);
-      step_.run_micro({.images = s.images,
-                       .targets = s.targets,
-                       .weights = s.weights,
-                       .teacher = {},
-                       .seed = 3,
-                       .step = number,
-                       .position = micro * global,
-                       .last = micro + 1 == accumulation_});
-    }
+    Samples s;
+    const auto batch_of = [&](int64_t micro, bool) { return micro_batch(number, micro, s); };
+    if (plan_.pipelined)
+      step_.run_pipeline(batch_of);
+    else
+      for (int64_t micro = 0; micro < accumulation_; ++micro) step_.run_micro(batch_of(micro, true));
     step_.run_update(1e-3);
     return step_.take_loss();
+  }
+
+  // The logits of the first images, of all ranks along dp.
+  std::vector<float> evaluate(bool average) {
+    const int64_t global = plan_.config.eval_batch;
+    const Dim mine = rows_of(global, 1);
+    const Samples s = samples_of(mine.offset, mine.local, global, plan_.config);
+    const std::span<const float> logits = step_.evaluate(s.images, mine.local, average);
+    return {logits.begin(), logits.end()};
   }
 
   // Reads every value whole on the first rank; the others give their parts.
   void store_in(std::map<std::string, std::vector<double>>& values) {
     WholeValues& whole = step_.whole();
     if (rank_.ranks->mesh().rank != 0) return whole.serve();
-    for (const PersistentValue& value : step_.store().layout().values()) {
+    for (const PersistentValue& value : whole.values()) {
       const bool average = value.name.starts_with("ema/") && !value.is_container;
       if (value.kind != ValueKind::kParameter && !average) continue;
       std::vector<std::byte> bytes(WholeValues::bytes_of(value));
@@ -133,6 +133,27 @@ class RankRun {
   void join(MeshCommunicators* ranks, const MeshDevices& devices) {
     rank_.ranks = ranks;
     if (devices.join && ranks->mesh().world() > 1) devices.join(rank_, *ranks);
+  }
+
+  Dim rows_of(int64_t global, int64_t unit) const {
+    Distribution how = plan_.config.distribution;
+    how.batch_unit = unit;
+    const Dim batch('B', global);
+    return part_of(batch, cuts_of(batch, Axis::kData, how), how.mesh.coordinate(Axis::kData));
+  }
+
+  MicroBatch micro_batch(int64_t number, int64_t micro, Samples& s) const {
+    const int64_t global = plan_.config.micro_batch, batch = accumulation_ * global;
+    const Dim mine = rows_of(global, plan_.config.distribution.batch_unit);
+    s = samples_of(number * batch + micro * global + mine.offset, mine.local, batch, plan_.config);
+    return {.images = s.images,
+            .targets = s.targets,
+            .weights = s.weights,
+            .teacher = {},
+            .seed = 3,
+            .step = number,
+            .position = micro * global,
+            .last = micro + 1 == accumulation_};
   }
 
   int64_t accumulation_;
@@ -181,12 +202,14 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const Mes
   if (c.model.change) c.model.change(config);
   if (c.change) c.change(config);
   config.micro_batch = c.batch / c.accumulation;
+  config.stages.micros = c.accumulation;
   train_parameters(config);
   const Mesh mesh{c.mesh};
   const auto size = static_cast<size_t>(mesh.world());
   const std::vector<size_t> by_rank(size);
   MeshOutcome outcome{
       std::vector<double>(static_cast<size_t>(updates)), {}, by_rank, by_rank, by_rank, by_rank};
+  outcome.logits.resize(size);
   const Backend& backend = devices.backend         ? *devices.backend
                            : master == DType::kF64 ? ref_backend()
                                                    : cpu_backend();
@@ -205,12 +228,14 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const Mes
         const std::lock_guard lock(mutex);
         if (counts) outcome.losses[static_cast<size_t>(i)] += loss;
       }
+      const std::vector<float> logits = run.evaluate(true);
       run.store_in(outcome.values);
       const std::lock_guard lock(mutex);
       outcome.planned[static_cast<size_t>(rank)] = run.planned();
       outcome.allocated[static_cast<size_t>(rank)] = run.allocated();
       outcome.planned_locked[static_cast<size_t>(rank)] = run.planned_locked();
       outcome.locked[static_cast<size_t>(rank)] = run.locked();
+      outcome.logits[static_cast<size_t>(rank)] = logits;
       if (rank == 0) outcome.recordings = run.recordings();
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << " rank " << rank << ": " << error.what();

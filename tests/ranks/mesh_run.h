@@ -51,7 +51,8 @@ struct MeshOutcome {
   std::vector<size_t> planned, allocated;
   // The same of page-locked memory through which values travel.
   std::vector<size_t> planned_locked = {}, locked = {};
-  size_t recordings = 0;  // of the last micro-batch of an update, on the first rank
+  std::vector<std::vector<float>> logits = {};  // by rank: its rows of an evaluation of the averages
+  size_t recordings = 0;                        // of the last micro-batch of an update, on the first rank
 };
 
 // The usual step: 12 heads, dropout, stochastic depth, mixed images, an average, clipping, AdamW; narrow.

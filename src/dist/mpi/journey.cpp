@@ -13,7 +13,7 @@ namespace {
 using Kind = Collective::Kind;
 
 constexpr size_t kSmallBytes = 16 << 10;  // of all ranks together: a second round would cost more
-constexpr int kPairTag = 1, kFirstTag = 2, kTags = 8192;  // MPI promises tags up to 32767
+constexpr int kPairTag = 0, kFirstTag = 2, kTags = 8192;  // MPI promises tags up to 32767
 
 size_t before(const std::vector<size_t>& counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, size_t{0});
@@ -39,7 +39,7 @@ Journey::Journey(std::shared_ptr<Group> group, const Collective& collective)
       collective_(collective),
       round_(*group_->library, group_->comm, group_->rank, group_->size, size_of(collective.dtype)) {
   const bool is_pair = collective.kind == Kind::kSend || collective.kind == Kind::kReceive;
-  tag_ = is_pair ? kPairTag : kFirstTag + static_cast<int>(group_->started++ % kTags);
+  tag_ = is_pair ? kPairTag + collective.channel : kFirstTag + static_cast<int>(group_->started++ % kTags);
   round_.use_tag(tag_);
   first_round();
   group_->library->enter(this);

@@ -17,14 +17,15 @@ Group::Group(std::shared_ptr<World> world, std::vector<int> members)
 Group::Key Group::next_key(int rank, const Collective& c) {
   const int from = !is_pair(c.kind) ? -1 : c.kind == Kind::kSend ? rank : c.peer;
   const int to = !is_pair(c.kind) ? -1 : c.kind == Kind::kSend ? c.peer : rank;
-  return {from, to, started_[{rank, from, to}]++};
+  const int channel = is_pair(c.kind) ? c.channel : 0;
+  return {from, to, channel, started_[{rank, from, to, channel}]++};
 }
 
 std::string Group::mismatch(const Slot& slot, int party, const Collective& c, const Key& key) const {
   const auto rank_of = [&](int p) {
     return !is_pair(c.kind) ? p : p == 0 ? std::get<0>(key) : std::get<1>(key);
   };
-  const int64_t number = std::get<2>(key);
+  const int64_t number = std::get<3>(key);
   for (int other : slot.published()) {
     const std::string text = disagreement(c, rank_of(party), slot.entry(other), rank_of(other), size());
     if (!text.empty()) return strf("collective %lld: %s", static_cast<long long>(number), text.c_str());
@@ -38,7 +39,7 @@ Group::Seat Group::enter(int rank, const Collective& c) {
   std::shared_ptr<Slot>& place = slots_[key];
   if (!place) place = std::make_shared<Slot>(is_pair(c.kind) ? 2 : size());
   Seat seat{place, is_pair(c.kind) ? static_cast<int>(c.kind == Kind::kReceive) : rank};
-  const auto [from, to, number] = key;
+  const auto [from, to, channel, number] = key;
   if (is_pair(c.kind))
     seat.ranks = {members_[static_cast<size_t>(from)], members_[static_cast<size_t>(to)]};
   else

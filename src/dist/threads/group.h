@@ -35,16 +35,16 @@ class Group {
   std::shared_ptr<Group> part(int64_t split, int color, const std::vector<int>& members);
 
  private:
-  // From rank, to rank and number; -1 and -1 for what the whole group does.
-  using Key = std::tuple<int, int, int64_t>;
+  // From rank, to rank, channel and number; -1 and -1 for what the whole group does.
+  using Key = std::tuple<int, int, int, int64_t>;
   Key next_key(int rank, const Collective& collective);
   std::string mismatch(const Slot& slot, int party, const Collective& collective, const Key& key) const;
 
   std::shared_ptr<World> world_;
   std::vector<int> members_;
   std::mutex mutex_;
-  std::map<std::tuple<int, int, int>, int64_t> started_;  // by rank, from and to
-  std::map<Key, std::shared_ptr<Slot>> slots_;            // those that not all have started
+  std::map<std::tuple<int, int, int, int>, int64_t> started_;  // by rank, from, to and channel
+  std::map<Key, std::shared_ptr<Slot>> slots_;                 // those that not all have started
   struct Part {
     std::shared_ptr<Group> group;
     int taken = 0;
