@@ -102,10 +102,10 @@ std::vector<int> PartTable::senders(size_t value) const {
 }
 
 std::vector<std::vector<int>> PartTable::holders(size_t value) const {
-  std::map<Words, std::vector<int>> groups;
+  std::map<std::vector<int64_t>, std::vector<int>> groups;
   for (int rank = 0; rank < static_cast<int>(ranks_); ++rank) {
-    const Words found = words(value, rank);
-    if (found[1] > 0) groups[found].push_back(rank);
+    const HeldPart held = part(value, rank);
+    if (held.count > 0) groups[words_of(held)].push_back(rank);
   }
   std::vector<std::vector<int>> all;
   for (auto& [part, ranks] : groups) all.push_back(std::move(ranks));
