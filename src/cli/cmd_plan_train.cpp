@@ -38,7 +38,7 @@ void run_train_plan(const Options& options, Console& console) {
   nlohmann::ordered_json json = to_json(plan, e);
   if (options.given("deepspeed")) {
     // What the file became is the output, which --config takes; the plan is told beside it.
-    const Json config = changed_settings(resolved(run.config, plan.ranks()));
+    const Json config = changed_settings(run.config);
     json["config"] = config;
     json["notes"] = notes_json(run.deepspeed);
     console.print(json_text(config, 2) + "\n");
