@@ -6,6 +6,7 @@
 #include "cli/deepspeed_choice.h"
 #include "cli/device_choice.h"
 #include "cli/train_plan.h"
+#include "cli/train_settings.h"
 #include "measure/run_estimate.h"
 #include "telemetry/format.h"
 #include "train/config_io.h"
@@ -38,7 +39,9 @@ void run_train_plan(const Options& options, Console& console) {
   nlohmann::ordered_json json = to_json(plan, e);
   if (options.given("deepspeed")) {
     // What the file became is the output, which --config takes; the plan is told beside it.
-    const Json config = changed_settings(resolved(run.config, plan.ranks()));
+    TrainConfig said = run.config;
+    if (options.origin("model") == Origin::kDefault) said.model = read_train_config(options).model;
+    const Json config = changed_settings(said);
     json["config"] = config;
     json["notes"] = notes_json(run.deepspeed);
     console.print(json_text(config, 2) + "\n");

@@ -83,6 +83,34 @@ TEST(StepControl, DynamicScaleDoublesOnceAWindow) {
   }
 }
 
+// The third overflow halves it: of all since it last doubled, or of those in a row.
+TEST(StepControl, HysteresisPassesOverOverflowsBeforeTheScaleHalves) {
+  for (const bool consecutive : {false, true}) {
+    const StepControlOp op(0, {.dynamic = true,
+                               .initial = 8,
+                               .min = 1,
+                               .max = 1024,
+                               .window = 2,
+                               .hysteresis = 3,
+                               .consecutive = consecutive});
+    ASSERT_TRUE(op.counts_overflows());
+    const double hyper[kHyperCount] = {};
+    double scale = 8, passed = 0, counters[kUpdateCounters] = {};
+    struct Row {
+      bool good;
+      double scale, in_a_row;  // where all count, and where only those in a row do
+    };
+    const Row rows[] = {{false, 8, 8}, {true, 8, 8},  {false, 8, 8}, {false, 4, 8}, {false, 2, 4},
+                        {true, 2, 4},  {true, 4, 8},  {false, 4, 8}, {false, 4, 8}, {false, 2, 4},
+                        {true, 2, 4},  {false, 1, 4}, {false, 1, 4}, {false, 1, 2}};
+    for (size_t i = 0; i < std::size(rows); ++i) {
+      SCOPED_TRACE(strf("%d %zu", consecutive, i));
+      op.decide(rows[i].good ? 1 : kInf, hyper, &scale, counters, &passed);
+      EXPECT_EQ(scale, consecutive ? rows[i].in_a_row : rows[i].scale);
+    }
+  }
+}
+
 // A fixed scale counts updates like the others and keeps its size whatever overflows.
 TEST(StepControl, AFixedScaleIsTakenOutAndNeverChanged) {
   const StepControlOp op(0, {.dynamic = false, .initial = 4, .min = 1, .max = 1024, .window = 1});
@@ -198,6 +226,35 @@ TEST(Lamb, TakesRatioOneWhenANormIsZero) {
   EXPECT_NEAR(runner.get("zero")[0], -0.25, 1e-6);
   EXPECT_NEAR(runner.get("zero")[1], 0.25, 1e-6);
   EXPECT_EQ(runner.get("still"), (std::vector<double>{1, 2}));
+}
+
+TEST(Lamb, KeepsItsRatioWithinTheTrustLimits) {
+  for (const auto& [least, most, ratio] : {std::tuple{0.0, 0.0, 5.0}, {0.0, 2.0, 2.0}, {7.0, 9.0, 7.0}}) {
+    Builder builder;
+    const OptimConfig config{.name = "lamb", .lr = 0.25, .trust_min = least, .trust_max = most};
+    record_update(builder, {{"w", {DType::kF64, {{'D', 1}}}, 1, 0}}, config);
+    ProgramRunner runner(builder.finish());
+    runner.set(kLossScaleState, {1});
+    runner.set("hyper", {0.25, 1, 0, 0});
+    runner.set("w", {5});
+    runner.set("grad/w", {3});  // whose direction is 1 at the first update
+    runner.run();
+    EXPECT_NEAR(runner.get("w")[0], 5 - 0.25 * ratio, 1e-5);
+  }
+}
+
+TEST(Adam, WithoutBiasCorrectionStartsSlowly) {
+  Builder builder;
+  record_update(
+      builder, {{"w", {DType::kF64, {{'D', 1}}}, 1, 0}},
+      {.name = "adamw", .lr = 0.5, .beta1 = 0.9, .beta2 = 0.99, .eps = 0, .bias_correction = false});
+  ProgramRunner runner(builder.finish());
+  runner.set(kLossScaleState, {1});
+  runner.set("hyper", {0.5, 1, 0, 0});
+  runner.set("w", {0});
+  runner.set("grad/w", {3});
+  runner.run();
+  EXPECT_NEAR(runner.get("w")[0], -0.5 * (0.1 * 3) / (0.1 * 3), 1e-12);
 }
 
 TEST(Lion, StandsStillWithoutDirection) {

@@ -101,5 +101,45 @@ TEST(Schedule, ALengthOfOneIsOneUpdate) {
   for (int64_t step : {0, 1, 2, 5}) EXPECT_DOUBLE_EQ(lr_at(falls, 1, step, 100), std::pow(0.5, step)) << step;
 }
 
+// DeepSpeed moves a schedule after the update: the first two updates take its start.
+TEST(Schedule, DeepSpeedsKindsAreItsOwnUpdateByUpdate) {
+  struct Row {
+    ScheduleConfig config;
+    double base;
+    std::vector<std::pair<int64_t, double>> rates;
+  };
+  const Row rows[] = {
+      {{.kind = ScheduleKind::kWarmup, .warmup = 10, .warmup_shape = WarmupShape::kLog},
+       1e-3,
+       {{0, 0}, {1, 0}, {2, 1e-3 * std::log(2) / std::log(10)}, {10, 1e-3}, {11, 1e-3}, {500, 1e-3}}},
+      {{.kind = ScheduleKind::kWarmupDecay, .warmup = 4, .warmup_lr = 0.1, .length = 10, .min_lr = 0.1},
+       1.1,
+       {{0, 0.1},
+        {1, 0.1},
+        {2, 0.35},
+        {4, 0.85},
+        {5, 1.1},
+        {6, 0.1 + 5.0 / 6},
+        {10, 0.1 + 1.0 / 6},
+        {11, 0.1},
+        {20, 0.1}}},
+      {{.kind = ScheduleKind::kWarmupCosine, .warmup = 2, .warmup_lr = 0.2, .length = 6, .min_lr = 0.2},
+       2,
+       {{0, 0}, {1, 0.2}, {2, 1.1}, {3, 0.2 + 0.9 * (1 + std::sqrt(0.5))}, {4, 1.1}, {6, 0.2}, {9, 0.2}}},
+      {{.kind = ScheduleKind::kWarmup, .warmup = 1}, 1, {{0, 0}, {1, 0}, {2, 0.5}, {3, 1}}}};
+  for (const Row& row : rows) {
+    validate(row.config);
+    for (const auto& [step, rate] : row.rates)
+      EXPECT_NEAR(lr_at(row.config, row.base, step, 1000), rate, 1e-12)
+          << enum_name(row.config.kind) << " " << step;
+  }
+}
+
+TEST(Schedule, ACurveMayEndBeforeTheRun) {
+  const ScheduleConfig config{.kind = ScheduleKind::kLinear, .length = 10};
+  EXPECT_NEAR(lr_at(config, 1, 5, 100), 0.5, 1e-12);
+  EXPECT_EQ(lr_at(config, 1, 50, 100), 0);
+}
+
 }  // namespace
 }  // namespace vitrail
