@@ -10,7 +10,7 @@
 namespace vitrail {
 
 inline constexpr int kMeasuredRounds = 4;                     // of other shares each, at most
-inline constexpr int kWarmUpdates = 1, kMeasuredUpdates = 3;  // of a round
+inline constexpr int kWarmUpdates = 1, kMeasuredUpdates = 5;  // of a round
 
 struct FoundShares {
   std::vector<int64_t> shares;  // by place along dp
