@@ -122,9 +122,10 @@ std::string require_same_ranks(MeshCommunicators& ranks, const RunSetup& setup, 
                                const DeviceInfo& device) {
   Json facts = data_facts(setup);
   facts.update(step_facts(plan));
+  if (!plan.pipelined) facts.update(order_facts(plan));
   require_same_facts(ranks.world(), facts);
   const int stage = ranks.mesh().coordinate(Axis::kPipeline);
-  require_same_facts(ranks.world(), order_facts(plan), "stage " + std::to_string(stage));
+  if (plan.pipelined) require_same_facts(ranks.world(), order_facts(plan), "stage " + std::to_string(stage));
   for (unsigned bits = 1; bits < kAxisSets; ++bits) {
     const AxisSet axes = AxisSet::from_bits(bits);
     if (ranks.mesh().size(axes) > 1)

@@ -18,6 +18,9 @@ MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
+PIPELINE = ("--set", "mesh.pp=2", "--set", "train.accumulation=4", "--set", "train.micro_batch=2", "--set", "augment.mix_group=2")
+
+
 def train(vitrail, config, folder, *words):
     return [vitrail, "train", "--config", config, "--threads", "1", "--deadline", "5", "--out", str(folder), *words]
 
@@ -34,6 +37,14 @@ def twice(vitrail, config, work, name, *words):
         if code != 0:
             raise Broken(f"{name}: exit code {code}: {text[-900:]}")
     compare(work / f"{name}-b", work / f"{name}-a")
+
+
+def threads(vitrail, config, work):
+    """Stages add up in one order, whatever carries their values."""
+    code, text = run([*train(vitrail, config, work / "pp-threads", "--set", "train.steps=20", *PIPELINE), "--ranks", "2"])
+    if code != 0:
+        raise Broken(f"threads: exit code {code}: {text[-900:]}")
+    compare(work / "pp-threads", work / "pp-a")
 
 
 def refused(vitrail, config, work, name, other, *words):
@@ -54,9 +65,11 @@ def main():
     vitrail, config = sys.argv[1], sys.argv[2]
     with tempfile.TemporaryDirectory(prefix="vitrail-bits-") as folder:
         work = Path(folder)
-        for name, words in {"dp": (), "zero-3": ("--set", "mesh.zero=3"), "tp": ("--set", "mesh.tp=2")}.items():
+        for name, words in {"dp": (), "zero-3": ("--set", "mesh.zero=3"), "tp": ("--set", "mesh.tp=2"), "pp": PIPELINE}.items():
             twice(vitrail, config, work, name, *words)
             print(f"{name}: the same bits after 20 updates")
+        threads(vitrail, config, work)
+        print("pp: threads leave the bits of processes")
         refused(vitrail, config, work, "other-config", ("--set", "optim.lr=0.5"), "optim.lr is 0.5 on rank 1")
         print("another config: refused, named")
         # Paths may differ between hosts; names and labels may not.

@@ -51,16 +51,17 @@ TEST(PipelineTurns, NothingBeginsBeforeWhatItReadsIsMade) {
     std::map<std::tuple<int, int64_t, bool>, int64_t> ends;
     const std::vector<PipelineTurn> turns = pipeline_turns(s);
     for (const PipelineTurn& turn : turns) ends[{turn.chunk, turn.micro, turn.backward}] = turn.end();
+    const auto end_of = [&](int chunk, int64_t micro, bool back) { return ends.at({chunk, micro, back}); };
     std::vector<int64_t> free(static_cast<size_t>(s.stages));
     for (const PipelineTurn& turn : turns) {
       int64_t& own = free[static_cast<size_t>(turn.stage)];
       EXPECT_GE(turn.time, own) << "two turns of stage " << turn.stage << " at once";
       own = turn.end();
-      if (turn.chunk > 0) EXPECT_GE(turn.time, turn.backward ? 0 : ends[{turn.chunk - 1, turn.micro, false}]);
-      if (!turn.backward) continue;
       const bool last = turn.chunk + 1 == s.all_chunks();
-      EXPECT_GE(turn.time,
-                last ? ends[{turn.chunk, turn.micro, false}] : ends[{turn.chunk + 1, turn.micro, true}]);
+      const int64_t ready = turn.backward    ? end_of(last ? turn.chunk : turn.chunk + 1, turn.micro, !last)
+                            : turn.chunk > 0 ? end_of(turn.chunk - 1, turn.micro, false)
+                                             : 0;
+      EXPECT_GE(turn.time, ready);
     }
   }
 }
@@ -82,11 +83,15 @@ TEST(PipelineTurns, KeepsAsManyMicroBatchesAsTheScheduleSays) {
     for (int stage = 0; stage < s.stages; ++stage) {
       SCOPED_TRACE(text_of(s) + strf(", stage %d", stage));
       const int64_t most = most_in_flight(pipeline_turns(s), stage);
-      if (s.schedule == PipelineSchedule::kGpipe) EXPECT_EQ(most, s.micros);
-      if (s.schedule == PipelineSchedule::k1F1B)
+      if (s.schedule == PipelineSchedule::kGpipe) {
+        EXPECT_EQ(most, s.micros);
+      }
+      if (s.schedule == PipelineSchedule::k1F1B) {
         EXPECT_EQ(most, std::min<int64_t>(s.micros, s.stages - stage));
-      if (s.schedule == PipelineSchedule::kInterleaved)
+      }
+      if (s.schedule == PipelineSchedule::kInterleaved) {
         EXPECT_LE(most, 2 * (s.stages - stage - 1) + (s.chunks - 1) * s.stages + 1);
+      }
     }
 }
 
@@ -167,7 +172,8 @@ class Rendezvous {
 TEST(PipelineTurns, StagesNeverWaitForEachOtherInACircle) {
   for (const PipelineShape& s : shapes()) {
     SCOPED_TRACE(text_of(s));
-    if (s.stages > 1) EXPECT_TRUE(Rendezvous(s).completes());
+    if (s.stages == 1) continue;
+    EXPECT_TRUE(Rendezvous(s).completes());
   }
 }
 

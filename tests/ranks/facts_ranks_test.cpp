@@ -145,21 +145,30 @@ TEST(RankFacts, AreTheSameOnEveryRankOfAMesh) {
   struct Row {
     int64_t dp, tp, sp, zero;
     bool tokens;
+    int64_t pp = 1;
   };
-  for (const Row& row :
-       {Row{3, 1, 1, 0, false}, {3, 1, 1, 3, false}, {3, 2, 1, 1, true}, {2, 1, 2, 2, false}}) {
+  for (const Row& row : {Row{3, 1, 1, 0, false},
+                         {3, 1, 1, 3, false},
+                         {3, 2, 1, 1, true},
+                         {2, 1, 2, 2, false},
+                         {3, 2, 1, 1, true, 2}}) {
     TrainConfig config = tiny_config(2);
     config.train.batch = 11;
     config.train.eval_batch = 3;
-    config.mesh = {.dp = row.dp, .tp = row.tp, .sp = row.sp, .tokens_on_tp = row.tokens, .zero = row.zero};
-    const int world = static_cast<int>(row.dp * row.tp * row.sp);
+    config.mesh = {
+        .dp = row.dp, .tp = row.tp, .sp = row.sp, .pp = row.pp, .tokens_on_tp = row.tokens, .zero = row.zero};
+    const int world = static_cast<int>(row.dp * row.tp * row.sp * row.pp);
     std::optional<Json> facts;
+    std::map<int, Json> orders;  // by stage
     std::map<std::string, Json> counts;
     for (int r = 0; r < world; ++r) {
       const RunSetup setup = set_up(config, cpu_device(1), {r, world, world});
       const StepPlan plan = plan_step(setup.step, cpu_backend(), cpu_device(1));
       if (!facts) facts = step_facts(plan);
       EXPECT_EQ(*facts, step_facts(plan)) << "rank " << r;
+      const int stage = setup.step.distribution.mesh.coordinate(Axis::kPipeline);
+      EXPECT_EQ(orders.try_emplace(stage, order_facts(plan)).first->second, order_facts(plan))
+          << "rank " << r;
       for (unsigned bits = 1; bits < kAxisSets; ++bits) {
         const AxisSet axes = AxisSet::from_bits(bits);
         const std::string group = to_string(axes) + std::to_string(setup.step.distribution.mesh.group(axes));
