@@ -71,31 +71,6 @@ liveness::WatchSettings watch_of(const Options& options, int ranks, const Option
           .told = [&console](const std::string& text) { console.say(text); }};
 }
 
-// How a training run goes on with some of its ranks: the settings that keep its batch, and their threads.
-std::vector<std::string> fewer_options(const Options& command, int ranks, std::vector<std::string>& threads,
-                                       std::vector<int>& left) {
-  const TrainConfig config = read_train_config(command);
-  left.resize(static_cast<size_t>(usable_ranks(config.mesh, static_cast<int>(left.size()))));
-  std::vector<std::string> words;
-  if (left.empty()) return words;
-  const int now = static_cast<int>(left.size());
-  for (const std::string& setting : settings_for_fewer(config, ranks, now))
-    words.insert(words.end(), {"--set", setting});
-  if (threads.size() > 1) {
-    std::vector<std::string> kept;
-    for (const int rank : left) kept.push_back(threads[static_cast<size_t>(rank)]);
-    threads = kept;
-    words.insert(words.end(), {"--threads", join(kept, ",")});
-  }
-  return words;
-}
-
-std::vector<std::string> thread_list(const Options& command) {
-  std::vector<std::string> threads;
-  for (const std::string_view word : split(command.text("threads"), ',')) threads.emplace_back(word);
-  return threads;
-}
-
 void run(const Options& options, Console& console) {
   LaunchRequest request = request_of(options);
   if (options.origin("threads") == Origin::kFlag)
@@ -109,9 +84,9 @@ void run(const Options& options, Console& console) {
   const bool fewer = options.flag("allow-fewer");
   VT_REQUIRE(!fewer || most > 0, ErrorKind::kUsage,
              "--allow-fewer is about restarts: --max-restarts K says how many there may be");
-  std::vector<std::string> threads = thread_list(command);
+  std::string threads = command.text("threads");
   const auto go_on = [&, ranks = request.ranks](std::vector<int>& left) {
-    return fewer_options(command, ranks, threads, left);
+    return options_for_fewer(read_train_config(command), ranks, threads, left);
   };
   const JobEnd end =
       run_job(std::move(request), {.watch = std::move(watch),

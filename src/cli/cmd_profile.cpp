@@ -54,17 +54,6 @@ void write_trace(AtomicFile& file, const ProfiledEngine& own, const std::optiona
 
 constexpr const char* kSeed = "seed-000";  // bench/seed_000
 
-// Nothing but ViT-Base on one image can stand beside it.
-void require_like_seed(const VitConfig& model, int64_t batch) {
-  const bool alike = model.width == 768 && model.heads == 12 && model.mlp == 3072 && batch == 1 &&
-                     model.grid_height() * model.grid_width() == 196;
-  if (!alike)
-    throw Error(ErrorKind::kUsage,
-                strf("seed-000 is ViT-Base at 224 px with batch 1; this is %s with batch %lld",
-                     architecture_text(model).c_str(), static_cast<long long>(batch)),
-                "vitrail profile -m vit_base_patch16_224 --no-fuse --beside seed-000");
-}
-
 SeedTimes seed_times(int threads, Console& console) {
   const std::string program =
       own_program("vitrail-seed-000", "it is built where Eigen is: apt install libeigen3-dev, then make");

@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -26,16 +25,9 @@ std::string place_to_write(const Options& options, const TunedDevice& device) {
   return path;
 }
 
-// Returns the rows of other GEMMs, which stay as long as they hold for this device. A new table in the
-// default place starts from the table shipped with Vitrail.
-KernelTable rows_before(const std::string& path, const Options& options, const TunedDevice& device) {
-  std::error_code ignored;
-  KernelsFile before;
-  if (std::filesystem::exists(path, ignored))
-    before = read_kernels(path, device);
-  else if (!options.given("out"))
-    before = usual_kernels(config_home(), device);
-  return before.table ? *before.table : KernelTable();
+// A table in the default place begins as the one that is in use.
+std::string usual_home(const Options& options) {
+  return options.given("out") ? "" : config_home();
 }
 
 void refuse_given(const Options& options, const std::vector<std::string>& names, const char* where) {
@@ -52,7 +44,7 @@ void tune_processor(const Options& options, Console& console) {
   const DeviceInfo device =
       device_here("cpu", static_cast<int>(options.integer("threads")), options.text("isa"));
   ThreadPool pool(device.threads);
-  KernelTable table = rows_before(path, options, this_processor());
+  KernelTable table = kernels_to_extend(path, usual_home(options), this_processor());
   Table shown({{"GEMM m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});
   ordered_json rows = ordered_json::array();
   Progress progress(console, "tune", "GEMMs", static_cast<int64_t>(sizes.size()));
@@ -92,7 +84,7 @@ void tune_gpu(const Options& options, Console& console) {
   const std::string path = place_to_write(options, gpu);
   const std::vector<PlannedGemm> gemms = planned_gemms(options, info, console);
   const std::unique_ptr<Device> device = open_device(info);
-  KernelTable table = rows_before(path, options, gpu);
+  KernelTable table = kernels_to_extend(path, usual_home(options), gpu);
   Table shown({{"GEMM"},
                {"m x n x k"},
                {"nodes", Align::kRight},

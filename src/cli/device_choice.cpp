@@ -1,9 +1,8 @@
 #include "cli/device_choice.h"
 
 #include "base/error.h"
-#include "base/text.h"
-#include "base/values.h"
 #include "cli/environment.h"
+#include "launch/launch_plan.h"
 #include "train/device_transport.h"
 
 namespace vitrail::cli {
@@ -22,28 +21,6 @@ const char* chosen_backend(const Options& options, const std::string& device) {
   return device_backend(device).name();
 }
 
-namespace {
-
-constexpr int64_t kMostThreads = 1024;
-
-// The threads of a rank: what is said of all, or its place in a list.
-int threads_of(const Options& options, RankNumber rank) {
-  const std::string& text = options.text("threads");
-  const std::vector<std::string_view> words = split(text, ',');
-  const auto wrong = [&](const std::string& what) {
-    return Error(ErrorKind::kUsage, strf("--threads %s %s", quoted(text).c_str(), what.c_str()),
-                 "a number of threads, 0 for every core, or one for each rank, as --threads 4,4,2,1");
-  };
-  if (words.size() > 1 && static_cast<int>(words.size()) != rank.world)
-    throw wrong(strf("names %zu ranks; there are %d", words.size(), rank.world));
-  const std::string_view word = words.size() > 1 ? words[static_cast<size_t>(rank.rank)] : words[0];
-  const auto threads = parse_integer(std::string(word));
-  if (!threads || *threads < 0 || *threads > kMostThreads) throw wrong("holds no number from 0 to 1024");
-  return static_cast<int>(*threads);
-}
-
-}  // namespace
-
 OptionSpec rank_threads_option() {
   return {.name = "threads",
           .help =
@@ -60,9 +37,9 @@ DeviceChoice chosen_device(const Options& options) {
 
 DeviceChoice chosen_device(const Options& options, int local, int sharing, RankNumber rank) {
   const std::string backend = chosen_backend(options);
-  DeviceInfo info =
-      device_of_rank(backend, options.text("device"), threads_of(options, rank), options.text("isa"),
-                     {local, sharing, ranks_share_gpus(environment_variable)});
+  DeviceInfo info = device_of_rank(
+      backend, options.text("device"), threads_of_rank(options.text("threads"), rank.rank, rank.world),
+      options.text("isa"), {local, sharing, ranks_share_gpus(environment_variable)});
   info.kernels = chosen_kernels(options).table;
   return {&find_backend(backend), std::move(info)};
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "io/find_model.h"
 #include "launch/environment.h"
@@ -63,6 +64,21 @@ LaunchPlan plan_launch(const LaunchRequest& request, const MpiSearch& search) {
     throw Error(ErrorKind::kDevice, "ranks cannot be started by mpirun: " + mpi.problem,
                 "--rank-threads, for ranks as threads of one process");
   return as_threads(request, mpi.problem);
+}
+
+int threads_of_rank(const std::string& text, int rank, int world) {
+  constexpr int64_t kMostThreads = 1024;
+  const std::vector<std::string_view> words = split(text, ',');
+  const auto wrong = [&](const std::string& what) {
+    return Error(ErrorKind::kUsage, strf("--threads %s %s", quoted(text).c_str(), what.c_str()),
+                 "a number of threads, 0 for every core, or one for each rank, as --threads 4,4,2,1");
+  };
+  if (words.size() > 1 && static_cast<int>(words.size()) != world)
+    throw wrong(strf("names %zu ranks; there are %d", words.size(), world));
+  const auto threads =
+      parse_integer(std::string(words.size() > 1 ? words[static_cast<size_t>(rank)] : words[0]));
+  if (!threads || *threads < 0 || *threads > kMostThreads) throw wrong("holds no number from 0 to 1024");
+  return static_cast<int>(*threads);
 }
 
 }  // namespace vitrail

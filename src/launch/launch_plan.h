@@ -30,4 +30,8 @@ struct LaunchPlan {
 // only one is that which came along.
 LaunchPlan plan_launch(const LaunchRequest& request, const MpiSearch& search = usual_mpi_search());
 
+// The threads of a rank by --threads: one number for all, or as many as there are ranks ("4,4,2,1"). Throws
+// Error(kUsage).
+int threads_of_rank(const std::string& text, int rank, int world);
+
 }  // namespace vitrail

@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "dist/liveness/watch.h"
 #include "launch/launch_plan.h"
+#include "train/train_config.h"
 
 namespace vitrail {
 
@@ -59,6 +60,12 @@ struct RanksLeft {
 // `seen` holds the host of each rank as
 // the rank itself named it, empty where it never came. With hosts, the whole host of `lost` goes.
 RanksLeft ranks_without(int lost, const Hosts& hosts, const std::vector<std::string>& seen);
+
+// Returns the options with which a training run of `was` ranks goes on with those that are `left`, of which
+// it may need some fewer still: settings that keep its batch, and the threads of each (`threads`, where it is
+// a list).
+std::vector<std::string> options_for_fewer(const TrainConfig& config, int was, std::string& threads,
+                                           std::vector<int>& left);
 
 // Runs a job to its end. While a rank is lost, and restarts make steps, it is started again from its newest
 // checkpoint; where that is allowed, without the host that is gone, or the rank that was lost twice.

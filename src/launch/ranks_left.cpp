@@ -1,8 +1,10 @@
-// Which ranks of a job are left when one of them does not come back.
+// Which ranks of a job are left when one of them does not come back, and how it goes on with them.
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "launch/launched_job.h"
+#include "train/balance.h"
 
 namespace vitrail {
 
@@ -38,6 +40,23 @@ RanksLeft ranks_without(int lost, const Hosts& hosts, const std::vector<std::str
                             static_cast<long long>(host.slots));
   }
   return left;
+}
+
+std::vector<std::string> options_for_fewer(const TrainConfig& config, int was, std::string& threads,
+                                           std::vector<int>& left) {
+  left.resize(static_cast<size_t>(usable_ranks(config.mesh, static_cast<int>(left.size()))));
+  std::vector<std::string> words;
+  if (left.empty()) return words;
+  for (const std::string& setting : settings_for_fewer(config, was, static_cast<int>(left.size())))
+    words.insert(words.end(), {"--set", setting});
+  const std::string before = threads;
+  const std::vector<std::string_view> each = split(before, ',');
+  if (each.size() < 2) return words;
+  threads.clear();
+  for (const int rank : left)
+    threads += (threads.empty() ? "" : ",") + std::string(each[static_cast<size_t>(rank)]);
+  words.insert(words.end(), {"--threads", threads});
+  return words;
 }
 
 }  // namespace vitrail

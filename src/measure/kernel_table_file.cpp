@@ -250,4 +250,15 @@ KernelsFile kernels_for(const std::string& device, const std::string& asked, con
   return asked == "auto" ? usual_kernels(config_home, *tuned) : asked_for_kernels(asked, *tuned);
 }
 
+KernelTable kernels_to_extend(const std::string& path, const std::string& config_home,
+                              const TunedDevice& device) {
+  std::error_code ignored;
+  KernelsFile before;
+  if (std::filesystem::exists(path, ignored))
+    before = read_kernels(path, device);
+  else if (!config_home.empty())
+    before = usual_kernels(config_home, device);
+  return before.table ? *before.table : KernelTable();
+}
+
 }  // namespace vitrail

@@ -50,4 +50,9 @@ KernelsFile usual_kernels(const std::string& config_home, const TunedDevice& dev
 // is not present.
 KernelsFile kernels_for(const std::string& device, const std::string& asked, const std::string& config_home);
 
+// Returns the rows that a new table in this place begins with: those of the file there as long as they hold
+// for the device, else those of the usual table; none where there is no file and `config_home` is empty.
+KernelTable kernels_to_extend(const std::string& path, const std::string& config_home,
+                              const TunedDevice& device);
+
 }  // namespace vitrail

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "io/cards/card_text.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -31,6 +32,16 @@ double seconds_of(const ProfileRow& part) {
 }
 
 }  // namespace
+
+void require_like_seed(const VitConfig& model, int64_t batch) {
+  const bool alike = model.width == 768 && model.heads == 12 && model.mlp == 3072 && batch == 1 &&
+                     model.grid_height() * model.grid_width() == 196;
+  if (!alike)
+    throw Error(ErrorKind::kUsage,
+                strf("seed-000 is ViT-Base at 224 px with batch 1; this is %s with batch %lld",
+                     architecture_text(model).c_str(), static_cast<long long>(batch)),
+                "vitrail profile -m vit_base_patch16_224 --no-fuse --beside seed-000");
+}
 
 const SeedTimes::Row& SeedTimes::at(const std::string& name) const {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == name; });

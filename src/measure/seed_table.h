@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/profile.h"
+#include "models/vit_config.h"
 
 namespace vitrail {
 
@@ -26,6 +27,9 @@ struct SeedTimes {
   // What the arithmetic predicts for attention: heads on their cores, then the output projection on one.
   double predicted_attention() const;
 };
+
+// Throws Error(kUsage) for all but ViT-Base at 224 px on one image: nothing else can stand beside it.
+void require_like_seed(const VitConfig& model, int64_t batch);
 
 // Throws Error(kData) where the text is not what the program prints.
 SeedTimes read_seed_times(const std::string& text);

@@ -75,6 +75,14 @@ std::optional<RankPartners> partners_of(const TrainStep& step) {
 
 }  // namespace
 
+Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device) {
+  Json facts = {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}};
+  if (!device.shares_host_memory) facts["card"] = device.name;
+  if (device.kernels)
+    facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
+  return facts;
+}
+
 CheckpointKeeper::CheckpointKeeper(const TrainPlace& place, const RunSetup& setup, Json machine,
                                    Report report)
     : place_(place),

@@ -11,6 +11,9 @@
 
 namespace vitrail {
 
+// Returns the facts besides the config on which the bits of a result depend.
+Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device);
+
 class CheckpointKeeper {
  public:
   using Report = std::function<void(const std::string&)>;

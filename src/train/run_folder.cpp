@@ -10,6 +10,7 @@
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
+#include "telemetry/metrics_file.h"
 #include "telemetry/run_log.h"
 
 namespace vitrail {
@@ -119,6 +120,15 @@ std::vector<std::string> RunFolder::tidy() const {
   for (const std::string& name : names_in(path()))
     if (is_half_written(name) && fs::remove(RunFiles(path()).at(name), ignored)) removed.push_back(name);
   return removed;
+}
+
+void refuse_without_checkpoint(const RunFiles& files) {
+  bool logged = false;
+  for_each_metrics_line(files.metrics(),
+                        [&](const Json& line) { logged |= metrics_number(line, "step") >= 1; });
+  if (logged && fs::exists(files.best()))
+    throw Error(ErrorKind::kData, files.folder() + " holds a run's log and best/ but no checkpoint",
+                "without one it can only begin again: name another folder, or remove this one first");
 }
 
 }  // namespace vitrail

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/run_files.h"
 #include "base/run_lock.h"
 
 namespace vitrail {
@@ -42,5 +43,8 @@ class RunFolder {
 // Returns the name of a file or folder in `folder` that no run has made; empty when there is none, or when a
 // run has made the folder: then other files in it are the user's own and stay.
 std::string foreign_name_in(const std::string& folder);
+
+// Throws Error(kData) for a folder without a checkpoint that holds results of a run all the same.
+void refuse_without_checkpoint(const RunFiles& files);
 
 }  // namespace vitrail

@@ -18,19 +18,6 @@
 
 namespace vitrail {
 
-namespace {
-
-// Returns the facts besides the config on which the bits of a result depend.
-Json device_facts(const TrainPlace& place, const Backend& backend, const DeviceInfo& device) {
-  Json facts = {{"version", place.generator}, {"backend", backend.name()}, {"isa", device.isa}};
-  if (!device.shares_host_memory) facts["card"] = device.name;
-  if (device.kernels)
-    facts["kernels"] = strf("%016llx", static_cast<unsigned long long>(device.kernels->hash()));
-  return facts;
-}
-
-}  // namespace
-
 // The parts of a run, in the order of their dependencies.
 class Trainer::Run {
  public:
@@ -221,12 +208,7 @@ class Trainer::Run {
       progress_ = *found;
       return true;
     }
-    bool logged = false;
-    for_each_metrics_line(files_.metrics(),
-                          [&](const Json& line) { logged |= metrics_number(line, "step") >= 1; });
-    if (logged && std::filesystem::exists(files_.best()))
-      throw Error(ErrorKind::kData, place_.folder + " holds a run's log and best/ but no checkpoint",
-                  "without one it can only begin again: name another folder, or remove this one first");
+    refuse_without_checkpoint(files_);
     journal_.note("no checkpoint to resume from: starting from the beginning");
     return false;
   }
