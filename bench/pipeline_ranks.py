@@ -51,9 +51,10 @@ def cases(args, micros):
 
 def run_case(args, micros, ranks, settings):
     """Images a second and the share of waiting."""
-    command = [args.vitrail, "bench", "train", "-m", args.model, "--classes", str(args.classes), "--batch", str(args.batch),
-               "--threads", str(max(1, args.cores // ranks)), "--steps", str(args.updates), "--json", "--quiet",
-               "--set", f"train.accumulation={micros}"]
+    command = [args.vitrail, "bench", "train", "-m", args.model, "--classes", str(args.classes),
+               "--threads", str(max(1, args.cores // ranks)),
+               "--steps", str(args.updates), "--json", "--quiet", "--set", f"train.accumulation={micros}",
+               "--set", f"train.batch={micros * args.batch}"]
     if ranks > 1:
         command += ["--ranks", str(ranks), "--set", f"mesh.pp={ranks}"]
     for setting in settings + args.set:

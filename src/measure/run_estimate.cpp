@@ -29,14 +29,17 @@ void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e
     e.where = target.file->name;
     e.peak_gflops = target.file->peak_gflops(threads, gemm_type(step.micro.program));
     const Roofline roofline = target.file->roofline(threads);
-    e.update_s = static_cast<double>(plan.setup().config.train.accumulation) *
-                     estimate_seconds(step.micro.program, roofline) +
+    const auto runs = static_cast<double>(plan.setup().config.train.accumulation);
+    e.update_s = (step.pipelined ? 1.0 : runs) * estimate_seconds(step.micro.program, roofline) +
                  estimate_seconds(step.update.program, roofline);
     e.unmeasured = unknown_types(step.micro.program, roofline);
   } else if (runs_here(target.device)) {
     e.peak_gflops = peak_of(step.micro);
     e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
   }
+  // The stage that needs most computes; while the pipeline fills and drains it waits.
+  if (step.pipelined)
+    e.update_s /= 1 - bubble_of(step.turns(), step.config.distribution.mesh.size(Axis::kPipeline));
 }
 
 // Returns the title of a category's row; categories without a title keep their name.

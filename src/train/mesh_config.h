@@ -48,8 +48,7 @@ struct MeshConfig {
       "be; "
       "keeps at most pp micro-batches) or interleaved (1f1b with several parts of the model a stage)");
     v("virtual_stages", c.virtual_stages, "parts of the model on each stage, for interleaved");
-    v("stages", c.stages,
-      "where the stages behind the first begin, as [\"blocks.3\", \"blocks.6\"]; empty: by cost");
+    v("stages", c.stages, "where the stages behind the first begin, as blocks.3,blocks.6; empty: by cost");
     v("tokens_on_tp", c.tokens_on_tp,
       "the tp ranks also share the tokens between attention and MLP (Megatron's sequence parallelism)");
     v("balance", c.balance,
