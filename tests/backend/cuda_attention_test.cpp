@@ -33,7 +33,9 @@ TEST(CudaAttention, ChoosesByTypeLengthAndHeadSize) {
       {DType::kBF16, 2, 16, 90, "short_heads"},
       {DType::kBF16, 197, 64, 90, "short_heads"},
       {DType::kF16, 272, 64, 90, "short_heads"},
-      {DType::kF16, 273, 64, 90, "long_heads"},
+      {DType::kF16, 273, 64, 90, "stream_heads"},
+      {DType::kF16, 273, 64, 89, "long_heads"},
+      {DType::kBF16, 4097, 24, 90, "stream_heads"},
       {DType::kBF16, 272, 64, 89, "short_heads"},
       {DType::kBF16, 272, 64, 80, "short_heads"},
       {DType::kBF16, 197, 80, 90, "long_heads"},
@@ -92,6 +94,24 @@ TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
   EXPECT_EQ(chosen(AttentionGradOp(), {qkv, AttentionOp().infer(std::vector{qkv})[0]}, 90), "heads");
 }
 
+TEST(CudaAttention, ChoosesTheGradientByLengthAndGpu) {
+  const struct {
+    DType dtype;
+    int64_t tokens, size;
+    int compute;
+    const char* kernel;
+  } rows[] = {
+      {DType::kBF16, 272, 64, 90, "heads"},        {DType::kBF16, 273, 64, 90, "stream_heads"},
+      {DType::kF16, 4097, 48, 90, "stream_heads"}, {DType::kBF16, 577, 64, 80, "heads"},
+      {DType::kBF16, 577, 80, 90, "heads"},        {DType::kF32, 577, 64, 90, "heads"},
+  };
+  for (const auto& row : rows) {
+    const TensorDesc qkv = packed(row.dtype, row.tokens, 3, row.size);
+    const TensorDesc dout = AttentionOp().infer(std::vector{qkv})[0];
+    EXPECT_EQ(chosen(AttentionGradOp(), {qkv, dout}, row.compute), row.kernel) << row.tokens;
+  }
+}
+
 // The kernel without rows for tokens that are no queries must not be tried where they have some.
 TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
@@ -121,7 +141,7 @@ TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
   const std::vector<TensorDesc> ins = {qkv, AttentionOp().infer(std::vector{qkv})[0]}, outs = grad.infer(ins);
   for (const OpKernels& row : cuda::attention_kernels())
     for (const Kernel& kernel : row.kernels)
-      if (row.op == "attention_grad" && kernel.name == std::string("heads"))
+      if (row.op == "attention_grad" && kernel.name != std::string("one_query"))
         EXPECT_GE(kernel.scratch_bytes({grad, ins, outs}, device), 2u * 3 * 197 * 2 * sizeof(float));
       else
         EXPECT_EQ(kernel.scratch_bytes({grad, ins, outs}, device), 0u);

@@ -38,6 +38,13 @@ void add_attention(std::vector<OpCase>& cases) {
            {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
            {false}});
   }
+  const struct { int64_t tokens, head; } long_ones[] = {{384, 24}, {513, 16}};
+  for (const auto& [tokens, head] : long_ones)
+    cases.push_back({strf("attention_long_%lld_tokens_of_%lld", static_cast<long long>(tokens),
+                          static_cast<long long>(head)),
+                     make_op<AttentionOp>(),
+                     {{{'B', 1}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
+                     {false}});
   cases.push_back({"attention_of_many_heads",  // more than a GPU holds at once, so blocks take turns
                    make_op<AttentionOp>(),
                    {{{'B', 3}, {'N', 20}, {'T', 3}, {'H', 300}, {'E', 16}}},

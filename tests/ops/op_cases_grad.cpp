@@ -84,6 +84,15 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                      {{b, n, {'T', 3}, h, e}, {b, h, e}},
                      {false, false}});
   }
+  const struct { int64_t tokens, head; } long_ones[] = {{384, 24}, {513, 16}};
+  for (const auto& [tokens, head] : long_ones) {
+    const Dim n('N', tokens), b('B', 1), h('H', 2), e('E', head);
+    cases.push_back({strf("attention_grad_long_%lld_tokens_of_%lld", static_cast<long long>(tokens),
+                          static_cast<long long>(head)),
+                     make_op<AttentionGradOp>(),
+                     {{b, n, {'T', 3}, h, e}, {b, n, h, e}},
+                     {false, false}});
+  }
   const Dim n('N', 20), b('B', 3), h('H', 300), e('E', 16);
   cases.push_back({"attention_grad_of_many_heads",  // more than a GPU holds at once, so blocks take turns
                    make_op<AttentionGradOp>(),

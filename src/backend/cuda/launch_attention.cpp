@@ -10,6 +10,8 @@ namespace vitrail::cuda {
 
 namespace {
 
+constexpr int kStreamCompute = 90;
+
 HeadRows head_rows(const TensorView& view, const AttentionStrides& strides) {
   std::byte* data = static_cast<std::byte*>(view.data());
   return {data + static_cast<size_t>(strides.base) * size_of(view.dtype()), view.dtype(), strides.batch,
@@ -138,6 +140,31 @@ std::string declines_long(const NodeView& node, const DeviceInfo&) {
   return declines_unless_16bit(node, kLongHeadSize);
 }
 
+constexpr const char* kOwnQueriesOnly = "takes an image's own queries, not ones that all share";
+
+// Declines what the kernels for long sequences on Hopper do not take, or what others do faster.
+std::string declines_stream(const NodeView& node, const DeviceInfo& device, const AttentionGeometry& g) {
+  if (device.compute != kStreamCompute) return "needs compute capability 9.0";
+  if (g.keys < kStreamKeys || g.queries != g.keys)
+    return strf("%lld queries and %lld keys; it takes as many of both, from %lld on",
+                static_cast<long long>(g.queries), static_cast<long long>(g.keys),
+                static_cast<long long>(kStreamKeys));
+  return declines_unless_16bit(node, kStreamHeadSize);
+}
+std::string declines_stream_forward(const NodeView& node, const DeviceInfo& device) {
+  if (node.ins.size() == 2) return kOwnQueriesOnly;
+  return declines_stream(node, device, attention_geometry(node.op, node.ins));
+}
+std::string declines_stream_grad(const NodeView& node, const DeviceInfo& device) {
+  if (node.ins.size() == 3) return kOwnQueriesOnly;
+  return declines_stream(node, device, grad_geometry(node));
+}
+
+size_t stream_grad_scratch(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = grad_geometry(node);
+  return stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, false);
+}
+
 size_t backward_scratch(const NodeView& node, const DeviceInfo&) {
   const AttentionGeometry g = grad_geometry(node);
   return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, node.ins.size() == 3);
@@ -164,6 +191,8 @@ std::vector<OpKernels> attention_kernels() {
       {"attention",
        {cuda_kernel("one_query", run_forward<&AttentionApi::one_forward>, declines_one),
         on_tensor_cores(
+            cuda_kernel("stream_heads", run_forward<&AttentionApi::stream_forward>, declines_stream_forward)),
+        on_tensor_cores(
             cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short)),
         on_tensor_cores(cuda_kernel("long_heads", run_forward<&AttentionApi::long_forward>, declines_long)),
         cuda_kernel("plain_heads", run_forward<&AttentionApi::plain_forward>, declines_plain)}},
@@ -171,6 +200,8 @@ std::vector<OpKernels> attention_kernels() {
       {"attention_grad",
        {cuda_kernel("one_query", run_backward<&AttentionApi::one_backward>, declines_one_grad,
                     one_grad_scratch),
+        on_tensor_cores(cuda_kernel("stream_heads", run_backward<&AttentionApi::stream_backward>,
+                                    declines_stream_grad, stream_grad_scratch)),
         on_tensor_cores(
             cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch))}}};
 }

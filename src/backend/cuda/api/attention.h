@@ -18,7 +18,8 @@ struct AttentionCall {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_size = 0;
   float scale = 1;  // of the scores, before the softmax
   HeadRows q, k, v;
-  HeadRows out;  // the weighted values, or for the weights themselves rows of `keys` elements
+  HeadRows out;               // the weighted values, or for the weights themselves rows of `keys` elements
+  float* log_sums = nullptr;  // of stream_forward: the base-2 logarithms of the softmax's sums, or none
 };
 
 // Queries that all images share have q.batch == dq.batch == 0; their gradient is summed over the images.
@@ -27,7 +28,9 @@ struct AttentionGradCall {
   float scale = 1;
   HeadRows q, k, v, dout;
   HeadRows dq, dk, dv;
-  void* scratch = nullptr;  // as api/attention_scratch.h says
+  HeadRows out;                     // of the forward op, or no data
+  const float* log_sums = nullptr;  // of stream_forward, or none
+  void* scratch = nullptr;          // as api/attention_scratch.h says
 };
 
 // The most keys and the largest head size that short_forward holds in one block's registers and shared
@@ -35,18 +38,23 @@ struct AttentionGradCall {
 inline constexpr int64_t kShortKeys = 272, kShortHeadSize = 64;
 // The largest head size of long_forward, and that of the plain kernels and of those for one query.
 inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
+// The largest head size of the stream kernels, and the fewest tokens for which they win.
+inline constexpr int64_t kStreamHeadSize = 64, kStreamKeys = 273;
 
-// short_forward and long_forward take operands of one 16-bit type whose starts, strides and rows are
-// multiples of 16 bytes; the other kernels take any mixture of types. one_forward and one_backward are for
-// one query per head; one_backward is for a query that belongs to the image, whose dq has a row for each key:
-// zeros but for the first.
+// short_forward, long_forward and the stream kernels take operands of one 16-bit type whose starts, strides
+// and rows are multiples of 16 bytes; the other kernels take any mixture of types. one_forward and
+// one_backward are for one query per head; one_backward is for a query that belongs to the image, whose dq
+// has a row for each key: zeros but for the first. The stream kernels need compute capability 9.0;
+// stream_backward's queries do not share, and where it gets no `out` and `log_sums` it first computes them.
 struct AttentionApi {
   void (*one_forward)(Session&, const AttentionCall&);
   void (*short_forward)(Session&, const AttentionCall&);
+  void (*stream_forward)(Session&, const AttentionCall&);
   void (*long_forward)(Session&, const AttentionCall&);
   void (*plain_forward)(Session&, const AttentionCall&);
   void (*weights)(Session&, const AttentionCall&);
   void (*one_backward)(Session&, const AttentionGradCall&);
+  void (*stream_backward)(Session&, const AttentionGradCall&);
   void (*backward)(Session&, const AttentionGradCall&);
 };
 

@@ -32,6 +32,8 @@ struct SharedRoom {
 void attention_backward(Session& session, const AttentionGradCall& call);
 // The same gradients for any types and sizes, without tensor cores.
 void attention_backward_plain(Session& session, const AttentionGradCall& call);
+// The same gradients over long sequences on Hopper.
+void attention_backward_stream(Session& session, const AttentionGradCall& call);
 // The same gradients with the first token as the only query.
 void attention_one_backward(Session& session, const AttentionGradCall& call);
 

@@ -12,6 +12,7 @@ void attention_short(Session& session, const AttentionCall& call);
 // suit.
 bool attention_groups(Session& session, const AttentionCall& call);
 void attention_long(Session& session, const AttentionCall& call);
+void attention_stream(Session& session, const AttentionCall& call);
 void attention_plain(Session& session, const AttentionCall& call);
 void attention_weights(Session& session, const AttentionCall& call);
 

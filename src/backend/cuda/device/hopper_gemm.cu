@@ -2,13 +2,12 @@
 // blocks: one warp group prefetches tiles by TMA, two multiply them in turns. While one multiplies its tile,
 // the other runs the epilogue of its last one on the sums in registers, including the erf form of the gelu,
 // which cuBLASLt lacks.
-#include <cudaTypedefs.h>
-
 #include <algorithm>
 
-#include "backend/cuda/device/hopper_epilogue.cuh"
 #include "backend/cuda/device/gemms.cuh"
+#include "backend/cuda/device/hopper_epilogue.cuh"
 #include "backend/cuda/device/session.cuh"
+#include "backend/cuda/device/tensor_maps.cuh"
 
 namespace vitrail::cuda {
 
@@ -180,48 +179,15 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-// The function comes from the driver, which is not linked.
-PFN_cuTensorMapEncodeTiled_v12000 encoder() {
-  static const auto found = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult result;
-    check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
-                                           &result),
-          "looking for the driver's maps of matrices");
-    VT_REQUIRE(result == cudaDriverEntryPointSuccess && function, ErrorKind::kDevice,
-               "the driver makes no maps of matrices (cuTensorMapEncodeTiled): a newer one does");
-    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
-  }();
-  return found;
-}
-
-// The TMA map of a matrix; its boxes have rows of 128 bytes, swizzled.
-CUtensorMap map_of(const Operand& matrix, int64_t rows, int64_t columns, int box_rows) {
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(columns) * 2};
-  const cuuint32_t box[] = {64, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  const auto type =
-      matrix.dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  CUtensorMap map;
-  const CUresult status = encoder()(&map, type, 2, matrix.data, sizes, row_bytes, box, every,
-                                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  VT_CHECK(status == CUDA_SUCCESS, "no map of a matrix of %lld x %lld: error %d",
-           static_cast<long long>(rows), static_cast<long long>(columns), static_cast<int>(status));
-  return map;
-}
-
 template <typename T, bool kAlong, Epilogue kEpilogue>
 void launch(Session& session, const FusedGemmCall& call) {
   const auto kernel = gemm_kernel<T, kAlong, kEpilogue>;
-  VT_REQUIRE(has_groups(kernel), ErrorKind::kDevice,
-             "the plugin has no kernels of compute capability 9.0 with Hopper's own instructions; build it "
-             "for the architecture 90a");
-  Maps maps{.a = map_of(call.a, call.m, call.k, kTileRows),
-            .b = kAlong ? map_of(call.b, call.n, call.k, kBoxColumns<true>)
-                        : map_of(call.b, call.k, call.n, kTileDepth),
-            .d = map_of(call.d, call.m, call.n, kPageRows)};
-  if (kEpilogue == Epilogue::kAdd) maps.residual = map_of(call.residual, call.m, call.n, kPageRows);
+  require_groups(kernel);
+  Maps maps{.a = matrix_map(call.a, call.m, call.k, kTileRows),
+            .b = kAlong ? matrix_map(call.b, call.n, call.k, kBoxColumns<true>)
+                        : matrix_map(call.b, call.k, call.n, kTileDepth),
+            .d = matrix_map(call.d, call.m, call.n, kPageRows)};
+  if (kEpilogue == Epilogue::kAdd) maps.residual = matrix_map(call.residual, call.m, call.n, kPageRows);
   const unsigned across = blocks_for(call.n, kTileColumns), tiles = blocks_for(call.m, kTileRows) * across;
   const Work work{.steps = static_cast<int>(blocks_for(call.k, kTileDepth)),
                   .across = static_cast<int>(across),

@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include "backend/cuda/device/mma.cuh"
+#include "base/error.h"
 
 namespace vitrail::cuda {
 
@@ -17,6 +18,13 @@ template <typename F>
 bool has_groups(F* kernel) {
   cudaFuncAttributes attributes;
   return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.numRegs > 64;
+}
+
+template <typename F>
+void require_groups(F* kernel) {
+  VT_REQUIRE(has_groups(kernel), ErrorKind::kDevice,
+             "the plugin has no kernels of compute capability 9.0 with Hopper's own instructions; build it "
+             "for the architecture 90a");
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
