@@ -52,6 +52,10 @@ if(TARGET vitrail_cli)
   install(TARGETS vitrail_cli)
 endif()
 
+if(TARGET seed_000)  # for `profile --beside seed-000`
+  install(TARGETS seed_000 DESTINATION ${private_libs})
+endif()
+
 # Where the program looks for it. NVIDIA's libraries are the host's own: what LD_LIBRARY_PATH names, then the
 # usual places.
 if(TARGET vitrail_cuda)

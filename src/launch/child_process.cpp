@@ -1,17 +1,22 @@
 #include "launch/child_process.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "io/find_model.h"
 
 namespace vitrail {
 
@@ -68,6 +73,53 @@ bool kill_inherited(pid_t pid) {
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   return true;
+}
+
+namespace {
+
+// A file in memory, which the child inherits by its number.
+class Sheet {
+ public:
+  Sheet() : fd_(::memfd_create("vitrail-output", 0)) {
+    VT_REQUIRE(fd_ >= 0, ErrorKind::kDevice, "no memory for the output of a program");
+  }
+  ~Sheet() { ::close(fd_); }
+  Sheet(const Sheet&) = delete;
+  Sheet& operator=(const Sheet&) = delete;
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+  std::string text() const {
+    std::string all;
+    char piece[4096];
+    for (ssize_t got = 0; (got = ::pread(fd_, piece, sizeof piece, static_cast<off_t>(all.size()))) > 0;)
+      all.append(piece, static_cast<size_t>(got));
+    return all;
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::string own_program(const std::string& name, const std::string& remedy) {
+  const std::filesystem::path folder = this_program().parent_path();
+  for (const std::filesystem::path& file : {folder / name, folder.parent_path() / "lib/vitrail" / name}) {
+    if (file.parent_path() != folder && folder.filename() != "bin") continue;
+    if (::access(file.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(file)) return file.string();
+  }
+  throw Error(ErrorKind::kDevice, name + " is not beside this program", remedy);
+}
+
+std::string output_of(std::vector<std::string> words) {
+  const Sheet sheet;
+  words.insert(words.end(), {"--out", sheet.path()});
+  ChildProcess child(words, {});
+  while (!child.status()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const int status = *child.status();
+  VT_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0, ErrorKind::kDevice, "%s failed (status %d)",
+             words[0].c_str(), status);
+  return sheet.text();
 }
 
 }  // namespace vitrail

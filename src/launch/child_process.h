@@ -34,4 +34,12 @@ class ChildProcess {
 // Kills a process that this one has inherited, unless it has ended; false when it is none of ours.
 bool kill_inherited(pid_t pid);
 
+// Returns where a program lies that was built or installed with this one: in its folder, or in lib/vitrail
+// beside bin. Throws Error(kDevice) with `remedy` where it is in neither.
+std::string own_program(const std::string& name, const std::string& remedy);
+
+// Runs a program with "--out FILE" after `words` and returns what it wrote there. Throws Error(kDevice) where
+// it fails.
+std::string output_of(std::vector<std::string> words);
+
 }  // namespace vitrail

@@ -139,6 +139,20 @@ TEST(TrainPlan, TheLargestMicroBatchFitsAndAFewMoreDoNot) {
   EXPECT_EQ(mixed.largest_micro_batch(mixed.peak_bytes() - 1), 56);
 }
 
+// The teacher answers a micro-batch of the size that is tried, not of the plan's own.
+TEST(TrainPlan, TheLargestMicroBatchLeavesRoomForItsTeacher) {
+  const TempFolder folder;
+  const std::string teacher = (folder.path() / "teacher").string();
+  run_in_process("train", tiny_run() + std::vector<std::string>{"--out", teacher});
+  const auto planned = [&](const char* batch) {
+    const auto distilled = settings({"distill.kind=soft", "distill.teacher=" + teacher, batch});
+    return planned_run(options_of("plan", tiny_run() + distilled), cpu_device());
+  };
+  const RunPlan small = planned("train.batch=8"), large = planned("train.batch=64");
+  EXPECT_EQ(small.largest_micro_batch(large.peak_bytes()), 64);
+  EXPECT_EQ(small.largest_micro_batch(large.peak_bytes() - 1), 63);
+}
+
 TEST(TrainPlan, WithoutDataClassesAreAssumedAndSaid) {
   const std::vector<std::string> model = {
       "--model", "vit_tiny_patch16_224", "--weights", "rule", "--image", "32", "--train", "--batch", "2"};

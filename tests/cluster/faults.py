@@ -243,10 +243,13 @@ class Bench:
         job.wait().expect(75, "stopped on request", last=False).expect_nobody()
 
     def plain_mpirun(self, rank):
-        job = Job(self, f"plain-{rank}", ENDLESS, f"{rank}:forward:5:kill:MARKER",
-                  start=("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2")).wait()
-        told = "the process of rank 0 is gone" if rank == 0 else f"rank 1 on {HOST}"
-        job.expect(137, f"error: {told}", last=False).expect_nobody().expect_within(DEADLINE)
+        """Of the two ranks that are left one speaks."""
+        job = Job(self, f"plain-{rank}", [*ENDLESS, "--set", "train.batch=12"], f"{rank}:forward:5:kill:MARKER",
+                  start=("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3")).wait()
+        told = "error: " + ("the process of rank 0 is gone" if rank == 0 else f"rank 1 on {HOST}")
+        job.expect(137, told, last=False).expect_nobody().expect_within(DEADLINE)
+        if job.text().count(told) != 1:
+            raise Broken(f"{job.folder.name}: said {job.text().count(told)} times: {told!r}")
 
     def threads_killed(self):
         job = Job(self, "threads", ENDLESS, "1:forward:5:kill:MARKER", start=("launch", "-n", "2", "--rank-threads")).wait()

@@ -103,6 +103,22 @@ TEST(RankTiming, TheLogHoldsEveryRank) {
             (std::vector<std::string>{"data", "plan", "compare", "allocate", "weights", "first update"}));
 }
 
+// A collective's bytes are those of the ranks it goes over, which are not all of the mesh.
+TEST(RankTiming, BytesOfAMeshAreThoseOfItsAxes) {
+  const WorkFolder work;
+  TrainConfig config = timed_config();
+  config.mesh.tp = 2;
+  train(config, work / "run", {.ranks = 4});
+  const RunPlan plan(config, std::nullopt, cpu_backend(), cpu_device(1), {0, 4, 4});
+  double planned = 0, sent = 0;
+  for (const CollectiveRow& row : plan.collectives()) planned += row.bytes;
+  const std::vector<Json> lines = lines_of(work / "run", "timing");
+  ASSERT_EQ(lines.size(), 3u);
+  for (const Json& c : lines[1]["collectives"]) sent += c["bytes"].get<double>();
+  EXPECT_GT(sent, 0);
+  EXPECT_EQ(sent, 2 * planned);
+}
+
 // The first rank sleeps after every update: the others wait for it, and nobody's compute grows but its own.
 TEST(RankTiming, ASlowRankShowsAsImbalanceOfTheOthers) {
   const WorkFolder work;

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/bias.h"
+#include "ops/fused.h"
+#include "ops/linear.h"
 #include "runtime/check/noise.h"
 
 namespace vitrail {
@@ -33,8 +36,9 @@ TEST(Judge, NoToleranceReachesNanOrInfinity) {
   for (const double wanted : {1.0, kInf, -kInf, kNan})
     for (const double found : {2.0, kInf, -kInf, kNan}) {
       const bool same = wanted == found || (std::isnan(wanted) && std::isnan(found));
-      if (!same && !(std::isfinite(wanted) && std::isfinite(found)))
+      if (!same && !(std::isfinite(wanted) && std::isfinite(found))) {
         EXPECT_EQ(share(wanted, found, 1e30, 1e30), kInf) << wanted << " " << found;
+      }
     }
   EXPECT_EQ(share(1, 1 + 1e-15, 0, 0), kInf) << "nothing is allowed";
 }
@@ -86,6 +90,26 @@ TEST(Judge, QueriesKeysAndValuesAreJudgedApart) {
 
 TEST(Judge, RefusesResultsOfAnotherLength) {
   EXPECT_THROW(judge(known({1, 2}, 1, 1), Values{1}), Error);
+}
+
+// A GEMM of zeros and a large f32 bias that the kernel rounds to 16 bits: the result may be off by what
+// rounding the bias costs, and by more than without.
+TEST(ResultNoise, ABiasThatIsRoundedMayMoveTheResult) {
+  const TensorDesc x{DType::kBF16, {{'B', 1}, {'D', 2}}}, w{DType::kBF16, {{'F', 1}, {'D', 2}}},
+      bias{DType::kF32, {{'F', 1}}};
+  const FusedOp op(
+      {{std::make_shared<LinearOp>(), {0, 1}, "product"}, {std::make_shared<BiasOp>(), {~0, 2}, "bias"}});
+  const double large = 100;
+  const std::vector<TensorDesc> descs = {x, w, bias};
+  const std::vector<Known> ins = {{x.shape, {0, 0}}, {w.shape, {0, 0}}, {bias.shape, {large}}};
+  const Known wanted{{{'B', 1}, {'F', 1}}, {large}};
+  ThreadPool pool(1);
+  const auto bound = [&](bool rounded) {
+    const NoiseQuery query{op, descs, ins, {.bias = rounded}, pool};
+    const DType type = DType::kBF16;
+    return result_noise(query, {&wanted, 1}, {&type, 1})[0].bound[0];
+  };
+  EXPECT_NEAR(bound(true) - bound(false), large * 0x1p-8, large * 0x1p-12);
 }
 
 }  // namespace
