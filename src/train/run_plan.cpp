@@ -88,6 +88,8 @@ RunPlan::RunPlan(const TrainConfig& config, std::optional<int64_t> classes, cons
     if (other.peak_bytes() > peak_bytes()) *this = std::move(other);
   }
   least_ = least;
+  if (setup_.config.mesh.balance == std::vector<std::string>{"auto"})
+    notes_.emplace_back("mesh.balance=auto is measured when a run starts; planned with even shares");
   if (!setup_.config.mesh.balance.empty()) needs_ = std::move(needs);
   stages_ = std::move(stages);
 }

@@ -111,11 +111,10 @@ void describe_shares(RunSetup& setup) {
   if (ranks == 1) return;
   const std::vector<int64_t> shares = setup.shares();
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
-  if (parse_balance(setup.config.mesh.balance).measured)
-    setup.notes.push_back("mesh.balance=auto: shares are even until ranks have been measured");
-  else if (!how.cuts.empty())
+  const bool measured = parse_balance(setup.config.mesh.balance).measured;  // told when it is done
+  if (!how.cuts.empty())
     setup.notes.push_back(describe_balance(setup));
-  else if (*least < *most)
+  else if (*least < *most && !measured)
     setup.notes.push_back(
         strf("a micro-batch of %lld images is cut unevenly among %d ranks: %lld to %lld each",
              static_cast<long long>(setup.step.micro_batch), ranks, static_cast<long long>(*least),
