@@ -60,12 +60,13 @@ void read_stored_pixels(const LoaderSettings& s, const Dataset& dataset, const T
   std::vector<uint8_t> pixels;
   size_t offset = 0;
   const size_t all = each * static_cast<size_t>(dataset.size());
-  for (; s.receives && offset < all; offset += pixels.size()) {
+  const bool given = s.receives && s.relay;
+  for (; given && offset < all; offset += pixels.size()) {
     pixels.resize(std::min(at_once, all - offset));
     s.relay->pass(std::as_writable_bytes(std::span(pixels)));
     take(offset, pixels);
   }
-  if (s.receives) return;
+  if (given) return;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const Image image = with_channels(dataset.load(i, 0), s.channels);
     VT_REQUIRE(image.pixels.size() == each, ErrorKind::kData, "%s has another size than the others",
