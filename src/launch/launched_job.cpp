@@ -131,16 +131,27 @@ void pause_before(int restart, const SignalGuard& signals) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
+int first_rank_of(const std::string& host, const Hosts& hosts) {
+  int64_t before = 0;
+  for (const Host& one : hosts.all) {
+    if (one.name == host) break;
+    before += one.slots;
+  }
+  return static_cast<int>(before);
+}
+
 // mpirun would say that something went wrong somewhere.
+// On a restart, a host that does not answer is lost with its ranks.
 JobEnd run_once(const LaunchRequest& request, const LaunchPlan& plan, const liveness::WatchSettings& watch,
-                const SignalGuard& signals) {
+                const SignalGuard& signals, bool restarted) {
   const std::vector<std::string> silent =
       plan.mpi ? silent_hosts(request.hosts, kAnswer) : std::vector<std::string>();
   if (silent.empty()) return LaunchedJob(plan, watch, signals).run();
+  const auto nobody = std::vector<std::string>(static_cast<size_t>(request.ranks));
   return {exit_code(ErrorKind::kDevice),
           strf("no command can be started on %s of %s: no answer within %.0f s, or a refusal (above)",
                shown(join(silent, ", ")).c_str(), shown(request.hosts.text).c_str(), kAnswer),
-          0};
+          0, restarted ? first_rank_of(silent[0], request.hosts) : -1, nobody};
 }
 
 // A host that is cut off is gone; a rank that died may come back once.
@@ -172,7 +183,7 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
   settings.say(plan.note);
   int vain = 0;
   for (int64_t restart = 0;; ++restart) {
-    JobEnd end = run_once(request, plan, watch, signals);
+    JobEnd end = run_once(request, plan, watch, signals, restart > 0);
     if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
       return end;
     vain = end.updates > 0 ? 0 : vain + (restart > 0);

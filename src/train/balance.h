@@ -44,7 +44,7 @@ std::vector<int64_t> shares_by_speed(int64_t images, int64_t unit, const std::ve
 std::vector<CutTable> cuts_by_shares(const std::vector<int64_t>& shares, int64_t eval_batch);
 std::vector<int64_t> shares_of_cuts(const std::vector<int64_t>& cuts);
 
-// The ranks of `left` that a mesh of this config can use: a multiple of tp x sp.
+// The ranks of `left` that a mesh of this config can use: a multiple of tp x sp x pp.
 int usable_ranks(const MeshConfig& mesh, int left);
 // Settings, "key=value" each, with which a run of `was` ranks goes on with `now`: the same images in every
 // update, in the same groups, by more accumulation where ranks would have to compute more at once. Throws

@@ -36,14 +36,14 @@ std::string setting(const char* key, int64_t value) {
 }  // namespace
 
 int usable_ranks(const MeshConfig& mesh, int left) {
-  const auto model = static_cast<int>(mesh.tp * mesh.sp);
+  const auto model = static_cast<int>(mesh.tp * mesh.sp * mesh.pp);
   return left / model * model;
 }
 
 std::vector<std::string> settings_for_fewer(const TrainConfig& given, int was, int now) {
   const TrainConfig whole = resolved(given, was);
   const RunConfig& run = whole.train;
-  const int64_t dp = now / (whole.mesh.tp * whole.mesh.sp);
+  const int64_t dp = now / (whole.mesh.tp * whole.mesh.sp * whole.mesh.pp);
   const int64_t unit = whole.augment.mixes() ? whole.augment.mix_group : 1;
   const int64_t before = largest_share(run.batch / run.accumulation, whole.mesh.dp, unit);
   const int64_t accumulation = fitting_accumulation(run, dp, unit, before);

@@ -75,7 +75,7 @@ class Measuring {
       feed.wait_seconds();
       step.take_collective_times();
       clock.start();
-      for (int64_t micro = 0; micro < setup_.config.train.accumulation; ++micro) feed.run(update, micro);
+      feed.run_update(update);
       step.run_update(0);
       const double waited = feed.wait_seconds();
       seconds.push_back(StepTimes::compute_of(clock.end_update(step.take_collective_times(), waited)));

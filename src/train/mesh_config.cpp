@@ -103,7 +103,9 @@ StageOptions stages_of(const MeshConfig& c, int64_t accumulation, int64_t blocks
                "mesh.stages and mesh.virtual_stages are of a pipeline, and mesh.pp is 1");
     return StageOptions{};
   }
-  for (const std::string& name : c.stages) stages.begins.push_back(block_named(name));
+  for (const std::string& names : c.stages)
+    for (const std::string_view name : split(names, ','))
+      stages.begins.push_back(block_named(std::string(name)));
   require_cuts(stages.begins, static_cast<int>(blocks), static_cast<int>(c.pp * c.virtual_stages));
   VT_REQUIRE(
       c.zero <= 1, ErrorKind::kConfig,

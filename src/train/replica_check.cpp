@@ -34,7 +34,8 @@ std::vector<int> odd_ones(const std::vector<int>& group, const std::map<int64_t,
 ReplicaCheck::ReplicaCheck(const TrainStep& step, const Team& team) : step_(step), team_(team) {
   const std::vector<std::string> kinds = team.texts_of_all(kernel_facts(step.rank().device).kind);
   const PartTable& parts = step.whole().table();
-  const std::vector<PersistentValue>& values = step.store().layout().values();
+  // Those of all ranks: the stages of a pipeline hold other values.
+  const std::vector<PersistentValue>& values = step.whole().values();
   for (size_t i = 0; i < values.size(); ++i) {
     if (!is_compared(values[i])) continue;
     Compared compared{i, {}};
@@ -48,9 +49,16 @@ ReplicaCheck::ReplicaCheck(const TrainStep& step, const Team& team) : step_(step
   }
 }
 
+const PersistentValue* ReplicaCheck::held_here(const Compared& value) const {
+  const std::string& name = step_.whole().values()[value.index].name;
+  const PersistentLayout& layout = step_.store().layout();
+  return layout.has(name) ? &layout.at(name) : nullptr;
+}
+
 size_t ReplicaCheck::bytes() const {
   size_t bytes = 0;
-  for (const Compared& value : values_) bytes += step_.store().layout().values()[value.index].desc.bytes();
+  for (const Compared& value : values_)
+    if (const PersistentValue* held = held_here(value)) bytes += held->desc.bytes();
   return bytes;
 }
 
@@ -59,9 +67,10 @@ std::vector<int64_t> ReplicaCheck::hashes() const {
   std::vector<int64_t> hashes(values_.size());
   const PersistentStore& store = step_.store();
   const auto hash = [&](size_t i, std::vector<std::byte>* copy) {
-    const PersistentValue& value = store.layout().values()[values_[i].index];
-    const TensorView view = store.view(value);
-    std::span<const std::byte> bytes{static_cast<const std::byte*>(view.data()), value.desc.bytes()};
+    const PersistentValue* value = held_here(values_[i]);
+    if (!value) return;
+    const TensorView view = store.view(*value);
+    std::span<const std::byte> bytes{static_cast<const std::byte*>(view.data()), value->desc.bytes()};
     if (copy) {
       copy->resize(bytes.size());
       read_bytes(store.rank(), view, *copy);
@@ -91,8 +100,7 @@ std::optional<ReplicaDifference> ReplicaCheck::compare() const {
         by_hash[all[static_cast<size_t>(rank) * values_.size() + i]].push_back(rank);
       if (by_hash.size() == 1) continue;
       differs = true;
-      if (!first)
-        first = {step_.store().layout().values()[values_[i].index].name, group, odd_ones(group, by_hash)};
+      if (!first) first = {step_.whole().values()[values_[i].index].name, group, odd_ones(group, by_hash)};
     }
     differing += differs;
   }

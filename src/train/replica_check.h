@@ -38,6 +38,8 @@ class ReplicaCheck {
     size_t index;
     std::vector<std::vector<int>> groups;
   };
+  // Null where another stage holds it.
+  const PersistentValue* held_here(const Compared& value) const;
   std::vector<int64_t> hashes() const;
 
   const TrainStep& step_;

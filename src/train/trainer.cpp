@@ -40,13 +40,16 @@ class Trainer::Run {
         keeper_(place, setup_, device_facts(place, backend, rank.device),
                 [this](const std::string& text) { journal_.note(text); }),
         balance_(setup_, team_) {
+    setup_.relay = group_relay(rank.ranks);
     if (balance_.to_find()) start_.timed("balance", [&] { settle_balance(backend); });
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
     VT_REQUIRE(!place.check_whole || !team_.alone(), ErrorKind::kUsage,
                "--check whole compares the ranks of a run with one; this run has one rank alone");
-    setup_.relay = group_relay(rank.ranks);
+    VT_REQUIRE(!place.check_whole || setup_.config.mesh.pp == 1, ErrorKind::kUsage,
+               "--check whole does not know pipelines; mesh.pp is %lld, expected 1",
+               static_cast<long long>(setup_.config.mesh.pp));
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
     compare_ranks();

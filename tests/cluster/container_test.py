@@ -46,7 +46,9 @@ class Pods:
         made = subprocess.run([NODES, "up", self.name, "3"], capture_output=True, text=True)
         if made.returncode != 0:
             self.__exit__()
-            raise PermissionError(made.stderr.strip())
+            if "ermitted" in made.stderr or "ermission" in made.stderr:
+                raise PermissionError(made.stderr.strip())
+            raise RuntimeError(made.stderr.strip())
         try:
             self.start(dict(line.split("=", 1) for line in made.stdout.splitlines())["OMPI_MCA_btl_tcp_if_include"])
         except BaseException:

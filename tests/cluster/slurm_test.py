@@ -48,7 +48,9 @@ class Slurm:
         made = subprocess.run([SCRIPT, "up", self.name, self.folder], capture_output=True, text=True)
         if made.returncode != 0:
             self.__exit__()
-            raise PermissionError(made.stderr.strip())
+            if "ermitted" in made.stderr or "ermission" in made.stderr:
+                raise PermissionError(made.stderr.strip())
+            raise RuntimeError(made.stderr.strip())
         os.environ.update(line.split("=", 1) for line in made.stdout.splitlines())
         return self
 

@@ -71,6 +71,12 @@ TEST(BalanceRanks, MeasuredSharesChangeNothing) {
   EXPECT_TRUE(many.noted("by updates of"));
   EXPECT_TRUE(many.noted("img/s of its own"));  // the table of ranks
   EXPECT_EQ(many.events_of("balance"), 1);
+  // Ranks of one model decode once; the stages of a pipeline take turns.
+  for (int64_t MeshConfig::*const axis : {&MeshConfig::tp, &MeshConfig::pp}) {
+    TrainConfig meshed = config;
+    meshed.mesh.*axis = 2;
+    expect_same_run(train(meshed, folder / (axis == &MeshConfig::tp ? "tp" : "pp"), {.ranks = 4}), one);
+  }
 }
 
 // Shares found once are those of the checkpoint, on the same ranks alone.

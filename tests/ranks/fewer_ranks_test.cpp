@@ -69,6 +69,10 @@ TEST(FewerRanks, KeepTheModelsPartsTogether) {
   TrainConfig config = with(64, 1, 1);
   config.mesh.tp = 2;
   EXPECT_EQ(resolved(applied(config, settings_for_fewer(config, 4, 2)), 2).mesh.dp, 1);
+  mesh.pp = 3;
+  EXPECT_EQ(usable_ranks(mesh, 17), 12);
+  config.mesh.pp = 2;
+  EXPECT_EQ(resolved(applied(config, settings_for_fewer(config, 8, 4)), 4).mesh.dp, 1);
 }
 
 TEST(FewerRanks, MeasureSharesAnew) {

@@ -97,6 +97,8 @@ class RankRun {
     return {logits.begin(), logits.end()};
   }
 
+  int64_t first_evaluated() const { return rows_of(plan_.config.eval_batch, 1).offset; }
+
   // Reads every value whole on the first rank; the others give their parts.
   void store_in(std::map<std::string, std::vector<double>>& values) {
     WholeValues& whole = step_.whole();
@@ -209,7 +211,7 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const Mes
   const std::vector<size_t> by_rank(size);
   MeshOutcome outcome{
       std::vector<double>(static_cast<size_t>(updates)), {}, by_rank, by_rank, by_rank, by_rank};
-  outcome.logits.resize(size);
+  outcome.logits.resize(size), outcome.first_row.resize(size);
   const Backend& backend = devices.backend         ? *devices.backend
                            : master == DType::kF64 ? ref_backend()
                                                    : cpu_backend();
@@ -236,6 +238,7 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const Mes
       outcome.planned_locked[static_cast<size_t>(rank)] = run.planned_locked();
       outcome.locked[static_cast<size_t>(rank)] = run.locked();
       outcome.logits[static_cast<size_t>(rank)] = logits;
+      outcome.first_row[static_cast<size_t>(rank)] = run.first_evaluated();
       if (rank == 0) outcome.recordings = run.recordings();
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << " rank " << rank << ": " << error.what();

@@ -52,6 +52,7 @@ struct MeshOutcome {
   // The same of page-locked memory through which values travel.
   std::vector<size_t> planned_locked = {}, locked = {};
   std::vector<std::vector<float>> logits = {};  // by rank: its rows of an evaluation of the averages
+  std::vector<int64_t> first_row = {};          // by rank: of those, in the whole
   size_t recordings = 0;                        // of the last micro-batch of an update, on the first rank
 };
 

@@ -48,10 +48,12 @@ struct VerifiedMesh {
   const char* name;
   int64_t tp, sp, zero;
   int ranks;
+  int64_t pp = 1;
 };
-const VerifiedMesh kMeshes[] = {{"dp3", 1, 1, 0, 3},      {"dp2", 1, 1, 0, 2},     {"tp2", 2, 1, 0, 2},
-                                {"dp2tp2", 2, 1, 0, 4},   {"sp2", 1, 2, 0, 2},     {"dp2sp2", 1, 2, 0, 4},
-                                {"dp3zero1", 1, 1, 1, 3}, {"dp2zero3", 1, 1, 3, 2}};
+const VerifiedMesh kMeshes[] = {{"dp3", 1, 1, 0, 3},      {"dp2", 1, 1, 0, 2},      {"tp2", 2, 1, 0, 2},
+                                {"dp2tp2", 2, 1, 0, 4},   {"sp2", 1, 2, 0, 2},      {"dp2sp2", 1, 2, 0, 4},
+                                {"dp3zero1", 1, 1, 1, 3}, {"dp2zero3", 1, 1, 3, 2}, {"pp2", 1, 1, 0, 2, 2},
+                                {"dp2pp2", 1, 1, 0, 4, 2}};
 
 TEST(Replicas, OfAnUndisturbedRunAgree) {
   for (const VerifiedMesh& mesh : kMeshes) {
@@ -59,6 +61,7 @@ TEST(Replicas, OfAnUndisturbedRunAgree) {
     const WorkFolder work;
     TrainConfig config = verified_config(5, 1);
     config.mesh.tp = mesh.tp, config.mesh.sp = mesh.sp, config.mesh.zero = mesh.zero;
+    config.mesh.pp = mesh.pp;
     const Ran ran = train(config, work / "run", {.ranks = mesh.ranks});
     EXPECT_TRUE(ran.outcome.finished);
     EXPECT_EQ(ran.events_of("replica_differs"), 0);

@@ -126,7 +126,7 @@ TEST(ConfigIo, RefusesWithKeyExpectedFoundAndAdvice) {
       {R"({"train": {"dtype": "bf61"}})", "one of f32, bf16, f16, fp8, tf32, not 'bf61'",
        "did you mean bf16?"},
       {R"({"data": {"train": 5}})", "data.train expects a text, not '5'", "FORMAT:PLACE"},
-      {R"({"data": {"classes": ["cat", 5]}})", "data.classes expects a text, not '5'", ""},
+      {R"({"data": {"classes": ["cat", true]}})", "data.classes expects a text, not 'true'", ""},
       {R"({"preprocess": {"mean": [0.5, "x"]}})", "preprocess.mean expects a number, not 'x'", ""},
       {R"({"model": {"image": 32, "image_width": 48}})", "model.image is 32 and model.image_width is 48", ""},
       {"[1]", "holds array; expected a training config", ""}};

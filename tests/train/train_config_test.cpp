@@ -164,6 +164,7 @@ TEST(TrainConfig, WhatAResumedRunMayChange) {
                                       "mesh.stages",
                                       "mesh.tokens_on_tp",
                                       "mesh.balance",
+                                      "mesh.verify_every",
                                       "mesh.zero",
                                       "mesh.accumulate",
                                       "mesh.bucket_mb",

@@ -24,8 +24,7 @@ std::string given_text(const BatchTriple& t) {
 
 // Whole multiples of what one accumulation of all ranks takes, on both sides of the batch.
 std::string nearest_batches(const BatchTriple& given, int64_t world) {
-  const int64_t unit = std::max<int64_t>(given.micro, 1) * world *
-                       std::max<int64_t>(given.micro > 0 && given.batch > 0 ? 1 : given.accumulation, 1);
+  const int64_t unit = std::max<int64_t>(given.micro, 1) * world * std::max<int64_t>(given.accumulation, 1);
   const int64_t below = given.batch / unit * unit;
   return (below > 0 ? strf("train_batch_size %lld or ", wide(below)) : std::string()) +
          strf("%s%lld, or another number of ranks", below > 0 ? "" : "train_batch_size ", wide(below + unit));

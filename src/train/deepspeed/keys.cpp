@@ -187,7 +187,7 @@ bool any_enabled(const Json& value, bool* found) {
   bool on = false;
   if (value.is_object() && value.contains("enabled")) {
     *found = true;
-    on = value["enabled"].is_boolean() && value["enabled"].get<bool>();
+    on = !value["enabled"].is_boolean() || value["enabled"].get<bool>();
   }
   if (value.is_structured())
     for (const Json& part : value) on |= any_enabled(part, found);
