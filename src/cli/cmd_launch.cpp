@@ -84,10 +84,8 @@ void run(const Options& options, Console& console) {
   const bool fewer = options.flag("allow-fewer");
   VT_REQUIRE(!fewer || most > 0, ErrorKind::kUsage,
              "--allow-fewer is about restarts: --max-restarts K says how many there may be");
-  VT_REQUIRE(
-      !fewer || !command.declared("deepspeed") || !command.given("deepspeed"), ErrorKind::kUsage,
-      "--allow-fewer changes the batch's parts, which a DeepSpeed file fixes: give the config that plan "
-      "--deepspeed prints");
+  VT_REQUIRE(!fewer || !command.given("deepspeed"), ErrorKind::kUsage,
+             "--allow-fewer needs a config of its own: plan --deepspeed prints it");
   std::string threads = command.text("threads");
   const auto go_on = [&, ranks = request.ranks](std::vector<int>& left) {
     return options_for_fewer(read_train_config(command), ranks, threads, left);
