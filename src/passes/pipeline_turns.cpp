@@ -107,6 +107,7 @@ class Clock {
 std::vector<PipelineTurn> pipeline_turns(const PipelineShape& shape) {
   require_fitting(shape);
   std::vector<Turns> orders;
+  orders.reserve(static_cast<size_t>(shape.stages));
   for (int stage = 0; stage < shape.stages; ++stage) orders.push_back(order_of(shape, stage));
   Turns turns = Clock(shape).run(std::move(orders));
   std::stable_sort(turns.begin(), turns.end(), [](const PipelineTurn& a, const PipelineTurn& b) {

@@ -86,6 +86,7 @@ std::vector<int64_t> nearest_shares(const std::vector<int64_t>& shares, int64_t 
     units[best] += sum < groups ? 1 : -1;
   }
   std::vector<int64_t> nearest;
+  nearest.reserve(units.size());
   for (const int64_t n : units) nearest.push_back(n * unit);
   nearest.back() -= groups * unit - images;
   return nearest;
@@ -106,9 +107,10 @@ void require_shares(const std::vector<int64_t>& shares, int64_t images, int64_t 
           "(augment.mix_group)",
           static_cast<long long>(shares[r]), r, static_cast<long long>(unit));
   if (wrong.empty()) return;
+  const int64_t least = ranks * unit;
   throw Error(ErrorKind::kConfig, strf("mesh.balance=%s: %s", shares_text(shares).c_str(), wrong.c_str()),
-              images < ranks * unit
-                  ? strf("a micro-batch of at least %lld, a group each", static_cast<long long>(ranks * unit))
+              images < least
+                  ? strf("a micro-batch of at least %lld, a group each", static_cast<long long>(least))
                   : "the nearest that would do is mesh.balance=" +
                         shares_text(nearest_shares(shares, images, ranks, unit)));
 }
@@ -142,6 +144,7 @@ std::vector<CutTable> cuts_by_shares(const std::vector<int64_t>& shares, int64_t
   std::vector<CutTable> tables = {{Axis::kData, 'B', cuts_of_shares(shares)}};
   if (eval_batch == tables[0].cuts.back()) return tables;
   std::vector<PlaceSpeed> places;
+  places.reserve(shares.size());
   for (const int64_t share : shares) places.push_back({.per_image_s = 1.0 / static_cast<double>(share)});
   tables.push_back({Axis::kData, 'B', cuts_of_shares(shares_by_speed(eval_batch, 1, places))});
   return tables;

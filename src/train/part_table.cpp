@@ -108,6 +108,7 @@ std::vector<std::vector<int>> PartTable::holders(size_t value) const {
     if (held.count > 0) groups[words_of(held)].push_back(rank);
   }
   std::vector<std::vector<int>> all;
+  all.reserve(groups.size());
   for (auto& [part, ranks] : groups) all.push_back(std::move(ranks));
   return all;
 }
