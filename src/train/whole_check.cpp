@@ -181,6 +181,7 @@ void WholeCheck::after(size_t node) {
   for (size_t i = 0; i < mine.outs.size(); ++i) results.emplace_back(mine.outs[i], whole.outs[i]);
   for (const int i : mine.op->updates()) results.emplace_back(mine.ins[i], whole.ins[i]);
   std::vector<DType> types;
+  types.reserve(results.size());
   for (const auto& [cut, id] : results) types.push_back(whole_.values[id].desc.dtype);
   const std::vector<Known> wanted = recombiner_.leads() ? check_->expected(types) : std::vector<Known>();
   for (size_t r = 0; r < results.size(); ++r)

@@ -9,7 +9,6 @@
 
 namespace {
 
-using vitrail::ErrorKind;
 using vitrail::ImageView;
 using vitrail::Model;
 

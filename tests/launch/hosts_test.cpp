@@ -82,6 +82,8 @@ struct Agent {
     ::setenv("OMPI_MCA_plm_rsh_agent", (file + " -q : rsh").c_str(), 1);
   }
   ~Agent() { ::unsetenv("OMPI_MCA_plm_rsh_agent"); }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
 };
 
 TEST(Hosts, ThoseThatDoNotAnswerAreFound) {

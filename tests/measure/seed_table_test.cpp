@@ -26,7 +26,7 @@ std::string told(const char* attention = "38.0", const char* last = "last layer 
 TEST(SeedTable, ItsTimesAreExplained) {
   const SeedTimes seed = read_seed_times(told());
   EXPECT_DOUBLE_EQ(seed.rate(), 1e8);
-  EXPECT_DOUBLE_EQ(seed.predicted_attention(), 12 * 4 / 2 + 14);
+  EXPECT_DOUBLE_EQ(seed.predicted_attention(), 12 * 4 / 2.0 + 14);
   const std::string text = seed_explanation(seed);
   EXPECT_NE(text.find("38.0 s of attention predicted, 38.0 s measured"), std::string::npos) << text;
   EXPECT_NE(
