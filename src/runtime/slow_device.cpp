@@ -13,7 +13,7 @@ void SlowDevice::mark(size_t slot) {
   if (began_ != Clock::time_point() && (marker_.empty() || ::access(marker_.c_str(), F_OK) == 0))
     std::this_thread::sleep_for((Clock::now() - began_) * share_);
   began_ = {};
-  host_->mark(slot);
+  WrappedDevice::mark(slot);
 }
 
 std::unique_ptr<Device> open_rank_device(const DeviceInfo& info, int rank, const char* setting) {

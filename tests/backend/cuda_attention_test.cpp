@@ -22,13 +22,15 @@ TensorDesc packed(DType dtype, int64_t tokens, int64_t parts, int64_t size) {
   return {dtype, {{'B', 2}, {'N', tokens}, {'T', parts}, {'H', 3}, {'E', size}}};
 }
 
+struct ChoiceRow {
+  DType dtype;
+  int64_t tokens, size;
+  int compute;
+  const char* kernel;
+};
+
 TEST(CudaAttention, ChoosesByTypeLengthAndHeadSize) {
-  const struct {
-    DType dtype;
-    int64_t tokens, size;
-    int compute;
-    const char* kernel;
-  } rows[] = {
+  const ChoiceRow rows[] = {
       {DType::kBF16, 1, 16, 90, "one_query"},
       {DType::kBF16, 2, 16, 90, "short_heads"},
       {DType::kBF16, 197, 64, 90, "short_heads"},
@@ -95,12 +97,7 @@ TEST(CudaAttention, HasAKernelForTheFirstTokenAlone) {
 }
 
 TEST(CudaAttention, ChoosesTheGradientByLengthAndGpu) {
-  const struct {
-    DType dtype;
-    int64_t tokens, size;
-    int compute;
-    const char* kernel;
-  } rows[] = {
+  const ChoiceRow rows[] = {
       {DType::kBF16, 272, 64, 90, "heads"},        {DType::kBF16, 273, 64, 90, "stream_heads"},
       {DType::kF16, 4097, 48, 90, "stream_heads"}, {DType::kBF16, 577, 64, 80, "heads"},
       {DType::kBF16, 577, 80, 90, "heads"},        {DType::kF32, 577, 64, 90, "heads"},

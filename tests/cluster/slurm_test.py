@@ -173,6 +173,14 @@ def cancelled(slurm):
     return f"gone after {seconds:.1f} s"
 
 
+def finish_on(slurm, job, node):
+    """The node comes back: the requeued job is resumed and leaves the weights of an undisturbed run."""
+    slurm.start_node(node)
+    job.await_state("COMPLETED", seconds=300)
+    job.expect_log("restart 1, 2 ranks", "resumed at")
+    compare(job.folder, slurm.reference(SHORT))
+
+
 def slurmd_killed(slurm):
     """Of a node whose rank hangs: Slurm gives the node up before the ranks' deadline, and requeues the job."""
     node = slurm.name + "2"
@@ -185,10 +193,7 @@ def slurmd_killed(slurm):
     given_up = time.time() - start
     os.kill(rank, signal.SIGCONT)
     until(lambda: not job.ranks(), f"end of the ranks {job.ranks()}", KILL_WAIT)
-    slurm.start_node(node)
-    job.await_state("COMPLETED", seconds=300)
-    job.expect_log("restart 1, 2 ranks", "resumed at")
-    compare(job.folder, slurm.reference(SHORT))
+    finish_on(slurm, job, node)
     return f"requeued {given_up:.0f} s after, finished {time.time() - start:.0f} s after"
 
 
@@ -204,10 +209,7 @@ def node_lost(slurm):
     noticed = time.time() - start
     job.expect_log(f"rank 1 on {node}", "was killed")
     job.await_state("PENDING", "REQUEUED", seconds=120)
-    slurm.start_node(node)
-    job.await_state("COMPLETED", seconds=300)
-    job.expect_log("restart 1, 2 ranks", "resumed at")
-    compare(job.folder, slurm.reference(SHORT))
+    finish_on(slurm, job, node)
     return f"ranks gone {noticed:.1f} s after, finished {time.time() - start:.0f} s after"
 
 

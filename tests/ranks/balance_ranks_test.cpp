@@ -10,16 +10,6 @@
 namespace vitrail::testing {
 namespace {
 
-void expect_same_run(const Ran& many, const Ran& one) {
-  expect_near(many.losses(), one.losses(), 1e-5);
-  ASSERT_EQ(many.evals.size(), one.evals.size());
-  for (size_t i = 0; i < one.evals.size(); ++i) {
-    EXPECT_EQ(many.evals[i].count, one.evals[i].count);
-    EXPECT_EQ(many.evals[i].top1, one.evals[i].top1);
-    EXPECT_NEAR(many.evals[i].loss, one.evals[i].loss, 1e-5 * one.evals[i].loss);
-  }
-}
-
 struct Row {
   const char* name;
   std::vector<std::string> balance;

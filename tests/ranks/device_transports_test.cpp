@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
+#include "backend/wrapped_device.h"
 #include "device_meshes.h"
 #include "dist/nccl_world.h"
 #include "train/device_transport.h"
@@ -13,25 +14,10 @@ namespace vitrail {
 namespace {
 
 // This machine's memory, called another's.
-class ApartDevice : public Device {
+class ApartDevice : public WrappedDevice {
  public:
-  std::byte* allocate(size_t bytes) override { return host_->allocate(bytes); }
-  void release(std::byte* data) override { host_->release(data); }
   bool shares_host_memory() const override { return false; }
   MemorySource* host_memory() override { return &process_memory(); }
-  Stream& stream() override { return host_->stream(); }
-  std::unique_ptr<Stream> create_stream() override { return host_->create_stream(); }
-  std::unique_ptr<Event> create_event() override { return host_->create_event(); }
-  void download(void* host, const void* source, size_t bytes) override {
-    host_->download(host, source, bytes);
-  }
-  void clear(void* target, size_t bytes) override { host_->clear(target, bytes); }
-  void finish() override {}
-  void mark(size_t slot) override { host_->mark(slot); }
-  double seconds_between(size_t from, size_t to) override { return host_->seconds_between(from, to); }
-
- private:
-  std::unique_ptr<Device> host_ = open_host_device();
 };
 
 // A device that records, and does the work all the same; its replays do nothing. So many of its first

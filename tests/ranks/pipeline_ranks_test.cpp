@@ -28,13 +28,7 @@ TEST(PipelineRanks, LossesAndEvaluationsAreThoseOfOneRank) {
     config.mesh.virtual_stages = schedule == PipelineSchedule::kInterleaved ? 2 : 1;
     config.mesh.schedule = schedule;
     const Ran many = train(config, folder / enum_name(schedule), {.ranks = static_cast<int>(config.mesh.pp)});
-    expect_near(many.losses(), one.losses(), 1e-5);
-    ASSERT_EQ(many.evals.size(), one.evals.size());
-    for (size_t i = 0; i < one.evals.size(); ++i) {
-      EXPECT_EQ(many.evals[i].count, one.evals[i].count);
-      EXPECT_EQ(many.evals[i].top1, one.evals[i].top1);
-      EXPECT_NEAR(many.evals[i].loss, one.evals[i].loss, 1e-5 * one.evals[i].loss);
-    }
+    expect_same_run(many, one);
     EXPECT_TRUE(many.outcome.finished);
   }
 }

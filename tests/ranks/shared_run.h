@@ -22,4 +22,15 @@ inline void expect_near(const std::vector<double>& found, const std::vector<doub
     EXPECT_NEAR(found[i], wanted[i], relative * std::abs(wanted[i])) << "step " << i;
 }
 
+// Losses and evaluations of a run of several ranks are those of one.
+inline void expect_same_run(const Ran& many, const Ran& one) {
+  expect_near(many.losses(), one.losses(), 1e-5);
+  ASSERT_EQ(many.evals.size(), one.evals.size());
+  for (size_t i = 0; i < one.evals.size(); ++i) {
+    EXPECT_EQ(many.evals[i].count, one.evals[i].count);
+    EXPECT_EQ(many.evals[i].top1, one.evals[i].top1);
+    EXPECT_NEAR(many.evals[i].loss, one.evals[i].loss, 1e-5 * one.evals[i].loss);
+  }
+}
+
 }  // namespace vitrail::testing

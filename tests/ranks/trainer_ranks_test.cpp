@@ -13,13 +13,7 @@ TEST(TrainerRanks, LossesAndEvaluationsAreThoseOfOneRank) {
   for (const int ranks : {2, 3, 4}) {
     SCOPED_TRACE(ranks);
     const Ran many = train(config, folder / std::to_string(ranks), {.ranks = ranks});
-    expect_near(many.losses(), one.losses(), 1e-5);
-    ASSERT_EQ(many.evals.size(), one.evals.size());
-    for (size_t i = 0; i < one.evals.size(); ++i) {
-      EXPECT_EQ(many.evals[i].count, one.evals[i].count);
-      EXPECT_EQ(many.evals[i].top1, one.evals[i].top1);
-      EXPECT_NEAR(many.evals[i].loss, one.evals[i].loss, 1e-5 * one.evals[i].loss);
-    }
+    expect_same_run(many, one);
     EXPECT_TRUE(many.outcome.finished);
   }
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backend/cpu/kernels.h"
+#include "backend/wrapped_device.h"
 #include "cuda_test.h"
 #include "graph/builder.h"
 #include "ops/elementwise.h"
@@ -135,22 +136,8 @@ TEST_F(CudaRanks, WaitForEachOtherInsideAProgram) {
 
 // This machine as a device that records; what others do spoils its first recordings. Work between start and
 // end is done all the same, which is what a first replay would do.
-class SpoiltDevice : public Device {
+class SpoiltDevice : public WrappedDevice {
  public:
-  std::byte* allocate(size_t bytes) override { return host_->allocate(bytes); }
-  void release(std::byte* data) override { host_->release(data); }
-  bool shares_host_memory() const override { return true; }
-  Stream& stream() override { return host_->stream(); }
-  std::unique_ptr<Stream> create_stream() override { return host_->create_stream(); }
-  std::unique_ptr<Event> create_event() override { return host_->create_event(); }
-  void download(void* host, const void* source, size_t bytes) override {
-    host_->download(host, source, bytes);
-  }
-  void clear(void* target, size_t bytes) override { host_->clear(target, bytes); }
-  void finish() override {}
-  void mark(size_t slot) override { host_->mark(slot); }
-  double seconds_between(size_t from, size_t to) override { return host_->seconds_between(from, to); }
-
   bool records() const override { return true; }
   void start_recording() override { ++started; }
   std::unique_ptr<Recording> end_recording() override {
@@ -168,7 +155,6 @@ class SpoiltDevice : public Device {
    private:
     int& count_;
   };
-  std::unique_ptr<Device> host_ = open_device({});
 };
 
 Program one_tanh() {

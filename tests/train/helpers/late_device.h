@@ -6,29 +6,21 @@
 #include <functional>
 #include <vector>
 
-#include "backend/device.h"
+#include "backend/wrapped_device.h"
 
 namespace vitrail::testing {
 
-class LateDevice : public Device {
+class LateDevice : public WrappedDevice {
  public:
-  std::byte* allocate(size_t bytes) override { return host_->allocate(bytes); }
-  void release(std::byte* data) override { host_->release(data); }
-  bool shares_host_memory() const override { return true; }
   Stream& stream() override { return programs_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<LateStream>(*this); }
   std::unique_ptr<Event> create_event() override { return std::make_unique<CountedEvent>(host_waits); }
-  void download(void* host, const void* source, size_t bytes) override {
-    host_->download(host, source, bytes);
-  }
-  void clear(void* target, size_t bytes) override { host_->clear(target, bytes); }
   void mark(size_t slot) override {
     if (while_it_works) while_it_works();
-    host_->mark(slot);
+    WrappedDevice::mark(slot);
   }
-  double seconds_between(size_t from, size_t to) override { return host_->seconds_between(from, to); }
   void finish() override {
-    for (const Upload& one : pending) host_->upload(one.target, one.host, one.bytes);
+    for (const Upload& one : pending) host().upload(one.target, one.host, one.bytes);
     pending.clear();
   }
 
@@ -55,10 +47,10 @@ class LateDevice : public Device {
    public:
     explicit Programs(LateDevice& device) : device_(device) {}
     void upload(void* target, const void* host, size_t bytes) override {
-      device_.host_->upload(target, host, bytes);
+      device_.host().upload(target, host, bytes);
     }
     void copy(void* target, const void* source, size_t bytes) override {
-      device_.host_->copy(target, source, bytes);
+      device_.host().copy(target, source, bytes);
     }
     void record(Event&) override {}
     void wait(const Event&) override {
@@ -82,7 +74,6 @@ class LateDevice : public Device {
     LateDevice& device_;
   };
 
-  std::unique_ptr<Device> host_ = open_device({});
   Programs programs_{*this};
 };
 
