@@ -55,6 +55,13 @@ std::string format_seconds(double seconds) {
   return strf("%lld h %02lld min", total / 3600, total / 60 % 60);
 }
 
+TimeUnit time_unit(double seconds) {
+  if (seconds < 1e-3) return {"us", 1e6};
+  if (seconds < 1) return {"ms", 1e3};
+  if (seconds < 600) return {"s", 1};
+  return seconds < 7200 ? TimeUnit{"min", 1.0 / 60} : TimeUnit{"h", 1.0 / 3600};
+}
+
 std::string format_percent(double share) {
   return std::isfinite(share) ? strf("%.2f %%", share * 100) : format_significant(share);
 }

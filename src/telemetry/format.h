@@ -15,6 +15,13 @@ std::string format_seconds(double seconds);    // "85 us", "12.3 ms", "4.20 s", 
 std::string format_percent(double share);      // 0.3529 -> "35.29 %"
 std::string format_significant(double value);  // four significant digits, "nan" and "inf" too
 
+// The unit in which times up to `seconds` are read best: {"ms", 1000}.
+struct TimeUnit {
+  const char* name;
+  double per_second;
+};
+TimeUnit time_unit(double seconds);
+
 // Draws a bar of `width` cells, filled in eighths of a cell by block characters; share is clamped to 0..1.
 std::string format_bar(double share, int width);
 

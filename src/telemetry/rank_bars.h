@@ -2,13 +2,12 @@
 // data, then collectives by kind and the start by phase. Knows no run.
 #pragma once
 
-#include <string>
-
+#include "telemetry/page.h"
 #include "telemetry/rank_times.h"
 
 namespace vitrail {
 
-// Returns HTML; empty where nothing was measured.
-std::string rank_section(const RankHistory& history);
+// Adds nothing where nothing was measured.
+void add_ranks(Page& page, const RankHistory& history);
 
 }  // namespace vitrail

@@ -41,7 +41,7 @@ std::string share_range(const TimingStatus& status, double RankTime::*value) {
 }
 
 std::string bandwidth(const CollectiveTime& c) {
-  return c.seconds > 0 ? format_si(c.bus_bytes_per_s()) + "B/s" : "";
+  return c.seconds > 0 && c.bytes > 0 ? format_si(c.bus_bytes_per_s()) + "B/s" : "";  // a receive sends none
 }
 
 std::vector<double> numbers_of(const Json& line, const char* key) {

@@ -6,11 +6,10 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "telemetry/confusion_map.h"
 #include "telemetry/format.h"
-#include "telemetry/heat_map.h"
 #include "telemetry/html.h"
 #include "telemetry/rank_bars.h"
-#include "telemetry/report_page.h"
 
 namespace vitrail {
 
@@ -24,21 +23,6 @@ HtmlCell integer_cell(int64_t value) {
 
 HtmlCell share_cell(double share) {
   return {format_percent(share), strf("%.6g", share)};
-}
-
-std::string tiles(const ReportPairs& figures) {
-  if (figures.empty()) return "";
-  std::string out = "<div class=\"tiles\">";
-  for (const auto& [label, value] : figures)
-    out +=
-        "<div class=\"tile\"><b>" + html_escape(value) + "</b><span>" + html_escape(label) + "</span></div>";
-  return out + "</div>\n";
-}
-
-std::string curves(const std::vector<LineChart>& charts) {
-  std::string out;
-  for (const LineChart& chart : charts) out += line_chart(chart);
-  return out.empty() ? "" : "<div class=\"charts\">\n" + out + "</div>\n";
 }
 
 std::string confused_pairs(const Report& report, size_t most) {
@@ -56,7 +40,7 @@ std::string confusion(const Report& report) {
   if (report.confusion->classes() > kMostHeatMapClasses) return confused_pairs(report, kMostPairs);
   return "<p class=\"note\">Rows are true classes, columns predictions. Blue cells are right, orange ones "
          "wrong; the stronger, the larger the share of the row.</p>\n<div class=\"beside\">\n<div>" +
-         heat_map(*report.confusion, report.classes) + "</div>\n<div>" +
+         to_html(heat_map(confusion_map(*report.confusion, report.classes))) + "</div>\n<div>" +
          confused_pairs(report, kMostPairsBesideMap) + "</div></div>\n";
 }
 
@@ -153,8 +137,7 @@ std::string images(const char* heading, const std::vector<ReportImage>& list) {
   return out + "</div>\n";
 }
 
-std::string memory(const std::vector<MemoryRow>& rows) {
-  if (rows.empty()) return "";
+HtmlTable memory(const std::vector<MemoryRow>& rows) {
   HtmlTable table{
       {{"category"}, {"planned", Align::kRight}, {"actual", Align::kRight}, {"difference", Align::kRight}},
       {}};
@@ -171,14 +154,7 @@ std::string memory(const std::vector<MemoryRow>& rows) {
   };
   for (const MemoryRow& row : rows) add(row);
   if (rows.size() > 1) add(MemoryRow(all));
-  return html_table(table);
-}
-
-std::string pairs(const ReportPairs& list) {
-  if (list.empty()) return "";
-  HtmlTable table{{{"what"}, {"found"}}, {}};
-  for (const auto& [name, value] : list) table.rows.push_back({{name, ""}, {value, ""}});
-  return html_table(table);
+  return table;
 }
 
 std::string utc_text(double seconds) {
@@ -208,21 +184,30 @@ std::string config(const std::string& text) {
 }  // namespace
 
 std::string render_report(const Report& report) {
-  const std::string verdict =
-      report.verdict.empty() ? "" : "<p class=\"verdict\">" + html_escape(report.verdict) + "</p>\n";
-  return report_page(
-      report.title, verdict + tiles(report.figures),
-      {{"curves", "Curves", curves(report.curves)},
-       {"confusion", "Confusion", confusion(report)},
-       {"classes", "Classes", per_class(report)},
-       {"images", "Images",
-        images("Most certain and right", report.best) + images("Furthest from right", report.worst)},
-       {"ranks", "Ranks", rank_section(report.ranks)},
-       {"memory", "Memory", memory(report.memory)},
-       {"events", "Events", events(report.events)},
-       {"machine", "Machine", pairs(report.machine)},
-       {"config", "Configuration", config(report.config)}},
-      report.generator);
+  Page page(report.title);
+  page.verdict(report.verdict);
+  page.tiles(report.figures);
+  page.section("curves", "Curves");
+  std::vector<Figure> curves;
+  for (const LineChart& chart : report.curves) curves.push_back(line_chart(chart));
+  page.figures(curves);
+  page.section("confusion", "Confusion");
+  page.html(confusion(report));
+  page.section("classes", "Classes");
+  page.html(per_class(report));
+  page.section("images", "Images");
+  page.html(images("Most certain and right", report.best) + images("Furthest from right", report.worst));
+  page.section("ranks", "Ranks");
+  add_ranks(page, report.ranks);
+  page.section("memory", "Memory");
+  page.table(memory(report.memory));
+  page.section("events", "Events");
+  page.html(events(report.events));
+  page.section("machine", "Machine");
+  page.pairs(report.machine);
+  page.section("config", "Configuration");
+  page.html(config(report.config));
+  return page.text(report.generator);
 }
 
 }  // namespace vitrail

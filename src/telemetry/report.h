@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "telemetry/chart.h"
 #include "telemetry/confusion.h"
 #include "telemetry/multi_label.h"
+#include "telemetry/page.h"
+#include "telemetry/plot/plot.h"
 #include "telemetry/rank_times.h"
 #include "telemetry/run_status.h"
 
@@ -29,12 +30,10 @@ struct MemoryRow {
   uint64_t planned = 0, actual = 0;
 };
 
-using ReportPairs = std::vector<std::pair<std::string, std::string>>;
-
 struct Report {
   std::string title;    // "demo-fashion"
   std::string verdict;  // "86.2 % top-1 on 10,000 images after 2,000 steps"
-  ReportPairs figures;  // the few numbers that matter, label and value
+  PagePairs figures;    // the few numbers that matter, label and value
   std::vector<LineChart> curves;
   std::vector<std::string> classes;  // names
   std::optional<ConfusionMatrix> confusion;
@@ -42,7 +41,7 @@ struct Report {
   std::vector<ReportImage> best, worst;
   RankHistory ranks;
   std::vector<MemoryRow> memory;
-  ReportPairs machine;
+  PagePairs machine;
   std::vector<RunEvent> events;
   std::string config;     // as resolved, JSON text
   std::string generator;  // "Vitrail 0.2.0"

@@ -83,6 +83,7 @@ RunHistory read_run_history(const std::string& metrics_path) {
     const bool noisy = row.chart == kLoss && std::string(row.kind) == "train";
     add_series(charts[row.chart], place.second, std::move(list), noisy || row.chart == kGradient);
   }
+  charts[kSpeed].from_zero = charts[kWait].from_zero = true;
   for (LineChart& chart : charts)
     if (!chart.series.empty()) history.curves.push_back(std::move(chart));
   return history;

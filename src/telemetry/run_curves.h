@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "telemetry/chart.h"
+#include "telemetry/plot/plot.h"
 #include "telemetry/run_status.h"
 
 namespace vitrail {

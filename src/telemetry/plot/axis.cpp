@@ -1,4 +1,4 @@
-#include "telemetry/axis.h"
+#include "telemetry/plot/axis.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +19,20 @@ double round_distance(double span, int wanted) {
   return 10 * power;
 }
 
-// Writes as many decimals as the distance between ticks needs; large values in thousands and millions.
+// Large values are written in thousands, millions, ...
+std::string short_label(double value) {
+  const double size = std::fabs(value);
+  if (size >= 1e15 || size < 1e4) return strf("%g", value);
+  if (size >= 1e12) return strf("%gT", value / 1e12);
+  if (size >= 1e9) return strf("%gG", value / 1e9);
+  return size >= 1e6 ? strf("%gM", value / 1e6) : strf("%gk", value / 1e3);
+}
+
+// Writes as many decimals as the distance between ticks needs.
 std::string tick_label(double value, double distance) {
   if (std::fabs(value) < distance * 1e-6) return "0";
   const double size = std::max(std::fabs(value), distance);
+  if (distance >= 1e9) return short_label(std::round(value / distance) * distance);
   if (distance >= 1e6) return strf("%gM", std::round(value / distance) * distance / 1e6);
   if (size >= 1e4 && distance >= 100) return strf("%gk", std::round(value / distance) * distance / 1e3);
   if (size < 1e-3) return strf("%g", value);
@@ -31,14 +41,14 @@ std::string tick_label(double value, double distance) {
 }
 }  // namespace
 
-void Axis::include(double value) {
+void ChartAxis::include(double value) {
   if (!holds(value)) return;
   low_ = empty_ ? value : std::min(low_, value);
   high_ = empty_ ? value : std::max(high_, value);
   empty_ = false;
 }
 
-void Axis::finish(int wanted, bool round) {
+void ChartAxis::finish(int wanted, bool round) {
   if (empty_) {
     low_ = logarithmic_ ? 1 : 0;
     high_ = logarithmic_ ? 10 : 1;
@@ -49,7 +59,7 @@ void Axis::finish(int wanted, bool round) {
     linear_ticks(wanted, round);
 }
 
-void Axis::linear_ticks(int wanted, bool round) {
+void ChartAxis::linear_ticks(int wanted, bool round) {
   // A single value, or values closer than a double can resolve, get a margin.
   const double size = std::max(std::fabs(low_), std::fabs(high_));
   if (high_ - low_ <= size * 1e-9) {
@@ -74,14 +84,17 @@ void Axis::linear_ticks(int wanted, bool round) {
 }
 
 // Chooses powers of ten, with 2 and 5 times them when there are few, thinned out when there are many.
-void Axis::logarithmic_ticks(int wanted, bool round) {
+void ChartAxis::logarithmic_ticks(int wanted, bool round) {
   if (high_ <= low_ * (1 + 1e-9)) {
     low_ /= 2;
     high_ *= 2;
   }
   const double decades = std::log10(high_) - std::log10(low_);
   const int every = std::max(1, static_cast<int>(std::ceil(decades / wanted)));
-  const std::vector<double> factors = decades < 3 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
+  const std::vector<double> factors = decades < 0.7
+                                          ? std::vector<double>{1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}
+                                      : decades < 3 ? std::vector<double>{1, 2, 5}
+                                                    : std::vector<double>{1};
   double below = 0, above = 0;  // the nearest ticks outside the values
   for (int power = static_cast<int>(std::floor(std::log10(low_))); above <= 0; ++power) {
     for (const double factor : factors) {
@@ -89,28 +102,39 @@ void Axis::logarithmic_ticks(int wanted, bool round) {
       if (power % every != 0) continue;
       if (value <= low_ * (1 + 1e-9)) below = value;
       if (value > low_ * (1 + 1e-9) && value < high_ * (1 - 1e-9))
-        ticks_.push_back({value, strf("%g", value)});
+        ticks_.push_back({value, short_label(value)});
       if (value >= high_ * (1 - 1e-9) && above <= 0) above = value;
     }
   }
   if (!round) return;
   if (below > 0) {
     low_ = below;
-    ticks_.insert(ticks_.begin(), {below, strf("%g", below)});
+    ticks_.insert(ticks_.begin(), {below, short_label(below)});
   }
   high_ = above;
-  ticks_.push_back({above, strf("%g", above)});
+  ticks_.push_back({above, short_label(above)});
 }
 
-bool Axis::holds(double value) const {
+void ChartAxis::mark(const std::vector<double>& values) {
+  ticks_.clear();
+  for (const double value : values)
+    if (holds(value) && value >= low_ && value <= high_) ticks_.push_back({value, short_label(value)});
+}
+
+bool ChartAxis::holds(double value) const {
   return std::fabs(value) <= kLargest && (!logarithmic_ || value >= 1 / kLargest);
 }
 
-double Axis::scaled(double value) const {
+double ChartAxis::scaled(double value) const {
   return logarithmic_ ? std::log(value) : value;
 }
 
-double Axis::position(double value) const {
+double ChartAxis::value_at(double position) const {
+  const double at = scaled(low_) + position * (scaled(high_) - scaled(low_));
+  return logarithmic_ ? std::exp(at) : at;
+}
+
+double ChartAxis::position(double value) const {
   return (scaled(value) - scaled(low_)) / (scaled(high_) - scaled(low_));
 }
 

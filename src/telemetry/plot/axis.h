@@ -11,18 +11,22 @@ struct Tick {
   std::string label;
 };
 
-class Axis {
+class ChartAxis {
  public:
   // Makes an axis that covers every finite value added (positive, when logarithmic).
-  explicit Axis(bool logarithmic = false) : logarithmic_(logarithmic) {}
+  explicit ChartAxis(bool logarithmic = false) : logarithmic_(logarithmic) {}
   void include(double value);
 
   // Ends the axis at round values when `round`, with about `wanted` ticks. Without values it is 0 to 1 (or 1
   // to 10).
   void finish(int wanted, bool round);
 
+  // Marks these values instead of round ones; those outside the axis are left out.
+  void mark(const std::vector<double>& values);
+
   bool holds(double value) const;       // whether it can be shown on this axis
   double position(double value) const;  // 0 at the low end, 1 at the high end
+  double value_at(double position) const;
   const std::vector<Tick>& ticks() const { return ticks_; }
 
  private:
