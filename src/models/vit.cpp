@@ -267,8 +267,8 @@ class VitRecorder {
 void require_recordable(const VitConfig& config, const VitRecordOptions& options) {
   validate(config);
   validate(options.lora);
-  VT_REQUIRE(options.batch >= 1 && options.batch <= 1 << 20, ErrorKind::kConfig,
-             "batch %lld is not between 1 and %d", static_cast<long long>(options.batch), 1 << 20);
+  VT_REQUIRE(options.batch >= 1 && options.batch <= 1 << 24, ErrorKind::kConfig,
+             "batch %lld is not between 1 and %d", static_cast<long long>(options.batch), 1 << 24);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ void RmsnormOp::grad(GradRecorder& r) const {
 std::vector<TensorDesc> RmsnormGradOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 3);
   expect_suffix(*this, ins[0].shape, ins[1].shape);
-  expect_same(*this, ins[0], ins[2]);
+  expect_suffix(*this, ins[2].shape, ins[1].shape);  // the gradient may be of another type than the input
+  expect_same(*this, {ins[0].dtype, ins[0].shape}, {ins[0].dtype, ins[2].shape});
   std::vector<TensorDesc> outs = {ins[0]};
   if (parameters_) outs.push_back({accumulator_dtype(ins[0].dtype), ins[1].shape});
   return outs;

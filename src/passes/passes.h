@@ -32,11 +32,12 @@ Program differentiate(Program program, const DifferentiateOptions& options);
 
 // Trades time for memory: what a segment of the forward half computes is computed again when the backward
 // half needs it, instead of being kept. Clones keep their node's name and op, so they give the same bits,
-// masks included. Runs after differentiate and precision.
-enum class Recompute { kNone, kMlp, kBlock };
+// masks included. kCheap computes norms, activations and masks again, which read and write memory and little
+// else, where what they read is kept anyway. Runs after differentiate and precision.
+enum class Recompute { kNone, kCheap, kMlp, kBlock };
 template <>
 struct EnumNames<Recompute> {
-  static constexpr const char* names[] = {"none", "mlp", "block"};
+  static constexpr const char* names[] = {"none", "cheap", "mlp", "block"};
 };
 
 struct RecomputeOptions {
@@ -54,6 +55,13 @@ Program join_residuals(Program program);
 // lets that node make the sums too: the value is not read again for them. Runs after join_residuals, for
 // backends that have such kernels.
 Program join_row_sums(Program program);
+
+// Whether the backend has a kernel for such a node on the device that is planned for.
+using KernelRule = std::function<bool(const Op& op, DescSpan ins)>;
+// Lets attention keep the logarithms of its softmax's sums, and its gradient read them and the output instead
+// of computing both again, where there are kernels for it and the output is kept anyway. Runs after
+// recompute.
+Program keep_attention_sums(Program program, const KernelRule& has_kernel);
 
 // Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
 // residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;

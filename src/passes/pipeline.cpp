@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute",
                                                  "stages", "gather",         "fuse",      "schedule"};
 constexpr std::string_view kMicroPasses[] = {
-    "record", "gemm_precision", "differentiate", "precision", "distribute", "stages",       "recompute",
-    "gather", "join_residuals", "join_row_sums", "fuse",      "schedule",   "group_updates"};
+    "record", "gemm_precision", "differentiate",  "precision",     "distribute", "stages",   "recompute",
+    "gather", "keep_sums",      "join_residuals", "join_row_sums", "fuse",       "schedule", "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
 class Pipeline {
@@ -50,6 +50,11 @@ class Pipeline {
 
 bool is_gradient_sum(std::string_view kind) {
   return kind == AccumulateOp::kKind;
+}
+
+// Where masters lie on the host, a program reads copies of all its parameters.
+Program lowered(PreciseProgram& precise, const Rewrites& r) {
+  return r.offload ? read_copies(std::move(precise.program), precise.copies) : std::move(precise.program);
 }
 
 bool has_stages(const Rewrites& r) {
@@ -100,7 +105,8 @@ Program gathered(Program program, const Rewrites& r, const std::vector<Bucket>& 
 Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after, const ZeroPlan& zero) {
   Pipeline p(kInferencePasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
-  p.pass("precision", precision(p.take(), r.precision).program);
+  PreciseProgram precise = precision(p.take(), r.precision);
+  p.pass("precision", lowered(precise, r));
   const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
   p.pass("distribute", r.distribution.active() ? distribute(p.take(), r.distribution).program : p.take());
   p.pass("stages", has_stages(r) ? staged(p.take(), r, begins, StageOf::kBatch) : p.take());
@@ -117,7 +123,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
-  p.pass("precision", std::move(precise.program));
+  p.pass("precision", lowered(precise, r));
   const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
   std::vector<Bucket> buckets;
   Distributed own =
@@ -133,6 +139,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
       level == 3 ? frozen_buckets(p.program(), buckets, precise.copies) : std::vector<Bucket>{};
   ZeroPlan zero(buckets, frozen, r.distribution.mesh, {level, precise.copies, r.averages, r.whole_sums});
   p.pass("gather", zero.active() ? gathered(p.take(), r, buckets, zero) : p.take());
+  p.pass("keep_sums", few_launches ? keep_attention_sums(p.take(), r.has_kernel) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
@@ -147,6 +154,14 @@ Program update_program(Program recorded, const Rewrites& r, const std::vector<Bu
   if (r.traits.groups) recorded = group_updates(recorded, r.traits.groups);
   check_exchanges(recorded);
   return recorded;
+}
+
+UpdateParts update_parts(const Program& recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
+                         const ZeroPlan& zero) {
+  UpdateParts parts = split_update(
+      r.distribution.active() ? distribute_update(recorded, r.distribution, buckets, zero) : recorded);
+  for (const Program* program : {&parts.control, &parts.host, &parts.gather}) check_exchanges(*program);
+  return parts;
 }
 
 Program last_micro_program(const MicroProgram& micro, const Rewrites& r) {

@@ -8,6 +8,7 @@
 #include "graph/rewrite_traits.h"
 #include "ops/linear.h"
 #include "passes/flat_groups.h"
+#include "passes/offload.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
 #include "passes/stages.h"
@@ -23,10 +24,12 @@ struct Rewrites {
   int zero = 0;                    // ZeRO's stage: what the dp ranks share out
   bool whole_sums = false;  // ZeRO 2 and 3 sum gradients over ranks once an update, not every micro-step
   bool averages = false;    // whether a moving average of the parameters is kept
+  bool offload = false;     // masters lie on the host; programs of the device read copies alone
   RecomputeOptions recompute = {};  // training only
   bool join = true;                 // joins residuals with the gradients of norms
   bool fuse = true;
-  RewriteTraits traits = {};  // of the backend that runs it
+  RewriteTraits traits = {};   // of the backend that runs it
+  KernelRule has_kernel = {};  // of its device; unset: nothing is rewritten that would need to know
 };
 
 // A callback that receives the program as recorded ("record") and after each pass, with the pass's name.
@@ -49,6 +52,9 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
 // Makes a program that only changes persistent values: an optimizer's update, copies of weights.
 Program update_program(Program recorded, const Rewrites& rewrites, const std::vector<Bucket>& buckets = {},
                        const ZeroPlan& zero = {});
+// Makes the same in the parts of an update whose state lies on the host.
+UpdateParts update_parts(const Program& recorded, const Rewrites& rewrites,
+                         const std::vector<Bucket>& buckets = {}, const ZeroPlan& zero = {});
 // Makes the last micro program of an update, in which ranks sum their gradients. With ZeRO 2 and 3 every one
 // does, unless whole sums are kept. Of a pipeline's stage: the program of all its micro-batches.
 Program last_micro_program(const MicroProgram& micro, const Rewrites& rewrites);

@@ -1,7 +1,14 @@
 #include "passes/passes.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+
+#include "ops/activate.h"
+#include "ops/dropout.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
+#include "ops/rmsnorm.h"
 
 namespace vitrail {
 
@@ -108,11 +115,70 @@ class Recomputer {
   Program result_;
 };
 
+bool is_cheap(const Node& node) {
+  return node.phase == Phase::kForward && is<LayernormOp, RmsnormOp, GeluOp, ActivateOp, DropoutOp>(*node.op);
+}
+
+// Computes the outputs of cheap nodes again right before the backward half first reads them.
+class CheapRecomputer {
+ public:
+  explicit CheapRecomputer(const Program& program) : source_(program), maker_(program.values.size(), -1) {
+    std::vector<bool> read_back(program.values.size(), false);
+    for (const Node& node : program.nodes)
+      if (node.phase == Phase::kBackward)
+        for (ValueId in : node.ins) read_back[in] = true;
+    for (size_t i = 0; i < program.nodes.size(); ++i)
+      if (is_cheap(program.nodes[i]) && keeps_inputs(program.nodes[i], read_back))
+        for (ValueId out : program.nodes[i].outs)
+          if (!program.is_output(out)) maker_[out] = static_cast<int>(i);
+  }
+
+  Program run() {
+    Program result;
+    result.values = source_.values;
+    result.outputs = source_.outputs;
+    for (const Node& node : source_.nodes) {
+      Node copy = node;
+      if (node.phase == Phase::kBackward)
+        for (ValueId& in : copy.ins) in = again(in, result);
+      result.nodes.push_back(std::move(copy));
+    }
+    result.validate();
+    return result;
+  }
+
+ private:
+  // Whether everything that the node reads is there in the backward half: kept, or computed again too.
+  bool keeps_inputs(const Node& node, const std::vector<bool>& read_back) const {
+    return std::all_of(node.ins.begin(), node.ins.end(), [&](ValueId in) {
+      return source_.values[in].kind != ValueKind::kComputed || read_back[in] || maker_[in] >= 0;
+    });
+  }
+
+  ValueId again(ValueId id, Program& result) {
+    if (maker_[id] < 0) return id;
+    if (const auto found = clone_.find(id); found != clone_.end()) return found->second;
+    Node copy = source_.nodes[maker_[id]];
+    copy.phase = Phase::kBackward;
+    for (ValueId& in : copy.ins) in = again(in, result);
+    const ValueId clone = clone_[id] = static_cast<ValueId>(result.values.size());
+    copy.outs = {clone};
+    result.values.push_back(source_.values[id]);
+    result.nodes.push_back(std::move(copy));
+    return clone;
+  }
+
+  const Program& source_;
+  std::vector<int> maker_;  // the node that is run again for a value; -1: none
+  std::map<ValueId, ValueId> clone_;
+};
+
 }  // namespace
 
 Program recompute(Program program, const RecomputeOptions& options) {
   VT_CHECK(options.every >= 1, "a segment has at least one block");
   if (options.level == Recompute::kNone) return program;
+  if (options.level == Recompute::kCheap) return CheapRecomputer(program).run();
   return Recomputer(program, options).run();
 }
 

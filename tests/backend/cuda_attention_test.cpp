@@ -3,6 +3,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.h"
 #include "ops/attention.h"
+#include "ops/attention_sums.h"
 
 namespace vitrail {
 namespace {
@@ -109,6 +110,25 @@ TEST(CudaAttention, ChoosesTheGradientByLengthAndGpu) {
   }
 }
 
+// A step keeps the sums only where both kernels take them, so they must take the same shapes.
+TEST(CudaAttention, KeepsSumsWhereTheStreamKernelsRun) {
+  const ChoiceRow rows[] = {
+      {DType::kBF16, 272, 64, 90, ""},
+      {DType::kBF16, 273, 64, 90, "stream_heads"},
+      {DType::kF16, 4097, 48, 90, "stream_heads"},
+      {DType::kBF16, 577, 64, 80, ""},
+      {DType::kBF16, 577, 80, 90, ""},
+      {DType::kF32, 577, 64, 90, ""},
+  };
+  for (const auto& row : rows) {
+    const TensorDesc qkv = packed(row.dtype, row.tokens, 3, row.size);
+    const std::vector<TensorDesc> kept = AttentionSumsOp().infer(std::vector{qkv});
+    const std::vector<TensorDesc> ins = {qkv, kept[0], kept[1], kept[0]};
+    EXPECT_EQ(chosen(AttentionSumsOp(), {qkv}, row.compute), row.kernel) << row.tokens;
+    EXPECT_EQ(chosen(AttentionSumsGradOp(), ins, row.compute), row.kernel) << row.tokens;
+  }
+}
+
 // The kernel without rows for tokens that are no queries must not be tried where they have some.
 TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
@@ -138,7 +158,9 @@ TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
   const std::vector<TensorDesc> ins = {qkv, AttentionOp().infer(std::vector{qkv})[0]}, outs = grad.infer(ins);
   for (const OpKernels& row : cuda::attention_kernels())
     for (const Kernel& kernel : row.kernels)
-      if (row.op == "attention_grad" && kernel.name != std::string("one_query"))
+      if (row.op == AttentionSumsOp::kKind || row.op == AttentionSumsGradOp::kKind)
+        continue;  // other inputs
+      else if (row.op == "attention_grad" && kernel.name != std::string("one_query"))
         EXPECT_GE(kernel.scratch_bytes({grad, ins, outs}, device), 2u * 3 * 197 * 2 * sizeof(float));
       else
         EXPECT_EQ(kernel.scratch_bytes({grad, ins, outs}, device), 0u);

@@ -50,8 +50,10 @@ TEST(Recompute, KeepsWhatCrossesASegment) {
 }
 
 TEST(Recompute, ClonesKeepTheNameAndOpOfTheirNode) {
-  for (const RecomputeOptions& options :
-       {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}, {Recompute::kBlock, 3}}) {
+  for (const RecomputeOptions& options : {RecomputeOptions{Recompute::kCheap},
+                                          {Recompute::kMlp},
+                                          {Recompute::kBlock},
+                                          {Recompute::kBlock, 3}}) {
     const Program plain = recomputed(3, {}), program = recomputed(3, options);
     std::map<std::string, const Op*> forward;
     size_t clones = 0;
@@ -82,6 +84,27 @@ TEST(Recompute, OfTheMlpNothingElseIsComputedAgain) {
   EXPECT_EQ(program["gelu"], 2 * plain["gelu"]);
   EXPECT_EQ(program["attention"], plain["attention"]);
   EXPECT_EQ(program["layernorm"], plain["layernorm"]);
+}
+
+TEST(Recompute, CheapComputesNormsActivationsAndMasksAgainAndNothingElse) {
+  auto plain = count_kinds(recomputed(2, {})),
+       program = count_kinds(recomputed(2, {.level = Recompute::kCheap}));
+  EXPECT_EQ(program["gelu"], 2 * plain["gelu"]);
+  EXPECT_GE(program["layernorm"], plain["layernorm"] + 4);  // two a block
+  EXPECT_GE(program["dropout"], plain["dropout"] + 2);      // behind each gelu
+  for (const char* kind : {"gelu", "layernorm", "dropout"}) plain.erase(kind), program.erase(kind);
+  EXPECT_EQ(program, plain);
+  const Program bare = recompute(record_step(tiny_vit(2)), {.level = Recompute::kCheap});
+  for (const std::string& name : kept(bare))
+    EXPECT_FALSE(name.ends_with("mlp.gelu") || name.ends_with(".norm1") || name.ends_with(".norm2")) << name;
+}
+
+// A norm whose input nothing else keeps saves nothing by being computed again.
+TEST(Recompute, CheapLeavesWhatHasNoKeptInput) {
+  const auto weights_only = [](const std::string& name) { return name.ends_with("fc2.weight"); };
+  const Program frozen = record_step(tiny_vit(1), {}, weights_only);
+  EXPECT_EQ(count_kinds(recompute(frozen, {.level = Recompute::kCheap}))["gelu"],
+            count_kinds(frozen)["gelu"]);
 }
 
 TEST(Recompute, WorksOnLoweredProgramsAndOnFrozenParts) {

@@ -5,6 +5,7 @@
 #include "backend/cuda/api/attention_scratch.h"
 #include "backend/cuda/launch.h"
 #include "ops/attention.h"
+#include "ops/attention_sums.h"
 
 namespace vitrail::cuda {
 
@@ -54,25 +55,45 @@ void run_weights(const KernelArgs& args) {
   if (g.batch > 0) api().attention.weights(session(args), call);
 }
 
+AttentionGradCall backward_call(const KernelArgs& args, std::span<const TensorView> forward,
+                                const AttentionGeometry& g) {
+  return {.batch = g.batch,
+          .heads = g.heads,
+          .queries = g.queries,
+          .keys = g.keys,
+          .head_size = g.head_size,
+          .scale = score_scale(g.head_size),
+          .q = head_rows(forward[0], g.q),
+          .k = head_rows(forward.back(), g.k),
+          .v = head_rows(forward.back(), g.v),
+          .dout = head_rows(args.ins.back(), g.out),
+          .dq = head_rows(args.outs[0], g.q),
+          .dk = head_rows(args.outs.back(), g.k),
+          .dv = head_rows(args.outs.back(), g.v),
+          .scratch = args.scratch.data()};
+}
+
 template <auto kFunction>
 void run_backward(const KernelArgs& args) {
   const auto forward = args.ins.first(args.ins.size() - 1);
   const AttentionGeometry g = geometry_of(args.op, forward);
-  if (g.batch == 0) return;
-  (api().attention.*kFunction)(session(args), {.batch = g.batch,
-                                               .heads = g.heads,
-                                               .queries = g.queries,
-                                               .keys = g.keys,
-                                               .head_size = g.head_size,
-                                               .scale = score_scale(g.head_size),
-                                               .q = head_rows(forward[0], g.q),
-                                               .k = head_rows(forward.back(), g.k),
-                                               .v = head_rows(forward.back(), g.v),
-                                               .dout = head_rows(args.ins.back(), g.out),
-                                               .dq = head_rows(args.outs[0], g.q),
-                                               .dk = head_rows(args.outs.back(), g.k),
-                                               .dv = head_rows(args.outs.back(), g.v),
-                                               .scratch = args.scratch.data()});
+  if (g.batch > 0) (api().attention.*kFunction)(session(args), backward_call(args, forward, g));
+}
+
+void run_forward_keeping(const KernelArgs& args) {
+  const AttentionGeometry g = geometry_of(args.op, args.ins);
+  AttentionCall call = forward_call(args, g, g.out);
+  call.log_sums = args.outs[1].as<float>();
+  if (g.batch > 0) api().attention.stream_forward(session(args), call);
+}
+
+void run_backward_from_kept(const KernelArgs& args) {
+  const auto forward = args.ins.first(1);
+  const AttentionGeometry g = geometry_of(args.op, forward);
+  AttentionGradCall call = backward_call(args, forward, g);
+  call.out = head_rows(args.ins[1], g.out);
+  call.log_sums = args.ins[2].as<float>();
+  if (g.batch > 0) api().attention.stream_backward(session(args), call);
 }
 
 std::string declines_plain(const NodeView& node, const DeviceInfo& device) {
@@ -110,13 +131,20 @@ std::string declines_grad(const NodeView& node, const DeviceInfo& device) {
   return declines_plain(node, device);
 }
 
+// Whether an operand is the logarithms of the softmax's sums, [B H N] in f32.
+bool is_log_sums(const NodeView& node, const TensorDesc& desc) {
+  return is<AttentionSumsOp, AttentionSumsGradOp>(node.op) && desc.dtype == DType::kF32 &&
+         !desc.shape.has('E');
+}
+
 // Declines operands that the tensor-core kernels cannot take.
 std::string declines_unless_16bit(const NodeView& node, int64_t most_elements) {
   const DType dtype = node.ins[0].dtype;
   if (dtype != DType::kBF16 && dtype != DType::kF16) return "computes in bf16 and f16";
   for (const DescSpan descs : {node.ins, node.outs})
     for (const TensorDesc& desc : descs)
-      if (desc.dtype != dtype || !desc.packing.empty()) return "takes operands of one type";
+      if ((desc.dtype != dtype && !is_log_sums(node, desc)) || !desc.packing.empty())
+        return "takes operands of one type";
   const int64_t size = node.ins[0].shape.local('E');
   if (size % 8 != 0 || size > most_elements)
     return strf("heads of %lld elements; it takes multiples of 8 up to %lld", static_cast<long long>(size),
@@ -158,6 +186,14 @@ std::string declines_stream_forward(const NodeView& node, const DeviceInfo& devi
 std::string declines_stream_grad(const NodeView& node, const DeviceInfo& device) {
   if (node.ins.size() == 3) return kOwnQueriesOnly;
   return declines_stream(node, device, grad_geometry(node));
+}
+
+std::string declines_stream_kept(const NodeView& node, const DeviceInfo& device) {
+  return declines_stream(node, device, attention_geometry(node.op, node.ins.first(1)));
+}
+size_t stream_kept_scratch(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.op, node.ins.first(1));
+  return stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, true);
 }
 
 size_t stream_grad_scratch(const NodeView& node, const DeviceInfo&) {
@@ -203,7 +239,12 @@ std::vector<OpKernels> attention_kernels() {
         on_tensor_cores(cuda_kernel("stream_heads", run_backward<&AttentionApi::stream_backward>,
                                     declines_stream_grad, stream_grad_scratch)),
         on_tensor_cores(
-            cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch))}}};
+            cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch))}},
+      {"attention_sums",
+       {on_tensor_cores(cuda_kernel("stream_heads", run_forward_keeping, declines_stream_kept))}},
+      {"attention_sums_grad",
+       {on_tensor_cores(
+           cuda_kernel("stream_heads", run_backward_from_kept, declines_stream_kept, stream_kept_scratch))}}};
 }
 
 }  // namespace vitrail::cuda

@@ -1,6 +1,7 @@
 // Reference loops of the gradients of linear, patch_embed and attention.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "backend/ref/loops.h"
@@ -62,9 +63,14 @@ struct HeadGrads {
   const AttentionGeometry& g;
   const double *q, *kv, *dout;
   double *dq, *dkv;
+  // What the forward op kept: its output and the base-2 logarithms of its sums; null: computed again.
+  const double *out = nullptr, *log_sums = nullptr;
 
   void query(int64_t b, int64_t h, int64_t i, std::vector<double>& weights, std::vector<double>& dweights) {
-    softmax_weights(g, q, kv, b, h, i, weights);
+    const double log_sum = softmax_weights(g, q, kv, b, h, i, weights);
+    if (log_sums)
+      for (double& weight : weights)
+        weight *= std::exp(log_sum - log_sums[(b * g.heads + h) * g.queries + i] * std::log(2.0));
     const double scale = 1.0 / std::sqrt(static_cast<double>(g.head_size));
     const double* dy = dout + b * g.out.batch + i * g.out.row + h * g.out.head;
     double mean = 0;
@@ -77,6 +83,7 @@ struct HeadGrads {
       }
       mean += weights[j] * dweights[j];
     }
+    if (out) mean = mean_from_output(b, h, i);
     const int64_t at_query = g.q.base + b * g.q.batch + i * g.q.row + h * g.q.head;
     for (int64_t j = 0; j < g.keys; ++j) {
       const double dscore = weights[j] * (dweights[j] - mean) * scale;
@@ -87,7 +94,22 @@ struct HeadGrads {
       }
     }
   }
+
+  double mean_from_output(int64_t b, int64_t h, int64_t i) const {
+    const int64_t row = b * g.out.batch + i * g.out.row + h * g.out.head;
+    return std::inner_product(out + row, out + row + g.head_size, dout + row, 0.0);
+  }
 };
+
+void add_queries(HeadGrads& grads, const KernelArgs& args) {
+  const AttentionGeometry& g = grads.g;
+  for (const TensorView& out : args.outs) std::fill_n(out.as<double>(), out.desc().elems(), 0.0);
+  args.context.pool.run(g.heads, [&](int64_t h, int) {
+    std::vector<double> weights(g.keys), dweights(g.keys);
+    for (int64_t b = 0; b < g.batch; ++b)
+      for (int64_t i = 0; i < g.queries; ++i) grads.query(b, h, i, weights, dweights);
+  });
+}
 
 }  // namespace
 
@@ -102,12 +124,23 @@ void attention_grad(const KernelArgs& args) {
                   args.ins.back().as<double>(),
                   args.outs[0].as<double>(),
                   args.outs[last].as<double>()};
-  for (const TensorView& out : args.outs) std::fill_n(out.as<double>(), out.desc().elems(), 0.0);
-  args.context.pool.run(g.heads, [&](int64_t h, int) {
-    std::vector<double> weights(g.keys), dweights(g.keys);
-    for (int64_t b = 0; b < g.batch; ++b)
-      for (int64_t i = 0; i < g.queries; ++i) grads.query(b, h, i, weights, dweights);
-  });
+  add_queries(grads, args);
+}
+
+void attention_sums_grad(const KernelArgs& args) {
+  const TensorDesc qkv = args.ins[0].desc();
+  const AttentionGeometry g = attention_geometry(args.op, {&qkv, 1});
+  const double* packed = args.ins[0].as<double>();
+  double* dqkv = args.outs[0].as<double>();
+  HeadGrads grads{g,
+                  packed,
+                  packed,
+                  args.ins[3].as<double>(),
+                  dqkv,
+                  dqkv,
+                  args.ins[1].as<double>(),
+                  args.ins[2].as<double>()};
+  add_queries(grads, args);
 }
 
 }  // namespace vitrail::ref

@@ -37,8 +37,8 @@ void patch_embed(const KernelArgs& args) {
   });
 }
 
-void softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
-                     int64_t i, std::vector<double>& weights) {
+double softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
+                       int64_t i, std::vector<double>& weights) {
   const double* query = q + g.q.base + b * g.q.batch + i * g.q.row + h * g.q.head;
   double top = -INFINITY, total = 0;
   for (int64_t j = 0; j < g.keys; ++j) {
@@ -50,9 +50,12 @@ void softmax_weights(const AttentionGeometry& g, const double* q, const double* 
   }
   for (double& weight : weights) total += weight = std::exp(weight - top);
   for (double& weight : weights) weight /= total;
+  return top + std::log(total);
 }
 
-void attention(const KernelArgs& args) {
+namespace {
+// Writes the outputs and, where `log_sums` is not null, the base-2 logarithms of the softmax's sums.
+void attend(const KernelArgs& args, double* log_sums) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : args.ins) descs.push_back(view.desc());
   const AttentionGeometry g = attention_geometry(args.op, descs);
@@ -62,7 +65,8 @@ void attention(const KernelArgs& args) {
     const int64_t b = task / g.heads, h = task % g.heads;
     std::vector<double> weights(g.keys);
     for (int64_t i = 0; i < g.queries; ++i) {
-      softmax_weights(g, q, kv, b, h, i, weights);
+      const double log_sum = softmax_weights(g, q, kv, b, h, i, weights);
+      if (log_sums) log_sums[task * g.queries + i] = log_sum / std::log(2.0);
       double* row = out + b * g.out.batch + i * g.out.row + h * g.out.head;
       for (int64_t e = 0; e < g.head_size; ++e) {
         double sum = 0;
@@ -72,6 +76,14 @@ void attention(const KernelArgs& args) {
       }
     }
   });
+}
+}  // namespace
+
+void attention(const KernelArgs& args) {
+  attend(args, nullptr);
+}
+void attention_sums(const KernelArgs& args) {
+  attend(args, args.outs[1].as<double>());
 }
 
 void attention_probs(const KernelArgs& args) {

@@ -18,9 +18,10 @@ void in_double(const KernelArgs& args) {
   run_converted(args, kernel);
 }
 
-// The softmax weights of query i of image b and head h, for attention and its gradient.
-void softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
-                     int64_t i, std::vector<double>& weights);
+// Computes the softmax weights of query i of image b and head h, for attention and its gradient. Returns the
+// logarithm of the sum by which they were divided.
+double softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
+                       int64_t i, std::vector<double>& weights);
 
 // Every reference kernel that computes in double, by the name of its function and of its op: one line here
 // declares and registers it.
@@ -33,6 +34,8 @@ void softmax_weights(const AttentionGeometry& g, const double* q, const double* 
   X(attention)            \
   X(attention_probs)      \
   X(attention_grad)       \
+  X(attention_sums)       \
+  X(attention_sums_grad)  \
   X(layernorm)            \
   X(layernorm_grad)       \
   X(rmsnorm)              \

@@ -3,6 +3,8 @@
 // result is a sum of many such errors.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "ops/attention.h"
 #include "runtime/check/noise_rules.h"
@@ -31,16 +33,21 @@ class Row {
   }
 
   void find(int64_t b, int64_t h, int64_t i) {
-    query = row_at(g.q, b, i, h);
-    double top = -INFINITY, total = 0;
-    for (int64_t j = 0; j < g.keys; ++j) {
-      find_score(j, row_at(g.k, b, j, h));
-      top = std::max(top, weights[j]);
-    }
+    double top = find_scores(b, h, i), total = 0;
     for (double& weight : weights) total += weight = std::exp(weight - top);
     for (size_t j = 0; j < weights.size(); ++j) {
       weights[j] /= total;
       errors[j] = square(weights[j]) * (errors[j] + square(kFunction) + square(unit) / 3) + narrow(1 / total);
+    }
+  }
+  // Takes the logarithm of the sum from the forward op instead of summing.
+  void find(int64_t b, int64_t h, int64_t i, double log_sum) {
+    find_scores(b, h, i);
+    for (size_t j = 0; j < weights.size(); ++j) {
+      weights[j] = std::exp(weights[j] - log_sum);
+      errors[j] =
+          square(weights[j]) * (errors[j] + square(kFunction) + square(kF32 * log_sum) + square(unit) / 3) +
+          narrow(1);
     }
   }
   // Returns the mean square of the smallest 16-bit rounding step, for values that are divided by `total`
@@ -55,6 +62,17 @@ class Row {
   int64_t query = 0;
 
  private:
+  // Returns the largest score.
+  double find_scores(int64_t b, int64_t h, int64_t i) {
+    query = row_at(g.q, b, i, h);
+    double top = -INFINITY;
+    for (int64_t j = 0; j < g.keys; ++j) {
+      find_score(j, row_at(g.k, b, j, h));
+      top = std::max(top, weights[j]);
+    }
+    return top;
+  }
+
   // Computes the score of key j and the mean square of its error.
   void find_score(int64_t j, int64_t key) {
     double dot = 0, squares = 0, factors = 0;
@@ -87,14 +105,20 @@ struct Sums {
   Values sums, squares, errors;
 };
 
-// The noise of all three gradients of one attention node.
+// What the forward op kept for its gradient.
+struct Kept {
+  const Known &out, &log_sums;
+};
+
+// The noise of all three gradients of one attention node, whose forward op has so many inputs.
 class Gradients {
  public:
-  explicit Gradients(const Args& args)
-      : g(geometry_of(args, args.query.ins.size() - 1)),
+  explicit Gradients(const Args& args, size_t forward_ins, std::optional<Kept> forward = {})
+      : g(geometry_of(args, forward_ins)),
         dout(args.query.ins.back()),
+        kept(forward),
         dq(static_cast<size_t>(args.query.ins[0].shape.elems())),
-        dkv(static_cast<size_t>(args.query.ins[args.query.ins.size() - 2].shape.elems())) {
+        dkv(static_cast<size_t>(args.query.ins[forward_ins - 1].shape.elems())) {
     args.query.pool.run(g.heads, [&](int64_t h, int) {
       Row row(args, g);
       for (int64_t b = 0; b < g.batch; ++b)
@@ -104,11 +128,15 @@ class Gradients {
 
   const AttentionGeometry g;
   const Known& dout;
+  const std::optional<Kept> kept;
   Sums dq, dkv;
 
  private:
   void add_query(Row& row, int64_t b, int64_t h, int64_t i) {
-    row.find(b, h, i);
+    if (kept)
+      row.find(b, h, i, kept->log_sums.values[(b * g.heads + h) * g.queries + i] * std::log(2.0));
+    else
+      row.find(b, h, i);
     const int64_t dy = row_at(g.out, b, i, h);
     Values slopes(static_cast<size_t>(g.keys)), slope_errors(slopes.size());
     double mean = 0, mean_error = 0;
@@ -125,7 +153,19 @@ class Gradients {
       mean += row.weights[j] * slopes[j];
       mean_error += row.errors[j] * square(slopes[j]);
     }
+    if (kept) find_mean(dy, mean, mean_error);
     add_scores(row, b, h, {slopes, slope_errors, mean, mean_error});
+  }
+
+  // The mean is the product of the output, which is exact here, with its gradient.
+  void find_mean(int64_t row, double& mean, double& error) const {
+    double squares = 0;
+    mean = 0;
+    for (int64_t e = 0; e < g.head_size; ++e) {
+      mean += kept->out.values[row + e] * dout.values[row + e];
+      squares += mean * mean;
+    }
+    error = squares * square(kSum) / 3;
   }
 
   struct Slopes {
@@ -157,7 +197,25 @@ class Gradients {
 
 }  // namespace
 
-Noise of_attention(const Args& args) {
+namespace {
+
+// The logarithm moves by the errors of the scores, each with its weight.
+Noise of_log_sums(const Args& args) {
+  const AttentionGeometry g = geometry_of(args, 1);
+  Noise noise = silence(args.out.values.size());
+  args.query.pool.run(g.batch * g.heads, [&](int64_t task, int) {
+    Row row(args, g);
+    for (int64_t i = 0; i < g.queries; ++i) {
+      row.find(task / g.heads, task % g.heads, i);
+      const auto at = static_cast<size_t>(task * g.queries + i);
+      noise.bound[at] = (kFunction + kF32) * (std::abs(args.out.values[at]) + 1);
+      noise.variance[at] = std::accumulate(row.errors.begin(), row.errors.end(), 0.0) / square(std::log(2.0));
+    }
+  });
+  return noise;
+}
+
+Noise of_outputs(const Args& args) {
   const AttentionGeometry g = geometry_of(args, args.query.ins.size());
   Noise noise = silence(args.out.values.size());
   args.query.pool.run(g.batch * g.heads, [&](int64_t task, int) {
@@ -184,9 +242,7 @@ Noise of_attention(const Args& args) {
 }
 
 // With packed qkv one result holds dq, dk and dv; with a pooling query dq is a result of its own.
-Noise of_attention_grad(const Args& args) {
-  const Gradients found(args);
-  const bool packed = args.query.ins.size() == 2;
+Noise of_gradients(const Args& args, const Gradients& found, bool packed) {
   Noise noise = silence(args.out.values.size());
   for (size_t i = 0; i < noise.variance.size(); ++i) {
     noise.bound[i] = kFunction * std::abs(args.out.values[i]);
@@ -194,6 +250,24 @@ Noise of_attention_grad(const Args& args) {
     if (packed || args.result == 1) noise.variance[i] += found.dkv.variance(i);
   }
   return noise;
+}
+
+}  // namespace
+
+Noise of_attention(const Args& args) {
+  return of_outputs(args);
+}
+Noise of_attention_sums(const Args& args) {
+  return args.result == 0 ? of_outputs(args) : of_log_sums(args);
+}
+
+Noise of_attention_grad(const Args& args) {
+  const size_t forward_ins = args.query.ins.size() - 1;
+  return of_gradients(args, Gradients(args, forward_ins), forward_ins == 1);
+}
+Noise of_attention_sums_grad(const Args& args) {
+  const Gradients found(args, 1, Kept{args.query.ins[1], args.query.ins[2]});
+  return of_gradients(args, found, true);
 }
 
 }  // namespace vitrail::noise

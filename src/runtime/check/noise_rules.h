@@ -35,6 +35,8 @@ Noise of_patch_embed(const Args& args);
 Noise of_patch_embed_dw(const Args& args);
 Noise of_attention(const Args& args);
 Noise of_attention_grad(const Args& args);
+Noise of_attention_sums(const Args& args);
+Noise of_attention_sums_grad(const Args& args);
 Noise of_gelu(const Args& args);
 Noise of_gelu_grad(const Args& args);
 Noise of_layernorm_grad(const Args& args);

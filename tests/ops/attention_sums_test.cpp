@@ -1,0 +1,137 @@
+// Attention that keeps its softmax's sums, and the gradient that reads them: against attention without, and
+// every backend that has kernels for it against the reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cuda_test.h"
+#include "judge_op.h"
+#include "ops/attention.h"
+#include "ops/attention_sums.h"
+
+namespace vitrail {
+namespace {
+
+struct Size {
+  int64_t tokens, heads, head_size;
+};
+constexpr Size kSizes[] = {{5, 3, 16}, {50, 2, 18}, {273, 2, 64}, {290, 3, 64}, {384, 2, 24}, {577, 2, 64}};
+
+Shape packed(const Size& s) {
+  return {{'B', 2}, {'N', s.tokens}, {'T', 3}, {'H', s.heads}, {'E', s.head_size}};
+}
+Shape output(const Size& s) {
+  return {{'B', 2}, {'N', s.tokens}, {'H', s.heads}, {'E', s.head_size}};
+}
+
+OpCase forward_case(const Size& s) {
+  return {strf("attention_sums_%lld", static_cast<long long>(s.tokens)),
+          make_op<AttentionSumsOp>(),
+          {packed(s)},
+          {false}};
+}
+
+// The sums stand near those of equal scores, so that the weights of a query add up to about one.
+OpCase grad_case(const Size& s) {
+  const Shape sums = {{'B', 2}, {'H', s.heads}, {'N', s.tokens}};
+  Values near;
+  for (int64_t i = 0; i < sums.elems(); ++i)
+    near.push_back(std::log2(static_cast<double>(s.tokens)) + 0.125 * static_cast<double>(i % 7));
+  OpCase c{strf("attention_sums_grad_%lld", static_cast<long long>(s.tokens)),
+           make_op<AttentionSumsGradOp>(),
+           {packed(s), output(s), sums, output(s)},
+           {false, false, false, false},
+           {Role::kPlain, Role::kPlain, Role::kSum, Role::kPlain}};
+  for (double& value : near) value = static_cast<float>(value);
+  c.given[2] = near;
+  return c;
+}
+
+void expect_close(const Values& found, const Values& wanted, double relative) {
+  ASSERT_EQ(found.size(), wanted.size());
+  double largest = 0;
+  for (double value : wanted) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], wanted[i], relative * largest) << i;
+}
+
+TEST(AttentionSums, TheReferenceGivesWhatAttentionGives) {
+  for (const Size& s : {kSizes[0], kSizes[1]}) {
+    const OpCase keeping = forward_case(s);
+    const std::vector<Values> qkv = make_inputs(keeping, {});
+    const OpCase plain{"attention", make_op<AttentionOp>(), {packed(s)}, {false}};
+    const std::vector<Result> kept = run_op(keeping, keeping.ins, qkv, {});
+    EXPECT_EQ(kept[0].values, run_op(plain, plain.ins, qkv, {})[0].values);
+
+    const OpCase from_kept = grad_case(s);
+    const OpCase again{"attention_grad", make_op<AttentionGradOp>(), {packed(s), output(s)}, {false, false}};
+    const Values dout = make_inputs(again, {})[1];
+    expect_close(
+        run_op(from_kept, from_kept.ins, {qkv[0], kept[0].values, kept[1].values, dout}, {})[0].values,
+        run_op(again, again.ins, {qkv[0], dout}, {})[0].values, 1e-12);
+  }
+}
+
+// The sum of exponentials, written out for scores that are all equal.
+TEST(AttentionSums, KeepsTheBaseTwoLogarithm) {
+  const Size s{8, 1, 4};
+  const OpCase c = forward_case(s);
+  const Values ones(static_cast<size_t>(packed(s).elems()), 1.0);
+  const std::vector<Result> kept = run_op(c, c.ins, {ones}, {});
+  for (double value : kept[1].values)
+    EXPECT_NEAR(value, 3 + 2 / std::log(2.0), 1e-12);  // 8 times exp(4 / sqrt(4))
+}
+
+void expect_near(const OpCase& c, const RunSettings& settings, bool replay) {
+  const std::vector<Values> inputs = make_inputs(c, settings);
+  const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
+  OpJudge judge(c, inputs, wanted);
+  const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
+  const Verdict verdict = judge.verdict(settings, found);
+  EXPECT_LE(verdict.share, 1) << c.name << " on " << settings.backend << " in " << to_string(settings.dtype)
+                              << ": " << verdict.where;
+  Margins::note(settings, verdict.share, c.name);
+  if (!replay) return;
+  RunSettings again = settings;
+  again.runs = 3;
+  EXPECT_TRUE(found == run_op(c, c.ins, inputs, again)) << "replayed: " << c.name;
+}
+
+TEST(AttentionSums, ReferenceInEveryDtype) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const Size& s : {kSizes[0], kSizes[1]})
+      for (const OpCase& c : {forward_case(s), grad_case(s)}) expect_near(c, {.dtype = dtype}, false);
+}
+
+TEST(AttentionSums, CudaInBothTypesAndReplayed) {
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  for (const DType dtype : {DType::kF16, DType::kBF16})
+    for (const Size& s : kSizes)
+      if (s.tokens >= 273)
+        for (const OpCase& c : {forward_case(s), grad_case(s)})
+          expect_near(c, {.backend = "cuda", .dtype = dtype}, true);
+}
+
+// A wrong sum or a wrong output must be seen: one key too few, and a mean that is 5 % off.
+TEST(AttentionSums, TheBoundsAreTight) {
+  const Size s{273, 1, 16};
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const RunSettings settings{.dtype = dtype};
+    const OpCase forward = forward_case(s), grad = grad_case(s);
+    const std::vector<Values> qkv = make_inputs(forward, settings);
+    const std::vector<Result> kept = run_op(forward, forward.ins, qkv, {});
+    OpJudge sums(forward, qkv, kept);
+    std::vector<Result> found = run_op(forward, forward.ins, qkv, settings);
+    for (double& value : found[1].values) value += std::log2(1 - 1 / static_cast<double>(s.tokens));
+    EXPECT_GT(sums.verdict(settings, found).share, 1) << to_string(dtype);
+
+    const std::vector<Values> inputs = make_inputs(grad, settings);
+    const std::vector<Result> gradients = run_op(grad, grad.ins, inputs, {});
+    OpJudge grads(grad, inputs, gradients);
+    std::vector<Values> off = inputs;
+    for (double& value : off[1]) value *= 1.05;
+    EXPECT_GT(grads.verdict(settings, run_op(grad, grad.ins, off, settings)).share, 1) << to_string(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail
