@@ -1,5 +1,6 @@
 #include "passes/flat_groups.h"
 
+#include <algorithm>
 #include <set>
 
 #include "graph/grad.h"
@@ -173,9 +174,10 @@ class UpdateDistributor {
     if (zero_.active()) axes = axes.with(Axis::kData);
     if (how_.mesh.size(Axis::kPipeline) > 1) axes = axes.with(Axis::kPipeline);  // a stage has its own
     Node own = node;
-    std::erase_if(own.ins,
-                  [&](ValueId sum) { return !is_own(sum) || result_.values[sum].desc.elems() == 0; });
-    VT_CHECK(!own.ins.empty(), "rank %d holds no gradient of its own", how_.mesh.rank);
+    const auto is_empty = [&](ValueId sum) { return result_.values[sum].desc.elems() == 0; };
+    std::erase_if(own.ins, [&](ValueId sum) { return !is_own(sum) || is_empty(sum); });
+    // Of many ranks some hold only what others count: nothing, which an empty piece stands for.
+    if (own.ins.empty()) own.ins = {*std::find_if(node.ins.begin(), node.ins.end(), is_empty)};
     if (axes.empty()) return result_.nodes.push_back(std::move(own));
     const ValueId total = node.outs[0];
     own.outs[0] = add_value(node.name + ".own", TensorDesc(result_.values[total].desc));

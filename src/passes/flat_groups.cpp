@@ -39,7 +39,7 @@ void ZeroPlan::add_bucket(const Bucket& bucket, const std::string& name, bool tr
   const std::vector<int64_t> pieces = bucket.pieces(ranks_);
   const auto mine = static_cast<size_t>(rank_);
   FlatGroup plain{.name = name, .dtype = bucket.dtype, .whole = stage() < 3};
-  FlatGroup low{.name = name + "@low", .dtype = bucket.dtype, .whole = stage() < 3};
+  std::map<std::string, FlatGroup> low;  // by the copies' type
   FlatGroup averages{.name = "ema/" + name.substr(name.find('/') + 1),
                      .dtype = bucket.dtype,
                      .category = Category::kOptimizer,
@@ -51,24 +51,25 @@ void ZeroPlan::add_bucket(const Bucket& bucket, const std::string& name, bool tr
     windows_[member.parameter] = window;
     const auto copy = copies_.find(member.parameter);
     const bool has_copy = copy != copies_.end();
-    (has_copy ? low : plain)
-        .members.push_back({has_copy ? copy->second : member.parameter, member.desc, member.offset, window});
+    FlatGroup* group = &plain;
+    if (has_copy) {
+      const std::string type = copy->second.substr(copy->second.find('@'));
+      const FlatGroup fresh{.name = name + type, .dtype = *parse_dtype(type.substr(1)), .whole = stage() < 3};
+      group = &low.try_emplace(type, fresh).first->second;
+    }
+    group->members.push_back(
+        {has_copy ? copy->second : member.parameter, member.desc, member.offset, window});
     if (options_.averages && trained)
       averages.members.push_back({"ema/" + member.parameter, member.desc, member.offset, window});
   }
-  for (FlatGroup* group : {&plain, &low, &averages}) add_group(bucket, std::move(*group));
+  add_group(bucket, std::move(plain));
+  for (auto& [type, group] : low) add_group(bucket, std::move(group));
+  add_group(bucket, std::move(averages));
 }
 
 // Offsets come as those in the bucket; the group leaves out the members it does not have.
 void ZeroPlan::add_group(const Bucket& bucket, FlatGroup group) {
   if (group.members.empty()) return;
-  const size_t at = group.name.find('@');
-  if (at != std::string::npos) {
-    const std::string& copy = group.members[0].name;
-    const std::string type = copy.substr(copy.find('@') + 1);
-    group.dtype = *parse_dtype(type);
-    group.name = group.name.substr(0, at + 1) + type;
-  }
   for (const int64_t piece : bucket.pieces(ranks_)) {
     int64_t cut = 0;
     for (const FlatGroup::Member& member : group.members)

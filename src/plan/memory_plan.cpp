@@ -28,8 +28,12 @@ struct Block {
 class Planner {
  public:
   Planner(const Program& program, const std::vector<size_t>& scratch,
-          std::shared_ptr<PersistentLayout> layout, bool stage_inputs)
-      : program_(program), scratch_(scratch), layout_(std::move(layout)), stage_inputs_(stage_inputs) {
+          std::shared_ptr<PersistentLayout> layout, bool stage_inputs, bool host)
+      : program_(program),
+        scratch_(scratch),
+        layout_(std::move(layout)),
+        stage_inputs_(stage_inputs),
+        host_(host) {
     block_of_.assign(program.values.size(), -1);
     inner_.assign(program.values.size(), 0);
     find_last_uses();
@@ -151,7 +155,7 @@ class Planner {
     for (size_t id = 0; id < program_.values.size(); ++id) {
       Placement placement{.bytes = program_.values[id].desc.bytes()};
       if (program_.values[id].persistent() && last_use_[id] >= 0) {
-        const PersistentValue& value = layout_->place(program_.values[id]);
+        const PersistentValue& value = layout_->place(program_.values[id], host_);
         placement.persistent = true;
         placement.category = value.category;
         placement.offset = value.offset;
@@ -207,7 +211,7 @@ class Planner {
   const Program& program_;
   const std::vector<size_t>& scratch_;
   std::shared_ptr<PersistentLayout> layout_;
-  bool stage_inputs_;
+  bool stage_inputs_, host_;
   std::vector<int> last_use_, block_of_, scratch_block_;
   std::vector<size_t> inner_;  // by value: its bytes from the start of the block on
   std::vector<Block> blocks_;
@@ -216,10 +220,10 @@ class Planner {
 }  // namespace
 
 MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
-                       std::shared_ptr<PersistentLayout> layout, bool stage_inputs) {
+                       std::shared_ptr<PersistentLayout> layout, bool stage_inputs, bool host) {
   VT_CHECK(scratch_bytes.size() == program.nodes.size(), "one scratch size per node is needed");
   if (!layout) layout = std::make_shared<PersistentLayout>();
-  return Planner(program, scratch_bytes, std::move(layout), stage_inputs).plan();
+  return Planner(program, scratch_bytes, std::move(layout), stage_inputs, host).plan();
 }
 
 }  // namespace vitrail

@@ -38,8 +38,10 @@ struct MemoryPlan {
 
 // Lays out all values; `scratch_bytes` holds one size per node. Outputs keep their bytes to the end. An op
 // that allows it overwrites an input that no later node reads. Persistent values go into `layout`, a new one
-// when it is null. With `stage_inputs`, inputs lie apart and may be filled once for many runs.
+// when it is null; those that have no place yet on the host where `host`. With `stage_inputs`, inputs lie
+// apart and may be filled once for many runs.
 MemoryPlan plan_memory(const Program& program, const std::vector<size_t>& scratch_bytes,
-                       std::shared_ptr<PersistentLayout> layout = nullptr, bool stage_inputs = false);
+                       std::shared_ptr<PersistentLayout> layout = nullptr, bool stage_inputs = false,
+                       bool host = false);
 
 }  // namespace vitrail

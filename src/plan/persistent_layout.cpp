@@ -6,7 +6,7 @@
 
 namespace vitrail {
 
-const PersistentValue& PersistentLayout::place(const Value& value) {
+const PersistentValue& PersistentLayout::place(const Value& value, bool host) {
   VT_CHECK(value.persistent(), "%s does not persist", value.name.c_str());
   const auto [found, fresh] = index_.try_emplace(value.name, values_.size());
   if (!fresh) {
@@ -17,8 +17,9 @@ const PersistentValue& PersistentLayout::place(const Value& value) {
     return known;
   }
   if (!value.container.empty()) return place_inside(value);
-  size_t& bytes = bytes_[static_cast<size_t>(value.category)];
-  values_.push_back({value.name, value.desc, value.kind, value.category, bytes, false, false, value.logical});
+  size_t& bytes = (host ? host_bytes_ : bytes_)[static_cast<size_t>(value.category)];
+  values_.push_back(
+      {value.name, value.desc, value.kind, value.category, bytes, false, false, value.logical, host});
   bytes += round_up(value.desc.bytes(), Buffer::kAlignment);
   return values_.back();
 }
@@ -34,7 +35,8 @@ const PersistentValue& PersistentLayout::place_inside(const Value& value) {
   container.is_container = true;
   const size_t offset = container.offset + inner;
   const Category category = container.category;
-  values_.push_back({value.name, value.desc, value.kind, category, offset, true, false, value.logical});
+  const bool host = container.host;
+  values_.push_back({value.name, value.desc, value.kind, category, offset, true, false, value.logical, host});
   return values_.back();
 }
 
@@ -46,6 +48,10 @@ const PersistentValue& PersistentLayout::at(const std::string& name) const {
 
 size_t PersistentLayout::bytes() const {
   return std::accumulate(bytes_.begin(), bytes_.end(), size_t{0});
+}
+
+size_t PersistentLayout::host_bytes() const {
+  return std::accumulate(host_bytes_.begin(), host_bytes_.end(), size_t{0});
 }
 
 }  // namespace vitrail

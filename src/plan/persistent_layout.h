@@ -1,6 +1,6 @@
 // Where the values that persist from run to run lie: one arena per category, each value at a fixed offset
-// under its name. Programs of one step, and plans for several batch sizes, share one layout and so one
-// memory.
+// under its name; a second set of arenas is of the host, for what a device with memory of its own leaves
+// there. Programs of one step, and plans for several batch sizes, share one layout and so one memory.
 #pragma once
 
 #include <array>
@@ -21,25 +21,29 @@ struct PersistentValue {
   bool contained = false;     // it lies inside another value and takes no bytes of its own
   bool is_container = false;  // other values lie inside it
   Shape logical = {};         // the whole shape, where desc is a flat range of elements
+  bool host = false;          // it lies in the host's arenas
 };
 
 class PersistentLayout {
  public:
-  // Returns the place of a value, assigned at its first appearance. One name must always mean the same value.
-  const PersistentValue& place(const Value& value);
+  // Returns the place of a value, assigned at its first appearance: on the host where `host`, or inside the
+  // value that holds it. One name must always mean the same value.
+  const PersistentValue& place(const Value& value, bool host = false);
   const PersistentValue& at(const std::string& name) const;  // throws for an unknown name
   bool has(const std::string& name) const { return index_.contains(name); }
 
   const std::vector<PersistentValue>& values() const { return values_; }
   size_t bytes(Category category) const { return bytes_[static_cast<size_t>(category)]; }
   size_t bytes() const;
+  size_t host_bytes(Category category) const { return host_bytes_[static_cast<size_t>(category)]; }
+  size_t host_bytes() const;
 
  private:
   const PersistentValue& place_inside(const Value& value);
 
   std::vector<PersistentValue> values_;
   std::map<std::string, size_t> index_;
-  std::array<size_t, kCategoryCount> bytes_{};
+  std::array<size_t, kCategoryCount> bytes_{}, host_bytes_{};
 };
 
 }  // namespace vitrail

@@ -1,4 +1,5 @@
-// The persistent values of execution plans that share a layout: owns their arenas, one per category, zeroed.
+// The persistent values of execution plans that share a layout: owns their arenas, one per category, zeroed,
+// on the device and, where the layout has some, on the host: what is staged there is page-locked for a GPU.
 // Fills parameters through a load-time Program that converts or packs a few at a time, so that loading needs
 // little memory beside them.
 #pragma once
@@ -31,12 +32,25 @@ class PersistentStore {
   TensorView view(const std::string& name) const { return view(layout_->at(name)); }
   const PersistentLayout& layout() const { return *layout_; }
   size_t bytes() const;
+  size_t host_bytes() const;
   RankContext& rank() const { return rank_; }
 
+  // Whether the host reads and writes a value through its address.
+  bool is_at_hand(const PersistentValue& value) const {
+    return value.host || rank_.hardware->shares_host_memory();
+  }
+  // Copies of whole values, wherever they lie; a read has arrived when the call returns.
+  void read(const PersistentValue& value, std::span<std::byte> target) const;
+  void write(const PersistentValue& value, std::span<const std::byte> bytes) const;
+  void write_floats(const PersistentValue& value, std::span<const float> values) const;
+  void clear(const PersistentValue& value) const;
+
  private:
+  void open_host_arena(Category category);
+
   std::shared_ptr<const PersistentLayout> layout_;
   RankContext& rank_;
-  std::array<Buffer, kCategoryCount> arenas_;
+  std::array<Buffer, kCategoryCount> arenas_, host_arenas_;
 };
 
 }  // namespace vitrail

@@ -48,6 +48,7 @@ std::vector<CollectiveRow> collective_rows(const StepPlan& plan, int64_t accumul
   count(plan.micro.program, mesh, plan.pipelined ? 1 : accumulation - (plan.last_micro ? 1 : 0), rows);
   if (plan.last_micro) count(plan.last_micro->program, mesh, 1, rows);
   count(plan.update.program, mesh, 1, rows);
+  if (plan.offload && plan.offload->gather) count(plan.offload->gather->program, mesh, 1, rows);
   return listed(rows);
 }
 

@@ -32,7 +32,7 @@ class Evaluator {
  private:
   EvalResult evaluate_weights(bool average);
   void judge(const EvalResult& result, bool better, Progress& progress);
-  bool averaged() const { return step_.plan().eval_average.has_value(); }
+  bool averaged() const { return step_.plan().averages(); }
 
   const RunSetup& setup_;
   const Team& team_;

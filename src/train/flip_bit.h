@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "runtime/transfer.h"
 #include "train/train_step.h"
 
 namespace vitrail {
@@ -32,11 +31,12 @@ inline BitPlace drawn_bit(const TrainStep& step, uint64_t random) {
 }
 
 inline void flip_bit(TrainStep& step, const BitPlace& place) {
-  const TensorView view = step.store().view(place.value);
-  std::vector<std::byte> bytes(view.desc().bytes());
-  read_bytes(step.rank(), view, bytes);
+  const PersistentStore& store = step.store();
+  const PersistentValue& value = store.layout().at(place.value);
+  std::vector<std::byte> bytes(value.desc.bytes());
+  store.read(value, bytes);
   bytes.at(place.bit / 8) ^= static_cast<std::byte>(1 << place.bit % 8);
-  write_bytes(step.rank(), view, bytes);
+  store.write(value, bytes);
 }
 
 }  // namespace vitrail

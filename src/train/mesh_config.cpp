@@ -57,6 +57,17 @@ void validate(const MeshConfig& c) {
   VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
              "mesh.bucket_mb is %g; expected 0 (a quarter of the gradients, 25 at most) or more",
              c.bucket_mb);
+  if (c.offload == Offload::kParameters)
+    throw Error(
+        ErrorKind::kConfig,
+        "mesh.offload is parameters, which is not there yet: the device keeps what it computes with",
+        "mesh.offload=optimizer; with several ranks mesh.zero=3 as well, which shares out the parameters");
+  if (c.offload != Offload::kNone && c.pp != 1)
+    throw Error(
+        ErrorKind::kConfig,
+        strf("mesh.offload is %s with mesh.pp %lld: a pipeline runs on CPUs, whose memory is the host's",
+             enum_name(c.offload), static_cast<long long>(c.pp)),
+        "mesh.offload=none");
   VT_REQUIRE(c.verify_every >= 0, ErrorKind::kConfig,
              "mesh.verify_every is %lld; expected 0 (never) or a number of updates",
              static_cast<long long>(c.verify_every));

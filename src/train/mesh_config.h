@@ -6,6 +6,7 @@
 #include "data/sample_source.h"
 #include "passes/distribute.h"
 #include "passes/stages.h"
+#include "train/step_config.h"
 
 namespace vitrail {
 
@@ -34,6 +35,7 @@ struct MeshConfig {
   KeptSums accumulate = KeptSums::kPiece;
   double bucket_mb = 0;
   MeshTransport transport = MeshTransport::kAuto;
+  Offload offload = Offload::kNone;
   int64_t verify_every = 0;
 
   template <typename Self, typename V>
@@ -65,6 +67,9 @@ struct MeshConfig {
     v("transport", c.transport,
       "how values travel between GPUs: nccl, staged (through the host), or auto: nccl where every rank has a "
       "GPU and the library is there");
+    v("offload", c.offload,
+      "what lies in the host's memory instead of the device's: none, or optimizer (master weights, optimizer "
+      "state and averages, which the processor updates)");
     v("verify_every", c.verify_every,
       "updates between comparisons of what several ranks hold alike, and before every checkpoint; ranks that "
       "differ send the run back to the last that agreed; 0: none");

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/bulk_hash.h"
-#include "runtime/transfer.h"
 #include "train/rank_facts.h"
 
 namespace vitrail {
@@ -71,9 +70,9 @@ std::vector<int64_t> ReplicaCheck::hashes() const {
     if (!value) return;
     const TensorView view = store.view(*value);
     std::span<const std::byte> bytes{static_cast<const std::byte*>(view.data()), value->desc.bytes()};
-    if (copy) {
+    if (copy && !store.is_at_hand(*value)) {
       copy->resize(bytes.size());
-      read_bytes(store.rank(), view, *copy);
+      store.read(*value, *copy);
       bytes = *copy;
     }
     hashes[i] = static_cast<int64_t>(bulk_hash(bytes));

@@ -174,6 +174,31 @@ NamedBytes RunPlan::memory_rows() const {
   return step_.memory_rows(beside);
 }
 
+NamedBytes RunPlan::host_rows() const {
+  NamedBytes rows = step_.host_rows();
+  if (rows.empty() || device_.shares_host_memory) return {};
+  rows.emplace_back("batches being loaded", setup_.loader_bytes());
+  if (setup_.decoding_bytes > 0) rows.emplace_back(kDecodingRow, setup_.decoding_bytes);
+  return rows;
+}
+
+std::vector<RunPlan::Offloaded> RunPlan::offloads() const {
+  std::vector<Offloaded> choices;
+  const StepConfig& own = setup_.step;
+  if (own.offload != Offload::kNone || device_.shares_host_memory || step_.pipelined) return choices;
+  for (const Recompute level : {own.recompute.level, Recompute::kBlock}) {
+    StepConfig config = own;
+    config.offload = Offload::kOptimizer;
+    config.recompute.level = level;
+    std::string settings = "mesh.offload=optimizer";
+    if (level != own.recompute.level) settings += strf(" train.recompute=%s", enum_name(level));
+    if (!choices.empty() && level == own.recompute.level) continue;
+    const StepPlan step = plan(config);
+    choices.push_back({std::move(settings), step.peak_bytes() + other_bytes(), step.host_bytes()});
+  }
+  return choices;
+}
+
 int64_t RunPlan::trained_params() const {
   int64_t count = 0;
   for (const TrainedParam& param : setup_.step.trained) count += param.desc.elems();
@@ -182,8 +207,11 @@ int64_t RunPlan::trained_params() const {
 
 namespace {
 double flops_of(const StepPlan& step, int64_t accumulation) {
-  return step.micro.program.cost().flops * static_cast<double>(step.pipelined ? 1 : accumulation) +
-         step.update.program.cost().flops;
+  double flops = step.micro.program.cost().flops * static_cast<double>(step.pipelined ? 1 : accumulation) +
+                 step.update.program.cost().flops;
+  for (size_t i = 0; step.offload && i < step.offload->trained; ++i)
+    flops += step.offload->buckets[i].update->program.cost().flops;
+  return flops;
 }
 }  // namespace
 
@@ -193,7 +221,7 @@ double RunPlan::update_flops() const {
 
 std::vector<RunPlan::Level> RunPlan::recompute_levels() const {
   std::vector<Level> levels;
-  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock}) {
+  for (const Recompute level : {Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = setup_.step;
     const bool own = level == config.recompute.level;
     config.recompute.level = level;

@@ -34,6 +34,9 @@ class RunPlan {
   NamedBytes memory_rows() const;
   size_t peak_bytes() const { return step_.peak_bytes() + other_bytes(); }
   size_t lower_bound_bytes() const { return step_.lower_bound_bytes() + other_bytes(); }
+  // Returns what an offload keeps in the host's memory, and what is loaded there for a device with memory of
+  // its own; empty without an offload or where both memories are one.
+  NamedBytes host_rows() const;
 
   // Returns the number of ranks, the one that is planned, and the collectives of an update.
   int ranks() const { return setup_.step.distribution.mesh.world(); }
@@ -76,6 +79,13 @@ class RunPlan {
     double update_flops;
   };
   std::vector<Level> recompute_levels() const;
+
+  // The same run with the optimizer's state on the host; empty where that is so already or gives no room.
+  struct Offloaded {
+    std::string settings;
+    size_t peak_bytes, host_bytes;
+  };
+  std::vector<Offloaded> offloads() const;
 
   // The same run with another choice of mesh.accumulate; empty where it makes no difference.
   struct Sums {

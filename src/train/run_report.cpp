@@ -42,20 +42,27 @@ std::string verdict(const RunReportContent& c) {
               format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
 }
 
+// What lies on the host and counts with the device's memory, since it is the same.
+size_t offloaded(const RunReportContent& c, Category category) {
+  return c.rank.hardware->shares_host_memory() ? c.plan.layout->host_bytes(category) : 0;
+}
+
 // What was planned for each buffer beside what was allocated: whole arenas, not what is alive in them at the
 // peak.
 std::vector<MemoryRow> allocations(const RunReportContent& c) {
   std::vector<MemoryRow> rows;
   const MemoryPlan none, &teacher = c.teacher ? c.teacher->memory() : none;
   for (Category category : {Category::kParameters, Category::kGradients, Category::kOptimizer})
-    if (const size_t planned =
-            c.plan.layout->bytes(category) + (teacher.persistent ? teacher.persistent->bytes(category) : 0))
+    if (const size_t planned = c.plan.layout->bytes(category) + offloaded(c, category) +
+                               (teacher.persistent ? teacher.persistent->bytes(category) : 0))
       rows.push_back({to_string(category), planned, c.rank.allocated(category)});
-  rows.push_back({"activations and scratch", c.plan.transient_bytes() + teacher.transient_bytes,
+  const size_t scratch =
+      c.plan.offload && c.rank.hardware->shares_host_memory() ? c.plan.offload->transient_bytes() : 0;
+  rows.push_back({"activations and scratch", c.plan.transient_bytes() + teacher.transient_bytes + scratch,
                   c.rank.allocated(Category::kTransient)});
   rows.push_back({"batches being loaded",
                   c.setup.loader_bytes() + c.plan.staging_bytes() + c.plan.layout->bytes(Category::kStaging) +
-                      teacher.staging_bytes,
+                      c.plan.page_locked_bytes() + teacher.staging_bytes,
                   c.rank.allocated(Category::kStaging)});
   if (const size_t foreign = c.rank.hardware->foreign_bytes())
     rows.push_back({"foreign: driver and libraries", foreign, foreign});

@@ -48,6 +48,7 @@ StepConfig step_of(const TrainConfig& config, const VitConfig& model) {
   step.zero = static_cast<int>(config.mesh.zero);
   step.whole_sums = config.mesh.zero >= 2 && config.mesh.accumulate == KeptSums::kWhole;
   step.bucket_bytes = static_cast<size_t>(config.mesh.bucket_mb * (1 << 20));
+  step.offload = config.mesh.offload;
   step.precision.compute = compute_row(config.train.dtype).dtype;
   step.arithmetic = compute_row(config.train.dtype).arithmetic;
   step.precision.residual = config.train.low_residual ? step.precision.compute : DType::kF32;
@@ -255,6 +256,10 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
     VT_REQUIRE(setup.config.train.loss != TrainLoss::kSoftmax, ErrorKind::kConfig,
                "the data gives several labels an image: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
+  // The ranks of a host share its cores for their updates, too.
+  if (place.sharing > 1)
+    setup.step.host_threads =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / place.sharing);
   take_place(setup, place.rank);
   require_pipeline(setup, device);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);

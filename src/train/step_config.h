@@ -36,6 +36,13 @@ struct DistillConfig {
   }
 };
 
+// What of a step lies in the host's memory instead of the device's.
+enum class Offload { kNone, kOptimizer, kParameters };
+template <>
+struct EnumNames<Offload> {
+  static constexpr const char* names[] = {"none", "optimizer", "parameters"};
+};
+
 struct StepConfig {
   VitConfig model;
   int64_t micro_batch = 32;
@@ -58,6 +65,8 @@ struct StepConfig {
   int zero = 0;               // ZeRO's stage
   bool whole_sums = false;    // ZeRO 2 and 3 keep whole gradient sums until the update
   size_t bucket_bytes = 0;    // of gradients that ranks exchange at once; 0: by their size
+  Offload offload = Offload::kNone;
+  int host_threads = 0;  // that update what lies on the host of a GPU; 0: one per core
 };
 
 }  // namespace vitrail

@@ -14,6 +14,10 @@ int64_t rank_rows(int64_t micro_batch, const StepConfig& config) {
   return (micro_batch + dp - 1) / dp;
 }
 
+bool is_apart(const StepPlan& plan) {
+  return !plan.micro.device.shares_host_memory;
+}
+
 size_t peak_of(const StepConfig& config, const StepPlan& like) {
   return plan_step(config, *like.micro.backend, like.micro.device).peak_bytes();
 }
@@ -49,10 +53,18 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     config.images = ImageForm::kPixels, config.stored_images = 0;
     try_out(config, "loader.on_device=images");
   }
-  for (Recompute level : {Recompute::kMlp, Recompute::kBlock}) {
+  for (Recompute level : {Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = own;
     config.recompute.level = level;
     if (level > own.recompute.level) try_out(config, strf("train.recompute=%s", enum_name(level)));
+  }
+  if (own.offload == Offload::kNone && is_apart(plan)) {
+    StepConfig config = own;
+    config.offload = Offload::kOptimizer;
+    try_out(config, "mesh.offload=optimizer");
+    config.recompute.level = Recompute::kBlock;
+    if (own.recompute.level < Recompute::kBlock)
+      try_out(config, "mesh.offload=optimizer with train.recompute=block");
   }
   if (own.eval_batch > own.micro_batch) {
     StepConfig config = own;
@@ -83,6 +95,22 @@ void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMem
                    format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(),
                    available.where.c_str(), memory_table(plan.memory_rows(held), needed, 2).c_str()),
               advice(plan, beside, available.bytes, batch_unit));
+}
+
+void require_host_room(const StepPlan& plan, size_t loading_bytes, int sharing, const FreeMemory& free) {
+  NamedBytes rows = plan.host_rows();
+  if (rows.empty()) return require_free_memory(loading_bytes, "loading images for the GPU");
+  if (loading_bytes > 0) rows.emplace_back("images being loaded", loading_bytes);
+  const size_t needed = sum_of(rows) * static_cast<size_t>(sharing);
+  if (free.bytes == 0 || needed <= free.bytes) return;
+  const std::string ranks = sharing > 1 ? strf(" for each of %d ranks", sharing) : "";
+  throw Error(
+      ErrorKind::kMemory,
+      strf("mesh.offload=%s needs %s of the host's memory%s; %s is %s\n%s", enum_name(plan.config.offload),
+           format_bytes(sum_of(rows)).c_str(), ranks.c_str(), format_bytes(free.bytes).c_str(),
+           free.where.c_str(), memory_table(rows, sum_of(rows), 2).c_str()),
+      "mesh.offload=none where the device has room; a host with more memory; mesh.zero=1 shares the "
+      "state out among ranks on several hosts");
 }
 
 }  // namespace vitrail

@@ -9,6 +9,7 @@
 #include "ops/elementwise.h"
 #include "ops/make_images.h"
 #include "ops/persistent.h"
+#include "plan/devices.h"
 #include "train/model_setup.h"
 
 namespace vitrail {
@@ -71,6 +72,11 @@ std::unordered_set<std::string_view> names_of(const std::vector<TrainedParam>& p
   return names;
 }
 
+// The type of a copy, "NAME@bf16".
+DType copy_dtype(const std::string& copy) {
+  return *parse_dtype(copy.substr(copy.find('@') + 1));
+}
+
 Program record_update_program(const StepConfig& config,
                               const std::vector<std::pair<std::string, std::string>>& copies) {
   Builder b;
@@ -82,29 +88,33 @@ Program record_update_program(const StepConfig& config,
     const auto found = trained.find(master);
     if (found == trained.end()) continue;
     const TensorDesc& desc = *found->second;
-    const ValueId target = b.state(copy, {config.precision.compute, desc.shape}, Category::kParameters);
+    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters);
     b.add_all<CopyIntoOp>({target, b.parameter(master, desc)}, copy);
   }
   return b.finish();
 }
 
-// Fills every low-precision copy, of frozen parameters too.
+// Fills every low-precision copy, of frozen parameters too, or those that are trained from their averages.
 Program record_refresh(const StepConfig& config,
-                       const std::vector<std::pair<std::string, std::string>>& copies) {
+                       const std::vector<std::pair<std::string, std::string>>& copies, bool average = false) {
   Builder b;
   b.set_phase(Phase::kUpdate);
+  const std::unordered_set<std::string_view> trained = names_of(config.trained);
   std::unordered_map<std::string, Shape> shapes;
   for (ParamSpec& spec : step_params(config.model, config.lora))
     shapes.emplace(spec.name, std::move(spec.shape));
   for (const auto& [master, copy] : copies) {
-    const Shape& shape = shapes.at(master);
-    const ValueId target = b.state(copy, {config.precision.compute, shape}, Category::kParameters);
-    b.add_all<CopyIntoOp>({target, b.parameter(master, {config.master, shape})}, copy);
+    if (average && !trained.contains(master)) continue;
+    const TensorDesc desc{config.master, shapes.at(master)};
+    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters);
+    const ValueId source =
+        average ? b.state(ema_name(master), desc, Category::kOptimizer) : b.parameter(master, desc);
+    b.add_all<CopyIntoOp>({target, source}, copy);
   }
   return b.finish();
 }
 
-Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
+Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits, const KernelRule& has_kernel) {
   return {.arithmetic = config.arithmetic,
           .precision = config.precision,
           .distribution = config.distribution,
@@ -113,8 +123,10 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits) {
           .zero = config.zero,
           .whole_sums = config.whole_sums,
           .averages = config.optim.ema_decay > 0,
+          .offload = config.offload != Offload::kNone,
           .recompute = config.recompute,
-          .traits = traits};
+          .traits = traits,
+          .has_kernel = has_kernel};
 }
 
 Program record_eval(const StepConfig& config, bool average, Rewrites rewrites, const ZeroPlan& zero) {
@@ -156,9 +168,29 @@ size_t image_bytes(const ExecutionPlan& micro) {
   return bytes;
 }
 
+// Keeps the control of an update on the device, and plans the rest for the host's kernels: the device's own
+// where its memory is the host's.
+void plan_host_update(StepPlan& plan, const StepConfig& own, const MicroProgram& micro,
+                      const Rewrites& rewrites, const std::function<ExecutionPlan(Program)>& planned,
+                      const Backend& backend, const DeviceInfo& device) {
+  const auto parts = [&](const Program& recorded) {
+    return update_parts(recorded, rewrites, micro.buckets, micro.zero);
+  };
+  UpdateParts update = parts(record_update_program(own, micro.copies));
+  plan.update = planned(std::move(update.control));
+  HostPrograms programs{std::move(update.host), parts(record_refresh(plan.config, micro.copies)).host, {}};
+  if (plan.averages()) programs.average = parts(record_refresh(plan.config, micro.copies, true)).host;
+  const bool shared = device.shares_host_memory;
+  plan.offload =
+      plan_offload(programs, plan.config.bucket_bytes, plan.layout, shared ? backend : find_backend("cpu"),
+                   shared ? device : device_here("cpu", plan.config.host_threads, ""));
+  if (!update.gather.nodes.empty()) plan.offload->gather = planned(std::move(update.gather));
+}
+
 }  // namespace
 
-MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after) {
+MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after,
+                          const KernelRule& has_kernel) {
   Builder b;
   VitRecordOptions options = record_options(config);
   options.images = record_images(b, config);
@@ -176,7 +208,7 @@ MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
     return names.contains(name);
   };
   return micro_program(b.finish(), {.loss = "loss", .seed = seed, .trained = trained},
-                       rewrites_of(config, traits), after);
+                       rewrites_of(config, traits, has_kernel), after);
 }
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device) {
@@ -188,82 +220,37 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   const auto planned = [&](Program program) {
     return plan_execution(std::move(program), backend, device, options);
   };
-  Rewrites rewrites = rewrites_of(config, backend.traits());
+  Rewrites rewrites = rewrites_of(config, backend.traits(), kernel_rule(backend, device));
   plan.pipelined = config.distribution.mesh.size(Axis::kPipeline) > 1;
-  MicroProgram micro =
-      record_micro(config, rewrites.traits, [&](std::string_view pass, const Program& program) {
+  MicroProgram micro = record_micro(
+      config, rewrites.traits,
+      [&](std::string_view pass, const Program& program) {
         if (pass == "precision" && config.distribution.active()) plan.recorded = name_key(to_string(program));
-      });
+      },
+      rewrites.has_kernel);
   rewrites.stages.begins = plan.config.stages.begins = micro.begins;
   StepConfig own = config;
   if (plan.pipelined) keep_own(own.trained, micro.program, config.distribution.mesh);
-  for (const Value& container : micro.zero.containers(micro.buckets)) plan.layout->place(container);
+  for (const Value& container : micro.zero.containers(micro.buckets))
+    plan.layout->place(container, rewrites.offload && container.category == Category::kOptimizer);
   const auto updates = [&](const Program& recorded) {
     return planned(update_program(recorded, rewrites, micro.buckets, micro.zero));
   };
-  plan.update = updates(record_update_program(own, micro.copies));
-  if (!micro.copies.empty()) plan.refresh = updates(record_refresh(config, micro.copies));
+  if (rewrites.offload) {
+    plan_host_update(plan, own, micro, rewrites, planned, backend, device);
+  } else {
+    plan.update = updates(record_update_program(own, micro.copies));
+    if (!micro.copies.empty()) plan.refresh = updates(record_refresh(config, micro.copies));
+  }
   const ZeroPlan& zero = micro.zero;
   if (config.distribution.active() && !plan.pipelined)
     plan.last_micro = planned(last_micro_program(micro, rewrites));
   plan.micro = planned(plan.pipelined ? last_micro_program(micro, rewrites) : std::move(micro.program));
   plan.prefetch_bytes = image_bytes(plan.micro);
   plan.eval = planned(record_eval(config, false, rewrites, zero));
-  if (config.optim.ema_decay > 0) plan.eval_average = planned(record_eval(config, true, rewrites, zero));
+  if (plan.averages() && !plan.offload)
+    plan.eval_average = planned(record_eval(config, true, rewrites, zero));
   return plan;
-}
-
-std::vector<PipelineTurn> StepPlan::turns() const {
-  return pipelined ? pipeline_turns(config.stages.shape(config.distribution.mesh))
-                   : std::vector<PipelineTurn>();
-}
-
-std::vector<const ExecutionPlan*> StepPlan::programs() const {
-  std::vector<const ExecutionPlan*> list = {&micro, &update, &eval};
-  if (last_micro) list.push_back(&*last_micro);
-  if (eval_average) list.push_back(&*eval_average);
-  if (refresh) list.push_back(&*refresh);
-  return list;
-}
-
-size_t StepPlan::transient_bytes() const {
-  size_t most = 0;
-  for (const ExecutionPlan* plan : programs()) most = std::max(most, plan->memory.transient_bytes);
-  return most;
-}
-
-size_t StepPlan::image_staging_bytes() const {
-  const size_t average = eval_average ? eval_average->memory.staging_bytes : 0;
-  return std::max({micro.memory.staging_bytes, eval.memory.staging_bytes, average});
-}
-
-size_t StepPlan::staging_bytes() const {
-  return image_staging_bytes() + prefetch_bytes + update.memory.staging_bytes +
-         (refresh ? refresh->memory.staging_bytes : 0);
-}
-
-size_t StepPlan::lower_bound_bytes() const {
-  size_t most = 0;
-  for (const ExecutionPlan* plan : programs()) most = std::max(most, plan->memory.lower_bound_bytes);
-  return layout->bytes() + staging_bytes() + most;
-}
-
-std::array<size_t, kCategoryCount> StepPlan::by_category() const {
-  const std::vector<const ExecutionPlan*> list = programs();
-  const ExecutionPlan& largest =
-      **std::max_element(list.begin(), list.end(), [](const ExecutionPlan* a, const ExecutionPlan* b) {
-        return a->memory.lower_bound_bytes < b->memory.lower_bound_bytes;
-      });
-  std::array<size_t, kCategoryCount> bytes = largest.memory.alive;
-  for (size_t c = 0; c < kCategoryCount; ++c) bytes[c] += layout->bytes(static_cast<Category>(c));
-  bytes[static_cast<size_t>(Category::kStaging)] += staging_bytes();
-  return bytes;
-}
-
-NamedBytes StepPlan::memory_rows(const NamedBytes& beside) const {
-  NamedBytes rows = vitrail::memory_rows(by_category(), peak_bytes());
-  rows.insert(rows.end(), beside.begin(), beside.end());
-  return rows;
 }
 
 }  // namespace vitrail

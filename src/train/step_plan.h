@@ -9,6 +9,7 @@
 #include "passes/pipeline.h"
 #include "plan/kernel_choice.h"
 #include "plan/memory_table.h"
+#include "train/offload_plan.h"
 #include "train/step_config.h"
 
 namespace vitrail {
@@ -24,11 +25,12 @@ inline constexpr const char* kLossSums = "loss/sums";
 struct StepPlan {
   StepConfig config;
   std::shared_ptr<PersistentLayout> layout;
-  ExecutionPlan micro, update, eval;
+  ExecutionPlan micro, update, eval;        // with an offload, update is its control alone
   std::optional<ExecutionPlan> last_micro;  // the same with the sums over ranks, where there are several
   bool pipelined = false;  // micro holds the turns of all micro-batches of an update; there is no last one
   std::optional<ExecutionPlan> eval_average;  // the same with the moving average of the weights
   std::optional<ExecutionPlan> refresh;       // fills the low-precision copies from the masters
+  std::optional<OffloadPlan> offload;         // what updates, fills and evaluates averages instead
   // Bytes of the prefetch buffer, where the images of the next micro-batch arrive while this one computes; 0:
   // images are read in place, or kept on the device.
   size_t prefetch_bytes = 0;
@@ -39,7 +41,12 @@ struct StepPlan {
   // Returns the bytes of staged inputs; the programs that read images share one place for them.
   size_t image_staging_bytes() const;
   size_t staging_bytes() const;
-  size_t peak_bytes() const { return layout->bytes() + staging_bytes() + transient_bytes(); }
+  // Returns the bytes of the device's memory; a device that shares the host's has what lies there, too.
+  size_t peak_bytes() const;
+  // Returns the bytes that an offload takes of the host's memory, and the part of them that is page-locked.
+  size_t host_bytes() const;
+  size_t page_locked_bytes() const;
+  NamedBytes host_rows() const;
   // Returns bytes by category; transient categories as of the peak of the program that needs most.
   std::array<size_t, kCategoryCount> by_category() const;
   size_t lower_bound_bytes() const;
@@ -47,13 +54,19 @@ struct StepPlan {
   // peak.
   NamedBytes memory_rows(const NamedBytes& beside) const;
 
+  // Those of the device.
   std::vector<const ExecutionPlan*> programs() const;
   // The turns of all stages; empty: there is one.
   std::vector<PipelineTurn> turns() const;
+  bool averages() const { return config.optim.ema_decay > 0; }
+
+ private:
+  size_t shared_host_bytes() const;
 };
 
 // Records the micro program and the low-precision copies of weights that it reads.
-MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after = {});
+MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits, const AfterPass& after = {},
+                          const KernelRule& has_kernel = {});
 
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device);
 
@@ -83,5 +96,10 @@ using Beside = std::function<NamedBytes(int64_t micro_batch)>;
 // Micro-batches are advised in multiples of `batch_unit`.
 void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMemory& available,
                        int64_t batch_unit = 1);
+
+// Throws Error(kMemory) with the table of the host's memory when what an offload keeps there, beside the
+// images being loaded, is more than is free; `sharing` ranks take as much.
+void require_host_room(const StepPlan& plan, size_t loading_bytes, int sharing = 1,
+                       const FreeMemory& free = free_memory());
 
 }  // namespace vitrail

@@ -3,7 +3,6 @@
 #include "io/adapters.h"
 #include "io/config_json.h"
 #include "models/vit_init.h"
-#include "runtime/transfer.h"
 
 namespace vitrail {
 
@@ -99,10 +98,9 @@ std::vector<PartToWrite> state_parts(WholeValues& values, int rank) {
   std::vector<PartToWrite> parts;
   for (const size_t index : values.table().written_by(rank, kept)) {
     const PersistentValue& value = values.layout().at(all[index].name);
-    parts.push_back(part_to_write(value.name, value.desc.dtype, part_of(value),
-                                  [&store = values.store(), &value](std::span<std::byte> target) {
-                                    read_bytes(store.rank(), store.view(value), target);
-                                  }));
+    parts.push_back(part_to_write(
+        value.name, value.desc.dtype, part_of(value),
+        [&store = values.store(), &value](std::span<std::byte> target) { store.read(value, target); }));
   }
   return parts;
 }
@@ -112,7 +110,7 @@ void restore_state(const TensorSource& source, const PersistentStore& store) {
     if (is_data(value)) continue;
     if (!is_kept(value) && value.contained) continue;  // cleared with what holds it
     if (!is_kept(value)) {
-      store.rank().hardware->clear(store.view(value).data(), value.desc.bytes());
+      store.clear(value);
       continue;
     }
     const auto index = source.find(value.name);
@@ -122,14 +120,14 @@ void restore_state(const TensorSource& source, const PersistentStore& store) {
     VT_REQUIRE(found.dtype == wanted.dtype && found.shape == wanted.shape, ErrorKind::kData,
                "%s: %s has another shape or type than this run's %s", source.path().c_str(),
                value.name.c_str(), to_string(value.desc).c_str());
-    const TensorView view = store.view(value);
-    if (store.rank().hardware->shares_host_memory()) {
+    if (store.is_at_hand(value)) {
+      const TensorView view = store.view(value);
       read_held(source, *index, value, {static_cast<std::byte*>(view.data()), value.desc.bytes()});
       continue;
     }
     std::vector<std::byte> bytes(value.desc.bytes());
     read_held(source, *index, value, bytes);
-    write_bytes(store.rank(), view, bytes);
+    store.write(value, bytes);
   }
 }
 

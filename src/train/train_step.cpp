@@ -41,20 +41,26 @@ TrainStep::TrainStep(const StepPlan& plan, RankContext& rank)
       last_micro_(make_executor(plan.last_micro, store_, rank, &arena_, &staging_)),
       eval_average_(make_executor(plan.eval_average, store_, rank, &arena_, &staging_)),
       refresh_(make_executor(plan.refresh, store_, rank, &arena_)),
+      gather_(plan.offload ? make_executor(plan.offload->gather, store_, rank, &arena_) : nullptr),
+      offload_(plan.offload ? std::make_unique<OffloadRun>(*plan.offload, store_, rank) : nullptr),
       filled_(rank.hardware->create_event()) {}
 
 size_t TrainStep::allocated_bytes() const {
   return store_.bytes() + arena_.bytes() + staging_.bytes() + prefetch_.bytes() + update_.staging_bytes() +
-         (refresh_ ? refresh_->staging_bytes() : 0);
+         (refresh_ ? refresh_->staging_bytes() : 0) +
+         (plan_.micro.device.shares_host_memory ? host_allocated_bytes() : 0);
+}
+
+size_t TrainStep::host_allocated_bytes() const {
+  return store_.host_bytes() + (offload_ ? offload_->bytes() : 0);
 }
 
 void TrainStep::start(const ParamFiller& fill) {
   for (const PersistentValue& value : store_.layout().values()) {
-    const TensorView view = store_.view(value);
     if (value.kind == ValueKind::kParameter) {
       start_parameter(value, fill);
     } else if (value.category != Category::kStaging && !value.contained) {  // staged values are data
-      rank_.hardware->clear(view.data(), value.desc.bytes());
+      store_.clear(value);
     }
   }
   for (const TrainedParam& param : plan_.config.trained)
@@ -78,12 +84,13 @@ void TrainStep::start_parameter(const PersistentValue& value, const ParamFiller&
   copy_out_part(part, sizeof(float), values.data(), mine.data());
   // With ZeRO it is a range of the part's elements.
   const size_t first = value.logical.rank() > 0 ? static_cast<size_t>(value.desc.shape[0].offset) : 0;
-  write_floats(rank_, store_.view(value),
-               std::span(mine).subspan(first, static_cast<size_t>(value.desc.elems())));
+  store_.write_floats(value, std::span(mine).subspan(first, static_cast<size_t>(value.desc.elems())));
 }
 
 void TrainStep::refresh() {
   if (refresh_) refresh_->run();
+  averaged_ = true;
+  compute_with(false);
 }
 
 void TrainStep::fill(const TensorView& target, std::span<const float> values) {
@@ -151,6 +158,7 @@ void TrainStep::run_micro(const MicroBatch& batch) {
 }
 
 void TrainStep::run_micro_again(const MicroBatch& batch) {
+  compute_with(false);
   Executor& program = program_of(batch);
   if (has_input(plan_.micro, "counters")) fill_counters(program.input("counters"), batch);
   program.run();
@@ -164,6 +172,7 @@ void TrainStep::fill_counters(const TensorView& target, const MicroBatch& batch)
 
 void TrainStep::run_pipeline(const BatchOf& batch_of) {
   VT_CHECK(plan_.pipelined, "the step is no stage of a pipeline");
+  compute_with(false);
   micro_.on_turn([&](const TurnOp& turn, std::span<const TensorView> inputs) {
     if (!inputs.empty()) begin_turn(turn, inputs, batch_of);
   });
@@ -204,29 +213,6 @@ std::span<const float> TrainStep::logits() const {
   return floats(ran_->output("logits"), logits_);
 }
 
-StepValues TrainStep::run_update(double lr) {
-  double hyper[kHyperCount] = {};
-  hyper[kHyperLr] = lr;
-  hyper[kHyperDecay] = 1;
-  hyper[kHyperEma] = plan_.config.optim.ema_decay;
-  write_bytes(rank_, update_.input("hyper"), std::as_bytes(std::span(hyper)));
-  update_.run();
-  clear_sums_of_others();
-  double control[kControlCount];
-  read_doubles(rank_, update_.output("control"), control);
-  return StepValues::read(control);
-}
-
-// An update zeroes the sums it has used. With ZeRO and whole sums these are of a rank's own piece; what it
-// has added up for the others is handed over by then.
-void TrainStep::clear_sums_of_others() {
-  const bool whole = plan_.config.zero == 1 || plan_.config.whole_sums;
-  if (plan_.config.zero == 0 || !whole || !(last_micro_ || plan_.pipelined)) return;
-  for (const PersistentValue& value : store_.layout().values())
-    if (value.is_container && value.category == Category::kGradients)
-      rank_.hardware->clear(store_.view(value).data(), value.desc.bytes());
-}
-
 double TrainStep::take_loss() {
   if (!store_.layout().has(kLossSums)) return 0;  // the last stage of a pipeline has them
   const TensorView sums = store_.view(kLossSums);
@@ -238,31 +224,14 @@ double TrainStep::take_loss() {
 
 CollectiveTimes TrainStep::take_collective_times() {
   CollectiveTimes all;
-  for (Executor* program : {&micro_, last_micro_.get(), &update_})
+  for (Executor* program : {&micro_, last_micro_.get(), &update_, gather_.get()})
     if (program) all.add(std::exchange(program->collective_times(), {}));
   return all;
 }
 
-std::array<double, kUpdateCounters> TrainStep::update_counters() const {
-  std::array<double, kUpdateCounters> counters;
-  read_doubles(rank_, store_.view(kUpdateCounterState), counters);
-  return counters;
-}
-
-double TrainStep::loss_scale() const {
-  double scale[1];
-  read_doubles(rank_, store_.view(kLossScaleState), scale);
-  return scale[0];
-}
-
-void TrainStep::forget_skips_in_a_row() {
-  auto counters = update_counters();
-  counters[kSkippedInARow] = 0;
-  write_bytes(rank_, store_.view(kUpdateCounterState), std::as_bytes(std::span(counters)));
-}
-
 std::span<const float> TrainStep::evaluate(std::span<const float> images, int64_t count, bool average) {
-  Executor& executor = average ? *eval_average_ : eval_;
+  compute_with(average);
+  Executor& executor = average && eval_average_ ? *eval_average_ : eval_;
   const bool reads = has_input(executor.plan(), "images");  // only the first stage of a pipeline does
   const int64_t batch = executor.output("logits").shape().local('B');
   VT_CHECK(count >= 1 && count <= batch, "%lld images for a batch of %lld", static_cast<long long>(count),

@@ -9,6 +9,7 @@
 
 #include "runtime/executor.h"
 #include "runtime/prefetch.h"
+#include "train/offload_run.h"
 #include "train/step_plan.h"
 #include "train/whole_values.h"
 
@@ -80,7 +81,8 @@ class TrainStep {
   // What ranks exchanged in updates since the last call; all zero for one rank.
   CollectiveTimes take_collective_times();
   RankContext& rank() const { return rank_; }
-  size_t allocated_bytes() const;
+  size_t allocated_bytes() const;       // of what the plan's peak counts
+  size_t host_allocated_bytes() const;  // of the host's memory, with an offload
 
  private:
   Executor& program_of(const MicroBatch& batch) { return batch.last && last_micro_ ? *last_micro_ : micro_; }
@@ -92,6 +94,8 @@ class TrainStep {
   void start_parameter(const PersistentValue& value, const ParamFiller& fill);
   void fill_images(const MicroBatch& batch);
   void clear_sums_of_others();
+  void update_on_host(std::span<const double> control, std::span<const double> hyper);
+  void compute_with(bool average);
   bool use_prefetched(const char* input, const MicroBatch& batch);
   std::span<const float> floats(const TensorView& view, std::vector<float>& copy) const;
 
@@ -102,10 +106,12 @@ class TrainStep {
   Buffer arena_, staging_;
   Prefetch prefetch_;
   Executor micro_, update_, eval_;
-  std::unique_ptr<Executor> last_micro_, eval_average_, refresh_;
-  const Executor* ran_ = &micro_;               // the micro program that ran last
-  std::unique_ptr<Event> filled_;               // recorded after the uploads of the last micro-batch
-  int64_t prefetched_ = -1;                     // the micro-batch whose images were prefetched
+  std::unique_ptr<Executor> last_micro_, eval_average_, refresh_, gather_;
+  std::unique_ptr<OffloadRun> offload_;
+  bool averaged_ = false;          // with an offload, the device's copies are those of the averages
+  const Executor* ran_ = &micro_;  // the micro program that ran last
+  std::unique_ptr<Event> filled_;  // recorded after the uploads of the last micro-batch
+  int64_t prefetched_ = -1;        // the micro-batch whose images were prefetched
   mutable std::vector<float> losses_, logits_;  // outputs that are not f32, converted
 };
 

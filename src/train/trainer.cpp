@@ -50,6 +50,9 @@ class Trainer::Run {
     VT_REQUIRE(!place.check_whole || setup_.config.mesh.pp == 1, ErrorKind::kUsage,
                "--check whole does not know pipelines; mesh.pp is %lld, expected 1",
                static_cast<long long>(setup_.config.mesh.pp));
+    VT_REQUIRE(!place.check_whole || !plan_.offload, ErrorKind::kUsage,
+               "--check whole reads the weights of the device, which with mesh.offload=%s are copies",
+               enum_name(setup_.config.mesh.offload));
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
     compare_ranks();
@@ -100,7 +103,7 @@ class Trainer::Run {
         plan_, [this](int64_t micro) { return at_most_beside(micro); }, rank_.available(),
         setup_.config.augment.mixes() ? setup_.config.augment.mix_group : 1);
     if (!rank_.hardware->shares_host_memory())
-      require_free_memory(setup_.loader_bytes() + setup_.decoding_bytes, "loading images for the GPU");
+      require_host_room(plan_, setup_.loader_bytes() + setup_.decoding_bytes, rank_.sharing);
   }
 
   // Ranks that differ would not come through the updates that are measured.
@@ -122,7 +125,7 @@ class Trainer::Run {
     journal_.open();
     if (team_.leads()) write_file(files_.config(), json_text(to_json(setup_.config), 2) + "\n");
     saves_ = std::make_unique<SavePolicy>(
-        keeper_, team_, *step_, cfg(), plan_.eval_average.has_value(),
+        keeper_, team_, *step_, cfg(), plan_.averages(),
         SavePolicy::Calls{
             .event = [this](const char* what, const std::string& text) { journal_.event(what, text); },
             .before_save = [this] { journal_.sync(); },

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/transfer.h"
 #include "tensor/layout.h"
 
 namespace vitrail {
@@ -82,7 +81,7 @@ void WholeValues::read(const PersistentValue& value, std::span<std::byte> target
   VT_CHECK(target.size() == bytes_of(value), "%zu bytes for %s", target.size(), value.name.c_str());
   const bool held = layout().has(value.name);
   if (held && held_of(layout().at(value.name)).is_whole())
-    return read_bytes(store_.rank(), store_.view(value.name), target);
+    return store_.read(layout().at(value.name), target);
   VT_CHECK(in_parts_, "%s lies in parts and there is no other rank", value.name.c_str());
   const auto wanted = static_cast<int64_t>(*table().find(value.name));
   const auto index = static_cast<size_t>(exchange_request(wanted));
@@ -99,7 +98,7 @@ void WholeValues::read(const PersistentValue& value, std::span<std::byte> target
 }
 
 void WholeValues::receive_part(const PersistentValue& value, int sender, std::span<std::byte> target) {
-  if (sender == 0) return read_bytes(store_.rank(), store_.view(value.name), target);
+  if (sender == 0) return store_.read(layout().at(value.name), target);
   ranks_->world().run({.kind = Collective::Kind::kReceive,
                        .dtype = DType::kU8,
                        .in = nullptr,
@@ -122,7 +121,7 @@ void WholeValues::give_part(size_t index) {
   if (std::find(senders.begin(), senders.end(), ranks_->world().rank()) == senders.end()) return;
   const PersistentValue& value = layout().at(table().values()[index].name);
   std::vector<std::byte> bytes(value.desc.bytes());
-  read_bytes(store_.rank(), store_.view(value), bytes);
+  store_.read(value, bytes);
   ranks_->world().run({.kind = Collective::Kind::kSend,
                        .dtype = DType::kU8,
                        .in = bytes.data(),

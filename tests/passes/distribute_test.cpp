@@ -11,6 +11,7 @@
 #include "ops/pool_tokens.h"
 #include "passes/pins.h"
 #include "passes/pipeline.h"
+#include "source_root.h"
 #include "tiny_training.h"
 
 namespace vitrail {

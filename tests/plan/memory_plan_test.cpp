@@ -93,8 +93,11 @@ TEST(MemoryPlan, ValuesOfATrainingStepNeverOverlap) {
   const PrecisionOptions half{.compute = DType::kBF16, .residual = DType::kBF16};
   for (const char* backend : {"ref", "cpu"})
     for (bool fused : {false, true})
-      for (const RecomputeOptions& again :
-           {RecomputeOptions{}, {Recompute::kMlp}, {Recompute::kBlock}, {Recompute::kBlock, 2}}) {
+      for (const RecomputeOptions& again : {RecomputeOptions{},
+                                            {Recompute::kCheap},
+                                            {Recompute::kMlp},
+                                            {Recompute::kBlock},
+                                            {Recompute::kBlock, 2}}) {
         expect_sound(training_plan(backend, fused, again));
         expect_sound(training_plan(backend, fused, again, half));
       }
@@ -131,9 +134,11 @@ TEST(MemoryPlan, SavedIsWhatGoesForwardAndIsReadGoingBack) {
 
 TEST(MemoryPlan, RecomputeSavesLess) {
   const size_t none = saved_bytes(training_plan("cpu", true, {})),
+               cheap = saved_bytes(training_plan("cpu", true, {Recompute::kCheap})),
                mlp = saved_bytes(training_plan("cpu", true, {Recompute::kMlp})),
                block = saved_bytes(training_plan("cpu", true, {Recompute::kBlock})),
                pair = saved_bytes(training_plan("cpu", true, {Recompute::kBlock, 2}));
+  EXPECT_LT(cheap, none);
   EXPECT_LT(mlp, none);
   EXPECT_LT(block, mlp);
   EXPECT_LT(pair, block);

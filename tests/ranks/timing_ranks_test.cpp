@@ -156,7 +156,8 @@ TEST(RankTiming, TheReportDrawsTheRanks) {
   const WorkFolder work;
   train(timed_config(), work / "run", {.ranks = 3});
   const std::string page = read_file(work / "run/report.html", 1 << 22);
-  for (const char* part : {"id=\"ranks\"", "rank 2: compute", "all_reduce", "first update", "class=\"bars\""})
+  for (const char* part :
+       {"id=\"ranks\"", "rank 2: compute", "all_reduce", "first update", "<svg class=\"plot\""})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   train(timed_config(), work / "alone");
   EXPECT_EQ(read_file(work / "alone/report.html", 1 << 22).find("id=\"ranks\""), std::string::npos);

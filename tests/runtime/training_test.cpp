@@ -17,8 +17,10 @@ TEST(TrainingStep, RecomputeGivesTheSameBits) {
       for (const PrecisionOptions& types : kTypes) {
         StepSettings settings{.backend = backend, .fused = fused, .types = types};
         const auto wanted = run_step(rich_vit(3), settings);
-        for (const RecomputeOptions& again :
-             {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}, {Recompute::kBlock, 2}}) {
+        for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kCheap},
+                                              {Recompute::kMlp},
+                                              {Recompute::kBlock},
+                                              {Recompute::kBlock, 2}}) {
           settings.again = again;
           expect_same(run_step(rich_vit(3), settings), wanted, label(settings));
         }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "source_root.h"
 #include "temp_folder.h"
 
 namespace vitrail {

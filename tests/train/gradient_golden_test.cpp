@@ -7,6 +7,7 @@
 
 #include "case_run.h"
 #include "cuda_test.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

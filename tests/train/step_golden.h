@@ -12,6 +12,7 @@
 #include "optim/golden_json.h"
 #include "optim/param_groups.h"
 #include "optim/schedule.h"
+#include "source_root.h"
 #include "train/step_config.h"
 
 namespace vitrail::golden {

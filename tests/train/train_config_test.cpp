@@ -168,6 +168,7 @@ TEST(TrainConfig, WhatAResumedRunMayChange) {
                                       "mesh.zero",
                                       "mesh.accumulate",
                                       "mesh.bucket_mb",
+                                      "mesh.offload",
                                       "mesh.transport"};
   const std::set<std::string> told = {
       "distill.teacher",   "train.epochs",      "train.steps",     "optim.lr",

@@ -18,6 +18,7 @@ TEST(Memory, AllocatedIsPlanned) {
       for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16})
         for (const std::string& optimizer : optimizer_names())
           for (const auto& [level, every] : {std::pair<Recompute, int64_t>{Recompute::kNone, 1},
+                                             {Recompute::kCheap, 1},
                                              {Recompute::kMlp, 1},
                                              {Recompute::kBlock, 1},
                                              {Recompute::kBlock, 2}}) {
@@ -38,7 +39,7 @@ TEST(Memory, AllocatedIsPlanned) {
             expect_as_planned(config, cpu_backend(), cpu_device(1));
             ++cases;
           }
-  EXPECT_EQ(cases, 48 * std::ssize(optimizer_names()));
+  EXPECT_EQ(cases, 60 * std::ssize(optimizer_names()));
 }
 
 TEST(Memory, ARunHoldsWhatItSays) {

@@ -38,6 +38,19 @@ TEST(Precision, RoundedGemmsFollowFloat) {
   }
 }
 
+// With a residual stream in f32 the gradient of a norm comes in another type than the norm's input.
+TEST(Precision, RootMeanSquareNormsTrainInEveryType) {
+  TrainConfig config = tiny_config(3);
+  set_model(config, "norm", [](VitConfig& m) { m.norm = NormKind::kRms; });
+  const std::vector<double> wanted = losses_of(config);
+  for (ComputeType dtype : {ComputeType::kBF16, ComputeType::kF16})
+    for (bool low_residual : {false, true}) {
+      config.train.dtype = dtype;
+      config.train.low_residual = low_residual;
+      EXPECT_LE(worst_share(losses_of(config), wanted), 0.02) << enum_name(dtype) << low_residual;
+    }
+}
+
 TEST(Precision, TheAverageIsEvaluatedInTheRunsTypes) {
   for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16})
     for (int64_t rank : {0, 2}) {  // adapters: most weights are frozen and have no average

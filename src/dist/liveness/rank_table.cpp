@@ -86,7 +86,7 @@ void RankTable::gone(int rank) {
   RankRow& r = row(rank);
   if (r.left) return;
   r.left = true;
-  decide({rank, kKilled, strf("%s was killed %s", r.who().c_str(), r.where().c_str())});
+  decide({rank, kKilled, strf("%s was killed %s", r.who().c_str(), r.where().c_str()), Loss::kVanished});
 }
 
 void RankTable::failed(int rank, int code, bool by_others, const std::string& text, double now) {
@@ -120,7 +120,8 @@ void RankTable::judge_absent(double now) {
   if (missing > 0)
     decide({first, kCutOff,
             strf("%s %s of %d never came within %.0f s", missing > 1 ? "ranks" : "rank", names.c_str(),
-                 size(), limits_.join())});
+                 size(), limits_.join()),
+            Loss::kUnreachable});
 }
 
 void RankTable::judge_silent(double now, const std::function<bool(int rank)>& cut_off) {
@@ -133,7 +134,8 @@ void RankTable::judge_silent(double now, const std::function<bool(int rank)>& cu
   decide({longest->rank, cut ? kCutOff : kStopped,
           strf("%s %s for %.1f s, last seen %s", longest->who().c_str(),
                cut ? "is cut off: nothing sent to it was acknowledged" : "is stopped: it has said nothing",
-               silent, longest->where().c_str())});
+               silent, longest->where().c_str()),
+          cut ? Loss::kUnreachable : Loss::kVanished});
 }
 
 // Ranks that wait in a reduction wait for others: the one that is elsewhere, or behind, holds them up.
@@ -147,7 +149,8 @@ void RankTable::judge_idle() {
   if (culprit)
     decide({culprit->rank, kStopped,
             strf("%s hangs: nothing has happened for %.0f s %s", culprit->who().c_str(), culprit->idle_s,
-                 culprit->where().c_str())});
+                 culprit->where().c_str()),
+            Loss::kVanished});
 }
 
 const std::optional<Verdict>& RankTable::judge(double now, const std::function<bool(int rank)>& cut_off) {

@@ -25,10 +25,15 @@ struct Limits {
 
 constexpr int kKilled = 137, kStopped = 70, kCutOff = 69;  // exit codes
 
+// How the rank of a verdict was lost: it told its error itself; its process died or stopped; nothing comes
+// from where it is.
+enum class Loss { kTold, kVanished, kUnreachable };
+
 struct Verdict {
   int rank = -1;  // -1: none in particular
   int code = 0;   // the exit code of the job
   std::string text;
+  Loss loss = Loss::kTold;
 };
 
 struct RankRow {

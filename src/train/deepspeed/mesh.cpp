@@ -28,16 +28,16 @@ std::string offload_device(Reader& reader, const std::string& block,
   return device.empty() ? "none" : device;
 }
 
-void read_offload(Reader& reader, const std::string& block, const char* what, const std::string& device) {
-  const std::string path = "zero_optimization." + block + ".device";
-  if (device == "none") return;
-  if (device == "nvme")
-    return reader.refuse(
-        path, "it is nvme; state lies in the device's or in the host's memory (\"none\", \"cpu\")");
-  if (reader.has_setting("mesh.offload")) return reader.set("mesh.offload", what, path);
-  reader.refuse(path,
-                "it is cpu; state lies on the device (\"none\"): a higher ZeRO stage, train.recompute=block "
-                "or a smaller micro-batch make room");
+void read_offload(Reader& reader, const std::string& optimizer, const std::string& parameters) {
+  const std::string path = "zero_optimization.offload_optimizer.device";
+  if (optimizer == "cpu") reader.set("mesh.offload", "optimizer", path);
+  if (optimizer == "nvme")
+    reader.refuse(path, "it is nvme; state lies in the device's or in the host's memory (\"none\", \"cpu\")");
+  if (parameters == "none") return;
+  reader.refuse("zero_optimization.offload_param.device",
+                "it is " + parameters +
+                    "; what a device computes with lies there (\"none\"): offload_optimizer, ZeRO 3 among "
+                    "ranks, train.recompute=block or a smaller micro-batch make room");
 }
 
 }  // namespace
@@ -70,10 +70,7 @@ void read_zero(Reader& reader) {
   const std::string optimizer = offload_device(reader, "offload_optimizer", {"cpu_offload"});
   const std::string parameters =
       offload_device(reader, "offload_param", {"cpu_offload_param", "cpu_offload_params"});
-  // Parameters on the host bring the optimizer's state along where there is one setting for both.
-  const bool both = optimizer == "cpu" && parameters == "cpu" && Reader::has_setting("mesh.offload");
-  if (!both) read_offload(reader, "offload_optimizer", "optimizer", optimizer);
-  read_offload(reader, "offload_param", "parameters", parameters);
+  read_offload(reader, optimizer, parameters);
 }
 
 }  // namespace vitrail::deepspeed

@@ -259,7 +259,7 @@ inline Tensors state_of(const TrainStep& step) {
   for (const PersistentValue& value : step.store().layout().values()) {
     std::vector<std::byte>& bytes = tensors[value.name];
     bytes.resize(value.desc.bytes());
-    read_bytes(step.store().rank(), step.store().view(value), bytes);
+    step.store().read(value, bytes);
   }
   return tensors;
 }
