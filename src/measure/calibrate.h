@@ -14,16 +14,22 @@ namespace vitrail {
 std::vector<GemmSize> calibration_gemms();
 
 struct Calibration {
-  DeviceInfo device;  // the processor with the threads and the instruction set to measure
+  DeviceInfo device;  // the processor with the threads and the instruction set to measure, or a GPU
   std::vector<GemmSize> gemms = calibration_gemms();
   int64_t rounds = 7;
+  std::vector<int> threads = {};              // of a processor; none: one, and all of them
+  std::vector<std::string> dtypes = {};       // of the curves; none: all that the device has
+  double budget = 0.5;                        // seconds for each step of the curves; 0: no curves
   std::function<void(int64_t)> advance = {};  // the argument counts measurements since the last call
 
   int64_t measurements() const;  // their total number
+  std::vector<int> thread_counts() const;
+  std::vector<std::string> types() const;
 };
-DeviceFile measure_processor(const Calibration& calibration);
+// Measures the processor or the GPU; curves take minutes, the rest seconds.
+DeviceFile measure_device(const Calibration& calibration);
 
-// Measures a GPU of this machine, which takes some tenths of a second.
+// Measures the peaks of a GPU of this machine alone, which takes some tenths of a second.
 DeviceFile measure_gpu(int ordinal);
 // Returns the same as a target for planning: the memory that is free, not all that the GPU has.
 PlanTarget gpu_target(int ordinal);

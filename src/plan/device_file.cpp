@@ -1,15 +1,11 @@
 #include "plan/device_file.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
-#include "backend/registry.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/error.h"
 #include "base/timing.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
@@ -17,161 +13,30 @@
 namespace vitrail {
 
 namespace {
-using nlohmann::ordered_json;
-constexpr size_t kMaxDeviceBytes = 1 << 20;
-constexpr const char* kFormat = "vitrail device 1";
-
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(ErrorKind::kData, strf("%s is no device file: %s", path.c_str(), why.c_str()),
-              "one written by: vitrail bench calibrate --out FILE");
-}
-
-// Reads members of the JSON, naming what is missing.
-struct Reader {
-  const Json& object;
-  const std::string& path;
-
-  Json member(const char* name) const {
-    Json value = object.is_object() ? object.value(name, Json()) : Json();
-    if (value.is_null()) refuse(path, strf("'%s' is missing", name));
-    return value;
-  }
-  std::string text(const char* name) const {
-    const Json value = member(name);
-    if (!value.is_string()) refuse(path, strf("'%s' is no text", name));
-    return value.get<std::string>();
-  }
-  double number(const char* name) const {
-    const Json value = member(name);
-    if (!value.is_number() || !(value.get<double>() > 0) || value.get<double>() > 1e18)
-      refuse(path, strf("'%s' is no number above 0", name));
-    return value.get<double>();
-  }
-  int64_t count(const char* name) const {
-    const double value = number(name);
-    if (value != std::floor(value) || value > 9e15) refuse(path, strf("'%s' is no whole number", name));
-    return static_cast<int64_t>(value);
-  }
-  int threads(const char* name) const { return static_cast<int>(std::min<int64_t>(count(name), 1024)); }
-  Json list(const char* name) const {
-    Json value = member(name);
-    if (!value.is_array() || value.empty()) refuse(path, strf("'%s' is no list", name));
-    return value;
-  }
-};
-
-Json read_json(const std::string& path) {
-  try {
-    return parse_json(read_file(path, kMaxDeviceBytes), path, {.comments = true});
-  } catch (const Error& error) {
-    refuse(path, error.message());
-  }
-}
-
-void read_processor(const Reader& all, DeviceFile& device) {
-  device.isa = all.text("isa");
-  device.cores = all.threads("cores");
-  for (const Json& row : all.list("rates")) {
-    const Reader one{row, all.path};
-    device.rates.push_back({one.threads("threads"), one.number("fma_gflops"), one.number("copy_gbps")});
-  }
-  for (const Json& row : all.list("products")) {
-    const Reader one{row, all.path};
-    device.gemms.push_back({one.count("m"), one.count("n"), one.count("k"), one.threads("threads"),
-                            one.number("gflops"), row.contains("dtype") ? one.text("dtype") : "f32"});
-  }
-  std::sort(device.rates.begin(), device.rates.end(),
-            [](const auto& a, const auto& b) { return a.threads < b.threads; });
-  if (device.gemm_share() <= 0) refuse(all.path, "'products' has none in f32");
-}
-
-void read_gpu(const Reader& all, DeviceFile& device) {
-  const auto small = [&](const char* name) {
-    return static_cast<int>(std::min<int64_t>(all.count(name), 1 << 20));
-  };
-  device.compute = small("compute");
-  device.processors = small("processors");
-  device.l2_bytes = static_cast<uint64_t>(all.count("l2_bytes"));
-  device.copy_gbps = all.number("copy_gbps");
-  if (all.object.contains("foreign_bytes"))
-    device.foreign_bytes = static_cast<uint64_t>(all.count("foreign_bytes"));
-  if (device.foreign_bytes >= device.memory_bytes) refuse(all.path, "'foreign_bytes' leaves no memory");
-  const Json tflops = all.member("tflops");
-  for (const char* dtype : kGpuTypes) device.tflops[dtype] = Reader{tflops, all.path}.number(dtype);
-  for (const char* dtype : kOtherGpuTypes)
-    if (tflops.contains(dtype)) device.tflops[dtype] = Reader{tflops, all.path}.number(dtype);
+std::string curves_text(const DeviceFile& file) {
+  if (file.like) return strf("none: as much of its data sheet as %s reaches", file.like->name.c_str());
+  size_t points = 0;
+  for (const CostCurve& curve : file.curves.curves()) points += curve.points.size();
+  if (points == 0) return "none: times are at best those of the roofline";
+  return strf("%s in %s", format_count(static_cast<int64_t>(points), "point").c_str(),
+              format_count(static_cast<int64_t>(file.curves.curves().size()), "curve").c_str());
 }
 
 std::string gpu_text(const DeviceFile& file) {
   Table table({{"GEMM in"}, {"rate", Align::kRight}});
   for (const auto& [dtype, tflops] : file.tflops) table.row({dtype, strf("%.1f TFLOP/s", tflops)});
   return format_pairs({{"name", file.name},
+                       {"source", file.source},
                        {"compute capability", strf("%d.%d", file.compute / 10, file.compute % 10)},
                        {"multiprocessors", std::to_string(file.processors)},
                        {"memory", format_bytes(file.memory_bytes)},
                        {"foreign", format_bytes(file.foreign_bytes) + " of the driver and its libraries"},
-                       {"copy", strf("%.0f GB/s", file.copy_gbps)}}) +
+                       {"copy", strf("%.0f GB/s", file.copy_gbps)},
+                       {"curves", curves_text(file)}}) +
          "\n" + table.text();
 }
 
 }  // namespace
-
-DeviceFile read_device_file(const std::string& path) {
-  const Json json = read_json(path);
-  const Reader all{json, path};
-  if (all.text("format") != kFormat) refuse(path, strf("its format is not '%s'", kFormat));
-  const std::string kind = all.text("kind");
-  const auto has_devices = [&](const BackendEntry& row) { return row.names_devices && row.name == kind; };
-  const auto& rows = backend_registry();
-  const auto backend = std::find_if(rows.begin(), rows.end(), has_devices);
-  if (backend == rows.end())
-    refuse(path, strf("it describes a %s, and plans are for a cpu or cuda", shown(kind).c_str()));
-  DeviceFile device;
-  device.kind = kind;
-  device.name = shown(all.text("name"));
-  device.memory_bytes = static_cast<uint64_t>(all.count("memory_bytes"));
-  if (backend->numbered)
-    read_gpu(all, device);
-  else
-    read_processor(all, device);
-  return device;
-}
-
-namespace {
-void write_processor(const DeviceFile& device, ordered_json& json) {
-  json.update({{"isa", device.isa},
-               {"cores", device.cores},
-               {"memory_bytes", device.memory_bytes},
-               {"rates", ordered_json::array()},
-               {"products", ordered_json::array()}});
-  for (const DeviceFile::Rate& rate : device.rates)
-    json["rates"].push_back(
-        {{"threads", rate.threads}, {"fma_gflops", rate.fma_gflops}, {"copy_gbps", rate.copy_gbps}});
-  for (const DeviceFile::Gemm& p : device.gemms)
-    json["products"].push_back({{"m", p.m},
-                                {"n", p.n},
-                                {"k", p.k},
-                                {"dtype", p.dtype},
-                                {"threads", p.threads},
-                                {"gflops", p.gflops}});
-}
-}  // namespace
-
-ordered_json to_json(const DeviceFile& device) {
-  ordered_json json = {{"format", kFormat}, {"kind", device.kind}, {"name", device.name}};
-  if (!device.is_gpu()) {
-    write_processor(device, json);
-    return json;
-  }
-  json.update({{"compute", device.compute},
-               {"processors", device.processors},
-               {"memory_bytes", device.memory_bytes},
-               {"l2_bytes", device.l2_bytes}});
-  if (device.foreign_bytes > 0) json["foreign_bytes"] = device.foreign_bytes;
-  json["copy_gbps"] = device.copy_gbps;
-  json["tflops"] = device.tflops;
-  return json;
-}
 
 DeviceFile::Rate DeviceFile::rate(int threads) const {
   const auto nearest = std::min_element(rates.begin(), rates.end(), [&](const Rate& a, const Rate& b) {
@@ -234,7 +99,8 @@ std::string to_text(const DeviceFile& file) {
   return format_pairs({{"name", file.name},
                        {"instruction set", file.isa},
                        {"cores", std::to_string(file.cores)},
-                       {"memory", format_bytes(file.memory_bytes)}}) +
+                       {"memory", format_bytes(file.memory_bytes)},
+                       {"curves", curves_text(file)}}) +
          "\n" + rates.text() + "\n" + gemms.text();
 }
 

@@ -1,20 +1,20 @@
-// A device as a file (configs/devices/*.json): its description and its measured speed, so that a step can be
-// planned and its time estimated on a machine that lacks it.
+// A device as a file (configs/devices/*.json, docs/device-files.md): its description and its speed, measured
+// or from its data sheet, so that a step can be planned and its time predicted on a machine that lacks it.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "backend/device_info.h"
-#include "plan/roofline.h"
+#include "plan/cost_curves.h"
 
 namespace vitrail {
 
-// The types in which a GPU's GEMMs are measured, where the GPU supports them.
-inline constexpr const char* kGpuTypes[] = {"f32", "bf16", "f16"};
-inline constexpr const char* kOtherGpuTypes[] = {"tf32", "fp8"};
+// The types in which a GPU's GEMMs are measured, where the GPU supports them; f32 at least.
+inline constexpr const char* kGpuTypes[] = {"f32", "bf16", "f16", "tf32", "fp8"};
 
 struct DeviceFile {
   struct Rate {
@@ -29,8 +29,17 @@ struct DeviceFile {
     std::string dtype = "f32";  // the type of the arithmetic: f32, bf16, int8
   };
 
+  // What the vendor's data sheet says of a GPU.
+  struct Sheet {
+    std::string url;  // where it says so
+    std::map<std::string, double> tflops;
+    double gbps = 0;  // 0: there is no sheet
+  };
+
   std::string kind = "cpu";  // the backend whose device it is
   std::string name;
+  std::string source = "measured";  // where the figures come from, as text
+  CostCurves curves;                // measured nodes; none: the roofline alone is known
   uint64_t memory_bytes = 0;
 
   // These fields describe a CPU.
@@ -44,6 +53,10 @@ struct DeviceFile {
   uint64_t l2_bytes = 0, foreign_bytes = 0;  // foreign: held by the driver and its libraries; 0: unknown
   double copy_gbps = 0;
   std::map<std::string, double> tflops;  // of large GEMMs, by type
+  Sheet sheet;
+  // A device that was not measured reaches the same share of its data sheet as this one does.
+  std::string like_name;
+  std::shared_ptr<const DeviceFile> like;
 
   // Returns the rate of that many threads: measured, or scaled from the nearest number measured.
   Rate rate(int threads) const;
@@ -56,12 +69,15 @@ struct DeviceFile {
   double peak_gflops(int threads, const std::string& dtype) const;
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
   bool is_gpu() const { return compute > 0; }
+  bool is_measured() const { return !like; }
   uint64_t available_bytes() const { return memory_bytes - foreign_bytes; }
 };
 
-// Throws Error(kData) when the file is not a valid device file.
+// Throws Error(kData) when the file is not a valid device file. One that is like another is read with that.
 DeviceFile read_device_file(const std::string& path);
 nlohmann::ordered_json to_json(const DeviceFile& device);
+// Returns the text of the file: the JSON with one curve a line.
+std::string file_text(const DeviceFile& device);
 std::string to_text(const DeviceFile& file);
 
 }  // namespace vitrail

@@ -95,6 +95,17 @@ void pack_for(const Node& node, Program& program, const Backend& backend, const 
 
 }  // namespace
 
+std::function<bool(const Op& op, DescSpan ins)> kernel_rule(const Backend& backend, DeviceInfo device) {
+  return [&backend, device = std::move(device)](const Op& op, DescSpan ins) {
+    const std::vector<Kernel>* list = backend.find(op.kind());
+    if (!list) return false;
+    const std::vector<TensorDesc> outs = op.infer(ins);
+    return std::any_of(list->begin(), list->end(), [&](const Kernel& kernel) {
+      return kernel.declines({op, ins, outs}, device).empty();
+    });
+  };
+}
+
 std::vector<NodeChoice> choose_kernels(const Program& program, const Backend& backend,
                                        const DeviceInfo& device) {
   std::vector<NodeChoice> choices;
@@ -118,7 +129,7 @@ ExecutionPlan plan_execution(Program program, const Backend& backend, const Devi
   plan.choices = choose_kernels(plan.program, backend, device);
   std::vector<size_t> scratch;
   for (const NodeChoice& choice : plan.choices) scratch.push_back(choice.scratch_bytes);
-  plan.memory = plan_memory(plan.program, scratch, options.layout, !device.shares_host_memory);
+  plan.memory = plan_memory(plan.program, scratch, options.layout, !device.shares_host_memory, options.host);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 // The choice depends on descriptions alone, so it works for a device this machine lacks.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "backend/kernel.h"
@@ -27,6 +28,9 @@ struct NodeChoice {
   size_t scratch_bytes = 0;  // in all
 };
 
+// Returns whether the backend has a kernel for a node on the device, as a function of op and inputs.
+std::function<bool(const Op& op, DescSpan ins)> kernel_rule(const Backend& backend, DeviceInfo device);
+
 std::vector<NodeChoice> choose_kernels(const Program& program, const Backend& backend,
                                        const DeviceInfo& device);
 
@@ -50,6 +54,7 @@ struct PlanOptions {
   bool pack = true;
   // The layout shared with other programs; a new one when null.
   std::shared_ptr<PersistentLayout> layout = nullptr;
+  bool host = false;  // its persistent values lie in the layout's host arenas
 };
 ExecutionPlan plan_execution(Program program, const Backend& backend, const DeviceInfo& device,
                              const PlanOptions& options = {});

@@ -16,9 +16,8 @@ DType narrowest_float(const Program& program, const Node& node) {
     if (is_float(desc.dtype) && size_of(desc.dtype) < size_of(narrowest)) narrowest = desc.dtype;
   return narrowest;
 }
+}  // namespace
 
-// The type of a node's arithmetic: the one it sets, or the narrowest float type of its inputs; f32 where
-// there is none.
 std::string type_of(const Program& program, const Node& node) {
   Arithmetic arithmetic = arithmetic_of(*node.op);
   if (const auto* fused = dynamic_cast<const FusedOp*>(node.op.get()))
@@ -26,7 +25,6 @@ std::string type_of(const Program& program, const Node& node) {
       arithmetic = std::max(arithmetic, arithmetic_of(*member.op));
   return arithmetic != Arithmetic::kExact ? enum_name(arithmetic) : to_string(narrowest_float(program, node));
 }
-}  // namespace
 
 std::string gemm_type(const Program& program) {
   double most = -1;
@@ -38,14 +36,16 @@ std::string gemm_type(const Program& program) {
   return type;
 }
 
+double estimate_seconds(const Program& program, const Node& node, const Roofline& device) {
+  const Cost cost = node.op->cost(program.descs(node.ins), program.descs(node.outs));
+  const auto known = device.flops.find(type_of(program, node));
+  const double flops = known == device.flops.end() ? device.flops.at("f32") : known->second;
+  return std::max(cost.flops / flops, cost.bytes / device.bytes);
+}
+
 double estimate_seconds(const Program& program, const Roofline& device) {
   double seconds = 0;
-  for (const Node& node : program.nodes) {
-    const Cost cost = node.op->cost(program.descs(node.ins), program.descs(node.outs));
-    const auto known = device.flops.find(type_of(program, node));
-    const double flops = known == device.flops.end() ? device.flops.at("f32") : known->second;
-    seconds += std::max(cost.flops / flops, cost.bytes / device.bytes);
-  }
+  for (const Node& node : program.nodes) seconds += estimate_seconds(program, node, device);
   return seconds;
 }
 

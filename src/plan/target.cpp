@@ -1,5 +1,7 @@
 #include "plan/target.h"
 
+#include <map>
+
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "base/free_memory.h"
@@ -42,6 +44,25 @@ std::string find_device_file(const std::string& name, const std::vector<fs::path
   }
   throw Error(ErrorKind::kData, strf("no device %s", quoted(name).c_str()),
               did_you_mean(name, known, "--target ", "a file of vitrail bench calibrate --out FILE"));
+}
+
+std::vector<std::string> all_device_files(const std::vector<fs::path>& places) {
+  std::map<std::string, std::string> found;
+  std::error_code ignored;
+  for (const fs::path& place : places)
+    for (fs::directory_iterator it(place, ignored), end; !ignored && it != end; it.increment(ignored))
+      if (it->path().extension() == ".json") found.emplace(it->path().stem().string(), it->path().string());
+  std::vector<std::string> paths;
+  for (const auto& [name, path] : found) paths.push_back(path);
+  return paths;
+}
+
+std::vector<std::string> named_device_files(const std::string& names, const std::vector<fs::path>& places) {
+  if (names == "all") return all_device_files(places);
+  std::vector<std::string> paths;
+  for (const std::string_view name : split(names, ','))
+    paths.push_back(find_device_file(std::string(name), places));
+  return paths;
 }
 
 PlanTarget file_target(DeviceFile file, int threads, const std::string& isa) {

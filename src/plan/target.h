@@ -25,4 +25,10 @@ PlanTarget processor_target(int threads, const std::string& isa);
 // Returns the device file that a target names: a path, or the name of a file in `places` ("h200").
 std::string find_device_file(const std::string& name, const std::vector<std::filesystem::path>& places);
 
+// Returns every device file in these places, by name; the first place wins.
+std::vector<std::string> all_device_files(const std::vector<std::filesystem::path>& places);
+// Returns those that a text names: "all", or "t4,h200".
+std::vector<std::string> named_device_files(const std::string& names,
+                                            const std::vector<std::filesystem::path>& places);
+
 }  // namespace vitrail

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Step times predicted before they are run, against what is then measured.
+
+    bench/predict_steps.py --vitrail build/release/vitrail --target desk.json --threads 2
+    bench/predict_steps.py --target h200.json --device cuda --dtype f32 --dtype bf16 --dtype fp8 --cases 20 --json
+
+Every case is planned with `plan --target` first, from the device file alone, and run afterwards with `bench infer`
+or `bench train`. The fixed cases are those a cost model may be developed with; `--seed N` draws others from
+Ti to H, 1 to 512 images, 224 to 1,024 px, which stay unseen until then. A case whose predicted step is longer than
+--longest seconds is replaced by the next draw. On a machine with other work, `--against min` compares with the
+fastest run instead of the median, since other work only ever slows a run down.
+"""
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+MODELS = {"Ti": "vit_tiny_patch16_224", "S": "vit_small_patch16_224", "S/32": "vit_small_patch32_224",
+          "B": "vit_base_patch16_224", "B/32": "vit_base_patch32_224", "L": "vit_large_patch16_224",
+          "H": "vit_huge_patch14_224"}
+BATCHES = {"cpu": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512],
+           "cuda": [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]}
+PIXELS = [224, 224, 224, 256, 288, 384, 448, 512, 768, 1024]
+FIXED = [("Ti", 224, 1, False), ("Ti", 224, 16, False), ("Ti", 224, 16, True), ("Ti", 384, 4, True),
+         ("S", 224, 4, False), ("S", 224, 8, True), ("S", 512, 1, True), ("B", 224, 1, False),
+         ("B", 224, 4, True), ("B/32", 224, 8, False), ("L", 224, 1, False), ("Ti", 1024, 1, False)]
+FIXED_GPU = [("Ti", 224, 1, False), ("Ti", 224, 256, True), ("S", 224, 64, False), ("S", 384, 32, True),
+             ("B", 224, 8, False), ("B", 224, 64, True), ("B", 224, 256, False), ("L", 224, 32, True),
+             ("L", 384, 8, False), ("H", 224, 16, True), ("B", 1024, 4, False), ("B/32", 224, 256, True)]
+
+
+def call(vitrail, words):
+    done = subprocess.run([vitrail, *words, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(done.returncode))
+    return json.loads(done.stdout)
+
+
+def words_of(case, args, dtype):
+    model, pixels, batch, training = case
+    patch = 14 if model == "H" else 32 if model.endswith("/32") else 16
+    pixels = max(patch, round(pixels / patch) * patch)
+    words = ["-m", MODELS[model], "--weights", "rule", "--image", str(pixels), "--batch", str(batch), "--dtype", dtype]
+    if training:
+        words += ["--classes", "1000"]
+        words.remove("--weights"), words.remove("rule")
+    return words, pixels
+
+
+def predict(case, args, dtype):
+    words, _ = words_of(case, args, dtype)
+    words = ["plan", *words, "--target", args.target]
+    if args.device == "cpu":
+        words += ["--threads", str(args.threads)]
+    if case[3]:
+        words.append("--train")
+    plan = call(args.vitrail, words)
+    fits = plan["memory"]["peak"] <= 0.9 * plan["memory_available"]
+    return plan["update_s"] if case[3] else plan["run_s"], fits
+
+
+def measure(case, args, dtype, expected):
+    words, _ = words_of(case, args, dtype)
+    words = ["bench", "train" if case[3] else "infer", *words, "--device", args.device]
+    if args.device == "cpu":
+        words += ["--threads", str(args.threads)]
+    seconds = args.seconds if expected < args.seconds / 3 else 0.01  # three runs at least
+    words += ["--seconds", str(seconds), "--warmup", "2" if expected < 2 else "1"]
+    answer = call(args.vitrail, words)
+    return answer["ms_median"] / 1e3, answer["ms_min"] / 1e3, answer.get("peak_gflops", 0)
+
+
+def drawn(args, count):
+    source = random.Random(args.seed)
+    kind = "cuda" if args.device.startswith("cuda") else "cpu"
+    seen = set()
+    while len(seen) < 10_000 and count > 0:
+        case = (source.choice(list(MODELS)), source.choice(PIXELS), source.choice(BATCHES[kind]),
+                source.random() < 0.5)
+        dtype = source.choice(args.dtype)
+        if (case, dtype) in seen or (dtype == "int8" and case[3]):
+            continue
+        seen.add((case, dtype))
+        yield case, dtype
+
+
+def cases_of(args):
+    """The fixed cases, or draws that fit the device and the time."""
+    if args.seed is None:
+        fixed = FIXED_GPU if args.device.startswith("cuda") else FIXED
+        for dtype in args.dtype:
+            for case in fixed[:args.cases]:
+                if dtype == "int8" and case[3]:
+                    continue
+                yield case, dtype, *predict(case, args, dtype)
+        return
+    left = args.cases
+    for case, dtype in drawn(args, left):
+        predicted, fits = predict(case, args, dtype)
+        if not fits or predicted > args.longest:
+            continue
+        yield case, dtype, predicted, fits
+        left -= 1
+        if left == 0:
+            return
+
+
+def run(args):
+    rows, begin = [], time.time()
+    for case, dtype, predicted, _ in cases_of(args):
+        if time.time() - begin > args.limit:
+            print(f"stopped after {args.limit} s", file=sys.stderr)
+            break
+        model, pixels, batch, training = case
+        name = f"{model} {words_of(case, args, dtype)[1]} px, batch {batch}, {'train' if training else 'infer'}, {dtype}"
+        try:
+            median, least, peak = measure(case, args, dtype, predicted)
+        except RuntimeError as problem:
+            print(f"{name}: left out: {problem}", file=sys.stderr)
+            continue
+        against = least if args.against == "min" else median
+        rows.append({"case": name, "predicted_s": predicted, "median_s": median, "min_s": least,
+                     "spread": median / least - 1, "peak_gflops": peak, "error": predicted / against - 1})
+        if not args.json:
+            print(f"{name:45} predicted {predicted * 1e3:10.3f} ms   measured {median * 1e3:10.3f} ms "
+                  f"(min {least * 1e3:10.3f})   {100 * rows[-1]['error']:+6.1f} %", flush=True)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vitrail", default="build/release/vitrail")
+    parser.add_argument("--target", required=True, help="the device file of this machine")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dtype", action="append", help="may be repeated; f32 otherwise")
+    parser.add_argument("--cases", type=int, default=12)
+    parser.add_argument("--seed", type=int, help="draw the cases instead of the fixed ones")
+    parser.add_argument("--seconds", type=float, default=1.0, help="to measure a case for, three runs at least")
+    parser.add_argument("--longest", type=float, default=20, help="seconds of the longest step drawn")
+    parser.add_argument("--limit", type=float, default=3600, help="seconds for all cases")
+    parser.add_argument("--against", choices=["median", "min"], default="median")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    args.dtype = args.dtype or ["f32"]
+    rows = run(args)
+    errors = sorted(abs(row["error"]) for row in rows)
+    summary = {"cases": rows, "target": args.target, "device": args.device, "threads": args.threads,
+               "seed": args.seed, "against": args.against, "count": len(rows),
+               "median_error": statistics.median(errors) if errors else None,
+               "worst_error": errors[-1] if errors else None,
+               "median_spread": statistics.median([row["spread"] for row in rows]) if rows else None}
+    if args.json:
+        print(json.dumps(summary, indent=1))
+    elif rows:
+        print(f"{len(rows)} cases: median error {100 * summary['median_error']:.1f} %, worst "
+              f"{100 * summary['worst_error']:.1f} %; runs of a case spread by {100 * summary['median_spread']:.1f} %")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+#include "measure/device_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "backend/cuda/kernels.h"
+#include "base/error.h"
+#include "base/timing.h"
+#include "measure/calibrate_steps.h"
+#include "measure/host.h"
+#include "plan/devices.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail {
+
+std::string mismatch(const DeviceFile& file, const DeviceInfo& device) {
+  const std::string here = device.shares_host_memory ? read_machine().processor : device.name;
+  if (file.kind != device.backend)
+    return strf("it is of a %s, and this is a %s", file.kind.c_str(), device.backend.c_str());
+  if (file.name != here) return strf("it is of %s, and this is %s", file.name.c_str(), here.c_str());
+  if (file.is_gpu()) return "";
+  if (file.cores != read_machine().usable)
+    return strf("it is of %s, and this process has %d", format_count(file.cores, "core").c_str(),
+                read_machine().usable);
+  const std::string isa = isa_name(device);
+  return file.isa == isa ? "" : strf("it was measured with %s, not with %s", file.isa.c_str(), isa.c_str());
+}
+
+std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths) {
+  std::vector<DeviceInfo> devices = {device_here("cpu", 0, "")};
+  for (size_t i = 0; i < cuda_report().gpus.size(); ++i)
+    devices.push_back(device_here("cuda:" + std::to_string(i), 0, ""));
+  std::vector<std::string> names;
+  for (const std::string& path : paths) try {
+      const DeviceFile file = read_device_file(path);
+      if (std::any_of(devices.begin(), devices.end(),
+                      [&](const DeviceInfo& device) { return mismatch(file, device).empty(); }))
+        names.push_back(std::filesystem::path(path).stem().string());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;  // a damaged file describes nothing
+    }
+  return names;
+}
+
+std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::string& path,
+                                           const DeviceInfo& device, std::vector<std::string> dtypes,
+                                           double budget, const std::function<void(int64_t)>& advance) {
+  if (const std::string why = mismatch(file, device); !why.empty())
+    throw Error(ErrorKind::kData, strf("%s does not describe this machine: %s", path.c_str(), why.c_str()),
+                "vitrail bench calibrate --out FILE makes one that does");
+  if (dtypes.empty()) dtypes = {"f32"};
+  std::vector<CheckedStep> checked;
+  for (const CalibrationStep& step : calibration_steps(device, dtypes, true)) {
+    const StepMeasurement measured = measure_step(step, device, budget, nullptr, &file);
+    checked.push_back({step.text(), measured.predicted, measured.seconds});
+    if (advance) advance(1);
+  }
+  return checked;
+}
+
+namespace {
+Spread errors_of(const std::vector<CheckedStep>& steps) {
+  std::vector<double> errors;
+  for (const CheckedStep& step : steps) errors.push_back(std::abs(step.error()));
+  return spread_of(errors);
+}
+}  // namespace
+
+nlohmann::ordered_json to_json(const std::vector<CheckedStep>& steps) {
+  const Spread errors = errors_of(steps);
+  nlohmann::ordered_json json = {{"median_error", errors.median}, {"worst_error", errors.max}};
+  for (const CheckedStep& step : steps)
+    json["steps"].push_back({{"step", step.text},
+                             {"predicted_s", step.predicted},
+                             {"measured_s", step.seconds},
+                             {"error", step.error()}});
+  return json;
+}
+
+std::string to_text(const std::vector<CheckedStep>& steps) {
+  Table table({{"step"}, {"predicted", Align::kRight}, {"measured", Align::kRight}, {"off", Align::kRight}});
+  for (const CheckedStep& step : steps)
+    table.row({step.text, format_seconds(step.predicted), format_seconds(step.seconds),
+               strf("%+.1f %%", 100 * step.error())});
+  const Spread errors = errors_of(steps);
+  return table.text() + strf("\nThe file is off by %.1f %% in the median, by %.1f %% at worst.\n",
+                             100 * errors.median, 100 * errors.max);
+}
+
+}  // namespace vitrail

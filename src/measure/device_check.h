@@ -1,0 +1,33 @@
+// Device files against the machine at hand: which of them describe it, and how far one is off. Knows no
+// option; a callback reports the progress.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "plan/device_file.h"
+
+namespace vitrail {
+
+// Returns the names of the device files that describe this processor or a GPU of this machine.
+std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths);
+// Why a file does not describe the device; empty: it does.
+std::string mismatch(const DeviceFile& file, const DeviceInfo& device);
+
+struct CheckedStep {
+  std::string text;
+  double predicted = 0, seconds = 0;  // `seconds`: measured, the median
+  double error() const { return predicted / seconds - 1; }
+};
+// Runs some short programs and compares them with what the file predicts. Throws Error(kData) for a file of
+// another device, before anything is measured.
+std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::string& path,
+                                           const DeviceInfo& device, std::vector<std::string> dtypes,
+                                           double budget, const std::function<void(int64_t)>& advance);
+
+nlohmann::ordered_json to_json(const std::vector<CheckedStep>& steps);
+std::string to_text(const std::vector<CheckedStep>& steps);
+
+}  // namespace vitrail
