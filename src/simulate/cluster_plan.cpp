@@ -1,0 +1,282 @@
+#include "simulate/cluster_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "backend/registry.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "plan/node_times.h"
+
+namespace vitrail {
+
+namespace {
+
+// What is planned, with everything that it needs.
+struct ClusterQuestion : ClusterRun {
+  Network network;
+  int64_t nodes = 1, devices = 1;  // devices of a node
+  const Backend* backend = nullptr;
+  double one_device_s = 0;
+  bool spans = false;
+
+  int64_t world() const { return nodes * devices; }
+};
+
+constexpr int64_t kMostMicroBatches = 256;  // tried to make a step fit
+
+// Plans and simulates one mesh after another; what one device does alone is planned once a batch.
+class Planner {
+ public:
+  explicit Planner(const ClusterQuestion& question)
+      : q_(question),
+        tiers_(tiers_of(q_.network, q_.nodes, q_.devices)),
+        slowest_(expected_slowest(q_.network, q_.world())) {}
+
+  double slowest() const { return slowest_; }
+
+  // The mesh as it is asked for, batches and all; throws where it cannot run.
+  ClusterRow as_asked() {
+    TrainConfig config = q_.config;
+    config.mesh = resolved(config.mesh, static_cast<int>(q_.world()));
+    return simulated(config);
+  }
+
+  // The mesh with as few micro-batches as fit; with the reason where it cannot run.
+  ClusterRow one_of_all(const MeshConfig& mesh, int64_t batch) {
+    ClusterRow row;
+    row.mesh = mesh;
+    const int64_t images = batch / mesh.dp;  // of an update, by place along dp
+    if (batch % mesh.dp != 0) {
+      row.refused = strf("%lld images an update do not divide by %lld", static_cast<long long>(batch),
+                         static_cast<long long>(mesh.dp));
+      return row;
+    }
+    const int64_t least = mesh.pp > 1 ? std::min(images, 4 * mesh.pp) : 1;
+    for (int64_t micros = 1; micros <= std::min(images, kMostMicroBatches); micros *= 2) {
+      if (micros < least || images % micros != 0) continue;
+      try {
+        row = simulated(config_of(mesh, batch, micros));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kConfig) throw;
+        row.refused = error.message();
+        return row;
+      }
+      if (row.fits) return row;
+    }
+    if (row.micro_batch == 0) row.refused = "no number of micro-batches divides the images of a rank";
+    return row;
+  }
+
+  // The bytes of a checkpoint: what one device would hold of parameters and optimizer state.
+  double checkpoint_bytes(const ClusterRow& row) {
+    const auto bytes = alone(row.micro_batch, row.accumulation).step().by_category();
+    return static_cast<double>(bytes[static_cast<size_t>(Category::kParameters)] +
+                               bytes[static_cast<size_t>(Category::kOptimizer)]);
+  }
+
+ private:
+  TrainConfig config_of(const MeshConfig& mesh, int64_t batch, int64_t micros) const {
+    TrainConfig config = q_.config;
+    config.mesh = mesh;
+    config.train.batch = batch, config.train.accumulation = micros;
+    config.train.micro_batch = batch / mesh.dp / micros;
+    config.train.eval_batch = 0;
+    return config;
+  }
+
+  RunPlan planned(const TrainConfig& config, int rank, int world) const {
+    return {config, q_.classes, *q_.backend, q_.target.device,
+            RankPlace{rank, world, static_cast<int>(q_.devices)}};
+  }
+
+  const RunPlan& alone(int64_t micro_batch, int64_t accumulation) {
+    const auto key = std::make_pair(micro_batch, accumulation);
+    const auto known = alone_.find(key);
+    if (known != alone_.end()) return known->second;
+    TrainConfig config = q_.config;
+    config.mesh = MeshConfig();
+    config.train.micro_batch = micro_batch, config.train.accumulation = accumulation;
+    config.train.batch = micro_batch * accumulation;
+    config.train.eval_batch = 0;
+    return alone_.emplace(key, planned(config, 0, 1)).first->second;
+  }
+
+  double seconds_alone(int64_t micro_batch, int64_t accumulation) {
+    const RunPlan& plan = alone(micro_batch, accumulation);
+    return static_cast<double>(accumulation) * run_seconds(plan.step().micro, *q_.target.file) +
+           run_seconds(plan.step().update, *q_.target.file);
+  }
+
+  // The ranks that stand for the others: every stage, every share of a micro-batch, and the last place along
+  // tp and sp, whose part is the largest.
+  std::vector<int> representatives(const MeshConfig& mesh, const std::vector<int64_t>& shares) const {
+    std::vector<int64_t> places;
+    std::set<int64_t> seen;
+    for (int64_t place = mesh.dp - 1; place >= 0; --place)
+      if (seen.insert(shares[static_cast<size_t>(place)]).second) places.push_back(place);
+    std::vector<int> ranks;
+    for (int64_t stage = 0; stage < mesh.pp; ++stage)
+      for (const int64_t place : places)
+        ranks.push_back(static_cast<int>(((stage * mesh.dp + place) * mesh.sp + mesh.sp) * mesh.tp - 1));
+    return ranks;
+  }
+
+  StepTasks tasks(const RunPlan& plan, double factor) const {
+    const StepPlan& step = plan.step();
+    const int64_t micros = plan.setup().config.train.accumulation;
+    const auto listed = [&](const ExecutionPlan& program) {
+      return tasks_of(program.program, node_seconds(program, *q_.target.file), factor);
+    };
+    StepTasks result;
+    if (step.pipelined) {
+      result.runs.push_back({listed(step.micro), 1});
+    } else {
+      result.runs.push_back({listed(step.micro), micros - (step.last_micro ? 1 : 0)});
+      if (step.last_micro) result.runs.push_back({listed(*step.last_micro), 1});
+    }
+    result.runs.push_back({listed(step.update), 1});
+    return result;
+  }
+
+  ClusterRow simulated(const TrainConfig& config) {
+    const int world = static_cast<int>(q_.world()), last = world - 1;
+    std::vector<RunPlan> plans;
+    plans.push_back(planned(config, last, world));
+    const RunConfig train = plans[0].setup().config.train;
+    ClusterRow row;
+    row.mesh = config.mesh;
+    row.micro_batch = train.micro_batch, row.accumulation = train.accumulation;
+    const double alone_s = seconds_alone(row.micro_batch, row.accumulation);
+    const double factor = q_.one_device_s > 0 ? q_.one_device_s / alone_s : 1;
+    for (const int rank : representatives(config.mesh, plans[0].setup().shares()))
+      if (rank != last) plans.push_back(planned(config, rank, world));
+    std::vector<StepTasks> steps;
+    for (const RunPlan& plan : plans) {
+      row.peak_bytes = std::max(row.peak_bytes, plan.peak_bytes());
+      row.span_ranks.push_back(plan.rank());
+      steps.push_back(tasks(plan, factor));
+    }
+    std::vector<SimulatedRank> ranks;
+    for (size_t i = 0; i < plans.size(); ++i)
+      ranks.push_back({plans[i].setup().step.distribution.mesh, &steps[i]});
+    take_times(ranks, row);
+    row.fits = row.peak_bytes <= q_.target.available_bytes;
+    row.images_s = static_cast<double>(train.batch) / row.step_s;
+    const double images_alone = static_cast<double>(row.micro_batch * row.accumulation);
+    row.efficiency = row.images_s * alone_s * factor / images_alone / static_cast<double>(world);
+    return row;
+  }
+
+  // Simulated once with equal devices, and once by the pace of the slowest, whom everybody waits for.
+  void take_times(const std::vector<SimulatedRank>& ranks, ClusterRow& row) {
+    SimulationOptions options{.slowest = 1, .collective_s = q_.network.collective_us * 1e-6};
+    SimulatedStep even = simulate_step(ranks, tiers_, options);
+    options.slowest = slowest_, options.spans = q_.spans;
+    SimulatedStep paced = simulate_step(ranks, tiers_, options);
+    const auto count = static_cast<double>(even.ranks.size());
+    for (const RankTimes& times : even.ranks) {
+      row.compute_s += times.compute_s / count;
+      row.exposed_s += times.exposed_s / count;
+      row.bubble_s += times.waiting_s / count;
+      row.hidden_s += times.hidden_s() / count;
+    }
+    row.step_s = paced.step_s;
+    row.slowest_s = paced.step_s - even.step_s;
+    row.exchanges = std::move(paced.exchanges);
+    row.spans = std::move(paced.spans);
+  }
+
+  const ClusterQuestion& q_;
+  std::vector<Tier> tiers_;
+  double slowest_;
+  std::map<std::pair<int64_t, int64_t>, RunPlan> alone_;
+};
+
+void sort_rows(std::vector<ClusterRow>& rows) {
+  const auto order = [](const ClusterRow& row) { return row.runs() ? 0 : row.refused.empty() ? 1 : 2; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const ClusterRow& a, const ClusterRow& b) {
+    return std::make_pair(order(a), a.step_s) < std::make_pair(order(b), b.step_s);
+  });
+}
+
+// The images of an update that all meshes are compared with: train.batch, or a micro-batch for each device.
+int64_t compared_batch(const ClusterQuestion& q) {
+  const RunConfig& train = q.config.train;
+  if (train.batch > 0) return train.batch;
+  const int64_t each = train.micro_batch > 0 ? train.micro_batch : 64;
+  return each * std::max<int64_t>(1, train.accumulation) * q.world();
+}
+
+ClusterQuestion question_of(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,
+                            const ClusterRun& run) {
+  if (!run.target.file)
+    throw Error(ErrorKind::kConfig, "--cluster needs the speed of its devices",
+                "--target h200, or a file that bench calibrate wrote");
+  const auto require = [](const char* name, double value, double least, double most) {
+    if (value >= least && value <= most) return;
+    throw Error(ErrorKind::kConfig, strf("--%s is %.10g; expected %.10g to %.10g", name, value, least, most),
+                "--nodes 4 --devices 8: nodes, and devices of each");
+  };
+  require("nodes", static_cast<double>(settings.nodes), 1, 1 << 20);
+  require("devices", static_cast<double>(settings.devices), 1, 1024);
+  require("nodes times --devices", static_cast<double>(settings.nodes * settings.devices), 1, 1 << 22);
+  require("one-device-s", settings.one_device_s, 0, 1e6);
+  ClusterQuestion question{run, read_network(find_network(settings.cluster, places)), settings.nodes,
+                           settings.devices};
+  question.backend = &find_backend(run.target.device.backend);
+  question.one_device_s = settings.one_device_s;
+  question.spans = !settings.trace.empty();
+  return question;
+}
+
+void plan_every_mesh(const ClusterQuestion& q, Planner& planner, ClusterPlan& plan) {
+  plan.batch = compared_batch(q);
+  TrainConfig one = q.config;
+  one.mesh = MeshConfig();
+  const RunPlan alone(one, q.classes, *q.backend, q.target.device, RankPlace{});
+  for (const MeshConfig& mesh : sensible_meshes(q.config.mesh, alone.setup().step.model, q.nodes, q.devices,
+                                                q.target.device.shares_host_memory))
+    plan.rows.push_back(planner.one_of_all(mesh, plan.batch));
+  sort_rows(plan.rows);
+}
+
+}  // namespace
+
+ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,
+                         const ClusterRun& run) {
+  std::optional<AtomicFile> trace;  // opened first, so that a path that cannot be written fails at once
+  if (!settings.trace.empty()) trace.emplace(settings.trace);
+  const ClusterQuestion q = question_of(settings, places, run);
+  if (q.every_mesh && q.one_device_s > 0)  // each mesh has other micro-batches
+    throw Error(ErrorKind::kUsage, "--one-device-s is of one micro-batch, and meshes differ in theirs",
+                "--mesh dp=8, one mesh at a time");
+  Planner planner(q);
+  ClusterPlan plan;
+  plan.network = q.network.name, plan.device = q.target.file->name;
+  plan.nodes = q.nodes, plan.devices = q.devices;
+  plan.available_bytes = q.target.available_bytes;
+  plan.slowest = planner.slowest();
+  plan.one_device_s = q.one_device_s;
+  if (q.every_mesh) {
+    plan_every_mesh(q, planner, plan);
+  } else {
+    plan.rows.push_back(planner.as_asked());
+    const ClusterRow& row = plan.rows[0];
+    plan.batch = row.micro_batch * row.accumulation * row.mesh.dp;
+  }
+  const ClusterRow& best = plan.rows.at(0);
+  if (q.network.mtbf_hours > 0 && best.refused.empty())
+    plan.failures = {
+        {q.network.mtbf_hours * 3600 / static_cast<double>(q.world()),
+         planner.checkpoint_bytes(best) / (q.network.storage_gbps * 1e9 / 8), q.network.restart_s},
+        60 * q.config.train.save_minutes};
+  if (trace) {
+    trace->write(trace_of(best).dump() + "\n");
+    trace->commit();
+  }
+  return plan;
+}
+
+}  // namespace vitrail

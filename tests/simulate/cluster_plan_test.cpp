@@ -1,0 +1,128 @@
+// Meshes of a cluster, planned and simulated: the advice, what is refused, and a hundred thousand devices.
+#include "simulate/cluster_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "source_root.h"
+#include "temp_folder.h"
+
+namespace vitrail {
+namespace {
+
+const std::vector<std::filesystem::path> kPlaces = {VT_SOURCE_DIR "/configs/networks"};
+
+PlanTarget h200() {
+  return file_target(read_device_file(VT_SOURCE_DIR "/configs/devices/h200.json"), 0, "");
+}
+
+TrainConfig config_of(const std::string& arch, int64_t micro_batch) {
+  TrainConfig config;
+  config.model.arch = arch;
+  config.train.micro_batch = micro_batch;
+  config.train.dtype = ComputeType::kBF16;
+  return config;
+}
+
+ClusterSettings settings_of(const char* cluster, int64_t nodes, int64_t devices) {
+  ClusterSettings settings;
+  settings.cluster = cluster, settings.nodes = nodes, settings.devices = devices;
+  return settings;
+}
+
+ClusterPlan planned(const char* mesh, const ClusterSettings& settings, TrainConfig config) {
+  if (*mesh) take_mesh(mesh, config.mesh);
+  return plan_cluster(settings, kPlaces, {config, 10, h200(), *mesh == 0});
+}
+
+TEST(ClusterPlan, PartsOfAStepAddUp) {
+  for (const char* mesh : {"dp=16", "dp=16,zero=1", "dp=16,zero=3", "dp=4,tp=4", "dp=4,tp=2,sp=2"}) {
+    const ClusterPlan plan =
+        planned(mesh, settings_of("dgx-a100", 2, 8), config_of("vit_base_patch16_224", 16));
+    const ClusterRow& row = plan.rows.at(0);
+    EXPECT_NEAR(row.step_s, row.compute_s + row.exposed_s + row.bubble_s + row.slowest_s, 1e-9 * row.step_s)
+        << mesh;
+    EXPECT_GT(row.exposed_s + row.hidden_s, 0) << mesh;
+    EXPECT_GT(row.efficiency, 0.02) << mesh;
+    EXPECT_LT(row.efficiency, 1) << mesh;
+  }
+}
+
+// One device exchanges nothing and is its own measure; a slower network never makes a step faster.
+TEST(ClusterPlan, NetworksOrderSteps) {
+  const TrainConfig config = config_of("deit_small_patch16_224", 16);
+  const ClusterRow one = planned("dp=1", settings_of("dgx-a100", 1, 1), config).rows.at(0);
+  EXPECT_NEAR(one.efficiency, 1, 1e-9);
+  EXPECT_EQ(one.exposed_s, 0);
+  double last = one.step_s;
+  for (const char* cluster : {"dgx-h100", "dgx-a100", "dgx-2", "cloud-t4", "ethernet-1g"}) {
+    const double now = planned("dp=8", settings_of(cluster, 8, 1), config).rows.at(0).step_s;
+    EXPECT_GT(now, last) << cluster;
+    last = now;
+  }
+}
+
+TEST(ClusterPlan, FollowsAMeasuredDevice) {
+  ClusterSettings settings = settings_of("t4-vaughan", 1, 8);
+  settings.one_device_s = 2.5;
+  const TrainConfig config = config_of("deit_small_patch16_224", 16);
+  // A rank of several also adds up the parts of the gradients' norm.
+  EXPECT_NEAR(planned("dp=8", settings, config).rows.at(0).compute_s, 2.5, 0.01);
+  settings.devices = 1;
+  EXPECT_NEAR(planned("dp=1", settings, config).rows.at(0).compute_s, 2.5, 1e-9);
+}
+
+TEST(ClusterPlan, ComparesEveryMeshAtOneBatch) {
+  const TempFolder folder;
+  ClusterSettings settings = settings_of("dgx-a100", 2, 4);
+  settings.trace = (folder.path() / "trace.json").string();
+  const ClusterPlan plan = planned("", settings, config_of("deit_tiny_patch16_224", 8));
+  ASSERT_NE(plan.best(), nullptr);
+  ASSERT_NE(plan.runner_up(), nullptr);
+  EXPECT_EQ(plan.batch, 64);
+  std::set<std::string> meshes;
+  for (const ClusterRow& row : plan.rows) {
+    if (!row.refused.empty()) continue;
+    EXPECT_EQ(row.micro_batch * row.accumulation * row.mesh.dp, plan.batch);
+    EXPECT_GE(row.step_s, plan.best()->step_s);
+    meshes.insert(to_string(mesh_of(row.mesh, 0)));
+  }
+  EXPECT_EQ(meshes.size(), 1u);  // three heads are shared by no two or four devices of a node
+  EXPECT_NE(to_text(plan).find("Runner-up"), std::string::npos);
+  const auto json = to_json(plan);
+  EXPECT_EQ(json["meshes"].size(), plan.rows.size());
+  EXPECT_GT(json["failures"]["intervals"]["best"]["effective"], 0.5);
+  EXPECT_GT(std::filesystem::file_size(settings.trace), 1000u);
+}
+
+TEST(ClusterPlan, SimulatesAHundredThousandDevices) {
+  const ClusterPlan plan = planned("dp=12500,tp=8,zero=3", settings_of("dgx-h100", 12500, 8),
+                                   config_of("vit_giant_patch14_224", 8));
+  const ClusterRow& row = plan.rows.at(0);
+  EXPECT_TRUE(row.fits);
+  EXPECT_EQ(plan.batch, 100000);
+  EXPECT_GT(row.step_s, row.compute_s);
+}
+
+TEST(ClusterPlan, NamesWhatCannotBe) {
+  const TrainConfig config = config_of("deit_small_patch16_224", 16);
+  const auto message = [&](const char* mesh, const ClusterSettings& settings) -> std::string {
+    try {
+      planned(mesh, settings, config);
+      return "";
+    } catch (const Error& error) {
+      return std::string(error.kind() == ErrorKind::kConfig ? "config: " : "data: ") + error.message();
+    }
+  };
+  EXPECT_NE(message("dp=3,tp=2", settings_of("dgx-a100", 2, 4)).find("does not make the 8 ranks"),
+            std::string::npos);
+  EXPECT_NE(message("dp=4,tp=4", settings_of("dgx-a100", 2, 8)).find("heads"), std::string::npos);
+  EXPECT_NE(message("dp=1", settings_of("dgx-a100", 0, 8)).find("--nodes is 0"), std::string::npos);
+  EXPECT_NE(message("dp=1", settings_of("dgx-a100", 1, -4)).find("--devices is -4"), std::string::npos);
+  EXPECT_EQ(message("dp=1", settings_of("no-such", 1, 1)).find("data: no network"), 0u);
+}
+
+}  // namespace
+}  // namespace vitrail

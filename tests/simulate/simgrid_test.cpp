@@ -1,0 +1,165 @@
+// The closed forms of src/simulate against SimGrid, which plays every message: the same platforms, the same
+// collectives, whole steps with compute and started exchanges, within 10 %.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "base/error.h"
+#include "simulate/simulator.h"
+#include "temp_folder.h"
+
+namespace vitrail {
+namespace {
+
+struct Shape {
+  Topology topology;
+  int leaf;
+  double oversubscription;
+};
+constexpr Shape kShapes[] = {{Topology::kSwitch, 0, 1},   {Topology::kRing, 0, 1},
+                             {Topology::kTree, 2, 1},     {Topology::kTree, 4, 1},
+                             {Topology::kFatTree, 4, 1},  {Topology::kFatTree, 4, 2},
+                             {Topology::kFatTree, 2, 1.5}};
+constexpr int kHosts[] = {3, 8, 16};
+constexpr double kLatency = 2e-5, kHop = 1e-6, kGbps = 8, kBytesPerSecond = 1e9;
+
+Network network_of(const Shape& shape) {
+  Network network{.name = "test", .source = "test"};
+  const NetworkLevel level{.name = "level",
+                           .topology = shape.topology,
+                           .latency_us = kLatency * 1e6,
+                           .hop_us = kHop * 1e6,
+                           .bandwidth_gbps = kGbps,
+                           .leaf = static_cast<double>(shape.leaf),
+                           .oversubscription = shape.oversubscription};
+  network.levels = {level, level};
+  return network;
+}
+
+StepTask exchange(CollectiveKind kind, AxisSet axes, double bytes, bool started, int slot) {
+  return {.kind = StepTask::Kind::kCollective,
+          .name = "exchange",
+          .exchange = kind,
+          .axes = axes,
+          .bytes = bytes,
+          .started = started,
+          .slot = slot};
+}
+
+constexpr const char* kKinds[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
+
+std::string line_of(const StepTask& task, const Mesh& mesh, const std::vector<Tier>& tiers,
+                    Algorithm algorithm) {
+  if (task.kind == StepTask::Kind::kCompute) return strf("compute %.9g\n", task.seconds);
+  if (task.kind == StepTask::Kind::kWait) return strf("wait %d\n", task.slot);
+  const GroupPlace place = place_group(tiers, mesh, task.axes);
+  std::string within;
+  for (const int64_t ranks : place.within) within += (within.empty() ? "" : ",") + std::to_string(ranks);
+  const int stride = task.axes.has(Axis::kTensor) ? 1 : mesh.size(Axis::kTensor);
+  return strf("%s %s %.9g %d %d %d %d %s\n", kKinds[static_cast<size_t>(task.exchange)], enum_name(algorithm),
+              task.bytes, task.started ? 1 : 0, task.slot, stride, mesh.size(task.axes), within.c_str());
+}
+
+double by_simgrid(const Shape& shape, const Mesh& mesh, const TaskList& tasks, const std::vector<Tier>& tiers,
+                  Algorithm algorithm) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "tasks").string();
+  std::ofstream out(file);
+  for (const StepTask& task : tasks) out << line_of(task, mesh, tiers, algorithm);
+  out.close();
+  const std::string command =
+      strf("%s %s %d %d %g %g %g %g < %s 2> /dev/null", SIMGRID_ORACLE, enum_name(shape.topology),
+           mesh.world(), shape.leaf, shape.oversubscription, kLatency, kHop, kBytesPerSecond, file.c_str());
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  double seconds = 0;
+  EXPECT_EQ(std::fscanf(pipe.get(), "%lf", &seconds), 1) << command;
+  return seconds;
+}
+
+double by_forms(const Mesh& mesh, const TaskList& tasks, const std::vector<Tier>& tiers,
+                Algorithm algorithm) {
+  const StepTasks step{{{tasks, 1}}};
+  return simulate_step({{mesh, &step}}, tiers, {.algorithm = algorithm}).step_s;
+}
+
+void expect_alike(const Shape& shape, const Mesh& mesh, const TaskList& tasks, Algorithm algorithm) {
+  const std::vector<Tier> tiers = tiers_of(network_of(shape), mesh.world(), 1);
+  const double theirs = by_simgrid(shape, mesh, tasks, tiers, algorithm);
+  const double ours = by_forms(mesh, tasks, tiers, algorithm);
+  EXPECT_NEAR(ours / theirs, 1, 0.1) << enum_name(shape.topology) << " leaf " << shape.leaf << " of "
+                                     << shape.oversubscription << ", " << to_string(mesh) << ", "
+                                     << enum_name(algorithm) << ": " << ours << " s, SimGrid " << theirs
+                                     << " s";
+}
+
+bool is_power_of_two(int value) {
+  return (value & (value - 1)) == 0;
+}
+
+class SimGrid : public testing::TestWithParam<Shape> {
+  void SetUp() override {
+    if (std::string(SIMGRID_ORACLE).empty())
+      GTEST_SKIP() << "SimGrid is not installed: apt install libsimgrid-dev";
+  }
+};
+
+TEST_P(SimGrid, TakesAsLongForACollective) {
+  for (const int hosts : kHosts) {
+    if (!is_power_of_two(hosts) && GetParam().leaf > 0) continue;
+    for (const size_t kind : {0u, 2u, 3u})  // a scatter is a gather the other way round
+      for (const double bytes : {4e3, 4e6}) {
+        const Mesh mesh{{hosts, 1, 1, 1}, 0};
+        const TaskList tasks = {exchange(static_cast<CollectiveKind>(kind), Axis::kData, bytes, false, 0)};
+        for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical, Algorithm::kTree}) {
+          const bool halves = algorithm == Algorithm::kTree;
+          if (halves && !is_power_of_two(hosts)) continue;
+          SCOPED_TRACE(strf("%s of %g bytes", kKinds[kind], bytes));
+          expect_alike(GetParam(), mesh, tasks, algorithm);
+          if (kind == 3) break;  // an exchange has one algorithm
+        }
+      }
+  }
+}
+
+// A step as data parallelism has it: buckets are summed while the backward half goes on.
+TEST_P(SimGrid, TakesAsLongForAStep) {
+  for (const int hosts : {2, 4, 8, 16}) {
+    TaskList tasks = {{.seconds = 0.01, .name = "forward"}};
+    for (int bucket = 0; bucket < 4; ++bucket) {
+      tasks.push_back({.seconds = 0.005, .name = "backward"});
+      tasks.push_back(exchange(CollectiveKind::kAllReduce, Axis::kData, 4e6, true, bucket));
+    }
+    for (int bucket = 0; bucket < 4; ++bucket)
+      tasks.push_back({.kind = StepTask::Kind::kWait, .name = "wait", .slot = bucket});
+    tasks.push_back({.seconds = 0.002, .name = "update"});
+    expect_alike(GetParam(), Mesh{{hosts, 1, 1, 1}, 0}, tasks, Algorithm::kRing);
+    expect_alike(GetParam(), Mesh{{hosts, 1, 1, 1}, 0}, tasks, Algorithm::kHierarchical);
+  }
+}
+
+// Tensor parallelism in neighbours, data parallelism across: groups share the links above them.
+TEST_P(SimGrid, TakesAsLongForTwoAxes) {
+  if (GetParam().topology == Topology::kRing)
+    GTEST_SKIP() << "groups that interleave on a ring are not modelled";
+  for (const int tp : {2, 4}) {
+    TaskList tasks;
+    for (int layer = 0; layer < 3; ++layer) {
+      tasks.push_back({.seconds = 0.002, .name = "layer"});
+      tasks.push_back(exchange(CollectiveKind::kAllReduce, Axis::kTensor, 1e6, false, 0));
+    }
+    tasks.push_back(exchange(CollectiveKind::kReduceScatter, Axis::kData, 4e6, true, 1));
+    tasks.push_back({.seconds = 0.001, .name = "layer"});
+    tasks.push_back({.kind = StepTask::Kind::kWait, .name = "wait", .slot = 1});
+    tasks.push_back(exchange(CollectiveKind::kAllGather, Axis::kData, 4e6, false, 2));
+    expect_alike(GetParam(), Mesh{{16 / tp, tp, 1, 1}, 0}, tasks, Algorithm::kRing);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Topologies, SimGrid, testing::ValuesIn(kShapes), [](const auto& shape) {
+  return std::string(enum_name(shape.param.topology)) + std::to_string(shape.index);
+});
+
+}  // namespace
+}  // namespace vitrail
