@@ -22,16 +22,19 @@ namespace vitrail {
 
 namespace {
 
-constexpr int kNotStarted = 127;  // the exit code of a shell for a program that it cannot start
+constexpr int kNotStarted = 127;    // the exit code of a shell for a program that it cannot start
+constexpr int kDataDescriptor = 1;  // where a program writes its data
 
 [[noreturn]] void become(const std::vector<std::string>& words, const Assignments& environment,
-                         pid_t parent) {
+                         ChildOutputs outputs, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kNotStarted);
   ::setpgid(0, 0);
   for (const int signal : kStopSignals) std::signal(signal, SIG_DFL);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  if (outputs.out >= 0) ::dup2(outputs.out, kDataDescriptor);
+  if (outputs.err >= 0) ::dup2(outputs.err, STDERR_FILENO);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -43,11 +46,12 @@ constexpr int kNotStarted = 127;  // the exit code of a shell for a program that
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& words, const Assignments& environment) {
+ChildProcess::ChildProcess(const std::vector<std::string>& words, const Assignments& environment,
+                           ChildOutputs outputs) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ == 0) become(words, environment, parent);
+  if (pid_ == 0) become(words, environment, outputs, parent);
   VT_REQUIRE(pid_ > 0, ErrorKind::kDevice, "no process can be started: %s", std::strerror(errno));
 }
 
@@ -87,6 +91,7 @@ class Sheet {
   Sheet(const Sheet&) = delete;
   Sheet& operator=(const Sheet&) = delete;
 
+  int descriptor() const { return fd_; }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
   std::string text() const {
     std::string all;
@@ -120,6 +125,26 @@ std::string output_of(std::vector<std::string> words) {
   VT_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0, ErrorKind::kDevice, "%s failed (status %d)",
              words[0].c_str(), status);
   return sheet.text();
+}
+
+ProgramEnd run_program(const std::vector<std::string>& words, const Assignments& environment,
+                       const std::function<bool()>& go_on) {
+  constexpr auto kPoll = std::chrono::milliseconds(50);
+  constexpr auto kPatience = std::chrono::seconds(8);
+  const Sheet out, err;
+  ChildProcess child(words, environment, {out.descriptor(), err.descriptor()});
+  std::optional<std::chrono::steady_clock::time_point> told;
+  while (!child.status()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!told && !go_on()) {
+      child.send(SIGTERM);
+      told = now;
+    }
+    if (told && now - *told > kPatience) child.send(SIGKILL);
+    std::this_thread::sleep_for(kPoll);
+  }
+  const int status = *child.status();
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out.text(), err.text()};
 }
 
 }  // namespace vitrail

@@ -94,7 +94,8 @@ JobEnd LaunchedJob::judged() {
   JobEnd end{code, "", watch_.table().updates()};
   if (code == 0) return end;
   if (!watch_.verdict()) {
-    if (code != exit_code(ErrorKind::kStopped))
+    end.unstarted = code != exit_code(ErrorKind::kStopped);
+    if (end.unstarted)
       end.reason = strf("%s ended with exit code %d before its ranks could report", name_.c_str(), code);
     return end;
   }
@@ -103,6 +104,7 @@ JobEnd LaunchedJob::judged() {
     return end;
   }
   end.lost = watch_.verdict()->rank;
+  end.loss = watch_.verdict()->loss;
   for (const liveness::RankRow& row : watch_.table().rows()) end.hosts.push_back(row.host);
   end.code = watch_.verdict()->code;
   end.reason = watch_.verdict()->text;
@@ -115,18 +117,21 @@ JobEnd LaunchedJob::judged() {
 
 namespace {
 
-constexpr int kVainRestarts = 2;      // in a row and without a step
-constexpr double kLongestPause = 30;  // seconds before a restart
-constexpr double kAnswer = 15;        // seconds that a host may take to run a command
+constexpr int kVainRestarts = 2;  // in a row and without a step
+constexpr double kAnswer = 15;    // seconds that a host may take to run a command
 
-// A mistake comes again; a rank that died, or lost the others, may do better.
-bool may_restart(int code) {
+// A mistake comes again; a rank that died, or lost the others, may do better, and so may mpirun that has
+// started this job before and finds a host out of reach.
+bool may_restart(const JobEnd& end, bool restarted) {
+  const int code = end.code;
   return code > 128 || code == exit_code(ErrorKind::kDevice) || code == exit_code(ErrorKind::kDeadline) ||
-         code == exit_code(ErrorKind::kMemory);
+         code == exit_code(ErrorKind::kMemory) ||
+         (restarted && end.unstarted && code == exit_code(ErrorKind::kInternal));
 }
 
-void pause_before(int restart, const SignalGuard& signals) {
-  const double seconds = std::min(kLongestPause, 0.5 * static_cast<double>(1 << std::min(restart, 10)));
+// A network that is down may take a while: a restart in vain is followed by a long pause.
+void pause_after(int vain, double shortest, const SignalGuard& signals) {
+  const double seconds = shortest * static_cast<double>(1 << (4 * vain));
   for (double waited = 0; waited < seconds && !signals.wanted(); waited += 0.1)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
@@ -151,12 +156,17 @@ JobEnd run_once(const LaunchRequest& request, const LaunchPlan& plan, const live
   return {exit_code(ErrorKind::kDevice),
           strf("no command can be started on %s of %s: no answer within %.0f s, or a refusal (above)",
                shown(join(silent, ", ")).c_str(), shown(request.hosts.text).c_str(), kAnswer),
-          0, restarted ? first_rank_of(silent[0], request.hosts) : -1, nobody};
+          0,
+          restarted ? first_rank_of(silent[0], request.hosts) : -1,
+          nobody,
+          liveness::Loss::kUnreachable};
 }
 
-// A host that is cut off is gone; a rank that died may come back once.
+// A host that cannot be reached is gone, a rank that died may come back once; one that told an error (a
+// device that fails, an exchange that broke) has a host that works.
 bool is_gone(const JobEnd& end, const LaunchRequest& request, bool again) {
-  return end.lost >= 0 && (again || (end.code == liveness::kCutOff && !request.hosts.empty()));
+  if (end.lost < 0 || request.hosts.empty()) return end.lost >= 0 && again;
+  return end.loss == liveness::Loss::kUnreachable || (again && end.loss == liveness::Loss::kVanished);
 }
 
 // Takes the ranks that are left; false: the job cannot go on without the others.
@@ -184,7 +194,8 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
   int vain = 0;
   for (int64_t restart = 0;; ++restart) {
     JobEnd end = run_once(request, plan, watch, signals, restart > 0);
-    if (end.code == 0 || signals.wanted() || restart == settings.most_restarts || !may_restart(end.code))
+    if (end.code == 0 || signals.wanted() || restart == settings.most_restarts ||
+        !may_restart(end, restart > 0))
       return end;
     vain = end.updates > 0 ? 0 : vain + (restart > 0);
     settings.error("error: " + printable(end.reason));
@@ -194,7 +205,7 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
     if (vain == kVainRestarts)
       return {end.code,
               strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0};
-    pause_before(static_cast<int>(restart), signals);
+    pause_after(vain, settings.pause_s, signals);
     if (restart == 0 && !settings.resumed) request.command.push_back("--resume");
     if (restart == 0 || fewer) plan = plan_launch(request);
     const int64_t next = restart + 1;

@@ -17,6 +17,8 @@ struct JobEnd {
   int64_t updates = 0;                  // made by the job
   int lost = -1;                        // the rank that ended it; -1: none in particular
   std::vector<std::string> hosts = {};  // of the ranks, as each has named its own; empty: it never came
+  liveness::Loss loss = liveness::Loss::kTold;  // of that rank, or of its host
+  bool unstarted = false;                       // it ended before its ranks could report
 };
 
 class LaunchedJob {
@@ -45,6 +47,7 @@ struct JobSettings {
   liveness::WatchSettings watch;
   int64_t most_restarts = 0;
   bool resumed = false;  // the command says so itself
+  double pause_s = 0.5;  // before a restart; 16 times as long after one that made no step
   // Returns options with which the command goes on with these of its ranks, which may become fewer still;
   // none left: it cannot. Absent: a job goes on with all ranks or not at all.
   std::function<std::vector<std::string>(std::vector<int>& left)> fewer = {};

@@ -92,6 +92,15 @@ std::vector<std::pair<std::string, std::string>> text_rows(const BenchResult& r)
   return rows;
 }
 
+void require_speed(double speed, double slack) {
+  const double least = 1 / (1 + slack);
+  if (speed < least)
+    throw Error(
+        ErrorKind::kCheck,
+        strf("slower than the saved result: %.3f times its speed, at least %.3f was asked for", speed, least),
+        "--slack sets how much more time is accepted");
+}
+
 SavedBench SavedBench::read(const std::string& path) {
   SavedBench saved;
   saved.path_ = path;

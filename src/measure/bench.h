@@ -32,6 +32,9 @@ BenchResult described(const Engine& engine, const std::string& name, const std::
 nlohmann::ordered_json to_json(const BenchResult& result);
 std::vector<std::pair<std::string, std::string>> text_rows(const BenchResult& result);
 
+// Throws Error(kCheck) where a run's speed, in proportion to a saved one's, is below 1 / (1 + slack).
+void require_speed(double speed, double slack);
+
 // The saved JSON of an earlier run.
 class SavedBench {
  public:

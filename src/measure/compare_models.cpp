@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "data/decode.h"
@@ -86,6 +87,22 @@ ModelComparison compare_models(const ModelTrace& a, const ModelTrace& b, double 
       found.first = found.layers.back().name;
   }
   return found;
+}
+
+std::string verdict_of(const ModelComparison& found, double tolerance) {
+  if (found.first.empty()) return "A and B compute the same";
+  return strf("A and B differ from %s on, by more than %g of its values", found.first.c_str(), tolerance);
+}
+
+nlohmann::ordered_json to_json(const ModelComparison& found, double tolerance) {
+  using nlohmann::ordered_json;
+  ordered_json json = {
+      {"same", found.first.empty()}, {"verdict", verdict_of(found, tolerance)}, {"tolerance", tolerance}};
+  json["first"] = found.first.empty() ? ordered_json(nullptr) : ordered_json(found.first);
+  json["card"] = found.facts;
+  for (const LayerDifference& one : found.layers)
+    json["layers"].push_back({{"name", one.name}, {"max_difference", one.max}, {"relative", one.relative}});
+  return json;
 }
 
 std::string layer_table(const std::vector<LayerDifference>& layers, double tolerance) {

@@ -1,6 +1,7 @@
 // Two models run on one image and compared layer by layer. Knows no option and prints nothing.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,9 @@ struct ModelComparison {
 };
 // Throws Error(kCheck) when the parameters have different shapes.
 ModelComparison compare_models(const ModelTrace& a, const ModelTrace& b, double tolerance);
+// Returns one sentence: the same, or from which layer on not.
+std::string verdict_of(const ModelComparison& found, double tolerance);
+nlohmann::ordered_json to_json(const ModelComparison& found, double tolerance);
 std::string layer_table(const std::vector<LayerDifference>& layers, double tolerance);
 
 }  // namespace vitrail

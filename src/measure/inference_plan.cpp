@@ -8,6 +8,7 @@
 #include "plan/devices.h"
 #include "plan/largest_batch.h"
 #include "plan/memory_table.h"
+#include "plan/node_times.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 #include "train/step_plan.h"
@@ -41,16 +42,11 @@ std::string exchanged(const ExecutionPlan& plan, const Mesh& mesh) {
   return text.empty() ? "nothing: each has its own images" : text;
 }
 
-double run_seconds(const ExecutionPlan& plan, const PlanTarget& target) {
-  return estimate_seconds(plan.program, target.file->roofline(target.device.threads));
-}
-
 // Returns "12.3 ms a run, 81.3 img/s", from the target's speed.
 std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double images) {
-  const double seconds = run_seconds(plan, target);
-  return strf("%s a run, %s img/s%s; by what was measured on %s", format_seconds(seconds).c_str(),
-              format_si(images / seconds).c_str(), target.device.shares_host_memory ? "" : " at best",
-              target.file->name.c_str()) +
+  const double seconds = run_seconds(plan, *target.file);
+  return strf("%s a run, %s img/s; %s", format_seconds(seconds).c_str(), format_si(images / seconds).c_str(),
+              basis_text(*target.file, gemm_type(plan.program)).c_str()) +
          unknown_text(unknown_types(plan.program, target.file->roofline(target.device.threads)));
 }
 }  // namespace
@@ -88,7 +84,7 @@ ordered_json to_json(const InferencePlan& p) {
   }
   if (!target.file) return json;
   json.update({{"target", target.file->name},
-               {"run_s", run_seconds(plan, target)},
+               {"run_s", run_seconds(plan, *target.file)},
                {"unmeasured", unknown_types(plan.program, target.file->roofline(target.device.threads))}});
   return json;
 }

@@ -7,6 +7,11 @@
 
 #include "base/error.h"
 #include "base/timing.h"
+#include "ops/attention.h"
+#include "ops/collective.h"
+#include "ops/fused.h"
+#include "ops/turn.h"
+#include "plan/node_times.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -29,22 +34,77 @@ constexpr PartRule kParts[] = {
     {"fc_norm", "last layer norm"},
 };
 
+// The steps within a block, finer than its parts. Attention is one op, which kernels compute as a whole.
+constexpr PartRule kSteps[] = {
+    {"blocks.*.attn.qkv", "qkv"},         {"blocks.*.attn.q", "qkv"},
+    {"blocks.*.attn.kv", "qkv"},          {"blocks.*.attn.softmax", "scores + softmax + context"},
+    {"blocks.*.attn.proj", "projection"}, {"blocks.*.mlp.fc1", "fc1"},
+    {"blocks.*.mlp.gelu", "GELU"},        {"blocks.*.mlp.act", "GELU"},
+    {"blocks.*.mlp.fc2", "fc2"},
+};
+
 void add_new(const std::vector<std::string>& lines, std::vector<std::string>& to) {
   for (const std::string& line : lines)
     if (std::find(to.begin(), to.end(), line) == to.end()) to.push_back(line);
 }
 
-std::string row_name(const std::string& node, ProfileBy by) {
-  return by == ProfileBy::kPart ? part_of(node) : by == ProfileBy::kOperation ? operation_of(node) : node;
+// Sums of gradients are named after the parameter.
+std::string model_name(const std::string& node_name) {
+  constexpr std::string_view kSum = "grad/";
+  return node_name.starts_with(kSum) ? node_name.substr(kSum.size()) : node_name;
 }
-}  // namespace
 
-std::string kernel_name(const NodeChoice& choice) {
+// Returns the steps of a node, each once: "layer norm 1 + qkv".
+std::string fine_name(const Node& node) {
+  const auto* fused = dynamic_cast<const FusedOp*>(node.op.get());
+  if (!fused) return fine_part_of(model_name(node.name));
+  std::vector<std::string> steps;
+  for (const FusedOp::Member& member : fused->members())
+    add_new({fine_part_of(model_name(member.name.empty() ? node.name : member.name))}, steps);
   std::string text;
-  for (const Launch& launch : choice.launches)
-    text += (text.empty() ? "" : "+") + std::string(launch.kernel->name);
+  for (const std::string& step : steps) text += (text.empty() ? "" : " + ") + step;
   return text;
 }
+
+// What is none of the model's parts is named by what it does.
+std::string row_name(const Node& node, ProfileBy by) {
+  if (by == ProfileBy::kNode) return node.name;
+  if (by == ProfileBy::kOperation) return operation_of(node.name);
+  if (as_collective(*node.op) || is<WaitOp>(*node.op)) return "communication";
+  if (is<TurnOp>(*node.op)) return "inputs";
+  if (node.phase == Phase::kUpdate) return "optimizer";
+  if (node.name.starts_with("loss")) return "loss";
+  return by == ProfileBy::kPart ? part_of(model_name(node.name)) : fine_name(node);
+}
+
+// Adds the times of a row's nodes block by block.
+class BlockTimes {
+ public:
+  void add(size_t row, int block, double seconds) {
+    if (block >= 0) seconds_[{row, block}] += seconds;
+  }
+  void write(std::vector<ProfileRow>& rows) const {
+    for (const auto& [place, seconds] : seconds_) {
+      rows[place.first].layer_numbers.push_back(place.second);
+      rows[place.first].layer_seconds.push_back(seconds);
+    }
+  }
+
+ private:
+  std::map<std::pair<size_t, int>, double> seconds_;  // by row and block
+};
+
+// Adds one node to its row; `runs` are those of the node in a step.
+void add_node(const ExecutionPlan& plan, size_t index, double seconds, double runs, ProfileRow& row) {
+  const Node& node = plan.program.nodes[index];
+  const Cost cost = node.op->cost(plan.program.descs(node.ins), plan.program.descs(node.outs));
+  ++row.nodes;
+  add_new(plan.choices[index].declined, row.declined);
+  row.flops += cost.flops * runs;
+  row.bytes += cost.bytes * runs;
+  row.seconds += seconds;
+}
+}  // namespace
 
 std::string operation_of(const std::string& node_name) {
   std::string text;
@@ -68,31 +128,67 @@ std::string part_of(const std::string& node_name) {
   return "pooling and head";
 }
 
+std::string fine_part_of(const std::string& node_name) {
+  const std::string operation = operation_of(node_name);
+  const std::string part = part_of(node_name);
+  if (part != "attention" && part != "MLP") return part;
+  for (const PartRule& rule : kSteps)
+    if (operation.starts_with(rule.operation)) return rule.part;
+  return part;
+}
+
+const char* phase_name(Phase phase) {
+  return phase == Phase::kForward ? "forward" : phase == Phase::kBackward ? "backward" : "update";
+}
+
+std::vector<ProfileRow> profile_rows(const std::vector<TimedProgram>& programs, ProfileBy by) {
+  std::vector<ProfileRow> rows;
+  BlockTimes blocks;
+  for (const TimedProgram& program : programs)
+    for (size_t i = 0; i < program.plan.program.nodes.size(); ++i) {
+      if (program.steps > 0 && program.times[i].runs == 0) continue;  // no part of these steps
+      const Node& node = program.plan.program.nodes[i];
+      const std::string name = row_name(node, by);
+      const auto same = [&](const ProfileRow& r) { return r.name == name && r.phase == node.phase; };
+      auto row = by == ProfileBy::kNode ? rows.end() : std::find_if(rows.begin(), rows.end(), same);
+      if (row == rows.end())
+        row = rows.insert(rows.end(), {.name = name,
+                                       .kind = std::string(node.op->kind()),
+                                       .kernel = kernel_name(program.plan.choices[i]),
+                                       .phase = node.phase});
+      const auto runs = static_cast<double>(program.times[i].runs);
+      const double steps = program.steps > 0 ? static_cast<double>(program.steps) : runs;
+      const double seconds = runs > 0 ? program.times[i].seconds / steps : 0;
+      add_node(program.plan, i, seconds, program.steps > 0 ? runs / steps : 1, *row);
+      blocks.add(static_cast<size_t>(row - rows.begin()), node.block, seconds);
+    }
+  blocks.write(rows);
+  return rows;
+}
+
 std::vector<ProfileRow> profile_rows(const ExecutionPlan& plan, const std::vector<NodeTime>& times,
                                      ProfileBy by) {
-  std::vector<ProfileRow> rows;
-  std::map<std::string, int> last_block;  // by row
-  for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
-    const Node& node = plan.program.nodes[i];
-    const std::string name = row_name(node.name, by);
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const ProfileRow& r) { return r.name == name; });
-    if (row == rows.end() || by == ProfileBy::kNode)
-      row = rows.insert(
-          rows.end(),
-          {.name = name, .kind = std::string(node.op->kind()), .kernel = kernel_name(plan.choices[i])});
-    const Cost cost = node.op->cost(plan.program.descs(node.ins), plan.program.descs(node.outs));
-    ++row->nodes;
-    const bool in_block = node.block >= 0;
-    const bool another = node.block != std::exchange(last_block[name], node.block);
-    if (in_block && (another || row->layer_seconds.empty())) row->layer_seconds.push_back(0);
-    add_new(plan.choices[i].declined, row->declined);
-    row->flops += cost.flops;
-    row->bytes += cost.bytes;
-    const double seconds = times[i].runs > 0 ? times[i].seconds / static_cast<double>(times[i].runs) : 0;
-    row->seconds += seconds;
-    if (in_block) row->layer_seconds.back() += seconds;
+  return profile_rows({{plan, times}}, by);
+}
+
+ProfileRow total_of(const std::vector<ProfileRow>& rows) {
+  ProfileRow total{.name = "total", .kind = "", .kernel = ""};
+  for (const ProfileRow& row : rows) {
+    total.nodes += row.nodes;
+    total.seconds += row.seconds;
+    total.flops += row.flops;
+    total.bytes += row.bytes;
   }
-  return rows;
+  return total;
+}
+
+double ProfileRow::bound_seconds(const Peaks& peaks) const {
+  const double compute = peaks.gflops > 0 ? flops / (peaks.gflops * 1e9) : 0;
+  return std::max(compute, peaks.gbps > 0 ? bytes / (peaks.gbps * 1e9) : 0);
+}
+
+bool ProfileRow::bound_by_memory(const Peaks& peaks) const {
+  return peaks.gbps > 0 && flops * peaks.gbps < bytes * peaks.gflops;
 }
 
 double ProfileRow::seconds_per_layer() const {
@@ -117,123 +213,6 @@ std::vector<std::string> kernel_lines(const ExecutionPlan& plan) {
     for (const Launch& launch : plan.choices[i].launches)
       add_new({operation_of(plan.program.nodes[i].name) + ": " + launch.kernel->name}, lines);
   return lines;
-}
-
-namespace {
-
-ProfileRow total_of(const std::vector<ProfileRow>& rows) {
-  ProfileRow total{.name = "total", .kind = "", .kernel = ""};
-  for (const ProfileRow& row : rows) {
-    total.nodes += row.nodes;
-    total.seconds += row.seconds;
-    total.flops += row.flops;
-    total.bytes += row.bytes;
-  }
-  return total;
-}
-
-double per_second(double amount, double seconds) {
-  return seconds > 0 ? amount / seconds : 0;
-}
-
-std::string share_text(double part, double whole) {
-  return whole > 0 ? strf("%.0f %%", 100 * part / whole) : "-";
-}
-
-std::string layer_text(const ProfileRow& row) {
-  return row.layers() > 0 ? format_seconds(row.seconds_per_layer()) : "";
-}
-
-// Figures from this one on, such as those of a GPU, are shown in thousands.
-constexpr double kLargeGflops = 1e4;
-
-}  // namespace
-
-std::string profile_table(const std::vector<ProfileRow>& rows, const Peaks& peaks, ProfileColumns which) {
-  const bool kernels = which == ProfileColumns::kKernels, layers = which == ProfileColumns::kParts;
-  const bool large = peaks.gflops >= kLargeGflops;
-  std::vector<Column> columns = {{"operation"},
-                                 {"nodes", Align::kRight},
-                                 {"time", Align::kRight},
-                                 {"share", Align::kRight},
-                                 {""},
-                                 {"GFLOP", Align::kRight},
-                                 {large ? "TFLOP/s" : "GFLOP/s", Align::kRight},
-                                 {"of peak", Align::kRight},
-                                 {"GB/s", Align::kRight},
-                                 {"of copy", Align::kRight}};
-  if (kernels) columns.push_back({"kernel"});
-  if (layers) columns.insert(columns.begin() + 3, {"per layer", Align::kRight});
-  Table table(columns);
-  const ProfileRow total = total_of(rows);
-  const auto add = [&](const ProfileRow& row) {
-    const double share = per_second(row.seconds, total.seconds);
-    const double rate = per_second(row.flops, row.seconds) / 1e9;
-    const double traffic = per_second(row.bytes, row.seconds) / 1e9;
-    std::vector<std::string> cells = {row.name,
-                                      format_integer(row.nodes),
-                                      format_seconds(row.seconds),
-                                      format_percent(share),
-                                      format_bar(share, 10),
-                                      strf("%.3f", row.flops / 1e9),
-                                      strf("%.1f", large ? rate / 1e3 : rate),
-                                      share_text(rate, peaks.gflops),
-                                      strf("%.1f", traffic),
-                                      share_text(traffic, peaks.gbps)};
-    if (kernels) cells.push_back(row.kernel);
-    if (layers) cells.insert(cells.begin() + 3, layer_text(row));
-    table.row(cells);
-  };
-  for (const ProfileRow& row : rows) add(row);
-  table.rule();
-  add(total);
-  return table.text();
-}
-
-namespace {
-
-const ProfileRow* find_row(const std::vector<ProfileRow>& rows, const std::string& name) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
-  return found == rows.end() ? nullptr : &*found;
-}
-
-void add_cells(const ProfileSide& side, const ProfileRow* row, double total,
-               std::vector<std::string>& cells) {
-  if (!row) {
-    cells.insert(cells.end(), 5, "");
-    return;
-  }
-  for (const std::string& cell :
-       {format_seconds(row->seconds), layer_text(*row), format_percent(per_second(row->seconds, total)),
-        share_text(per_second(row->flops, row->seconds) / 1e9, side.peaks.gflops),
-        share_text(per_second(row->bytes, row->seconds) / 1e9, side.peaks.gbps)})
-    cells.push_back(cell);
-}
-
-}  // namespace
-
-std::string beside_table(const ProfileSide& first, const ProfileSide& second) {
-  std::vector<Column> columns = {{"operation"}};
-  for (const ProfileSide* side : {&first, &second})
-    for (const std::string& title : {side->name, std::string("per layer"), std::string("share"),
-                                     std::string("of peak"), std::string("of copy")})
-      columns.push_back({title, Align::kRight});
-  columns.push_back({second.name + " / " + first.name, Align::kRight});
-  Table table(columns);
-  const ProfileRow totals[] = {total_of(first.rows), total_of(second.rows)};
-  const auto add = [&](const std::string& name, const ProfileRow* a, const ProfileRow* b) {
-    std::vector<std::string> cells = {name};
-    add_cells(first, a, totals[0].seconds, cells);
-    add_cells(second, b, totals[1].seconds, cells);
-    cells.push_back(a && b && a->seconds > 0 ? strf("%.1f x", b->seconds / a->seconds) : "");
-    table.row(cells);
-  };
-  for (const ProfileRow& row : first.rows) add(row.name, &row, find_row(second.rows, row.name));
-  for (const ProfileRow& row : second.rows)
-    if (!find_row(first.rows, row.name)) add(row.name, nullptr, &row);
-  table.rule();
-  add("total", &totals[0], &totals[1]);
-  return table.text();
 }
 
 }  // namespace vitrail

@@ -1,6 +1,7 @@
 #include "measure/profile_run.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/json_text.h"
 #include "measure/trace.h"
@@ -10,12 +11,58 @@ namespace vitrail {
 
 using nlohmann::ordered_json;
 
-ProfiledEngine::ProfiledEngine(Engine own, const TimingBudget& budget, const TimingHooks& hooks)
+// Ranks must run equally often: the first one's time for a run decides how often.
+TimingBudget agreed_budget(const TimingBudget& budget, const Team& team, const std::function<void()>& run) {
+  if (team.alone() || budget.runs > 0) return budget;
+  constexpr double kFewest = 3, kMost = 1000;
+  run();
+  const Clock::time_point start = Clock::now();
+  run();
+  const double runs = std::clamp(std::ceil(budget.seconds / seconds_since(start)), kFewest, kMost);
+  return {.warmup = budget.warmup, .seconds = 0, .runs = static_cast<int64_t>(team.from_leader(runs))};
+}
+
+// Each rank tells its rows by part; the first keeps them all.
+void gather_ranks(const Team& team, Profile& profile) {
+  if (team.alone()) return;
+  for (const std::string& text : team.texts_of_all(json_text(to_json(profile.parts)))) {
+    std::vector<ProfileRow> rows;
+    for (const Json& row : Json::parse(text)) {
+      const int phase = row.at("phase_number");
+      rows.push_back({.name = row.at("name"),
+                      .kind = "",
+                      .kernel = "",
+                      .nodes = row.at("nodes"),
+                      .seconds = row.at("ms").get<double>() / 1e3,
+                      .flops = row.at("flops"),
+                      .bytes = row.at("bytes"),
+                      .phase = static_cast<Phase>(phase)});
+    }
+    profile.ranks.push_back(std::move(rows));
+  }
+}
+
+void take_rows(const std::vector<TimedProgram>& programs, Profile& profile) {
+  profile.parts = profile_rows(programs, ProfileBy::kPart);
+  profile.fine = profile_rows(programs, ProfileBy::kFine);
+  profile.operations = profile_rows(programs, ProfileBy::kOperation);
+  profile.nodes = profile_rows(programs, ProfileBy::kNode);
+}
+
+ProfiledEngine::ProfiledEngine(Engine own, const TimingBudget& budget, const TimingHooks& hooks,
+                               const Team& team)
     : engine(std::move(own)) {
   engine.time_nodes(true);
-  peaks = peaks_of(engine.plan());
-  seconds = spread_of(time_runs(engine, budget, hooks));
-  parts = rows(ProfileBy::kPart);
+  const std::vector<float> images = rule_images(engine.config(), engine.batch());
+  const TimingBudget agreement =
+      agreed_budget(budget, team, [&] { engine.run(images, engine.batch()), engine.finish(); });
+  profile.device = device(), profile.backend = backend();
+  profile.batch = engine.batch();
+  profile.peaks = peaks_of(engine.plan());
+  team.wait();
+  profile.seconds = spread_of(time_runs(engine, agreement, hooks));
+  take_rows({{engine.plan(), engine.executor().times()}}, profile);
+  gather_ranks(team, profile);
 }
 
 std::vector<ProfileRow> ProfiledEngine::rows(ProfileBy by) const {
@@ -23,7 +70,7 @@ std::vector<ProfileRow> ProfiledEngine::rows(ProfileBy by) const {
 }
 
 std::string ProfiledEngine::device() const {
-  return device_text(engine.plan());
+  return device_text(engine.plan()) + parallel_text();
 }
 
 std::string ProfiledEngine::parallel_text() const {
@@ -42,6 +89,8 @@ ordered_json to_json(const std::vector<ProfileRow>& rows) {
   ordered_json list = ordered_json::array();
   for (const ProfileRow& row : rows) {
     list.push_back({{"name", row.name},
+                    {"phase", phase_name(row.phase)},
+                    {"phase_number", static_cast<int>(row.phase)},
                     {"kind", row.kind},
                     {"kernel", row.kernel},
                     {"nodes", row.nodes},
@@ -55,11 +104,18 @@ ordered_json to_json(const std::vector<ProfileRow>& rows) {
   return list;
 }
 
-ordered_json to_json(const ProfiledEngine& engine) {
-  return {{"device", engine.device()},          {"batch", engine.engine.batch()},
-          {"runs", engine.seconds.count},       {"ms_median", engine.seconds.median * 1e3},
-          {"peak_gflops", engine.peaks.gflops}, {"copy_gbps", engine.peaks.gbps},
-          {"parts", to_json(engine.parts)}};
+ordered_json to_json(const Profile& profile) {
+  ordered_json json = {{"device", profile.device},
+                       {"batch", profile.batch},
+                       {"training", profile.training},
+                       {"runs", profile.seconds.count},
+                       {"ms_median", profile.seconds.median * 1e3},
+                       {"peak_gflops", profile.peaks.gflops},
+                       {"copy_gbps", profile.peaks.gbps},
+                       {"parts", to_json(profile.parts)},
+                       {"fine", to_json(profile.fine)}};
+  for (const auto& rows : profile.ranks) json["ranks"].push_back(to_json(rows));
+  return json;
 }
 
 std::string timeline_of(const std::vector<const ProfiledEngine*>& sides) {

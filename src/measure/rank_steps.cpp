@@ -1,27 +1,62 @@
 #include "measure/rank_steps.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/timing.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
+#include "train/step_times.h"
 #include "train/team.h"
 
 namespace vitrail {
 
 namespace {
 
-// Sums over updates and ranks how much sooner each was done with its own work than the slowest.
-double waited_for_the_slowest(const std::vector<double>& busy, size_t updates) {
-  double waited = 0;
+// Adds up the numbers of all ranks, which come rank by rank, update by update.
+TimingStatus timing_of(StepTimes& times, const std::vector<double>& of_all, size_t updates) {
+  const size_t ranks = of_all.size() / (updates * StepTimes::kNumbers);
   for (size_t update = 0; update < updates; ++update) {
-    double most = 0;
-    for (size_t at = update; at < busy.size(); at += updates) most = std::max(most, busy[at]);
-    for (size_t at = update; at < busy.size(); at += updates) waited += most - busy[at];
+    std::vector<double> numbers;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const auto first =
+          of_all.begin() + static_cast<ptrdiff_t>((rank * updates + update) * StepTimes::kNumbers);
+      numbers.insert(numbers.end(), first, first + StepTimes::kNumbers);
+    }
+    times.add(numbers);
   }
+  return times.take(static_cast<int64_t>(updates));
+}
+
+double waited_s(const TimingStatus& timing) {
+  double waited = 0;
+  for (const RankTime& rank : timing.ranks) waited += rank.imbalance_s;
   return waited;
+}
+
+// What one rank measured.
+struct Measured {
+  explicit Measured(int ranks) : clock(ranks) {}
+  StepTimes clock;
+  std::vector<double> seconds, split;  // of each update; what it was spent on, as StepTimes has it
+  CollectiveTimes times;
+};
+
+Measured measured_updates(const RankStepsRequest& request, const Team& team, SyntheticSteps& steps) {
+  Measured measured(team.size());
+  measured.clock.start();
+  for (int64_t i = 0; i < request.updates; ++i) {
+    if (team.leads() && request.stop && request.stop())
+      throw Error(ErrorKind::kStopped, "stopped during a benchmark");
+    const auto start = Clock::now();
+    steps.run();
+    measured.seconds.push_back(seconds_since(start));
+    const CollectiveTimes own = steps.take_collective_times();
+    const StepTimes::Numbers numbers = measured.clock.end_update(own, 0);
+    measured.split.insert(measured.split.end(), numbers.begin(), numbers.end());
+    measured.times.add(own);
+  }
+  return measured;
 }
 
 // Runs the updates of one rank and adds what it measured to the others' numbers.
@@ -34,53 +69,49 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   for (int64_t i = 0; i < request.warmup; ++i) steps.run();
   steps.take_collective_times();
   team.wait();
-  std::vector<double> seconds, busy;
-  CollectiveTimes times;
-  for (int64_t i = 0; i < request.updates; ++i) {
-    if (team.leads() && request.stop && request.stop())
-      throw Error(ErrorKind::kStopped, "stopped during a benchmark");
-    const auto start = Clock::now();
-    steps.run();
-    seconds.push_back(seconds_since(start));
-    const CollectiveTimes own = steps.take_collective_times();
-    busy.push_back(seconds.back() - own.exposed_s);
-    times.add(own);
-  }
+  Measured own = measured_updates(request, team, steps);
+  const CollectiveTimes& times = own.times;
+  const std::vector<double>& seconds = own.seconds;
   double total = 0;
   for (const double second : seconds) total += second;
   double numbers[] = {total,          times.exposed_s,  times.bytes(),
                       times.flight_s, times.hidden_s(), steps.loss_share()};
   team.sum(numbers);
-  const double waited = waited_for_the_slowest(team.gather(busy), busy.size());
+  const std::vector<double> of_all = team.gather(own.split);
   if (!team.leads()) return;
+  result.timing = timing_of(own.clock, of_all, seconds.size());
   result.mesh = to_string(mesh);
   result.batch = plan.setup().config.train.batch;
   result.seconds = spread_of(seconds);
   result.exposed_share = numbers[1] / numbers[0];
-  result.waited_share = waited / numbers[0];
+  result.waited_share = waited_s(result.timing) / numbers[0];
   result.sent_bytes = numbers[2] / static_cast<double>(mesh.world() * request.updates);
   result.flight_s = numbers[3] / static_cast<double>(mesh.world() * request.updates);
   result.hidden_share = numbers[3] > 0 ? numbers[4] / numbers[3] : 0;
   result.loss = numbers[5] / static_cast<double>(mesh.size(Axis::kTensor) * mesh.size(Axis::kSequence));
   result.steps = steps.steps();
+  result.peak_bytes = plan.step().peak_bytes();
   const char* devices = rank.ranks ? rank.ranks->device_transport() : nullptr;
   if (!rank.hardware->shares_host_memory()) result.devices = devices ? devices : "staged";
 }
 
 }  // namespace
 
+LocalRanks local_ranks(World world, const RankStepsRequest& request) {
+  return {.worlds = std::move(world.ranks),
+          .mesh = resolved(request.config.mesh, world.size),
+          .device = request.device,
+          .seed = static_cast<uint64_t>(request.config.train.seed),
+          .sharing = world.local_size,
+          .heartbeat = request.heartbeat,
+          .variables = request.variables};
+}
+
 RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
   RankStepsResult result{.ranks = world.size, .transport = world.transport};
-  const MeshConfig mesh = resolved(request.config.mesh, world.size);
-  run_ranks({.worlds = std::move(world.ranks),
-             .mesh = mesh,
-             .device = request.device,
-             .seed = static_cast<uint64_t>(request.config.train.seed),
-             .sharing = world.local_size,
-             .heartbeat = request.heartbeat,
-             .variables = request.variables,
-             .note = [&](const std::string& text) { result.note = text; }},
-            [&](RankContext& rank) { run_rank(request, rank, result); });
+  LocalRanks ranks = local_ranks(std::move(world), request);
+  ranks.note = [&](const std::string& text) { result.note = text; };
+  run_ranks(std::move(ranks), [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
 }
 
@@ -97,7 +128,9 @@ nlohmann::ordered_json to_json(const RankStepsResult& r) {
           {"flight_s", r.flight_s},
           {"hidden_share", r.hidden_share},
           {"waited_share", r.waited_share},
-          {"sent_bytes", r.sent_bytes}};
+          {"sent_bytes", r.sent_bytes},
+          {"memory_peak", r.peak_bytes},
+          {"timing", to_json(r.timing)}};
 }
 
 std::string to_text(const RankStepsResult& r) {

@@ -6,6 +6,7 @@
 
 #include "measure/synthetic_steps.h"
 #include "measure/timing.h"
+#include "telemetry/rank_times.h"
 #include "train/world.h"
 
 namespace vitrail {
@@ -21,6 +22,9 @@ struct RankStepsRequest {
   std::function<bool()> stop = {};           // asked before each update on the first rank; true ends it
 };
 
+// Returns the ranks of this process that such a request runs on.
+LocalRanks local_ranks(World world, const RankStepsRequest& request);
+
 struct RankStepsResult {
   int ranks = 1;
   std::string transport, mesh;
@@ -35,6 +39,8 @@ struct RankStepsResult {
   double hidden_share = 0;   // the part of that in which work went on
   double loss = 0;           // the mean over all images, with the weights after
   int64_t steps = 0;         // so many updates
+  size_t peak_bytes = 0;     // planned, on the first rank
+  TimingStatus timing = {};  // of the measured updates, rank by rank
   double images_per_second() const { return static_cast<double>(batch) / seconds.median; }
 };
 

@@ -1,13 +1,17 @@
 #include "measure/run_estimate.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "io/cards/card_text.h"
 #include "measure/inference_plan.h"
+#include "measure/rank_tables.h"
 #include "measure/timing.h"
 #include "plan/devices.h"
 #include "plan/memory_table.h"
+#include "plan/node_times.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -20,6 +24,12 @@ using nlohmann::ordered_json;
 // less.
 constexpr double kAssumedShare = 0.5;
 
+// The stage that needs most computes; while the pipeline fills and drains it waits.
+double busy_share(const StepPlan& step) {
+  if (!step.pipelined) return 1;
+  return 1 - bubble_of(step.turns(), step.config.distribution.mesh.size(Axis::kPipeline));
+}
+
 // Estimates the time node by node from a device file, or from the peak measured here without one.
 void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e) {
   const StepPlan& step = plan.step();
@@ -28,18 +38,13 @@ void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e
     e.calibrated = true;
     e.where = target.file->name;
     e.peak_gflops = target.file->peak_gflops(threads, gemm_type(step.micro.program));
-    const Roofline roofline = target.file->roofline(threads);
-    const auto runs = static_cast<double>(plan.setup().config.train.accumulation);
-    e.update_s = (step.pipelined ? 1.0 : runs) * estimate_seconds(step.micro.program, roofline) +
-                 estimate_seconds(step.update.program, roofline);
-    e.unmeasured = unknown_types(step.micro.program, roofline);
+    e.update_s = update_seconds(plan, *target.file);
+    e.basis = basis_text(*target.file, gemm_type(step.micro.program));
+    e.unmeasured = unknown_types(step.micro.program, target.file->roofline(threads));
   } else if (runs_here(target.device)) {
     e.peak_gflops = peak_of(step.micro);
-    e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare);
+    e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare * busy_share(step));
   }
-  // The stage that needs most computes; while the pipeline fills and drains it waits.
-  if (step.pipelined)
-    e.update_s /= 1 - bubble_of(step.turns(), step.config.distribution.mesh.size(Axis::kPipeline));
 }
 
 // Returns the title of a category's row; categories without a title keep their name.
@@ -66,80 +71,13 @@ std::string time_text(const RunPlan& plan, const RunEstimate& e) {
   if (const int64_t steps = plan.total_steps())
     text += strf(", %s for %s", format_seconds(e.update_s * static_cast<double>(steps)).c_str(),
                  format_count(steps, "update").c_str());
-  const bool gpu = !plan.device().shares_host_memory;
-  if (e.calibrated)
-    return text + (gpu ? " at best" : "") + "; by what was measured on " + e.where +
-           unknown_text(e.unmeasured);
+  if (plan.knows_data() && plan.setup().steps_per_epoch > 0)
+    text += strf(", %s an epoch",
+                 format_seconds(e.update_s * static_cast<double>(plan.setup().steps_per_epoch)).c_str());
+  if (setup.config.mesh.offload != Offload::kNone) text += ", without the host's updates and copies";
+  if (e.calibrated) return text + "; " + e.basis + unknown_text(e.unmeasured);
   return text + strf("; assumes %.0f %% of the measured %s GFLOP/s and no waiting for data",
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
-}
-
-std::string mesh_text(const RunPlan& plan) {
-  const MeshConfig& mesh = plan.setup().config.mesh;
-  std::string text = strf("%s, %s", format_count(plan.ranks(), "rank").c_str(),
-                          to_string(plan.setup().step.distribution.mesh).c_str());
-  if (mesh.tokens_on_tp) text += ", tokens on tp";
-  if (mesh.zero > 0) text += strf(", ZeRO %lld", static_cast<long long>(mesh.zero));
-  if (plan.least().bytes == plan.peak_bytes()) return text + "; memory, FLOPs and time are those of one rank";
-  return text + strf("; memory, FLOPs and time are those of rank %d, which needs most, %s more than rank %d",
-                     plan.rank(), format_bytes(plan.peak_bytes() - plan.least().bytes).c_str(),
-                     plan.least().rank);
-}
-
-std::string collective_table(const RunPlan& plan) {
-  Table table(
-      {{"collective"}, {"along"}, {"an update", Align::kRight}, {"bytes a rank sends", Align::kRight}});
-  for (const CollectiveRow& row : plan.collectives())
-    table.row({row.kind, row.axes, format_integer(row.count), format_bytes(static_cast<size_t>(row.bytes))});
-  return "\n" + table.text();
-}
-
-// The ranks of a mesh with other shares of a micro-batch each.
-std::string needs_table(const RunPlan& plan) {
-  if (plan.needs().empty()) return "";
-  Table table({{"rank", Align::kRight}, {"images of a micro-batch", Align::kRight}, {"peak", Align::kRight}});
-  for (const RunPlan::RankNeed& need : plan.needs())
-    table.row({std::to_string(need.rank), format_integer(need.images), format_bytes(need.bytes)});
-  return "\n" + table.text();
-}
-
-// The stages of a pipeline, what each needs, and when it does what.
-std::string pipeline_table(const RunPlan& plan) {
-  if (plan.stages().empty()) return "";
-  const StepPlan& step = plan.step();
-  const PipelineShape shape = step.config.stages.shape(step.config.distribution.mesh);
-  const std::vector<PipelineTurn> turns = step.turns();
-  Table table({{"stage", Align::kRight},
-               {"blocks"},
-               {"micro-batches kept", Align::kRight},
-               {"peak", Align::kRight},
-               {"FLOPs an update", Align::kRight},
-               {"sent an update", Align::kRight}});
-  for (size_t i = 0; i < plan.stages().size(); ++i) {
-    const RunPlan::Stage& stage = plan.stages()[i];
-    table.row({std::to_string(i), plan.blocks_of(static_cast<int>(i)), format_integer(stage.in_flight),
-               format_bytes(stage.peak_bytes), format_si(stage.flops),
-               format_bytes(static_cast<size_t>(stage.sent_bytes))});
-  }
-  return strf(
-             "\nPipeline: %s, %lld micro-batches an update; with stages of equal cost they wait %.1f %% of "
-             "the "
-             "time\n",
-             enum_name(shape.schedule), static_cast<long long>(shape.micros),
-             100 * bubble_of(turns, shape.stages)) +
-         table.text() + "\n" + to_string(turns, shape);
-}
-
-// What ZeRO 2 and 3 may keep of the gradient sums between micro-batches.
-std::string sums_table(const RunPlan& plan) {
-  const std::vector<RunPlan::Sums> choices = plan.kept_sums();
-  if (choices.empty()) return "";
-  Table table({{"mesh.accumulate"}, {"peak", Align::kRight}, {"bytes a rank sends", Align::kRight}, {""}});
-  for (const RunPlan::Sums& sums : choices)
-    table.row({enum_name(sums.kept), format_bytes(sums.peak_bytes),
-               format_bytes(static_cast<size_t>(sums.sent_bytes)),
-               sums.kept == plan.setup().config.mesh.accumulate ? "this plan" : ""});
-  return "\n" + table.text();
 }
 
 std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
@@ -151,43 +89,30 @@ std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
 }
 }  // namespace
 
+double update_seconds(const RunPlan& plan, const DeviceFile& file) {
+  const StepPlan& step = plan.step();
+  const auto runs = static_cast<double>(plan.setup().config.train.accumulation);
+  return ((step.pipelined ? 1.0 : runs) * run_seconds(step.micro, file) + run_seconds(step.update, file)) /
+         busy_share(step);
+}
+
 RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target) {
   RunEstimate e;
   e.available = target.available_bytes;
   e.foreign = target.foreign_bytes;
   e.largest = plan.largest_micro_batch(e.available);
   e.levels = plan.recompute_levels();
+  if (!target.file) e.host_available = free_memory().bytes;
+  if (plan.peak_bytes() > e.available) e.offloads = plan.offloads();
+  const bool level_fits = std::any_of(e.levels.begin(), e.levels.end(),
+                                      [&](const RunPlan::Level& l) { return l.peak_bytes <= e.available; });
+  // What needs both is no advice where recomputation alone is enough.
+  std::erase_if(e.offloads, [&](const RunPlan::Offloaded& o) {
+    return o.peak_bytes > e.available || (level_fits && o.settings.find("recompute") != std::string::npos);
+  });
   estimate_time(plan, target, e);
   return e;
 }
-
-namespace {
-void add_pipeline(ordered_json& json, const RunPlan& plan) {
-  if (plan.stages().empty()) return;
-  const StepPlan& step = plan.step();
-  const PipelineShape shape = step.config.stages.shape(step.config.distribution.mesh);
-  ordered_json& pipeline = json["pipeline"];
-  pipeline = {{"schedule", enum_name(shape.schedule)},
-              {"stages", shape.stages},
-              {"virtual_stages", shape.chunks},
-              {"micro_batches", shape.micros},
-              {"bubble", bubble_of(step.turns(), shape.stages)}};
-  for (size_t i = 0; i < plan.stages().size(); ++i) {
-    const RunPlan::Stage& stage = plan.stages()[i];
-    pipeline["by_stage"].push_back({{"blocks", plan.blocks_of(static_cast<int>(i))},
-                                    {"micro_batches_kept", stage.in_flight},
-                                    {"peak", stage.peak_bytes},
-                                    {"flops", stage.flops},
-                                    {"sent_bytes", stage.sent_bytes}});
-  }
-  for (const PipelineTurn& turn : step.turns())
-    pipeline["turns"].push_back({{"time", turn.time},
-                                 {"stage", turn.stage},
-                                 {"chunk", turn.chunk},
-                                 {"micro_batch", turn.micro},
-                                 {"direction", turn.backward ? "backward" : "forward"}});
-}
-}  // namespace
 
 ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
   const RunSetup& setup = plan.setup();
@@ -211,7 +136,8 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
   json["memory_lower_bound"] = plan.lower_bound_bytes();
   json["memory_available"] = e.available;
   if (e.foreign > 0) json["memory_foreign"] = e.foreign;
-  json["fits"] = plan.peak_bytes() <= e.available;
+  json["fits"] = fits(plan, e);
+  add_offload(json, plan, e);
   json["largest_micro_batch"] = e.largest;
   for (const RunPlan::Level& level : e.levels)
     json["recompute"].push_back(
@@ -227,17 +153,18 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
     for (const RunPlan::Sums& sums : plan.kept_sums())
       json["accumulate"].push_back(
           {{"sums", enum_name(sums.kept)}, {"peak", sums.peak_bytes}, {"bytes", sums.sent_bytes}});
-    add_pipeline(json, plan);
+    if (!plan.stages().empty()) json["pipeline"] = pipeline_json(plan);
     for (const CollectiveRow& row : plan.collectives())
       json["collectives"].push_back(
           {{"kind", row.kind}, {"along", row.axes}, {"count", row.count}, {"bytes", row.bytes}});
   }
-  if (e.calibrated) json.update({{"target", e.where}, {"unmeasured", e.unmeasured}});
+  if (e.calibrated) json.update({{"target", e.where}, {"basis", e.basis}, {"unmeasured", e.unmeasured}});
   if (e.update_s <= 0) return json;
   json["peak_gflops"] = e.peak_gflops;
   if (!e.calibrated) json["assumed_share"] = kAssumedShare;
   json["update_s"] = e.update_s;
   const int64_t steps = plan.total_steps();
+  if (plan.knows_data()) json["epoch_s"] = e.update_s * static_cast<double>(plan.setup().steps_per_epoch);
   json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
   json["total_s"] = steps > 0 ? ordered_json(e.update_s * static_cast<double>(steps)) : ordered_json();
   return json;
@@ -264,26 +191,24 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
       {"time", time_text(plan, e)},
       {"least possible", format_bytes(plan.lower_bound_bytes()) + ": most bytes alive at once, whatever the "
                                                                   "layout"},
-      {"fits",
-       strf("%s; %s available; largest micro-batch %s", plan.peak_bytes() <= e.available ? "yes" : "no",
-            format_bytes(e.available).c_str(), format_integer(e.largest).c_str())}};
+      {"fits", fits_text(plan, e)}};
   if (!setup.images.empty()) pairs.emplace_back("images", setup.images);
   if (plan.ranks() > 1) pairs.insert(pairs.begin() + 2, {"ranks", mesh_text(plan)});
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));
-  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + "\n" +
-         recompute_table(plan, e) +
-         (plan.ranks() > 1
-              ? pipeline_table(plan) + needs_table(plan) + collective_table(plan) + sums_table(plan)
-              : "");
+  return format_pairs(pairs) + "\n" + memory_table(rows, plan.peak_bytes()) + host_table(plan, e) + "\n" +
+         recompute_table(plan, e) + (plan.ranks() > 1 ? rank_tables(plan) : "");
 }
 
 std::string dump_program(const RunPlan& plan, const std::string& after) {
   std::string text;
-  record_micro(plan.setup().step, plan.step().micro.backend->traits(),
-               [&](std::string_view pass, const Program& program) {
-                 if (pass == after) text = to_string(program);
-                 if (pass == after && pass == "distribute") text = pins_text(plan.setup().step) + text;
-               });
+  const ExecutionPlan& micro = plan.step().micro;
+  record_micro(
+      plan.setup().step, micro.backend->traits(),
+      [&](std::string_view pass, const Program& program) {
+        if (pass == after) text = to_string(program);
+        if (pass == after && pass == "distribute") text = pins_text(plan.setup().step) + text;
+      },
+      kernel_rule(*micro.backend, micro.device));
   return text;
 }
 

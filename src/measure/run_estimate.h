@@ -17,16 +17,30 @@ struct RunEstimate {
   size_t available = 0, foreign = 0;
   int64_t largest = 0;  // largest micro-batch that fits
   std::vector<RunPlan::Level> levels;
-  double peak_gflops = 0, update_s = 0;  // 0: not known, for a processor that is not present
+  std::vector<RunPlan::Offloaded> offloads;  // that fit, where the plan does not
+  size_t host_available = 0;                 // 0: not known, of another machine
+  double peak_gflops = 0, update_s = 0;      // 0: not known, for a processor that is not present
   bool calibrated = false;
+  std::string basis;                 // on what the time stands, where there is a device file
   std::set<std::string> unmeasured;  // types estimated at the rate of f32
 };
+
+// Predicts the seconds of an update, node by node; what ranks exchange is not in it.
+double update_seconds(const RunPlan& plan, const DeviceFile& file);
 
 // Estimates the time node by node from the target's device file, or from the peak measured here without one.
 RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target);
 
 nlohmann::ordered_json to_json(const RunPlan& plan, const RunEstimate& estimate);
 std::string to_text(const RunPlan& plan, const RunEstimate& estimate);
+
+// Whether it fits its memories, the device's and the host's, and which offload would let it fit.
+bool fits(const RunPlan& plan, const RunEstimate& estimate);
+std::string fits_text(const RunPlan& plan, const RunEstimate& estimate);
+std::string misfit_text(const RunPlan& plan, const RunEstimate& estimate);  // a warning; empty: it fits
+// The memory of the host, where an offload keeps state there; else empty.
+std::string host_table(const RunPlan& plan, const RunEstimate& estimate);
+void add_offload(nlohmann::ordered_json& json, const RunPlan& plan, const RunEstimate& estimate);
 
 // Returns the micro program as a pass leaves it, one line a node.
 std::string dump_program(const RunPlan& plan, const std::string& after);

@@ -1,6 +1,7 @@
 #include "measure/synthetic_steps.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "measure/timing.h"
@@ -39,10 +40,18 @@ void SyntheticSteps::run() {
   ++steps_;
 }
 
-void SyntheticSteps::time_nodes() {
-  constexpr int kRuns = 5;
-  for (Executor* program : {&micro(), &update()}) program->time_nodes(true), program->reset_times();
-  for (int i = 0; i < kRuns; ++i) run();
+std::vector<Executor*> SyntheticSteps::programs() {
+  std::vector<Executor*> programs = {&step_.micro()};
+  if (step_.last_micro()) programs.push_back(step_.last_micro());
+  programs.push_back(&step_.update());
+  return programs;
+}
+
+int64_t SyntheticSteps::time_nodes() {
+  constexpr int64_t kRuns = 5;
+  for (Executor* program : programs()) program->time_nodes(true), program->reset_times();
+  for (int64_t i = 0; i < kRuns; ++i) run();
+  return kRuns;
 }
 
 double SyntheticSteps::loss_share() {
@@ -110,6 +119,19 @@ BenchResult described(const RunPlan& plan) {
           // work.
           .flops = 3 * 2 * static_cast<double>(count_run_macs(model) * batch),
           .model_flops = 3 * 2 * static_cast<double>(count_macs(model) * batch)};
+}
+
+std::string training_text(const RunPlan& plan) {
+  const RunConfig& train = plan.setup().config.train;
+  return strf("%s, %s, recompute %s, micro-batches of %lld", plan.setup().config.optim.name.c_str(),
+              enum_name(train.dtype), enum_name(train.recompute), static_cast<long long>(train.micro_batch));
+}
+
+nlohmann::ordered_json training_facts(const RunPlan& plan) {
+  const RunConfig& train = plan.setup().config.train;
+  return {{"micro_batch", train.micro_batch},
+          {"optimizer", plan.setup().config.optim.name},
+          {"recompute", enum_name(train.recompute)}};
 }
 
 }  // namespace vitrail

@@ -2,6 +2,8 @@
 // without a dataset and without a loader. Knows no option and prints nothing.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "measure/bench.h"
@@ -15,8 +17,8 @@ class SyntheticSteps {
   SyntheticSteps(const RunPlan& plan, RankContext& rank);
 
   void run();
-  // Starts timing nodes, on devices where that needs a run of its own.
-  void time_nodes();
+  // Times nodes in updates of their own, on devices where that needs them; returns how many.
+  int64_t time_nodes();
   // Returns the mean loss over the synthetic images with the present weights: this rank's part of it, since a
   // rank has a part of the images. All ranks call it.
   double loss_share();
@@ -24,6 +26,8 @@ class SyntheticSteps {
   int64_t steps() const { return steps_; }
   Executor& micro() { return step_.micro(); }
   Executor& update() { return step_.update(); }
+  // The programs of an update in the order in which they run.
+  std::vector<Executor*> programs();
   // What ranks exchanged since the last call; all zero for one rank.
   CollectiveTimes take_collective_times() { return step_.take_collective_times(); }
 
@@ -44,5 +48,8 @@ class SyntheticSteps {
 
 // Returns the facts of a benchmark of such steps that are known before it is measured.
 BenchResult described(const RunPlan& plan);
+// Returns "adamw, f32, recompute none, micro-batches of 8", and the same as JSON.
+std::string training_text(const RunPlan& plan);
+nlohmann::ordered_json training_facts(const RunPlan& plan);
 
 }  // namespace vitrail

@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/values.h"
 #include "dist/mpi_world.h"
+#include "measure/device_check.h"
 #include "plan/devices.h"
+#include "plan/target.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -64,6 +66,7 @@ SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path>
       isa(to_string(best_isa())),
       isa_levels(isa_names_here()),
       peak_gflops(measure_peak(machine.usable, best_isa())),
+      device_files(files_of_this_machine(all_device_files(shipped_places("devices", "configs/devices")))),
       nccl(nccl_report(variables)),
       mpi(std::move(chosen_mpi)),
       backends(backend_facts(nccl, mpi)),
@@ -105,6 +108,7 @@ ordered_json to_json(const SystemReport& report) {
   json["cpu"]["peak_gflops"] = report.peak_gflops;
   json["memory"] = {
       {"total", m.memory_bytes}, {"available", m.memory_available_bytes}, {"bound", m.memory_where}};
+  json["device_files"] = report.device_files;
   json["disk"] = {{"path", report.folder}, {"free", report.disk_bytes}};
   json["libraries"] = ordered_json::array();
   for (const LibraryInfo& library : report.libraries)
@@ -156,17 +160,21 @@ std::string kernels_text(const SystemReport& report) {
 
 std::string machine_text(const SystemReport& report) {
   const MachineInfo& m = report.machine;
-  return format_pairs({{"processor", m.processor},
-                       {"instructions", isa_text(m)},
-                       {"kernels", kernels_text(report)},
-                       {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
-                                     format_si(report.peak_gflops).c_str(), report.isa.c_str(), m.usable)},
-                       {"cores", strf("%d usable of %d", m.usable, m.cores)},
-                       {"caches", cache_text(m)},
-                       {"memory", strf("%s of %s, %s", format_bytes(m.memory_available_bytes).c_str(),
-                                       format_bytes(m.memory_bytes).c_str(), m.memory_where.c_str())},
-                       {"disk", format_bytes(report.disk_bytes) + " free in " + report.folder}},
-                      2);
+  return format_pairs(
+      {{"processor", m.processor},
+       {"instructions", isa_text(m)},
+       {"kernels", kernels_text(report)},
+       {"peak", strf("%s GFLOP/s in f32, measured with %s on %d threads",
+                     format_si(report.peak_gflops).c_str(), report.isa.c_str(), m.usable)},
+       {"device file", report.device_files.empty()
+                           ? "none describes this machine: vitrail bench calibrate"
+                           : join(report.device_files, ", ") + ": plan --target predicts with it"},
+       {"cores", strf("%d usable of %d", m.usable, m.cores)},
+       {"caches", cache_text(m)},
+       {"memory", strf("%s of %s, %s", format_bytes(m.memory_available_bytes).c_str(),
+                       format_bytes(m.memory_bytes).c_str(), m.memory_where.c_str())},
+       {"disk", format_bytes(report.disk_bytes) + " free in " + report.folder}},
+      2);
 }
 
 std::string library_text(const SystemReport& report) {

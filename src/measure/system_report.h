@@ -35,6 +35,7 @@ struct SystemReport {
   std::string isa;                      // the best instruction set
   std::vector<std::string> isa_levels;  // all that this processor has
   double peak_gflops = 0;
+  std::vector<std::string> device_files;  // that describe this machine
   NcclReport nccl;
   MpiReport mpi;
   std::vector<BackendFact> backends;

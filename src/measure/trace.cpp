@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "measure/profile.h"
+#include "plan/node_times.h"
 
 namespace vitrail {
 

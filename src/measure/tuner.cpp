@@ -5,7 +5,9 @@
 
 #include "backend/cpu/launch.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/timing.h"
+#include "base/values.h"
 #include "tensor/buffer.h"
 
 namespace vitrail {
@@ -127,6 +129,23 @@ KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
     if (!speed.packs) break;
   }
   return row;
+}
+
+GemmSize parse_gemm(const std::string& text) {
+  constexpr int64_t kMost = 1 << 20;
+  std::vector<int64_t> sizes;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('x', at), text.size());
+    const int64_t size = parse_integer(text.substr(at, end - at)).value_or(0);
+    if (size >= 1 && size <= kMost) sizes.push_back(size);
+    at = end + 1;
+  }
+  if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
+    throw Error(ErrorKind::kUsage,
+                strf("--gemm expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
+                     quoted(text).c_str()),
+                "--gemm 197x2304x768: rows x outputs x inputs");
+  return {sizes[0], sizes[1], sizes[2]};
 }
 
 std::string size_text(const GemmSize& s) {

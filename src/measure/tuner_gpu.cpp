@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/timing.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -175,6 +176,32 @@ const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds) {
       std::max_element(speeds.begin(), speeds.end(),
                        [](const KernelSpeed& a, const KernelSpeed& b) { return a.gflops < b.gflops; });
   return fastest->gflops > kClearly * speeds.front().gflops ? *fastest : speeds.front();
+}
+
+TunedGemms tune_gemms(const std::vector<PlannedGemm>& gemms, const DeviceInfo& info, Device& device,
+                      int64_t rounds, KernelTable table,
+                      const std::function<void(const std::string&)>& advance) {
+  TunedGemms tuned{.table = std::move(table)};
+  Table shown({{"GEMM"},
+               {"m x n x k"},
+               {"nodes", Align::kRight},
+               {"usual, TFLOP/s", Align::kRight},
+               {"fastest", Align::kRight},
+               {"kernel"}});
+  for (const PlannedGemm& gemm : gemms) {
+    const std::vector<KernelSpeed> speeds = measure_kernels(gemm, info, device, rounds);
+    const KernelSpeed& best = preferred(speeds);
+    const GemmSize size{gemm.key.m, gemm.key.n, gemm.key.k};
+    tuned.table.set({gemm.key, {best.kernel}});
+    shown.row({gemm.key.op, size_text(size), std::to_string(gemm.nodes),
+               strf("%.1f", speeds.front().gflops / 1e3), strf("%.1f", best.gflops / 1e3), best.kernel});
+    nlohmann::ordered_json row = row_json(size, speeds);
+    row.update({{"op", gemm.key.op}, {"nodes", gemm.nodes}, {"kernel", best.kernel}});
+    tuned.rows.push_back(row);
+    advance(gemm.key.op + " " + size_text(size));
+  }
+  tuned.text = shown.text();
+  return tuned;
 }
 
 }  // namespace vitrail

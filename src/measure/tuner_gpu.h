@@ -2,11 +2,14 @@
 // memory of its own, and the recordings are replayed in alternation. Knows no option and no file.
 #pragma once
 
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "backend/device.h"
 #include "measure/tuner.h"
 #include "plan/kernel_choice.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -29,5 +32,16 @@ std::vector<KernelSpeed> measure_kernels(const PlannedGemm& gemm, const DeviceIn
 
 // Returns the fastest where it is clearly faster than the first, else the first.
 const KernelSpeed& preferred(const std::vector<KernelSpeed>& speeds);
+
+// The preferred kernels of all GEMMs, added to a table, for scripts and for people.
+struct TunedGemms {
+  KernelTable table;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string text;
+};
+// Calls `advance` with the name of each GEMM that was measured.
+TunedGemms tune_gemms(const std::vector<PlannedGemm>& gemms, const DeviceInfo& info, Device& device,
+                      int64_t rounds, KernelTable table,
+                      const std::function<void(const std::string&)>& advance);
 
 }  // namespace vitrail

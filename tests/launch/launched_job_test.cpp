@@ -28,7 +28,8 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 // Where the environment says so, this process is a job: it notes its own words and ends with the code that
-// the first of them has for this start, "69,69s,0"; an s stands for an update that is made before.
+// the first of them has for this start, "69,69s,0"; an s stands for an update that is made before, an e for
+// an error that its first rank tells with the code.
 [[maybe_unused]] const bool kPlays = [] {
   const char* path = environment_variable(kPlayed);
   if (!path) return false;
@@ -40,6 +41,10 @@ std::vector<std::string> lines_of(const std::string& path) {
   const size_t start = lines_of(path).size();
   std::ofstream(path, std::ios::app) << text << "\n";
   const std::string code(split(codes, ',').at(start));
+  if (code.ends_with('e')) {
+    liveness::Heartbeat beat({.address = environment_variable(kWatchVariable), .ranks = 2});
+    beat.failed(0, std::stoi(code), false, "the device is lost");
+  }
   if (code.ends_with('s')) {
     liveness::Heartbeat beat({.address = environment_variable(kWatchVariable)});
     beat.pulse(0).end_step();
@@ -62,6 +67,7 @@ Ended run_played(const std::string& codes, int64_t most_restarts, bool resumed =
   JobSettings settings{.watch = {.ranks = 1},
                        .most_restarts = most_restarts,
                        .resumed = resumed,
+                       .pause_s = 0.01,
                        .say = nothing,
                        .error = nothing};
   Ended ended{run_job({.by = LaunchBy::kThreads, .command = {codes}}, settings), {}};
@@ -118,6 +124,36 @@ TEST(RunJob, WhileStepsAreMadeItGoesOnFromTheNewestCheckpoint) {
   const std::string resumed = codes + " --resume --ranks 1 ";
   EXPECT_EQ(ended.starts, (std::vector<std::string>{codes + " --ranks 1 ", resumed, resumed, resumed}));
   EXPECT_EQ(run_played("69,0", 1, true).starts.back(), "69,0 --ranks 1 ") << "the command says so itself";
+}
+
+// Whether such a job went on with fewer ranks, and how often it was started.
+std::pair<int, size_t> run_on_hosts(const std::string& codes) {
+  const TempFolder folder;
+  const std::string played = (folder.path() / "played").string();
+  ::setenv(kPlayed, played.c_str(), 1);
+  const auto nothing = [](const std::string&) {};
+  int asked = 0;
+  run_job({.ranks = 2, .by = LaunchBy::kThreads, .hosts = hosts_from("vt1:1,vt2:1"), .command = {codes}},
+          {.watch = {.ranks = 2, .limits = {0.1}},
+           .most_restarts = 3,
+           .pause_s = 0.01,
+           .fewer = [&](std::vector<int>&) { return ++asked, std::vector<std::string>{}; },
+           .say = nothing,
+           .error = nothing});
+  ::unsetenv(kPlayed);
+  return {asked, lines_of(played).size()};
+}
+
+// A device that fails, or an exchange that breaks, ends with the code of a host that is gone.
+TEST(RunJob, AHostWhoseRankTellsAnErrorIsKept) {
+  EXPECT_EQ(run_on_hosts("69e,69e,69e,0"), (std::pair<int, size_t>(0, 3)));
+  EXPECT_EQ(run_on_hosts("69e,0"), (std::pair<int, size_t>(0, 2)));
+}
+
+// mpirun ends with 1 where it cannot reach a host; of a job that it has started before that is no mistake.
+TEST(RunJob, ARestartThatReachesNobodyIsTriedAgain) {
+  EXPECT_EQ(run_played("69s,1,0", 9).end.code, 0);
+  EXPECT_EQ(run_played("1,0", 9).end.code, 1);
 }
 
 TEST(PlanLaunch, WithoutMpirunRanksAreThreadsUnlessProcessesAreNeeded) {

@@ -1,9 +1,13 @@
 // Rows of a profile: every node in its part and operation, no FLOP lost.
-#include "measure/profile.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "measure/profile_page.h"
+#include "measure/profile_table.h"
+#include "telemetry/page_fault.h"
 
 namespace vitrail {
 namespace {
@@ -62,6 +66,112 @@ TEST(Profile, PartsTellTheTimeInOneLayerAndWhyKernelsDeclined) {
   }
   const std::vector<std::string> lines = declined_lines(plan);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "blocks.*.mlp.fc1: kernel fast declined: too small"), 1);
+}
+
+std::set<std::string> names_of(const std::vector<ProfileRow>& rows) {
+  std::set<std::string> names;
+  for (const ProfileRow& row : rows) names.insert(row.name);
+  return names;
+}
+
+TEST(Profile, FineRowsNameEveryStepThatAKernelComputes) {
+  VitConfig config = small_config();
+  config.mlp = 16, config.depth = 2, config.classes = 5;
+  const ExecutionPlan apart = plan_inference(config, {.threads = 1, .fuse = false});
+  const std::vector<NodeTime> times(apart.program.nodes.size(), {0.5, 5});
+  const std::set<std::string> names = names_of(profile_rows(apart, times, ProfileBy::kFine));
+  for (const char* step :
+       {"embeddings", "layer norm 1", "qkv", "scores + softmax + context", "projection", "residual 1",
+        "layer norm 2", "fc1", "GELU", "fc2", "residual 2", "last layer norm"})
+    EXPECT_TRUE(names.contains(step)) << step;
+  const ExecutionPlan fused = plan_inference(config, {.threads = 1});
+  const std::vector<NodeTime> fewer(fused.program.nodes.size(), {0.5, 5});
+  const std::set<std::string> joined = names_of(profile_rows(fused, fewer, ProfileBy::kFine));
+  EXPECT_TRUE(std::any_of(joined.begin(), joined.end(), [](const std::string& name) {
+    return name.find("layer norm 1 + qkv") != std::string::npos;
+  }));
+}
+
+// A step that runs a program twice has twice its times and FLOPs.
+TEST(Profile, RowsAreThoseOfOneStep) {
+  VitConfig config = small_config();
+  config.mlp = 16, config.depth = 1, config.classes = 5;
+  const ExecutionPlan plan = plan_inference(config, {.threads = 1});
+  const std::vector<NodeTime> times(plan.program.nodes.size(), {0.6, 6});
+  const ProfileRow once = total_of(profile_rows(plan, times, ProfileBy::kPart));
+  const ProfileRow twice = total_of(profile_rows({{plan, times, 3}}, ProfileBy::kPart));
+  EXPECT_NEAR(twice.seconds, 2 * once.seconds, 1e-12);
+  EXPECT_DOUBLE_EQ(twice.flops, 2 * once.flops);
+}
+
+TEST(Profile, TheBoundIsTheSlowerOfComputeAndMemory) {
+  const ProfileRow row{.name = "", .kind = "", .kernel = "", .flops = 1e9, .bytes = 1e9};
+  EXPECT_DOUBLE_EQ(row.bound_seconds({.gflops = 10, .gbps = 100}), 0.1);
+  EXPECT_FALSE(row.bound_by_memory({.gflops = 10, .gbps = 100}));
+  EXPECT_DOUBLE_EQ(row.bound_seconds({.gflops = 100, .gbps = 4}), 0.25);
+  EXPECT_TRUE(row.bound_by_memory({.gflops = 100, .gbps = 4}));
+  EXPECT_EQ(row.bound_seconds({}), 0);
+}
+
+Profile made_up(double seconds) {
+  ProfileRow attention{
+      .name = "attention", .kind = "", .kernel = "", .seconds = seconds, .flops = 1e9, .bytes = 1e6};
+  attention.layer_seconds = {seconds / 2, seconds / 2}, attention.layer_numbers = {4, 5};
+  Profile profile{.what = "a <model>", .device = "cpu", .backend = "cpu", .training = false, .batch = 2};
+  profile.peaks = {100, 20}, profile.seconds = spread_of({seconds, seconds, seconds});
+  profile.parts = profile.fine = profile.operations = {attention};
+  return profile;
+}
+
+TEST(Sweep, AxesMultiplyAndTheLastRunsFastest) {
+  const Sweep sweep =
+      run_sweep(parse_sweeps({"threads=1,2", "parallel=heads,rows+softmax,all"}),
+                [](const SweepValues& values) { return made_up(values[0] == "1" ? 0.2 : 0.1); });
+  ASSERT_EQ(sweep.rows.size(), 6u);
+  EXPECT_EQ(sweep.rows[1].values, (SweepValues{"1", "rows+softmax"}));
+  EXPECT_EQ(sweep.rows[3].values, (SweepValues{"2", "heads"}));
+  EXPECT_NE(to_text(sweep).find("2.00 x"), std::string::npos) << to_text(sweep);
+  const Figure figure = sweep_figure(sweep);
+  ASSERT_EQ(figure.legend.size(), 4u) << "three kinds and the ideal";
+  EXPECT_EQ(figure.legend[3].name, "ideal");
+  EngineOptions engine;
+  apply(sweep.axes, sweep.rows[1].values, "cpu", engine);
+  EXPECT_EQ(engine.threads, 1);
+  EXPECT_FALSE(engine.parallel_heads);
+  EXPECT_TRUE(engine.parallel_rows && engine.parallel_softmax);
+}
+
+TEST(Sweep, WhatCannotBeSweptIsRefused) {
+  for (const std::vector<std::string>& bad :
+       std::vector<std::vector<std::string>>{{"threads"},
+                                             {"threads="},
+                                             {"threads=0"},
+                                             {"threads=1,,2"},
+                                             {"threads=many"},
+                                             {"colour=1"},
+                                             {"parallel=columns"},
+                                             {"threads=1", "threads=2"}})
+    EXPECT_THROW(parse_sweeps(bad), Error) << bad[0];
+  std::string many = "threads=1";
+  for (int i = 2; i <= 300; ++i) many += "," + std::to_string(i);
+  EXPECT_THROW(parse_sweeps({many}), Error);
+}
+
+TEST(ProfilePage, IsWellFormedAndHasEverySection) {
+  ProfileResult result{
+      .model = "<b>", .dtype = "f32", .own = made_up(0.2), .beside = made_up(0.3), .seed = {}};
+  result.own.ranks = {result.own.parts, result.own.parts};
+  result.sweep =
+      run_sweep(parse_sweeps({"parallel=heads,all"}), [](const SweepValues&) { return made_up(0.1); });
+  const std::string page = to_file(result, "profile.html");
+  EXPECT_TRUE(to_file(result, "profile.svg").starts_with("<svg "));
+  EXPECT_EQ(page_fault(page), "");
+  for (const char* id :
+       {"roofline", "layers", "sweep", "ranks", "parts", "steps", "operations", "beside", "machine"})
+    EXPECT_NE(page.find(std::string("<section id=\"") + id + "\">"), std::string::npos) << id;
+  EXPECT_EQ(page.find("<b>, "), std::string::npos);
+  for (const char* layer : {">4</text>", ">5</text>"})
+    EXPECT_NE(page.find(layer), std::string::npos) << layer;
 }
 
 }  // namespace

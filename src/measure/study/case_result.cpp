@@ -1,0 +1,181 @@
+#include "measure/study/case_result.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "telemetry/metrics_file.h"
+
+namespace vitrail {
+
+namespace {
+using nlohmann::ordered_json;
+
+double number(const Json& json, const char* key) {
+  return metrics_number(json, key);
+}
+
+// A number that was not measured is null.
+ordered_json known(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+// Ranks that are started otherwise than asked measure something else.
+void require_same(const StudyCase& one, const char* what, int64_t asked, double found) {
+  if (static_cast<double>(asked) == found) return;
+  throw Error(ErrorKind::kData, strf("%s: %lld %s were asked for and %g measured", one.point().c_str(),
+                                     static_cast<long long>(asked), what, found));
+}
+
+Json parsed(const StudyCase& one, const std::string& out) {
+  const size_t begin = out.find('{');
+  VT_REQUIRE(begin != std::string::npos, ErrorKind::kData, "%s: the command printed no result",
+             one.point().c_str());
+  return parse_json(out.substr(begin), one.point());
+}
+
+struct TimeKey {
+  const char* key;
+  double RankTime::*value;
+};
+constexpr TimeKey kTimes[] = {{"compute_s", &RankTime::compute_s},
+                              {"exposed_s", &RankTime::exposed_s},
+                              {"data_wait_s", &RankTime::data_wait_s},
+                              {"hidden_s", &RankTime::hidden_s},
+                              {"imbalance_s", &RankTime::imbalance_s}};
+
+ordered_json ranks_json(const std::vector<RankTime>& ranks) {
+  ordered_json json = ordered_json::object();
+  for (const TimeKey& row : kTimes) {
+    json[row.key] = ordered_json::array();
+    for (const RankTime& rank : ranks) json[row.key].push_back(rank.*row.value);
+  }
+  return json;
+}
+
+// Lists of seconds by rank, divided by the number of updates.
+std::vector<RankTime> ranks_from(const Json& json, double updates) {
+  std::vector<RankTime> ranks;
+  for (const TimeKey& row : kTimes) {
+    const auto found = json.find(row.key);
+    if (found == json.end() || !found->is_array()) continue;
+    ranks.resize(std::max(ranks.size(), found->size()));
+    for (size_t r = 0; r < found->size(); ++r)
+      if ((*found)[r].is_number()) ranks[r].*row.value = (*found)[r].get<double>() / updates;
+  }
+  return ranks;
+}
+
+ordered_json epoch_json(const EpochResult& e) {
+  return {{"epoch", e.epoch},
+          {"seconds", known(e.seconds)},
+          {"train_loss", known(e.train_loss)},
+          {"eval_loss", known(e.eval_loss)},
+          {"top1", known(e.top1)}};
+}
+
+ordered_json gpu_json(const GpuReading& g) {
+  return {{"id", g.id},
+          {"name", g.name},
+          {"load", known(g.load)},
+          {"temperature", known(g.temperature)},
+          {"used_bytes", known(g.used_bytes)},
+          {"total_bytes", known(g.total_bytes)}};
+}
+
+}  // namespace
+
+CaseResult from_bench(const StudyCase& one, const std::string& out) {
+  const Json json = parsed(one, out);
+  CaseResult result{.which = one};
+  result.memory_bytes = number(json, "memory_peak");
+  result.loss = number(json, "loss");
+  if (!json.contains("ranks")) {  // a process that is alone
+    require_same(one, "ranks", one.ranks, 1);
+    result.update_s = number(json, "ms_median") / 1e3;
+    result.images_per_s = number(json, "img_per_s");
+    result.ranks = {{.compute_s = result.update_s}};
+    result.sent_bytes = 0;
+  } else {
+    require_same(one, "ranks", one.ranks, number(json, "ranks"));
+    const Json& timing = json.at("timing");
+    result.update_s = number(json.at("update_s"), "median");
+    result.images_per_s = number(json, "images_per_second");
+    result.ranks = ranks_from(timing, number(timing, "updates"));
+    result.sent_bytes = number(json, "sent_bytes");
+  }
+  require_same(one, "images", one.global_batch(), number(json, "batch"));
+  VT_REQUIRE(result.update_s > 0, ErrorKind::kData, "%s: an update took no time", one.point().c_str());
+  return result;
+}
+
+CaseResult from_all_reduce(const StudyCase& one, const std::string& out) {
+  const Json json = parsed(one, out);
+  const char* key = one.transport == "threads" ? "threads" : "mpi";
+  const auto found = json.find(key);
+  VT_REQUIRE(found != json.end() && found->is_object(), ErrorKind::kData, "%s: no all-reduce over %s came",
+             one.point().c_str(), key);
+  require_same(one, "ranks", one.ranks, number(*found, "ranks"));
+  return {.which = one, .message_s = number(*found, "ms_median") / 1e3};
+}
+
+ordered_json to_json(const CaseResult& r) {
+  const StudyCase& one = r.which;
+  ordered_json json = {{"case", one.name()},
+                       {"kind", enum_name(one.kind)},
+                       {"model", one.model},
+                       {"device", one.device},
+                       {"transport", one.transport},
+                       {"ranks", one.ranks},
+                       {"batch", one.batch},
+                       {"fraction", one.fraction},
+                       {"megabytes", one.megabytes},
+                       {"repetition", one.repetition},
+                       {"error", r.error},
+                       {"time", known(r.time)},
+                       {"took_s", known(r.took_s)},
+                       {"update_s", known(r.update_s)},
+                       {"images_per_s", known(r.images_per_s)},
+                       {"rank_times", ranks_json(r.ranks)},
+                       {"sent_bytes", known(r.sent_bytes)},
+                       {"memory_bytes", known(r.memory_bytes)},
+                       {"loss", known(r.loss)},
+                       {"message_s", known(r.message_s)}};
+  for (const EpochResult& epoch : r.epochs) json["epochs"].push_back(epoch_json(epoch));
+  for (const GpuReading& gpu : r.gpus) json["gpus"].push_back(gpu_json(gpu));
+  return json;
+}
+
+CaseResult result_from(const StudyCase& one, const Json& json, const std::string& place) {
+  const std::string name = metrics_text(json, "case");
+  if (name != one.name())
+    throw Error(ErrorKind::kData, strf("%s holds the case %s", place.c_str(), quoted(name).c_str()),
+                "a file of another case; the study measures it again where the file is gone");
+  with_context(place, [&] { require_same(one, "ranks", one.ranks, number(json, "ranks")); });
+  CaseResult r{.which = one, .error = metrics_text(json, "error")};
+  r.time = number(json, "time");
+  r.took_s = number(json, "took_s");
+  r.update_s = number(json, "update_s");
+  r.images_per_s = number(json, "images_per_s");
+  if (json.contains("rank_times")) r.ranks = ranks_from(json["rank_times"], 1);
+  if (r.done() && one.kind != CaseKind::kAllReduce)
+    with_context(place, [&] {
+      require_same(one, "ranks", one.ranks, static_cast<double>(r.ranks.size()));
+      VT_REQUIRE(r.update_s > 0, ErrorKind::kData, "an update took no time");
+    });
+  r.sent_bytes = number(json, "sent_bytes");
+  r.memory_bytes = number(json, "memory_bytes");
+  r.loss = number(json, "loss");
+  r.message_s = number(json, "message_s");
+  if (json.contains("epochs"))
+    for (const Json& e : json["epochs"])
+      r.epochs.push_back({static_cast<int64_t>(number(e, "epoch")), number(e, "seconds"),
+                          number(e, "train_loss"), number(e, "eval_loss"), number(e, "top1")});
+  if (json.contains("gpus"))
+    for (const Json& g : json["gpus"])
+      r.gpus.push_back({static_cast<int64_t>(number(g, "id")), metrics_text(g, "name"), number(g, "load"),
+                        number(g, "temperature"), number(g, "used_bytes"), number(g, "total_bytes")});
+  return r;
+}
+
+}  // namespace vitrail

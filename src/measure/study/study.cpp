@@ -1,0 +1,169 @@
+#include "measure/study/study.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "telemetry/metrics_file.h"
+
+namespace vitrail {
+
+namespace {
+using nlohmann::ordered_json;
+
+ordered_json known(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+ordered_json spread_json(const Spread& s) {
+  if (s.count == 0) return {};
+  return {{"median", s.median}, {"min", s.min}, {"max", s.max}, {"count", s.count}};
+}
+
+ordered_json epochs_json(const StudyPoint& p) {
+  ordered_json list = ordered_json::array();
+  for (const EpochResult& e : p.epochs)
+    list.push_back({{"epoch", e.epoch},
+                    {"seconds", known(e.seconds)},
+                    {"train_loss", known(e.train_loss)},
+                    {"eval_loss", known(e.eval_loss)},
+                    {"top1", known(e.top1)}});
+  return list;
+}
+
+ordered_json point_json(const StudyPoint& p) {
+  const StudyCase& c = p.which;
+  ordered_json json = {{"kind", enum_name(c.kind)}, {"transport", c.transport},
+                       {"ranks", c.ranks},          {"failed", p.failed},
+                       {"error", p.error},          {"oversubscribed", p.oversubscribed}};
+  if (c.kind == CaseKind::kAllReduce) {
+    json.update({{"megabytes", c.megabytes}, {"seconds", spread_json(p.message_s)}});
+    return json;
+  }
+  json.update({{"model", c.model},
+               {"device", c.device},
+               {"batch", c.global_batch()},
+               {"batch_a_rank", c.batch},
+               {"fraction", c.fraction},
+               {"update_s", spread_json(p.update_s)},
+               {"images_per_s", spread_json(p.images_per_s)},
+               {"compute_s", p.times.compute_s},
+               {"exposed_s", p.times.exposed_s},
+               {"hidden_s", p.times.hidden_s},
+               {"data_wait_s", p.times.data_wait_s},
+               {"imbalance_s", p.times.imbalance_s},
+               {"rank_loads", p.loads},
+               {"sent_bytes", known(p.sent_bytes)},
+               {"memory_bytes", known(p.memory_bytes)},
+               {"temperature", known(p.temperature)},
+               {"epoch_s", spread_json(p.epoch_s)},
+               {"top1", spread_json(p.top1)},
+               {"epochs", epochs_json(p)}});
+  return json;
+}
+
+ordered_json fit_json(const std::optional<ShareFit>& fit) {
+  if (!fit) return {};
+  return {{"serial_share", fit->serial_share},
+          {"most_speedup", known(fit->most_speedup())},
+          {"error", fit->error}};
+}
+
+ordered_json curve_json(const Curve& c) {
+  ordered_json rows = ordered_json::array();
+  for (const CurveRow& row : c.rows)
+    rows.push_back({{"ranks", row.point->which.ranks},
+                    {"epoch_s", row.seconds},
+                    {"epoch_low_s", row.low_s},
+                    {"epoch_high_s", row.high_s},
+                    {"speedup", row.speedup},
+                    {"efficiency", row.efficiency},
+                    {"exposed_share", row.point->exposed_share()},
+                    {"oversubscribed", row.point->oversubscribed}});
+  return {{"scaling", enum_name(c.scaling)},
+          {"model", c.model},
+          {"device", c.device},
+          {"transport", c.transport},
+          {"batch", c.batch},
+          {"rows", rows},
+          {"amdahl", fit_json(c.amdahl)},
+          {"gustafson", fit_json(c.gustafson)}};
+}
+
+ordered_json message_json(const MessageCurve& m) {
+  ordered_json json = {{"transport", m.transport}, {"ranks", m.ranks}, {"sizes", ordered_json::array()}};
+  for (const StudyPoint* p : m.points)
+    json["sizes"].push_back({{"megabytes", p->which.megabytes}, {"seconds", p->message_s.median}});
+  if (m.fit)
+    json["fit"] = {{"alpha_s", m.fit->alpha_s},
+                   {"beta_s_per_byte", m.fit->beta_s_per_byte},
+                   {"bytes_per_s", m.fit->bytes_per_s()},
+                   {"error", m.fit->error}};
+  return json;
+}
+
+PredictedPoint predicted_from(const Json& json, const std::string& place) {
+  PredictedPoint p{metrics_text(json, "model"), metrics_text(json, "device", "cpu"),
+                   metrics_text(json, "transport", "threads")};
+  const double ranks = metrics_number(json, "ranks"), batch = metrics_number(json, "batch");
+  p.update_s = metrics_number(json, "update_s");
+  const bool whole = ranks >= 1 && ranks <= 1e9 && batch >= 1 && batch <= 1e9;
+  if (!whole || ranks != std::floor(ranks) || batch != std::floor(batch) || !(p.update_s > 0) ||
+      !std::isfinite(p.update_s))
+    throw Error(ErrorKind::kData, place + " is no predicted point",
+                R"({"model", "device", "transport", "ranks": 2, "batch": 16, "update_s": 0.1})");
+  p.ranks = static_cast<int64_t>(ranks), p.batch = static_cast<int64_t>(batch);
+  return p;
+}
+
+}  // namespace
+
+std::vector<PredictedPoint> read_predicted(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  const Json json = parse_json(read_file(path, kMostBytes), path);
+  VT_REQUIRE(json.is_array(), ErrorKind::kData, "%s holds %s, no list of predicted points", path.c_str(),
+             json.type_name());
+  std::vector<PredictedPoint> points;
+  for (const Json& one : json)
+    points.push_back(predicted_from(one, strf("%s[%zu]", path.c_str(), points.size())));
+  return points;
+}
+
+Study::Study(StudyConfig of, ordered_json head, int cores, std::vector<CaseResult> measured)
+    : config(std::move(of)),
+      header(std::move(head)),
+      results(std::move(measured)),
+      points(points_of(results, config, cores)),
+      curves(curves_of(points, config)),
+      messages(message_curves_of(points)),
+      advice(recommended_batch(points)) {
+  if (!config.predicted.empty()) predicted = read_predicted(config.predicted);
+}
+
+size_t Study::failed() const {
+  size_t count = 0;
+  for (const CaseResult& result : results) count += result.done() ? 0 : 1;
+  return count;
+}
+
+ordered_json to_json(const Study& s) {
+  ordered_json json = s.header;
+  json["recommended"] = {{"batch", s.advice.batch}, {"ranks", s.advice.ranks}, {"why", s.advice.why}};
+  json["failed"] = s.failed();
+  for (const Curve& curve : s.curves) json["curves"].push_back(curve_json(curve));
+  for (const MessageCurve& curve : s.messages) json["all_reduce"].push_back(message_json(curve));
+  for (const StudyPoint& point : s.points) json["points"].push_back(point_json(point));
+  for (const StudyCase& one : shuffled(list_cases(s.config), s.config.seed))
+    json["order"].push_back(one.name());
+  for (const PredictedPoint& p : s.predicted)
+    json["predicted"].push_back({{"model", p.model},
+                                 {"device", p.device},
+                                 {"transport", p.transport},
+                                 {"ranks", p.ranks},
+                                 {"batch", p.batch},
+                                 {"update_s", p.update_s}});
+  return json;
+}
+
+}  // namespace vitrail

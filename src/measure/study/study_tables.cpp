@@ -1,0 +1,190 @@
+// A study as text tables and as CSV.
+#include <cmath>
+#include <ctime>
+
+#include "base/error.h"
+#include "measure/study/study.h"
+#include "telemetry/format.h"
+#include "telemetry/table.h"
+
+namespace vitrail {
+
+namespace {
+
+std::string percent(double share) {
+  return std::isfinite(share) ? strf("%.1f %%", 100 * share) : "";
+}
+
+std::string spread_text(const Spread& s) {
+  if (s.count < 2) return "";
+  return strf("%.1f %%", 100 * (s.max - s.min) / s.median);
+}
+
+std::string bytes_text(double bytes) {
+  return std::isfinite(bytes) ? format_bytes(static_cast<uint64_t>(bytes)) : "";
+}
+
+std::vector<std::string> cells_of(const CurveRow& row) {
+  const StudyPoint& p = *row.point;
+  const double total = p.times.total_s();
+  return {std::to_string(p.which.ranks) + (p.oversubscribed ? " *" : ""),
+          std::to_string(p.which.global_batch()),
+          format_seconds(p.update_s.median),
+          spread_text(p.update_s),
+          format_si(p.images_per_s.median),
+          percent(p.times.compute_s / total),
+          percent(p.times.exposed_s / total),
+          percent(p.times.imbalance_s / total),
+          percent(p.times.hidden_s / total),
+          percent(p.times.data_wait_s / total),
+          format_seconds(row.seconds),
+          strf("%.2f", row.speedup),
+          percent(row.efficiency),
+          bytes_text(p.memory_bytes),
+          p.top1.count > 0 ? percent(p.top1.median) : "",
+          std::isfinite(p.temperature) ? strf("%.0f", p.temperature) : ""};
+}
+
+std::string aligned(const StudyTable& given) {
+  Table table(given.columns);
+  for (const auto& row : given.rows) table.row(row);
+  return table.text(2);
+}
+
+std::string timestamp(double unix_s) {
+  if (!std::isfinite(unix_s)) return "";
+  const auto seconds = static_cast<std::time_t>(unix_s);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+std::string cell(double value) {
+  return std::isfinite(value) ? strf("%.9g", value) : "";
+}
+
+std::string quoted_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c == '\n' ? ' ' : c);
+  return quoted + "\"";
+}
+
+// Several ranks of a host take its GPUs in turn.
+std::string gpu_cells(const CaseResult& r, size_t rank) {
+  if (r.gpus.empty()) return ",,,,,,";
+  const GpuReading& g = r.gpus[rank % r.gpus.size()];
+  constexpr double kMiB = 1024 * 1024;
+  return strf("%lld,%s,%s,%s,%s,%s,%s", static_cast<long long>(g.id), quoted_cell(g.name).c_str(),
+              cell(g.load).c_str(), cell((g.total_bytes - g.used_bytes) / kMiB).c_str(),
+              cell(g.used_bytes / kMiB).c_str(), cell(g.total_bytes / kMiB).c_str(),
+              cell(g.temperature).c_str());
+}
+
+std::string csv_row(const CaseResult& r, size_t rank, const EpochResult& epoch, double updates) {
+  const StudyCase& c = r.which;
+  const RankTime& t = r.ranks[rank];
+  return strf("%s,%zu,%lld,%s,%s,", timestamp(r.time).c_str(), rank, static_cast<long long>(epoch.epoch),
+              cell(t.compute_s * updates).c_str(), gpu_cells(r, rank).c_str()) +
+         strf("%s,%s,%s,%lld,%lld,%lld,%s,%lld,", quoted_cell(c.model).c_str(), c.device.c_str(),
+              c.transport.c_str(), static_cast<long long>(c.ranks), static_cast<long long>(c.global_batch()),
+              static_cast<long long>(c.batch), cell(c.fraction).c_str(),
+              static_cast<long long>(c.repetition)) +
+         strf("%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n", cell(epoch.seconds).c_str(), cell(r.update_s).c_str(),
+              cell(r.images_per_s).c_str(), cell(t.compute_s).c_str(), cell(t.exposed_s).c_str(),
+              cell(t.hidden_s).c_str(), cell(t.data_wait_s).c_str(), cell(t.imbalance_s).c_str(),
+              cell(r.memory_bytes).c_str(), cell(epoch.train_loss).c_str(), cell(epoch.top1).c_str());
+}
+
+}  // namespace
+
+StudyTable curve_table(const Curve& curve) {
+  constexpr const char* kTitles[] = {
+      "ranks",  "batch", "update", "spread",   "images/s",   "compute", "exposed",  "of it imbalance",
+      "hidden", "data",  "epoch",  "speed-up", "efficiency", "memory",  "accuracy", "deg C"};
+  std::vector<std::vector<std::string>> all;
+  for (const CurveRow& row : curve.rows) all.push_back(cells_of(row));
+  StudyTable table{.columns = {}, .rows = std::vector<std::vector<std::string>>(all.size())};
+  for (size_t i = 0; i < std::size(kTitles); ++i) {
+    bool said = false;
+    for (const auto& row : all) said = said || !row[i].empty();
+    if (!said) continue;
+    table.columns.push_back({kTitles[i], Align::kRight});
+    for (size_t r = 0; r < all.size(); ++r) table.rows[r].push_back(all[r][i]);
+  }
+  return table;
+}
+
+std::string fit_text(const Curve& c) {
+  if (c.rows.size() < 2) return "";
+  const char* exact = c.rows.size() == 2 ? "; any law fits two points" : "";
+  if (c.gustafson)
+    return strf("Gustafson: %.2f %% of the work is not shared out (off by %.3f in speed-up%s)",
+                100 * c.gustafson->serial_share, c.gustafson->error, exact);
+  if (!c.amdahl) return "";
+  if (c.amdahl->serial_share > 1) return "Amdahl's law does not apply: more ranks take longer than one";
+  const double most = c.amdahl->most_speedup();
+  return strf("Amdahl: %.2f %% of the work is serial, %s (off by %.2f %% of the time on one rank%s)",
+              100 * c.amdahl->serial_share,
+              std::isfinite(most) ? strf("at most %.1f times as fast on any number of ranks", most).c_str()
+                                  : "no limit is seen",
+              100 * c.amdahl->error, exact);
+}
+
+StudyTable message_table(const Study& study) {
+  StudyTable table{{{"all-reduce over"},
+                    {"ranks", Align::kRight},
+                    {"alpha", Align::kRight},
+                    {"1 / beta", Align::kRight},
+                    {"off by at most", Align::kRight}},
+                   {}};
+  for (const MessageCurve& m : study.messages)
+    if (m.fit)
+      table.rows.push_back({m.transport, std::to_string(m.ranks), format_seconds(m.fit->alpha_s),
+                            m.fit->bytes_per_s() > 0 ? format_si(m.fit->bytes_per_s()) + "B/s" : "not seen",
+                            percent(m.fit->error)});
+  return table;
+}
+
+std::string to_text(const Study& study) {
+  std::string text;
+  bool crowded = false;
+  for (const Curve& curve : study.curves) {
+    text += strf("\n%s, %s on %s\n", curve.title().c_str(), curve.model.c_str(), curve.device.c_str());
+    text += aligned(curve_table(curve));
+    if (const std::string fit = fit_text(curve); !fit.empty()) text += "  " + fit + "\n";
+    for (const CurveRow& row : curve.rows) crowded = crowded || row.point->oversubscribed;
+  }
+  if (const StudyTable messages = message_table(study); !messages.rows.empty())
+    text += "\nTime of a message by its size, alpha + beta x bytes\n" + aligned(messages);
+  if (crowded) text += "\n* more threads than cores: such ranks take turns\n";
+  for (const StudyPoint& point : study.points)
+    if (point.failed > 0)
+      text += strf("\n%s failed %s: %s\n", point.which.point().c_str(),
+                   format_count(static_cast<int64_t>(point.failed), "time").c_str(), point.error.c_str());
+  if (study.advice.batch > 0) text += "\nRecommended: " + study.advice.why + "\n";
+  return text.empty() ? text : text.substr(1);
+}
+
+std::string to_csv(const Study& study) {
+  std::string text =
+      "Timestamp,Rank,Epoch,Computation_Time,GPU_ID,GPU_Name,GPU_Load,GPU_Free_Mem_MB,GPU_Used_Mem_MB,"
+      "GPU_Total_Mem_MB,GPU_Temp_C,model,device,transport,ranks,batch,batch_a_rank,fraction,repetition,"
+      "epoch_s,update_s,images_per_s,compute_s,exposed_s,hidden_s,data_wait_s,imbalance_s,memory_bytes,"
+      "train_loss,top1\n";
+  for (const CaseResult& r : study.results)
+    for (size_t rank = 0; r.done() && rank < r.ranks.size(); ++rank) {
+      if (r.epochs.empty()) {
+        const double updates =
+            static_cast<double>(study.config.images) / static_cast<double>(r.which.global_batch());
+        text +=
+            csv_row(r, rank, {.epoch = 1, .seconds = updates * r.update_s, .train_loss = r.loss}, updates);
+      }
+      for (const EpochResult& epoch : r.epochs) text += csv_row(r, rank, epoch, epoch.seconds / r.update_s);
+    }
+  return text;
+}
+
+}  // namespace vitrail
