@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Ranks of unequal speed on one host: the even cut, mesh.balance=auto and shares by hand, beside each rank alone.
 
-    python bench/mixed_ranks.py --vitrail build/release/vitrail --threads 4,4,2,1 [--batch 128] [--rounds 3] [--processes]
+    python bench/mixed_ranks.py --vitrail build/release/vitrail --threads 4,4,2,1 [--batch 128] [--rounds 3] [--minutes 5] [--processes]
 
 A ViT-Tiny at 64 pixels with patches of 8 trains on synthetic images; a rank's threads are its speed (--slow 1:0.5 makes rank 1
 sleep half of each node's time as well). "Alone" is every rank by itself, one after the other, with the images that its share of
 the speed gives it: their sum is what ranks that never wait would reach. By hand: shares in proportion to the speeds alone,
 those of auto, and moves of images between the ranks of both; the best counts. Sides alternate; numbers are medians over rounds of
-the median update. Losses of ten updates are compared with those of one rank. Prints tables and one JSON object."""
+the median update. Losses of ten updates are compared with those of one rank. Every run is a line on stderr. When the minutes are
+over, no further side is begun once each has been measured; a round of 4,4,2,1 is a dozen runs. Prints tables and one JSON object."""
 import argparse
 import json
 import os
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 MODEL = {"model.arch": "vit_tiny_patch16_224", "model.image": 64, "model.patch": 8}
@@ -24,7 +26,10 @@ WARM = 3  # updates that do not count
 
 class Runs:
     def __init__(self, args, work):
-        self.args, self.work, self.count = args, work, 0
+        self.args, self.work, self.count, self.began = args, work, 0, time.monotonic()
+
+    def over(self):
+        return time.monotonic() - self.began > 60 * self.args.minutes
 
     def train(self, threads, batch, balance=None, updates=None, slow=None):
         """Trains on so many ranks as there are threads in the list; returns the lines of the log."""
@@ -50,6 +55,8 @@ class Runs:
                               timeout=self.args.timeout)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-800:]}")
+        print(f"{time.monotonic() - self.began:6.1f} s: run {self.count}, threads {threads}, {batch} images, "
+              f"shares {balance or 'even'}", file=sys.stderr, flush=True)
         return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
     def speed(self, *arguments, **named):
@@ -93,7 +100,9 @@ def measure(runs, args):
     batch, unit = args.batch, args.unit
     found = {"alone": [[] for _ in threads], "even": [], "auto": [], "hand": {}}
     guess = in_proportion(batch, threads, unit)
-    for _ in range(args.rounds):
+    for number in range(args.rounds):
+        if number and runs.over():
+            break
         for rank, count in enumerate(threads):
             slow = f"0:{args.slow.split(':')[1]}" if args.slow and int(args.slow.split(":")[0]) == rank else None
             found["alone"][rank].append(runs.speed([count], guess[rank], slow=slow)[0])
@@ -103,7 +112,12 @@ def measure(runs, args):
         alone = [statistics.median(speeds) for speeds in found["alone"]]
         by_hand = {tuple(in_proportion(batch, alone, unit)), tuple(found["auto"][-1][1])}
         by_hand |= {tuple(other) for shares in list(by_hand) for other in moved(list(shares), unit)}
-        for shares in sorted(by_hand | set(found["hand"])):
+        # Those that most is known of first, then those nearest to what speeds alone say.
+        near = in_proportion(batch, alone, unit)
+        for shares in sorted(by_hand | set(found["hand"]),
+                             key=lambda s: (-len(found["hand"].get(s, [])), sum(abs(a - b) for a, b in zip(s, near)), s)):
+            if found["hand"] and runs.over():
+                break
             speed = runs.speed(threads, batch, balance=list(shares), slow=args.slow)[0]
             found["hand"].setdefault(shares, []).append(speed)
     return found
@@ -143,6 +157,7 @@ def main():
     parser.add_argument("--unit", type=int, default=1, help="images that shares by hand are whole numbers of")
     parser.add_argument("--updates", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=15, help="after which no further side is begun")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--processes", action="store_true", help="a process a rank, by mpirun")
     parser.add_argument("--slow", help="RANK:SHARE of each node's time that the rank sleeps besides")
@@ -151,8 +166,10 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         runs = Runs(args, Path(work))
-        result = summary(measure(runs, args), compare_losses(runs, args))
-    print(f"threads {args.threads}, {args.batch} images an update, medians of {args.rounds} rounds")
+        worst = compare_losses(runs, args)
+        found = measure(runs, args)
+        result = summary(found, worst)
+    print(f"threads {args.threads}, {args.batch} images an update, medians of {len(found['even'])} rounds")
     print("| | img/s | of the sum | of even | shares |\n|---|---|---|---|---|")
     for name, speed, shares in (("sum of the ranks alone", result["sum"], [round(s, 1) for s in result["alone"]]),
                                 ("even cut", result["even"], ""), ("auto", result["auto"], result["auto_shares"]),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from faults import Broken, compare  # noqa: E402
+from jobs import Broken, compare  # noqa: E402
 
 NODES, POD = str(HERE / "two_nodes.sh"), str(HERE / "pod.sh")
 BUILD = str(HERE.parent.parent / "deploy" / "container" / "build.sh")

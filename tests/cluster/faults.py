@@ -11,42 +11,21 @@ VITRAIL_TEST_LONG in the environment makes ten runs of each case. Prints one JSO
 import argparse
 import json
 import os
-import re
 import signal
 import struct
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "faults"))
-from kill_train import Broken, compare  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from jobs import DEADLINE, ENDLESS, HOST, Bench, Broken, Job, compare, processes  # noqa: E402
 
-DEADLINE = 3
-SLACK = 2.5  # seconds that a busy machine may add to a deadline
 PHASES = ["init", "forward", "reduction", "evaluation", "save"]
-HOST = re.sub(r"[^A-Za-z0-9._]", "_", socket.gethostname())
-ENDLESS = ["--set", "train.steps=1000000"]
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
-def processes(word):
-    """pid -> state of every process whose command line has the word."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and word.encode() in (entry / "cmdline").read_bytes():
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-                if state != "Z":
-                    found[int(entry.name)] = state
-        except OSError:
-            pass
-    return found
 
 
 def png(number):
@@ -58,111 +37,9 @@ def png(number):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-class Job:
-    """One start of a job, ended or not."""
+class RankFaults(Bench):
+    """The cases."""
 
-    def __init__(self, bench, name, words=(), fault=None, deadline=DEADLINE, start=("launch", "-n", "2", "--mpirun")):
-        self.folder = bench.work / f"{name}-{bench.number()}"
-        self.marker = Path(f"{self.folder}.marker")
-        self.log = open(f"{self.folder}.err", "w+")
-        environment = dict(os.environ, **AS_ROOT)
-        if fault:
-            environment["VITRAIL_TEST_FAULT"] = fault.replace("MARKER", str(self.marker))
-        command = ["train", "--config", bench.config, "--out", str(self.folder), "--threads", "1",
-                   "--deadline", str(deadline), *words]
-        if start[0] == "launch":
-            command = [bench.vitrail, *start, *command]
-        else:
-            command = [*start, bench.vitrail, *command]
-        self.started = time.time()
-        self.process = subprocess.Popen(command, stderr=self.log, stdout=subprocess.DEVNULL, env=environment,
-                                        stdin=subprocess.DEVNULL)
-        self.word = str(self.folder)
-
-    def wait(self, seconds=60):
-        try:
-            self.code = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill_all()
-            raise Broken(f"{self.folder.name}: still there after {seconds} s: {self.text()[-600:]}") from None
-        self.ended = time.time()
-        return self
-
-    def text(self):
-        self.log.flush()
-        return Path(self.log.name).read_text()
-
-    def lines(self):
-        return [line for line in self.text().splitlines() if line.strip()]
-
-    def detection(self):
-        """Seconds from the fault to the end of the job."""
-        return self.ended - self.marker.stat().st_mtime - 0.25
-
-    def kill_all(self):
-        for pid in processes(self.word):
-            os.kill(pid, signal.SIGKILL)
-
-    def await_step(self, seconds=40):
-        """Returns when the run has made steps, and its ranks have had the time to report one."""
-        log = self.folder / "metrics.jsonl"
-        self.await_that(lambda: log.exists() and log.read_text().count('"kind":"train"') > 5, "a step", seconds)
-        time.sleep(0.3)
-
-    def await_that(self, holds, what, seconds):
-        start = time.time()
-        while not holds():
-            if time.time() - start > seconds or self.process.poll() is not None:
-                self.kill_all()
-                raise Broken(f"{self.folder.name}: no {what} in {time.time() - start:.0f} s: {self.text()[-600:]}")
-            time.sleep(0.05)
-
-    def expect(self, code, *words, last=True):
-        text = self.lines()[-1] if last and self.lines() else self.text()
-        if self.code != code:
-            raise Broken(f"{self.folder.name}: exit code {self.code}, expected {code}: {self.text()[-900:]}")
-        for word in words:
-            if word not in text:
-                raise Broken(f"{self.folder.name}: {word!r} is not in: {text[-900:]}")
-        return self
-
-    def expect_nobody(self, seconds=0.5):
-        start = time.time()
-        while processes(self.word):
-            if time.time() - start > seconds:
-                left = processes(self.word)
-                self.kill_all()
-                raise Broken(f"{self.folder.name}: left behind: {left}")
-            time.sleep(0.05)
-        return self
-
-    def expect_within(self, seconds):
-        if self.detection() > seconds + SLACK:
-            raise Broken(f"{self.folder.name}: ended {self.detection():.1f} s after the fault, expected {seconds}")
-        return self
-
-    def expect_crash_file(self, rank):
-        crash = json.loads((self.folder / "crash" / f"rank-{rank}.json").read_text())
-        if crash["rank"] != rank or not 0 < len(crash["events"]) <= 64 or not crash["ended_by"]["text"]:
-            raise Broken(f"{self.folder.name}: crash/rank-{rank}.json holds {crash}")
-
-
-class Bench:
-    def __init__(self, vitrail, config, work):
-        self.vitrail, self.config, self.work = vitrail, config, work
-        self.lock, self.count = threading.Lock(), 0
-        self.detections = {}
-
-    def number(self):
-        with self.lock:
-            self.count += 1
-            return self.count
-
-    def note(self, case, job):
-        with self.lock:
-            self.detections.setdefault(case, []).append(round(job.detection(), 2))
-
-    # The cases.
     def killed(self, phase, rank):
         step = {"init": 0, "save": 6, "evaluation": 6}.get(phase, 5)
         job = Job(self, f"kill-{phase}-{rank}", ENDLESS, f"{rank}:{phase}:{step}:kill:MARKER").wait()
@@ -261,16 +138,6 @@ class Bench:
                          str(self.work / "differ"), "--threads", "1", "--set", "train.steps=41"]).wait()
         job.expect(64, "train.steps is 41 on rank 1 and 40 on rank 0", last=False).expect_nobody()
 
-    def reference(self):
-        """An undisturbed run."""
-        with self.lock:
-            if not hasattr(self, "undisturbed"):
-                self.count += 1
-                lock, self.lock = self.lock, threading.Lock()
-                self.undisturbed = Job(self, "reference").wait(90).expect(0).folder
-                self.lock = lock
-            return self.undisturbed
-
 
 def cases(bench, long):
     for rank in (0, 1):
@@ -319,7 +186,7 @@ def main():
             failures.append(f"{name}: {error}")
 
     with tempfile.TemporaryDirectory() as work:
-        bench = Bench(os.path.abspath(args.vitrail), os.path.abspath(args.config), Path(work))
+        bench = RankFaults(os.path.abspath(args.vitrail), os.path.abspath(args.config), Path(work))
         first, shares = map(int, args.share.split("/"))
         todo = [case for case in cases(bench, long) if args.only in case[0]][first::shares] * runs
         with ThreadPoolExecutor(args.jobs) as pool:

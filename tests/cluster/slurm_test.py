@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from faults import AS_ROOT, DEADLINE, ENDLESS, SLACK, Broken, compare, processes  # noqa: E402
+from jobs import AS_ROOT, DEADLINE, ENDLESS, SLACK, Broken, compare, processes  # noqa: E402
 
 SCRIPT = str(HERE / "slurm_two_nodes.sh")
 SBATCH = str(HERE.parent.parent / "deploy" / "slurm" / "vitrail.sbatch")

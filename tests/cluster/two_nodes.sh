@@ -6,6 +6,8 @@
 #   two_nodes.sh down NAME
 #   two_nodes.sh cut|heal NAME2    takes the link of one node down, or up again
 #   two_nodes.sh rate NAME 1gbit   shapes what both nodes send; "none" ends it
+#   two_nodes.sh shape NAME2 tbf rate 1mbit burst 16kb latency 400ms   the same of one node, by any queueing discipline
+#   two_nodes.sh lose NAME2 0.05   drops that share of what comes to one node (1: it hears nobody); 0 ends it
 # mpirun calls it, as its rsh agent, with the name of a node and a command.
 set -euo pipefail
 
@@ -49,6 +51,8 @@ up() {
 down() {
   local node
   for node in "$1"{1..9}; do
+    # mpirun's daemon on a node that was cut off waits for ever.
+    ip netns pids "$node" 2>/dev/null | xargs --no-run-if-empty kill -9 2>/dev/null || true
     ip netns del "$node" 2>/dev/null || true
     ip link del "$node" 2>/dev/null || true
     rm -rf "/etc/netns/$node"
@@ -64,11 +68,19 @@ rate() {
   done
 }
 
+# Needs iptables: a kernel may have that and no netem.
+lose() {
+  ip netns exec "$1" iptables --flush INPUT
+  [[ $2 == 0 ]] || ip netns exec "$1" iptables --append INPUT --match statistic --mode random --probability "$2" --jump DROP
+}
+
 case $1 in
   up) up "${@:2}" ;;
   down) down "$2" ;;
   cut) ip link set "$2" down ;;
   heal) ip link set "$2" up ;;
   rate) rate "$2" "$3" ;;
+  lose) lose "$2" "$3" ;;
+  shape) tc -n "$2" qdisc replace dev eth0 root "${@:3}" ;;
   *) on_node "$@" ;;
 esac

@@ -10,49 +10,21 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from faults import DEADLINE, ENDLESS, Bench, Broken, Job, compare  # noqa: E402
-
-SCRIPT = str(Path(__file__).resolve().parent / "two_nodes.sh")
-
-
-class Nodes:
-    """A pair of nodes while it is open."""
-
-    def __init__(self):
-        self.name = f"vt{os.getpid() % 46656:x}n"
-
-    def __enter__(self):
-        made = subprocess.run([SCRIPT, "up", self.name], capture_output=True, text=True)
-        if made.returncode != 0:
-            self.__exit__()
-            raise PermissionError(made.stderr.strip())
-        os.environ.update(line.split("=", 1) for line in made.stdout.splitlines())
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run([SCRIPT, "down", self.name], check=False)
-
-    def call(self, verb, node):
-        subprocess.run([SCRIPT, verb, self.name + node], check=True)
-
-    def start(self, *options, each=1):
-        hosts = f"{self.name}1:{each},{self.name}2:{each}"
-        return ("launch", "-n", str(2 * each), "--mpirun", "--hosts", hosts, *options)
+from jobs import DEADLINE, ENDLESS, Bench, Broken, Job, Nodes, compare  # noqa: E402
 
 
 def finishes(bench, nodes):
-    compare(Job(bench, "both", start=nodes.start()).wait(90).expect(0).expect_nobody().folder, bench.reference())
+    compare(nodes.job(bench, "both").wait(90).expect(0).expect_nobody().folder, bench.reference())
 
 
 def cut_for_ever(bench, nodes, node):
-    job = Job(bench, f"cut-{node}", ENDLESS, start=nodes.start())
+    job = nodes.job(bench, f"cut-{node}", ENDLESS)
     job.await_step()
     nodes.call("cut", node)
     job.marker.touch()
@@ -64,7 +36,7 @@ def cut_for_ever(bench, nodes, node):
 
 
 def cut_for_two_seconds(bench, nodes):
-    job = Job(bench, "healed", deadline=15, start=nodes.start())
+    job = nodes.job(bench, "healed", deadline=15)
     job.await_step()
     nodes.call("cut", "2")
     time.sleep(2)
@@ -80,7 +52,7 @@ def losses_of(job):
 
 def goes_on_with_fewer(bench, nodes, node):
     words = [*ENDLESS, "--set", "train.batch=32", "--set", "train.micro_batch=0", "--set", "train.eval_every=1000000"]
-    job = Job(bench, f"fewer-{node}", words, start=nodes.start("--max-restarts", "2", "--allow-fewer", each=2))
+    job = nodes.job(bench, f"fewer-{node}", words, ("--max-restarts", "2", "--allow-fewer"), each=2)
     job.await_step()
     cut_at = max(losses_of(job))
     nodes.call("cut", node)
