@@ -52,6 +52,9 @@ if(TARGET vitrail_cli)
   install(TARGETS vitrail_cli)
 endif()
 
+# Nodes of network namespaces, for `scale --namespaces`.
+configure_file(${CMAKE_SOURCE_DIR}/tests/cluster/two_nodes.sh ${CMAKE_BINARY_DIR}/vitrail-nodes COPYONLY)
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/tests/cluster/two_nodes.sh DESTINATION ${private_libs} RENAME vitrail-nodes)
 if(TARGET seed_000)  # for `profile --beside seed-000`
   install(TARGETS seed_000 DESTINATION ${private_libs})
 endif()
@@ -73,7 +76,7 @@ if(TARGET vitrail_mpi)
 endif()
 
 install(DIRECTORY models DESTINATION ${data_dir})
-install(DIRECTORY configs/devices DESTINATION ${data_dir})
+install(DIRECTORY configs/devices configs/networks DESTINATION ${data_dir})
 install(DIRECTORY configs/kernels DESTINATION ${data_dir} OPTIONAL)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "telemetry/format.h"
 
@@ -49,6 +50,13 @@ nlohmann::ordered_json top_classes_json(const std::vector<TopClass>& top) {
   for (const TopClass& one : top)
     list.push_back({{"class", one.index}, {"label", one.label}, {"prob", one.probability}});
   return list;
+}
+
+std::string numbers_text(std::span<const float> values) {
+  std::string text;
+  for (const float value : values)
+    text += strf("%s%.7g", text.empty() ? "" : " ", static_cast<double>(value));
+  return text;
 }
 
 std::vector<float> sigmoids(std::span<const float> logits) {

@@ -28,6 +28,9 @@ std::vector<TopClass> top_classes(std::span<const float> probabilities,
 std::string top_classes_text(const std::vector<TopClass>& top, size_t indent);
 nlohmann::ordered_json top_classes_json(const std::vector<TopClass>& top);
 
+// Returns logits or features in one line, seven digits each.
+std::string numbers_text(std::span<const float> values);
+
 // Returns the sigmoid of each logit, computed in double.
 std::vector<float> sigmoids(std::span<const float> logits);
 

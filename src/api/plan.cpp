@@ -12,7 +12,7 @@
 #include "plan/devices.h"
 #include "plan/largest_batch.h"
 #include "plan/memory_table.h"
-#include "plan/roofline.h"
+#include "plan/node_times.h"
 #include "plan/target.h"
 #include "train/run_plan.h"
 
@@ -94,8 +94,7 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
   plan.parameters = count_params(card.config);
   plan.flops = planned.program.cost().flops;
   plan.device = target.file ? target.file->name : device_text(planned);
-  if (target.file)
-    plan.seconds = estimate_seconds(planned.program, target.file->roofline(target.device.threads));
+  if (target.file) plan.seconds = run_seconds(planned, *target.file);
   return plan;
 }
 
@@ -111,12 +110,10 @@ Plan plan_training(const std::string& config, const std::string& device, const s
   plan.flops = run.update_flops();
   plan.device = target.file ? target.file->name : device_text(run.step().micro);
   plan.notes = run.notes();
-  if (target.file) {
-    const Roofline roofline = target.file->roofline(target.device.threads);
+  if (target.file)
     plan.seconds = static_cast<double>(run.setup().config.train.accumulation) *
-                       estimate_seconds(run.step().micro.program, roofline) +
-                   estimate_seconds(run.step().update.program, roofline);
-  }
+                       run_seconds(run.step().micro, *target.file) +
+                   run_seconds(run.step().update, *target.file);
   return plan;
 }
 

@@ -1,32 +1,13 @@
 #include "cli/bench_options.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/values.h"
 #include "cli/model_choice.h"
 #include "telemetry/table.h"
 
 namespace vitrail::cli {
-
-GemmSize parse_gemm(const std::string& text) {
-  constexpr int64_t kMost = 1 << 20;
-  std::vector<int64_t> sizes;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('x', at), text.size());
-    const int64_t size = parse_integer(text.substr(at, end - at)).value_or(0);
-    if (size >= 1 && size <= kMost) sizes.push_back(size);
-    at = end + 1;
-  }
-  if (sizes.size() != 3 || std::count(text.begin(), text.end(), 'x') != 2)
-    throw Error(ErrorKind::kUsage,
-                strf("--gemm expects MxNxK, each from 1 to %lld, not %s", static_cast<long long>(kMost),
-                     quoted(text).c_str()),
-                "--gemm 197x2304x768: rows x outputs x inputs");
-  return {sizes[0], sizes[1], sizes[2]};
-}
 
 std::vector<OptionSpec> tuning_options() {
   return {{.name = "gemm",
@@ -109,12 +90,7 @@ void report_bench(const BenchResult& result, const std::optional<SavedBench>& sa
   full.update(json);
   if (saved) full["speedup"] = speed;
   console.print_json(full);
-  const double least = 1 / (1 + options.number("slack"));
-  if (speed < least)
-    throw Error(
-        ErrorKind::kCheck,
-        strf("slower than the saved result: %.3f times its speed, at least %.3f was asked for", speed, least),
-        "--slack sets how much more time is accepted");
+  require_speed(speed, options.number("slack"));
 }
 
 }  // namespace vitrail::cli

@@ -19,8 +19,6 @@ namespace vitrail::cli {
 
 // The options --gemm, --rounds and --isa.
 std::vector<OptionSpec> tuning_options();
-// Parses "197x2304x768" as m x n x k; throws Error(kUsage) for any other text.
-GemmSize parse_gemm(const std::string& text);
 // Returns the GEMMs that --gemm names, or `otherwise` when it is not given.
 std::vector<GemmSize> wanted_gemms(const Options& options, const std::vector<GemmSize>& otherwise);
 

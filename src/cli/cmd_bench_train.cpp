@@ -8,41 +8,21 @@
 #include "cli/model_choice.h"
 #include "cli/rank_choice.h"
 #include "cli/train_plan.h"
-#include "launch/rank_session.h"
-#include "measure/profile.h"
-#include "measure/rank_steps.h"
-#include "telemetry/format.h"
-#include "telemetry/table.h"
+#include "measure/profile_run.h"
 
 namespace vitrail::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
-void print_profile(const Executor& program, const char* title, const Peaks& peaks, Console& console) {
-  console.print("\n" + console.bold(title) + "\n" +
-                profile_table(profile_rows(program.plan(), program.times(), ProfileBy::kOperation), peaks,
-                              ProfileColumns::kKernels));
-}
-
 // The same steps on several ranks; the options of a comparison are for one.
 void run_rank_bench(const Options& options, World world, RankSession& session, Console& console) {
   const bool leads = world.ranks[0]->rank() == 0;
   const PlannedRun run = run_to_plan(options);
   const TimingBudget budget = read_timing(options);
   constexpr int64_t kUpdates = 20;
-  const int first = world.local_rank, sharing = world.local_size;
-  const RankStepsResult result = time_rank_steps(
-      std::move(world),
-      {.config = run.config,
-       .classes = run.classes,
-       .backend = &find_backend(chosen_backend(options)),
-       .device = [&, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
-       .variables = environment_variable,
-       .warmup = budget.warmup,
-       .updates = budget.runs > 0 ? budget.runs : kUpdates,
-       .heartbeat = session.heartbeat(),
-       .stop = [&] { return session.signals().wanted(); }});
+  RankStepsRequest request = steps_request(options, run, world, session);
+  request.warmup = budget.warmup, request.updates = budget.runs > 0 ? budget.runs : kUpdates;
+  request.stop = [&] { return session.signals().wanted(); };
+  const RankStepsResult result = time_rank_steps(std::move(world), request);
   if (!leads) return;
   console.print_json(to_json(result));
   if (!result.note.empty()) console.say(result.note);
@@ -58,6 +38,7 @@ void run_alone(const Options& options, Console& console) {
   RankContext rank(plan.device());
   require_step_fits(
       plan.step(), [](int64_t) { return NamedBytes(); }, rank.available());
+  if (!plan.device().shares_host_memory) require_host_room(plan.step(), 0);
   result.foreign_bytes = rank.hardware->foreign_bytes();
   const bool profiling = options.flag("profile");
   const Peaks peaks = profiling ? peaks_of(plan.step().micro) : Peaks{.gflops = peak_of(plan.step().micro)};
@@ -70,23 +51,17 @@ void run_alone(const Options& options, Console& console) {
     return spread_of(time_calls(
         budget, [&] { steps.run(); }, progress.hooks(reset)));
   }();
-  const RunConfig& train = plan.setup().config.train;
   const int64_t steps_run = steps.steps();
   const double loss = steps.loss_share();
-  const ordered_json json = {{"micro_batch", train.micro_batch},
-                             {"optimizer", plan.setup().config.optim.name},
-                             {"recompute", enum_name(train.recompute)},
-                             {"loss", loss}};
+  nlohmann::ordered_json json = training_facts(plan);
+  json["loss"] = loss;
   report_bench(result, saved, options,
-               {{"training", strf("%s, %s, recompute %s, micro-batches of %lld",
-                                  plan.setup().config.optim.name.c_str(), enum_name(train.dtype),
-                                  enum_name(train.recompute), static_cast<long long>(train.micro_batch))},
+               {{"training", training_text(plan)},
                 {"loss", strf("%.4f after %lld steps", loss, static_cast<long long>(steps_run))}},
                json, console);
   if (!profiling) return;
   if (plan.device().records_graphs) steps.time_nodes();
-  print_profile(steps.micro(), "A micro-batch: forward and backward", peaks, console);
-  print_profile(steps.update(), "The update", peaks, console);
+  console.print(step_tables(steps, peaks, [&](const std::string& title) { return console.bold(title); }));
 }
 
 void run_bench(const Options& options, Console& console) {

@@ -1,12 +1,10 @@
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/progress.h"
 #include "io/convert.h"
 #include "io/find_model.h"
-#include "telemetry/format.h"
 
 namespace vitrail::cli {
 
@@ -35,12 +33,7 @@ void run_convert(const Options& options, Console& console) {
   console.print(to_text(conversion, comparison));
   if (!conversion.not_kept().empty())
     console.say("warning: Vitrail reads the new model as it was; another library will not: see \"not kept\"");
-  const DType storage = conversion.how().storage;
-  if (comparison.beyond > 0)
-    throw Error(ErrorKind::kCheck,
-                strf("%s numbers of %s differ from the source by more than storing in %s explains",
-                     format_integer(comparison.beyond).c_str(), target.c_str(), to_string(storage)),
-                storage == DType::kF16 ? "f16 holds nothing beyond 65504: use --dtype bf16 or f32" : "");
+  require_close(conversion, comparison);
 }
 }  // namespace
 

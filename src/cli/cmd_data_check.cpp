@@ -9,11 +9,6 @@ namespace vitrail::cli {
 
 namespace {
 
-// Returns whether a name would break a list with one name a line, or cannot be held by JSON.
-bool awkward(const std::string& name) {
-  return shown(name) != name;
-}
-
 void run_check(const Options& options, Console& console) {
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   ThreadPool pool(data_threads(options));
@@ -34,7 +29,7 @@ void run_check(const Options& options, Console& console) {
         const std::string name = data->sample_name(index);
         if (error)
           report(name, problem_text(*error, name));
-        else if (awkward(name))
+        else if (shown(name) != name)  // it would break a list with one name a line
           report(name, "the name holds a line end, another control character or bytes that are not UTF-8");
       });
   progress.finish();

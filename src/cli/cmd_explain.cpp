@@ -1,8 +1,6 @@
-#include <filesystem>
-#include <map>
-#include <set>
 
 #include "api/classify.h"
+#include "api/explain_files.h"
 #include "api/predictor.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -13,44 +11,13 @@
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
-#include "data/decode.h"
 #include "data/image_list.h"
-#include "data/overlay.h"
-#include "io/cards/card_text.h"
 #include "io/checkpoint/durable.h"
 
 namespace vitrail::cli {
 
 namespace {
 using nlohmann::ordered_json;
-namespace fs = std::filesystem;
-
-// Returns the name of an image's output folder: the file name without its extension. "." and ".." name
-// existing folders, so they are replaced.
-std::string folder_name(const std::string& path) {
-  const std::string stem = fs::path(path).stem().string();
-  return stem.find_first_not_of('.') == std::string::npos ? "image" : stem;
-}
-
-// Returns one folder for each image, numbered where several images share a name.
-std::vector<fs::path> folders_for(const std::vector<std::string>& paths, const fs::path& out,
-                                  Console& console) {
-  if (paths.size() == 1) return {out};
-  std::vector<fs::path> folders;
-  std::set<std::string> taken;
-  std::map<std::string, int> used;  // the last number given after each name
-  for (const std::string& path : paths) {
-    const std::string plain = folder_name(path);
-    std::string name = plain;
-    for (int& i = used.try_emplace(plain, 1).first->second; !taken.insert(name).second;)
-      name = plain + "-" + std::to_string(++i);
-    folders.push_back(out / name);
-    if (name != plain)
-      console.say(strf("%s goes to %s: another image is named %s", shown(path).c_str(),
-                       shown(folders.back()).c_str(), shown(plain).c_str()));
-  }
-  return folders;
-}
 
 class Explainer {
  public:
@@ -70,7 +37,7 @@ class Explainer {
   const Engine& engine() const { return predictor_->engine(); }
   size_t not_turned() const { return not_turned_; }
 
-  void explain(const std::string& path, const fs::path& folder) {
+  void explain(const std::string& path, const std::string& folder) {
     std::string note;
     const Image image = load_listed_image(path, upright_, note);
     if (!note.empty()) console_.detail(note), ++not_turned_;
@@ -79,48 +46,12 @@ class Explainer {
       require_finite(given.logits, "logits");
       return given;
     });
-    report(path, seen, draw(image, seen.maps, folder), folder);
+    report(path, seen, write_maps(image, card_, seen.maps, folder), folder);
   }
 
  private:
-  std::vector<std::string> draw(const Image& image, const std::vector<NamedMap>& maps,
-                                const fs::path& folder) {
-    make_folders(folder.string());
-    std::vector<LabelledMap> labelled;
-    labelled.reserve(maps.size());
-    for (const NamedMap& one : maps) labelled.push_back({one.label, stretched(one.map)});
-    const MapSheet drawn =
-        draw_maps(image, card_.preprocess, labelled, card_.config.grid_height(), card_.config.grid_width());
-    std::vector<std::string> files;
-    for (size_t i = 0; i < maps.size(); ++i) {
-      files.push_back((folder / (maps[i].name + ".png")).string());
-      write_png(files.back(), drawn.overlays[i]);
-    }
-    files.push_back((folder / "sheet.png").string());
-    write_png(files.back(), drawn.sheet);
-    return files;
-  }
-
-  // Returns the settings of the maps, with every default spelled out.
-  ordered_json settings() const {
-    const ordered_json card = card_json(card_);
-    ordered_json json = {{"method", method_}};
-    if (request_.one_block()) json["layer"] = request_.layer;
-    json["model"] = card["config"];
-    json["preprocess"] = card["preprocess"];
-    json["device"] = device_text(engine().plan());
-    return json;
-  }
-
-  std::string maps_text(size_t count) const {
-    if (!request_.one_block()) return "overlay of the rollout";
-    const size_t own = count - (request_.rollout ? 1 : 0);
-    return strf("%zu overlay%s of block %lld%s", own, own == 1 ? "" : "s",
-                static_cast<long long>(request_.layer), own < count ? " and the rollout" : "");
-  }
-
   void report(const std::string& path, const Explanation& seen, const std::vector<std::string>& files,
-              const fs::path& folder) {
+              const std::string& folder) {
     const std::vector<NamedMap>& maps = seen.maps;
     ordered_json json = image_json(path);
     json["model"] = card_.path;
@@ -135,10 +66,10 @@ class Explainer {
     for (size_t i = 0; i < maps.size(); ++i)
       json["maps"].push_back({{"name", maps[i].name}, {"file", files[i]}, {"spread", evenness(maps[i].map)}});
     json["sheet"] = files.back();
-    console_.print("  " + maps_text(maps.size()) + ": " + shown(files.back()) + "\n");
+    console_.print("  " + maps_text(request_, maps.size()) + ": " + shown(files.back()) + "\n");
     console_.print_json(json);
-    json["settings"] = settings();
-    write_file((folder / "explain.json").string(), json_text(json, 2) + "\n");
+    json["settings"] = explain_settings(card_, request_, method_, device_text(engine().plan()));
+    write_file(folder + "/explain.json", json_text(json, 2) + "\n");
   }
 
   Console& console_;
@@ -153,7 +84,9 @@ class Explainer {
 void run_explain(const Options& options, Console& console) {
   const std::vector<std::string> paths = given_images(options);
   require_no_file(options.text("out"));
-  const std::vector<fs::path> folders = folders_for(paths, options.text("out"), console);
+  std::vector<std::string> notes;
+  const std::vector<std::string> folders = output_folders(paths, options.text("out"), notes);
+  for (const std::string& note : notes) console.say(note);
   Explainer explainer(options, console);
   FailedImages failed(console, paths.size());
   const SignalGuard stop;

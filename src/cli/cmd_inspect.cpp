@@ -9,7 +9,6 @@
 #include "io/cards/card_text.h"
 #include "io/find_model.h"
 #include "io/inspect.h"
-#include "telemetry/format.h"
 
 namespace vitrail::cli {
 
@@ -41,15 +40,7 @@ void run_inspect(const Options& options, Console& console) {
   for (const auto& [key, value] : report.metadata)
     console.print("  metadata " + shown(key) + ": " + quoted(value) + "\n");
   if (!options.flag("summary")) console.print("\n" + tensor_table(report, options.flag("stats")));
-  if (report.card)
-    for (const std::string& line : report.card->warnings) console.say("warning: " + line);
-  if (options.given("filter") && report.rows.empty())
-    console.say(strf("warning: none of the %s has a name that matches %s",
-                     format_count(static_cast<int64_t>(report.stored), "tensor").c_str(),
-                     quoted(options.text("filter")).c_str()));
-  if (report.not_finite > 0)
-    console.say(strf("warning: of the numbers, %s NaN or infinite",
-                     report.not_finite == 1 ? "1 is" : (format_integer(report.not_finite) + " are").c_str()));
+  for (const std::string& line : warnings_of(report, options.text("filter"))) console.say("warning: " + line);
 }
 }  // namespace
 

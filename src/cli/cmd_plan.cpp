@@ -5,6 +5,7 @@
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
+#include "cli/field_settings.h"
 #include "cli/model_choice.h"
 #include "cli/rank_choice.h"
 #include "cli/train_plan.h"
@@ -12,6 +13,8 @@
 #include "measure/calibrate.h"
 #include "measure/inference_plan.h"
 #include "measure/profile.h"
+#include "measure/target_table.h"
+#include "simulate/cluster_plan.h"
 #include "telemetry/format.h"
 
 namespace vitrail::cli {
@@ -43,7 +46,31 @@ void take_rank(const Options& options, EngineOptions& engine) {
   engine.batch = std::max<int64_t>(engine.batch, engine.distribution.mesh.size(Axis::kData));
 }
 
+void run_on_all(const Options& options, Console& console) {
+  const std::vector<std::string> files =
+      named_device_files(options.text("targets"), shipped_places("devices", "configs/devices"));
+  const PlannedRun run = run_to_plan(options);
+  for (const char* name : {"target", "cluster", "dump-after"})
+    VT_REQUIRE(!options.given(name), ErrorKind::kUsage, "--targets and --%s ask for different things", name);
+  const TargetOptions wanted{static_cast<int>(options.integer("threads")), options.text("isa")};
+  const std::vector<TargetRow> rows =
+      plan_on_all(files, wanted, [&](const PlanTarget& target, TargetRow& row) {
+        if (asks_for_training(options))
+          return fill_row(planned_run(run, options, target.device), target, row);
+        EngineOptions engine = read_engine_options(options, target.device.backend);
+        engine.kernels = nullptr;
+        take_rank(options, engine);
+        fill_row(InferencePlan(choose_model(options, console).config, engine, target), row);
+      });
+  console.print_json(to_json(rows));
+  console.print(to_text(rows));
+}
+
 void run_plan(const Options& options, Console& console) {
+  if (options.given("targets")) return run_on_all(options, console);
+  for (const char* name : {"nodes", "devices", "one-device-s", "trace"})
+    VT_REQUIRE(options.given("cluster") || !options.given(name), ErrorKind::kUsage,
+               "--%s goes with --cluster", name);
   if (asks_for_training(options)) {
     refuse_inference_only(options);
     return run_train_plan(options, console);
@@ -92,6 +119,9 @@ Command plan_command() {
       {.name = "target",
        .help = "plan for the device of this file or name (h200), which need not be here",
        .metavar = "DEVICE"},
+      {.name = "targets",
+       .help = "one table over several devices: all that have a file, or names (t4,h200)",
+       .metavar = "all|NAMES"},
       {.name = "dtype",
        .help = "what GEMMs are computed in: f32, bf16 or int8; on a GPU f32, bf16, f16, fp8 or tf32, and "
                "with --train too",
@@ -115,14 +145,18 @@ Command plan_command() {
                     "memory and time on another machine (bench calibrate makes such files)"},
                    {"plan --train --model vit_base_patch16_224 --batch 256 --dtype bf16 --target h200",
                     "a training step on a GPU that is not here; --device cuda for one that is"},
+                   {"plan --train --model vit_base_patch16_224 --batch 512 --targets all",
+                    "on every device that has a file: does it fit, how large a batch does, how fast"},
                    {"plan --deepspeed ds.json --mesh dp=8",
                     "the config that a DeepSpeed JSON becomes, as --config takes it; the plan on stderr"},
                    {"plan --train --model vit_large_patch16_224 --batch 32 --mesh dp=4,tp=2,zero=3",
                     "one of eight ranks: its memory, and what ranks exchange"},
                    {"plan --model vit_large_patch16_224 --batch 8 --mesh dp=2,tp=4",
                     "the same of an inference"},
+                   {"plan --cluster dgx-a100 --nodes 4 --target h200 -m vit_large_patch16_224 --batch 64",
+                    "which mesh, and what an update costs there; --batch is a device's"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
-      .options = architecture_options() + train_plan_options() + own + engine};
+      .options = architecture_options() + train_plan_options() + own + options_of(cluster_fields()) + engine};
   add_train_settings(spec);
   return {spec, run_plan};
 }

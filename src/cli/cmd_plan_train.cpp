@@ -5,19 +5,27 @@
 #include "cli/cmd_plan.h"
 #include "cli/deepspeed_choice.h"
 #include "cli/device_choice.h"
+#include "cli/field_settings.h"
 #include "cli/train_plan.h"
 #include "cli/train_settings.h"
+#include "io/find_model.h"
 #include "measure/run_estimate.h"
-#include "telemetry/format.h"
+#include "simulate/cluster_plan.h"
 #include "train/config_io.h"
 
 namespace vitrail::cli {
 
 namespace {
-nlohmann::ordered_json notes_json(const DeepSpeedReading& reading) {
-  nlohmann::ordered_json notes = nlohmann::ordered_json::array();
-  for (const DeepSpeedNote& note : reading.notes) notes.push_back({{"key", note.key}, {"text", note.text}});
-  return notes;
+void run_cluster_plan(const PlannedRun& run, const PlanTarget& target, const Options& options,
+                      Console& console) {
+  ClusterSettings settings;
+  ClusterSettings::fields(settings, [&](const char* name, auto& field, const char*) {
+    if (options.given(name)) assign_field(options, name, field);
+  });
+  const ClusterPlan plan = plan_cluster(settings, shipped_places("networks", "configs/networks"),
+                                        {run.config, run.classes, target, !options.given("mesh")});
+  console.print_json(to_json(plan));
+  console.print(to_text(plan));
 }
 }  // namespace
 
@@ -27,6 +35,7 @@ void run_train_plan(const Options& options, Console& console) {
   if (!target.file) device.kernels = chosen_kernels(options).table;
   const PlannedRun run = run_to_plan(options);
   say_notes(run.deepspeed, options, console);
+  if (options.given("cluster")) return run_cluster_plan(run, target, options, console);
   const RunPlan plan = planned_run(run, options, device);
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
@@ -43,16 +52,16 @@ void run_train_plan(const Options& options, Console& console) {
     if (options.origin("model") == Origin::kDefault) said.model = read_train_config(options).model;
     const Json config = changed_settings(said);
     json["config"] = config;
-    json["notes"] = notes_json(run.deepspeed);
+    json["notes"] = Json::array();
+    for (const auto& note : run.deepspeed.notes)
+      json["notes"].push_back({{"key", note.key}, {"text", note.text}});
     console.print(json_text(config, 2) + "\n");
     console.say(to_text(plan, e));
   } else {
     console.print(to_text(plan, e));
   }
   console.print_json(json);
-  if (plan.peak_bytes() > e.available)
-    console.say(strf("warning: this does not fit %s%s; the largest micro-batch that does is %s",
-                     e.calibrated ? "on " : "", e.where.c_str(), format_integer(e.largest).c_str()));
+  if (const std::string text = misfit_text(plan, e); !text.empty()) console.say(text);
 }
 
 }  // namespace vitrail::cli

@@ -19,13 +19,6 @@ namespace vitrail::cli {
 namespace {
 using nlohmann::ordered_json;
 
-std::string numbers_text(std::span<const float> values) {
-  std::string text;
-  for (const float value : values)
-    text += strf("%s%.7g", text.empty() ? "" : " ", static_cast<double>(value));
-  return text;
-}
-
 // What the ranks of a prediction have in common.
 struct PredictWork {
   PredictWork(const Options& given, CommandRanks& ranks)

@@ -143,12 +143,12 @@ void run_session(const Options& options, Console& console, RankSession& session)
   const Backend& backend = find_backend(chosen_backend(options));
   run_ranks(std::move(local), [&](RankContext& rank) {
     // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
-    const bool first = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
-    TrainHooks own = first ? hooks : TrainHooks{};
+    const bool told = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
+    TrainHooks own = told ? hooks : TrainHooks{};
     own.disturb = bit_fault(rank.ranks ? rank.ranks->mesh().rank : 0);
     Trainer trainer(config, place, backend, rank, own);
     const TrainOutcome ended = trainer.run();
-    if (first) outcome = ended;
+    if (told) outcome = ended;
   });
   display.finish();
   if (leads) return tell_end(outcome, place, console);

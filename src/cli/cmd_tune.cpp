@@ -84,31 +84,14 @@ void tune_gpu(const Options& options, Console& console) {
   const std::string path = place_to_write(options, gpu);
   const std::vector<PlannedGemm> gemms = planned_gemms(options, info, console);
   const std::unique_ptr<Device> device = open_device(info);
-  KernelTable table = kernels_to_extend(path, usual_home(options), gpu);
-  Table shown({{"GEMM"},
-               {"m x n x k"},
-               {"nodes", Align::kRight},
-               {"usual, TFLOP/s", Align::kRight},
-               {"fastest", Align::kRight},
-               {"kernel"}});
-  ordered_json rows = ordered_json::array();
   Progress progress(console, "tune", "GEMMs", static_cast<int64_t>(gemms.size()));
-  for (const PlannedGemm& gemm : gemms) {
-    const std::vector<KernelSpeed> speeds = measure_kernels(gemm, info, *device, options.integer("rounds"));
-    const KernelSpeed& best = preferred(speeds);
-    const GemmSize size{gemm.key.m, gemm.key.n, gemm.key.k};
-    table.set({gemm.key, {best.kernel}});
-    shown.row({gemm.key.op, size_text(size), std::to_string(gemm.nodes),
-               strf("%.1f", speeds.front().gflops / 1e3), strf("%.1f", best.gflops / 1e3), best.kernel});
-    ordered_json row = row_json(size, speeds);
-    row.update({{"op", gemm.key.op}, {"nodes", gemm.nodes}, {"kernel", best.kernel}});
-    rows.push_back(row);
-    progress.advance(1, gemm.key.op + " " + size_text(size));
-  }
+  const TunedGemms tuned = tune_gemms(gemms, info, *device, options.integer("rounds"),
+                                      kernels_to_extend(path, usual_home(options), gpu),
+                                      [&](const std::string& gemm) { progress.advance(1, gemm); });
   progress.finish();
-  write_kernels(path, table, gpu);
-  console.print_json({{"file", path}, {"card", gpu.name}, {"cublaslt", gpu.cublas}, {"rows", rows}});
-  console.print(shown.text());
+  write_kernels(path, tuned.table, gpu);
+  console.print_json({{"file", path}, {"card", gpu.name}, {"cublaslt", gpu.cublas}, {"rows", tuned.rows}});
+  console.print(tuned.text);
   console.say(
       strf("written to %s, for %s with cuBLASLt %s", path.c_str(), gpu.name.c_str(), gpu.cublas.c_str()));
 }

@@ -36,18 +36,17 @@ void verify_manifest(const Options& options, Console& console) {
   }
   const Manifest manifest = require_manifest(folder);
   const std::vector<SealedFile> files = check_sealed(folder, manifest);
-  const SealedFile* bad = nullptr;
   ordered_json json = {{"folder", folder}, {"same", true}, {"files", ordered_json::array()}};
-  for (const SealedFile& file : files) {
-    if (!bad && !file.problem.empty()) bad = &file;
-    json["files"].push_back({{"name", file.name}, {"same", file.problem.empty()}, {"problem", file.problem}});
+  for (const auto& [name, problem] : files) {
+    if (!problem.empty()) json["same"] = false;
+    json["files"].push_back({{"name", name}, {"same", problem.empty()}, {"problem", problem}});
   }
-  json["same"] = bad == nullptr;
   console.print_json(json);
   console.print(sealed_table(manifest, files));
-  if (bad)
-    throw Error(ErrorKind::kData, bad->problem,
-                "take it from a good copy; --update accepts the files as they are now");
+  for (const SealedFile& file : files)
+    if (!file.problem.empty())
+      throw Error(ErrorKind::kData, file.problem,
+                  "take it from a good copy; --update accepts the files as they are now");
 }
 
 ModelTrace trace(const Options& options, size_t which, const std::vector<float>* input, Console& console) {
@@ -74,25 +73,16 @@ void run_verify(const Options& options, Console& console) {
   const double tolerance = options.number("tolerance");
   const ModelTrace a = trace(options, 0, nullptr, console);
   const ModelTrace b = trace(options, 1, options.flag("same-input") ? &a.layers[0].second : nullptr, console);
-  const auto [facts, layers, first] = compare_models(a, b, tolerance);
-  const std::string verdict = first.empty() ? "A and B compute the same"
-                                            : strf("A and B differ from %s on, by more than %g of its values",
-                                                   first.c_str(), tolerance);
-  ordered_json json = {{"a", a.card.path},
-                       {"b", b.card.path},
-                       {"same", first.empty()},
-                       {"verdict", verdict},
-                       {"tolerance", tolerance}};
-  json["first"] = first.empty() ? ordered_json(nullptr) : ordered_json(first);
-  json["card"] = facts;
-  for (const LayerDifference& one : layers)
-    json["layers"].push_back({{"name", one.name}, {"max_difference", one.max}, {"relative", one.relative}});
+  const ModelComparison found = compare_models(a, b, tolerance);
+  const std::string verdict = verdict_of(found, tolerance);
+  ordered_json json = {{"a", a.card.path}, {"b", b.card.path}};
+  json.update(to_json(found, tolerance));
   console.print_json(json);
-  for (const std::string& fact : facts) console.print("A and B differ in " + fact + "\n");
-  console.print(layer_table(layers, tolerance) + verdict + "\n");
-  if (!first.empty())
+  for (const std::string& fact : found.facts) console.print("A and B differ in " + fact + "\n");
+  console.print(layer_table(found.layers, tolerance) + verdict + "\n");
+  if (!found.first.empty())
     throw Error(ErrorKind::kCheck, verdict,
-                first == "images" ? "--same-input leaves the preprocessing of B out of it" : "");
+                found.first == "images" ? "--same-input leaves the preprocessing of B out of it" : "");
 }
 }  // namespace
 

@@ -9,7 +9,7 @@ const std::vector<Command>& commands() {
       plan_command(),       bench_infer_command(), bench_stream_command(),    bench_train_command(),
       bench_tune_command(), bench_dist_command(),  bench_calibrate_command(), profile_command(),
       data_check_command(), data_stats_command(),  data_show_command(),       data_pack_command(),
-      doctor_command(),
+      scale_command(),      doctor_command(),
   };
   return all;
 }

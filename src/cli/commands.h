@@ -34,6 +34,7 @@ Command launch_command();
 Command plan_command();
 Command predict_command();
 Command profile_command();
+Command scale_command();
 Command train_command();
 Command verify_command();
 

@@ -11,6 +11,7 @@
 #include "cli/environment.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"
+#include "measure/profile_sweep.h"
 #include "models/zoo.h"
 
 namespace vitrail::cli {
@@ -119,25 +120,6 @@ OpenOptions read_open_options(const Options& options) {
 }
 
 namespace {
-void read_parallel(const std::string& list, EngineOptions& engine) {
-  engine.parallel_heads = engine.parallel_rows = engine.parallel_softmax = false;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    const std::string word = list.substr(at, end - at);
-    at = end + 1;
-    if (word == "heads")
-      engine.parallel_heads = true;
-    else if (word == "rows")
-      engine.parallel_rows = true;
-    else if (word == "softmax")
-      engine.parallel_softmax = true;
-    else if (word != "none")
-      throw Error(
-          ErrorKind::kUsage, strf("--parallel does not know %s", quoted(word).c_str()),
-          did_you_mean(word, {"heads", "rows", "softmax", "none"}, "", "any of heads,rows,softmax, or none"));
-  }
-}
-
 ModelChoice choose_architecture(const Options& options) {
   ModelChoice choice;
   const std::string& model = options.text("model");
@@ -185,7 +167,9 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   if (engine.check_reference && engine.backend == "ref")
     throw Error(ErrorKind::kUsage, "--check ref with --backend ref would compare the reference with itself",
                 "leave out --backend ref");
-  read_parallel(options.text("parallel"), engine);
+  const ParallelKinds kinds = parse_parallel(options.text("parallel"), ',', "--parallel");
+  engine.parallel_heads = kinds.heads, engine.parallel_rows = kinds.rows,
+  engine.parallel_softmax = kinds.softmax;
   return engine;
 }
 

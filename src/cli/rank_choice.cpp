@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 
@@ -11,19 +10,8 @@ namespace vitrail::cli {
 
 namespace {
 
-// Where nobody says how many, there are as many ranks as the mesh has places.
-int wanted_ranks(const Options& options, const MeshConfig& mesh) {
-  if (options.origin("ranks") != Origin::kDefault || started_as_rank())
-    return static_cast<int>(options.integer("ranks"));
-  validate(mesh);
-  const int64_t places = std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp;
-  VT_REQUIRE(places <= 4096, ErrorKind::kUsage, "--mesh %s has %lld places; expected at most 4096",
-             options.text("mesh").c_str(), static_cast<long long>(places));
-  return static_cast<int>(places);
-}
-
 World opened(const Options& options, const MeshConfig& mesh, RankSession* session) {
-  const int ranks = wanted_ranks(options, mesh);
+  const int ranks = rank_count(options, mesh);
   share_gpu_queues(ranks);
   World world = open_world({ranks, environment_variable});
   if (session) session->open(world);
@@ -38,6 +26,16 @@ ConsoleSettings silenced(ConsoleSettings settings) {
 }
 
 }  // namespace
+
+int rank_count(const Options& options, const MeshConfig& mesh) {
+  if (options.origin("ranks") != Origin::kDefault || started_as_rank())
+    return static_cast<int>(options.integer("ranks"));
+  validate(mesh);
+  const int64_t places = std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp;
+  VT_REQUIRE(places <= 4096, ErrorKind::kUsage, "--mesh %s has %lld places; expected at most 4096",
+             options.text("mesh").c_str(), static_cast<long long>(places));
+  return static_cast<int>(places);
+}
 
 OptionSpec deadline_option() {
   return {.name = "deadline",
@@ -127,7 +125,7 @@ void CommandRanks::run(const EngineOptions& engine,
 }
 
 void on_ranks(const Options& options, Console& console, const std::function<void(CommandRanks&)>& body) {
-  if (!RankSession::needed(wanted_ranks(options, inference_mesh(options)))) {
+  if (!RankSession::needed(rank_count(options, inference_mesh(options)))) {
     CommandRanks alone(options, console, nullptr);
     return body(alone);
   }

@@ -16,6 +16,8 @@ std::vector<OptionSpec> rank_options();
 OptionSpec deadline_option();
 RankSettings rank_settings(const Options& options);
 
+// Where nobody says how many, there are as many ranks as the mesh has places.
+int rank_count(const Options& options, const MeshConfig& mesh);
 // Returns --mesh; throws Error(kUsage) for what an inference cannot share out.
 MeshConfig inference_mesh(const Options& options);
 

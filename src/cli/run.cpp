@@ -98,13 +98,15 @@ std::vector<Setting> settings_for(const CommandSpec& own, const std::string& pat
 
 // Checks the options that all commands share.
 void check_common(const CommandSpec& spec, const Options& options) {
-  const std::optional<int> cuda = parse_cuda(options.text("device"));
   const bool computes = std::any_of(spec.options.begin(), spec.options.end(),
                                     [](auto& o) { return o.name == "backend" || o.name == "device"; });
-  if (cuda && !computes)
-    throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
-                "leave out --device");
-  if (cuda) device_here(options.text("device"), 0, "");  // an absent GPU is refused before anything is read
+  for (const std::string& device : options.list("device")) {
+    if (!parse_cuda(device)) continue;
+    if (!computes)
+      throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
+                  "leave out --device");
+    device_here(device, 0, "");  // an absent GPU is refused before anything is read
+  }
   // `plan` accepts other devices, too, and checks them itself.
   const bool plans = options.declared("target");
   const auto own_dtype =

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "base/values.h"
 #include "cli/deepspeed_choice.h"
+#include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
@@ -79,7 +79,7 @@ void add_train_settings(CommandSpec& command) {
 
 bool asks_for_training(const Options& options) {
   if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute") ||
-      was_given(options, "deepspeed"))
+      was_given(options, "deepspeed") || was_given(options, "cluster"))
     return true;
   std::set<std::string> shared;
   for (const OptionSpec& spec : model_settings()) shared.insert(spec.name);
@@ -103,6 +103,18 @@ RunPlan planned_run(const PlannedRun& run, const Options& options, const DeviceI
 
 RunPlan planned_run(const Options& options, const DeviceInfo& device) {
   return planned_run(run_to_plan(options), options, device);
+}
+
+RankStepsRequest steps_request(const Options& options, const PlannedRun& run, const World& world,
+                               RankSession& session) {
+  const int first = world.local_rank, sharing = world.local_size;
+  return {
+      .config = run.config,
+      .classes = run.classes,
+      .backend = &find_backend(chosen_backend(options)),
+      .device = [&options, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+      .variables = environment_variable,
+      .heartbeat = session.heartbeat()};
 }
 
 }  // namespace vitrail::cli

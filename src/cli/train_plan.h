@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "launch/rank_session.h"
+#include "measure/rank_steps.h"
 #include "train/deepspeed/deepspeed.h"
 #include "train/run_plan.h"
 
@@ -28,5 +30,8 @@ struct PlannedRun {
 PlannedRun run_to_plan(const Options& options);
 RunPlan planned_run(const PlannedRun& run, const Options& options, const DeviceInfo& device);
 RunPlan planned_run(const Options& options, const DeviceInfo& device);
+// Returns what the ranks of a world are to measure of it.
+RankStepsRequest steps_request(const Options& options, const PlannedRun& run, const World& world,
+                               RankSession& session);
 
 }  // namespace vitrail::cli

@@ -212,4 +212,14 @@ std::string to_text(const Conversion& conversion, const ParamComparison& c) {
   return format_pairs(pairs);
 }
 
+void require_close(const Conversion& conversion, const ParamComparison& comparison) {
+  const DType storage = conversion.how().storage;
+  if (comparison.beyond > 0)
+    throw Error(
+        ErrorKind::kCheck,
+        strf("%s numbers of %s differ from the source by more than storing in %s explains",
+             format_integer(comparison.beyond).c_str(), conversion.target().c_str(), to_string(storage)),
+        storage == DType::kF16 ? "f16 holds nothing beyond 65504: use --dtype bf16 or f32" : "");
+}
+
 }  // namespace vitrail

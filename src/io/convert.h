@@ -41,6 +41,7 @@ class Conversion {
   const OpenedModel& before() const { return *before_; }
   const OpenedModel& after() const { return *after_; }
   const WriteOptions& how() const { return how_; }
+  const std::string& target() const { return target_; }
   // What is not as it was.
   const std::vector<std::string>& changed() const { return changed_; }    // as Vitrail reads the new model
   const std::vector<std::string>& not_kept() const { return not_kept_; }  // as the dialect's library does
@@ -58,5 +59,7 @@ class Conversion {
 // What was converted and how it compares, for scripts and for people.
 nlohmann::ordered_json to_json(const Conversion& conversion, const ParamComparison& comparison);
 std::string to_text(const Conversion& conversion, const ParamComparison& comparison);
+// Throws Error(kCheck) where numbers changed by more than storing explains.
+void require_close(const Conversion& conversion, const ParamComparison& comparison);
 
 }  // namespace vitrail

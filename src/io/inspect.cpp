@@ -124,4 +124,18 @@ std::string tensor_table(const ModelContents& report, bool stats) {
   return table.text();
 }
 
+std::vector<std::string> warnings_of(const ModelContents& report, const std::string& filter) {
+  std::vector<std::string> lines;
+  if (report.card) lines = report.card->warnings;
+  if (!filter.empty() && report.rows.empty())
+    lines.push_back(strf("none of the %s has a name that matches %s",
+                         format_count(static_cast<int64_t>(report.stored), "tensor").c_str(),
+                         quoted(filter).c_str()));
+  if (report.not_finite > 0)
+    lines.push_back(
+        strf("of the numbers, %s NaN or infinite",
+             report.not_finite == 1 ? "1 is" : (format_integer(report.not_finite) + " are").c_str()));
+  return lines;
+}
+
 }  // namespace vitrail

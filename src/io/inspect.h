@@ -40,5 +40,8 @@ ModelContents inspect_model(const InspectRequest& request);
 nlohmann::ordered_json to_json(const ModelContents& report);
 // Returns a row for each tensor and one of their sums; `stats`: with the columns of their statistics.
 std::string tensor_table(const ModelContents& report, bool stats);
+// Returns what a reader should know: warnings of the card, a filter that matches nothing, numbers that are
+// not finite.
+std::vector<std::string> warnings_of(const ModelContents& report, const std::string& filter);
 
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cuda_test.h"
+#include "source_root.h"
 #include "vitrail/model.h"
 
 namespace vitrail {

@@ -12,6 +12,7 @@
 #include "data/decode.h"
 #include "data/preprocess.h"
 #include "golden_cases.h"
+#include "source_root.h"
 #include "vitrail/vitrail.h"
 
 namespace vitrail {

@@ -14,6 +14,7 @@
 #include "io/model_files.h"
 #include "io/weight_resize.h"
 #include "models/vit_init.h"
+#include "source_root.h"
 
 namespace vitrail::golden {
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "golden_cases.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "base/file.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

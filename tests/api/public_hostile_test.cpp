@@ -6,6 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "source_root.h"
+
 namespace {
 
 using vitrail::ErrorKind;

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <thread>
 
+#include "source_root.h"
+
 namespace {
 
 using vitrail::ImageView;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "source_root.h"
 #include "tensor/buffer.h"
 #include "vitrail/model.h"
 #include "vitrail/plan.h"

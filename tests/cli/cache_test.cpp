@@ -3,6 +3,7 @@
 
 #include "api/packed_cache.h"
 #include "in_process.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

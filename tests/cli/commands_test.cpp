@@ -6,6 +6,7 @@
 #include "backend/cpu/host/peak.h"
 #include "data/decode.h"
 #include "in_process.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

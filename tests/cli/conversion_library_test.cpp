@@ -5,6 +5,7 @@
 #include "io/cards/library_view.h"
 #include "io/model_files.h"
 #include "models/vit_init.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

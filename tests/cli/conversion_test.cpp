@@ -7,6 +7,7 @@
 
 #include "in_process.h"
 #include "io/model_files.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

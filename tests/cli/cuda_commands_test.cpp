@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "measure/timing.h"
 #include "models/zoo.h"
+#include "source_root.h"
 #include "tiny_training.h"
 #include "train/micro_feed.h"
 
@@ -96,7 +97,8 @@ TEST_F(CudaCommands, PlanAndCalibrateMeasureTheGpu) {
   EXPECT_LT(plan["memory_available"].get<double>(), static_cast<double>(cuda_device().memory_bytes));
   const TempFolder folder;
   const std::string file = folder.file("card.json", "");
-  run_in_process("bench calibrate", kOnGpu + std::vector<std::string>{"--out", file, "--name", "a GPU"});
+  run_in_process("bench calibrate",
+                 kOnGpu + std::vector<std::string>{"--out", file, "--name", "a GPU", "--budget", "0"});
   const auto elsewhere = run_in_process("plan", {"--weights", "rule", "-m", "vit_base_patch16_224", "--dtype",
                                                  "bf16", "--target", file})
                              .json();

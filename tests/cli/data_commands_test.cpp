@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/decode.h"
 #include "in_process.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

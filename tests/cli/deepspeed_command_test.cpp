@@ -2,6 +2,7 @@
 // who wins.
 #include <gtest/gtest.h>
 
+#include "source_root.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {

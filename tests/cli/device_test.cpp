@@ -3,6 +3,7 @@
 
 #include "measure/host_load.h"
 #include "plan/device_file.h"
+#include "source_root.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {

@@ -7,6 +7,7 @@
 #include "data/decode.h"
 #include "data/preprocess.h"
 #include "in_process.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "data/image_list.h"
 #include "in_process.h"
+#include "source_root.h"
 
 namespace vitrail::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "io/find_model.h"
 #include "io/model_files.h"
 #include "io/sealed_folder.h"
+#include "source_root.h"
 #include "tiny_training.h"
 #include "train/config_io.h"
 

@@ -154,7 +154,7 @@ TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
   EXPECT_EQ(plan["target"], "a desk");
   EXPECT_GT(plan["run_s"].get<double>(), 0);
   EXPECT_NE(run_in_process("plan", kModel + std::vector<std::string>{"--target", file}, false)
-                .out.find("measured on a desk"),
+                .out.find("by the roofline of a desk"),
             std::string::npos);
 }
 

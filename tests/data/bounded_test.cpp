@@ -16,6 +16,7 @@
 #include "data/loader.h"
 #include "dataset_files.h"
 #include "fake_dataset.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

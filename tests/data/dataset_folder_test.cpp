@@ -7,6 +7,7 @@
 #include "data/datasets/file_formats.h"
 #include "data/datasets/find_files.h"
 #include "dataset_files.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

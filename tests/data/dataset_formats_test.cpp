@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "data/datasets/file_formats.h"
 #include "dataset_files.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

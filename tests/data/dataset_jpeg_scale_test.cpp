@@ -10,6 +10,7 @@
 #include "data/decode.h"
 #include "data/resize.h"
 #include "image_helpers.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

@@ -4,6 +4,7 @@
 #include "data/datasets/tar_reader.h"
 #include "data/datasets/tar_samples.h"
 #include "dataset_files.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

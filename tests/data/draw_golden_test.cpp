@@ -14,6 +14,7 @@
 #include "data/augment/mix.h"
 #include "data/augment/policy.h"
 #include "data/augment/windows.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

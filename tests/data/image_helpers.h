@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "image/image.h"
+#include "source_root.h"
 
 namespace vitrail::test {
 

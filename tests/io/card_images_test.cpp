@@ -1,6 +1,7 @@
 #include "io/cards/claims.h"
 #include "io/dialect_files.h"
 #include "models/zoo.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

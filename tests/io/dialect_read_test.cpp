@@ -1,6 +1,7 @@
 #include <fstream>
 
 #include "io/dialect_files.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

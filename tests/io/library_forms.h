@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/dialect_files.h"
+#include "source_root.h"
 
 namespace vitrail {
 

@@ -9,6 +9,7 @@
 
 #include "dialect_files.h"
 #include "nlohmann/json.hpp"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "io/tensor_source.h"
+#include "source_root.h"
 
 namespace vitrail::testing {
 

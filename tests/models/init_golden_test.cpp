@@ -9,6 +9,7 @@
 
 #include "models/lora.h"
 #include "models/vit_init.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

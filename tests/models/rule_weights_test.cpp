@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

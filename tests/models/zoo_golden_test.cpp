@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/zoo.h"
+#include "source_root.h"
 
 namespace vitrail {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/enum_names.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "source_root.h"
 
 namespace vitrail::golden {
 
