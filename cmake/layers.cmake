@@ -8,6 +8,21 @@ find_package(nlohmann_json REQUIRED)
 find_path(WEBP_INCLUDE webp/decode.h)
 find_library(WEBP_LIBRARY webp)
 
+# Most of a compilation is the reading of these. The first target compiles them (and what else it is given), the
+# others take its result.
+set(vt_common_headers <algorithm> <array> <chrono> <cmath> <filesystem> <functional> <map> <memory> <mutex> <nlohmann/json.hpp>
+    <optional> <span> <string> <thread> <vector>)
+
+function(vt_precompile target first)
+  if(NOT VITRAIL_PRECOMPILE)
+    return()
+  elseif(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE ${vt_common_headers} ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endif()
+endfunction()
+
 function(vt_layer name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   string(REPLACE "/" "_" target ${name})
@@ -19,6 +34,7 @@ function(vt_layer name)
   add_library(vt_${target} STATIC ${sources})
   target_include_directories(vt_${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(vt_${target} PUBLIC ${ARG_DEPS})
+  vt_precompile(vt_${target} vt_base)
 endfunction()
 
 vt_layer(base DEPS Threads::Threads nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
@@ -39,9 +55,10 @@ vt_layer(io DEPS vt_models vt_telemetry ZLIB::ZLIB)
 vt_layer(train DEPS vt_models vt_optim vt_passes vt_plan vt_runtime vt_data vt_io vt_telemetry)
 vt_layer(api DEPS vt_train vt_models vt_passes vt_plan vt_runtime vt_io vt_data)
 target_compile_definitions(vt_api PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}")
+vt_layer(simulate DEPS vt_train vt_telemetry)
 vt_layer(measure DEPS vt_api vt_train vt_telemetry)
 vt_layer(launch DEPS vt_train vt_dist)
-vt_layer(cli DEPS vt_measure vt_launch)
+vt_layer(cli DEPS vt_measure vt_simulate vt_launch)
 foreach(layer measure cli)
   target_compile_definitions(vt_${layer} PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}"
                              VITRAIL_BUILD_TYPE="${CMAKE_BUILD_TYPE}")
