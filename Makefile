@@ -35,10 +35,12 @@ test-long: deps  ## the tests with their long variants: every file operation dis
 # Minutes, as root: a requeued job waits in Slurm's queue, and the image builds the program anew. What is not installed
 # (tools/install_deps.sh cluster) is skipped by name.
 CLUSTER_CONFIG := tests/faults/kill_run.json
-test-cluster: build  ## Slurm on two nodes, and the container on two pods, where their Debian packages are installed
-	cmake --build --preset release --target vitrail_mpi
+CHAOS_SEED ?= 1
+test-cluster: build  ## Slurm on two nodes, the container on two pods, a short round of faults, where their packages are installed
+	cmake --build --preset release --target vitrail_mpi test_dist
 	@failed=0; \
 	for test in "manifest_test.py $(PROGRAM)" "two_nodes_test.py $(PROGRAM) $(CLUSTER_CONFIG)" \
+	    "chaos.py $(PROGRAM) $(CLUSTER_CONFIG) --seed $(CHAOS_SEED)" \
 	    "slurm_test.py $(PROGRAM) $(CLUSTER_CONFIG)" "container_test.py $(CLUSTER_CONFIG)"; do \
 	  rc=0; python3 -B tests/cluster/$$test || rc=$$?; \
 	  [[ $$rc -eq 0 || $$rc -eq 77 ]] || failed=1; \
