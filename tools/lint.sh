@@ -1,6 +1,6 @@
 #!/bin/bash
 # tools/lint.sh format               rewrites every source file in the project's style
-# tools/lint.sh check                the gate: style, clang-tidy (needs build/release configured), own checks
+# tools/lint.sh check                the gate: style, clang-tidy (needs `cmake --preset lint`), own checks
 # tools/lint.sh check --changed      of files not committed yet
 # tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen
 set -euo pipefail
@@ -32,9 +32,10 @@ esac
 failed=0
 xargs -r "$clang_format" --dry-run -Werror <<<"${styled:-$files}" || failed=1
 
-# clang-tidy knows how to compile what is in the compilation database; headers are checked with their users.
+# clang-tidy knows how to compile what is in the compilation database; headers are checked with their users. The
+# database is the preset lint's, since clang cannot read what g++ precompiles.
 clang_tidy=$(tool clang-tidy)
-database=build/release/compile_commands.json
+database=build/lint/compile_commands.json
 known=$(python3 -c 'import json, os, sys
 for e in json.load(open(sys.argv[1])): print(os.path.relpath(e["file"]))' "$database" | sort -u)
 checked=$(grep -Fxf <(echo "$known") <<<"$files" || true)
@@ -43,7 +44,7 @@ if ((count > most)); then
   echo "vitrail: clang-tidy looks at $most of $count changed files" >&2
   checked=$(awk -v step="$((count / most))" -v most="$most" 'NR % step == 0 && NR / step <= most' <<<"$checked")
 fi
-xargs -r -n 1 -P "$(nproc)" "$clang_tidy" --quiet -p build/release 2> >(grep -v 'warnings\? generated' >&2) <<<"$checked" ||
+xargs -r -n 1 -P "$(nproc)" "$clang_tidy" --quiet -p build/lint 2> >(grep -v 'warnings\? generated' >&2) <<<"$checked" ||
   failed=1
 
 for check in check_layers check_purity check_sizes check_docs; do

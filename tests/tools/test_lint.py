@@ -24,14 +24,14 @@ class Lint(unittest.TestCase):
             for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py"] + ["tools/" + c for c in CHECKS]:
                 (root / name).parent.mkdir(exist_ok=True)
                 shutil.copy(ROOT / name, root / name)
-            for folder in ["src", "include", "tests", "fuzz", "bench", "examples", "docs", "build/release"]:
+            for folder in ["src", "include", "tests", "fuzz", "bench", "examples", "docs", "build/lint"]:
                 (root / folder).mkdir(parents=True)
             built = []
             for path, text in files.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(text)
                 built.append({"directory": str(root), "file": str(root / path), "command": f"c++ -std=c++20 -c {path}"})
-            (root / "build/release/compile_commands.json").write_text(json.dumps(built))
+            (root / "build/lint/compile_commands.json").write_text(json.dumps(built))
             done = subprocess.run([root / "tools/lint.sh", "check"], capture_output=True, text=True)
             return done.returncode, done.stdout + done.stderr
 
