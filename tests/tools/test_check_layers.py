@@ -49,6 +49,17 @@ class CheckLayers(ToolCase):
             ("images", {"src/cli/a.cpp": "#include <png.h>\n"}, 1, "image header"),
         ])
 
+    def test_a_type_has_one_header(self):
+        header = "namespace vitrail%s {\n\nstruct Times {\n  int a;\n};\n\n}  // namespace vitrail\n"
+        own, other = header % "", header % "::cli"
+        self.check([
+            ("another namespace", {"src/plan/a.h": own, "src/cli/b.h": other}, 0, "0 faults"),
+            ("twice", {"src/plan/a.h": own, "src/train/b.h": own}, 1,
+             "src/train/b.h:3: vitrail::Times is defined in src/plan/a.h, too"),
+            ("told of beforehand", {"src/plan/a.h": own, "src/train/b.h": "namespace vitrail {\nstruct Times;\n}\n"}, 0, "0 faults"),
+            ("specialised", {f"src/{f}/a.h": "template <>\nstruct Names<int> {\n};\n" for f in ("plan", "train")}, 0, "0 faults"),
+        ])
+
     def test_surface(self):
         self.check([
             ("print", {"src/io/a.cpp": 'void f() {\n  printf("x");\n}\n'}, 1, "src/io/a.cpp:2: prints"),
