@@ -10,6 +10,21 @@ def page(named, table="| what | shown by |\n|---|---|\n"):
     return {**TESTS, "docs/reliability.md": f"{table}| it holds | {named} |\n"}
 
 
+def architecture(folders="cli, io", drawn="cli, io", said="2 files, 1 of them of `cli`.", walk="`cli/run` → `io/open`",
+                 there=("cli/run.cpp", "io/open.h")):
+    table = "".join(f"| `{name}` | things |\n" for name in folders.split(", "))
+    boxes = "".join(f'<text x="1">{name}</text>' for name in drawn.split(", "))
+    return {**TESTS, **{f"src/{name}": "" for name in there}, "docs/images/architecture.svg": f"<svg>{boxes}</svg>",
+            "docs/architecture.md": f"## Folders\n{table}\n## The way of one image\n| it goes | {walk} |\n\n{said}\n\n"
+                                    "## Types\n| `io/else` |\n"}
+
+
+def long_walk(count, of_cli):
+    names = [f"cli/a{i}" for i in range(of_cli)] + [f"io/b{i}" for i in range(count - of_cli)]
+    return architecture(said=f"{count} files, {of_cli} of them of `cli`.", walk=" → ".join(f"`{n}`" for n in names),
+                        there=[n + ".cpp" for n in names])
+
+
 class CheckDocs(ToolCase):
     tool = "check_docs"
 
@@ -30,6 +45,20 @@ class CheckDocs(ToolCase):
             ("a cell too many", {**TESTS, "docs/a.md": "| a | b |\n|---|---|---|\n"}, 1, "docs/a.md:2: 3 cells under a header of 2"),
             ("a cell too few", {**TESTS, "README.md": "| a | b |\n|---|\n"}, 1, "README.md:2: 1 cells"),
             ("bars in code", {**TESTS, "docs/a.md": "| `a|b` | b |\n|:---|---:|\n"}, 0, "agree"),
+        ])
+
+    def test_architecture(self):
+        self.check([
+            ("all there", architecture(), 0, "agree"),
+            ("no row of a folder", architecture(folders="cli"), 1, "the table of folders has no row io"),
+            ("no box of a folder", architecture(drawn="io"), 1, "architecture.svg has no box cli"),
+            ("a file that is gone", architecture(there=("cli/run.cpp", "io/a.h")), 1, "docs/architecture.md:5: there is no src/io/open"),
+            ("one more than it says", architecture(said="1 files, 1 of them of `cli`."), 1, "lists 2 files, 1 of cli"),
+            ("another number of cli", architecture(said="2 files, 2 of them of `cli`."), 1, "lists 2 files, 1 of cli"),
+            ("no number", architecture(said="Few files."), 1, "the walk says nothing and lists 2 files"),
+            ("as long as may be", long_walk(30, 6), 0, "agree"),
+            ("too long", long_walk(31, 6), 1, "the walk has 31 files, 6 of cli; at most 30 and 6"),
+            ("too much of cli", long_walk(30, 7), 1, "the walk has 30 files, 7 of cli"),
         ])
 
 
