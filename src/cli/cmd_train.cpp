@@ -15,8 +15,11 @@
 #include "cli/rank_choice.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
+#include "io/find_model.h"
 #include "launch/rank_session.h"
+#include "measure/device_check.h"
 #include "measure/host.h"
+#include "measure/run_estimate.h"
 #include "telemetry/format.h"
 #include "train/trainer.h"
 #include "train/world.h"
@@ -131,6 +134,13 @@ void run_session(const Options& options, Console& console, RankSession& session)
   }
   TrainDisplay display(console);
   TrainHooks hooks = hooks_for(display, console, session.signals());
+  std::optional<DeviceFile> speed;
+  if (leads)
+    speed = speed_of(device(0), options.text("target"), shipped_places("devices", "configs/devices"));
+  if (speed)
+    hooks.predict = [&](const StepPlan& plan, int64_t micros) {
+      return update_seconds(plan, micros, *speed);
+    };
   TrainOutcome outcome;
   LocalRanks local{.worlds = std::move(world.ranks),
                    .mesh = whole.mesh,
@@ -197,6 +207,9 @@ Command train_command() {
            .least = 1,
            .most = 4096},
           deepspeed_option(),
+          {.name = "target",
+           .help = "the device file that predicts an update; otherwise one that describes this machine",
+           .metavar = "DEVICE"},
           deadline_option(),
           {.name = "check",
            .help = "compare the first micro-batch of several ranks with an unsharded one, node by node",
