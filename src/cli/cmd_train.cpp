@@ -19,7 +19,6 @@
 #include "launch/rank_session.h"
 #include "measure/device_check.h"
 #include "measure/host.h"
-#include "measure/run_estimate.h"
 #include "telemetry/format.h"
 #include "train/trainer.h"
 #include "train/world.h"
@@ -134,13 +133,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
   }
   TrainDisplay display(console);
   TrainHooks hooks = hooks_for(display, console, session.signals());
-  std::optional<DeviceFile> speed;
   if (leads)
-    speed = speed_of(device(0), options.text("target"), shipped_places("devices", "configs/devices"));
-  if (speed)
-    hooks.predict = [&](const StepPlan& plan, int64_t micros) {
-      return update_seconds(plan, micros, *speed);
-    };
+    hooks.predict =
+        update_predictor(device(0), options.text("target"), shipped_places("devices", "configs/devices"));
   TrainOutcome outcome;
   LocalRanks local{.worlds = std::move(world.ranks),
                    .mesh = whole.mesh,

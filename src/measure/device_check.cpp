@@ -85,6 +85,15 @@ std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& 
   return file;
 }
 
+std::function<double(const StepPlan&, int64_t)> update_predictor(
+    const DeviceInfo& device, const std::string& named, const std::vector<std::filesystem::path>& places) {
+  const std::optional<DeviceFile> file = speed_of(device, named, places);
+  if (!file) return {};
+  return [known = *file](const StepPlan& plan, int64_t accumulation) {
+    return plan.update_seconds(accumulation, known);
+  };
+}
+
 std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::string& path,
                                            const DeviceInfo& device, std::vector<std::string> dtypes,
                                            double budget, const std::function<void(int64_t)>& advance) {

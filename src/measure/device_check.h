@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plan/device_file.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 
@@ -21,6 +22,9 @@ std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::ve
 // device. Throws Error(kData) for a named one that does not.
 std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& named,
                                    const std::vector<std::filesystem::path>& places);
+// Returns what predicts the seconds of a run's updates by that file; nothing where there is none.
+std::function<double(const StepPlan& plan, int64_t accumulation)> update_predictor(
+    const DeviceInfo& device, const std::string& named, const std::vector<std::filesystem::path>& places);
 // Why a file does not describe the device; empty: it does.
 std::string mismatch(const DeviceFile& file, const DeviceInfo& device);
 

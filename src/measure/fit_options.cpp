@@ -4,8 +4,8 @@
 
 #include "backend/registry.h"
 #include "base/error.h"
-#include "measure/run_estimate.h"
 #include "plan/node_times.h"
+#include "train/run_plan.h"
 
 namespace vitrail {
 
@@ -160,7 +160,7 @@ class Search {
       way.option.update_s = row.step_s;
       way.option.peak_bytes = std::max(way.option.peak_bytes, row.peak_bytes);
     } else {
-      way.option.update_s = update_seconds(way.plan, file);
+      way.option.update_s = way.plan.update_seconds(file);
     }
     if (step.offload) way.option.update_s += offload_seconds(*step.offload);
     found_.basis = basis_text(file, gemm_type(step.micro.program));

@@ -10,8 +10,8 @@
 
 #include "backend/registry.h"
 #include "base/error.h"
-#include "measure/run_estimate.h"
 #include "source_root.h"
+#include "train/run_plan.h"
 
 namespace vitrail {
 namespace {
@@ -50,10 +50,10 @@ void expect_runs(const FitRequest& request, const FitOptions& found) {
     const RunConfig& train = plan.setup().config.train;
     EXPECT_EQ(train.micro_batch * train.accumulation * plan.setup().config.mesh.dp, request.batch);
     if (row.config.mesh.offload == Offload::kNone) {
-      EXPECT_DOUBLE_EQ(row.update_s, update_seconds(plan, *request.target.file));
+      EXPECT_DOUBLE_EQ(row.update_s, plan.update_seconds(*request.target.file));
       EXPECT_EQ(row.host_bytes, 0u);
     } else {
-      EXPECT_GT(row.update_s, update_seconds(plan, *request.target.file));
+      EXPECT_GT(row.update_s, plan.update_seconds(*request.target.file));
       EXPECT_GT(row.host_bytes, 0u);
     }
   }
