@@ -35,6 +35,15 @@ std::vector<TopClass> top_classes(std::span<const float> probabilities,
   return top;
 }
 
+nlohmann::ordered_json image_json(const std::string& path) {
+  nlohmann::ordered_json json = {{"image", path}};
+  if (is_valid_utf8(path)) return json;
+  std::string hex;
+  for (const char byte : path) hex += strf("%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  json["image_hex"] = hex;
+  return json;
+}
+
 std::string top_classes_text(const std::vector<TopClass>& top, size_t indent) {
   constexpr int kBarCells = 20;
   std::string text;

@@ -1,4 +1,4 @@
-// From the outputs of a model to its likeliest classes, as values, text and JSON. Knows no files and prints
+// From the outputs of a model to its likeliest classes, as values, text and JSON. Opens no files and prints
 // nothing.
 #pragma once
 
@@ -23,6 +23,10 @@ std::vector<int> likeliest(std::span<const float> scores, int64_t k);
 // Returns the likeliest classes first, equal ones by index. A class without a label is called "class 17".
 std::vector<TopClass> top_classes(std::span<const float> probabilities,
                                   const std::vector<std::string>& labels, int64_t count);
+
+// Returns {"image": path}, the beginning of an image's JSON line. JSON holds no bytes that are not UTF-8, so
+// the bytes of such a path are there in hexadecimal digits, too: "image_hex".
+nlohmann::ordered_json image_json(const std::string& path);
 
 // Returns a line with a bar for each class, and [{"class", "label", "prob"}].
 std::string top_classes_text(const std::vector<TopClass>& top, size_t indent);

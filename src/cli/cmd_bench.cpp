@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/model_choice.h"
-#include "cli/rank_choice.h"
 #include "measure/rank_infer.h"
 #include "telemetry/table.h"
 

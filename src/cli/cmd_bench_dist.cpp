@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/rank_choice.h"
 #include "launch/rank_session.h"
 #include "measure/dist_bench.h"
 

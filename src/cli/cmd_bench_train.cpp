@@ -6,7 +6,6 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/rank_choice.h"
 #include "cli/train_plan.h"
 #include "measure/profile_run.h"
 

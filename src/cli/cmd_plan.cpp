@@ -9,7 +9,6 @@
 #include "cli/device_choice.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
-#include "cli/rank_choice.h"
 #include "cli/train_plan.h"
 #include "io/find_model.h"
 #include "measure/calibrate.h"

@@ -1,155 +1,96 @@
 #include "api/classify.h"
-#include "api/predictor.h"
-#include "api/row_exchange.h"
+#include "api/rank_predict.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "base/timing.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
-#include "cli/rank_choice.h"
 #include "io/cards/card_text.h"
 #include "io/config_json.h"
 
 namespace vitrail::cli {
 
 namespace {
-using nlohmann::ordered_json;
 
-// What the ranks of a prediction have in common.
-struct PredictWork {
-  PredictWork(const Options& given, CommandRanks& ranks)
-      : options(given),
-        start(Clock::now()),
-        paths(ranks.from_leader([&] { return given_images(given); })),
-        task(given.flag("embed")    ? PredictTask::kEmbed
-             : given.flag("logits") ? PredictTask::kLogits
-                                    : PredictTask::kClassify),
-        model(open_chosen(given, ranks.console())),
-        engine(read_engine_options(given)),
-        failed(ranks.console(), paths.size()) {
-    const ModelCard& card = model->card();
-    if (card.config.classes == 0 && task != PredictTask::kEmbed)
-      throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
-    ranks.console().detail("images: " + preprocess_text(card.preprocess));
-    engine.batch = batch_for(given, std::ssize(paths));
-    engine.cache_folders = cache_places(given, card.path);
-    ranks.require_same(
-        {{"the model", json_text(to_json(card.config))}, {"the task", static_cast<int>(task)}});
-  }
+PredictTask chosen_task(const Options& options) {
+  VT_REQUIRE(!options.flag("embed") || !options.flag("logits"), ErrorKind::kUsage,
+             "--embed gives features and --logits what the head makes of them: one or the other");
+  if (options.flag("embed")) return PredictTask::kEmbed;
+  return options.flag("logits") ? PredictTask::kLogits : PredictTask::kClassify;
+}
 
-  const Options& options;
-  Clock::time_point start;
-  std::vector<std::string> paths;
-  PredictTask task;
-  std::unique_ptr<OpenedModel> model;
-  EngineOptions engine;
-  FailedImages failed;  // shown by the first rank
-  size_t nodes = 0;     // of a checked run
-};
-
-// One rank of a prediction: it computes its images and, as the first one, shows all.
-class PredictRank {
- public:
-  PredictRank(PredictWork& work, const InferenceRank& rank, Console& console)
-      : work_(work), options_(work.options), rank_(rank), console_(console), exchange_(rank.partners()) {
-    const ModelCard& card = work.model->card();
-    EngineOptions engine = rank.on_rank(work.engine);
-    StreamSettings images = stream_settings(card, engine, options_.flag("exif"));
-    images.threads_option = "--threads ";
-    engine.beside = ImageStream::memory(work.paths, images);
-    // The first images are decoded while the parameters are read.
-    engine.when_it_fits = [&] { stream_ = std::make_unique<ImageStream>(work.paths, images); };
-    predictor_ = std::make_unique<Predictor>(*work.model, engine, std::vector{work.task});
-    if (!predictor_->engine().cache_note().empty()) console_.detail(predictor_->engine().cache_note());
-    console_.detail("running on " + device_text(predictor_->engine().plan()));
-    start_seconds_ = seconds_since(work.start);
-  }
-
-  void run() {
-    const SignalGuard stop;
-    const Team team = rank_.team();
-    const size_t total = work_.paths.size();
-    Progress progress(console_, "predict", "images", std::ssize(work_.paths));
-    std::vector<float> rows;  // of the batch being shown
-    for (size_t done = 0; !stream_->done();) {
-      SignalGuard::check(team.any(stop.wanted()), done, total);
-      const ImageBatch batch = stream_->next();
-      BatchRows mine{predictor_->run(work_.task, batch, work_.paths, Remainder::kPadded, rows), batch.notes};
-      const BatchRows all = exchange_.all(std::move(mine));
-      for (const std::string& note : all.notes) console_.detail(note);
-      not_turned_ += all.notes.size();
-      if (team.leads())
-        for (const ImageRow& row : all.rows) show(row);
-      console_.flush();
-      done += batch.of_all;
-      progress.advance(static_cast<int64_t>(batch.of_all));
-    }
-    progress.finish();
-    say_times(progress.seconds());
-    say_not_turned(not_turned_, console_);
-    if (team.leads()) work_.nodes = predictor_->engine().plan().program.nodes.size();
-  }
-
- private:
-  void say_times(double total) {
-    const PredictTimes times{.images = work_.paths.size(),
-                             .batch = predictor_->batch(),
-                             .threads = predictor_->engine().plan().device.threads,
-                             .seconds = total,
-                             .start = start_seconds_,
-                             .compute = predictor_->compute_seconds(),
-                             .wait = stream_->wait_seconds(),
-                             .decode = stream_->decode_seconds()};
-    const bool asked = options_.flag("timing");
-    if (asked && console_.json()) return console_.say(json_text(to_json(times)));
-    if (asked)
-      console_.say(to_text(times));
-    else
-      console_.detail(to_text(times));
-  }
-
-  // Shows rows in the order of the list; images that failed have a row, too.
-  void show(const ImageRow& row) {
-    const std::string& path = work_.paths[row.index];
-    if (row.error) return work_.failed.add(path, *row.error);
-    ordered_json json = image_json(path);
-    if (work_.task != PredictTask::kClassify) {
-      json[work_.task == PredictTask::kEmbed ? "embedding" : "logits"] =
-          std::vector<float>(row.values.begin(), row.values.end());
-      console_.print_json(json);
-      return console_.print(shown(path) + "\t" + numbers_text(row.values) + "\n");
-    }
-    const std::vector<TopClass> top =
-        top_classes(row.values, predictor_->labels(), options_.integer("top-k"));
+void show(const ImageRow& row, const PredictWork& work, const std::vector<TopClass>& top, Console& console) {
+  const std::string& path = work.paths[row.index];
+  nlohmann::ordered_json json = image_json(path);
+  if (work.task == PredictTask::kClassify) {
     json["top"] = top_classes_json(top);
-    console_.print_json(json);
-    console_.print(console_.bold(shown(path)) + "\n" + top_classes_text(top, 2));
+    console.print_json(json);
+    return console.print(console.bold(shown(path)) + "\n" + top_classes_text(top, 2));
   }
+  json[work.task == PredictTask::kEmbed ? "embedding" : "logits"] =
+      std::vector<float>(row.values.begin(), row.values.end());
+  console.print_json(json);
+  console.print(shown(path) + "\t" + numbers_text(row.values) + "\n");
+}
 
-  PredictWork& work_;
-  const Options& options_;
-  const InferenceRank& rank_;
-  Console& console_;
-  RowExchange exchange_;
-  std::unique_ptr<Predictor> predictor_;
-  std::unique_ptr<ImageStream> stream_;
-  size_t not_turned_ = 0;
-  double start_seconds_ = 0;
-};
+// Images that failed have a row, too. Returns how many nodes a run has.
+size_t run_rank(const PredictWork& work, const InferenceRank& rank, const Options& options,
+                FailedImages& failed, Console& console) {
+  PredictRank predict(work, rank, [&](auto& line) { console.detail(line); });
+  const SignalGuard stop;
+  Progress progress(console, "predict", "images", std::ssize(work.paths));
+  const int64_t classes = options.integer("top-k");
+  const PredictTimes times =
+      predict.run({.row =
+                       [&](const ImageRow& row) {
+                         if (row.error) return failed.add(work.paths[row.index], *row.error);
+                         show(row, work, top_classes(row.values, predict.labels(), classes), console);
+                       },
+                   .batch_done =
+                       [&](size_t images) {
+                         console.flush();
+                         progress.advance(static_cast<int64_t>(images));
+                       },
+                   .stop = [&] { return stop.wanted(); }});
+  progress.finish();
+  if (options.flag("timing"))
+    console.say(console.json() ? json_text(to_json(times)) : to_text(times));
+  else
+    console.detail(to_text(times));
+  say_not_turned(predict.not_turned(), console);
+  return predict.plan().program.nodes.size();
+}
+
+void run_over(const Options& options, CommandRanks& ranks) {
+  const Clock::time_point start = Clock::now();
+  const PredictTask task = chosen_task(options);
+  const std::vector<std::string> paths = ranks.from_leader([&] { return given_images(options); });
+  const std::unique_ptr<OpenedModel> model = open_chosen(options, ranks.console());
+  PredictWork work{*model,       paths, task, read_engine_options(options), options.flag("exif"),
+                   "--threads ", start};
+  const ModelCard& card = model->card();
+  if (card.config.classes == 0 && task != PredictTask::kEmbed)
+    throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
+  ranks.console().detail("images: " + preprocess_text(card.preprocess));
+  work.engine.batch = batch_for(options, std::ssize(paths));
+  work.engine.cache_folders = cache_places(options, card.path);
+  ranks.require_same({{"the model", json_text(to_json(card.config))}, {"the task", static_cast<int>(task)}});
+  FailedImages failed(ranks.console(), paths.size());  // those of all ranks, told by the first
+  size_t nodes = 0;
+  ranks.run(work.engine, [&](InferenceRank& rank, Console& own) {
+    const size_t found = run_rank(work, rank, options, failed, own);
+    if (rank.team().leads()) nodes = found;
+  });
+  failed.throw_if_any();
+  say_checked(options, nodes, ranks.console());
+}
 
 void run_predict(const Options& options, Console& console) {
-  on_ranks(options, console, [&](CommandRanks& ranks) {
-    VT_REQUIRE(!options.flag("embed") || !options.flag("logits"), ErrorKind::kUsage,
-               "--embed gives features and --logits what the head makes of them: one or the other");
-    PredictWork work(options, ranks);
-    ranks.run(work.engine, [&](InferenceRank& rank, Console& own) { PredictRank(work, rank, own).run(); });
-    work.failed.throw_if_any();
-    say_checked(options, work.nodes, ranks.console());
-  });
+  on_ranks(options, console, [&](CommandRanks& ranks) { run_over(options, ranks); });
 }
 }  // namespace
 

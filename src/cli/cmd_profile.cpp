@@ -8,7 +8,6 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/rank_choice.h"
 #include "cli/train_plan.h"
 #include "io/cards/card_text.h"
 #include "launch/child_process.h"

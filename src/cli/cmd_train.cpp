@@ -12,7 +12,6 @@
 #include "cli/device_choice.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/rank_choice.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"

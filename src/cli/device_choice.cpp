@@ -1,11 +1,32 @@
 #include "cli/device_choice.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cli/environment.h"
 #include "launch/launch_plan.h"
 #include "train/device_transport.h"
 
 namespace vitrail::cli {
+
+namespace {
+
+World opened(const Options& options, const MeshConfig& mesh, RankSession* session) {
+  const int ranks = rank_count(options, mesh);
+  share_gpu_queues(ranks);
+  World world = open_world({ranks, environment_variable});
+  if (session) session->open(world);
+  return world;
+}
+
+ConsoleSettings silenced(ConsoleSettings settings) {
+  settings.out_fd = settings.err_fd = ConsoleSettings::kNowhere;
+  settings.quiet = true;
+  settings.out_terminal = settings.err_terminal = settings.verbose = false;
+  return settings;
+}
+
+}  // namespace
 
 const char* chosen_backend(const Options& options) {
   return chosen_backend(options, options.text("device"));
@@ -50,6 +71,115 @@ KernelsFile chosen_kernels(const Options& options) {
 
 KernelsFile chosen_kernels(const Options& options, const std::string& device) {
   return kernels_for(device, options.text("kernels"), config_home());
+}
+
+int rank_count(const Options& options, const MeshConfig& mesh) {
+  if (options.origin("ranks") != Origin::kDefault || started_as_rank())
+    return static_cast<int>(options.integer("ranks"));
+  validate(mesh);
+  const int64_t places = std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp;
+  VT_REQUIRE(places <= 4096, ErrorKind::kUsage, "--mesh %s has %lld places; expected at most 4096",
+             options.text("mesh").c_str(), static_cast<long long>(places));
+  return static_cast<int>(places);
+}
+
+OptionSpec deadline_option() {
+  return {.name = "deadline",
+          .help = "seconds within which a rank that is dead, stopped or cut off ends the job",
+          .kind = ValueKind::kNumber,
+          .metavar = "S",
+          .fallback = "15",
+          .least = 1,
+          .most = 3600};
+}
+
+RankSettings rank_settings(const Options& options) {
+  return {options.number("deadline"), static_cast<int>(options.integer("ranks"))};
+}
+
+MeshConfig inference_mesh(const Options& options) {
+  MeshConfig mesh;
+  if (options.given("mesh")) take_mesh(options.text("mesh"), mesh);
+  VT_REQUIRE(
+      mesh.zero == 0, ErrorKind::kUsage,
+      "--mesh zero=%lld shares out what training keeps; an inference has parameters alone, which tp shares",
+      static_cast<long long>(mesh.zero));
+  VT_REQUIRE(mesh.pp == 1, ErrorKind::kUsage,
+             "--mesh pp=%lld is a pipeline, which training has; an inference takes any of dp, tp, sp and "
+             "tokens_on_tp",
+             static_cast<long long>(mesh.pp));
+  return mesh;
+}
+
+std::vector<OptionSpec> rank_options() {
+  return {
+      {.name = "ranks",
+       .help =
+           "share the work among so many ranks, threads of this process; under mpirun or srun each process "
+           "is one; with --mesh as many as it has places",
+       .kind = ValueKind::kInteger,
+       .metavar = "N",
+       .fallback = "1",
+       .least = 1,
+       .most = 4096},
+      {.name = "mesh",
+       .help = "how ranks share it: dp=2,tp=2 for other images and parts of one model; also sp (tokens) and "
+               "tokens_on_tp; other images where nothing is said",
+       .metavar = "AXES"},
+      deadline_option()};
+}
+
+CommandRanks::CommandRanks(const Options& options, Console& console, RankSession* session)
+    : InferenceRanks(opened(options, inference_mesh(options), session), inference_mesh(options)),
+      options_(options),
+      console_(console),
+      silent_(silenced(console.settings())),
+      session_(session) {
+  if (size() == 1) return;
+  if (options.declared("check") && options.given("check"))
+    throw Error(ErrorKind::kUsage, "--check ref compares the nodes of one rank; there are more",
+                "without --ranks and --mesh");
+  this->console().detail(text());
+}
+
+void CommandRanks::require_same(Json facts) {
+  for (const char* name : {"batch", "dtype", "backend"})
+    facts[std::string("--") + name] = options_.text(name);
+  InferenceRanks::require_same(std::move(facts));
+}
+
+void CommandRanks::run(const EngineOptions& engine,
+                       const std::function<void(InferenceRank&, Console&)>& body) {
+  InferenceRank alone;
+  if (!session_) return body(alone, console());
+  const auto note = [this](const std::string& text) { console().detail(text); };
+  try {
+    InferenceRanks::run(
+        {.engine = engine,
+         .device = [&](int local, int sharing) { return chosen_device(options_, local, sharing).info; },
+         .heartbeat = session_->heartbeat(),
+         .variables = environment_variable,
+         .note = note},
+        [&](InferenceRank& rank) {
+          Console nobody(silent_.settings());  // consoles are for one thread
+          body(rank, rank.team().leads() ? console() : nobody);
+        });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kStopped || leads()) throw;
+    throw EndProcess{exit_code(ErrorKind::kStopped)};
+  }
+}
+
+void on_ranks(const Options& options, Console& console, const std::function<void(CommandRanks&)>& body) {
+  if (!RankSession::needed(rank_count(options, inference_mesh(options)))) {
+    CommandRanks alone(options, console, nullptr);
+    return body(alone);
+  }
+  RankSession session(rank_settings(options));
+  session.run([&] {
+    CommandRanks ranks(options, console, &session);
+    body(ranks);
+  });
 }
 
 }  // namespace vitrail::cli

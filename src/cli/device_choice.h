@@ -1,10 +1,16 @@
-// Where a command runs: --device and --backend combined into one choice of kernels and device, and --kernels,
-// the table that ranks kernels.
+// Where a command runs: --device and --backend combined into one choice of kernels and device, --kernels, the
+// table that ranks kernels, and --ranks, --mesh and --deadline: the ranks of an inference and where each of
+// them writes. A process that is alone runs as if there were no ranks.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
+#include "api/inference_ranks.h"
+#include "cli/console.h"
 #include "cli/options.h"
+#include "launch/rank_session.h"
 #include "measure/kernel_table_file.h"
 #include "plan/devices.h"
 
@@ -34,5 +40,41 @@ const char* chosen_backend(const Options& options, const std::string& device);
 // Returns the table of --kernels for --device, or for `device` in its place.
 KernelsFile chosen_kernels(const Options& options);
 KernelsFile chosen_kernels(const Options& options, const std::string& device);
+
+std::vector<OptionSpec> rank_options();
+OptionSpec deadline_option();
+RankSettings rank_settings(const Options& options);
+
+// Where nobody says how many, there are as many ranks as the mesh has places.
+int rank_count(const Options& options, const MeshConfig& mesh);
+// Returns --mesh; throws Error(kUsage) for what an inference cannot share out.
+MeshConfig inference_mesh(const Options& options);
+
+// The ranks of an inference, of which the first one writes.
+class CommandRanks : private InferenceRanks {
+ public:
+  CommandRanks(const Options& options, Console& console, RankSession* session);
+
+  using InferenceRanks::from_leader;
+  using InferenceRanks::leads;
+  using InferenceRanks::sharing;
+  using InferenceRanks::size;
+  using InferenceRanks::transport;
+  // Silent in a process without the first rank.
+  Console& console() { return leads() ? console_ : silent_; }
+  // Compares also what the options say of the computation.
+  void require_same(Json facts);
+  // Each rank has a console of its own; a stop that ranks agreed on is told by the first of them.
+  void run(const EngineOptions& engine, const std::function<void(InferenceRank&, Console&)>& body);
+
+ private:
+  const Options& options_;
+  Console& console_;
+  Console silent_;
+  RankSession* session_;
+};
+
+// Runs a command with the ranks that its options and the environment say there are.
+void on_ranks(const Options& options, Console& console, const std::function<void(CommandRanks&)>& body);
 
 }  // namespace vitrail::cli

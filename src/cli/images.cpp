@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/classify.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/run.h"
@@ -14,15 +15,6 @@ std::vector<std::string> given_images(const Options& options) {
   const std::vector<std::string>& arguments = options.positionals();
   const bool from_stdin = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
   return list_images(arguments, from_stdin ? read_standard_input(kMaxImageListBytes) : "");
-}
-
-nlohmann::ordered_json image_json(const std::string& path) {
-  nlohmann::ordered_json json = {{"image", path}};
-  if (is_valid_utf8(path)) return json;
-  std::string hex;
-  for (const char byte : path) hex += strf("%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
-  json["image_hex"] = hex;
-  return json;
 }
 
 OptionSpec exif_option() {

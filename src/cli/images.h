@@ -2,7 +2,6 @@
 // report of those that cannot be read.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,10 +18,6 @@ inline constexpr const char* kImagesHelp =
 
 // Returns the images that a command's arguments name; "-" reads stdin.
 std::vector<std::string> given_images(const Options& options);
-
-// Returns {"image": path}, the beginning of an image's JSON line. JSON holds no bytes that are not UTF-8, so
-// the bytes of such a path are there in hexadecimal digits, too: "image_hex".
-nlohmann::ordered_json image_json(const std::string& path);
 
 // The option --exif, and the notice for images with an orientation when the option was not given.
 OptionSpec exif_option();

@@ -201,10 +201,6 @@ ModelChoice choose_model(const Options& options, Console& console) {
   return choice;
 }
 
-void say_checked(const Options& options, const Engine& engine, Console& console) {
-  say_checked(options, engine.plan().program.nodes.size(), console);
-}
-
 void say_checked(const Options& options, size_t nodes, Console& console) {
   if (options.given("check")) console.say(strf("checked: %zu nodes agree with the reference backend", nodes));
 }

@@ -56,7 +56,6 @@ struct ModelChoice {
 ModelChoice choose_model(const Options& options, Console& console);
 
 // With --check ref, prints on stderr how much was compared, after runs that found no difference.
-void say_checked(const Options& options, const Engine& engine, Console& console);
 void say_checked(const Options& options, size_t nodes, Console& console);
 
 }  // namespace vitrail::cli

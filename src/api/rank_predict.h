@@ -1,0 +1,62 @@
+// What a model makes of a list of image files, by one rank, or by several that share every batch: its stream
+// of images and its engine. Knows no command line and prints nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/inference_ranks.h"
+#include "api/predictor.h"
+#include "api/row_exchange.h"
+#include "base/timing.h"
+
+namespace vitrail {
+
+// What the ranks of a prediction have in common.
+struct PredictWork {
+  const OpenedModel& model;
+  std::vector<std::string> paths;
+  PredictTask task = PredictTask::kClassify;
+  EngineOptions engine = {};
+  bool upright = false;                    // images are turned as EXIF says
+  std::string threads_option = {};         // "--threads ": stands in messages before the number
+  Clock::time_point start = Clock::now();  // from here the time until the model is ready counts
+};
+
+// What hears of a prediction while it goes on.
+struct PredictHooks {
+  std::function<void(const ImageRow& row)> row;  // on the first rank: every image, in the order of the list
+  std::function<void(size_t images)> batch_done;
+  std::function<bool()> stop;  // says whether this rank asks for the end
+};
+
+class PredictRank {
+ public:
+  // The model is ready to run; `work` and `rank` must outlive it. `detail` hears on what it runs, and of
+  // oddities of files.
+  PredictRank(const PredictWork& work, const InferenceRank& rank,
+              std::function<void(const std::string& line)> detail);
+
+  // Throws Error(kStopped) when a rank asked for the end and images are left.
+  PredictTimes run(const PredictHooks& hooks);
+  size_t not_turned() const { return not_turned_; }  // images whose EXIF orientation was not applied
+  const std::vector<std::string>& labels() const { return predictor_->labels(); }
+  const ExecutionPlan& plan() const { return predictor_->engine().plan(); }
+
+ private:
+  size_t next_batch(const PredictHooks& hooks);
+
+  const PredictWork& work_;
+  const InferenceRank& rank_;
+  std::function<void(const std::string& line)> detail_;
+  RowExchange exchange_;
+  std::unique_ptr<Predictor> predictor_;
+  std::unique_ptr<ImageStream> stream_;
+  std::vector<float> rows_;  // of the batch being given
+  size_t not_turned_ = 0;
+  double start_seconds_ = 0;
+};
+
+}  // namespace vitrail
