@@ -91,6 +91,23 @@ std::string energy_text(const RunPlan& plan, const RunEstimate& e) {
                      e.watts);
 }
 
+void add_times(ordered_json& json, const RunPlan& plan, const RunEstimate& e) {
+  json["peak_gflops"] = e.peak_gflops;
+  if (!e.calibrated) json["assumed_share"] = kAssumedShare;
+  json["update_s"] = e.update_s;
+  const int64_t steps = plan.total_steps();
+  if (e.watts > 0) {
+    json["watts"] = e.watts;
+    json["update_joules_at_most"] = update_joules(plan, e);
+    if (plan.knows_data())
+      json["epoch_joules_at_most"] =
+          update_joules(plan, e) * static_cast<double>(plan.setup().steps_per_epoch);
+  }
+  if (plan.knows_data()) json["epoch_s"] = e.update_s * static_cast<double>(plan.setup().steps_per_epoch);
+  json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
+  json["total_s"] = steps > 0 ? ordered_json(e.update_s * static_cast<double>(steps)) : ordered_json();
+}
+
 std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
   Table table({{"recompute"}, {"peak", Align::kRight}, {"FLOPs an update", Align::kRight}, {""}});
   for (const RunPlan::Level& level : e.levels)
@@ -164,20 +181,7 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
   }
   if (e.calibrated) json.update({{"target", e.where}, {"basis", e.basis}, {"unmeasured", e.unmeasured}});
   if (e.update_s <= 0) return json;
-  json["peak_gflops"] = e.peak_gflops;
-  if (!e.calibrated) json["assumed_share"] = kAssumedShare;
-  json["update_s"] = e.update_s;
-  const int64_t steps = plan.total_steps();
-  if (e.watts > 0) {
-    json["watts"] = e.watts;
-    json["update_joules_at_most"] = update_joules(plan, e);
-    if (plan.knows_data())
-      json["epoch_joules_at_most"] =
-          update_joules(plan, e) * static_cast<double>(plan.setup().steps_per_epoch);
-  }
-  if (plan.knows_data()) json["epoch_s"] = e.update_s * static_cast<double>(plan.setup().steps_per_epoch);
-  json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
-  json["total_s"] = steps > 0 ? ordered_json(e.update_s * static_cast<double>(steps)) : ordered_json();
+  add_times(json, plan, e);
   return json;
 }
 

@@ -31,54 +31,54 @@ struct DrawnStep {
   std::string text;
 };
 
+using MeshSizes = std::array<int, kAxisCount>;
+const std::vector<MeshSizes> kMeshes = {{1, 1, 1, 1}, {2, 1, 1, 1}, {3, 1, 1, 1}, {4, 1, 1, 1},
+                                        {1, 2, 1, 1}, {1, 3, 1, 1}, {2, 2, 1, 1}, {1, 1, 2, 1},
+                                        {2, 1, 2, 1}, {1, 2, 2, 1}, {1, 1, 1, 2}, {2, 1, 1, 2}};
+
+VitConfig drawn_model(Draw& draw) {
+  VitConfig m = usual_step(DType::kF32).model;
+  m.heads = draw.of<int64_t>({6, 12}), m.width = m.heads * draw.of<int64_t>({4, 8, 16});
+  m.depth = draw.of<int64_t>({2, 3, 4}), m.mlp = m.width * draw.of<int64_t>({2, 3, 4});
+  m.patch = draw.of<int64_t>({4, 8});
+  m.image_height = m.image_width = m.patch * draw.of<int64_t>({2, 3, 5, 7});
+  m.classes = draw.of<int64_t>({2, 10, 37});
+  return m;
+}
+
+// How a step computes, and what each rank keeps of it.
+void draw_step(Draw& draw, const MeshSizes& mesh, StepConfig& step) {
+  step.precision.compute = draw.of<DType>({DType::kF32, DType::kBF16, DType::kF16});
+  step.precision.residual = draw.of<int>({0, 1}) ? step.precision.compute : DType::kF32;
+  step.optim.name = draw.of(optimizer_names());
+  step.optim.moment_dtype = draw.of<MomentDType>({MomentDType::kMaster, MomentDType::kBF16});
+  step.recompute.level =
+      draw.of<Recompute>({Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock});
+  // A pipeline keeps gradients and parameters whole.
+  if (mesh[0] > 1) step.zero = draw.of<int>(mesh[3] > 1 ? std::vector{0, 1} : std::vector{0, 1, 2, 3});
+  step.whole_sums = step.zero >= 2 && draw.of<int>({0, 1}) == 1;
+}
+
 DrawnStep drawn(uint64_t number) {
   Draw draw(number);
-  const auto mesh = draw.of<std::array<int, kAxisCount>>({{1, 1, 1, 1},
-                                                          {2, 1, 1, 1},
-                                                          {3, 1, 1, 1},
-                                                          {4, 1, 1, 1},
-                                                          {1, 2, 1, 1},
-                                                          {1, 3, 1, 1},
-                                                          {2, 2, 1, 1},
-                                                          {1, 1, 2, 1},
-                                                          {2, 1, 2, 1},
-                                                          {1, 2, 2, 1},
-                                                          {1, 1, 1, 2},
-                                                          {2, 1, 1, 2}});
-  const bool pipeline = mesh[3] > 1, sharded = mesh[0] > 1;
-  const auto heads = draw.of<int64_t>({6, 12}), head = draw.of<int64_t>({4, 8, 16});
-  const auto depth = draw.of<int64_t>({2, 3, 4}), ratio = draw.of<int64_t>({2, 3, 4});
-  const auto patch = draw.of<int64_t>({4, 8}), side = draw.of<int64_t>({2, 3, 5, 7});
-  const auto classes = draw.of<int64_t>({2, 10, 37});
+  const MeshSizes mesh = draw.of(kMeshes);
+  const VitConfig model = drawn_model(draw);
   const auto accumulation = draw.of<int64_t>({1, 2, 3}), micro = draw.of<int64_t>({8, 10, 16});
-  const auto dtype = draw.of<DType>({DType::kF32, DType::kBF16, DType::kF16});
-  const auto low_residual = draw.of<int>({0, 1});
-  const auto optimizer = draw.of<std::string>(optimizer_names());
-  const auto moment = draw.of<MomentDType>({MomentDType::kMaster, MomentDType::kBF16});
-  const auto level =
-      draw.of<Recompute>({Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock});
-  const auto zero =
-      sharded ? draw.of<int>(pipeline ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2, 3}) : 0;
-  const auto whole = draw.of<int>({0, 1});
-  const auto change = [=](StepConfig& step) {
-    VitConfig& m = step.model;
-    m.heads = heads, m.width = heads * head, m.depth = depth, m.mlp = ratio * m.width;
-    m.patch = patch, m.image_height = m.image_width = patch * side, m.classes = classes;
-    step.precision.compute = dtype, step.precision.residual = low_residual ? dtype : DType::kF32;
-    step.optim.name = optimizer, step.optim.moment_dtype = moment;
-    step.recompute = {level, 1};
-    step.zero = zero, step.whole_sums = zero >= 2 && whole == 1;
-  };
+  StepConfig step = usual_step(DType::kF32);
+  step.model = model;
+  draw_step(draw, mesh, step);
+  const std::string text =
+      strf("draw %d: %s, %lld wide, %lld deep, %lld px, %s, %s, recompute %s, ZeRO %d, %lld x %lld images",
+           static_cast<int>(number), to_string(Mesh{mesh}).c_str(), static_cast<long long>(model.width),
+           static_cast<long long>(model.depth), static_cast<long long>(model.image_height),
+           to_string(step.precision.compute), step.optim.name.c_str(), enum_name(step.recompute.level),
+           step.zero, static_cast<long long>(accumulation), static_cast<long long>(micro));
   return {{.name = "drawn",
            .mesh = mesh,
-           .change = change,
+           .change = [step](StepConfig& usual) { usual = step; },
            .accumulation = accumulation,
            .batch = micro * accumulation},
-          strf("draw %d: %s, %lld wide, %lld deep, %lld px, %s, %s, recompute %s, ZeRO %d, %lld x %lld",
-               static_cast<int>(number), to_string(Mesh{mesh}).c_str(), static_cast<long long>(heads * head),
-               static_cast<long long>(depth), static_cast<long long>(patch * side), to_string(dtype),
-               optimizer.c_str(), enum_name(level), zero, static_cast<long long>(accumulation),
-               static_cast<long long>(micro))};
+          text};
 }
 
 TEST(RandomMemory, PlannedIsAllocatedToTheByte) {
