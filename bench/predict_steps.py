@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 MODELS = {"Ti": "vit_tiny_patch16_224", "S": "vit_small_patch16_224", "S/32": "vit_small_patch32_224",
           "B": "vit_base_patch16_224", "B/32": "vit_base_patch32_224", "L": "vit_large_patch16_224",
@@ -130,10 +131,22 @@ def run(args):
     return rows
 
 
+def print_together(paths):
+    """The error of all cases of several runs, each as --json wrote it."""
+    everything = []
+    for path in paths:
+        cases = [abs(row["error"]) for row in json.loads(Path(path).read_text())["cases"]]
+        everything += cases
+        print(f"{path}: {len(cases)} cases, median error {100 * statistics.median(cases):.1f} %, worst {100 * max(cases):.1f} %")
+    print(f"together: {len(everything)} cases, median error {100 * statistics.median(everything):.1f} %, worst "
+          f"{100 * max(everything):.1f} %")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vitrail", default="build/release/vitrail")
-    parser.add_argument("--target", required=True, help="the device file of this machine")
+    parser.add_argument("--target", help="the device file of this machine")
+    parser.add_argument("--together", nargs="+", metavar="FILE", help="measure nothing: the overall error of --json outputs")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", action="append", help="may be repeated; f32 otherwise")
@@ -145,6 +158,10 @@ def main():
     parser.add_argument("--against", choices=["median", "min"], default="median")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.together:
+        return print_together(args.together)
+    if not args.target:
+        parser.error("--target is missing: the device file of this machine")
     args.dtype = args.dtype or ["f32"]
     rows = run(args)
     errors = sorted(abs(row["error"]) for row in rows)

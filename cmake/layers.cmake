@@ -56,7 +56,7 @@ vt_layer(train DEPS vt_models vt_optim vt_passes vt_plan vt_runtime vt_data vt_i
 vt_layer(api DEPS vt_train vt_models vt_passes vt_plan vt_runtime vt_io vt_data)
 target_compile_definitions(vt_api PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}")
 vt_layer(simulate DEPS vt_train vt_telemetry)
-vt_layer(measure DEPS vt_api vt_train vt_telemetry)
+vt_layer(measure DEPS vt_simulate vt_api vt_train vt_telemetry)
 vt_layer(launch DEPS vt_train vt_dist)
 vt_layer(cli DEPS vt_measure vt_simulate vt_launch)
 foreach(layer measure cli)

@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
@@ -10,7 +12,9 @@
 #include "cli/train_plan.h"
 #include "io/find_model.h"
 #include "measure/calibrate.h"
+#include "measure/device_check.h"
 #include "measure/inference_plan.h"
+#include "measure/parameter_table.h"
 #include "measure/profile.h"
 #include "measure/target_table.h"
 #include "simulate/cluster_plan.h"
@@ -19,75 +23,74 @@
 namespace vitrail::cli {
 
 namespace {
-// Refuses options that only a training config can change.
-void refuse_training_only(const Options& options) {
+// Refuses what only the other of training and inference has.
+void refuse_other_kind(const Options& options, bool training) {
   const std::string& after = options.text("dump-after");
   const auto passes = inference_passes();
-  if (!after.empty() && std::find(passes.begin(), passes.end(), after) == passes.end())
+  if (training && options.text("dtype") == "int8")
+    throw Error(ErrorKind::kUsage, "training computes in f32, bf16, f16, fp8 or tf32, not in int8",
+                "without --train or a training config an inference is planned");
+  if (!training && !after.empty() && std::find(passes.begin(), passes.end(), after) == passes.end())
     throw Error(ErrorKind::kUsage, strf("--dump-after %s is a pass of training", after.c_str()),
                 "--train plans a training step");
 }
 
-void refuse_inference_only(const Options& options) {
-  if (options.text("dtype") == "int8")
-    throw Error(ErrorKind::kUsage, "training computes in f32, bf16, f16, fp8 or tf32, not in int8",
-                "without --train or a training config an inference is planned");
+EngineOptions planned_engine(const Options& options, const PlanTarget& target) {
+  EngineOptions engine = read_engine_options(options, target.device.backend);
+  if (target.named) engine.kernels = nullptr;  // a tuned table belongs to this machine
+  if (options.given("mesh")) take_last_rank(inference_mesh(options), engine);
+  return engine;
 }
 
-// Plans the last rank: parts are cut so that none is larger.
-void take_rank(const Options& options, EngineOptions& engine) {
-  if (!options.given("mesh")) return;
-  const MeshConfig wanted = inference_mesh(options);
-  validate(wanted);
-  const auto ranks = static_cast<int>(std::max<int64_t>(wanted.dp, 1) * wanted.tp * wanted.sp);
-  engine.distribution = {.mesh = mesh_of(resolved(wanted, ranks), ranks - 1),
-                         .tokens_on_tp = wanted.tokens_on_tp};
-  engine.batch = std::max<int64_t>(engine.batch, engine.distribution.mesh.size(Axis::kData));
+// The rows of one of the models that are named.
+std::vector<TargetRow> rows_of(const Options& options, const std::vector<std::string>& files,
+                               Console& console) {
+  const PlannedRun run = run_to_plan(options);
+  const TargetOptions wanted{static_cast<int>(options.integer("threads")), options.text("isa")};
+  return plan_on_all(files, wanted, [&](const PlanTarget& target, TargetRow& row) {
+    if (asks_for_training(options)) return fill_row(planned_run(run, options, target.device), target, row);
+    fill_row(InferencePlan(choose_model(options, console).config, planned_engine(options, target), target),
+             row);
+  });
 }
 
 void run_on_all(const Options& options, Console& console) {
   const std::vector<std::string> files =
       named_device_files(options.text("targets"), shipped_places("devices", "configs/devices"));
-  const PlannedRun run = run_to_plan(options);
   for (const char* name : {"target", "cluster", "dump-after"})
     VT_REQUIRE(!options.given(name), ErrorKind::kUsage, "--targets and --%s ask for different things", name);
-  const TargetOptions wanted{static_cast<int>(options.integer("threads")), options.text("isa")};
-  const std::vector<TargetRow> rows =
-      plan_on_all(files, wanted, [&](const PlanTarget& target, TargetRow& row) {
-        if (asks_for_training(options))
-          return fill_row(planned_run(run, options, target.device), target, row);
-        EngineOptions engine = read_engine_options(options, target.device.backend);
-        engine.kernels = nullptr;
-        take_rank(options, engine);
-        fill_row(InferencePlan(choose_model(options, console).config, engine, target), row);
-      });
-  console.print_json(to_json(rows));
-  console.print(to_text(rows));
+  const std::vector<std::string_view> models = split(options.text("model"), ',');
+  std::vector<TargetRow> rows;
+  for (const std::string_view model : models)
+    for (TargetRow& row : rows_of(options.with("model", std::string(model)), files, console)) {
+      if (models.size() > 1) row.model = model;
+      rows.push_back(std::move(row));
+    }
+  if (options.given("figure")) write_file(options.text("figure"), to_svg(memory_figure(rows)));
+  print_plan(rows, console);
 }
 
 void run_plan(const Options& options, Console& console) {
+  if (options.text("parameters") == "table-1") return print_plan(table_one(), console);
+  if (options.given("parameters"))
+    return print_plan(parameter_table(choose_model(options, console).config), console);
   if (options.given("targets")) return run_on_all(options, console);
-  for (const char* name : {"nodes", "devices", "one-device-s", "trace"})
+  VT_REQUIRE(!options.given("figure"), ErrorKind::kUsage, "--figure goes with --targets");
+  for (const char* name : {"nodes", "devices", "one-device-s", "trace", "points"})
     VT_REQUIRE(options.given("cluster") || !options.given(name), ErrorKind::kUsage,
                "--%s goes with --cluster", name);
-  if (asks_for_training(options)) {
-    refuse_inference_only(options);
-    return run_train_plan(options, console);
-  }
-  refuse_training_only(options);
+  refuse_other_kind(options, asks_for_training(options));
+  if (asks_for_training(options)) return run_train_plan(options, console);
   const ModelChoice choice = choose_model(options, console);
   const PlanTarget target = read_plan_target(options);
-  EngineOptions engine = read_engine_options(options, target.device.backend);
-  if (target.file) engine.kernels = nullptr;  // a tuned table belongs to this machine
-  take_rank(options, engine);
+  const EngineOptions engine = planned_engine(options, target);
   if (options.given("dump-after")) {
     const std::string text = dump_program(choice.config, engine, options.text("dump-after"));
     console.print_json({{"after", options.text("dump-after")}, {"program", text}});
     return console.print(text);
   }
   const InferencePlan planned(choice.config, engine, target);
-  console.print_json(to_json(planned));
-  console.print(to_text(planned));
+  print_plan(planned, console);
   for (const std::string& line : kernel_lines(planned.plan)) console.detail(line);
   for (const std::string& line : declined_lines(planned.plan)) console.detail(line);
   if (!planned.fits())
@@ -100,12 +103,16 @@ PlanTarget read_plan_target(const Options& options) {
   const auto threads = static_cast<int>(options.integer("threads"));
   const std::string& isa = options.text("isa");
   const std::optional<int> ordinal = parse_cuda(options.text("device"));
-  if (!options.given("target")) return ordinal ? gpu_target(*ordinal) : processor_target(threads, isa);
+  const auto places = shipped_places("devices", "configs/devices");
+  if (!options.given("target")) {
+    PlanTarget target = ordinal ? gpu_target(*ordinal) : processor_target(threads, isa);
+    if (options.text("backend") != "ref")
+      target.file = file_of_device(target.device, all_device_files(places));
+    return target;
+  }
   if (ordinal)
     throw Error(ErrorKind::kUsage, "--target and --device cuda name two devices", "leave one of them out");
-  return file_target(read_device_file(find_device_file(options.text("target"),
-                                                       shipped_places("devices", "configs/devices"))),
-                     threads, isa);
+  return file_target(read_device_file(find_device_file(options.text("target"), places)), threads, isa);
 }
 
 Command plan_command() {
@@ -121,6 +128,17 @@ Command plan_command() {
       {.name = "targets",
        .help = "one table over several devices: all that have a file, or names (t4,h200)",
        .metavar = "all|NAMES"},
+      {.name = "figure", .help = "with --targets: the memory as bars, an SVG file", .metavar = "FILE"},
+      {.name = "parameters",
+       .help =
+           "the parameters by part, beside the formula of document 004; =table-1: its Table 1 counted anew",
+       .metavar = "WHAT",
+       .choices = {"model", "table-1"},
+       .implied = "model"},
+      {.name = "wanted-batch",
+       .help = "the ways to train with so many images an update on --target that fit, the fastest first",
+       .kind = ValueKind::kInteger,
+       .metavar = "N"},
       {.name = "dtype",
        .help = "what GEMMs are computed in: f32, bf16 or int8; on a GPU f32, bf16, f16, fp8 or tf32, and "
                "with --train too",
@@ -146,6 +164,11 @@ Command plan_command() {
                     "a training step on a GPU that is not here; --device cuda for one that is"},
                    {"plan --train --model vit_base_patch16_224 --batch 512 --targets all",
                     "on every device that has a file: does it fit, how large a batch does, how fast"},
+                   {"plan --train --model vit_base_patch32_224,vit_base_patch8_224 --batch 512 --targets t4",
+                    "several models in one table"},
+                   {"plan --model vit_large_patch16_224 --parameters", "by part: attention, MLP, head, ..."},
+                   {"plan --train --model vit_base_patch16_224 --target t4 --wanted-batch 512",
+                    "which type, recomputation, micro-batch, offload and mesh fit, ranked by predicted time"},
                    {"plan --deepspeed ds.json --mesh dp=8",
                     "the config that a DeepSpeed JSON becomes, as --config takes it; the plan on stderr"},
                    {"plan --train --model vit_large_patch16_224 --batch 32 --mesh dp=4,tp=2,zero=3",

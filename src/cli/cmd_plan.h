@@ -9,6 +9,12 @@
 
 namespace vitrail::cli {
 
+template <typename Plan>
+void print_plan(const Plan& plan, Console& console) {
+  console.print_json(to_json(plan));
+  console.print(to_text(plan));
+}
+
 // Returns the target that --target, --device, --threads and --isa name.
 PlanTarget read_plan_target(const Options& options);
 

@@ -9,33 +9,38 @@
 #include "cli/train_plan.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"
+#include "measure/fit_options.h"
 #include "measure/run_estimate.h"
-#include "simulate/cluster_plan.h"
 #include "train/config_io.h"
 
 namespace vitrail::cli {
 
 namespace {
-void run_cluster_plan(const PlannedRun& run, const PlanTarget& target, const Options& options,
-                      Console& console) {
+ClusterSettings read_cluster(const Options& options) {
   ClusterSettings settings;
   ClusterSettings::fields(settings, [&](const char* name, auto& field, const char*) {
     if (options.given(name)) assign_field(options, name, field);
   });
-  const ClusterPlan plan = plan_cluster(settings, shipped_places("networks", "configs/networks"),
-                                        {run.config, run.classes, target, !options.given("mesh")});
-  console.print_json(to_json(plan));
-  console.print(to_text(plan));
+  return settings;
 }
 }  // namespace
 
 void run_train_plan(const Options& options, Console& console) {
   const PlanTarget target = read_plan_target(options);
   DeviceInfo device = target.device;
-  if (!target.file) device.kernels = chosen_kernels(options).table;
+  if (!target.named) device.kernels = chosen_kernels(options).table;
   const PlannedRun run = run_to_plan(options);
   say_notes(run.deepspeed, options, console);
-  if (options.given("cluster")) return run_cluster_plan(run, target, options, console);
+  const auto networks = shipped_places("networks", "configs/networks");
+  if (options.given("wanted-batch"))
+    return print_plan(
+        find_fit_options({run.config, run.classes, target, options.integer("wanted-batch"),
+                          options.origin("dtype") > Origin::kConfig, read_cluster(options), networks}),
+        console);
+  if (options.given("cluster"))
+    return print_plan(plan_cluster(read_cluster(options), networks,
+                                   {run.config, run.classes, target, !options.given("mesh")}),
+                      console);
   const RunPlan plan = planned_run(run, options, device);
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {

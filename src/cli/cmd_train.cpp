@@ -14,7 +14,9 @@
 #include "cli/model_choice.h"
 #include "cli/train_display.h"
 #include "cli/train_settings.h"
+#include "io/find_model.h"
 #include "launch/rank_session.h"
+#include "measure/device_check.h"
 #include "measure/host.h"
 #include "telemetry/format.h"
 #include "train/trainer.h"
@@ -130,6 +132,9 @@ void run_session(const Options& options, Console& console, RankSession& session)
   }
   TrainDisplay display(console);
   TrainHooks hooks = hooks_for(display, console, session.signals());
+  if (leads)
+    hooks.predict =
+        update_predictor(device(0), options.text("target"), shipped_places("devices", "configs/devices"));
   TrainOutcome outcome;
   LocalRanks local{.worlds = std::move(world.ranks),
                    .mesh = whole.mesh,
@@ -196,6 +201,9 @@ Command train_command() {
            .least = 1,
            .most = 4096},
           deepspeed_option(),
+          {.name = "target",
+           .help = "the device file that predicts an update; otherwise one that describes this machine",
+           .metavar = "DEVICE"},
           deadline_option(),
           {.name = "check",
            .help = "compare the first micro-batch of several ranks with an unsharded one, node by node",

@@ -49,6 +49,11 @@ const std::vector<std::string>& Options::list(std::string_view name) const {
 Origin Options::origin(std::string_view name) const {
   return value(name).origin;
 }
+Options Options::with(std::string_view name, std::string text) const {
+  Options other = *this;
+  other.values_.find(name)->second.texts = {std::move(text)};
+  return other;
+}
 const std::string& Options::positional(size_t index) const {
   VT_CHECK(index < positionals_.size(), "positional argument %zu of %zu", index, positionals_.size());
   return positionals_[index];

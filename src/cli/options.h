@@ -79,6 +79,7 @@ class Options {
   double number(std::string_view name) const;
   const std::vector<std::string>& list(std::string_view name) const;
   Origin origin(std::string_view name) const;
+  Options with(std::string_view name, std::string text) const;  // the same with another value
 
   // Positional arguments in order, those of all PositionalSpecs together.
   const std::vector<std::string>& positionals() const { return positionals_; }

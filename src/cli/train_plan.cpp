@@ -79,7 +79,7 @@ void add_train_settings(CommandSpec& command) {
 
 bool asks_for_training(const Options& options) {
   if (options.flag("train") || was_given(options, "optimizer") || was_given(options, "recompute") ||
-      was_given(options, "deepspeed") || was_given(options, "cluster"))
+      was_given(options, "deepspeed") || was_given(options, "cluster") || was_given(options, "wanted-batch"))
     return true;
   std::set<std::string> shared;
   for (const OptionSpec& spec : model_settings()) shared.insert(spec.name);

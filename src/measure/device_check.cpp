@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "backend/cuda/kernels.h"
@@ -11,6 +10,7 @@
 #include "measure/calibrate_steps.h"
 #include "measure/host.h"
 #include "plan/devices.h"
+#include "plan/target.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
 
@@ -29,28 +29,75 @@ std::string mismatch(const DeviceFile& file, const DeviceInfo& device) {
   return file.isa == isa ? "" : strf("it was measured with %s, not with %s", file.isa.c_str(), isa.c_str());
 }
 
+namespace {
+// Calls `use` with each file that can be read; a damaged one describes nothing.
+template <typename Use>
+void for_each_file(const std::vector<std::string>& paths, const Use& use) {
+  for (const std::string& path : paths) {
+    std::optional<DeviceFile> file;
+    try {
+      file = read_device_file(path);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;
+      continue;
+    }
+    use(path, std::move(*file));
+  }
+}
+}  // namespace
+
 std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths) {
   std::vector<DeviceInfo> devices = {device_here("cpu", 0, "")};
   for (size_t i = 0; i < cuda_report().gpus.size(); ++i)
     devices.push_back(device_here("cuda:" + std::to_string(i), 0, ""));
   std::vector<std::string> names;
-  for (const std::string& path : paths) try {
-      const DeviceFile file = read_device_file(path);
-      if (std::any_of(devices.begin(), devices.end(),
-                      [&](const DeviceInfo& device) { return mismatch(file, device).empty(); }))
-        names.push_back(std::filesystem::path(path).stem().string());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kData) throw;  // a damaged file describes nothing
-    }
+  for_each_file(paths, [&](const std::string& path, const DeviceFile& file) {
+    if (std::any_of(devices.begin(), devices.end(),
+                    [&](const DeviceInfo& device) { return mismatch(file, device).empty(); }))
+      names.push_back(std::filesystem::path(path).stem().string());
+  });
   return names;
+}
+
+std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::vector<std::string>& paths) {
+  std::optional<DeviceFile> found;
+  for_each_file(paths, [&](const std::string&, DeviceFile file) {
+    if (!found && (file.like || !file.curves.empty()) && mismatch(file, device).empty())
+      found = std::move(file);
+  });
+  return found;
+}
+
+namespace {
+void require_match(const DeviceFile& file, const std::string& path, const DeviceInfo& device) {
+  if (const std::string why = mismatch(file, device); !why.empty())
+    throw Error(ErrorKind::kData, strf("%s does not describe this machine: %s", path.c_str(), why.c_str()),
+                "vitrail bench calibrate --out FILE makes one that does");
+}
+}  // namespace
+
+std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& named,
+                                   const std::vector<std::filesystem::path>& places) {
+  if (named.empty()) return file_of_device(device, all_device_files(places));
+  const std::string path = find_device_file(named, places);
+  DeviceFile file = read_device_file(path);
+  require_match(file, path, device);
+  return file;
+}
+
+std::function<double(const StepPlan&, int64_t)> update_predictor(
+    const DeviceInfo& device, const std::string& named, const std::vector<std::filesystem::path>& places) {
+  const std::optional<DeviceFile> file = speed_of(device, named, places);
+  if (!file) return {};
+  return [known = *file](const StepPlan& plan, int64_t accumulation) {
+    return plan.update_seconds(accumulation, known);
+  };
 }
 
 std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::string& path,
                                            const DeviceInfo& device, std::vector<std::string> dtypes,
                                            double budget, const std::function<void(int64_t)>& advance) {
-  if (const std::string why = mismatch(file, device); !why.empty())
-    throw Error(ErrorKind::kData, strf("%s does not describe this machine: %s", path.c_str(), why.c_str()),
-                "vitrail bench calibrate --out FILE makes one that does");
+  require_match(file, path, device);
   if (dtypes.empty()) dtypes = {"f32"};
   std::vector<CheckedStep> checked;
   for (const CalibrationStep& step : calibration_steps(device, dtypes, true)) {

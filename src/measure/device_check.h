@@ -2,17 +2,29 @@
 // option; a callback reports the progress.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plan/device_file.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 
 // Returns the names of the device files that describe this processor or a GPU of this machine.
 std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths);
+// Returns the first of them that describes a device and has curves; nothing where none does.
+std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::vector<std::string>& paths);
+// Returns the file that is named, by its name in `places` or its path, or the first there that describes the
+// device. Throws Error(kData) for a named one that does not.
+std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& named,
+                                   const std::vector<std::filesystem::path>& places);
+// Returns what predicts the seconds of a run's updates by that file; nothing where there is none.
+std::function<double(const StepPlan& plan, int64_t accumulation)> update_predictor(
+    const DeviceInfo& device, const std::string& named, const std::vector<std::filesystem::path>& places);
 // Why a file does not describe the device; empty: it does.
 std::string mismatch(const DeviceFile& file, const DeviceInfo& device);
 

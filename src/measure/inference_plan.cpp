@@ -127,6 +127,14 @@ std::string dump_program(const VitConfig& config, const EngineOptions& options, 
   return text;
 }
 
+void take_last_rank(const MeshConfig& wanted, EngineOptions& engine) {
+  validate(wanted);
+  const auto ranks = static_cast<int>(std::max<int64_t>(wanted.dp, 1) * wanted.tp * wanted.sp);
+  engine.distribution = {.mesh = mesh_of(resolved(wanted, ranks), ranks - 1),
+                         .tokens_on_tp = wanted.tokens_on_tp};
+  engine.batch = std::max<int64_t>(engine.batch, engine.distribution.mesh.size(Axis::kData));
+}
+
 std::string foreign_text(size_t bytes) {
   return format_bytes(bytes) + " of the driver and its libraries, beside what is planned";
 }

@@ -7,6 +7,7 @@
 
 #include "api/engine.h"
 #include "plan/target.h"
+#include "train/mesh_config.h"
 
 namespace vitrail {
 
@@ -27,6 +28,9 @@ std::string to_text(const InferencePlan& plan);
 
 // Returns the program as a pass leaves it, one line a node.
 std::string dump_program(const VitConfig& config, const EngineOptions& options, const std::string& after);
+
+// Makes a plan that of a mesh's last rank: parts are cut so that none is larger.
+void take_last_rank(const MeshConfig& wanted, EngineOptions& engine);
 
 // Describes memory of a GPU that the driver and libraries hold outside any plan.
 std::string foreign_text(size_t bytes);

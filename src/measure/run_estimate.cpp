@@ -31,6 +31,7 @@ void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e
   if (target.file) {
     e.calibrated = true;
     e.where = target.file->name;
+    e.watts = target.file->watts;
     e.peak_gflops = target.file->peak_gflops(threads, gemm_type(step.micro.program));
     e.update_s = plan.update_seconds(*target.file);
     e.basis = basis_text(*target.file, gemm_type(step.micro.program));
@@ -57,6 +58,11 @@ std::string params_text(const RunPlan& plan) {
   return format_integer(all) + (trained == all ? "" : ", " + format_integer(trained) + " of them trained");
 }
 
+// An upper estimate: devices draw what they may for all of the time.
+double update_joules(const RunPlan& plan, const RunEstimate& e) {
+  return e.watts * e.update_s * plan.ranks();
+}
+
 std::string time_text(const RunPlan& plan, const RunEstimate& e) {
   if (e.update_s <= 0) return "not known: this processor lacks the instruction set";
   const RunSetup& setup = plan.setup();
@@ -74,6 +80,34 @@ std::string time_text(const RunPlan& plan, const RunEstimate& e) {
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
 }
 
+// Returns "at most 1.4 kJ an update, ..."; what all ranks draw while they compute.
+std::string energy_text(const RunPlan& plan, const RunEstimate& e) {
+  const double joules = update_joules(plan, e);
+  std::string text = strf("at most %sJ an update", format_si(joules).c_str());
+  if (plan.knows_data() && plan.setup().steps_per_epoch > 0)
+    text += strf(", %s kWh an epoch",
+                 format_si(joules * static_cast<double>(plan.setup().steps_per_epoch) / 3.6e6).c_str());
+  return text + strf(": %.0f W of each whole device by its data sheet, for the predicted time; not measured",
+                     e.watts);
+}
+
+void add_times(ordered_json& json, const RunPlan& plan, const RunEstimate& e) {
+  json["peak_gflops"] = e.peak_gflops;
+  if (!e.calibrated) json["assumed_share"] = kAssumedShare;
+  json["update_s"] = e.update_s;
+  const int64_t steps = plan.total_steps();
+  if (e.watts > 0) {
+    json["watts"] = e.watts;
+    json["update_joules_at_most"] = update_joules(plan, e);
+    if (plan.knows_data())
+      json["epoch_joules_at_most"] =
+          update_joules(plan, e) * static_cast<double>(plan.setup().steps_per_epoch);
+  }
+  if (plan.knows_data()) json["epoch_s"] = e.update_s * static_cast<double>(plan.setup().steps_per_epoch);
+  json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
+  json["total_s"] = steps > 0 ? ordered_json(e.update_s * static_cast<double>(steps)) : ordered_json();
+}
+
 std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
   Table table({{"recompute"}, {"peak", Align::kRight}, {"FLOPs an update", Align::kRight}, {""}});
   for (const RunPlan::Level& level : e.levels)
@@ -89,7 +123,7 @@ RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target) {
   e.foreign = target.foreign_bytes;
   e.largest = plan.largest_micro_batch(e.available);
   e.levels = plan.recompute_levels();
-  if (!target.file) e.host_available = free_memory().bytes;
+  if (!target.named) e.host_available = free_memory().bytes;
   if (plan.peak_bytes() > e.available) e.offloads = plan.offloads();
   const bool level_fits = std::any_of(e.levels.begin(), e.levels.end(),
                                       [&](const RunPlan::Level& l) { return l.peak_bytes <= e.available; });
@@ -147,13 +181,7 @@ ordered_json to_json(const RunPlan& plan, const RunEstimate& e) {
   }
   if (e.calibrated) json.update({{"target", e.where}, {"basis", e.basis}, {"unmeasured", e.unmeasured}});
   if (e.update_s <= 0) return json;
-  json["peak_gflops"] = e.peak_gflops;
-  if (!e.calibrated) json["assumed_share"] = kAssumedShare;
-  json["update_s"] = e.update_s;
-  const int64_t steps = plan.total_steps();
-  if (plan.knows_data()) json["epoch_s"] = e.update_s * static_cast<double>(plan.setup().steps_per_epoch);
-  json["steps"] = steps > 0 ? ordered_json(steps) : ordered_json();
-  json["total_s"] = steps > 0 ? ordered_json(e.update_s * static_cast<double>(steps)) : ordered_json();
+  add_times(json, plan, e);
   return json;
 }
 
@@ -179,6 +207,7 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
       {"least possible", format_bytes(plan.lower_bound_bytes()) + ": most bytes alive at once, whatever the "
                                                                   "layout"},
       {"fits", fits_text(plan, e)}};
+  if (e.watts > 0 && e.update_s > 0) pairs.emplace_back("energy", energy_text(plan, e));
   if (!setup.images.empty()) pairs.emplace_back("images", setup.images);
   if (plan.ranks() > 1) pairs.insert(pairs.begin() + 2, {"ranks", mesh_text(plan)});
   if (e.foreign > 0) pairs.emplace_back("foreign", foreign_text(e.foreign));

@@ -7,6 +7,7 @@
 #include "measure/run_estimate.h"
 #include "plan/node_times.h"
 #include "telemetry/format.h"
+#include "telemetry/plot/plot.h"
 #include "telemetry/table.h"
 
 namespace vitrail {
@@ -67,6 +68,7 @@ nlohmann::ordered_json to_json(const std::vector<TargetRow>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TargetRow& row : rows) {
     list.push_back({{"device", row.device}, {"source", row.source}});
+    if (!row.model.empty()) list.back()["model"] = row.model;
     if (!row.problem.empty()) {
       list.back()["problem"] = row.problem;
       continue;
@@ -83,26 +85,53 @@ nlohmann::ordered_json to_json(const std::vector<TargetRow>& rows) {
 }
 
 std::string to_text(const std::vector<TargetRow>& rows) {
-  Table table({{"device"},
-               {"by"},
-               {"fits"},
-               {"needs", Align::kRight},
-               {"has", Align::kRight},
-               {"largest batch", Align::kRight},
-               {"a step", Align::kRight},
-               {"img/s", Align::kRight},
-               {"an epoch", Align::kRight}});
+  const bool several =
+      std::any_of(rows.begin(), rows.end(), [](const TargetRow& row) { return !row.model.empty(); });
+  std::vector<Column> columns = {{"device"},
+                                 {"by"},
+                                 {"fits"},
+                                 {"needs", Align::kRight},
+                                 {"has", Align::kRight},
+                                 {"largest batch", Align::kRight},
+                                 {"a step", Align::kRight},
+                                 {"img/s", Align::kRight},
+                                 {"an epoch", Align::kRight}};
+  if (several) columns.insert(columns.begin(), {"model"});
+  Table table(columns);
   std::string problems;
   for (const TargetRow& row : rows) {
     if (!row.problem.empty()) {
-      problems += strf("%s: %s\n", row.device.c_str(), row.problem.c_str());
+      problems += (several ? row.model + " on " : "") + row.device + ": " + row.problem + "\n";
       continue;
     }
-    table.row({row.device, row.source, row.fits() ? "yes" : "no", format_bytes(row.needed_bytes),
-               format_bytes(row.available_bytes), format_integer(row.largest), format_seconds(row.seconds),
-               format_si(row.images / row.seconds), row.epoch_s > 0 ? format_seconds(row.epoch_s) : ""});
+    std::vector<std::string> cells = {row.device,
+                                      row.source,
+                                      row.fits() ? "yes" : "no",
+                                      format_bytes(row.needed_bytes),
+                                      format_bytes(row.available_bytes),
+                                      format_integer(row.largest),
+                                      format_seconds(row.seconds),
+                                      format_si(row.images / row.seconds),
+                                      row.epoch_s > 0 ? format_seconds(row.epoch_s) : ""};
+    if (several) cells.insert(cells.begin(), row.model);
+    table.row(cells);
   }
   return table.text() + problems;
+}
+
+Figure memory_figure(const std::vector<TargetRow>& rows) {
+  constexpr double kGiB = 1 << 30;
+  BarChart chart{.title = "Memory that is needed, and that there is", .x_label = "", .y_label = "GiB"};
+  chart.series = {{.name = "needed", .values = {}, .low = {}, .high = {}, .tips = {}},
+                  {.name = "available", .values = {}, .low = {}, .high = {}, .tips = {}}};
+  for (const TargetRow& row : rows) {
+    if (!row.problem.empty()) continue;
+    chart.groups.push_back(row.model.empty() ? row.device : row.model + ", " + row.device);
+    chart.series[0].values.push_back(static_cast<double>(row.needed_bytes) / kGiB);
+    chart.series[1].values.push_back(static_cast<double>(row.available_bytes) / kGiB);
+  }
+  chart.horizontal = chart.wide = true;
+  return bar_chart(chart);
 }
 
 }  // namespace vitrail

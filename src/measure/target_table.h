@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "measure/inference_plan.h"
+#include "telemetry/plot/figure.h"
 #include "train/run_plan.h"
 
 namespace vitrail {
 
 struct TargetRow {
+  std::string model = {};  // where the table has several
   std::string device, source;
   std::string problem;  // why it cannot run there at all; empty: it can
   size_t needed_bytes = 0, available_bytes = 0;
@@ -39,5 +41,7 @@ void fill_row(const RunPlan& plan, const PlanTarget& target, TargetRow& row);
 
 nlohmann::ordered_json to_json(const std::vector<TargetRow>& rows);
 std::string to_text(const std::vector<TargetRow>& rows);
+// Bars of what each row needs beside what its device has.
+Figure memory_figure(const std::vector<TargetRow>& rows);
 
 }  // namespace vitrail

@@ -41,6 +41,7 @@ struct DeviceFile {
   std::string source = "measured";  // where the figures come from, as text
   CostCurves curves;                // measured nodes; none: the roofline alone is known
   uint64_t memory_bytes = 0;
+  double watts = 0;  // that the whole device may draw, by its data sheet; 0: not known
 
   // These fields describe a CPU.
   std::string isa;

@@ -59,7 +59,7 @@ void read_curves(const DeviceReader& all, DeviceFile& device) {
 }
 
 void read_processor(const DeviceReader& all, DeviceFile& device) {
-  all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "isa", "cores", "rates",
+  all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "watts", "isa", "cores", "rates",
             "products", "curves"});
   device.isa = all.text("isa");
   device.cores = all.small("cores", kThreadBounds);
@@ -122,7 +122,7 @@ void take_likeness(const DeviceReader& all, DeviceFile& device) {
 }
 
 void read_gpu(const DeviceReader& all, DeviceFile& device) {
-  all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "compute", "processors",
+  all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "watts", "compute", "processors",
             "l2_bytes", "foreign_bytes", "copy_gbps", "tflops", "sheet", "like", "curves"});
   device.compute = all.small("compute", {30, 999});
   device.processors = all.small("processors", {1, 1 << 16});
@@ -167,6 +167,7 @@ DeviceFile read_device_file(const std::string& path) {
   if (device.name.empty()) refuse_device(path, "'name' is empty");
   if (format == kFormats[1]) device.source = shown(all.text("source"));
   device.memory_bytes = static_cast<uint64_t>(all.count("memory_bytes", kMemoryBounds));
+  if (all.has("watts")) device.watts = all.number("watts", kWattBounds);
   backend.numbered ? read_gpu(all, device) : read_processor(all, device);
   read_curves(all, device);
   return device;
@@ -224,6 +225,7 @@ ordered_json curve_json(const CostCurve& curve) {
 ordered_json to_json(const DeviceFile& device) {
   ordered_json json = {
       {"format", kFormats[1]}, {"kind", device.kind}, {"name", device.name}, {"source", device.source}};
+  if (device.watts > 0) json["watts"] = device.watts;
   device.is_gpu() ? write_gpu(device, json) : write_processor(device, json);
   for (const CostCurve& curve : device.curves.curves()) json["curves"].push_back(curve_json(curve));
   return json;

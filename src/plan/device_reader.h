@@ -17,7 +17,7 @@ struct Bounds {
 };
 inline constexpr Bounds kGflopsBounds = {1e-3, 1e7}, kTflopsBounds = {1e-3, 1e5}, kGbpsBounds = {1e-2, 1e6},
                         kMemoryBounds = {1 << 24, 1e15}, kThreadBounds = {1, 4096}, kSizeBounds = {1, 1e18},
-                        kSecondBounds = {1e-9, 1e5};
+                        kSecondBounds = {1e-9, 1e5}, kWattBounds = {0.1, 1e5};
 
 struct DeviceReader {
   const Json& object;

@@ -72,6 +72,7 @@ PlanTarget file_target(DeviceFile file, int threads, const std::string& isa) {
   target.available_bytes = file.available_bytes();
   target.foreign_bytes = file.foreign_bytes;
   target.file = std::move(file);
+  target.named = true;
   return target;
 }
 

@@ -11,6 +11,7 @@ namespace vitrail {
 
 struct PlanTarget {
   std::optional<DeviceFile> file;  // its speed, where it was measured
+  bool named = false;              // the file was asked for, and its device need not be here
   DeviceInfo device;
   size_t available_bytes = 0;  // memory
   size_t foreign_bytes = 0;    // held on a GPU beside the arenas

@@ -7,19 +7,23 @@ std::vector<MeshConfig> sensible_meshes(const MeshConfig& asked, const VitConfig
                                         int64_t devices, bool pipelines) {
   std::vector<MeshConfig> meshes;
   const int64_t world = nodes * devices;
-  for (int64_t tp = 1; tp <= devices; ++tp) {
-    if (model.heads % tp != 0 || devices % tp != 0) continue;
-    for (int64_t pp = 1; pp <= (pipelines ? std::min<int64_t>(model.depth, world) : 1); pp *= 2) {
-      if (world % (tp * pp) != 0) continue;
-      for (int64_t zero = 0; zero <= (pp > 1 ? 1 : 3); ++zero) {
-        MeshConfig mesh = asked;
-        mesh.tp = tp, mesh.pp = pp, mesh.sp = 1, mesh.zero = zero;
-        mesh.dp = world / (tp * pp);
-        if (zero > 0 && mesh.dp == 1) continue;
-        meshes.push_back(mesh);
-      }
+  const auto add = [&](int64_t tp, int64_t sp, int64_t pp) {
+    if (world % (tp * sp * pp) != 0) return;
+    for (int64_t zero = 0; zero <= (pp > 1 ? 1 : 3); ++zero) {
+      MeshConfig mesh = asked;
+      mesh.tp = tp, mesh.sp = sp, mesh.pp = pp, mesh.zero = zero;
+      mesh.dp = world / (tp * sp * pp);
+      if (zero == 0 || mesh.dp > 1) meshes.push_back(mesh);
     }
-  }
+  };
+  // Both share out heads, within a node.
+  const auto shares = [&](int64_t ranks) { return model.heads % ranks == 0 && devices % ranks == 0; };
+  for (int64_t tp = 1; tp <= devices; ++tp)
+    for (int64_t sp = 1; tp * sp <= devices; ++sp) {
+      if (!shares(tp * sp)) continue;
+      const int64_t stages = pipelines && sp == 1 ? std::min<int64_t>(model.depth, world) : 1;
+      for (int64_t pp = 1; pp <= stages; pp *= 2) add(tp, sp, pp);
+    }
   return meshes;
 }
 

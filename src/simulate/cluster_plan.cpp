@@ -246,8 +246,9 @@ void plan_every_mesh(const ClusterQuestion& q, Planner& planner, ClusterPlan& pl
 
 ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,
                          const ClusterRun& run) {
-  std::optional<AtomicFile> trace;  // opened first, so that a path that cannot be written fails at once
+  std::optional<AtomicFile> trace, points;  // opened first: a path that cannot be written fails at once
   if (!settings.trace.empty()) trace.emplace(settings.trace);
+  if (!settings.points.empty()) points.emplace(settings.points);
   const ClusterQuestion q = question_of(settings, places, run);
   if (q.every_mesh && q.one_device_s > 0)  // each mesh has other micro-batches
     throw Error(ErrorKind::kUsage, "--one-device-s is of one micro-batch, and meshes differ in theirs",
@@ -275,6 +276,10 @@ ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std:
   if (trace) {
     trace->write(trace_of(best).dump() + "\n");
     trace->commit();
+  }
+  if (points) {
+    points->write(predicted_points(settings, places, run).dump(1) + "\n");
+    points->commit();
   }
   return plan;
 }

@@ -19,7 +19,7 @@ struct ClusterSettings {
   std::string cluster;
   int64_t nodes = 1, devices = 8;
   double one_device_s = 0;
-  std::string trace;
+  std::string trace, points;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -33,6 +33,8 @@ struct ClusterSettings {
       "seconds of a measured update of one device with the same micro-batches, which all times follow; 0: as "
       "predicted for --target");
     v("trace", c.trace, "write the simulated step of the best mesh as a timeline for Chrome or Perfetto");
+    v("points", c.points,
+      "write the updates of 1, 2, 4, ... of the devices with dp alone, as scale --predicted draws them");
   }
 };
 std::vector<FieldSpec> cluster_fields();
@@ -88,8 +90,14 @@ struct ClusterPlan {
 ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,
                          const ClusterRun& run);
 
-// The meshes that are worth asking for: tp within a node and by whole heads, pp where the device allows it,
-// each ZeRO stage.
+// The predicted updates of 1, 2, 4, ... of the devices, each with as many images as the run has on one (weak
+// scaling) and with an even part of these (strong scaling), as a list that `scale --predicted` reads.
+nlohmann::ordered_json predicted_points(const ClusterSettings& settings,
+                                        const std::vector<std::filesystem::path>& places,
+                                        const ClusterRun& run);
+
+// The meshes that are worth asking for: tp and sp within a node and by whole heads, pp where the device
+// allows it, each ZeRO stage.
 std::vector<MeshConfig> sensible_meshes(const MeshConfig& asked, const VitConfig& model, int64_t nodes,
                                         int64_t devices, bool pipelines);
 

@@ -87,6 +87,7 @@ void Loop::one_update() {
 
   TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
+  parts_.seconds.add(status.interval_s);
   if (!std::exchange(started_, true)) tell_start(status.interval_s);
   const auto paused = Clock::now();
   if (went_back(values)) {

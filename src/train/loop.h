@@ -41,6 +41,7 @@ class Loop {
     BadSamples& bad;
     StartTimes& start;
     size_t memory_bytes;  // held by the run, for the log
+    UpdateSeconds& seconds;
     // Hears how long an update of each rank's own work takes, once it is known, and of a rank that has become
     // slow; on every rank.
     std::function<void(const std::vector<double>& seconds)> known = {};

@@ -5,7 +5,6 @@
 
 #include "models/zoo.h"
 #include "plan/largest_batch.h"
-#include "plan/node_times.h"
 #include "train/teacher.h"
 
 namespace vitrail {
@@ -221,8 +220,7 @@ double RunPlan::update_flops() const {
 }
 
 double RunPlan::update_seconds(const DeviceFile& device) const {
-  const double runs = step_.pipelined ? 1 : static_cast<double>(setup_.config.train.accumulation);
-  return (runs * run_seconds(step_.micro, device) + run_seconds(step_.update, device)) / step_.busy_share();
+  return step_.update_seconds(setup_.config.train.accumulation, device);
 }
 
 std::vector<RunPlan::Level> RunPlan::recompute_levels() const {

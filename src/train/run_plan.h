@@ -72,7 +72,7 @@ class RunPlan {
 
   int64_t trained_params() const;
   double update_flops() const;  // of one update: its micro-batches and the optimizer
-  // Predicts the seconds of an update, node by node; what ranks exchange is not in it.
+  // Predicts the seconds of an update, as StepPlan does.
   double update_seconds(const DeviceFile& device) const;
 
   // The same run with another level of recomputation.

@@ -91,6 +91,7 @@ void write_run_report(const RunReportContent& c) {
                                    format_integer(c.setup.total_steps).c_str())},
                     {"parameters", format_integer(count_params(c.setup.model->card.config))},
                     {"ended", c.outcome.reason}};
+  if (!c.update_seconds.empty()) report.figures.emplace_back("time", c.update_seconds);
   if (c.outcome.last_eval) add_eval_sections(report, *c.outcome.last_eval, *c.setup.data.val);
   report.memory = allocations(c);
   report.machine = {{"device", c.plan.micro.device.name},

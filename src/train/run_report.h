@@ -16,6 +16,7 @@ struct RunReportContent {
   const TrainOutcome& outcome;
   int64_t best_step;
   const RankContext& rank;
+  std::string update_seconds;  // predicted against measured; empty: nothing was predicted
 };
 void write_run_report(const RunReportContent& content);
 

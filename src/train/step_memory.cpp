@@ -1,6 +1,7 @@
 // What a planned step holds: its programs, and their bytes by memory and category.
 #include <algorithm>
 
+#include "plan/node_times.h"
 #include "train/step_plan.h"
 
 namespace vitrail {
@@ -12,6 +13,11 @@ std::vector<PipelineTurn> StepPlan::turns() const {
 
 double StepPlan::busy_share() const {
   return pipelined ? 1 - bubble_of(turns(), config.distribution.mesh.size(Axis::kPipeline)) : 1;
+}
+
+double StepPlan::update_seconds(int64_t accumulation, const DeviceFile& device) const {
+  const double runs = pipelined ? 1 : static_cast<double>(accumulation);
+  return (runs * run_seconds(micro, device) + run_seconds(update, device)) / busy_share();
 }
 
 std::vector<const ExecutionPlan*> StepPlan::programs() const {

@@ -7,6 +7,7 @@
 
 #include "base/free_memory.h"
 #include "passes/pipeline.h"
+#include "plan/device_file.h"
 #include "plan/kernel_choice.h"
 #include "plan/memory_table.h"
 #include "train/offload_plan.h"
@@ -61,6 +62,9 @@ struct StepPlan {
   // The share of an update in which the stage that computes most does so: while a pipeline fills and drains
   // it waits.
   double busy_share() const;
+  // Predicts the seconds of an update of so many micro-batches, node by node; what ranks exchange is not in
+  // it.
+  double update_seconds(int64_t accumulation, const DeviceFile& device) const;
   bool averages() const { return config.optim.ema_decay > 0; }
 
  private:

@@ -1,10 +1,29 @@
 #include "train/step_times.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
+#include "telemetry/format.h"
 
 namespace vitrail {
+
+void UpdateSeconds::add(double seconds) {
+  if (count_++ == 0) return;
+  if (recent_.size() < kKept)
+    recent_.push_back(seconds);
+  else
+    recent_[count_ % kKept] = seconds;
+}
+
+std::string UpdateSeconds::text(bool alone) const {
+  if (predicted_ <= 0 || recent_.empty()) return "";
+  const double measured = spread_of(recent_).median, off = measured / predicted_ - 1;
+  return strf("update: %s predicted%s, %s measured (median of %zu): %.1f %% %s",
+              format_seconds(predicted_).c_str(), alone ? "" : " without what ranks exchange",
+              format_seconds(measured).c_str(), recent_.size(), 100 * std::abs(off),
+              off < 0 ? "shorter" : "longer");
+}
 
 namespace {
 

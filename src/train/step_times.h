@@ -51,6 +51,24 @@ class StepTimes {
   CollectiveTimes collectives_;  // of the interval
 };
 
+// The seconds of whole updates of this process, set against what was predicted before the first.
+class UpdateSeconds {
+ public:
+  explicit UpdateSeconds(double predicted = 0) : predicted_(predicted) {}
+
+  // The first update, which also warms up, does not count.
+  void add(double seconds);
+  // "update: 12.1 ms predicted, 12.9 ms measured (median of 8): 6.6 % longer"; empty where either is not
+  // known.
+  std::string text(bool alone) const;
+
+ private:
+  static constexpr size_t kKept = 1024;  // the last ones
+  double predicted_;                     // 0: not known
+  size_t count_ = 0;
+  std::vector<double> recent_;
+};
+
 // The phases of a run's start, timed one after another.
 class StartTimes {
  public:

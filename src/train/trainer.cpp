@@ -191,13 +191,14 @@ class Trainer::Run {
           [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_, bad_);
     const size_t held = step_->allocated_bytes() + sum_of(beside(cfg().micro_batch));
     Loop::Parts parts{setup_,          stop_,    team_, *step_, *feed_, evaluator_.get(), *saves_, *skips_,
-                      replicas_.get(), journal_, bad_,  start_, held};
+                      replicas_.get(), journal_, bad_,  start_, held,   seconds_};
     if (balance_.asked()) {
       balance_.share_memory(held);
       parts.known = [this](const std::vector<double>& seconds) { journal_.note(balance_.table(seconds)); };
       // Shares that do not fit the ranks any more are measured anew when the run is resumed.
       parts.slowed = [this] { setup_.measured_on.clear(); };
     }
+    if (hooks_.predict) seconds_ = UpdateSeconds(hooks_.predict(plan_, cfg().accumulation));
     loop_ = std::make_unique<Loop>(parts, progress_);
   }
 
@@ -222,7 +223,6 @@ class Trainer::Run {
   TrainOutcome stopped() {
     const std::string why = stop_.reason();
     if (keeper_.saved_step() != progress_.step || progress_.eval_due) saves_->save_last(progress_);
-    journal_.event("stopped", why);
     return close(false, why, evaluator_ ? evaluator_->known() : std::nullopt);
   }
 
@@ -235,7 +235,6 @@ class Trainer::Run {
     // results.
     std::optional<EvalResult> last;
     if (evaluator_) last = evaluator_->last();
-    journal_.event("finished", why);
     return close(true, why, std::move(last));
   }
 
@@ -246,6 +245,9 @@ class Trainer::Run {
   }
 
   TrainOutcome close(bool finished, const std::string& reason, std::optional<EvalResult> last_eval) {
+    const std::string seconds = seconds_.text(team_.alone());
+    if (!seconds.empty()) journal_.event("predicted", seconds);
+    journal_.event(finished ? "finished" : "stopped", reason);
     TrainOutcome outcome{finished, reason, progress_.step, progress_.best, std::move(last_eval)};
     const std::vector<double> loading = loading_of_all();
     if (!team_.leads()) return outcome;
@@ -253,7 +255,7 @@ class Trainer::Run {
     if (cfg().breakdown) journal_.note(loading_text(loading));
     try {
       journal_.close();
-      write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_});
+      write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_, seconds});
     } catch (const Error& error) {
       journal_.note(strf("%s was not written: %s", RunFiles::kReport, error.message().c_str()));
     }
@@ -282,6 +284,7 @@ class Trainer::Run {
   std::unique_ptr<SkipPolicy> skips_;
   std::unique_ptr<ReplicaPolicy> replicas_;
   std::unique_ptr<Evaluator> evaluator_;
+  UpdateSeconds seconds_;
   std::unique_ptr<Loop> loop_;
 };
 

@@ -19,6 +19,7 @@
 namespace vitrail {
 
 class TrainStep;
+struct StepPlan;
 
 struct TrainHooks {
   std::function<void(const TrainStatus&)> step;    // after every update
@@ -32,6 +33,8 @@ struct TrainHooks {
   std::function<void(int64_t step)> saved;       // a checkpoint is on the disk
   std::function<void(const std::string&)> note;  // decisions made during set-up
   std::function<bool()> stop;                    // called before every update; true saves and ends
+  // Predicts the seconds of an update of so many micro-batches before the first one; 0: not known.
+  std::function<double(const StepPlan& plan, int64_t accumulation)> predict;
   std::function<void(TrainStep& step, int64_t made)> disturb;  // after every update, on any rank; for tests
 };
 

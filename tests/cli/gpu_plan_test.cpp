@@ -169,6 +169,12 @@ TEST(GpuPlan, AFileOfAGpuIsReadBackAndMissesNothing) {
   foreign.erase("foreign_bytes");
   foreign["tflops"].erase("f32");
   EXPECT_THROW(read_device_file(folder.file("d.json", foreign.dump())), Error);
+  for (const nlohmann::json& watts :
+       {nlohmann::json(0), nlohmann::json(-70), nlohmann::json(1e30), nlohmann::json("70")}) {
+    nlohmann::json bad = written;
+    bad["watts"] = watts;
+    EXPECT_THROW(read_device_file(folder.file("d.json", bad.dump())), Error) << watts;
+  }
 }
 
 // A GPU whose memory lies between what a step needs with its state there and without.

@@ -194,5 +194,41 @@ TEST(Setup, ATeacherOfOtherClassesOrColoursIsRefused) {
   }
 }
 
+// The caller knows how long an update should take; the run says how long it took.
+TEST(Status, PredictedUpdatesStandBesideMeasuredOnes) {
+  const WorkFolder work;
+  const auto run = [&](const std::string& name, double seconds) {
+    TrainConfig config = tiny_config(5);
+    config.train.micro_batch = 4;
+    int64_t asked = 0, before = -1;
+    std::vector<RunEvent> events;
+    TrainHooks hooks;
+    hooks.step = [&](const TrainStatus&) { before = std::max<int64_t>(before, asked); };
+    hooks.event = [&](const RunEvent& event) { events.push_back(event); };
+    hooks.predict = [&](const StepPlan& plan, int64_t micros) {
+      ++asked;
+      EXPECT_EQ(micros, 2);
+      EXPECT_GT(plan.peak_bytes(), 0u);
+      return seconds;
+    };
+    RankContext rank(cpu_device(1));
+    Trainer(config, {work / name, ResumeMode::kFresh, ""}, cpu_backend(), rank, hooks).run();
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(before, 1) << "before the first update";
+    std::string told;
+    for (const RunEvent& event : events)
+      if (event.what == "predicted") told = event.text;
+    return told;
+  };
+  const std::string told = run("known", 0.25);
+  EXPECT_NE(told.find("250 ms predicted, "), std::string::npos) << told;
+  EXPECT_NE(told.find("measured (median of 4): "), std::string::npos) << told;
+  EXPECT_NE(told.find("% shorter"), std::string::npos) << told;
+  EXPECT_NE(read_file(work / "known/report.html", 1 << 24).find("250 ms predicted"), std::string::npos);
+  EXPECT_NE(read_file(work / "known/metrics.jsonl", 1 << 24).find("250 ms predicted"), std::string::npos);
+  EXPECT_EQ(run("unknown", 0), "");
+  EXPECT_EQ(read_file(work / "unknown/report.html", 1 << 24).find("predicted,"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace vitrail::testing

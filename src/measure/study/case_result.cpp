@@ -80,7 +80,8 @@ ordered_json gpu_json(const GpuReading& g) {
           {"load", known(g.load)},
           {"temperature", known(g.temperature)},
           {"used_bytes", known(g.used_bytes)},
-          {"total_bytes", known(g.total_bytes)}};
+          {"total_bytes", known(g.total_bytes)},
+          {"watts", known(g.watts)}};
 }
 
 }  // namespace
@@ -174,7 +175,8 @@ CaseResult result_from(const StudyCase& one, const Json& json, const std::string
   if (json.contains("gpus"))
     for (const Json& g : json["gpus"])
       r.gpus.push_back({static_cast<int64_t>(number(g, "id")), metrics_text(g, "name"), number(g, "load"),
-                        number(g, "temperature"), number(g, "used_bytes"), number(g, "total_bytes")});
+                        number(g, "temperature"), number(g, "used_bytes"), number(g, "total_bytes"),
+                        number(g, "watts")});
   return r;
 }
 

@@ -24,6 +24,7 @@ struct GpuReading {
   double load = kUnknown;         // 0..1, mean of the readings
   double temperature = kUnknown;  // degrees Celsius, the highest
   double used_bytes = kUnknown, total_bytes = kUnknown;
+  double watts = kUnknown;  // drawn, mean of the readings
 };
 
 struct CaseResult {

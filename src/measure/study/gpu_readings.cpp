@@ -32,6 +32,7 @@ GpuReadings::GpuReadings() {
   memory_ = find<int(Gpu, Memory*)>(library, "nvmlDeviceGetMemoryInfo");
   use_ = find<int(Gpu, Use*)>(library, "nvmlDeviceGetUtilizationRates");
   temperature_ = find<int(Gpu, int, unsigned*)>(library, "nvmlDeviceGetTemperature");
+  power_ = find<int(Gpu, unsigned*)>(library, "nvmlDeviceGetPowerUsage");
   unsigned gpus = 0;
   if (!init || !count || !handle || !name || init() != 0 || count(&gpus) != 0) return;
   for (unsigned i = 0; i < gpus; ++i) {
@@ -59,7 +60,7 @@ void GpuReadings::read() {
 void GpuReadings::read_one(One& one) {
   Memory memory = {};
   Use use = {};
-  unsigned degrees = 0;
+  unsigned degrees = 0, milliwatts = 0;
   if (memory_ && memory_(one.handle, &memory) == 0) {
     one.reading.used_bytes = more(one.reading.used_bytes, static_cast<double>(memory.used));
     one.reading.total_bytes = static_cast<double>(memory.total);
@@ -67,6 +68,7 @@ void GpuReadings::read_one(One& one) {
   if (use_ && use_(one.handle, &use) == 0) one.load_sum += use.gpu / 100.0, ++one.loads;
   if (temperature_ && temperature_(one.handle, kCore, &degrees) == 0)
     one.reading.temperature = more(one.reading.temperature, degrees);
+  if (power_ && power_(one.handle, &milliwatts) == 0) one.watt_sum += milliwatts / 1e3, ++one.powers;
 }
 
 std::vector<GpuReading> GpuReadings::result() const {
@@ -74,6 +76,7 @@ std::vector<GpuReading> GpuReadings::result() const {
   for (const One& one : gpus_) {
     readings.push_back(one.reading);
     if (one.loads > 0) readings.back().load = one.load_sum / one.loads;
+    if (one.powers > 0) readings.back().watts = one.watt_sum / one.powers;
   }
   return readings;
 }

@@ -1,4 +1,4 @@
-// Load, memory and temperature of the GPUs of this host while something runs on them, as the driver's
+// Load, memory, temperature and power of the GPUs of this host while something runs on them, as the driver's
 // management library tells; nothing where there is none. Uses no CUDA and no context.
 #pragma once
 
@@ -32,8 +32,8 @@ class GpuReadings {
   struct One {
     Gpu handle = nullptr;
     GpuReading reading = {};
-    double load_sum = 0;
-    int loads = 0;
+    double load_sum = 0, watt_sum = 0;
+    int loads = 0, powers = 0;
   };
   void read_one(One& one);
 
@@ -42,6 +42,7 @@ class GpuReadings {
   int (*memory_)(Gpu, Memory*) = nullptr;
   int (*use_)(Gpu, Use*) = nullptr;
   int (*temperature_)(Gpu, int, unsigned*) = nullptr;
+  int (*power_)(Gpu, unsigned*) = nullptr;  // in milliwatts
 };
 
 }  // namespace vitrail

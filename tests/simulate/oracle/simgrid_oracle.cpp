@@ -1,5 +1,5 @@
 // Plays a step on SimGrid, message by message: the oracle of src/simulate, which has closed forms instead.
-//   simgrid_oracle TOPOLOGY HOSTS LEAF OVERSUBSCRIPTION LATENCY_S HOP_S BYTES_PER_S < TASKS
+//   simgrid_oracle TOPOLOGY HOSTS LEAF OVERSUBSCRIPTION LATENCY_S HOP_S BYTES_PER_S DEVICES < TASKS
 // Every host runs the same tasks, one a line:
 //   compute SECONDS
 //   KIND ALGORITHM BYTES STARTED SLOT STRIDE RANKS WITHIN,WITHIN,...
@@ -109,6 +109,35 @@ void join_tree(Platform& platform, int leaf, bool one_spine, double widens, doub
       }
       up.insert(up.end(), down.begin(), down.end());
       platform.route(a, b, up);
+    }
+}
+
+// Nodes of `devices` on a crossbar, and an adapter for each device. A leaf joins the adapters of one number
+// of some nodes, a spine the leaves of that number. A message to another number changes rails in its own
+// node.
+void join_rails(Platform& platform, int devices, int leaf, double over, double latency, double hop) {
+  const auto name = [](const char* what, int a, int b) {
+    return what + std::to_string(a) + "_" + std::to_string(b);
+  };
+  for (int a = 0; a < platform.size(); ++a)
+    for (int b = 0; b < platform.size(); ++b) {
+      if (a == b) continue;
+      const int from = a / devices, to = b / devices, rail = b % devices;
+      const int relay = from * devices + rail;  // the device of the sender's node on that rail
+      std::vector<const sg4::Link*> links;
+      if (a != relay) {
+        links.push_back(platform.link("cu" + std::to_string(a), 1, latency / 2));
+        links.push_back(platform.link("cd" + std::to_string(relay), 1, latency / 2));
+      }
+      if (from != to) {
+        links.push_back(platform.link("nu" + std::to_string(relay), 1, latency / 2));
+        if (from / leaf != to / leaf) {
+          links.push_back(platform.link(name("lu", rail, from / leaf), leaf / over, hop));
+          links.push_back(platform.link(name("ld", rail, to / leaf), leaf / over, hop));
+        }
+        links.push_back(platform.link("nd" + std::to_string(b), 1, latency / 2));
+      }
+      platform.route(a, b, links);
     }
 }
 
@@ -232,7 +261,7 @@ int main(int argc, char** argv) {
   for (const char* setting : {"network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1",
                               "network/weight-S:0", "network/crosstraffic:0", "network/TCP-gamma:1e18"})
     sg4::Engine::set_config(setting);
-  if (argc != 8) return 64;
+  if (argc != 9) return 64;
   const std::string topology = argv[1];
   const int hosts = std::atoi(argv[2]), leaf = std::atoi(argv[3]);
   const double over = std::atof(argv[4]), latency = std::atof(argv[5]), hop = std::atof(argv[6]);
@@ -240,6 +269,8 @@ int main(int argc, char** argv) {
   const bool fat = topology == "fat_tree";
   if (topology == "ring")
     join_ring(platform, latency);
+  else if (topology == "rail")
+    join_rails(platform, std::atoi(argv[8]), leaf, over, latency, hop);
   else
     join_tree(platform, leaf, fat, fat ? leaf / over : 1, latency, hop);
   platform.seal();

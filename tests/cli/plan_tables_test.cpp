@@ -1,0 +1,103 @@
+// Tables of plan about devices that are not here: several models, ways to make a batch fit, parameters,
+// energy.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "source_root.h"
+#include "tiny_training.h"
+
+namespace vitrail::cli {
+namespace {
+
+const std::string kH200 = std::string(VT_SOURCE_DIR) + "/configs/devices/h200.json";
+
+std::vector<std::string> base_on_h200(const std::vector<std::string>& more) {
+  return std::vector<std::string>{"--weights", "rule", "-m", "vit_base_patch16_224", "--target", kH200} +
+         more;
+}
+
+// Figure 3 of document 004: three models at one batch, one table and one figure.
+TEST(PlanTables, SeveralModelsMakeOneTable) {
+  const TempFolder folder;
+  const std::string figure = (folder.path() / "memory.svg").string();
+  const std::vector<std::string> models = {"vit_base_patch32_224", "vit_base_patch16_224",
+                                           "vit_base_patch8_224"};
+  const std::vector<std::string> asked = {"--weights", "rule",     "--targets", "t4",
+                                          "--train",   "--batch",  "512",       "--classes",
+                                          "10",        "--figure", figure};
+  const std::vector<std::string> list = {"-m", models[0] + "," + models[1] + "," + models[2]};
+  const auto rows = run_in_process("plan", list + asked).json();
+  ASSERT_EQ(rows.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(rows[i]["model"], models[i]);
+    EXPECT_FALSE(rows[i]["fits"].get<bool>());
+    const auto alone = run_in_process("plan", std::vector<std::string>{"-m", models[i]} + asked).json();
+    ASSERT_EQ(alone.size(), 1u);
+    EXPECT_FALSE(alone[0].contains("model"));
+    for (const char* key : {"peak", "largest_batch", "seconds"})
+      EXPECT_EQ(alone[0][key], rows[i][key]) << key;
+  }
+  EXPECT_NE(run_in_process("plan", list + asked, false).out.find("vit_base_patch8_224"), std::string::npos);
+  EXPECT_GT(std::filesystem::file_size(figure), 1000u);
+  EXPECT_EQ(error_of("plan", {"-m", "vit_base_patch16_224", "--figure", figure}).kind(), ErrorKind::kUsage);
+}
+
+TEST(PlanTables, AWantedBatchIsRankedByTime) {
+  const std::vector<std::string> asked = {
+      "--weights", "rule",      "-m", "vit_base_patch16_224", "--target", "t4", "--wanted-batch",
+      "512",       "--classes", "10"};
+  const auto all = run_in_process("plan", asked).json();
+  ASSERT_GT(all["ways"].size(), 3u);
+  for (size_t i = 0; i < all["ways"].size(); ++i) {
+    const auto& way = all["ways"][i];
+    EXPECT_LE(way["memory"], all["memory_available"]);
+    if (i > 0) {
+      EXPECT_GE(way["update_s"], all["ways"][i - 1]["update_s"]);
+    }
+  }
+  // What is listed is what the settings give.
+  const auto& first = all["ways"][0]["settings"]["train"];
+  const auto same =
+      run_in_process("plan", {"--weights", "rule", "-m", "vit_base_patch16_224", "--target", "t4",
+                              "--classes", "10", "--train", "--set", "train.batch=512", "--set",
+                              "train.micro_batch=" + first["micro_batch"].dump(), "--set",
+                              "train.dtype=" + first["dtype"].get<std::string>(), "--set",
+                              "train.recompute=" + first["recompute"].get<std::string>()})
+          .json();
+  EXPECT_EQ(same["memory"]["peak"], all["ways"][0]["memory"]);
+  EXPECT_EQ(same["update_s"], all["ways"][0]["update_s"]);
+  const auto one = run_in_process("plan", asked + std::vector<std::string>{"--dtype", "f32"}).json();
+  for (const auto& way : one["ways"]) EXPECT_EQ(way["dtype"], "f32");
+}
+
+TEST(PlanTables, ParametersByPart) {
+  const auto parts =
+      run_in_process("plan", {"-m", "vit_base_patch16_224", "--weights", "rule", "--parameters"}).json();
+  EXPECT_EQ(parts["params"], 86567656);
+  EXPECT_EQ(parts["parts"].size(), 6u);
+  const auto table = run_in_process("plan", {"--parameters=table-1"}).json();
+  EXPECT_EQ(table[2]["params"], 25557032);
+}
+
+// What the device may draw for as long as an update is predicted to take, on every rank.
+TEST(PlanTables, EnergyIsABoundByTheDataSheet) {
+  const std::vector<std::string> train = {"--train", "--classes", "10", "--batch", "8", "--dtype", "bf16"};
+  const auto one = run_in_process("plan", base_on_h200(train)).json();
+  EXPECT_EQ(one["watts"], 700);
+  EXPECT_DOUBLE_EQ(one["update_joules_at_most"].get<double>(), 700 * one["update_s"].get<double>());
+  EXPECT_FALSE(one.contains("epoch_joules_at_most")) << "the number of images is not known";
+  const auto two =
+      run_in_process("plan", base_on_h200(train) + std::vector<std::string>{"--mesh", "dp=2"}).json();
+  EXPECT_DOUBLE_EQ(two["update_joules_at_most"].get<double>(), 2 * 700 * two["update_s"].get<double>());
+  const auto epoch = run_in_process("plan", tiny_run() + std::vector<std::string>{"--target", kH200}).json();
+  EXPECT_DOUBLE_EQ(epoch["epoch_joules_at_most"].get<double>(), 700 * epoch["epoch_s"].get<double>());
+  EXPECT_NE(run_in_process("plan", base_on_h200(train), false).out.find("not measured"), std::string::npos);
+  const std::string xeon = std::string(VT_SOURCE_DIR) + "/configs/devices/xeon-amx-16.json";
+  EXPECT_FALSE(run_in_process("plan", tiny_run() + std::vector<std::string>{"--target", xeon})
+                   .json()
+                   .contains("watts"));
+}
+
+}  // namespace
+}  // namespace vitrail::cli
