@@ -18,18 +18,6 @@ std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
   return names;
 }
 
-int gpu_of(const HostRank& rank) {
-  const auto gpus = static_cast<int>(cuda_report().gpus.size());
-  if (gpus < 1 || rank.local < gpus) return rank.local;
-  if (!rank.shares_gpus)
-    throw Error(ErrorKind::kDevice,
-                strf("rank %d of this host wants GPU %d: this machine has %d", rank.local, rank.local, gpus),
-                strf("at most %d ranks here; or NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30) or --device cuda:0, "
-                     "and they share",
-                     gpus));
-  return rank.local % gpus;
-}
-
 }  // namespace
 
 std::optional<int> parse_cuda(const std::string& device, const char* dash) {
@@ -46,10 +34,21 @@ DeviceInfo device_of(const std::string& backend, const std::string& device, int 
   return find_entry(backend).find({parse_device_name(device).ordinal, threads, isa});
 }
 
+int gpu_of(const HostRank& rank, int gpus) {
+  if (gpus < 1 || rank.local < gpus) return rank.local;
+  if (!rank.shares_gpus)
+    throw Error(ErrorKind::kDevice,
+                strf("rank %d of this host wants GPU %d: this machine has %d", rank.local, rank.local, gpus),
+                strf("at most %d ranks here; or NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30) or --device cuda:0, "
+                     "and they share",
+                     gpus));
+  return rank.local % gpus;
+}
+
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
                           const HostRank& rank) {
   if (rank.sharing > 1 && parse_device_name(device).entry->numbered && device.find(':') == std::string::npos)
-    device += ":" + std::to_string(gpu_of(rank));
+    device += ":" + std::to_string(gpu_of(rank, static_cast<int>(cuda_report().gpus.size())));
   if (rank.sharing > 1 && threads == 0) threads = std::max(1, processor_threads(0, isa) / rank.sharing);
   return device_of(backend, device, threads, isa);
 }

@@ -25,6 +25,9 @@ struct HostRank {
   int local = 0, sharing = 1;
   bool shares_gpus = false;  // ranks beyond the last GPU begin again with the first
 };
+// Returns the GPU of a rank on a host with so many; where there are none, what opens it says so. Throws
+// Error(kDevice) for a rank beyond the last one, unless ranks may share.
+int gpu_of(const HostRank& rank, int gpus);
 // Returns the device of a rank: its share of the cores where `threads` is 0, and the GPU of its number where
 // `device` gives none. Throws Error(kDevice) when there is none left for it.
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,

@@ -128,5 +128,47 @@ TEST(RanksCheckpoint, ADamagedPieceSendsAllRanksToTheOneBefore) {
   expect_near(rest.losses(), {all.begin() + 4, all.end()}, 1e-5);
 }
 
+// Pieces that are lost, doubled or of another save: a strict resume ends with what is wrong, in its own words
+// and with the code of bad data, on as many ranks as wrote it and on others.
+TEST(RanksCheckpoint, AStrictResumeRefusesPiecesThatAreMissingDoubledOrOfAnotherSave) {
+  namespace fs = std::filesystem;
+  const WorkFolder folder;
+  TrainConfig config = epochs_config();
+  config.train.save_every = 2;
+  train(config, folder / "run", {.stop_after = 6, .ranks = 3});
+  const CheckpointStore store(folder / "run");
+  const std::string name = piece_name(1, 3), piece = store.folder_of(6) + "/" + name;
+  const std::string kept = folder / "kept";
+  fs::copy_file(piece, kept);
+  const auto refused = [&](const std::string& part) {
+    for (const int ranks : {3, 2}) {
+      Ran ran;
+      const Error error =
+          train_error(ran, config, folder / "run", {.resume = ResumeMode::kStrict, .ranks = ranks});
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+      EXPECT_EQ(exit_code(error.kind()), 65);
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+      EXPECT_TRUE(ran.steps.empty());
+    }
+  };
+  fs::remove(piece);
+  refused(name);
+  seal_folder(store.folder_of(6));
+  refused("does not list " + name);
+  const std::pair<std::string, const char*> others[] = {
+      {store.folder_of(6) + "/" + piece_name(0, 3), "it is another piece than its name says"},
+      {store.folder_of(4) + "/" + name, "it is a piece of another save"}};
+  for (const auto& [from, says] : others) {
+    fs::copy_file(from, piece, fs::copy_options::overwrite_existing);
+    seal_folder(store.folder_of(6));
+    refused(says);
+  }
+  fs::copy_file(kept, piece, fs::copy_options::overwrite_existing);
+  seal_folder(store.folder_of(6));
+  const Ran rest = train(config, folder / "run", {.resume = ResumeMode::kStrict, .ranks = 2});
+  ASSERT_FALSE(rest.steps.empty());
+  EXPECT_EQ(rest.steps[0].step, 7);
+}
+
 }  // namespace
 }  // namespace vitrail::testing
