@@ -53,14 +53,15 @@ OptionSpec rank_threads_option() {
 }
 
 DeviceChoice chosen_device(const Options& options) {
-  return chosen_device(options, 0, 1);
+  return chosen_device(options, HostRank());
 }
 
-DeviceChoice chosen_device(const Options& options, int local, int sharing, RankNumber rank) {
+DeviceChoice chosen_device(const Options& options, HostRank seat, RankNumber rank) {
+  seat.shares_gpus = ranks_share_gpus(environment_variable);
   const std::string backend = chosen_backend(options);
-  DeviceInfo info = device_of_rank(
-      backend, options.text("device"), threads_of_rank(options.text("threads"), rank.rank, rank.world),
-      options.text("isa"), {local, sharing, ranks_share_gpus(environment_variable)});
+  DeviceInfo info = device_of_rank(backend, options.text("device"),
+                                   threads_of_rank(options.text("threads"), rank.rank, rank.world),
+                                   options.text("isa"), seat);
   info.kernels = chosen_kernels(options).table;
   return {&find_backend(backend), std::move(info)};
 }
@@ -154,16 +155,15 @@ void CommandRanks::run(const EngineOptions& engine,
   if (!session_) return body(alone, console());
   const auto note = [this](const std::string& text) { console().detail(text); };
   try {
-    InferenceRanks::run(
-        {.engine = engine,
-         .device = [&](int local, int sharing) { return chosen_device(options_, local, sharing).info; },
-         .heartbeat = session_->heartbeat(),
-         .variables = environment_variable,
-         .note = note},
-        [&](InferenceRank& rank) {
-          Console nobody(silent_.settings());  // consoles are for one thread
-          body(rank, rank.team().leads() ? console() : nobody);
-        });
+    InferenceRanks::run({.engine = engine,
+                         .device = [&](const HostRank& seat) { return chosen_device(options_, seat).info; },
+                         .heartbeat = session_->heartbeat(),
+                         .variables = environment_variable,
+                         .note = note},
+                        [&](InferenceRank& rank) {
+                          Console nobody(silent_.settings());  // consoles are for one thread
+                          body(rank, rank.team().leads() ? console() : nobody);
+                        });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kStopped || leads()) throw;
     throw EndProcess{exit_code(ErrorKind::kStopped)};

@@ -173,7 +173,7 @@ std::optional<Progress> CheckpointKeeper::restore(TrainStep& step, const Wanted&
   Progress progress = progress_from(found->facts);
   if (!same_val) {
     report_("other validation data: the results so far do not count for best/ any more");
-    progress.best = -1, progress.best_step = progress.evals_since_best = 0;
+    progress.best = progress.best_seen = -1, progress.best_step = progress.evals_since_best = 0;
   }
   return progress;
 }

@@ -1,5 +1,6 @@
 #include "train/evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace vitrail {
@@ -43,18 +44,21 @@ void Evaluator::run(Progress& progress) {
     const bool counts = i + 1 == results.size();  // where there is an average, its result decides
     EvalStatus status =
         results[i].status(progress.step, setup_.epoch_of(progress.step - 1), i == 1 ? "ema" : "model");
-    status.best = counts && results[i].top1() > progress.best;
-    if (counts) judge(results[i], status.best, progress);
+    status.best = counts && judge(results[i], progress);
     journal_.eval(status);
   }
   last_ = std::move(results.back());
 }
 
-void Evaluator::judge(const EvalResult& result, bool better, Progress& progress) {
-  progress.evals_since_best = better ? 0 : progress.evals_since_best + 1;
-  if (!better || !saves_.write_best()) return;
-  progress.best = result.top1();
+bool Evaluator::judge(const EvalResult& result, Progress& progress) {
+  const double top1 = result.top1();
+  const double seen = std::max(progress.best, progress.best_seen);
+  progress.evals_since_best = top1 > seen ? 0 : progress.evals_since_best + 1;
+  progress.best_seen = std::max(top1, seen);
+  if (!(top1 > progress.best) || !saves_.write_best()) return false;
+  progress.best = top1;
   progress.best_step = progress.step;
+  return true;
 }
 
 EvalResult Evaluator::last() {

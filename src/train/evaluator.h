@@ -31,7 +31,9 @@ class Evaluator {
 
  private:
   EvalResult evaluate_weights(bool average);
-  void judge(const EvalResult& result, bool better, Progress& progress);
+  // Writes best/ where the result is better than what it holds; returns whether it holds it now. Patience
+  // goes by results, whether or not they could be written.
+  bool judge(const EvalResult& result, Progress& progress);
   bool averaged() const { return step_.plan().averages(); }
 
   const RunSetup& setup_;

@@ -49,6 +49,7 @@ void SkipPolicy::go_back(const Progress& to, Progress& progress, int64_t in_a_ro
   progress.lr_factor = from.lr_factor / 2;
   progress.best = from.best;
   progress.best_step = from.best_step;
+  progress.best_seen = from.best_seen;
   step_.forget_skips_in_a_row();
   skipped_ = counter(kSkippedUpdates);
   journal_.open();

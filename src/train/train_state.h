@@ -11,8 +11,9 @@ namespace vitrail {
 
 struct Progress {
   int64_t step = 0;  // updates attempted
-  double best = -1;  // best evaluation result
+  double best = -1;  // the evaluation result of what is in best/
   int64_t best_step = 0;
+  double best_seen = -1;  // the best of all results; above `best` where best/ could not be written
   int64_t evals_since_best = 0;
   double lr_factor = 1;  // halved by every rollback
   int64_t rollbacks = 0;
@@ -23,6 +24,7 @@ struct Progress {
     v("step", c.step, "");
     v("best", c.best, "");
     v("best_step", c.best_step, "");
+    v("best_seen", c.best_seen, "");
     v("evals_since_best", c.evals_since_best, "");
     v("lr_factor", c.lr_factor, "");
     v("rollbacks", c.rollbacks, "");

@@ -255,5 +255,52 @@ TEST(TrainPlan, AMeshHasItsCollectivesAndBytes) {
   EXPECT_LT(zero["memory"]["optimizer"], dp["memory"]["optimizer"]);
 }
 
+// Two stages, four micro-batches: (p - 1) / (m + p - 1) of the time is waiting, every stage has its row, and
+// the grid is the one that is drawn by hand.
+TEST(TrainPlan, APipelineHasItsBubbleItsStagesAndItsTurns) {
+  const auto run = tiny_run() + settings({"train.micro_batch=4", "mesh.pp=2"});
+  const auto by = [&](const char* schedule) {
+    return run + settings({std::string("mesh.schedule=") + schedule});
+  };
+  const auto plan = run_in_process("plan", by("gpipe")).json(), pipeline = plan["pipeline"];
+  EXPECT_EQ(plan["ranks"], 2);
+  EXPECT_EQ(pipeline["schedule"], "gpipe");
+  EXPECT_EQ(pipeline["stages"], 2);
+  EXPECT_EQ(pipeline["virtual_stages"], 1);
+  EXPECT_EQ(pipeline["micro_batches"], 4);
+  EXPECT_NEAR(pipeline["bubble"].get<double>(), 0.2, 1e-12);
+  ASSERT_EQ(pipeline["by_stage"].size(), 2u);
+  const double sent = 4.0 * (4 * 5 * 16) * 4;  // micro-batches of 4 images of 5 tokens of width 16, in f32
+  for (size_t stage : {0, 1}) {
+    const auto& row = pipeline["by_stage"][stage];
+    EXPECT_EQ(row["blocks"], std::to_string(stage));
+    EXPECT_EQ(row["micro_batches_kept"], 4);
+    EXPECT_EQ(row["sent_bytes"].get<double>(), sent) << "activations there, their gradients back";
+    EXPECT_GT(row["flops"].get<double>(), 0);
+  }
+  EXPECT_EQ(plan["memory"]["peak"], std::max(pipeline["by_stage"][0]["peak"].get<int64_t>(),
+                                             pipeline["by_stage"][1]["peak"].get<int64_t>()));
+  ASSERT_EQ(pipeline["turns"].size(), 16u);
+  const nlohmann::json first = {
+      {"time", 0}, {"stage", 0}, {"chunk", 0}, {"micro_batch", 0}, {"direction", "forward"}};
+  const nlohmann::json last = {
+      {"time", 13}, {"stage", 0}, {"chunk", 0}, {"micro_batch", 3}, {"direction", "backward"}};
+  EXPECT_EQ(pipeline["turns"].front(), first);
+  EXPECT_EQ(pipeline["turns"].back(), last);
+
+  const auto one = run_in_process("plan", by("1f1b")).json()["pipeline"];
+  EXPECT_NEAR(one["bubble"].get<double>(), 0.2, 1e-12);
+  EXPECT_EQ(one["by_stage"][0]["micro_batches_kept"], 2);
+  EXPECT_EQ(one["by_stage"][1]["micro_batches_kept"], 1);
+  EXPECT_LT(one["by_stage"][0]["peak"], pipeline["by_stage"][0]["peak"]);
+
+  const std::string text = run_in_process("plan", by("gpipe"), false).out;
+  for (const char* part :
+       {"Pipeline: gpipe, 4 micro-batches an update; with stages of equal cost they wait 20.0 % of",
+        "micro-batches kept", "stage 0  F0 F1 F2 F3 .  .  .  B0 B0 B1 B1 B2 B2 B3 B3\n",
+        "stage 1  .  F0 F1 F2 F3 B0 B0 B1 B1 B2 B2 B3 B3 .  .\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
 }  // namespace
 }  // namespace vitrail::cli

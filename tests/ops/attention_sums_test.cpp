@@ -4,48 +4,16 @@
 
 #include <cmath>
 
+#include "attention_sums_cases.h"
 #include "cuda_test.h"
 #include "judge_op.h"
 #include "ops/attention.h"
-#include "ops/attention_sums.h"
 
 namespace vitrail {
 namespace {
 
-struct Size {
-  int64_t tokens, heads, head_size;
-};
-constexpr Size kSizes[] = {{5, 3, 16}, {50, 2, 18}, {273, 2, 64}, {290, 3, 64}, {384, 2, 24}, {577, 2, 64}};
-
-Shape packed(const Size& s) {
-  return {{'B', 2}, {'N', s.tokens}, {'T', 3}, {'H', s.heads}, {'E', s.head_size}};
-}
-Shape output(const Size& s) {
-  return {{'B', 2}, {'N', s.tokens}, {'H', s.heads}, {'E', s.head_size}};
-}
-
-OpCase forward_case(const Size& s) {
-  return {strf("attention_sums_%lld", static_cast<long long>(s.tokens)),
-          make_op<AttentionSumsOp>(),
-          {packed(s)},
-          {false}};
-}
-
-// The sums stand near those of equal scores, so that the weights of a query add up to about one.
-OpCase grad_case(const Size& s) {
-  const Shape sums = {{'B', 2}, {'H', s.heads}, {'N', s.tokens}};
-  Values near;
-  for (int64_t i = 0; i < sums.elems(); ++i)
-    near.push_back(std::log2(static_cast<double>(s.tokens)) + 0.125 * static_cast<double>(i % 7));
-  OpCase c{strf("attention_sums_grad_%lld", static_cast<long long>(s.tokens)),
-           make_op<AttentionSumsGradOp>(),
-           {packed(s), output(s), sums, output(s)},
-           {false, false, false, false},
-           {Role::kPlain, Role::kPlain, Role::kSum, Role::kPlain}};
-  for (double& value : near) value = static_cast<float>(value);
-  c.given[2] = near;
-  return c;
-}
+constexpr SumsSize kSizes[] = {{5, 3, 16},   {50, 2, 18},  {273, 2, 64},
+                               {290, 3, 64}, {384, 2, 24}, {577, 2, 64}};
 
 void expect_close(const Values& found, const Values& wanted, double relative) {
   ASSERT_EQ(found.size(), wanted.size());
@@ -55,14 +23,14 @@ void expect_close(const Values& found, const Values& wanted, double relative) {
 }
 
 TEST(AttentionSums, TheReferenceGivesWhatAttentionGives) {
-  for (const Size& s : {kSizes[0], kSizes[1]}) {
-    const OpCase keeping = forward_case(s);
+  for (const SumsSize& s : {kSizes[0], kSizes[1]}) {
+    const OpCase keeping = sums_case(s);
     const std::vector<Values> qkv = make_inputs(keeping, {});
     const OpCase plain{"attention", make_op<AttentionOp>(), {packed(s)}, {false}};
     const std::vector<Result> kept = run_op(keeping, keeping.ins, qkv, {});
     EXPECT_EQ(kept[0].values, run_op(plain, plain.ins, qkv, {})[0].values);
 
-    const OpCase from_kept = grad_case(s);
+    const OpCase from_kept = sums_grad_case(s);
     const OpCase again{"attention_grad", make_op<AttentionGradOp>(), {packed(s), output(s)}, {false, false}};
     const Values dout = make_inputs(again, {})[1];
     expect_close(
@@ -73,8 +41,8 @@ TEST(AttentionSums, TheReferenceGivesWhatAttentionGives) {
 
 // The sum of exponentials, written out for scores that are all equal.
 TEST(AttentionSums, KeepsTheBaseTwoLogarithm) {
-  const Size s{8, 1, 4};
-  const OpCase c = forward_case(s);
+  const SumsSize s{8, 1, 4};
+  const OpCase c = sums_case(s);
   const Values ones(static_cast<size_t>(packed(s).elems()), 1.0);
   const std::vector<Result> kept = run_op(c, c.ins, {ones}, {});
   for (double value : kept[1].values)
@@ -98,25 +66,25 @@ void expect_near(const OpCase& c, const RunSettings& settings, bool replay) {
 
 TEST(AttentionSums, ReferenceInEveryDtype) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
-    for (const Size& s : {kSizes[0], kSizes[1]})
-      for (const OpCase& c : {forward_case(s), grad_case(s)}) expect_near(c, {.dtype = dtype}, false);
+    for (const SumsSize& s : {kSizes[0], kSizes[1]})
+      for (const OpCase& c : {sums_case(s), sums_grad_case(s)}) expect_near(c, {.dtype = dtype}, false);
 }
 
 TEST(AttentionSums, CudaInBothTypesAndReplayed) {
   if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
   for (const DType dtype : {DType::kF16, DType::kBF16})
-    for (const Size& s : kSizes)
+    for (const SumsSize& s : kSizes)
       if (s.tokens >= 273)
-        for (const OpCase& c : {forward_case(s), grad_case(s)})
+        for (const OpCase& c : {sums_case(s), sums_grad_case(s)})
           expect_near(c, {.backend = "cuda", .dtype = dtype}, true);
 }
 
 // A wrong sum or a wrong output must be seen: one key too few, and a mean that is 5 % off.
 TEST(AttentionSums, TheBoundsAreTight) {
-  const Size s{273, 1, 16};
+  const SumsSize s{273, 1, 16};
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     const RunSettings settings{.dtype = dtype};
-    const OpCase forward = forward_case(s), grad = grad_case(s);
+    const OpCase forward = sums_case(s), grad = sums_grad_case(s);
     const std::vector<Values> qkv = make_inputs(forward, settings);
     const std::vector<Result> kept = run_op(forward, forward.ins, qkv, {});
     OpJudge sums(forward, qkv, kept);

@@ -20,13 +20,18 @@ struct Heads {
   AttentionFault fault;
   AttentionGeometry g;
   const Values &q, &kv;
+  const Values *kept_out = nullptr, *kept_sums = nullptr;  // of a gradient that does not compute them again
 
   double dot(const Values& x, size_t from, size_t other) const {
     double sum = 0;
     for (int64_t e = 0; e < g.head_size; ++e) sum += x[from + e] * kv[other + e];
     return sum;
   }
-  Values weights(int64_t b, int64_t h, int64_t i) const {
+  size_t sum_at(int64_t b, int64_t h, int64_t i) const {
+    return static_cast<size_t>((b * g.heads + h) * g.queries + i);
+  }
+  // The exponentials of a query's scores, and their sum.
+  std::pair<Values, double> exponentials(int64_t b, int64_t h, int64_t i) const {
     const double scale = fault == AttentionFault::kScoresTooLarge ? 1.05 : 1;
     const int64_t keys = g.keys - (fault == AttentionFault::kLastKeyLeftOut);
     Values weights(static_cast<size_t>(g.keys));
@@ -34,8 +39,18 @@ struct Heads {
     for (int64_t j = 0; j < keys; ++j)
       total += weights[j] = std::exp(scale * dot(q, row_at(g.q, b, i, h), row_at(g.k, b, j, h)) /
                                      std::sqrt(static_cast<double>(g.head_size)));
+    return {weights, total};
+  }
+  Values weights(int64_t b, int64_t h, int64_t i) const {
+    auto [weights, total] = exponentials(b, h, i);
+    if (kept_sums) total = std::exp2((*kept_sums)[sum_at(b, h, i)]);
     for (double& weight : weights) weight /= total;
     return weights;
+  }
+  double kept_mean(const Values& dout, size_t at) const {
+    double mean = 0;
+    for (int64_t e = 0; e < g.head_size; ++e) mean += dout[at + e] * (*kept_out)[at + e];
+    return fault == AttentionFault::kMeanTooLarge ? 1.1 * mean : mean;
   }
 
   // Computes the gradients of one query's scores, and with them its part of dq, dk and dv.
@@ -48,6 +63,7 @@ struct Heads {
       slopes[j] = dot(dout, dy, row_at(g.v, b, j, h));
       mean += own[j] * slopes[j];
     }
+    if (kept_out) mean = kept_mean(dout, dy);
     const double scale = 1 / std::sqrt(static_cast<double>(g.head_size));
     const double of_dq = fault == AttentionFault::kNoMeanInDq ? 0 : mean;
     const double of_dk = fault == AttentionFault::kNoMeanInDk ? 0 : mean;
@@ -80,6 +96,26 @@ Values faulty_attention(AttentionFault fault, const std::vector<Shape>& shapes,
             out[row_at(g.out, b, i, h) + e] += weights[j] * heads.kv[row_at(g.v, b, j, h) + e];
       }
   return out;
+}
+
+std::vector<Values> faulty_attention_sums(AttentionFault fault, const Shape& qkv, const Values& in) {
+  const Heads heads{fault, geometry_of({qkv}, 1), in, in};
+  const AttentionGeometry& g = heads.g;
+  Values sums(static_cast<size_t>(g.batch * g.heads * g.queries));
+  for (int64_t b = 0; b < g.batch; ++b)
+    for (int64_t h = 0; h < g.heads; ++h)
+      for (int64_t i = 0; i < g.queries; ++i)
+        sums[heads.sum_at(b, h, i)] = std::log2(heads.exponentials(b, h, i).second);
+  return {faulty_attention(fault, {qkv}, {in}), sums};
+}
+
+Values faulty_attention_sums_grad(AttentionFault fault, const Shape& qkv, const std::vector<Values>& ins) {
+  const Heads heads{fault, geometry_of({qkv}, 1), ins[0], ins[0], &ins[1], &ins[2]};
+  Values grads(ins[0].size());
+  for (int64_t b = 0; b < heads.g.batch; ++b)
+    for (int64_t h = 0; h < heads.g.heads; ++h)
+      for (int64_t i = 0; i < heads.g.queries; ++i) heads.add_query(ins[3], b, h, i, grads, grads);
+  return grads;
 }
 
 std::vector<Values> faulty_attention_grad(AttentionFault fault, const std::vector<Shape>& shapes,

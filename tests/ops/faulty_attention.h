@@ -14,11 +14,16 @@ enum class AttentionFault {
   kNoMeanInDk,
   kNoDq,
   kNoDk,
+  kMeanTooLarge,  // by a tenth; of what reads the mean from a kept output
 };
 
 // Inputs and results are those of AttentionOp and AttentionGradOp.
 Values faulty_attention(AttentionFault fault, const std::vector<Shape>& shapes,
                         const std::vector<Values>& ins);
+// Those of AttentionSumsOp, the output and the logarithms of the sums, of packed inputs; and of
+// AttentionSumsGradOp, which is given both.
+std::vector<Values> faulty_attention_sums(AttentionFault fault, const Shape& qkv, const Values& in);
+Values faulty_attention_sums_grad(AttentionFault fault, const Shape& qkv, const std::vector<Values>& ins);
 std::vector<Values> faulty_attention_grad(AttentionFault fault, const std::vector<Shape>& shapes,
                                           const std::vector<Values>& ins);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attention_sums_cases.h"
 #include "faulty_attention.h"
 #include "judge_op.h"
 #include "ops/bias.h"
@@ -103,6 +104,44 @@ TEST_P(WrongKernels, OfAttentionsGradient) {
   }
 }
 
+// All tokens are queries, so the longest have small heads.
+SumsSize sums_size(int64_t tokens) {
+  return {tokens, 1, tokens <= 197 ? 64 : tokens <= 1024 ? 16 : 4, 1};
+}
+
+// The output and the sums are judged apart: a wrong one must be seen beside a right other.
+TEST_P(WrongKernels, OfAttentionThatKeepsItsSums) {
+  const OpCase c = sums_case(sums_size(terms_));
+  const Judged judged(c, settings_);
+  const auto right = faulty_attention_sums(AttentionFault::kNone, c.ins[0], judged.inputs[0]);
+  EXPECT_LE(judged.share(right), 0.5);
+  for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut}) {
+    const auto wrong = faulty_attention_sums(fault, c.ins[0], judged.inputs[0]);
+    EXPECT_GT(judged.share({wrong[0], right[1]}), 1) << "output, " << static_cast<int>(fault);
+    EXPECT_GT(judged.share({right[0], wrong[1]}), 1) << "sums, " << static_cast<int>(fault);
+  }
+}
+
+// A mean that is 5 % too large would pass in bf16 where all intermediates are rounded (0.80 of what is
+// allowed for 577 keys).
+TEST_P(WrongKernels, OfTheGradientThatReadsKeptSums) {
+  const SumsSize size = sums_size(terms_);
+  const OpCase c = sums_grad_case(size);
+  std::vector<Values> inputs = make_inputs(c, settings_);
+  const auto kept = faulty_attention_sums(AttentionFault::kNone, c.ins[0], inputs[0]);
+  inputs[1] = rounded(kept[0], settings_.dtype);
+  inputs[2] = rounded(kept[1], DType::kF32);
+  const Judged judged(c, settings_, inputs);
+  const auto share = [&](AttentionFault fault) {
+    return judged.share({faulty_attention_sums_grad(fault, c.ins[0], inputs)});
+  };
+  EXPECT_LE(share(AttentionFault::kNone), 0.51);
+  for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut,
+                               AttentionFault::kNoMeanInDq, AttentionFault::kNoMeanInDk,
+                               AttentionFault::kNoDq, AttentionFault::kNoDk, AttentionFault::kMeanTooLarge})
+    EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
+}
+
 OpPtr chain(OpPtr last) {
   std::vector<FusedOp::Member> members = {{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}};
   if (last) members.push_back({std::move(last), {~1}});
@@ -162,7 +201,14 @@ TEST_P(WrongSizes, AreRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, WrongSizes, testing::ValuesIn(op_cases()),
+std::vector<OpCase> sized_cases() {
+  std::vector<OpCase> cases = op_cases();
+  for (const SumsSize& size : {SumsSize{50, 2, 18}, SumsSize{273, 1, 16}})
+    for (const OpCase& c : {sums_case(size), sums_grad_case(size)}) cases.push_back(c);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, WrongSizes, testing::ValuesIn(sized_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

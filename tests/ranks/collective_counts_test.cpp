@@ -88,7 +88,7 @@ TEST(CollectiveCounts, UlyssesExchangesFourTimesABlock) {
 }
 
 TEST(CollectiveCounts, Zero3GathersTwiceAndScattersOnceABlock) {
-  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock}) {
+  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock, Recompute::kCheap}) {
     StepConfig step = step_of({4, 1, 1}, 3);
     step.recompute.level = level;
     // Four blocks, and what is before and behind them; the gradients of what is before need no weights.

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "base/values.h"
-#include "train/balance.h"
-#include "train/train_config.h"
+#include "ranks/fewer_settings.h"
 
 namespace vitrail {
 namespace {
@@ -14,23 +12,6 @@ TrainConfig with(int64_t batch, int64_t accumulation, int64_t group) {
   config.data.train = "synthetic:3x8x8x4x40";
   config.train.batch = batch, config.train.accumulation = accumulation;
   if (group > 1) config.augment.mixup = 0.8, config.augment.mix_group = group;
-  return config;
-}
-
-// Applies settings as a command line would.
-TrainConfig applied(TrainConfig config, const std::vector<std::string>& settings) {
-  const std::map<std::string, int64_t*> fields = {{"mesh.dp", &config.mesh.dp},
-                                                  {"train.batch", &config.train.batch},
-                                                  {"train.micro_batch", &config.train.micro_batch},
-                                                  {"train.accumulation", &config.train.accumulation}};
-  for (const std::string& setting : settings) {
-    const size_t equals = setting.find('=');
-    const std::string key = setting.substr(0, equals), value = setting.substr(equals + 1);
-    if (key == "mesh.balance")
-      config.mesh.balance = {value};
-    else
-      *fields.at(key) = *parse_integer(value);
-  }
   return config;
 }
 

@@ -19,6 +19,9 @@ void recompute_blocks(StepConfig& step) {
 void recompute_mlps(StepConfig& step) {
   step.recompute = {Recompute::kMlp, 1};
 }
+void recompute_cheap(StepConfig& step) {
+  step.recompute = {Recompute::kCheap, 1};
+}
 Change zero(int stage, size_t bucket_bytes = 20000) {
   return [=](StepConfig& step) { step.zero = stage, step.bucket_bytes = bucket_bytes; };
 }
@@ -120,6 +123,11 @@ std::vector<MeshCase> narrow_cases() {
       {"tp2_still", {1, 2, 1}, {}, 1, kStill},
       {"tp2_tokens_still", {1, 2, 1}, both(tokens_on_tp, recompute_blocks), 1, kStill},
       {"sp3_all_parts_recomputed", {1, 1, 3}, recompute_blocks, 1, kAllParts},
+      {"dp2_cheap_recomputed", {2, 1, 1}, recompute_cheap},
+      {"zero3_dp3_cheap_recomputed", {3, 1, 1}, both(zero(3), recompute_cheap)},
+      {"tp2_tokens_cheap_recomputed", {1, 2, 1}, both(tokens_on_tp, recompute_cheap)},
+      {"sp2_cheap_recomputed", {1, 1, 2}, recompute_cheap},
+      {"sp2_all_parts_cheap_recomputed", {1, 1, 2}, recompute_cheap, 1, kAllParts},
   };
 }
 
@@ -244,6 +252,7 @@ std::vector<MeshCase> wide_cases(bool all) {
     add(s, first, "_accumulated", {}, kWide, 4);
     add(s, first, "_mlps_recomputed", recompute_mlps, kWide, 1);
     add(s, first, "_blocks_recomputed", recompute_blocks, kWide, 1);
+    add(s, first, "_cheap_recomputed", recompute_cheap, kWide, 1);
     add(s, first, "_lora", {}, kWideLora, 1);
   }
   const std::set<std::string> covering = {"dp_dp3_lamb", "zero3_dp2_accumulated", "tp_tp4_lamb",

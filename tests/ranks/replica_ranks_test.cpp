@@ -73,6 +73,25 @@ TEST(Replicas, OfAnUndisturbedRunAgree) {
   }
 }
 
+// The first step from `flipped` on after which replicas are compared: every mesh.verify_every updates, and
+// before a checkpoint, an evaluation and the end.
+int64_t next_comparison(const TrainConfig& config, int64_t flipped) {
+  const RunConfig& run = config.train;
+  int64_t step = flipped;
+  while (step % config.mesh.verify_every != 0 && step % run.save_every != 0 && step % run.eval_every != 0 &&
+         step != run.steps)
+    ++step;
+  return step;
+}
+
+// Where gradients became NaN before that, replicas are compared after the update that was left out.
+int64_t compared_after(const Ran& ran, const TrainConfig& config, int64_t flipped) {
+  const auto left_out =
+      std::ranges::find_if(ran.steps, [](const TrainStatus& status) { return status.skipped > 0; });
+  const int64_t usual = next_comparison(config, flipped);
+  return left_out == ran.steps.end() ? usual : std::min(usual, left_out->step);
+}
+
 // Bits of weights and moments, any rank, any step: the run ends as if nothing had been.
 TEST(Replicas, AFlippedBitIsNamedAndUndone) {
   const WorkFolder work;
@@ -91,6 +110,9 @@ TEST(Replicas, AFlippedBitIsNamedAndUndone) {
     ASSERT_EQ(ran.events_of("replica_differs"), 1);
     EXPECT_TRUE(ran.told("replica_differs", strf("rank %d on ", flip.rank)));
     EXPECT_TRUE(ran.told("replica_differs", "differs from the others of 3 replicas"));
+    const int64_t found = compared_after(ran, config, flip.step);
+    EXPECT_TRUE(ran.told("replica_differs", strf(" after step %lld: back", static_cast<long long>(found))))
+        << ran.events.front().text;
     EXPECT_TRUE(ran.outcome.finished);
     EXPECT_TRUE(differing(state_of(folder), wanted).empty()) << differing(state_of(folder), wanted).front();
     std::filesystem::remove_all(folder);

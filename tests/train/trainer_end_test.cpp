@@ -42,6 +42,25 @@ TEST(End, PatienceBeginsAnewWithABetterResult) {
   EXPECT_GT(worse, config.train.patience) << "or this test shows nothing";
 }
 
+// A disk that takes no best/ neither keeps a run alive that gets no better nor ends one that does.
+TEST(End, PatienceGoesByResultsWhetherOrNotTheyCouldBeKept) {
+  for (const bool learns : {false, true}) {
+    const WorkFolder work;
+    TrainConfig config = learns ? learnable_config(400) : tiny_config(60);
+    if (!learns) config.optim.lr = 1e-12;
+    config.train.eval_every = 2;
+    config.train.patience = learns ? 6 : 3;
+    const Ran kept = train(config, work / "kept");
+    const Ran lost = train(config, work / "lost", {.step = [&](const TrainStatus& status) {
+                             if (status.step == 1) write_file(work / "lost/best", "in the way");
+                           }});
+    EXPECT_EQ(lost.outcome.step, kept.outcome.step) << learns;
+    EXPECT_EQ(lost.outcome.reason, kept.outcome.reason) << learns;
+    EXPECT_LT(lost.outcome.best, 0);
+    for (const EvalStatus& eval : lost.evals) EXPECT_FALSE(eval.best) << "best/ does not hold it";
+  }
+}
+
 TEST(End, StopsInTime) {
   const WorkFolder work;
   TrainConfig config = tiny_config(100000);
