@@ -6,9 +6,10 @@
 `vitrail scale` is the command for training speed over ranks; this is for everything else that is one command a row: inference
 with other meshes, memory with other stages, plans for other devices. A config has tables; a table has `run`, a command by
 name, with {axis} where a value goes, `axes` (every combination) or `cases`, and `columns`: a `text`, or the `path` of a number
-in what --json printed. `over` divides by another path, `against_first` by the first row's, `cut` splits rows: against the first
+in what --json printed (a list is its `rows`; of `train` what its log came to, see of_run; `process_bytes` is the most memory that the
+process held). `minus` takes another path off, `over` divides by one, `against_first` by the first row's, `cut` splits rows: against the first
 of those with the same value. Cases run in an order drawn by `seed`, `repeat` times; medians are kept. A command that exits
-with anything but 0 ends the study with its words, unless its column is a `refusal`.
+with anything but 0 ends the study with its words, unless `may_fail` names it: then they stand in its cells.
 
 --keep writes docs/experiments/data/NAME.json and its line of about.json: command, machine, date, commit.
 tools/make_experiment_docs.py puts the tables into the document that the config names."""
@@ -22,6 +23,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -54,11 +56,35 @@ def keep(name, facts, data=None):
     (DATA / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
 
+def run_kept(words):
+    """(exit code, output, words on stderr, the most memory that the process held)."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(words, stdout=out, stderr=err, cwd=ROOT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0), err.seek(0)
+        return process.returncode, out.read(), err.read(), usage.ru_maxrss * 1024
+
+
+def of_run(folder):
+    """What a training run came to, by its log."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    evals = [line for line in lines if line["kind"] == "eval"]
+    train = [line for line in lines if line["kind"] == "train"]
+    return {"top1": evals[-1]["top1"], "best_top1": max(line["top1"] for line in evals), "eval_loss": evals[-1]["loss"],
+            "best_eval_loss": min(line["loss"] for line in evals), "train_loss": statistics.mean(line["loss"] for line in train[-5:]),
+            "steps": train[-1]["step"], "seconds": sum(line["interval_s"] for line in train), "memory_bytes": train[-1]["memory_bytes"]}
+
+
 def call(vitrail, words):
-    done = subprocess.run([vitrail, *words, "--json"], capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        return {"exit": done.returncode, "error": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""}
-    return json.loads(done.stdout[min(i for i in (done.stdout.find("{"), done.stdout.find("[")) if i >= 0):])
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        extra = ["--out", str(run), "--quiet"] if words[0] == "train" else ["--json"]
+        code, out, err, held = run_kept([vitrail, *words, *extra])
+        if code:
+            return {"exit": code, "error": err.strip().splitlines()[-1] if err.strip() else ""}
+        answer = of_run(run) if words[0] == "train" else json.loads(out)
+        return {**answer, "process_bytes": held} if isinstance(answer, dict) else {"rows": answer}
 
 
 def lookup(value, path):
@@ -86,14 +112,14 @@ class Table:
                 began = time.monotonic()
                 answer = call(vitrail, words)
                 print(f"{self.name} {self.cases[i]} {command}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
-                if "exit" in answer and isinstance(answer, dict) and command not in self.spec.get("may_fail", []):
+                if "exit" in answer and command not in self.spec.get("may_fail", []):
                     sys.exit(f"{' '.join(words)}: {answer['error']}")
                 found[i].setdefault(command, []).append(answer)
         return found
 
     def value(self, path, results):
         command, rest = path.split(".", 1)
-        values = [lookup(answer, rest) for answer in results[command] if not (isinstance(answer, dict) and "exit" in answer)]
+        values = [lookup(answer, rest) for answer in results[command] if "exit" not in answer]
         if not values:
             return results[command][0]["error"]
         return statistics.median(values) if isinstance(values[0], (int, float)) and not isinstance(values[0], bool) else values[0]
@@ -104,9 +130,11 @@ class Table:
         value = self.value(column["path"], results)
         if isinstance(value, bool):
             return "yes" if value else "no"
-        if "over" in column and not isinstance(value, str):
-            value /= self.value(column["over"], results)
-        return value * column.get("times", 1) if not isinstance(value, str) else value
+        if isinstance(value, str):
+            return value
+        value -= self.value(column["minus"], results) if "minus" in column else 0
+        value /= self.value(column["over"], results) if "over" in column else 1
+        return value * column.get("times", 1)
 
     def rows(self, found):
         columns = self.spec["columns"]

@@ -149,11 +149,11 @@ def seed_ratios(profile):
 
 # Of `vitrail profile --sweep`.
 def sweep(profile):
-    axes = [axis["name"] for axis in profile["sweep"]["axes"]]
-    rows = []
-    for row in profile["sweep"]["rows"]:
-        rows.append([*row["values"], seconds(row["ms_median"] / 1e3), f"{row['speedup']:.2f}"])
-    return table([*axes, "median", "speed-up"], rows)
+    first = profile["sweep"][0]
+    axes = list(first)[:list(first).index("ms_median")]
+    rows = [[*(row[axis] for axis in axes), seconds(row["ms_median"] / 1e3), seconds(row["ms_min"] / 1e3),
+             f"{row['images_per_second'] / first['images_per_second']:.2f}"] for row in profile["sweep"]]
+    return table([*axes, "median", "fastest", "speed-up"], rows)
 
 
 # Of bench/predict_published.py: a study's rows.
@@ -192,16 +192,6 @@ def steps(data):
     return table(["step", "predicted", "measured", "fastest", "off"], rows)
 
 
-# Of `vitrail plan --targets NAMES --json`, one for each case of a study.
-def plan(data):
-    rows = []
-    for case in data["cases"]:
-        for row in case["plan"]:
-            rows.append([case["name"], row["device"], size(row["bytes"]), "yes" if row["fits"] else "no",
-                         f"{row['largest_batch']:,}", seconds(row["seconds"])])
-    return table(["model", "device", "needs", "fits", "largest micro-batch", "step, predicted"], rows)
-
-
 KINDS = {"table": plain, "curves": curves, "fits": fits, "messages": messages, "shares": shares, "accuracy": accuracy,
          "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "ranks": ranks,
-         "steps": steps, "plan": plan, "recommended": lambda study: study["recommended"]["why"] + ".\n"}
+         "steps": steps, "recommended": lambda study: study["recommended"]["why"] + ".\n"}
