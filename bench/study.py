@@ -5,7 +5,7 @@
 
 `vitrail scale` is the command for training speed over ranks; this is for everything else that is one command a row: inference
 with other meshes, memory with other stages, plans for other devices. A config has tables; a table has `run`, a command by
-name, with {axis} where a value goes, `axes` (every combination) or `cases`, and `columns`: a `text`, or the `path` of a number
+name, with {axis} where a value goes and $NAME for the environment, `axes` (every combination) or `cases`, and `columns`: a `text`, or the `path` of a number
 in what --json printed (a list is its `rows`; of `train` what its log came to, see of_run; `process_bytes` is the most memory that the
 process held). `minus` takes another path off, `over` divides by one, `against_first` by the first row's, `cut` splits rows: against the first
 of those with the same value. Cases run in an order drawn by `seed`, `repeat` times; medians are kept. A command that exits
@@ -106,7 +106,7 @@ class Table:
         for turn in range(repeat):
             self.random.shuffle(order)
             for i, command in order:
-                words = shlex.split(self.spec["run"][command].format(**self.cases[i]))
+                words = shlex.split(os.path.expandvars(self.spec["run"][command].format(**self.cases[i])))
                 if turn and words[0] == "plan":
                     continue  # a plan has no spread
                 began = time.monotonic()
@@ -132,8 +132,10 @@ class Table:
             return "yes" if value else "no"
         if isinstance(value, str):
             return value
-        value -= self.value(column["minus"], results) if "minus" in column else 0
-        value /= self.value(column["over"], results) if "over" in column else 1
+        if "minus" in column:
+            value -= self.value(column["minus"], results)
+        if "over" in column:
+            value /= self.value(column["over"], results)
         return value * column.get("times", 1)
 
     def rows(self, found):
