@@ -72,16 +72,17 @@ def train(case, args, folder):
 
 def tables(rows):
     """A row a batch with a column for each rule of the rate, and one a case of the optimizers."""
-    def top(optimizer, batch, scale):
-        return next((row["top1"] if row["top1"] is not None else f"exit code {row['exit']}" for row in rows
+    def top(optimizer, batch, scale, key="top1"):
+        return next((row[key] if row[key] is not None else f"exit code {row['exit']}" for row in rows
                      if (row["optimizer"], row["batch"], row["scale"]) == (optimizer, batch, scale)), None)
     batches = sorted({row["batch"] for row in rows if row["optimizer"] == "adamw"})
     steps = {row["batch"]: row["steps"] for row in rows}
     large = [row for row in rows if row["optimizer"] != "adamw" or row["batch"] in {r["batch"] for r in rows if r["optimizer"] != "adamw"}]
     share = {"unit": "top1"}
     return {"batches": {"columns": ["batch", "updates", {"title": "rate fixed", **share}, {"title": "rate by the root", **share},
-                                    {"title": "rate by the batch", **share}],
-                        "rows": [[batch, steps[batch], *(top("adamw", batch, scale) for scale in SCALES)] for batch in batches]},
+                                    {"title": "rate by the batch", **share}, {"title": "last training loss, rate fixed", "unit": "loss"}],
+                        "rows": [[batch, steps[batch], *(top("adamw", batch, scale) for scale in SCALES),
+                                  top("adamw", batch, "fixed", "last_loss")] for batch in batches]},
             "optimizers": {"columns": ["batch", "optimizer", "rate", {"title": "test top-1", **share}, {"title": "last loss", "unit": "loss"}],
                            "rows": [[row["batch"], row["optimizer"], f"{row['lr']:.2g} ({row['scale']})",
                                      row["top1"] if row["top1"] is not None else f"exit code {row['exit']}", row["last_loss"]]
