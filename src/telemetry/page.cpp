@@ -120,6 +120,7 @@ void Page::paragraph(const std::string& text) {
 }
 
 void Page::note(const std::string& text) {
+  if (text.empty()) return;
   html("<p class=\"note\">" + html_escape(text) + "</p>\n");
 }
 

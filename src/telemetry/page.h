@@ -27,7 +27,7 @@ class Page {
   void section(std::string id, std::string title);
   void heading(const std::string& text);
   void paragraph(const std::string& text);
-  void note(const std::string& text);  // smaller
+  void note(const std::string& text);  // smaller; nothing, where it is empty
   void table(const HtmlTable& table);  // nothing, where it has no row
   void pairs(const PagePairs& list);   // a table of two columns
   void figure(const Figure& figure);

@@ -193,8 +193,10 @@ TEST(Study, FilesHoldEveryRowAndFigure) {
                            "rank-load", "all-reduce"}) {
     EXPECT_TRUE(std::filesystem::exists(temp.path().string() + "/s/" + name + ".svg")) << name;
   }
-  for (const char* text : {"Strong scaling", "Weak scaling", "ideal", "Recommended", "Amdahl", "Gustafson"})
+  for (const char* text : {"Strong scaling", "Weak scaling", "ideal", "Recommended", "Amdahl", "Gustafson",
+                           "more threads than cores"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.find("[&quot;"), std::string::npos) << "lists of the config are words";
 }
 
 TEST(Study, OtherFoldersAreRefusedByName) {

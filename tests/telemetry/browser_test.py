@@ -51,14 +51,14 @@ def look_at(page, theme, folder):
 
 
 def expect_quiet(page, folder):
-    probed = folder / ("probed-" + page.name)
+    probed = folder / f"probed-{page.parent.name}-{page.name}"
     text = page.read_text()
     probed.write_text(text.replace("</body>", PROBE + "</body>"))
     for theme in THEMES:
         messages, asked, clipped = look_at(probed, theme, folder)
         if messages or asked or clipped:
-            sys.exit(f"{page.name}, {theme}: console {messages}, network {sorted(asked)}, clipped {clipped}")
-    print(f"{page.name}: nothing on the console, nothing from a network, no text clipped, in both themes")
+            sys.exit(f"{page}, {theme}: console {messages}, network {sorted(asked)}, clipped {clipped}")
+    print(f"{page.relative_to(folder)}: nothing on the console, nothing from a network, no text clipped, in both themes")
 
 
 def expect_noticed(folder):
@@ -70,6 +70,22 @@ def expect_noticed(folder):
     messages, asked, clipped = look_at(page, "light", folder)
     if not any("heard" in line for line in messages) or not any("127.0.0.1:9" in url for url in asked) or not clipped:
         sys.exit(f"faults were not noticed: {messages}, {asked}, {clipped}")
+
+
+def profile_page(folder):
+    page = folder / "profile.html"
+    subprocess.run([sys.argv[2], "profile", "--weights", "rule", "-m", "vit_tiny_patch16_224", "--image", "32", "--seconds", "0",
+                    "--sweep", "threads=1,2", "--html", page], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return page
+
+
+def study_page(folder):
+    """A scaling study with all kinds of figures that a host of its own can make."""
+    model = ["image=16", "patch=8", "width=32", "depth=2", "heads=2", "mlp=64", "classes=4"]
+    subprocess.run([sys.argv[2], "scale", "-m", "vit_tiny_patch16_224", "--ranks", "1,2", "--batches", "4,8", "--strong", "global",
+                    "--weak", "--repeat", "2", "--updates", "2", "--warmup", "1", "--messages", "0.01,0.1", "--out", folder / "study",
+                    *(f"--set=model.{pair}" for pair in model)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return folder / "study/report.html"
 
 
 def main():
@@ -84,10 +100,7 @@ def main():
                        env={**os.environ, "PLOT_FOLDER": name, "REPORT_FILE": str(folder / "report.html")})
         pages = [folder / "page.html", folder / "report.html"]
         if len(sys.argv) > 2:
-            pages.append(folder / "profile.html")
-            subprocess.run([sys.argv[2], "profile", "--weights", "rule", "-m", "vit_tiny_patch16_224", "--image", "32",
-                            "--seconds", "0", "--sweep", "threads=1,2", "--html", pages[-1]], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pages += [profile_page(folder), study_page(folder)]
         for page in pages:
             expect_quiet(page, folder)
     return 0

@@ -159,6 +159,15 @@ TEST(Plot, LinesHaveErrorBarsAndWhatIsExpectedIsDashed) {
     EXPECT_NE(figure.body.find(tick), std::string::npos) << tick;
 }
 
+TEST(Plot, AModelOfASeriesHasItsColour) {
+  LineChart chart = scaling();
+  chart.series[1].dashed = chart.series[1].follows = true;
+  const Figure figure = line_chart(chart);
+  ASSERT_EQ(figure.legend.size(), 4u);
+  EXPECT_EQ(figure.legend[1].colour, figure.legend[0].colour);
+  EXPECT_EQ(figure.legend[2].colour, figure.legend[0].colour + 1);
+}
+
 // Returns the numbers of an attribute of all rectangles of a colour.
 std::vector<double> numbers(const std::string& svg, int colour, const char* name) {
   std::vector<double> found;

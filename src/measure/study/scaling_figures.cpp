@@ -37,7 +37,7 @@ std::vector<const Curve*> curves_on(const Side& side, bool weak) {
 
 // The predicted seconds of the same work as a measured row.
 Series predicted_series(const Side& side, const Curve& curve) {
-  Series series{.name = "predicted: " + series_name(curve), .points = {}, .dashed = true};
+  Series series{.name = "predicted: " + series_name(curve), .points = {}, .dashed = true, .follows = true};
   for (const CurveRow& row : curve.rows)
     for (const PredictedPoint& p : side.study.predicted) {
       const StudyCase& c = row.point->which;

@@ -45,7 +45,8 @@ struct StudyTable {
 };
 StudyTable curve_table(const Curve& curve);
 StudyTable message_table(const Study& study);
-std::string fit_text(const Curve& curve);  // a sentence; empty without a fit
+std::string fit_text(const Curve& curve);   // a sentence; empty without a fit
+std::string star_text(const Study& study);  // what the star behind a number of ranks means; empty without one
 
 nlohmann::ordered_json to_json(const Study& study);
 std::string to_text(const Study& study);

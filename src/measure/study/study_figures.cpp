@@ -133,7 +133,7 @@ void add_messages(const Study& study, std::vector<StudyFigure>& figures) {
                   .log_x = true};
   for (const MessageCurve& m : study.messages) {
     Series measured{.name = strf("%s, %lld ranks", m.transport.c_str(), static_cast<long long>(m.ranks))};
-    Series fitted{.name = "fit: " + measured.name, .points = {}, .dashed = true};
+    Series fitted{.name = "fit: " + measured.name, .points = {}, .dashed = true, .follows = true};
     for (const StudyPoint* p : m.points) {
       const double mb = p->which.megabytes;
       measured.points.push_back(

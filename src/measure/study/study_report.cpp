@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/values.h"
 #include "measure/study/study_figures.h"
 #include "telemetry/format.h"
 #include "telemetry/page.h"
@@ -21,6 +22,11 @@ HtmlTable rows_of(const StudyTable& table) {
 }
 
 std::string text_of(const nlohmann::ordered_json& value) {
+  if (value.is_array()) {
+    std::vector<std::string> words;
+    for (const auto& one : value) words.push_back(text_of(one));
+    return join(words, ", ");
+  }
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
@@ -42,6 +48,7 @@ std::string page_of(const Study& study, const std::vector<StudyFigure>& figures)
     page.table(rows_of(curve_table(curve)));
     page.note(fit_text(curve));
   }
+  page.note(star_text(study));
   page.section("messages", "All-reduce");
   page.table(rows_of(message_table(study)));
   page.section("failures", "Cases that failed");
@@ -50,7 +57,8 @@ std::string page_of(const Study& study, const std::vector<StudyFigure>& figures)
     if (p.failed > 0) failures.emplace_back(p.which.point(), p.error);
   page.pairs(failures);
   page.section("config", "Configuration");
-  for (const auto& [key, value] : study.header["config"].items()) settings.emplace_back(key, text_of(value));
+  for (const auto& [key, value] : study.header["config"].items())
+    if (const std::string text = text_of(value); !text.empty()) settings.emplace_back(key, text);
   page.pairs(settings);
   return page.text("Vitrail " + text_of(study.header["vitrail"]));
 }

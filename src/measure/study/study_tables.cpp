@@ -148,18 +148,23 @@ StudyTable message_table(const Study& study) {
   return table;
 }
 
+std::string star_text(const Study& study) {
+  for (const Curve& curve : study.curves)
+    for (const CurveRow& row : curve.rows)
+      if (row.point->oversubscribed) return "* more threads than cores: such ranks take turns";
+  return "";
+}
+
 std::string to_text(const Study& study) {
   std::string text;
-  bool crowded = false;
   for (const Curve& curve : study.curves) {
     text += strf("\n%s, %s on %s\n", curve.title().c_str(), curve.model.c_str(), curve.device.c_str());
     text += aligned(curve_table(curve));
     if (const std::string fit = fit_text(curve); !fit.empty()) text += "  " + fit + "\n";
-    for (const CurveRow& row : curve.rows) crowded = crowded || row.point->oversubscribed;
   }
   if (const StudyTable messages = message_table(study); !messages.rows.empty())
     text += "\nTime of a message by its size, alpha + beta x bytes\n" + aligned(messages);
-  if (crowded) text += "\n* more threads than cores: such ranks take turns\n";
+  if (const std::string star = star_text(study); !star.empty()) text += "\n" + star + "\n";
   for (const StudyPoint& point : study.points)
     if (point.failed > 0)
       text += strf("\n%s failed %s: %s\n", point.which.point().c_str(),

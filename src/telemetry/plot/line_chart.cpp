@@ -145,6 +145,7 @@ Figure line_chart(const LineChart& chart) {
   int next = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     const Series& series = chart.series[i];
+    if (series.follows && next > 0) --next;
     const int colour = next % kColours;
     figure.body += draw(frame, series, lines[i], colour);
     if (series.faint) continue;

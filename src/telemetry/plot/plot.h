@@ -21,6 +21,7 @@ struct Series {
   bool faint = false;         // drawn pale behind the next series and in its colour, not in the legend
   bool dashed = false;        // what is expected, not measured: dashed and without markers
   bool line = true;           // false: markers alone
+  bool follows = false;       // drawn in the colour of the series before, of which it is a model
 };
 
 struct LineChart {

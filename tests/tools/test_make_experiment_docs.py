@@ -1,0 +1,61 @@
+"""tools/make_experiment_docs.py: tables follow their data, their source is named, and nothing is typed in beside them."""
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TOOL = ROOT / "tools/make_experiment_docs.py"
+MARK = "<!-- study: data/a.json table one -->\n<!-- end -->\n"
+FACTS = {"experiment": "x", "document": "a.md", "command": "c", "machine": "two cores", "date": "2026-11-17", "commit": "abc", "state": "s"}
+DATA = {"tables": {"one": {"columns": ["n", {"title": "time", "unit": "s"}], "rows": [["first", 0.0025], ["second", None]]}}}
+
+
+class ExperimentDocs(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        self.folder = self.root / "docs/experiments"
+        (self.folder / "data").mkdir(parents=True)
+        self.write({"a.json": FACTS}, DATA, MARK)
+
+    def write(self, about, data, text):
+        (self.folder / "data/about.json").write_text(json.dumps(about))
+        (self.folder / "data/a.json").write_text(json.dumps(data))
+        (self.folder / "a.md").write_text(text)
+
+    def run_tool(self, *words):
+        return subprocess.run([sys.executable, "-B", TOOL, *words, self.root], capture_output=True, text=True)
+
+    def test_a_table_is_written_with_its_source_and_then_holds(self):
+        self.assertEqual(self.run_tool("--check").returncode, 1)
+        self.assertEqual(self.run_tool().returncode, 0)
+        text = (self.folder / "a.md").read_text()
+        self.assertIn("*two cores; 2026-11-17; commit abc*", text)
+        self.assertIn("| first | 2.5 ms |\n| second |  |\n", text)
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+
+    def test_a_figure_that_was_changed_by_hand_is_noticed(self):
+        self.run_tool()
+        path = self.folder / "a.md"
+        path.write_text(path.read_text().replace("2.5 ms", "2.4 ms"))
+        done = self.run_tool("--check")
+        self.assertEqual((done.returncode, done.stdout), (1, "out of date: a.md\n"))
+
+    def test_a_table_outside_of_marks_is_refused(self):
+        self.write({"a.json": FACTS}, DATA, "| n |\n|---|\n| 1 |\n")
+        done = self.run_tool("--check")
+        self.assertEqual((done.returncode, done.stdout), (1, "a table outside of marks: a.md\n"))
+
+    def test_data_without_a_source_are_refused(self):
+        self.write({}, DATA, MARK)
+        done = self.run_tool()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("says nothing of data/a.json", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

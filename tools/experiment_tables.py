@@ -1,0 +1,197 @@
+"""The tables of docs/experiments, each made from a file of docs/experiments/data: KINDS names them. A kind is a function
+of the file's content and the rest of its mark; it returns Markdown."""
+
+
+def table(titles, rows):
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]) + "\n"
+
+
+def seconds(value):
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (1, 1e3, "ms"), (120, 1, "s"), (7200, 1 / 60, "min")):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value / 3600:.3g} h"
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def size(value):
+    return f"{value / 2**20:.1f} MiB" if value < 2**30 else f"{value / 2**30:.3g} GiB"
+
+
+# How a column's numbers are written, by its unit.
+UNITS = {"s": seconds, "ms": lambda value: seconds(value / 1e3), "share": percent, "bytes": size, "count": lambda value: f"{value:,.0f}",
+         "rate": lambda value: f"{value:.4g}", "times": lambda value: f"{value:.2f}", "top1": lambda value: f"{100 * value:.2f} %",
+         "loss": lambda value: f"{value:.3f}", "exact": lambda value: f"{value:.6f}", "error": lambda value: f"{value:.0e}", "difference": lambda value: f"{100 * value:+.1f} %"}
+
+
+def plain(data, name):
+    """A table as a study wrote it: columns with units, rows of numbers and words."""
+    made = data["tables"][name]
+    columns = [column if isinstance(column, dict) else {"title": column} for column in made["columns"]]
+
+    def cell(column, value):
+        if value is None:
+            return ""
+        return value if isinstance(value, str) else UNITS.get(column.get("unit"), str)(value)
+    rows = [[cell(column, value) for column, value in zip(columns, row)] for row in made["rows"]]
+    return table([column["title"] for column in columns], rows)
+
+
+# Of `vitrail scale`.
+def updates(study):
+    return [point for point in study["points"] if point["kind"] != "all-reduce" and point["update_s"]]
+
+
+def point_of(study, curve, row):
+    """The measured point of a curve's row."""
+    for point in updates(study):
+        batch = point["batch"] if curve["scaling"] == "strong, fixed batch" else point["batch_a_rank"]
+        same = point["model"] == curve["model"] and point["device"] == curve["device"] and batch == curve["batch"]
+        if same and point["ranks"] == row["ranks"] and point["transport"] in (curve["transport"], "alone"):
+            return point
+    raise SystemExit(f"no point for {curve['scaling']} {curve['batch']}, {row['ranks']} ranks")
+
+
+def curves(study, prefix):
+    rows = []
+    for curve in study["curves"]:
+        if not curve["scaling"].startswith(prefix):
+            continue
+        for row in curve["rows"]:
+            point = point_of(study, curve, row)
+            total = point["compute_s"] + point["exposed_s"] + point["data_wait_s"]
+            spread = point["update_s"]
+            rows.append([curve["transport"], curve["batch"], f"{row['ranks']}{' *' if row['oversubscribed'] else ''}",
+                         seconds(spread["median"]), percent((spread["max"] - spread["min"]) / spread["median"]),
+                         f"{point['images_per_s']['median']:.4g}", percent(point["compute_s"] / total),
+                         percent(point["exposed_s"] / total), percent(point["imbalance_s"] / total),
+                         percent(point["hidden_s"] / total), seconds(row["epoch_s"]), f"{row['speedup']:.2f}",
+                         percent(row["efficiency"]), f"{point['memory_bytes'] / 2**20:.1f} MiB"])
+    return table(["transport", "batch", "ranks", "update", "spread", "images/s", "compute", "exposed", "of it imbalance", "hidden",
+                  "epoch", "speed-up", "efficiency", "memory a rank"], rows)
+
+
+def fits(study):
+    rows = []
+    for curve in study["curves"]:
+        fit = curve["amdahl"] or curve["gustafson"]
+        if fit and len(curve["rows"]) > 1:
+            rows.append([curve["scaling"], curve["transport"], curve["batch"], "Amdahl" if curve["amdahl"] else "Gustafson",
+                         percent(fit["serial_share"]), f"{fit['error']:.3f}" if len(curve["rows"]) > 2 else "(two points)"])
+    return table(["scaling", "transport", "batch", "law", "share that is not shared out", "off by"], rows)
+
+
+def messages(study):
+    rows = []
+    for curve in study.get("all_reduce", []):
+        fit = curve.get("fit")
+        times = ", ".join(f"{size['megabytes']:g} MB {seconds(size['seconds'])}" for size in curve["sizes"])
+        rate = f"{fit['bytes_per_s'] / 1e9:.2f} GB/s" if fit and fit["bytes_per_s"] else "not seen" if fit else ""
+        rows.append([curve["transport"], curve["ranks"], times, seconds(fit["alpha_s"]) if fit else "", rate,
+                     percent(fit["error"]) if fit else ""])
+    return table(["all-reduce over", "ranks", "measured", "alpha", "1 / beta", "off by at most"], rows)
+
+
+def shares(study):
+    rows = []
+    for point in sorted(updates(study), key=lambda p: (p["ranks"], p["transport"], p["batch_a_rank"])):
+        total = point["compute_s"] + point["exposed_s"] + point["data_wait_s"]
+        rows.append([point["ranks"], point["transport"], point["batch_a_rank"], percent(point["compute_s"] / total),
+                     percent(point["exposed_s"] / total), percent(point["data_wait_s"] / total)])
+    return table(["ranks", "transport", "batch a rank", "compute", "exposed communication", "wait for data"], rows)
+
+
+def accuracy(study):
+    rows = []
+    for point in sorted(updates(study), key=lambda p: (p["ranks"], p["batch"])):
+        if point["top1"]:
+            rows.append([point["ranks"], point["batch"], seconds(point["epoch_s"]["median"]), percent(point["top1"]["median"]),
+                         f"{point['epochs'][-1]['train_loss']:.3f}"])
+    return table(["ranks", "batch", "epoch", "top-1 after the last epoch", "training loss"], rows)
+
+
+def settings(study):
+    config = study["config"]
+    return (f"Vitrail {study['vitrail']}; {config['repeat']} repetitions, {config['threads']} thread"
+            f"{'s' if config['threads'] != 1 else ''} a rank, order by seed {config['seed']}.\n")
+
+
+# Of `vitrail profile --beside seed-000`.
+def seed(profile):
+    own = {part["name"]: part.get("ms_per_layer", part["ms"]) / 1e3 for part in profile["parts"]}
+    rows = []
+    for row in profile["seed-000"]["rows"]:
+        macs = row["macs"]
+        rows.append([row["name"], f"{row['published_s']:g} s", seconds(row["seconds"]), f"{macs / 1e9:.3f}" if macs else "",
+                     f"{macs / row['seconds'] / 1e6:.0f}" if macs else "", seconds(own[row["name"]])])
+    return table(["one layer", "published", "seed-000 here", "GMAC", "MMAC/s", f"Vitrail {profile['dtype']}"], rows)
+
+
+def seed_ratios(profile):
+    times = profile["seed-000"]
+    rows = {row["name"]: row for row in times["rows"]}
+    rate = times["mmacs_per_s"] * 1e6
+
+    def ratio(attention, mlp, embeddings):
+        return f"{attention / embeddings:.3g} : {mlp / embeddings:.3g} : 1"
+    names = ("attention", "MLP", "embeddings")
+    computed = (times["predicted_attention_s"], rows["MLP"]["macs"] / rate, rows["embeddings"]["macs"] / rate)
+    cores = f"{times['cores']} cores"
+    return table(["", "attention : MLP : embeddings"],
+                 [["published, 8 cores", ratio(*(rows[name]["published_s"] for name in names))],
+                  [f"measured here, {cores}", ratio(*(rows[name]["seconds"] for name in names))],
+                  [f"by the arithmetic, {cores}", ratio(*computed)]])
+
+
+# Of `vitrail profile --sweep`.
+def sweep(profile):
+    first = profile["sweep"][0]
+    axes = list(first)[:list(first).index("ms_median")]
+    rows = [[*(row[axis] for axis in axes), seconds(row["ms_median"] / 1e3), seconds(row["ms_min"] / 1e3),
+             f"{row['images_per_second'] / first['images_per_second']:.2f}"] for row in profile["sweep"]]
+    return table([*axes, "median", "fastest", "speed-up"], rows)
+
+
+# Of bench/predict_published.py: a study's rows.
+def off(row, key="predicted"):
+    return abs(row[key] / row["measured"] - 1)
+
+
+def published(data, name):
+    study = data["studies"][name]
+    ideal = any("t1/n" in row for row in study["rows"])
+    rows = []
+    for row in study["rows"]:
+        others = row.get("also_published", [])  # the same run, counted otherwise
+        rows.append([row["case"], ", also ".join(f"{rate:.1f}" for rate in [row["measured"], *others]), f"{row['predicted']:.1f}",
+                     ", ".join(percent(abs(row["predicted"] / rate - 1)) for rate in [row["measured"], *others])])
+        if ideal:
+            rows[-1] += [f"{row['t1/n']:.1f}", percent(off(row, "t1/n"))]
+    errors = [off(row) for row in study["rows"]]
+    text = table([f"{study['what']}: {study['unit']}", "published", "predicted", "off"] + (["t1/n", "off"] if ideal else []), rows)
+    text += f"\nMean {100 * sum(errors) / len(errors):.2f} %, worst {percent(max(errors))}"
+    if ideal:
+        text += f"; of t1/n {100 * sum(off(row, 't1/n') for row in study['rows']) / len(errors):.2f} %"
+    return text + ".\n"
+
+
+# Of bench/predict_ranks.py and bench/predict_steps.py.
+def ranks(data):
+    rows = [[row["case"], row["ranks"], seconds(row["predicted_s"]), seconds(row["measured_s"]),
+             percent(row["off"])] for row in data["rows"]]
+    return table(["", "ranks", "predicted", "measured", "off"], rows)
+
+
+def steps(data):
+    rows = [[row["case"], seconds(row["predicted_s"]), seconds(row["median_s"]), seconds(row["min_s"]), f"{100 * row['error']:+.1f} %"]
+            for row in data["rows"]]
+    return table(["step", "predicted", "measured", "fastest", "off"], rows)
+
+
+KINDS = {"table": plain, "curves": curves, "fits": fits, "messages": messages, "shares": shares, "accuracy": accuracy,
+         "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "ranks": ranks,
+         "steps": steps, "recommended": lambda study: study["recommended"]["why"] + ".\n"}
