@@ -26,7 +26,7 @@ std::span<T> part_at(std::byte* memory, size_t& offset, int64_t count) {
 size_t lay_parts(std::byte* memory, const LoaderSettings& s, BatchParts* parts) {
   size_t offset = 0;
   const int64_t pixels = s.micro_batch * image_elems(s);
-  const auto used = [&](bool is, int64_t count) { return is ? count : 0; };
+  const auto used = [&](bool is, int64_t count) { return is && !s.targets_only ? count : 0; };
   parts->images = part_at<float>(memory, offset, used(s.form == ImageForm::kFloats, pixels));
   parts->pixels = part_at<uint8_t>(memory, offset, used(s.form == ImageForm::kPixels, pixels));
   parts->recipes = part_at<ImageRecipe>(memory, offset, used(s.form != ImageForm::kFloats, s.micro_batch));
@@ -137,10 +137,8 @@ void SampleSource::fill_row(Place place, int64_t row, const BatchParts& parts,
       bad.push_back({sample, dataset_.sample_name(sample), error.what(), error});
     }
   }
-  if (settings_.form == ImageForm::kFloats)
-    std::ranges::fill(row_of(parts.images, row, image_elems(settings_)), 0.0f);
-  else
-    parts.recipes[at] = {};
+  if (!parts.images.empty()) std::ranges::fill(row_of(parts.images, row, image_elems(settings_)), 0.0f);
+  if (!parts.recipes.empty()) parts.recipes[at] = {};
   std::ranges::fill(row_of(parts.targets, row, settings_.classes), 0.0f);
   parts.weights[at] = 0;
 }
@@ -151,7 +149,7 @@ void SampleSource::load_row(int64_t sample, Place place, int64_t row, const Batc
     VT_REQUIRE(label >= 0 && label < settings_.classes, ErrorKind::kData, "%s has label %d: expected 0..%lld",
                dataset_.sample_name(sample).c_str(), label, static_cast<long long>(settings_.classes - 1));
   const int32_t first = labels.empty() ? -1 : labels[0];
-  load_sample_image(sample, place, row, parts);
+  if (!settings_.targets_only) load_sample_image(sample, place, row, parts);
   fill_target(labels, row_of(parts.targets, row, settings_.classes));
   const bool weighed = !class_weights_.empty() && first >= 0;
   parts.weights[static_cast<size_t>(row)] =

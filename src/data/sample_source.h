@@ -61,6 +61,8 @@ struct LoaderSettings {
   std::function<void(const BadSample&)> on_bad;  // called once per sample, by the thread that calls next()
   std::shared_ptr<BatchRelay> relay = {};        // shares the batches; null: they are this loader's alone
   bool receives = false;                         // another loader makes them and gives them
+  bool targets_only =
+      false;               // images are neither decoded nor kept: what cannot be read is not found out here
   bool limits_bad = true;  // whether too many of them are an error here; false: the ranks count them together
 };
 

@@ -77,7 +77,7 @@ class Search {
 
   std::vector<Offload> offloads() const {
     if (q_.target.device.shares_host_memory) return {q_.config.mesh.offload};
-    return {Offload::kNone, Offload::kOptimizer};
+    return {Offload::kNone, Offload::kOptimizer, Offload::kParameters};
   }
 
   std::vector<MeshConfig> meshes() {

@@ -15,9 +15,9 @@ bool fits(const RunPlan& plan, const RunEstimate& e) {
 std::string fits_text(const RunPlan& plan, const RunEstimate& e) {
   std::string text = strf("%s; %s available; largest micro-batch %s", fits(plan, e) ? "yes" : "no",
                           format_bytes(e.available).c_str(), format_integer(e.largest).c_str());
-  for (const RunPlan::Offloaded& o : e.offloads)
-    text += strf("; %s would: %s there, %s on the host", o.settings.c_str(),
-                 format_bytes(o.peak_bytes).c_str(), format_bytes(o.host_bytes).c_str());
+  if (e.offload)
+    text += strf("; %s would: %s there, %s on the host", e.offload->settings.c_str(),
+                 format_bytes(e.offload->peak_bytes).c_str(), format_bytes(e.offload->host_bytes).c_str());
   return text;
 }
 
@@ -38,8 +38,10 @@ void add_offload(nlohmann::ordered_json& json, const RunPlan& plan, const RunEst
     json["host_page_locked"] = plan.step().page_locked_bytes();
     if (e.host_available > 0) json["host_memory_available"] = e.host_available;
   }
-  for (const RunPlan::Offloaded& o : e.offloads)
-    json["offload"].push_back({{"settings", o.settings}, {"peak", o.peak_bytes}, {"host", o.host_bytes}});
+  if (e.offload)
+    json["offload"].push_back({{"settings", e.offload->settings},
+                               {"peak", e.offload->peak_bytes},
+                               {"host", e.offload->host_bytes}});
 }
 
 std::string fit_warning(const RunPlan& plan, const RunEstimate& e) {
@@ -49,7 +51,7 @@ std::string fit_warning(const RunPlan& plan, const RunEstimate& e) {
            " are free";
   std::string text = strf("warning: this does not fit %s%s; the largest micro-batch that does is %s",
                           e.calibrated ? "on " : "", e.where.c_str(), format_integer(e.largest).c_str());
-  if (!e.offloads.empty()) text += "; " + e.offloads[0].settings + " would make it fit";
+  if (e.offload) text += "; " + e.offload->settings + " would make it fit";
   return text;
 }
 

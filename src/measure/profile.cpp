@@ -70,7 +70,7 @@ std::string fine_name(const Node& node) {
 std::string row_name(const Node& node, ProfileBy by) {
   if (by == ProfileBy::kNode) return node.name;
   if (by == ProfileBy::kOperation) return operation_of(node.name);
-  if (as_collective(*node.op) || is<WaitOp>(*node.op)) return "communication";
+  if (as_collective(*node.op) || is<WaitOp, UploadOp>(*node.op)) return "communication";
   if (is<TurnOp>(*node.op)) return "inputs";
   if (node.phase == Phase::kUpdate) return "optimizer";
   if (node.name.starts_with("loss")) return "loss";

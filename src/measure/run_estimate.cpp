@@ -124,13 +124,10 @@ RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target) {
   e.largest = plan.largest_micro_batch(e.available);
   e.levels = plan.recompute_levels();
   if (!target.named) e.host_available = free_memory().bytes;
-  if (plan.peak_bytes() > e.available) e.offloads = plan.offloads();
   const bool level_fits = std::any_of(e.levels.begin(), e.levels.end(),
                                       [&](const RunPlan::Level& l) { return l.peak_bytes <= e.available; });
   // What needs both is no advice where recomputation alone is enough.
-  std::erase_if(e.offloads, [&](const RunPlan::Offloaded& o) {
-    return o.peak_bytes > e.available || (level_fits && o.settings.find("recompute") != std::string::npos);
-  });
+  if (plan.peak_bytes() > e.available) e.offload = plan.offload_that_fits(e.available, !level_fits);
   estimate_time(plan, target, e);
   return e;
 }

@@ -17,10 +17,10 @@ struct RunEstimate {
   size_t available = 0, foreign = 0;
   int64_t largest = 0;  // largest micro-batch that fits
   std::vector<RunPlan::Level> levels;
-  std::vector<RunPlan::Offloaded> offloads;  // that fit, where the plan does not
-  size_t host_available = 0;                 // 0: not known, of another machine
-  double peak_gflops = 0, update_s = 0;      // 0: not known, for a processor that is not present
-  double watts = 0;                          // that the device may draw; 0: not known
+  std::optional<RunPlan::Offloaded> offload;  // that fits, where the plan does not
+  size_t host_available = 0;                  // 0: not known, of another machine
+  double peak_gflops = 0, update_s = 0;       // 0: not known, for a processor that is not present
+  double watts = 0;                           // that the device may draw; 0: not known
   bool calibrated = false;
   std::string basis;                 // on what the time stands, where there is a device file
   std::set<std::string> unmeasured;  // types estimated at the rate of f32

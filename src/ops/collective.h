@@ -1,6 +1,6 @@
 // What ranks do together, as ops: the passes that share a program out to ranks record them, the executor
 // hands them to the communicator of their axes. They move flat memory; ops/flat.h brings values into that
-// order.
+// order. And what comes from the host's memory beside the program, in the same two halves.
 #pragma once
 
 #include "graph/op.h"
@@ -54,8 +54,20 @@ inline const CollectiveOp* as_collective(const Op& op) {
   return dynamic_cast<const CollectiveOp*>(&op);
 }
 
-// Ends a started collective. It lists the collective's inputs and outputs, so that they live until here; the
-// first of them names the collective. It computes nothing.
+// Starts the way of a persistent value from the host's memory to the device's, which a WaitOp ends. Where
+// both memories are one it is a copy.
+class UploadOp : public Op {
+ public:
+  static constexpr std::string_view kKind = "upload";
+  std::string_view kind() const override { return kKind; }
+  std::vector<TensorDesc> infer(DescSpan ins) const override { return {ins[0]}; }
+  DimsRule dims() const override { return {kEveryDim}; }
+  bool is_launched() const override { return false; }
+  double flops(DescSpan, DescSpan) const override { return 0; }
+};
+
+// Ends a started collective or an upload. It lists what that reads and writes, so that it lives until here;
+// the first of them is its name. It computes nothing.
 class WaitOp : public Op {
  public:
   static constexpr std::string_view kKind = "wait";

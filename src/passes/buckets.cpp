@@ -55,7 +55,8 @@ std::vector<Bucket> make_buckets(const Program& program, const std::map<std::str
     last_block = node.block >= 0 || last_block != kHead ? node.block : kHead;
     if (!known.insert(node.ins[0]).second) continue;
     const Value& sum = program.values[node.ins[0]];
-    const AxisSet axes = gradients.at(sum.name).partial();
+    const auto layout = gradients.find(sum.name);
+    const AxisSet axes = layout == gradients.end() ? AxisSet() : layout->second.partial();
     Bucket& bucket = open[{axes, by_block ? last_block : 0}];
     bucket.axes = axes;
     bucket.dtype = sum.desc.dtype;

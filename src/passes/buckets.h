@@ -28,9 +28,10 @@ struct Bucket {
   std::vector<int64_t> pieces(int ranks) const;
 };
 
-// `gradients` are the layouts of the sums in `program`. Members are in the order in which their gradients
-// come; with `by_block`, a bucket is what one block reads. `bucket_bytes` 0 stands for a quarter of the sums,
-// so that the first are exchanged while others are made, and 25 MiB at most.
+// `gradients` are the layouts of the sums in `program`; one that is not there is whole. Members are in the
+// order in which their gradients come; with `by_block`, a bucket is what one block reads. `bucket_bytes` 0
+// stands for a quarter of the sums, so that the first are exchanged while others are made, and 25 MiB at
+// most.
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
                                  size_t bucket_bytes, bool by_block = false);
 

@@ -9,7 +9,7 @@ namespace vitrail {
 
 namespace {
 
-// Follows a program and knows which memory a started collective still reads or writes.
+// Follows a program and knows which memory a started collective or an upload still reads or writes.
 class ExchangeCheck {
  public:
   explicit ExchangeCheck(const Program& program) : program_(program) {
@@ -39,8 +39,8 @@ class ExchangeCheck {
     for (const int input : node.op->updates()) require_not_read(node, node.ins[static_cast<size_t>(input)]);
     if (is<ViewOp>(*node.op)) place(node.outs[0]) = place(node.ins[0]);
     const CollectiveOp* op = as_collective(*node.op);
-    if (!op || !op->form().started) return;
-    const bool in_place = op->form().in_place;
+    if (!is<UploadOp>(*node.op) && (!op || !op->form().started)) return;
+    const bool in_place = op && op->form().in_place;
     const std::string written = in_place ? place(node.ins[0]) : node.outs.empty() ? "" : place(node.outs[0]);
     flights_[node.ins[0]] = {&node, in_place ? "" : place(node.ins[0]), written};
   }
@@ -60,7 +60,7 @@ class ExchangeCheck {
 
   const Program& program_;
   std::vector<std::string> places_;    // by value: the memory that it lies in
-  std::map<ValueId, Flight> flights_;  // by the first input of a started collective
+  std::map<ValueId, Flight> flights_;  // by the first input of what was started
 };
 
 }  // namespace

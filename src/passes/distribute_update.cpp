@@ -40,11 +40,14 @@ class UpdateDistributor {
     (moves_.empty() ? result_.nodes : moves_).push_back(node);
   }
 
+  // Whether the ranks along dp own other elements each.
+  bool in_pieces() const { return zero_.active() && zero_.shared(); }
+
   // The axes along which ranks hold parts of a parameter.
   AxisSet axes_of(ValueId parameter) const {
     AxisSet axes;
     if (layouts_[static_cast<size_t>(parameter)][Axis::kTensor].kind == Placed::kShard) axes = Axis::kTensor;
-    return zero_.active() ? axes.with(Axis::kData) : axes;
+    return in_pieces() ? axes.with(Axis::kData) : axes;
   }
 
   // The norms of a parameter are over all ranks: its step is taken, and all that comes behind it happens,
@@ -171,7 +174,7 @@ class UpdateDistributor {
   void add_squares(const Node& node) {
     AxisSet axes;
     if (how_.mesh.size(Axis::kTensor) > 1) axes = axes.with(Axis::kTensor);
-    if (zero_.active()) axes = axes.with(Axis::kData);
+    if (in_pieces()) axes = axes.with(Axis::kData);
     if (how_.mesh.size(Axis::kPipeline) > 1) axes = axes.with(Axis::kPipeline);  // a stage has its own
     Node own = node;
     const auto is_empty = [&](ValueId sum) { return result_.values[sum].desc.elems() == 0; };

@@ -40,6 +40,7 @@ struct ZeroOptions {
   std::vector<std::pair<std::string, std::string>> copies;  // master, low-precision copy
   bool averages = false;
   bool whole_sums = false;  // gradient sums stay whole until the end of an update
+  bool on_host = false;     // with stage 3: a rank's pieces of the parameters lie in the host's memory
 };
 
 class ZeroPlan {
@@ -51,8 +52,11 @@ class ZeroPlan {
 
   bool active() const { return options_.stage > 0; }
   int stage() const { return options_.stage; }
+  // Whether there are several ranks; else the one owns all of every group, which matters on the host alone.
+  bool shared() const { return ranks_ > 1; }
   // Whether a rank keeps the gradient sums of its own piece alone.
-  bool shares_gradients() const { return stage() >= 2 && !options_.whole_sums; }
+  bool shares_gradients() const { return stage() >= 2 && !options_.whole_sums && shared(); }
+  bool on_host() const { return options_.on_host; }
   const std::vector<FlatGroup>& groups() const { return groups_; }
   // The part of a parameter that this rank owns; nothing for one that is not shared out.
   std::optional<OwnRange> window(const std::string& parameter) const;
@@ -86,7 +90,8 @@ class ZeroPlan {
 Value group_value(const FlatGroup& group, int rank);
 
 // Lets the values of a program that lie in whole groups do so, and gathers those of which this rank has a
-// piece: once in the forward and once in the backward half, one group ahead of its first reader.
+// piece: once in the forward and once in the backward half, one group ahead of its first reader. A piece that
+// lies on the host comes to the device one group ahead of that; where one rank has all, nothing is gathered.
 Program gather_parameters(const Program& program, const ZeroPlan& plan, int rank);
 
 // Lets every micro-step hand its gradients to their owners (stage 2 and 3): the gradients of a bucket are

@@ -17,6 +17,7 @@ class Gatherer {
     for (Value& value : result_.values) place(value);
     find_uses();
     for (size_t i = 0; i < source_.nodes.size(); ++i) {
+      for (const size_t use : uploaded_at_[i]) upload(uses_[use]);
       for (const size_t use : issued_at_[i]) start(uses_[use]);
       for (const size_t use : needed_at_[i]) finish(uses_[use]);
       Node node = source_.nodes[i];
@@ -36,6 +37,7 @@ class Gatherer {
     Phase phase;
     size_t first;  // the node that reads it first
     std::vector<std::pair<ValueId, const FlatGroup::Member*>> read;
+    ValueId on_host = -1;  // the piece, where it lies there
     ValueId piece = -1, gathered = -1;
   };
 
@@ -47,6 +49,7 @@ class Gatherer {
   }
 
   // Finds which groups are read where, and where each gather starts: at the first reader of the one before.
+  // An upload starts one further ahead, in the other half of the program, too: it waits for no other rank.
   void find_uses() {
     std::map<std::pair<const FlatGroup*, Phase>, size_t> known;
     std::map<std::pair<ValueId, Phase>, bool> seen;
@@ -62,10 +65,13 @@ class Gatherer {
       }
     }
     issued_at_.resize(source_.nodes.size());
+    uploaded_at_.resize(source_.nodes.size());
     needed_at_.resize(source_.nodes.size());
     for (size_t u = 0; u < uses_.size(); ++u) {
-      const bool ahead = u > 0 && uses_[u - 1].phase == uses_[u].phase;
-      issued_at_[ahead ? uses_[u - 1].first : uses_[u].first].push_back(u);
+      const bool ahead = plan_.shared() && u > 0 && uses_[u - 1].phase == uses_[u].phase;
+      const size_t gather = ahead ? u - 1 : u;
+      issued_at_[uses_[gather].first].push_back(u);
+      if (plan_.on_host()) uploaded_at_[uses_[gather > 0 ? gather - 1 : 0].first].push_back(u);
       needed_at_[uses_[u].first].push_back(u);
     }
   }
@@ -91,8 +97,28 @@ class Gatherer {
     return use.group->name + what + (use.phase == Phase::kBackward ? ".again" : "");
   }
 
+  void upload(Use& use) {
+    use.on_host = add_value(group_value(*use.group, rank_));
+    Node node = node_for(use, std::make_shared<UploadOp>(), name_of(use, ".upload"));
+    use.piece = add_value({node.name, result_.values[use.on_host].desc, ValueKind::kComputed});
+    node.ins = {use.on_host};
+    node.outs = {use.piece};
+    result_.nodes.push_back(std::move(node));
+  }
+
+  void await(const Use& use, ValueId from, ValueId to, const char* what) {
+    Node wait = node_for(use, std::make_shared<WaitOp>(), name_of(use, what));
+    wait.ins = {from, to};
+    result_.nodes.push_back(std::move(wait));
+  }
+
   void start(Use& use) {
-    use.piece = add_value(group_value(*use.group, rank_));
+    if (use.on_host >= 0)
+      await(use, use.on_host, use.piece, ".uploaded");
+    else
+      use.piece = add_value(group_value(*use.group, rank_));
+    use.gathered = use.piece;
+    if (!plan_.shared()) return;
     const TensorDesc whole{use.group->dtype, {{kFlat, use.group->elems}}};
     Node node =
         node_for(use,
@@ -106,9 +132,7 @@ class Gatherer {
   }
 
   void finish(const Use& use) {
-    Node wait = node_for(use, std::make_shared<WaitOp>(), name_of(use, ".wait"));
-    wait.ins = {use.piece, use.gathered};
-    result_.nodes.push_back(std::move(wait));
+    if (plan_.shared()) await(use, use.piece, use.gathered, ".wait");
     for (const auto& [id, member] : use.read) {
       const TensorDesc& desc = source_.values[id].desc;
       Node view = node_for(use, std::make_shared<ViewOp>(member->offset, member->desc.shape),
@@ -125,7 +149,7 @@ class Gatherer {
   int rank_;
   Program result_;
   std::vector<Use> uses_;
-  std::vector<std::vector<size_t>> issued_at_, needed_at_;  // uses by node
+  std::vector<std::vector<size_t>> uploaded_at_, issued_at_, needed_at_;  // uses by node
   std::map<std::pair<ValueId, Phase>, ValueId> views_;
 };
 

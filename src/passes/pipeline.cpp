@@ -57,6 +57,11 @@ Program lowered(PreciseProgram& precise, const Rewrites& r) {
   return r.offload ? read_copies(std::move(precise.program), precise.copies) : std::move(precise.program);
 }
 
+// Whether parameters and their gradients lie in flat groups: ranks exchange these, and the host holds them.
+bool in_groups(const Rewrites& r) {
+  return r.distribution.active() || r.parameters_on_host;
+}
+
 bool has_stages(const Rewrites& r) {
   return r.distribution.mesh.size(Axis::kPipeline) > 1;
 }
@@ -131,13 +136,13 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("distribute", std::move(own.program));
   Program stage = has_stages(r) ? staged(p.take(), r, begins, StageOf::kUpdate) : p.take();
   if (has_stages(r)) keep_read(precise.copies, stage);
-  p.pass("stages",
-         r.distribution.active() ? bucketed(std::move(stage), own.gradients, r, buckets) : std::move(stage));
+  p.pass("stages", in_groups(r) ? bucketed(std::move(stage), own.gradients, r, buckets) : std::move(stage));
   p.pass("recompute", recompute(p.take(), r.recompute));
-  const int level = r.distribution.mesh.size(Axis::kData) > 1 ? r.zero : 0;
+  const int level = r.distribution.mesh.size(Axis::kData) > 1 || r.parameters_on_host ? r.zero : 0;
   const std::vector<Bucket> frozen =
       level == 3 ? frozen_buckets(p.program(), buckets, precise.copies) : std::vector<Bucket>{};
-  ZeroPlan zero(buckets, frozen, r.distribution.mesh, {level, precise.copies, r.averages, r.whole_sums});
+  ZeroPlan zero(buckets, frozen, r.distribution.mesh,
+                {level, precise.copies, r.averages, r.whole_sums, level == 3 && r.parameters_on_host});
   p.pass("gather", zero.active() ? gathered(p.take(), r, buckets, zero) : p.take());
   p.pass("keep_sums", few_launches ? keep_attention_sums(p.take(), r.has_kernel) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
@@ -158,8 +163,8 @@ Program update_program(Program recorded, const Rewrites& r, const std::vector<Bu
 
 UpdateParts update_parts(const Program& recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
                          const ZeroPlan& zero) {
-  UpdateParts parts = split_update(
-      r.distribution.active() ? distribute_update(recorded, r.distribution, buckets, zero) : recorded);
+  UpdateParts parts =
+      split_update(in_groups(r) ? distribute_update(recorded, r.distribution, buckets, zero) : recorded);
   for (const Program* program : {&parts.control, &parts.host, &parts.gather}) check_exchanges(*program);
   return parts;
 }

@@ -25,6 +25,7 @@ struct Rewrites {
   bool whole_sums = false;  // ZeRO 2 and 3 sum gradients over ranks once an update, not every micro-step
   bool averages = false;    // whether a moving average of the parameters is kept
   bool offload = false;     // masters lie on the host; programs of the device read copies alone
+  bool parameters_on_host = false;  // with an offload and ZeRO 3: these copies, too
   RecomputeOptions recompute = {};  // training only
   bool join = true;                 // joins residuals with the gradients of norms
   bool fuse = true;

@@ -108,7 +108,7 @@ class Planner {
   }
 
   static Category category_of(const Op& op) {
-    if (is<TurnOp>(op)) return Category::kStaging;
+    if (is<TurnOp, UploadOp>(op)) return Category::kStaging;
     const bool exchanged = as_collective(op) || is<PackOp, JoinOp>(op);
     return exchanged ? Category::kCommunication : Category::kTransient;
   }
@@ -150,12 +150,17 @@ class Planner {
     }
   }
 
+  // What is staged on the host travels from there, or to there.
+  Home home_of(const Value& value) const {
+    return !host_ ? Home::kDevice : value.category == Category::kStaging ? Home::kLocked : Home::kHost;
+  }
+
   MemoryPlan finish() const {
     MemoryPlan plan;
     for (size_t id = 0; id < program_.values.size(); ++id) {
       Placement placement{.bytes = program_.values[id].desc.bytes()};
       if (program_.values[id].persistent() && last_use_[id] >= 0) {
-        const PersistentValue& value = layout_->place(program_.values[id], host_);
+        const PersistentValue& value = layout_->place(program_.values[id], home_of(program_.values[id]));
         placement.persistent = true;
         placement.category = value.category;
         placement.offset = value.offset;

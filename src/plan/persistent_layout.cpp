@@ -6,7 +6,7 @@
 
 namespace vitrail {
 
-const PersistentValue& PersistentLayout::place(const Value& value, bool host) {
+const PersistentValue& PersistentLayout::place(const Value& value, Home home) {
   VT_CHECK(value.persistent(), "%s does not persist", value.name.c_str());
   const auto [found, fresh] = index_.try_emplace(value.name, values_.size());
   if (!fresh) {
@@ -17,9 +17,9 @@ const PersistentValue& PersistentLayout::place(const Value& value, bool host) {
     return known;
   }
   if (!value.container.empty()) return place_inside(value);
-  size_t& bytes = (host ? host_bytes_ : bytes_)[static_cast<size_t>(value.category)];
+  size_t& bytes = bytes_[static_cast<size_t>(home)][static_cast<size_t>(value.category)];
   values_.push_back(
-      {value.name, value.desc, value.kind, value.category, bytes, false, false, value.logical, host});
+      {value.name, value.desc, value.kind, value.category, bytes, false, false, value.logical, home});
   bytes += round_up(value.desc.bytes(), Buffer::kAlignment);
   return values_.back();
 }
@@ -35,8 +35,8 @@ const PersistentValue& PersistentLayout::place_inside(const Value& value) {
   container.is_container = true;
   const size_t offset = container.offset + inner;
   const Category category = container.category;
-  const bool host = container.host;
-  values_.push_back({value.name, value.desc, value.kind, category, offset, true, false, value.logical, host});
+  const Home home = container.home;
+  values_.push_back({value.name, value.desc, value.kind, category, offset, true, false, value.logical, home});
   return values_.back();
 }
 
@@ -46,12 +46,9 @@ const PersistentValue& PersistentLayout::at(const std::string& name) const {
   return values_[found->second];
 }
 
-size_t PersistentLayout::bytes() const {
-  return std::accumulate(bytes_.begin(), bytes_.end(), size_t{0});
-}
-
-size_t PersistentLayout::host_bytes() const {
-  return std::accumulate(host_bytes_.begin(), host_bytes_.end(), size_t{0});
+size_t PersistentLayout::bytes(Home home) const {
+  const auto& own = bytes_[static_cast<size_t>(home)];
+  return std::accumulate(own.begin(), own.end(), size_t{0});
 }
 
 }  // namespace vitrail

@@ -1,5 +1,5 @@
 // Where the values that persist from run to run lie: one arena per category, each value at a fixed offset
-// under its name; a second set of arenas is of the host, for what a device with memory of its own leaves
+// under its name; two more sets of arenas are of the host, for what a device with memory of its own leaves
 // there. Programs of one step, and plans for several batch sizes, share one layout and so one memory.
 #pragma once
 
@@ -12,6 +12,11 @@
 
 namespace vitrail {
 
+// The memory in which a value lies: the device's, the host's, or page-locked memory of the host, from which
+// and to which the device copies beside its work.
+enum class Home : uint8_t { kDevice, kHost, kLocked };
+inline constexpr size_t kHomes = 3;
+
 struct PersistentValue {
   std::string name;
   TensorDesc desc;
@@ -21,29 +26,39 @@ struct PersistentValue {
   bool contained = false;     // it lies inside another value and takes no bytes of its own
   bool is_container = false;  // other values lie inside it
   Shape logical = {};         // the whole shape, where desc is a flat range of elements
-  bool host = false;          // it lies in the host's arenas
+  Home home = Home::kDevice;
+
+  bool on_host() const { return home != Home::kDevice; }
 };
 
 class PersistentLayout {
  public:
-  // Returns the place of a value, assigned at its first appearance: on the host where `host`, or inside the
-  // value that holds it. One name must always mean the same value.
-  const PersistentValue& place(const Value& value, bool host = false);
+  // Returns the place of a value, assigned at its first appearance: in `home`, or inside the value that
+  // holds it. One name must always mean the same value.
+  const PersistentValue& place(const Value& value, Home home = Home::kDevice);
   const PersistentValue& at(const std::string& name) const;  // throws for an unknown name
   bool has(const std::string& name) const { return index_.contains(name); }
 
   const std::vector<PersistentValue>& values() const { return values_; }
-  size_t bytes(Category category) const { return bytes_[static_cast<size_t>(category)]; }
-  size_t bytes() const;
-  size_t host_bytes(Category category) const { return host_bytes_[static_cast<size_t>(category)]; }
-  size_t host_bytes() const;
+  size_t bytes(Home home, Category category) const {
+    return bytes_[static_cast<size_t>(home)][static_cast<size_t>(category)];
+  }
+  size_t bytes(Home home) const;
+  // Of the device.
+  size_t bytes(Category category) const { return bytes(Home::kDevice, category); }
+  size_t bytes() const { return bytes(Home::kDevice); }
+  // Of the host, page-locked memory included.
+  size_t host_bytes(Category category) const {
+    return bytes(Home::kHost, category) + bytes(Home::kLocked, category);
+  }
+  size_t host_bytes() const { return bytes(Home::kHost) + bytes(Home::kLocked); }
 
  private:
   const PersistentValue& place_inside(const Value& value);
 
   std::vector<PersistentValue> values_;
   std::map<std::string, size_t> index_;
-  std::array<size_t, kCategoryCount> bytes_{}, host_bytes_{};
+  std::array<std::array<size_t, kCategoryCount>, kHomes> bytes_{};
 };
 
 }  // namespace vitrail

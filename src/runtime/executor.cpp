@@ -22,7 +22,8 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
       staging_(staging ? staging->data() : own_staging_.data()),
       times_(plan.program.nodes.size()),
       timed_(!rank.hardware->records()),
-      collectives_(collective_runner(rank)) {
+      collectives_(collective_runner(rank)),
+      uploads_(rank) {
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
@@ -36,6 +37,7 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
       const TensorView in = view(first), out = node.outs.empty() ? in : view(node.outs[0]);
       collectives_->add(i, {op, in, out, first});
     }
+    if (is<UploadOp>(*node.op)) uploads_.add(i, node.ins[0], view(node.ins[0]), view(node.outs[0]));
     if (rank.pulse)
       names_.push_back(rank.pulse->keep(node.name.empty() ? node.op->kind() : std::string_view(node.name)));
   }
@@ -118,10 +120,13 @@ void Executor::begin_turn(const Node& node) {
   on_turn_(turn, inputs);
 }
 
-// The memory of a collective is that of its first input and output.
-void Executor::run_collective(size_t index) {
+// What no kernel runs: turns, uploads and collectives. The memory of a collective is that of its first input
+// and output.
+void Executor::run_beside(size_t index) {
   const Node& node = plan_.program.nodes[index];
   if (is<TurnOp>(*node.op)) return begin_turn(node);
+  if (is<UploadOp>(*node.op)) return uploads_.start(index);
+  if (is<WaitOp>(*node.op) && uploads_.has(node.ins[0])) return uploads_.wait(node.ins[0]);
   const ReductionScope reducing(rank_.pulse);
   if (is<WaitOp>(*node.op)) return collectives_->wait(node.ins[0]);
   if (as_collective(*node.op)) collectives_->run(index);
@@ -138,7 +143,7 @@ bool Executor::is_empty(const Step& step) {
 
 void Executor::run_node(size_t node) {
   if (rank_.pulse) rank_.pulse->at_node(names_[node]);
-  if (steps_[node].empty()) return run_collective(node);
+  if (steps_[node].empty()) return run_beside(node);
   const LaunchContext context = rank_.launch_context();
   for (const Step& step : steps_[node]) {
     if (step.empty) {

@@ -14,6 +14,7 @@
 #include "runtime/persistent_store.h"
 #include "runtime/rank_context.h"
 #include "runtime/recorded_pieces.h"
+#include "runtime/uploads.h"
 
 namespace vitrail {
 
@@ -72,7 +73,7 @@ class Executor {
     bool empty = false;  // it writes nothing, since its shard is empty
   };
   static bool is_empty(const Step& step);
-  void run_collective(size_t index);
+  void run_beside(size_t index);
   void begin_turn(const Node& node);
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;
@@ -97,6 +98,7 @@ class Executor {
   int spoilt_ = 0;          // captures that another thread invalidated
   std::unique_ptr<RecordedPieces> recorded_;
   std::unique_ptr<CollectiveRunner> collectives_;
+  Uploads uploads_;
   OnTurn on_turn_;
 };
 

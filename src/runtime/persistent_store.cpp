@@ -57,44 +57,44 @@ void fill_part(const std::string& name, const TensorView& part, const ParamFille
 PersistentStore::PersistentStore(std::shared_ptr<const PersistentLayout> layout, RankContext& rank)
     : layout_(std::move(layout)), rank_(rank) {
   for (size_t c = 0; c < kCategoryCount; ++c) {
-    const size_t bytes = layout_->bytes(static_cast<Category>(c));
-    arenas_[c] = Buffer(bytes, static_cast<Category>(c), rank.memory());
-    if (static_cast<Category>(c) != Category::kParameters && bytes > 0)
-      rank.hardware->clear(arenas_[c].data(), bytes);
-    open_host_arena(static_cast<Category>(c));
+    const auto category = static_cast<Category>(c);
+    const size_t bytes = layout_->bytes(category);
+    Buffer& own = arena(Home::kDevice, category);
+    own = Buffer(bytes, category, rank.memory());
+    if (category != Category::kParameters && bytes > 0) rank.hardware->clear(own.data(), bytes);
+    open_host_arena(Home::kHost, category);
+    open_host_arena(Home::kLocked, category);
   }
 }
 
-void PersistentStore::open_host_arena(Category category) {
-  const size_t bytes = layout_->host_bytes(category);
-  const bool staged = category == Category::kStaging;
+void PersistentStore::open_host_arena(Home home, Category category) {
+  const size_t bytes = layout_->bytes(home, category);
   MemorySource* const source = rank_.hardware->shares_host_memory() ? rank_.memory()
-                               : staged                             ? rank_.hardware->host_memory()
+                               : home == Home::kLocked              ? rank_.hardware->host_memory()
                                                                     : nullptr;
-  Buffer& arena = host_arenas_[static_cast<size_t>(category)];
-  arena = Buffer(bytes, category, source);
-  if (bytes > 0) std::memset(arena.data(), 0, bytes);
+  arena(home, category) = Buffer(bytes, category, source);
+  if (bytes > 0) std::memset(arena(home, category).data(), 0, bytes);
 }
 
 TensorView PersistentStore::view(const PersistentValue& value) const {
-  const auto& arenas = value.host ? host_arenas_ : arenas_;
+  const auto& arenas = arenas_[static_cast<size_t>(value.home)];
   return {arenas[static_cast<size_t>(value.category)].data() + value.offset, value.desc};
 }
 
 void PersistentStore::read(const PersistentValue& value, std::span<std::byte> target) const {
-  if (!value.host) return read_bytes(rank_, view(value), target);
+  if (!value.on_host()) return read_bytes(rank_, view(value), target);
   VT_CHECK(target.size() <= value.desc.bytes(), "%zu bytes of %s", target.size(), value.name.c_str());
   std::memcpy(target.data(), view(value).data(), target.size());
 }
 
 void PersistentStore::write(const PersistentValue& value, std::span<const std::byte> bytes) const {
-  if (!value.host) return write_bytes(rank_, view(value), bytes);
+  if (!value.on_host()) return write_bytes(rank_, view(value), bytes);
   VT_CHECK(bytes.size() <= value.desc.bytes(), "%zu bytes for %s", bytes.size(), value.name.c_str());
   std::memcpy(view(value).data(), bytes.data(), bytes.size());
 }
 
 void PersistentStore::write_floats(const PersistentValue& value, std::span<const float> values) const {
-  if (!value.host) return vitrail::write_floats(rank_, view(value), values);
+  if (!value.on_host()) return vitrail::write_floats(rank_, view(value), values);
   VT_CHECK(static_cast<int64_t>(values.size()) == value.desc.elems(), "%zu floats for %s", values.size(),
            value.name.c_str());
   convert_floats(values.data(), DType::kF32, view(value).data(), value.desc.dtype, values.size());
@@ -102,19 +102,13 @@ void PersistentStore::write_floats(const PersistentValue& value, std::span<const
 
 void PersistentStore::clear(const PersistentValue& value) const {
   const size_t bytes = value.desc.bytes();
-  if (!value.host) return rank_.hardware->clear(view(value).data(), bytes);
+  if (!value.on_host()) return rank_.hardware->clear(view(value).data(), bytes);
   if (bytes > 0) std::memset(view(value).data(), 0, bytes);
 }
 
-size_t PersistentStore::host_bytes() const {
+size_t PersistentStore::bytes(Home home) const {
   size_t total = 0;
-  for (const Buffer& arena : host_arenas_) total += arena.bytes();
-  return total;
-}
-
-size_t PersistentStore::bytes() const {
-  size_t total = 0;
-  for (const Buffer& arena : arenas_) total += arena.bytes();
+  for (const Buffer& arena : arenas_[static_cast<size_t>(home)]) total += arena.bytes();
   return total;
 }
 

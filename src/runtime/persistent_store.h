@@ -1,5 +1,5 @@
 // The persistent values of execution plans that share a layout: owns their arenas, one per category, zeroed,
-// on the device and, where the layout has some, on the host: what is staged there is page-locked for a GPU.
+// on the device and, where the layout has some, on the host, page-locked for a GPU where the layout says so.
 // Fills parameters through a load-time Program that converts or packs a few at a time, so that loading needs
 // little memory beside them.
 #pragma once
@@ -31,13 +31,13 @@ class PersistentStore {
   TensorView view(const PersistentValue& value) const;
   TensorView view(const std::string& name) const { return view(layout_->at(name)); }
   const PersistentLayout& layout() const { return *layout_; }
-  size_t bytes() const;
-  size_t host_bytes() const;
+  size_t bytes() const { return bytes(Home::kDevice); }
+  size_t host_bytes() const { return bytes(Home::kHost) + bytes(Home::kLocked); }
   RankContext& rank() const { return rank_; }
 
   // Whether the host reads and writes a value through its address.
   bool is_at_hand(const PersistentValue& value) const {
-    return value.host || rank_.hardware->shares_host_memory();
+    return value.on_host() || rank_.hardware->shares_host_memory();
   }
   // Copies of whole values, wherever they lie; a read has arrived when the call returns.
   void read(const PersistentValue& value, std::span<std::byte> target) const;
@@ -46,11 +46,15 @@ class PersistentStore {
   void clear(const PersistentValue& value) const;
 
  private:
-  void open_host_arena(Category category);
+  void open_host_arena(Home home, Category category);
+  Buffer& arena(Home home, Category category) {
+    return arenas_[static_cast<size_t>(home)][static_cast<size_t>(category)];
+  }
+  size_t bytes(Home home) const;
 
   std::shared_ptr<const PersistentLayout> layout_;
   RankContext& rank_;
-  std::array<Buffer, kCategoryCount> arenas_, host_arenas_;
+  std::array<std::array<Buffer, kCategoryCount>, kHomes> arenas_;
 };
 
 }  // namespace vitrail

@@ -40,18 +40,23 @@ struct RankContext {
     if (!exchanges) exchanges = hardware->create_urgent_stream();
     return *exchanges;
   }
+  // The stream on which values of the host's memory come to its device.
+  Stream& upload_stream() {
+    if (!uploads) uploads = hardware->create_stream();
+    return *uploads;
+  }
   LaunchContext launch_context() { return {pool, device, hardware->launch_handle()}; }
 
   DeviceInfo device;
   ThreadPool pool;
   uint64_t seed;
   std::unique_ptr<Device> hardware;
-  std::unique_ptr<Stream> exchanges;   // made when it is first asked for
-  MeshCommunicators* ranks = nullptr;  // the other ranks of the run; null: it is alone
-  int sharing = 1;                     // ranks that share the memory of this host
-  int overlapping = 0;                 // of them, those that share its cores; 0: all
-  bool shares_queues = false;          // another rank of this process is on the same device
-  Pulse* pulse = nullptr;              // where it posts what it is doing; null: nobody watches
+  std::unique_ptr<Stream> exchanges, uploads;  // made when first asked for
+  MeshCommunicators* ranks = nullptr;          // the other ranks of the run; null: it is alone
+  int sharing = 1;                             // ranks that share the memory of this host
+  int overlapping = 0;                         // of them, those that share its cores; 0: all
+  bool shares_queues = false;                  // another rank of this process is on the same device
+  Pulse* pulse = nullptr;                      // where it posts what it is doing; null: nobody watches
 };
 
 }  // namespace vitrail

@@ -176,7 +176,7 @@ class Planner {
     options.slowest = slowest_, options.spans = q_.spans;
     SimulatedStep paced = simulate_step(ranks, tiers_, options);
     const auto count = static_cast<double>(even.ranks.size());
-    for (const RankTimes& times : even.ranks) {
+    for (const SimulatedTimes& times : even.ranks) {
       row.compute_s += times.compute_s / count;
       row.exposed_s += times.exposed_s / count;
       row.bubble_s += times.waiting_s / count;

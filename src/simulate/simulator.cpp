@@ -46,7 +46,7 @@ class Simulation {
       result_.step_s = std::max(result_.step_s, ranks_[r].now);
     }
     // Nobody begins the next step before the last has ended this one.
-    for (RankTimes& times : result_.ranks) times.waiting_s += result_.step_s - times.step_s;
+    for (SimulatedTimes& times : result_.ranks) times.waiting_s += result_.step_s - times.step_s;
     return std::move(result_);
   }
 
@@ -88,7 +88,7 @@ class Simulation {
 
   void begin(int r, const StepTask& task) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
-    RankTimes& times = result_.ranks[static_cast<size_t>(r)];
+    SimulatedTimes& times = result_.ranks[static_cast<size_t>(r)];
     if (task.kind == StepTask::Kind::kCompute) {
       const double seconds = task.seconds * options_.slowest;
       note(r, false, task.name, rank.now, rank.now + seconds);
@@ -105,7 +105,7 @@ class Simulation {
 
   void exchange(int r, const StepTask& task) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
-    RankTimes& times = result_.ranks[static_cast<size_t>(r)];
+    SimulatedTimes& times = result_.ranks[static_cast<size_t>(r)];
     const CollectiveCost cost = cost_of(rank.in->mesh, task);
     Exchange& one = find(rank, task);
     one.seconds = std::max(cost.seconds, cost.cpu_seconds) + options_.collective_s;
@@ -154,7 +154,7 @@ class Simulation {
   void land(int r, const Exchange& one) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
     if (one.end <= rank.now) return;
-    RankTimes& times = result_.ranks[static_cast<size_t>(r)];
+    SimulatedTimes& times = result_.ranks[static_cast<size_t>(r)];
     const double waiting = std::clamp(one.last_arrival - rank.now, 0.0, one.end - rank.now);
     times.waiting_s += waiting;
     times.exposed_s += one.end - rank.now - waiting;

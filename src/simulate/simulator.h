@@ -26,7 +26,7 @@ struct SimulationOptions {
 };
 
 // A rank's step. Compute, what is exposed, and waiting add up to the step.
-struct RankTimes {
+struct SimulatedTimes {
   double step_s = 0;
   double compute_s = 0;
   double exposed_s = 0;  // within collectives while nothing computes
@@ -53,7 +53,7 @@ struct SimulatedSpan {
 
 struct SimulatedStep {
   double step_s = 0;  // until the last rank has ended
-  std::vector<RankTimes> ranks;
+  std::vector<SimulatedTimes> ranks;
   std::map<std::pair<CollectiveKind, unsigned>, ExchangeTimes> exchanges;  // by kind and axes' bits
   std::vector<SimulatedSpan> spans;
 };

@@ -1,6 +1,7 @@
 #include "simulate/step_tasks.h"
 
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 
@@ -37,10 +38,14 @@ TaskList tasks_of(const Program& program, const std::vector<double>& seconds, do
   VT_CHECK(seconds.size() == program.nodes.size(), "%zu times for %zu nodes", seconds.size(),
            program.nodes.size());
   TaskList tasks;
+  std::set<ValueId> uploads;  // take no time of their own here
   for (size_t i = 0; i < program.nodes.size(); ++i) {
     const Node& node = program.nodes[i];
+    if (is<UploadOp>(*node.op)) uploads.insert(node.ins[0]);
     if (const CollectiveOp* op = as_collective(*node.op))
       tasks.push_back(collective_task(*op, program, node));
+    else if (is<WaitOp>(*node.op) && uploads.contains(node.ins[0]))
+      continue;
     else if (is<WaitOp>(*node.op))
       tasks.push_back({.kind = StepTask::Kind::kWait, .name = node.name, .slot = node.ins[0]});
     else if (seconds[i] > 0)

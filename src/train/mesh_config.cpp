@@ -57,11 +57,13 @@ void validate(const MeshConfig& c) {
   VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,
              "mesh.bucket_mb is %g; expected 0 (a quarter of the gradients, 25 at most) or more",
              c.bucket_mb);
-  if (c.offload == Offload::kParameters)
+  if (c.offload == Offload::kParameters && c.zero != 3)
     throw Error(
         ErrorKind::kConfig,
-        "mesh.offload is parameters, which is not there yet: the device keeps what it computes with",
-        "mesh.offload=optimizer; with several ranks mesh.zero=3 as well, which shares out the parameters");
+        strf("mesh.offload is parameters with mesh.zero %lld: they come to the device block by block, as "
+             "ZeRO 3 brings them",
+             static_cast<long long>(c.zero)),
+        "mesh.zero=3, also on one rank, or mesh.offload=optimizer");
   if (c.offload != Offload::kNone && c.pp != 1)
     throw Error(
         ErrorKind::kConfig,

@@ -68,8 +68,9 @@ struct MeshConfig {
       "how values travel between GPUs: nccl, staged (through the host), or auto: nccl where every rank has a "
       "GPU and the library is there");
     v("offload", c.offload,
-      "what lies in the host's memory instead of the device's: none, or optimizer (master weights, optimizer "
-      "state and averages, which the processor updates)");
+      "what lies in the host's memory instead of the device's: none, optimizer (master weights, optimizer "
+      "state and averages, which the processor updates), or, with zero=3, parameters (these, and a rank's "
+      "pieces of the working weights, which come to the device a block ahead)");
     v("verify_every", c.verify_every,
       "updates between comparisons of what several ranks hold alike, and before every checkpoint; ranks that "
       "differ send the run back to the last that agreed; 0: none");

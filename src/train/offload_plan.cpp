@@ -68,6 +68,11 @@ class OffloadPlanner {
  private:
   using Members = std::set<std::string>;  // parameters
 
+  // Whether a copy lies on the host, where updates write it.
+  bool stays(const Value& copy) const {
+    return !copy.container.empty() && layout_->at(copy.container).on_host();
+  }
+
   void find_values() {
     for (const Value& value : programs_.update.values)
       if (is_gradient(value)) gradients_.emplace(owner_of(value.name), layout_->place(value));
@@ -108,11 +113,12 @@ class OffloadPlanner {
     for (const PersistentValue* value : gradients) names.push_back(owner_of(value->name));
     for (const std::string& name : members)
       if (!gradients_.contains(name)) names.push_back(name);
-    for (const std::string& name : names)
-      if (const auto found = copies_.find(name); found != copies_.end()) layout_->place(*found->second);
-    for (const std::string& name : names)
-      if (const auto found = copies_.find(name); found != copies_.end())
-        copies.push_back(&layout_->at(found->second->name));
+    std::erase_if(names, [&](const std::string& name) {
+      const auto found = copies_.find(name);
+      return found == copies_.end() || stays(*found->second);
+    });
+    for (const std::string& name : names) layout_->place(*copies_.at(name));
+    for (const std::string& name : names) copies.push_back(&layout_->at(copies_.at(name)->name));
     OffloadPlan::Bucket bucket;
     Places places;
     size_t down = 0, up = 0;
@@ -125,14 +131,16 @@ class OffloadPlanner {
 
   void place_staging() {
     const auto add = [&](const std::string& name, const TensorDesc& desc) {
-      layout_->place({name, desc, ValueKind::kState, Category::kStaging}, true);
+      layout_->place({name, desc, ValueKind::kState, Category::kStaging}, Home::kLocked);
     };
     const auto bytes = [](size_t count) {
       return TensorDesc{DType::kU8, {{kFlat, static_cast<int64_t>(count)}}};
     };
     const auto count = [](size_t buckets) { return std::min(OffloadPlan::kPlaces, buckets); };
     for (size_t i = 0; i < count(plan_.trained); ++i) add(OffloadPlan::gradients_at(i), bytes(most_down_));
-    for (size_t i = 0; i < count(plan_.buckets.size()); ++i) add(OffloadPlan::copies_at(i), bytes(most_up_));
+    plan_.sends = most_up_ > 0;
+    for (size_t i = 0; plan_.sends && i < count(plan_.buckets.size()); ++i)
+      add(OffloadPlan::copies_at(i), bytes(most_up_));
   }
 
   std::optional<ExecutionPlan> planned(const Program& program, size_t bucket) {
@@ -150,6 +158,7 @@ class OffloadPlanner {
 
   // What the device has is staged; what its control program decides and reads is the same for all buckets.
   void stage(Value& value, size_t bucket) const {
+    if (is_copy(value) && stays(value)) return;
     if (is_gradient(value) || is_copy(value)) {
       value.container =
           is_gradient(value) ? OffloadPlan::gradients_at(bucket) : OffloadPlan::copies_at(bucket);

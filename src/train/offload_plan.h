@@ -35,6 +35,7 @@ struct OffloadPlan {
   };
   std::vector<Bucket> buckets;          // those that are trained first
   size_t trained = 0;                   // buckets
+  bool sends = false;                   // the copies lie on the device and go up; else they lie on the host
   std::optional<ExecutionPlan> gather;  // on the device: ranks give each other what they have updated
   DeviceInfo device;                    // the host, as its programs see it
 

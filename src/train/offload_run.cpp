@@ -50,6 +50,7 @@ void OffloadRun::send(size_t bucket) {
 void OffloadRun::run(const Programs& programs, bool gradients) {
   Stream& device = rank_.hardware->stream();
   device.record(*ready_);
+  if (!plan_.sends) ready_->synchronize();  // programs that read the copies where they are written
   down_->wait(*ready_);
   up_->wait(*ready_);
   const size_t fetched = gradients ? plan_.trained : 0;
@@ -60,7 +61,7 @@ void OffloadRun::run(const Programs& programs, bool gradients) {
     sent_[i % OffloadPlan::kPlaces]->synchronize();
     programs[i]->run();
     if (i + OffloadPlan::kPlaces < fetched) fetch(i + OffloadPlan::kPlaces);
-    send(i);
+    if (plan_.sends) send(i);
   }
   for (const auto& event : sent_) device.wait(*event);
 }

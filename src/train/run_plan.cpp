@@ -182,21 +182,15 @@ NamedBytes RunPlan::host_rows() const {
   return rows;
 }
 
-std::vector<RunPlan::Offloaded> RunPlan::offloads() const {
-  std::vector<Offloaded> choices;
-  const StepConfig& own = setup_.step;
-  if (own.offload != Offload::kNone || device_.shares_host_memory || step_.pipelined) return choices;
-  for (const Recompute level : {own.recompute.level, Recompute::kBlock}) {
-    StepConfig config = own;
-    config.offload = Offload::kOptimizer;
-    config.recompute.level = level;
-    std::string settings = "mesh.offload=optimizer";
-    if (level != own.recompute.level) settings += strf(" train.recompute=%s", enum_name(level));
-    if (!choices.empty() && level == own.recompute.level) continue;
-    const StepPlan step = plan(config);
-    choices.push_back({std::move(settings), step.peak_bytes() + other_bytes(), step.host_bytes()});
+std::optional<RunPlan::Offloaded> RunPlan::offload_that_fits(size_t available, bool with_recompute) const {
+  if (device_.shares_host_memory || step_.pipelined) return std::nullopt;
+  for (OffloadChoice& choice : offload_choices(setup_.step)) {
+    if (choice.config.recompute.level != setup_.step.recompute.level && !with_recompute) continue;
+    const StepPlan step = plan(choice.config);
+    const size_t peak = step.peak_bytes() + other_bytes();
+    if (peak <= available) return Offloaded{std::move(choice.settings), peak, step.host_bytes()};
   }
-  return choices;
+  return std::nullopt;
 }
 
 int64_t RunPlan::trained_params() const {

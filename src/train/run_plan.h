@@ -83,12 +83,13 @@ class RunPlan {
   };
   std::vector<Level> recompute_levels() const;
 
-  // The same run with the optimizer's state on the host; empty where that is so already or gives no room.
+  // The first offload with which the same run needs no more than `available` of the device; nothing where
+  // none does. Those that also need recomputation are asked only `with_recompute`.
   struct Offloaded {
     std::string settings;
     size_t peak_bytes, host_bytes;
   };
-  std::vector<Offloaded> offloads() const;
+  std::optional<Offloaded> offload_that_fits(size_t available, bool with_recompute) const;
 
   // The same run with another choice of mesh.accumulate; empty where it makes no difference.
   struct Sums {

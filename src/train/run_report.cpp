@@ -42,9 +42,11 @@ std::string verdict(const RunReportContent& c) {
               format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
 }
 
-// What lies on the host and counts with the device's memory, since it is the same.
+// What lies on the host and counts with the device's memory: all of it where both are the same, else what is
+// page-locked for the device.
 size_t offloaded(const RunReportContent& c, Category category) {
-  return c.rank.hardware->shares_host_memory() ? c.plan.layout->host_bytes(category) : 0;
+  return c.rank.hardware->shares_host_memory() ? c.plan.layout->host_bytes(category)
+                                               : c.plan.layout->bytes(Home::kLocked, category);
 }
 
 // What was planned for each buffer beside what was allocated: whole arenas, not what is alive in them at the
@@ -62,7 +64,7 @@ std::vector<MemoryRow> allocations(const RunReportContent& c) {
                   c.rank.allocated(Category::kTransient)});
   rows.push_back({"batches being loaded",
                   c.setup.loader_bytes() + c.plan.staging_bytes() + c.plan.layout->bytes(Category::kStaging) +
-                      c.plan.page_locked_bytes() + teacher.staging_bytes,
+                      offloaded(c, Category::kStaging) + teacher.staging_bytes,
                   c.rank.allocated(Category::kStaging)});
   if (const size_t foreign = c.rank.hardware->foreign_bytes())
     rows.push_back({"foreign: driver and libraries", foreign, foreign});

@@ -85,10 +85,13 @@ void choose_form(RunSetup& setup, const DeviceInfo& device) {
 
 // Returns the larger need of training and evaluation, since the two take turns.
 size_t decoding_bytes(const RunSetup& setup) {
-  if (receives_images(setup.step.distribution.mesh)) return 0;
-  const LoaderConfig& loader = setup.config.loader;
-  const size_t train = Loader::decoding_bytes(loader, *setup.data.train);
-  return setup.data.val ? std::max(train, Loader::decoding_bytes(loader, *setup.data.val)) : train;
+  const auto needed = [&](Purpose purpose, const Dataset* data) -> size_t {
+    const LoaderSettings settings = setup.loader_settings(purpose);
+    const bool decodes = data && !settings.receives && !settings.targets_only;
+    return decodes ? Loader::decoding_bytes(settings.loader, *data) : 0;
+  };
+  return std::max(needed(Purpose::kTrain, setup.data.train.get()),
+                  needed(Purpose::kEval, setup.data.val.get()));
 }
 
 std::string number(int64_t value) {
@@ -195,9 +198,17 @@ LoaderSettings RunSetup::loader_settings(Purpose purpose) const {
   settings.classes = model->card.config.classes;
   settings.smoothing = train ? config.train.smoothing : 0;
   settings.form = train ? step.images : ImageForm::kFloats;
-  settings.relay = relay;
-  settings.receives = receives_images(step.distribution.mesh);
+  settings.relay = train ? relay : eval_relay;
+  const Mesh& mesh = step.distribution.mesh;
+  settings.receives = receives_images(mesh, handed_along(purpose, config.loader.on_error));
+  settings.targets_only = needs_targets_only(mesh, purpose, config.loader.on_error);
+  if (settings.targets_only) settings.loader.workers = 1;
   return settings;
+}
+
+void RunSetup::reach(MeshCommunicators* ranks) {
+  relay = group_relay(ranks, handed_along(Purpose::kTrain, config.loader.on_error));
+  eval_relay = group_relay(ranks, handed_along(Purpose::kEval, config.loader.on_error));
 }
 
 size_t RunSetup::loader_bytes(int64_t micro_batch) const {
@@ -245,7 +256,9 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
   setup.config = resolved(given, place.world);
   // Ranks share the cores that they are not bound to alone; those with the same images have one that decodes.
   int64_t& workers = setup.config.loader.workers;
-  const int64_t same = mesh_of(setup.config.mesh, place.rank).size(kSameImages);
+  const Mesh mesh = mesh_of(setup.config.mesh, place.rank);
+  const bool once = setup.config.loader.on_error == OnError::kFail;  // a pipeline
+  const int64_t same = mesh.size(once ? kSameImages.with(Axis::kPipeline) : kSameImages);
   const int sharing = place.on_its_cores();
   if (workers == 0 && sharing > 1)
     workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2 * same / sharing, 1,

@@ -8,6 +8,8 @@
 
 namespace vitrail {
 
+class MeshCommunicators;
+
 struct RunSetup {
   TrainConfig config;  // resolved
   DataSplits data;
@@ -18,9 +20,10 @@ struct RunSetup {
   size_t decoding_bytes = 0;  // most bytes that the loaders' workers hold while they decode
   std::string images;         // where images are made and why; empty: on the CPU by default
 
-  BatchShare train_share, eval_share;  // of micro-batches
-  std::shared_ptr<BatchRelay> relay;   // to the ranks with the same images, once they can be reached
-  std::string measured_on = {};        // the ranks whose measured speed the shares follow; empty: none
+  BatchShare train_share, eval_share;             // of micro-batches
+  std::shared_ptr<BatchRelay> relay, eval_relay;  // to ranks with the same images, once they can be reached
+  void reach(MeshCommunicators* ranks);           // makes them; null: there are none
+  std::string measured_on = {};  // the ranks whose measured speed the shares follow; empty: none
 
   // The images of a micro-batch by place along dp, and where a batch of an evaluation is cut.
   std::vector<int64_t> shares() const;

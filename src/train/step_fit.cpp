@@ -36,13 +36,21 @@ int64_t fitting_batch(const StepPlan& plan, const Beside& beside, size_t availab
   return 0;
 }
 
+// LAMB's norms cross ranks in the middle of an update, which the host's does not.
+bool updates_on_host(const StepConfig& config) {
+  const Mesh& mesh = config.distribution.mesh;
+  const bool in_parts = mesh.size(Axis::kTensor) > 1 || (config.zero > 0 && mesh.size(Axis::kData) > 1);
+  return config.optim.name != "lamb" || !in_parts;
+}
+
 std::string advice(const StepPlan& plan, const Beside& beside, size_t available, int64_t batch_unit) {
   const size_t other = sum_of(beside(rank_rows(plan.config.micro_batch, plan.config)));
   std::string text;
   const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
   const auto try_out = [&](const StepConfig& config, const std::string& setting) {
-    const size_t bytes = peak_of(config, plan);
-    if (bytes + other <= available) add(setting + " needs " + format_bytes(bytes + other));
+    const size_t bytes = peak_of(config, plan) + other;
+    if (bytes <= available) add(setting + " needs " + format_bytes(bytes));
+    return bytes <= available;
   };
   const StepConfig& own = plan.config;
   for (const auto& [name, bytes] : beside(rank_rows(own.micro_batch, own)))
@@ -58,14 +66,9 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     config.recompute.level = level;
     if (level > own.recompute.level) try_out(config, strf("train.recompute=%s", enum_name(level)));
   }
-  if (own.offload == Offload::kNone && is_apart(plan)) {
-    StepConfig config = own;
-    config.offload = Offload::kOptimizer;
-    try_out(config, "mesh.offload=optimizer");
-    config.recompute.level = Recompute::kBlock;
-    if (own.recompute.level < Recompute::kBlock)
-      try_out(config, "mesh.offload=optimizer with train.recompute=block");
-  }
+  if (is_apart(plan))
+    for (const OffloadChoice& choice : offload_choices(own))
+      if (try_out(choice.config, choice.settings)) break;
   if (own.eval_batch > own.micro_batch) {
     StepConfig config = own;
     config.eval_batch = own.micro_batch;
@@ -83,6 +86,23 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
 }
 
 }  // namespace
+
+std::vector<OffloadChoice> offload_choices(const StepConfig& own) {
+  std::vector<OffloadChoice> choices;
+  for (const Offload offload : {Offload::kOptimizer, Offload::kParameters}) {
+    StepConfig config = own;
+    config.offload = offload;
+    if (offload == Offload::kParameters) config.zero = 3;
+    std::string settings = strf("mesh.offload=%s", enum_name(offload));
+    if (config.zero != own.zero) settings = "mesh.zero=3 " + settings;
+    if (offload <= own.offload || !updates_on_host(config)) continue;
+    choices.push_back({settings, config});
+    if (own.recompute.level == Recompute::kBlock) continue;
+    config.recompute.level = Recompute::kBlock;
+    choices.push_back({settings + " train.recompute=block", config});
+  }
+  return choices;
+}
 
 void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMemory& available,
                        int64_t batch_unit) {

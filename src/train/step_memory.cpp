@@ -50,7 +50,7 @@ size_t StepPlan::host_bytes() const {
 }
 
 size_t StepPlan::page_locked_bytes() const {
-  return layout->host_bytes(Category::kStaging);
+  return layout->bytes(Home::kLocked);
 }
 
 // What lies on the host counts with the device's memory where both are one.
@@ -68,9 +68,10 @@ NamedBytes StepPlan::host_rows() const {
     if (bytes > 0) rows.emplace_back(name, bytes);
   };
   if (!offload) return rows;
-  add("master weights", layout->host_bytes(Category::kParameters));
+  add("master weights", layout->bytes(Home::kHost, Category::kParameters));
+  add("parameters, page-locked", layout->bytes(Home::kLocked, Category::kParameters));
   add("optimizer state and averages", layout->host_bytes(Category::kOptimizer));
-  add("staging, page-locked", page_locked_bytes());
+  add("staging, page-locked", layout->host_bytes(Category::kStaging));
   add("scratch of updates", offload->transient_bytes());
   return rows;
 }

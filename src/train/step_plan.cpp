@@ -124,6 +124,7 @@ Rewrites rewrites_of(const StepConfig& config, const RewriteTraits& traits, cons
           .whole_sums = config.whole_sums,
           .averages = config.optim.ema_decay > 0,
           .offload = config.offload != Offload::kNone,
+          .parameters_on_host = config.offload == Offload::kParameters,
           .recompute = config.recompute,
           .traits = traits,
           .has_kernel = has_kernel};
@@ -166,6 +167,13 @@ size_t image_bytes(const ExecutionPlan& micro) {
       bytes += value.desc.bytes();
   }
   return bytes;
+}
+
+// Where a group of values, or a rank's piece of it, lies.
+Home home_of(const Value& container, bool offload, bool parameters_on_host) {
+  if (offload && container.category == Category::kOptimizer) return Home::kHost;
+  const bool read_from_host = parameters_on_host && container.category == Category::kParameters;
+  return read_from_host ? Home::kLocked : Home::kDevice;
 }
 
 // Keeps the control of an update on the device, and plans the rest for the host's kernels: the device's own
@@ -232,7 +240,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   StepConfig own = config;
   if (plan.pipelined) keep_own(own.trained, micro.program, config.distribution.mesh);
   for (const Value& container : micro.zero.containers(micro.buckets))
-    plan.layout->place(container, rewrites.offload && container.category == Category::kOptimizer);
+    plan.layout->place(container, home_of(container, rewrites.offload, micro.zero.on_host()));
   const auto updates = [&](const Program& recorded) {
     return planned(update_program(recorded, rewrites, micro.buckets, micro.zero));
   };

@@ -98,6 +98,15 @@ inline constexpr const char* kDecodingRow = "images being decoded";
 // Returns the memory held beside a step of this micro-batch.
 using Beside = std::function<NamedBytes(int64_t micro_batch)>;
 
+// The same step with an offload, what gives less room first: the optimizer's, then the parameters', each
+// alone and with whole blocks computed again. Those that the step has already, or that do not go with it, are
+// left out; where one makes it fit, the ones behind it cost more for nothing.
+struct OffloadChoice {
+  std::string settings;
+  StepConfig config;
+};
+std::vector<OffloadChoice> offload_choices(const StepConfig& config);
+
 // Throws Error(kMemory) with the memory table and what would fit (micro-batch and accumulation, recompute
 // levels) when the step, together with what is held `beside` it, is larger than what is `available`.
 // Micro-batches are advised in multiples of `batch_unit`.

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
-#include "train/group_relay.h"
 #include "train/loop.h"
 #include "train/micro_feed.h"
 #include "train/rank_facts.h"
@@ -40,7 +39,7 @@ class Trainer::Run {
         keeper_(place, setup_, device_facts(place, backend, rank.device),
                 [this](const std::string& text) { journal_.note(text); }),
         balance_(setup_, team_) {
-    setup_.relay = group_relay(rank.ranks);
+    setup_.reach(rank.ranks);
     if (balance_.to_find()) start_.timed("balance", [&] { settle_balance(backend); });
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,

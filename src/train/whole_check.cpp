@@ -55,14 +55,33 @@ void WholeCheck::take_weights(const TrainStep& step) {
   for (const PersistentValue& value : store_.layout().values()) {
     if (value.category == Category::kGradients) continue;
     const PersistentValue& held = step.store().layout().at(value.name);
-    if (held.desc.bytes() != value.desc.bytes() || held.logical.rank() > 0)
-      throw Error(ErrorKind::kConfig,
-                  strf("--check whole: a rank holds a piece of %s only", value.name.c_str()),
-                  "mesh.zero of 2 or less for the check");
+    const bool piece = held.logical.rank() > 0;
+    VT_CHECK(piece || held.desc.bytes() == value.desc.bytes(), "%s is held in another form",
+             value.name.c_str());
     std::vector<std::byte> bytes(value.desc.bytes());
-    read_bytes(rank_, step.store().view(held), bytes);
-    write_bytes(rank_, store_.view(value), bytes);
+    if (piece)
+      gather_pieces(step.store(), held, bytes);
+    else
+      step.store().read(held, bytes);
+    store_.write(value, bytes);
   }
+}
+
+// ZeRO 3: every rank along dp holds a range of the elements. All others are zero bytes, so that a sum of
+// whole words, in which no byte is held twice, is what the ranks have together.
+void WholeCheck::gather_pieces(const PersistentStore& store, const PersistentValue& held,
+                               std::vector<std::byte>& bytes) {
+  const auto first = static_cast<size_t>(held.desc.shape[0].offset) * size_of(held.desc.dtype);
+  std::vector<int64_t> words((bytes.size() + sizeof(int64_t) - 1) / sizeof(int64_t));
+  const auto own = std::as_writable_bytes(std::span(words)).first(bytes.size());
+  store.read(held, own.subspan(first, held.desc.bytes()));
+  rank_.ranks->over(Axis::kData)
+      .run({.kind = Collective::Kind::kAllReduce,
+            .dtype = DType::kI64,
+            .in = words.data(),
+            .out = words.data(),
+            .counts = {words.size()}});
+  std::ranges::copy(own, bytes.begin());
 }
 
 void WholeCheck::fill_inputs(const MicroBatch& batch) {

@@ -24,8 +24,8 @@ class WholeCheck {
   // For tests: called on every rank with what a node has just written.
   using Disturb = std::function<void(const std::string& node, const TensorView& out)>;
 
-  // All ranks make one; it holds a second copy of the weights. `step` must outlive it. Throws Error(kConfig)
-  // where ranks hold pieces of the parameters that the program reads (ZeRO 3).
+  // All ranks make one; it holds a second copy of the weights, whole where ranks have pieces (ZeRO 3). `step`
+  // must outlive it.
   explicit WholeCheck(const TrainStep& step, Disturb disturb = {});
 
   // Runs the micro-batch with the step's present weights on all ranks; changes nothing of the step. Throws
@@ -34,6 +34,8 @@ class WholeCheck {
 
  private:
   void take_weights(const TrainStep& step);
+  void gather_pieces(const PersistentStore& store, const PersistentValue& held,
+                     std::vector<std::byte>& bytes);
   void fill_inputs(const MicroBatch& batch);
   void before(size_t node);
   void after(size_t node);

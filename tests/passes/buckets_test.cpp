@@ -8,6 +8,7 @@
 #include "graph/builder.h"
 #include "graph/grad.h"
 #include "ops/collective.h"
+#include "ops/elementwise.h"
 #include "ops/persistent.h"
 #include "passes/pipeline.h"
 #include "tiny_training.h"
@@ -106,6 +107,53 @@ TEST(Buckets, NoGatherOfTheBackwardHalfBeginsInTheForwardHalf) {
   const auto forth =
       std::find_if(back, program.nodes.end(), [](const Node& node) { return node.phase == Phase::kForward; });
   EXPECT_TRUE(forth == program.nodes.end()) << back->name << " begins before " << forth->name;
+}
+
+// A piece that lies on the host is on its way while the device computes, also across the halves, and has come
+// when its gather starts. Of the first two nothing is computed before.
+TEST(Buckets, PiecesOnTheHostComeAheadOfTheirGather) {
+  Recorded recorded = record_loss(tiny_vit(3), {.batch = 4});
+  Rewrites rewrites = zero3();
+  rewrites.offload = rewrites.parameters_on_host = true;
+  const Program program =
+      micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program;
+  std::map<ValueId, int> computed;  // nodes so far when an upload starts, by what the device gets
+  std::vector<ValueId> come;
+  int nodes = 0, gathers = 0;
+  for (const Node& node : program.nodes) {
+    nodes += node.op->is_launched();
+    if (is<UploadOp>(*node.op)) computed[node.outs[0]] = nodes;
+    if (is<WaitOp>(*node.op) && computed.contains(node.ins[1])) come.push_back(node.ins[1]);
+    const CollectiveOp* op = as_collective(*node.op);
+    if (!op || op->form().kind != CollectiveKind::kAllGather) continue;
+    ASSERT_TRUE(!come.empty() && come.back() == node.ins[0]) << node.name << " reads what has not come";
+    EXPECT_EQ(nodes > computed[node.ins[0]], ++gathers > 2) << node.name;
+  }
+  EXPECT_EQ(gathers, 9) << "five groups forward, all but the embedding's backward";
+  EXPECT_EQ(computed.size(), 9u);
+}
+
+// With one rank, which has all of every group, nothing is gathered.
+TEST(Buckets, OneRankReadsWhatComesFromTheHost) {
+  Recorded recorded = record_loss(tiny_vit(3), {.batch = 4});
+  Rewrites rewrites = zero3();
+  rewrites.distribution.mesh = {{1, 1, 1}, 0};
+  rewrites.offload = rewrites.parameters_on_host = true;
+  const Program program =
+      micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program;
+  EXPECT_EQ(std::ranges::count_if(program.nodes, [](const Node& n) { return is<UploadOp>(*n.op); }), 9);
+  EXPECT_TRUE(std::ranges::none_of(program.nodes, [](const Node& n) { return as_collective(*n.op); }));
+}
+
+TEST(Buckets, AnUploadIsNotReadBeforeItsWait) {
+  Builder b;
+  const TensorDesc desc{DType::kF32, {{'W', 16}}};
+  const ValueId host = b.state("w", desc, Category::kParameters);
+  const ValueId own = b.add<UploadOp>({host}, "w.upload");
+  b.output("y", b.add<AddOp>({own, own}, "y"));
+  b.add_all<WaitOp>({host, own}, "w.uploaded");
+  const Program program = b.finish();
+  EXPECT_THROW(check_exchanges(program), Error);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "image_folder.h"
-#include "train/group_relay.h"
 #include "train/run_setup.h"
 
 namespace vitrail::testing {
@@ -38,7 +37,8 @@ struct RankLoading {
 };
 
 // The batches of every rank of a mesh.
-std::vector<RankLoading> load(TrainConfig config, int ranks, ImageForm form, int64_t batches) {
+std::vector<RankLoading> load(TrainConfig config, int ranks, ImageForm form, int64_t batches,
+                              Purpose purpose = Purpose::kTrain) {
   std::vector<RankLoading> loaded(static_cast<size_t>(ranks));
   run_ranks(
       {.worlds = thread_communicators(ranks),
@@ -49,16 +49,17 @@ std::vector<RankLoading> load(TrainConfig config, int ranks, ImageForm form, int
         const int number = rank.ranks ? rank.ranks->mesh().rank : 0;
         RankLoading& mine = loaded[static_cast<size_t>(number)];
         RunSetup setup = set_up(config, rank.device, {number, ranks, ranks});
-        setup.relay = group_relay(rank.ranks);
-        LoaderSettings settings = setup.loader_settings(Purpose::kTrain);
+        setup.reach(rank.ranks);
+        LoaderSettings settings = setup.loader_settings(purpose);
         settings.form = form;
         std::vector<std::string> bad;
         settings.on_bad = [&](const BadSample& sample) {
           bad.push_back(sample.name + sample.reason + sample.error.what());
         };
-        const auto loader = make_train_loader(*setup.data.train, settings);
+        const auto loader = purpose == Purpose::kTrain ? make_train_loader(*setup.data.train, settings)
+                                                       : make_eval_loader(*setup.data.train, settings);
         for (int64_t i = 0; i < batches; ++i) {
-          if (i == 2) loader->seek(5);
+          if (i == 2 && purpose == Purpose::kTrain) loader->seek(5);
           const Batch& batch = loader->next();
           mine.batches.push_back({copied(batch.images), copied(batch.targets), copied(batch.weights),
                                   copied(batch.samples), counted_pixels(batch), std::exchange(bad, {})});
@@ -116,6 +117,80 @@ TEST(DecodeOnce, GroupsDecodeTheirOwnShare) {
   for (size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(groups[rank].batches, apart[rank / 2].batches) << rank;
   for (const size_t rank : {1, 3}) EXPECT_EQ(groups[rank].cpu_seconds, 0) << "rank " << rank << " decodes";
   for (const size_t rank : {0, 2}) EXPECT_GT(groups[rank].cpu_seconds, 0);
+}
+
+// The last stage of a pipeline makes its targets, mixed as the images are, without them: that one cannot be
+// read ends the first stage alone. Stages between ask for nothing.
+TEST(DecodeOnce, OnlyTheFirstStageDecodes) {
+  const WorkFolder work;
+  TrainConfig config = folder_config(image_folder(work));
+  config.loader.on_error = OnError::kFail;
+  config.augment.mixup = 0.8, config.augment.cutmix = 1, config.augment.mix_group = 4;
+  config.train.accumulation = 3;
+  const std::vector<Seen> wanted = load(config, 1, ImageForm::kFloats, 6)[0].batches;
+  config.mesh.pp = 2;
+  for (const auto& [form, broken] : {std::pair{ImageForm::kFloats, false}, {ImageForm::kPixels, true}}) {
+    if (broken) config.data.train = image_folder(work, {5, 17, 30});
+    const RunSetup last = set_up(config, cpu_device(1), {1, 2, 2});
+    EXPECT_EQ(last.decoding_bytes, 0u);
+    LoaderSettings settings = last.loader_settings(Purpose::kTrain);
+    settings.form = form;
+    const auto loader = make_train_loader(*last.data.train, settings);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (i == 2) loader->seek(5);
+      const Batch& batch = loader->next();
+      EXPECT_EQ(copied(batch.samples), wanted[i].samples);
+      EXPECT_EQ(copied(batch.targets), wanted[i].targets) << "batch " << i;
+      EXPECT_EQ(copied(batch.weights), wanted[i].weights);
+      EXPECT_TRUE(batch.images.empty() && batch.pixels.empty() && batch.recipes.empty());
+    }
+  }
+  Ran ran;
+  config.augment = {};
+  const Error error = train_error(ran, config, work / "run", {.ranks = 2});
+  EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+}
+
+// Where samples are skipped, a batch depends on what could be read: the last stage decodes its own in
+// training, and in an evaluation the first one tells all.
+TEST(DecodeOnce, StagesAgreeOnWhatWasSkipped) {
+  const WorkFolder work;
+  TrainConfig config = folder_config(image_folder(work, {5, 17, 30}));
+  config.train.accumulation = 2;
+  const std::vector<Seen> training = load(config, 1, ImageForm::kFloats, 4)[0].batches,
+                          evaluated = load(config, 1, ImageForm::kFloats, 3, Purpose::kEval)[0].batches;
+  config.mesh.pp = 3;
+  set_model(config, "depth", [](VitConfig& m) { m.depth = 3; });
+  const auto stages = load(config, 3, ImageForm::kFloats, 4);
+  for (const size_t stage : {0, 2}) expect_same(stages[stage].batches, training);
+  const auto judges = load(config, 3, ImageForm::kFloats, 3, Purpose::kEval);
+  for (const RankLoading& stage : judges) expect_same(stage.batches, evaluated);
+  for (const size_t stage : {1, 2})
+    EXPECT_EQ(judges[stage].cpu_seconds, 0) << "stage " << stage << " decodes";
+}
+
+// A pipeline learns what one rank does, and judges it alike.
+TEST(DecodeOnce, APipelineRunsAsOneRank) {
+  for (const OnError on_error : {OnError::kFail, OnError::kSkip}) {
+    const WorkFolder work;
+    const bool skips = on_error == OnError::kSkip;
+    TrainConfig config = folder_config(skips ? image_folder(work, {5, 17}) : image_folder(work));
+    config.loader.on_error = on_error;
+    config.data.val_fraction = 0.25;
+    config.train.eval_every = 2;
+    config.train.accumulation = 3;
+    config.augment.mixup = 0.8, config.augment.cutmix = 1, config.augment.mix_group = 2;
+    const Ran wanted = train(config, work / "one");
+    config.mesh.pp = 2;
+    const Ran found = train(config, work / "two", {.ranks = 2});
+    EXPECT_LT(worst_share(found.losses(), wanted.losses()), 1e-5);
+    ASSERT_EQ(found.evals.size(), wanted.evals.size());
+    ASSERT_GT(found.evals.size(), 1u);
+    for (size_t i = 0; i < wanted.evals.size(); ++i) {
+      EXPECT_EQ(found.evals[i].count, wanted.evals[i].count);
+      EXPECT_NEAR(found.evals[i].loss, wanted.evals[i].loss, 1e-5 * wanted.evals[i].loss);
+    }
+  }
 }
 
 // What a rank that receives holds is planned: one batch, and nothing for decoding.

@@ -18,12 +18,17 @@ inline std::vector<MeshCase> device_meshes(int ranks) {
     s.zero = 1, s.bucket_bytes = 20000;
     s.offload = Offload::kOptimizer;
   };
+  const auto parameters = [](StepConfig& s) {
+    s.zero = 3, s.bucket_bytes = 20000;
+    s.offload = Offload::kParameters;
+  };
   const auto tokens = [](StepConfig& s) { s.distribution.tokens_on_tp = true; };
   if (ranks == 2)
     return {{"dp2", {2, 1, 1}, zero(0)},
             {"zero1", {2, 1, 1}, zero(1)},
             {"zero3", {2, 1, 1}, zero(3)},
             {"offload", {2, 1, 1}, offload},
+            {"parameters", {2, 1, 1}, parameters, 2},
             {"accumulated", {2, 1, 1}, zero(2), 2},
             {"tp2", {1, 2, 1}},
             {"tp2_tokens", {1, 2, 1}, tokens},

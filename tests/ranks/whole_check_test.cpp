@@ -19,7 +19,7 @@ struct Mixed {
 const Mixed kMeshes[] = {{"dp2", 1, 1, 0, false, 2},      {"tp2", 2, 1, 0, false, 2},
                          {"tp2tokens", 2, 1, 0, true, 2}, {"sp2", 1, 2, 0, false, 2},
                          {"dp2tp2", 2, 1, 0, false, 4},   {"dp2zero2", 1, 1, 2, false, 2},
-                         {"dp3", 1, 1, 1, false, 3}};
+                         {"dp3", 1, 1, 1, false, 3},      {"dp2tp2zero3", 2, 1, 3, false, 4}};
 
 TrainConfig mesh_config(const Mixed& mesh) {
   TrainConfig config = shared_config(1);
@@ -140,16 +140,23 @@ TEST(WholeCheck, AWeightThatDiffersIsFoundWhereItIsRead) {
   EXPECT_NE(text.find("on rank 1"), std::string::npos) << text;
 }
 
-TEST(WholeCheck, PiecesOfParametersAreRefused) {
-  TrainConfig config = shared_config(1);
-  config.mesh.zero = 3;
-  try {
-    checked(config, 2);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
-    EXPECT_NE(std::string(error.what()).find("--check whole"), std::string::npos);
-  }
+// ZeRO 3: a rank holds pieces of the parameters, frozen ones too, in either precision.
+TEST(WholeCheck, PiecesOfParametersArePutTogether) {
+  for (const int ranks : {2, 3})
+    for (const ComputeType type : {ComputeType::kF32, ComputeType::kBF16}) {
+      TrainConfig config = shared_config(1);
+      config.mesh.zero = 3;
+      config.train.dtype = type;
+      config.params.freeze = {"blocks.0.*"};
+      EXPECT_GT(checked(config, ranks), 60u);
+      const std::string text =
+          check_error(config, ranks, {}, [&](int rank, const std::string& node, const TensorView& out) {
+            if (rank == 1 && node == "blocks.1.norm2" && type == ComputeType::kF32)
+              out.as<float>()[7] += 0.5f;
+          });
+      EXPECT_EQ(text.find("blocks.1.norm2: element ") != std::string::npos, type == ComputeType::kF32)
+          << text;
+    }
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ StepTask pair(CollectiveKind kind, double bytes, int peer, bool started, int slo
 // An all-reduce of n bytes over two devices takes n seconds: each sends n / 2 twice, at one byte a second.
 const std::vector<Tier> kTwo = {{"line", Topology::kSwitch, 2, 1, 0, 0}};
 
-RankTimes run(const TaskList& tasks, SimulationOptions options = {}) {
+SimulatedTimes run(const TaskList& tasks, SimulationOptions options = {}) {
   const StepTasks step{{{tasks, 1}}};
   const SimulatedStep result = simulate_step({{Mesh{{2, 1, 1, 1}, 1}, &step}}, kTwo, options);
   EXPECT_DOUBLE_EQ(result.step_s, result.ranks[0].step_s);
@@ -47,17 +47,17 @@ RankTimes run(const TaskList& tasks, SimulationOptions options = {}) {
 }
 
 TEST(Simulator, HidesAStartedCollectiveBehindCompute) {
-  const RankTimes blocking = run({compute(3), all_reduce(2, false, 0), compute(5)});
+  const SimulatedTimes blocking = run({compute(3), all_reduce(2, false, 0), compute(5)});
   EXPECT_DOUBLE_EQ(blocking.step_s, 10);
   EXPECT_DOUBLE_EQ(blocking.exposed_s, 2);
-  const RankTimes hidden = run({compute(3), all_reduce(2, true, 0), compute(5), wait_for(0)});
+  const SimulatedTimes hidden = run({compute(3), all_reduce(2, true, 0), compute(5), wait_for(0)});
   EXPECT_DOUBLE_EQ(hidden.step_s, 8);
   EXPECT_DOUBLE_EQ(hidden.exposed_s, 0);
   EXPECT_DOUBLE_EQ(hidden.hidden_s(), 2);
 }
 
 TEST(Simulator, RunsCollectivesOneAfterAnother) {
-  const RankTimes times =
+  const SimulatedTimes times =
       run({compute(1), all_reduce(4, true, 0), all_reduce(4, true, 1), compute(5), wait_for(0), wait_for(1)});
   EXPECT_DOUBLE_EQ(times.step_s, 9);
   EXPECT_DOUBLE_EQ(times.exposed_s, 3);
@@ -65,7 +65,7 @@ TEST(Simulator, RunsCollectivesOneAfterAnother) {
 }
 
 TEST(Simulator, ComputesAtThePaceOfTheSlowest) {
-  const RankTimes times = run({compute(4), all_reduce(2, false, 0)}, {.slowest = 1.5, .collective_s = 0.25});
+  const SimulatedTimes times = run({compute(4), all_reduce(2, false, 0)}, {.slowest = 1.5, .collective_s = 0.25});
   EXPECT_DOUBLE_EQ(times.step_s, 8.25);
 }
 

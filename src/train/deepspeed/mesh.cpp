@@ -29,15 +29,20 @@ std::string offload_device(Reader& reader, const std::string& block,
 }
 
 void read_offload(Reader& reader, const std::string& optimizer, const std::string& parameters) {
-  const std::string path = "zero_optimization.offload_optimizer.device";
-  if (optimizer == "cpu") reader.set("mesh.offload", "optimizer", path);
-  if (optimizer == "nvme")
-    reader.refuse(path, "it is nvme; state lies in the device's or in the host's memory (\"none\", \"cpu\")");
-  if (parameters == "none") return;
-  reader.refuse("zero_optimization.offload_param.device",
-                "it is " + parameters +
-                    "; what a device computes with lies there (\"none\"): offload_optimizer, ZeRO 3 among "
-                    "ranks, train.recompute=block or a smaller micro-batch make room");
+  const std::string state = "zero_optimization.offload_optimizer.device";
+  const std::string weights = "zero_optimization.offload_param.device";
+  for (const auto& [path, device] : {std::pair{state, optimizer}, {weights, parameters}})
+    if (device == "nvme")
+      reader.refuse(path, "it is nvme; it lies in the device's or in the host's memory (\"none\", \"cpu\")");
+  const bool by_block = reader.value_of("mesh.zero") == 3;
+  if (parameters == "cpu" && !by_block)
+    reader.refuse(weights, "it is cpu; parameters come from there block by block, with stage 3");
+  if (parameters == "cpu" && by_block) {
+    reader.set("mesh.offload", "parameters", weights);
+    if (optimizer == "none") reader.note(weights, weights + " is cpu: the optimizer's state lies there, too");
+  } else if (optimizer == "cpu") {
+    reader.set("mesh.offload", "optimizer", state);
+  }
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ class QueueDevice : public WrappedDevice {
     void synchronize() override {
       if (work) work->reach(count);
     }
+    bool reached() override { return !work || work->done >= count; }
     std::shared_ptr<Work> work;
     size_t count = 0;
   };
