@@ -65,7 +65,8 @@ TEST(Simulator, RunsCollectivesOneAfterAnother) {
 }
 
 TEST(Simulator, ComputesAtThePaceOfTheSlowest) {
-  const SimulatedTimes times = run({compute(4), all_reduce(2, false, 0)}, {.slowest = 1.5, .collective_s = 0.25});
+  const SimulatedTimes times =
+      run({compute(4), all_reduce(2, false, 0)}, {.slowest = 1.5, .collective_s = 0.25});
   EXPECT_DOUBLE_EQ(times.step_s, 8.25);
 }
 
