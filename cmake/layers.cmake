@@ -8,20 +8,16 @@ find_package(nlohmann_json REQUIRED)
 find_path(WEBP_INCLUDE webp/decode.h)
 find_library(WEBP_LIBRARY webp)
 
-# Most of a compilation is the reading of these. The first target compiles them (and what else it is given), the
-# others take its result.
-set(vt_common_headers <algorithm> <array> <chrono> <cmath> <filesystem> <functional> <map> <memory> <mutex> <nlohmann/json.hpp>
-    <optional> <span> <string> <thread> <vector>)
-
-function(vt_precompile target first)
-  if(NOT VITRAIL_PRECOMPILE)
-    return()
-  elseif(target STREQUAL first)
-    target_precompile_headers(${target} PRIVATE ${vt_common_headers} ${ARGN})
-  else()
-    target_precompile_headers(${target} REUSE_FROM ${first})
+# Most of a compilation is the reading of headers and what their templates become: with VITRAIL_UNITY a compiler reads
+# them once for eight sources of a layer. Names in a layer's anonymous namespaces are then seen by each other; sources
+# whose names are theirs by design (tables, a decoder's callbacks) stand alone.
+function(vt_unity target)
+  if(VITRAIL_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
+file(GLOB vt_alone CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/io/dialects/*.cpp ${CMAKE_SOURCE_DIR}/src/data/decode_*.cpp)
+set_source_files_properties(${vt_alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 function(vt_layer name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
@@ -34,7 +30,7 @@ function(vt_layer name)
   add_library(vt_${target} STATIC ${sources})
   target_include_directories(vt_${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(vt_${target} PUBLIC ${ARG_DEPS})
-  vt_precompile(vt_${target} vt_base)
+  vt_unity(vt_${target})
 endfunction()
 
 vt_layer(base DEPS Threads::Threads nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})

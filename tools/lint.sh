@@ -33,7 +33,7 @@ failed=0
 xargs -r "$clang_format" --dry-run -Werror <<<"${styled:-$files}" || failed=1
 
 # clang-tidy knows how to compile what is in the compilation database; headers are checked with their users. The
-# database is the preset lint's, since clang cannot read what g++ precompiles.
+# database is the preset lint's: release compiles several sources as one.
 clang_tidy=$(tool clang-tidy)
 database=build/lint/compile_commands.json
 known=$(python3 -c 'import json, os, sys

@@ -53,7 +53,7 @@ void post(RankSession& session, int first, int count) {
     session.heartbeat()->pulse(r).at_node("all-reduce");
 }
 
-void run_bench(const Options& options, Console& console) {
+void run_bench_dist(const Options& options, Console& console) {
   if (!RankSession::needed(1)) return measure(options, nullptr, {}, console);
   RankSession session(rank_settings(options));
   session.run([&] {
@@ -97,7 +97,7 @@ Command bench_dist_command() {
        .examples = {{"bench dist", "22 MB over two rank threads"},
                     {"bench dist --ranks 4 --mb 344 --json", R"({"copy": {...}, "threads": {"copies"...}})"}},
        .options = own + std::vector{deadline_option()} + timing_options()},
-      run_bench};
+      run_bench_dist};
 }
 
 }  // namespace vitrail::cli

@@ -63,7 +63,7 @@ void run_alone(const Options& options, Console& console) {
   console.print(step_tables(steps, peaks, [&](const std::string& title) { return console.bold(title); }));
 }
 
-void run_bench(const Options& options, Console& console) {
+void run_bench_train(const Options& options, Console& console) {
   const int64_t ranks = options.integer("ranks");
   if (!RankSession::needed(ranks)) return run_alone(options, console);
   RankSession session(rank_settings(options));
@@ -128,7 +128,7 @@ Command bench_train_command() {
                    {"bench train --json > before.json", "keep a result; --compare before.json later"}},
       .options = architecture_options() + timing_options() + own + comparison_options() + step_options()};
   add_train_settings(spec);
-  return {spec, run_bench};
+  return {spec, run_bench_train};
 }
 
 }  // namespace vitrail::cli

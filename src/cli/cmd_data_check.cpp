@@ -9,7 +9,7 @@ namespace vitrail::cli {
 
 namespace {
 
-void run_check(const Options& options, Console& console) {
+void run_data_check(const Options& options, Console& console) {
   const std::unique_ptr<Dataset> data = open_chosen_data(options);
   ThreadPool pool(data_threads(options));
   WorkProgress progress(console, "check", data->size());
@@ -57,7 +57,7 @@ Command data_check_command() {
                     {"data check cifar10:data --part val", "the test files only"}},
        .options = {part_option()},
        .positionals = {data_positional()}},
-      run_check};
+      run_data_check};
 }
 
 }  // namespace vitrail::cli

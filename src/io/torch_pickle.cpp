@@ -11,12 +11,12 @@ namespace {
 // The meaning of a global name in the pickle. The pickle reader refuses everything not listed.
 enum class Meaning { kDict, kTensor, kParameter, kStorage, kInert };
 
-struct NameRow {
+struct GlobalRow {
   std::string_view name;
   Meaning meaning;
   DType dtype = DType::kF32;  // of a storage
 };
-constexpr NameRow kNames[] = {
+constexpr GlobalRow kNames[] = {
     {"collections.OrderedDict", Meaning::kDict},
     {"torch._utils._rebuild_tensor_v2", Meaning::kTensor},
     {"torch._utils._rebuild_tensor", Meaning::kTensor},
@@ -59,8 +59,8 @@ constexpr std::string_view kOuterKeys[] = {
     "backbone",         "base_model"};
 constexpr int kMaxNesting = 3;  // {"ema": {"state_dict": {...}}} is one less
 
-const NameRow* row_of(std::string_view name) {
-  for (const NameRow& row : kNames)
+const GlobalRow* row_of(std::string_view name) {
+  for (const GlobalRow& row : kNames)
     if (name == row.name) return &row;
   return nullptr;
 }

@@ -19,7 +19,7 @@ constexpr const char* kParts[] = {"patch embedding", "positions and tokens", "at
 enum Part { kPatches, kPositions, kAttention, kMlp, kNorms, kLayerScale, kHead };
 
 // The part that a parameter belongs to, by timm's name for it. Attention pooling is part of the head.
-Part part_of(const std::string& name) {
+Part model_part(const std::string& name) {
   const auto has = [&](const char* text) { return name.find(text) != std::string::npos; };
   if (name.starts_with("attn_pool.") || name.starts_with("head") || name.starts_with("pre_logits."))
     return kHead;
@@ -87,7 +87,7 @@ ParameterTable parameter_table(const VitConfig& config) {
   ParameterTable table{config.arch, {}};
   for (const char* part : kParts) table.rows.push_back({part, 0, std::nullopt, ""});
   for (const ParamSpec& param : vit_params(config))
-    table.rows[part_of(param.name)].exact += param.shape.elems();
+    table.rows[model_part(param.name)].exact += param.shape.elems();
   const int64_t d = config.width;
   ParameterRow &attention = table.rows[kAttention], &mlp = table.rows[kMlp];
   attention.document = config.depth * (config.heads * d * 3 * config.head_size() + d * d);

@@ -10,12 +10,12 @@
 namespace vitrail::cli {
 namespace {
 
-const std::string kModel = std::string(VT_SOURCE_DIR) + "/tests/golden/models/timm_hub";
+const std::string kHubModel = std::string(VT_SOURCE_DIR) + "/tests/golden/models/timm_hub";
 const std::string kImage = std::string(VT_SOURCE_DIR) + "/examples/images/chelsea.png";
 const std::string kTurned = std::string(VT_SOURCE_DIR) + "/tests/golden/images/exif6.jpg";
 
 std::vector<double> logits_of(const std::vector<std::string>& more, std::string* said = nullptr) {
-  std::vector<std::string> arguments = {"-m", kModel, "--logits"};
+  std::vector<std::string> arguments = {"-m", kHubModel, "--logits"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Answer answer = run_in_process("predict", arguments);
   if (said) *said = answer.err;
@@ -27,10 +27,10 @@ TEST(Predict, LogitsAreWhatProbabilitiesAreMadeOf) {
   ASSERT_EQ(logits.size(), 5u);
   double sum = 0;
   for (const double value : logits) sum += std::exp(value);
-  const auto answer = run_in_process("predict", {"-m", kModel, "-k", "5", kImage}).json();
+  const auto answer = run_in_process("predict", {"-m", kHubModel, "-k", "5", kImage}).json();
   for (const auto& row : answer["top"])
     EXPECT_NEAR(row["prob"].get<double>(), std::exp(logits[row["class"].get<size_t>()]) / sum, 1e-6);
-  EXPECT_THROW(run_in_process("predict", {"-m", kModel, "--logits", "--embed", kImage}), Error);
+  EXPECT_THROW(run_in_process("predict", {"-m", kHubModel, "--logits", "--embed", kImage}), Error);
 }
 
 TEST(Predict, ExifIsAppliedWhenAskedForAndOtherwiseSaid) {

@@ -7,7 +7,7 @@
 namespace vitrail {
 namespace {
 
-constexpr int kAttempts = 10;
+constexpr int kEraseAttempts = 10;
 constexpr double kLeastRatio = 0.3;
 
 void fill_box(std::span<float> image, Size size, const Window& box, EraseMode mode, Draw& draw) {
@@ -33,7 +33,7 @@ void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
   const double area = static_cast<double>(size.height) * static_cast<double>(size.width);
   const int64_t count = draw.integer(1, config.erase_count);
   for (int64_t i = 0; i < count; ++i)
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kEraseAttempts; ++attempt) {
       const double target =
           draw.uniform(config.erase_area[0], config.erase_area[1]) * area / static_cast<double>(count);
       const double ratio = std::exp(draw.uniform(std::log(kLeastRatio), -std::log(kLeastRatio)));

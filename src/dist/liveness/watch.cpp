@@ -14,7 +14,7 @@
 namespace vitrail::liveness {
 
 namespace {
-constexpr double kOwnPause = 1;  // seconds between turns after which this process itself was stopped
+constexpr double kTurnPause = 1;  // seconds between turns after which this process itself was stopped
 constexpr JsonLimits kLine{
     .max_bytes = size_t{1} << 20, .max_depth = 8, .comments = false, .kind = ErrorKind::kComm};
 constexpr const char* kStop = R"({"is":"stop"})";
@@ -43,7 +43,7 @@ void Watch::turn(int milliseconds) {
     waiting.push_back({fd, static_cast<short>(POLLIN | (peer.socket.wants_to_send() ? POLLOUT : 0)), 0});
   ::poll(waiting.data(), waiting.size(), milliseconds);
   const double time = now();
-  if (time - last_turn_ > kOwnPause + milliseconds / 1e3) table_.forgive(time - last_turn_);
+  if (time - last_turn_ > kTurnPause + milliseconds / 1e3) table_.forgive(time - last_turn_);
   last_turn_ = time;
   if (waiting[0].revents) accept();
   for (size_t i = 1; i < waiting.size(); ++i) {

@@ -12,13 +12,13 @@ namespace vitrail {
 namespace {
 
 constexpr const char *kMarkKey = "vitrail_piece", *kPartsKey = "vitrail_parts";
-constexpr JsonLimits kLimits{.max_bytes = size_t{64} << 20};
+constexpr JsonLimits kPieceLimits{.max_bytes = size_t{64} << 20};
 
 Json metadata_json(const TensorSource& file, const char* key) {
   const auto found = file.metadata().find(key);
   VT_REQUIRE(found != file.metadata().end(), ErrorKind::kData, "it has no \"%s\": it is no piece of a save",
              key);
-  Json json = parse_json(found->second, key, kLimits);
+  Json json = parse_json(found->second, key, kPieceLimits);
   VT_REQUIRE(json.is_object(), ErrorKind::kData, "\"%s\" is not an object", key);
   return json;
 }

@@ -129,12 +129,12 @@ namespace {
 constexpr double kSpeedLost = 0.05, kAccuracyLost = 0.01;
 
 // The points among which a batch is chosen: the first model, on the most ranks, over all data.
-struct Choice {
+struct BatchChoice {
   int64_t ranks = 0;
   double fastest = 0, best = kUnknown;    // images a second, accuracy
   std::vector<const StudyPoint*> points;  // small batches first, of one batch the fastest first
 
-  explicit Choice(const std::vector<StudyPoint>& all) {
+  explicit BatchChoice(const std::vector<StudyPoint>& all) {
     for (const StudyPoint& p : all)
       if (p.update_s.count > 0) ranks = std::max(ranks, p.which.ranks);
     for (const StudyPoint& p : all) {
@@ -155,7 +155,7 @@ struct Choice {
   bool fast(const StudyPoint& p) const { return p.images_per_s.median >= (1 - kSpeedLost) * fastest; }
 };
 
-std::string reason_for(const StudyPoint& p, const Choice& choice) {
+std::string reason_for(const StudyPoint& p, const BatchChoice& choice) {
   std::string why = strf("%lld images an update by %lld ranks (%s): the fewest %s",
                          static_cast<long long>(p.which.global_batch()), static_cast<long long>(choice.ranks),
                          p.which.transport.c_str(),
@@ -172,7 +172,7 @@ std::string reason_for(const StudyPoint& p, const Choice& choice) {
 }  // namespace
 
 Advice recommended_batch(const std::vector<StudyPoint>& points) {
-  const Choice choice(points);
+  const BatchChoice choice(points);
   const StudyPoint* found = nullptr;
   for (const StudyPoint* p : choice.points)
     if (!found && choice.accurate(*p) && choice.fast(*p)) found = p;

@@ -7,7 +7,7 @@
 namespace vitrail {
 
 namespace {
-constexpr size_t kMostLetters = 18;  // of a name
+constexpr size_t kMostNameLetters = 18;  // of a name
 constexpr double kLargestPlot = 560, kTop = 8;
 constexpr double kStrong = 0.6;  // from here on a cell's text has the background's colour
 
@@ -17,7 +17,8 @@ struct Layout {
 
 double longest(const std::vector<std::string>& names) {
   double width = 6;
-  for (const std::string& name : names) width = std::max(width, text_width(shortened(name, kMostLetters)));
+  for (const std::string& name : names)
+    width = std::max(width, text_width(shortened(name, kMostNameLetters)));
   return width;
 }
 
@@ -41,14 +42,14 @@ std::string labels(const Layout& at, const HeatMap& map, double bottom, double t
   for (size_t i = 0; i < map.rows.size(); ++i)
     out += strf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", at.left - 6,
                 kTop + at.cell_height * (static_cast<double>(i) + 0.5) + 3.5) +
-           html_escape(shortened(map.rows[i], kMostLetters)) + "</text>";
+           html_escape(shortened(map.rows[i], kMostNameLetters)) + "</text>";
   for (size_t i = 0; i < map.columns.size(); ++i) {
     const double middle = at.left + at.cell_width * (static_cast<double>(i) + 0.5);
     out += (turned_height > 0
                 ? strf("<text transform=\"translate(%.1f %.1f) rotate(-90)\" text-anchor=\"end\">",
                        middle + 3.5, bottom + 6)
                 : strf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", middle, bottom + 16)) +
-           html_escape(shortened(map.columns[i], kMostLetters)) + "</text>";
+           html_escape(shortened(map.columns[i], kMostNameLetters)) + "</text>";
   }
   return out + "</g>\n";
 }

@@ -6,7 +6,7 @@
 namespace vitrail {
 
 namespace {
-constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMostFileBytes = 1 << 20;
 
 // In this order: the batch depends on the mesh, the schedule on the optimizer's rate.
 constexpr void (*kSections[])(deepspeed::Reader&) = {
@@ -16,7 +16,7 @@ constexpr void (*kSections[])(deepspeed::Reader&) = {
 }  // namespace
 
 Json parse_deepspeed(std::string_view text, const std::string& place) {
-  return parse_json(text, place, {.max_bytes = kMaxBytes, .comments = true, .kind = ErrorKind::kConfig});
+  return parse_json(text, place, {.max_bytes = kMostFileBytes, .comments = true, .kind = ErrorKind::kConfig});
 }
 
 DeepSpeedReading translate_deepspeed(const Json& file, const std::string& place, const DeepSpeedBase& base) {
@@ -33,7 +33,7 @@ DeepSpeedReading translate_deepspeed(const Json& file, const std::string& place,
 DeepSpeedReading read_deepspeed(const std::string& path, const DeepSpeedBase& base) {
   std::string text;
   try {
-    text = read_file(path, kMaxBytes);
+    text = read_file(path, kMostFileBytes);
   } catch (const Error& error) {
     throw Error(ErrorKind::kConfig, error.message(), "check what is given to --deepspeed");
   }

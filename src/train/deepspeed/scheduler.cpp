@@ -8,7 +8,7 @@ namespace vitrail::deepspeed {
 
 namespace {
 
-const std::string kParams = "scheduler.params";
+const std::string kSchedulerParams = "scheduler.params";
 
 struct SchedulerRow {
   std::string_view type;
@@ -42,7 +42,7 @@ const std::vector<SchedulerRow>& schedulers() {
 
 void sort_params(Reader& reader, const SchedulerRow& row, const Json& params) {
   for (const auto& [name, value] : params.items()) {
-    const std::string path = kParams + "." + name_text(name);
+    const std::string path = kSchedulerParams + "." + name_text(name);
     if (std::find(row.params.begin(), row.params.end(), name) == row.params.end())
       reader.refuse(path, std::string(row.type) + " has no such parameter" + nearest_key(name, row.params));
     else if (name == "last_batch_iteration" && value != -1)
@@ -52,7 +52,7 @@ void sort_params(Reader& reader, const SchedulerRow& row, const Json& params) {
 
 // The rate that is warmed up to: the schedule's own, which replaces the optimizer's.
 void read_peak(Reader& reader, const SchedulerRow& row) {
-  const std::string path = kParams + ".warmup_max_lr";
+  const std::string path = kSchedulerParams + ".warmup_max_lr";
   const Json rate = reader.value_of("optim.lr");
   if (reader.is_auto(path))
     return reader.note(path, path + " is \"auto\": the optimizer's learning rate, " + rate.dump());
@@ -74,13 +74,13 @@ void read_limits(Reader& reader, const SchedulerRow& row) {
   if (row.ratios) {
     const auto rate = reader.value_of("optim.lr").get<double>();
     const auto share = [&](const char* name, const char* key, double otherwise) {
-      const std::string path = kParams + "." + name;
+      const std::string path = kSchedulerParams + "." + name;
       reader.set(key, rate * reader.number(path, "", {0, 1}).value_or(otherwise), path);
     };
     share("warmup_min_ratio", "schedule.warmup_lr", 0);
     return share("cos_min_ratio", "schedule.min_lr", 1e-4);
   }
-  const std::string path = kParams + ".warmup_min_lr";
+  const std::string path = kSchedulerParams + ".warmup_min_lr";
   const double least = reader.is_auto(path) ? 0 : reader.number(path, "", {0, 1e30}).value_or(0);
   if (reader.is_auto(path)) reader.note(path, path + " is \"auto\": 0");
   reader.set("schedule.warmup_lr", least, path);
@@ -88,7 +88,7 @@ void read_limits(Reader& reader, const SchedulerRow& row) {
 }
 
 void read_warmup(Reader& reader) {
-  const std::string steps = kParams + ".warmup_num_steps", type = kParams + ".warmup_type";
+  const std::string steps = kSchedulerParams + ".warmup_num_steps", type = kSchedulerParams + ".warmup_type";
   if (const auto count = reader.number(steps, "schedule.warmup", {0, 1e15}); count || !reader.find(steps)) {
     if (count && *count != static_cast<double>(static_cast<int64_t>(*count)) && !reader.is_auto(steps))
       reader.wrong(steps, "a whole number");
@@ -101,7 +101,7 @@ void read_warmup(Reader& reader) {
 }
 
 void read_length(Reader& reader, const SchedulerRow& row) {
-  const std::string path = kParams + ".total_num_steps";
+  const std::string path = kSchedulerParams + ".total_num_steps";
   if (!row.total) return reader.set("schedule.length", 0, path);
   if (!reader.find(path)) reader.wrong(path, "the number of updates of " + std::string(row.type));
   if (reader.is_auto(path)) {
@@ -117,8 +117,8 @@ void read_scheduler(Reader& reader) {
   const Json* block = reader.find("scheduler");
   if (!block) return;
   if (!block->is_object()) reader.wrong("scheduler", "an object with type and params");
-  const Json* params = reader.find(kParams);
-  if (params && !params->is_object()) reader.wrong(kParams, "an object");
+  const Json* params = reader.find(kSchedulerParams);
+  if (params && !params->is_object()) reader.wrong(kSchedulerParams, "an object");
   const std::string type = reader.word("scheduler.type");
   if (type.empty() || type == "auto")
     reader.wrong("scheduler.type", "WarmupLR, WarmupDecayLR or WarmupCosineLR");

@@ -5,7 +5,7 @@ namespace vitrail::cpu {
 namespace {
 
 constexpr int64_t kChunkBytes = 1 << 20;  // of x and dy packed at a time: they stay in cache for all tiles
-constexpr int64_t kPackRows = 64;         // rows one task packs
+constexpr int64_t kGradPackRows = 64;     // rows one task packs
 constexpr int64_t kEnoughTasks = 48;      // tasks of a GEMM: several for every thread
 
 // The scratch layout: one chunk of rows of x as panels and of dy as strips, and partial sums that are yet to
@@ -15,7 +15,7 @@ struct Parts {
 
   Parts(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
     const int64_t width = round_up(k, isa.nr) + round_up(n, isa.mr);
-    const int64_t most = std::max(kPackRows, kChunkBytes / static_cast<int64_t>(sizeof(float)) / width);
+    const int64_t most = std::max(kGradPackRows, kChunkBytes / static_cast<int64_t>(sizeof(float)) / width);
     chunk = ceil_div(m, ceil_div(m, most));
     panels = round_up(round_up(k, isa.nr) * chunk, 16);
     strips = round_up(round_up(n, isa.mr) * chunk, 16);
@@ -48,8 +48,8 @@ void weight_grad(const CpuContext& context, const Scratch& scratch, const Weight
   for (int64_t first = 0; first < args.m; first += parts.chunk) {
     const int64_t depth = std::min(parts.chunk, args.m - first);
     const bool last = first + depth == args.m;
-    spread(context, context.parallel.rows, ceil_div(depth, kPackRows), [&](int64_t task, int worker) {
-      const int64_t row = task * kPackRows, rows = std::min(kPackRows, depth - row);
+    spread(context, context.parallel.rows, ceil_div(depth, kGradPackRows), [&](int64_t task, int worker) {
+      const int64_t row = task * kGradPackRows, rows = std::min(kGradPackRows, depth - row);
       pack_x(first + row, rows, depth, panels + row * isa.nr, worker);
       isa.pack_strips(args.dy + (first + row) * args.n, args.n, rows, args.n, depth, strips + row * isa.mr);
     });
@@ -91,7 +91,7 @@ void parallel_weight_grad(const CpuContext& context, const WeightGradArgs& args)
 ScratchNeed patch_weight_grad_scratch(const IsaKernels& isa, const PatchEmbedArgs& patches, bool add) {
   const PatchExtents e(patches);
   ScratchNeed need = weight_grad_scratch(isa, e.m, patches.n, e.k, add);
-  need.worker_bytes = padded_bytes(kPackRows * e.k);
+  need.worker_bytes = padded_bytes(kGradPackRows * e.k);
   return need;
 }
 
