@@ -46,19 +46,18 @@ InferenceRank InferenceRanks::rank_of(RankContext& context, const EngineOptions&
   InferenceRank rank{.context = &context};
   if (!context.ranks) return rank;
   rank.distribution = {.mesh = context.ranks->mesh(), .tokens_on_tp = mesh_.tokens_on_tp};
-  rank.threads =
-      engine.threads > 0 ? engine.threads : std::max(1, processor_threads(0, engine.isa) / world_.local_size);
+  rank.threads = engine.threads > 0 ? engine.threads : world_.seat().threads();
   return rank;
 }
 
 void InferenceRanks::run(const InferencePlace& place, const std::function<void(InferenceRank&)>& body) {
-  const int first = world_.local_rank, sharing = world_.local_size;
   std::mutex mutex;
   std::optional<Error> stopped;
   run_ranks({.worlds = std::move(world_.ranks),
              .mesh = mesh_,
-             .device = [&](int i) { return used_as(place.device(first + i, sharing), place.engine); },
-             .sharing = sharing,
+             .device = [&](int i) { return used_as(place.device(world_.seat().after(i)), place.engine); },
+             .sharing = world_.local_size,
+             .overlapping = world_.overlapping,
              .heartbeat = place.heartbeat,
              .variables = place.variables,
              .note = place.note},

@@ -28,10 +28,10 @@ struct InferenceRank {
 // What the ranks of this process run on.
 struct InferencePlace {
   EngineOptions engine = {};
-  std::function<DeviceInfo(int local, int sharing)> device;  // of a rank, counted among those of its host
-  liveness::Heartbeat* heartbeat = nullptr;                  // null: nobody watches
-  Variables variables = {};                                  // of the environment
-  std::function<void(const std::string&)> note = {};         // hears how values travel between devices
+  std::function<DeviceInfo(const HostRank&)> device;
+  liveness::Heartbeat* heartbeat = nullptr;           // null: nobody watches
+  Variables variables = {};                           // of the environment
+  std::function<void(const std::string&)> note = {};  // hears how values travel between devices
 };
 
 class InferenceRanks {

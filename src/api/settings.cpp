@@ -69,7 +69,9 @@ LocalRanks local_ranks(const TrainOptions& options, const TrainConfig& whole) {
           .device =
               [&options, backend](int local) {
                 return device_of_rank(backend, options.device, options.threads, "",
-                                      {local, options.ranks, ranks_share_gpus(options.variables)});
+                                      {.local = local,
+                                       .sharing = options.ranks,
+                                       .shares_gpus = ranks_share_gpus(options.variables)});
               },
           .seed = static_cast<uint64_t>(whole.train.seed),
           .sharing = options.ranks,

@@ -122,7 +122,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   // A device that is absent is told at once.
   const int first = world.ranks[0]->rank();
   const auto device = [&](int i) {
-    return chosen_device(options, world.local_rank + i, world.local_size, {first + i, world.size}).info;
+    return chosen_device(options, world.seat().after(i), {first + i, world.size}).info;
   };
   const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device, allowed_cores());
   if (leads && world.size > 1) {
@@ -137,6 +137,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
                    .device = device,
                    .seed = static_cast<uint64_t>(whole.train.seed),
                    .sharing = world.local_size,
+                   .overlapping = world.overlapping,
                    .heartbeat = session.heartbeat(),
                    .variables = environment_variable,
                    .note = [&](const std::string& text) { console.say(text); }};

@@ -32,14 +32,15 @@ OptionSpec rank_threads_option() {
 }
 
 DeviceChoice chosen_device(const Options& options) {
-  return chosen_device(options, 0, 1);
+  return chosen_device(options, HostRank());
 }
 
-DeviceChoice chosen_device(const Options& options, int local, int sharing, RankNumber rank) {
+DeviceChoice chosen_device(const Options& options, HostRank seat, RankNumber rank) {
+  seat.shares_gpus = ranks_share_gpus(environment_variable);
   const std::string backend = chosen_backend(options);
-  DeviceInfo info = device_of_rank(
-      backend, options.text("device"), threads_of_rank(options.text("threads"), rank.rank, rank.world),
-      options.text("isa"), {local, sharing, ranks_share_gpus(environment_variable)});
+  DeviceInfo info = device_of_rank(backend, options.text("device"),
+                                   threads_of_rank(options.text("threads"), rank.rank, rank.world),
+                                   options.text("isa"), seat);
   info.kernels = chosen_kernels(options).table;
   return {&find_backend(backend), std::move(info)};
 }

@@ -24,9 +24,9 @@ struct RankNumber {
 };
 // The option --threads of commands whose ranks may have other numbers of them.
 OptionSpec rank_threads_option();
-// Returns the device of rank `local` of the `sharing` ranks on this host: its share of the cores where
-// --threads does not say how many, and the GPU of its number where --device names none.
-DeviceChoice chosen_device(const Options& options, int local, int sharing, RankNumber rank = {});
+// Returns the device of a rank of this host: its share of the cores where --threads does not say how many,
+// and the GPU of its number where --device names none.
+DeviceChoice chosen_device(const Options& options, HostRank seat, RankNumber rank = {});
 // Returns the name of the backend alone; `device` replaces --device.
 const char* chosen_backend(const Options& options);
 const char* chosen_backend(const Options& options, const std::string& device);

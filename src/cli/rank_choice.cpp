@@ -108,16 +108,15 @@ void CommandRanks::run(const EngineOptions& engine,
   if (!session_) return body(alone, console());
   const auto note = [this](const std::string& text) { console().detail(text); };
   try {
-    InferenceRanks::run(
-        {.engine = engine,
-         .device = [&](int local, int sharing) { return chosen_device(options_, local, sharing).info; },
-         .heartbeat = session_->heartbeat(),
-         .variables = environment_variable,
-         .note = note},
-        [&](InferenceRank& rank) {
-          Console nobody(silent_.settings());  // consoles are for one thread
-          body(rank, rank.team().leads() ? console() : nobody);
-        });
+    InferenceRanks::run({.engine = engine,
+                         .device = [&](const HostRank& seat) { return chosen_device(options_, seat).info; },
+                         .heartbeat = session_->heartbeat(),
+                         .variables = environment_variable,
+                         .note = note},
+                        [&](InferenceRank& rank) {
+                          Console nobody(silent_.settings());  // consoles are for one thread
+                          body(rank, rank.team().leads() ? console() : nobody);
+                        });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kStopped || leads()) throw;
     throw EndProcess{exit_code(ErrorKind::kStopped)};

@@ -107,12 +107,11 @@ RunPlan planned_run(const Options& options, const DeviceInfo& device) {
 
 RankStepsRequest steps_request(const Options& options, const PlannedRun& run, const World& world,
                                RankSession& session) {
-  const int first = world.local_rank, sharing = world.local_size;
   return {
       .config = run.config,
       .classes = run.classes,
       .backend = &find_backend(chosen_backend(options)),
-      .device = [&options, first, sharing](int i) { return chosen_device(options, first + i, sharing).info; },
+      .device = [&options, seat = world.seat()](int i) { return chosen_device(options, seat.after(i)).info; },
       .variables = environment_variable,
       .heartbeat = session.heartbeat()};
 }

@@ -45,7 +45,7 @@ std::optional<Profile> profile_ranks(World world, const RankStepsRequest& reques
   run_ranks(local_ranks(std::move(world), request), [&](RankContext& rank) {
     const Mesh place = rank.ranks ? rank.ranks->mesh() : Mesh{};
     const RunPlan plan(request.config, request.classes, *request.backend, rank.device,
-                       {place.rank, place.world(), rank.sharing});
+                       {place.rank, place.world(), rank.sharing, rank.overlapping});
     Profile profile = profile_training(plan, rank, budget, {});
     if (place.rank != 0) return;
     profile.what += ", " + to_string(place);

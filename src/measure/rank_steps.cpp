@@ -64,7 +64,7 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   const Team team(rank.ranks);
   const Mesh mesh = rank.ranks ? rank.ranks->mesh() : Mesh{};
   const RunPlan plan(request.config, request.classes, *request.backend, rank.device,
-                     {mesh.rank, mesh.world(), rank.sharing});
+                     {mesh.rank, mesh.world(), rank.sharing, rank.overlapping});
   SyntheticSteps steps(plan, rank);
   for (int64_t i = 0; i < request.warmup; ++i) steps.run();
   steps.take_collective_times();
@@ -103,6 +103,7 @@ LocalRanks local_ranks(World world, const RankStepsRequest& request) {
           .device = request.device,
           .seed = static_cast<uint64_t>(request.config.train.seed),
           .sharing = world.local_size,
+          .overlapping = world.overlapping,
           .heartbeat = request.heartbeat,
           .variables = request.variables};
 }

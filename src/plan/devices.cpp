@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/host/cores.h"
 #include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
@@ -34,6 +35,22 @@ DeviceInfo device_of(const std::string& backend, const std::string& device, int 
   return find_entry(backend).find({parse_device_name(device).ordinal, threads, isa});
 }
 
+int HostRank::threads() const {
+  return cpu::usable_cores(overlapping > 0 ? overlapping : sharing, sharing);
+}
+
+std::vector<int> cores_here() {
+  return cpu::allowed_cores();
+}
+
+int ranks_on_cores_of(size_t mine, const std::vector<std::vector<int>>& cores) {
+  const std::vector<int>& own = cores[mine];
+  return static_cast<int>(std::count_if(cores.begin(), cores.end(), [&](const std::vector<int>& others) {
+    return own.empty() || others.empty() ||
+           std::find_first_of(own.begin(), own.end(), others.begin(), others.end()) != own.end();
+  }));
+}
+
 int gpu_of(const HostRank& rank, int gpus) {
   if (gpus < 1 || rank.local < gpus) return rank.local;
   if (!rank.shares_gpus)
@@ -48,8 +65,8 @@ int gpu_of(const HostRank& rank, int gpus) {
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
                           const HostRank& rank) {
   if (rank.sharing > 1 && parse_device_name(device).entry->numbered && device.find(':') == std::string::npos)
-    device += ":" + std::to_string(gpu_of(rank, static_cast<int>(cuda_report().gpus.size())));
-  if (rank.sharing > 1 && threads == 0) threads = std::max(1, processor_threads(0, isa) / rank.sharing);
+    device = strf("%s:%d", device.c_str(), gpu_of(rank, static_cast<int>(cuda_report().gpus.size())));
+  if (rank.sharing > 1 && threads == 0) threads = rank.threads();
   return device_of(backend, device, threads, isa);
 }
 

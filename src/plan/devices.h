@@ -23,8 +23,19 @@ DeviceInfo device_of(const std::string& backend, const std::string& device, int 
 // A rank among those of its host.
 struct HostRank {
   int local = 0, sharing = 1;
+  int overlapping = 0;       // of those, it included, that may run on a core of its own; 0: all of them
   bool shares_gpus = false;  // ranks beyond the last GPU begin again with the first
+
+  // As many threads as its share of the cores: one that is bound to cores of its own has them alone.
+  int threads() const;
+  // The rank so many places behind it, of the same process.
+  HostRank after(int places) const { return {local + places, sharing, overlapping, shares_gpus}; }
 };
+// The cores that this process may run on; none where the system does not tell.
+std::vector<int> cores_here();
+// Returns how many of the ranks of a host, whose cores these are, may run on a core of rank `mine`; a rank
+// whose cores are not known may run on any.
+int ranks_on_cores_of(size_t mine, const std::vector<std::vector<int>>& cores);
 // Returns the GPU of a rank on a host with so many; where there are none, what opens it says so. Throws
 // Error(kDevice) for a rank beyond the last one, unless ranks may share.
 int gpu_of(const HostRank& rank, int gpus);

@@ -48,7 +48,8 @@ struct RankContext {
   std::unique_ptr<Device> hardware;
   std::unique_ptr<Stream> exchanges;   // made when it is first asked for
   MeshCommunicators* ranks = nullptr;  // the other ranks of the run; null: it is alone
-  int sharing = 1;                     // ranks that share the memory and cores of this host
+  int sharing = 1;                     // ranks that share the memory of this host
+  int overlapping = 0;                 // of them, those that share its cores; 0: all
   bool shares_queues = false;          // another rank of this process is on the same device
   Pulse* pulse = nullptr;              // where it posts what it is doing; null: nobody watches
 };

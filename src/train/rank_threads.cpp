@@ -89,6 +89,7 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
       RankContext context(info, open_rank_device(info, rank, slow), ranks.seed);
       context.ranks = size > 1 ? partners.get() : nullptr;
       context.sharing = ranks.sharing;
+      context.overlapping = ranks.overlapping;
       context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;
       const std::string note =
           size > 1 ? join_devices(context, *partners, ranks.mesh.transport, ranks.variables) : "";

@@ -243,11 +243,12 @@ void take_shares(RunSetup& setup, const std::vector<int64_t>& shares) {
 RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace place) {
   RunSetup setup;
   setup.config = resolved(given, place.world);
-  // The ranks of a host share its cores; those with the same images have one that decodes.
+  // Ranks share the cores that they are not bound to alone; those with the same images have one that decodes.
   int64_t& workers = setup.config.loader.workers;
   const int64_t same = mesh_of(setup.config.mesh, place.rank).size(kSameImages);
-  if (workers == 0 && place.sharing > 1)
-    workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2 * same / place.sharing, 1,
+  const int sharing = place.on_its_cores();
+  if (workers == 0 && sharing > 1)
+    workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2 * same / sharing, 1,
                                   std::max<int64_t>(1, std::thread::hardware_concurrency() / 2));
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
@@ -256,10 +257,9 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
     VT_REQUIRE(setup.config.train.loss != TrainLoss::kSoftmax, ErrorKind::kConfig,
                "the data gives several labels an image: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
-  // The ranks of a host share its cores for their updates, too.
-  if (place.sharing > 1)
-    setup.step.host_threads =
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / place.sharing);
+  // They share them for their updates, too.
+  if (sharing > 1)
+    setup.step.host_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / sharing);
   take_place(setup, place.rank);
   require_pipeline(setup, device);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);

@@ -175,7 +175,7 @@ class Trainer::Run {
 
   static RankPlace place_in(const RankContext& rank) {
     if (!rank.ranks) return {};
-    return {rank.ranks->mesh().rank, rank.ranks->mesh().world(), rank.sharing};
+    return {rank.ranks->mesh().rank, rank.ranks->mesh().world(), rank.sharing, rank.overlapping};
   }
 
   void make_loop() {

@@ -1,9 +1,35 @@
 #include "train/world.h"
 
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
 #include "base/error.h"
 #include "base/process_mark.h"
 
 namespace vitrail {
+
+namespace {
+
+// Ranks that mpirun or srun has bound to cores of their own do not share them. A line for the host, one for
+// its cores.
+int overlapping_ranks(Communicator& all, const HostPlace& place) {
+  std::string mine = ProcessMark::current().host + "\n";
+  for (const int core : cores_here()) mine += std::to_string(core) + " ";
+  const std::string host = mine.substr(0, mine.find('\n') + 1);
+  std::vector<std::vector<int>> cores;
+  size_t own = 0;
+  const std::vector<std::string> texts = from_all(all, mine);
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    if (!texts[rank].starts_with(host)) continue;
+    if (static_cast<int>(rank) == all.rank()) own = cores.size();
+    std::istringstream numbers(texts[rank].substr(host.size()));
+    cores.emplace_back(std::istream_iterator<int>(numbers), std::istream_iterator<int>());
+  }
+  return std::min(ranks_on_cores_of(own, cores), place.size);
+}
+
+}  // namespace
 
 World open_world(const WorldRequest& request) {
   const Variables& variables = request.variables;
@@ -19,9 +45,10 @@ World open_world(const WorldRequest& request) {
     world.transport = "mpi";
     const HostPlace place = mpi_host_place();
     world.local_size = place.size, world.local_rank = place.rank;
+    world.overlapping = overlapping_ranks(*world.ranks[0], place);
     return world;
   }
-  world.size = world.local_size = request.ranks;
+  world.size = world.local_size = world.overlapping = request.ranks;
   if (request.ranks > 1) {
     world.ranks = thread_communicators(request.ranks);
     world.transport = "threads";

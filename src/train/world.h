@@ -9,6 +9,7 @@
 
 #include "dist/liveness/heartbeat.h"
 #include "dist/mpi_world.h"
+#include "plan/devices.h"
 #include "runtime/rank_context.h"
 #include "train/agreement.h"
 #include "train/mesh_config.h"
@@ -25,8 +26,11 @@ struct World {
   std::vector<std::unique_ptr<Communicator>> ranks;  // those of this process
   int size = 1;                                      // of all processes
   int local_size = 1,
-      local_rank = 0;  // ranks on this host, and the number of this process's first among them
+      local_rank = 0;   // ranks on this host, and the number of this process's first among them
+  int overlapping = 1;  // of those, the ranks that may run on a core of this process's
   const char* transport = "self";
+
+  HostRank seat() const { return {local_rank, local_size, overlapping}; }  // of its first rank
 };
 
 // Throws Error(kUsage) when srun has started several tasks without PMIx, or threads are asked for under MPI;
@@ -50,6 +54,7 @@ struct LocalRanks {
   std::function<DeviceInfo(int local)> device;  // of each rank of this process, counted from 0
   uint64_t seed = 0;
   int sharing = 1;                           // ranks on this host, those of other processes included
+  int overlapping = 0;                       // of them, those on the same cores; 0: all
   liveness::Heartbeat* heartbeat = nullptr;  // tells others how they fare; null: nobody watches
   Variables variables = {};                  // of the environment, in which NCCL's file may be named
   std::function<void(const std::string&)> note =

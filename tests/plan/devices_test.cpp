@@ -18,6 +18,32 @@ TEST(DevicesOfRanks, CoresAreSharedOutAndEachHasOneAtLeast) {
   EXPECT_EQ(threads(3, 1000), 3) << "as it was asked for";
 }
 
+// Four ranks that srun --cpus-per-task=2 has bound, two that share a socket, one that is bound to nothing.
+TEST(DevicesOfRanks, OnlyRanksThatMayRunOnTheSameCoresShareThem) {
+  const std::vector<std::vector<int>> bound = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+  const std::vector<std::vector<int>> sockets = {{0, 1, 2, 3}, {4, 5, 6, 7}, {0, 1, 2, 3}, {3, 4}};
+  const std::vector<std::vector<int>> unknown = {{0, 1}, {2, 3}, {}};
+  for (size_t r = 0; r < bound.size(); ++r) EXPECT_EQ(ranks_on_cores_of(r, bound), 1) << r;
+  EXPECT_EQ(ranks_on_cores_of(0, sockets), 3);
+  EXPECT_EQ(ranks_on_cores_of(1, sockets), 2);
+  EXPECT_EQ(ranks_on_cores_of(3, sockets), 4);
+  EXPECT_EQ(ranks_on_cores_of(0, unknown), 2);
+  EXPECT_EQ(ranks_on_cores_of(2, unknown), 3);
+}
+
+TEST(DevicesOfRanks, ABoundRankHasItsCoresAlone) {
+  const auto threads = [](int sharing, int overlapping) {
+    return device_of_rank("cpu", "cpu", 0, "", {.sharing = sharing, .overlapping = overlapping}).threads;
+  };
+  const auto all = static_cast<int>(cores_here().size());
+  ASSERT_GT(all, 0);
+  if (threads(1, 1) < all) GTEST_SKIP() << "a container's quota leaves less than the cores";
+  EXPECT_EQ(threads(1, 1), all);
+  EXPECT_EQ(threads(all, 1), all) << "as many ranks on the host, each on cores of its own";
+  EXPECT_EQ(threads(8 * all, all), 1);
+  EXPECT_EQ(threads(2 * all, 0), 1) << "bound to nothing";
+}
+
 TEST(DevicesOfRanks, ARankWithoutAGpuOfItsOwnIsRefusedUnlessTheyShare) {
   for (const int local : {0, 1, 2}) EXPECT_EQ(gpu_of({.local = local, .sharing = 5}, 3), local);
   for (const int local : {3, 4}) {

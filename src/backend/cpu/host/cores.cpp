@@ -22,12 +22,19 @@ int quota_cores() {
 
 }  // namespace
 
-int usable_cores() {
+std::vector<int> allowed_cores() {
   cpu_set_t set;
-  const int cores = sched_getaffinity(0, sizeof set, &set) == 0
-                        ? CPU_COUNT(&set)
-                        : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, std::min(cores, quota_cores()));
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+int usable_cores(int sharing_cores, int sharing_quota) {
+  const auto allowed = static_cast<int>(allowed_cores().size());
+  const int cores = allowed > 0 ? allowed : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, std::min(cores / sharing_cores, quota_cores() / sharing_quota));
 }
 
 size_t physical_memory() {
