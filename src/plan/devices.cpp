@@ -65,7 +65,7 @@ int gpu_of(const HostRank& rank, int gpus) {
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
                           const HostRank& rank) {
   if (rank.sharing > 1 && parse_device_name(device).entry->numbered && device.find(':') == std::string::npos)
-    device += ":" + std::to_string(gpu_of(rank, static_cast<int>(cuda_report().gpus.size())));
+    device = strf("%s:%d", device.c_str(), gpu_of(rank, static_cast<int>(cuda_report().gpus.size())));
   if (rank.sharing > 1 && threads == 0) threads = rank.threads();
   return device_of(backend, device, threads, isa);
 }
