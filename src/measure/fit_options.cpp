@@ -70,9 +70,16 @@ class Search {
     return std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp;
   }
 
+  // The types that the device's file has a rate of, and the config's own.
   std::vector<ComputeType> types() const {
-    if (q_.keep_dtype) return {q_.config.train.dtype};
-    return {ComputeType::kF32, ComputeType::kTF32, ComputeType::kBF16, ComputeType::kF16, ComputeType::kFp8};
+    const ComputeType own = q_.config.train.dtype;
+    if (q_.keep_dtype) return {own};
+    const Roofline known = q_.target.file->roofline(q_.target.device.threads);
+    std::vector<ComputeType> types;
+    for (const ComputeType type :
+         {ComputeType::kF32, ComputeType::kTF32, ComputeType::kBF16, ComputeType::kF16, ComputeType::kFp8})
+      if (type == own || known.flops.contains(enum_name(type))) types.push_back(type);
+    return types;
   }
 
   std::vector<Offload> offloads() const {
@@ -136,8 +143,9 @@ class Search {
 
   // Plans a way; keeps it as the best of its draw where it fits, and as the least of all where it does not.
   bool try_at(const TrainConfig& config) {
-    Way way{{config}, planned(config)};
-    way.option.peak_bytes = way.plan.peak_bytes(), way.option.host_bytes = sum_of(way.plan.host_rows());
+    RunPlan plan = planned(config);  // may throw
+    FitOption option{config, plan.peak_bytes(), sum_of(plan.host_rows())};
+    Way way{std::move(option), std::move(plan)};
     if (way.option.peak_bytes <= found_.available_bytes) {
       best_.emplace(std::move(way));
       return true;

@@ -124,9 +124,13 @@ Figure memory_figure(const std::vector<TargetRow>& rows) {
   BarChart chart{.title = "Memory that is needed, and that there is", .x_label = "", .y_label = "GiB"};
   chart.series = {{.name = "needed", .values = {}, .low = {}, .high = {}, .tips = {}},
                   {.name = "available", .values = {}, .low = {}, .high = {}, .tips = {}}};
+  const bool one_device = std::all_of(rows.begin(), rows.end(),
+                                      [&](const TargetRow& row) { return row.device == rows[0].device; });
+  if (one_device && !rows.empty()) chart.title += " on " + rows[0].device;
   for (const TargetRow& row : rows) {
     if (!row.problem.empty()) continue;
-    chart.groups.push_back(row.model.empty() ? row.device : row.model + ", " + row.device);
+    const std::string& model = row.model;
+    chart.groups.push_back(model.empty() ? row.device : one_device ? model : model + ", " + row.device);
     chart.series[0].values.push_back(static_cast<double>(row.needed_bytes) / kGiB);
     chart.series[1].values.push_back(static_cast<double>(row.available_bytes) / kGiB);
   }
