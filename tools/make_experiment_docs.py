@@ -33,8 +33,9 @@ class Documents:
         return f"*{'; '.join(words + ([facts['note']] if 'note' in facts else []))}*\n\n"
 
     def index(self):
-        rows = [[facts["experiment"], f"[{facts['document']}]({facts['document']})", f"`{facts['command']}`", facts["machine"],
-                 facts["date"], facts["state"]] for facts in self.about.values()]
+        rows = [[facts["experiment"], f"[{facts['document']}]({facts['document']})", f"`{facts['command']}`", facts["machine"], facts["date"],
+                 "; ".join([facts["state"], *([facts["note"]] if "note" in facts else [])])] for facts in self.about.values()]
+        rows.sort(key=lambda row: row[0])
         return experiment_tables.table(["experiment", "document", "command", "machine", "date", "state"], rows)
 
     def filled(self, text):

@@ -168,6 +168,12 @@ TEST(Plot, AModelOfASeriesHasItsColour) {
   EXPECT_EQ(figure.legend[2].colour, figure.legend[0].colour + 1);
 }
 
+TEST(Plot, TheUnitOfAFileFollowsItsTitleWhateverItsFont) {
+  EXPECT_NE(
+      to_svg(line_chart(scaling())).find(">Speed-up<tspan class=\"note\" dx=\"8\">times one rank</tspan>"),
+      std::string::npos);
+}
+
 // Returns the numbers of an attribute of all rectangles of a colour.
 std::vector<double> numbers(const std::string& svg, int colour, const char* name) {
   std::vector<double> found;

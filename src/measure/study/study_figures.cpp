@@ -166,8 +166,13 @@ void add_batch_figures(const Side& side, std::vector<StudyFigure>& figures) {
       side, "speed-batch", "Speed against batch", "images a second",
       [](const StudyPoint& p) { return p.images_per_s; }, figures);
   add_against_batch(
-      side, "accuracy-batch", "Accuracy against batch", "top-1 after the last epoch",
-      [](const StudyPoint& p) { return p.top1; }, figures);
+      side, "accuracy-batch", "Accuracy against batch", "top-1 after the last epoch, %",
+      [](const StudyPoint& p) {
+        Spread percent = p.top1;
+        for (double* value : {&percent.median, &percent.min, &percent.max}) *value *= 100;
+        return percent;
+      },
+      figures);
   add_epochs(side, figures);
   add_loads(side, figures);
 }

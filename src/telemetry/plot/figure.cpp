@@ -35,7 +35,7 @@ constexpr double kMargin = 12;
 // The rules that name a colour.
 std::string theme(const Palette& p) {
   std::string out = strf(
-      ".plot .back{fill:%s}.plot text{fill:%s}.plot .ink{fill:%s}.plot .axis line{stroke:%s}"
+      ".plot .back{fill:%s}.plot text,.plot .note{fill:%s}.plot .ink{fill:%s}.plot .axis line{stroke:%s}"
       ".plot .grid line{stroke:%s}.plot .on{fill:%s}.plot .gap{stroke:%s}.plot .frame{stroke:%s}"
       ".plot .roof,.plot .cursor{stroke:%s}",
       p.back, p.soft, p.ink, p.line, p.grid, p.on, p.back, p.line, p.soft);
@@ -121,7 +121,8 @@ std::string marker(int shape, int colour, double x, double y, double size) {
 std::string plot_style() {
   return ".plot text{font:11px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}.plot "
          ".title{font-size:14px;"
-         "font-weight:600}.plot .line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}"
+         "font-weight:600}.plot .note{font-size:11px;font-weight:400}.plot "
+         ".line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}"
          ".plot .dashed{stroke-dasharray:6 5}.plot .faint{opacity:.28;stroke-width:1.2}.plot "
          ".bar{stroke-width:1.3}"
          ".plot .err{opacity:.8}.plot .roof{fill:none;stroke-width:1.5}.plot .frame{fill:none}"
@@ -148,9 +149,8 @@ std::string to_svg(const Figure& figure) {
   double top = kMargin;
   if (!figure.title.empty()) {
     head += strf("<text class=\"title ink\" x=\"%g\" y=\"%g\">", kMargin, top + 12) +
-            html_escape(figure.title) + "</text>\n";
-    head += strf("<text x=\"%.1f\" y=\"%g\">", kMargin + 8 + 1.32 * text_width(figure.title), top + 12) +
-            html_escape(figure.note) + "</text>\n";
+            html_escape(figure.title) + "<tspan class=\"note\" dx=\"8\">" + html_escape(figure.note) +
+            "</tspan></text>\n";
     top += kTitleHeight;
   }
   top = svg_legend(figure, top, head);
