@@ -97,6 +97,19 @@ TEST(ClusterPlan, ComparesEveryMeshAtOneBatch) {
   EXPECT_GT(std::filesystem::file_size(settings.trace), 1000u);
 }
 
+// 12 heads on 2 nodes of 4: tp and sp share them out within a node, in every way that divides.
+TEST(ClusterPlan, MeshesHaveSequenceParallelismToo) {
+  VitConfig model;
+  std::set<std::string> found;
+  for (const MeshConfig& mesh : sensible_meshes({}, model, 2, 4, false)) {
+    EXPECT_EQ(mesh.dp * mesh.tp * mesh.sp, 8);
+    EXPECT_EQ(mesh.pp, 1);
+    if (mesh.zero == 0) found.insert(to_string(mesh_of(mesh, 0)));
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"dp=8", "dp=4 tp=2", "dp=2 tp=4", "dp=4 sp=2", "dp=2 sp=4",
+                                          "dp=2 tp=2 sp=2"}));
+}
+
 TEST(ClusterPlan, SimulatesAHundredThousandDevices) {
   const ClusterPlan plan = planned("dp=12500,tp=8,zero=3", settings_of("dgx-h100", 12500, 8),
                                    config_of("vit_giant_patch14_224", 8));
