@@ -110,10 +110,7 @@ Plan plan_training(const std::string& config, const std::string& device, const s
   plan.flops = run.update_flops();
   plan.device = target.file ? target.file->name : device_text(run.step().micro);
   plan.notes = run.notes();
-  if (target.file)
-    plan.seconds = static_cast<double>(run.setup().config.train.accumulation) *
-                       run_seconds(run.step().micro, *target.file) +
-                   run_seconds(run.step().update, *target.file);
+  if (target.file) plan.seconds = run.update_seconds(*target.file);
   return plan;
 }
 

@@ -24,12 +24,6 @@ using nlohmann::ordered_json;
 // less.
 constexpr double kAssumedShare = 0.5;
 
-// The stage that needs most computes; while the pipeline fills and drains it waits.
-double busy_share(const StepPlan& step) {
-  if (!step.pipelined) return 1;
-  return 1 - bubble_of(step.turns(), step.config.distribution.mesh.size(Axis::kPipeline));
-}
-
 // Estimates the time node by node from a device file, or from the peak measured here without one.
 void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e) {
   const StepPlan& step = plan.step();
@@ -38,12 +32,12 @@ void estimate_time(const RunPlan& plan, const PlanTarget& target, RunEstimate& e
     e.calibrated = true;
     e.where = target.file->name;
     e.peak_gflops = target.file->peak_gflops(threads, gemm_type(step.micro.program));
-    e.update_s = update_seconds(plan, *target.file);
+    e.update_s = plan.update_seconds(*target.file);
     e.basis = basis_text(*target.file, gemm_type(step.micro.program));
     e.unmeasured = unknown_types(step.micro.program, target.file->roofline(threads));
   } else if (runs_here(target.device)) {
     e.peak_gflops = peak_of(step.micro);
-    e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare * busy_share(step));
+    e.update_s = plan.update_flops() / (e.peak_gflops * 1e9 * kAssumedShare * step.busy_share());
   }
 }
 
@@ -88,13 +82,6 @@ std::string recompute_table(const RunPlan& plan, const RunEstimate& e) {
   return table.text();
 }
 }  // namespace
-
-double update_seconds(const RunPlan& plan, const DeviceFile& file) {
-  const StepPlan& step = plan.step();
-  const auto runs = static_cast<double>(plan.setup().config.train.accumulation);
-  return ((step.pipelined ? 1.0 : runs) * run_seconds(step.micro, file) + run_seconds(step.update, file)) /
-         busy_share(step);
-}
 
 RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target) {
   RunEstimate e;

@@ -25,9 +25,6 @@ struct RunEstimate {
   std::set<std::string> unmeasured;  // types estimated at the rate of f32
 };
 
-// Predicts the seconds of an update, node by node; what ranks exchange is not in it.
-double update_seconds(const RunPlan& plan, const DeviceFile& file);
-
 // Estimates the time node by node from the target's device file, or from the peak measured here without one.
 RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target);
 

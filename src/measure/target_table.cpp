@@ -57,7 +57,7 @@ void fill_row(const InferencePlan& plan, TargetRow& row) {
 void fill_row(const RunPlan& plan, const PlanTarget& target, TargetRow& row) {
   row.needed_bytes = plan.peak_bytes();
   row.largest = plan.largest_micro_batch(target.available_bytes);
-  row.seconds = update_seconds(plan, *target.file);
+  row.seconds = plan.update_seconds(*target.file);
   say_source(plan.step().micro, *target.file, row);
   row.images = static_cast<double>(plan.setup().config.train.batch);
   if (plan.knows_data()) row.epoch_s = row.seconds * static_cast<double>(plan.setup().steps_per_epoch);

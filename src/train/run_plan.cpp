@@ -5,6 +5,7 @@
 
 #include "models/zoo.h"
 #include "plan/largest_batch.h"
+#include "plan/node_times.h"
 #include "train/teacher.h"
 
 namespace vitrail {
@@ -217,6 +218,11 @@ double flops_of(const StepPlan& step, int64_t accumulation) {
 
 double RunPlan::update_flops() const {
   return flops_of(step_, setup_.config.train.accumulation);
+}
+
+double RunPlan::update_seconds(const DeviceFile& device) const {
+  const double runs = step_.pipelined ? 1 : static_cast<double>(setup_.config.train.accumulation);
+  return (runs * run_seconds(step_.micro, device) + run_seconds(step_.update, device)) / step_.busy_share();
 }
 
 std::vector<RunPlan::Level> RunPlan::recompute_levels() const {

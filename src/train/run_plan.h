@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/device_file.h"
 #include "train/run_setup.h"
 
 namespace vitrail {
@@ -71,6 +72,8 @@ class RunPlan {
 
   int64_t trained_params() const;
   double update_flops() const;  // of one update: its micro-batches and the optimizer
+  // Predicts the seconds of an update, node by node; what ranks exchange is not in it.
+  double update_seconds(const DeviceFile& device) const;
 
   // The same run with another level of recomputation.
   struct Level {

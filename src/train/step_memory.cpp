@@ -10,6 +10,10 @@ std::vector<PipelineTurn> StepPlan::turns() const {
                    : std::vector<PipelineTurn>();
 }
 
+double StepPlan::busy_share() const {
+  return pipelined ? 1 - bubble_of(turns(), config.distribution.mesh.size(Axis::kPipeline)) : 1;
+}
+
 std::vector<const ExecutionPlan*> StepPlan::programs() const {
   std::vector<const ExecutionPlan*> list = {&micro, &update, &eval};
   if (last_micro) list.push_back(&*last_micro);

@@ -58,6 +58,9 @@ struct StepPlan {
   std::vector<const ExecutionPlan*> programs() const;
   // The turns of all stages; empty: there is one.
   std::vector<PipelineTurn> turns() const;
+  // The share of an update in which the stage that computes most does so: while a pipeline fills and drains
+  // it waits.
+  double busy_share() const;
   bool averages() const { return config.optim.ema_decay > 0; }
 
  private:
