@@ -61,7 +61,7 @@ void run_train_plan(const Options& options, Console& console) {
     console.print(to_text(plan, e));
   }
   console.print_json(json);
-  if (const std::string text = misfit_text(plan, e); !text.empty()) console.say(text);
+  if (const std::string text = fit_warning(plan, e); !text.empty()) console.say(text);
 }
 
 }  // namespace vitrail::cli

@@ -77,7 +77,6 @@ std::string to_string(const Node& node, const Program& program) {
     text += value.kind == ValueKind::kComputed ? strf("%%%d", node.ins[i]) : value.name;
   }
   text += ")  # " + node.name;
-  if (node.lane) text += strf(" lane %d", node.lane);
   return text;
 }
 

@@ -55,7 +55,6 @@ struct Node {
   OpPtr op;
   std::vector<ValueId> ins, outs;
   std::string name;  // path in the model: "blocks.3.attn.qkv"
-  int lane = 0;      // 0 compute; copies and communication have lanes of their own
   Phase phase = Phase::kForward;
   int block = -1;  // of the encoder, counted from 0; -1: outside the blocks
   ModelPart part = ModelPart::kNone;

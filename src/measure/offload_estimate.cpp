@@ -42,7 +42,7 @@ void add_offload(nlohmann::ordered_json& json, const RunPlan& plan, const RunEst
     json["offload"].push_back({{"settings", o.settings}, {"peak", o.peak_bytes}, {"host", o.host_bytes}});
 }
 
-std::string misfit_text(const RunPlan& plan, const RunEstimate& e) {
+std::string fit_warning(const RunPlan& plan, const RunEstimate& e) {
   if (fits(plan, e)) return "";
   if (plan.peak_bytes() <= e.available)
     return "warning: what lies on the host does not fit its memory; " + format_bytes(e.host_available) +

@@ -34,7 +34,7 @@ std::string to_text(const RunPlan& plan, const RunEstimate& estimate);
 // Whether it fits its memories, the device's and the host's, and which offload would let it fit.
 bool fits(const RunPlan& plan, const RunEstimate& estimate);
 std::string fits_text(const RunPlan& plan, const RunEstimate& estimate);
-std::string misfit_text(const RunPlan& plan, const RunEstimate& estimate);  // a warning; empty: it fits
+std::string fit_warning(const RunPlan& plan, const RunEstimate& estimate);  // empty: it fits
 // The memory of the host, where an offload keeps state there; else empty.
 std::string host_table(const RunPlan& plan, const RunEstimate& estimate);
 void add_offload(nlohmann::ordered_json& json, const RunPlan& plan, const RunEstimate& estimate);

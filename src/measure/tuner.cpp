@@ -107,7 +107,7 @@ std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo&
   const LaunchContext context{pool, device};
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (const OpKernels& row : cpu::f32_kernels())
-    if (row.op == "linear")
+    if (row.op == LinearOp::kKind)
       for (const Kernel& kernel : row.kernels)
         if (auto one = candidate(op, kernel, size, device)) candidates.push_back(std::move(one));
   for (const auto& one : candidates) one->run(context);
@@ -123,7 +123,8 @@ std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo&
 
 KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
                            const std::vector<KernelSpeed>& speeds) {
-  KernelTable::Row row{{"linear", size.m, size.n, size.k, device.threads, device.isa}, {}};
+  KernelTable::Row row{{std::string(LinearOp::kKind), size.m, size.n, size.k, device.threads, device.isa},
+                       {}};
   for (const KernelSpeed& speed : speeds) {
     row.kernels.push_back(speed.kernel);
     if (!speed.packs) break;

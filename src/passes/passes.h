@@ -75,7 +75,7 @@ Program fuse(const Program& program, const RewriteTraits& options = {});
 Program join_rows(const Program& program, GemmRule norms);
 
 // The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
-// with one lane there is nothing to interleave yet.
+// with one stream there is nothing to interleave yet.
 Program schedule(const Program& program);
 
 // Throws when a node touches memory that a collective, started and not waited for, still writes, or changes

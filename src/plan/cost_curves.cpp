@@ -5,6 +5,9 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "ops/attention.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
 
 namespace vitrail {
 
@@ -162,9 +165,10 @@ std::optional<double> CostCurves::seconds(const CostCurve& of, const NodeSize& s
 
 std::string heart_of(const std::string& kind) {
   const std::vector<std::string_view> members = split(kind, '+');
-  for (const char* heart :
-       {"attention_grad", "attention", "linear_dw", "linear_dx", "linear", "patch_embed_dw", "patch_embed"})
-    if (std::find(members.begin(), members.end(), heart) != members.end()) return heart;
+  for (const std::string_view heart :
+       {AttentionGradOp::kKind, AttentionOp::kKind, LinearDwOp::kKind, LinearDxOp::kKind, LinearOp::kKind,
+        PatchEmbedDwOp::kKind, PatchEmbedOp::kKind})
+    if (std::find(members.begin(), members.end(), heart) != members.end()) return std::string(heart);
   return std::string(members.front());
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/timing.h"
 #include "measure/study/gpu_readings.h"
+#include "plan/devices.h"
 
 namespace vitrail {
 
@@ -76,7 +77,7 @@ class StudyRun {
   CaseResult attempt(const StudyCase& one) {
     const std::string run_folder = one.kind == CaseKind::kTrain ? folder_.new_run_folder(one) : "";
     const auto start = Clock::now();
-    const bool on_gpu = one.device.starts_with("cuda");
+    const bool on_gpu = parse_cuda(one.device).has_value();
     bool late = false;
     std::string out, err;
     gpus_.start();

@@ -4,10 +4,17 @@
 #include <cmath>
 
 #include "backend/ref/kernels.h"
+#include "ops/attention.h"
+#include "ops/attention_sums.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/persistent.h"
+#include "ops/scale.h"
 #include "runtime/check/noise_rules.h"
 
 namespace vitrail {
@@ -49,22 +56,22 @@ struct Rule {
   std::string_view op;
   Noise (*noise)(const Args&);
 };
-constexpr Rule kRules[] = {{"linear", of_linear},
-                           {"linear_dx", of_linear_dx},
-                           {"linear_dw", of_linear_dw},
-                           {"patch_embed", of_patch_embed},
-                           {"patch_embed_dw", of_patch_embed_dw},
-                           {"attention", of_attention},
-                           {"attention_grad", of_attention_grad},
-                           {"attention_sums", of_attention_sums},
-                           {"attention_sums_grad", of_attention_sums_grad},
-                           {"gelu", of_gelu},
-                           {"gelu_grad", of_gelu_grad},
-                           {"layernorm_grad", of_layernorm_grad},
-                           {"bias", of_sum},
-                           {"add", of_sum},
-                           {"accumulate", of_sum},
-                           {"scale", of_scale}};
+constexpr Rule kRules[] = {{LinearOp::kKind, of_linear},
+                           {LinearDxOp::kKind, of_linear_dx},
+                           {LinearDwOp::kKind, of_linear_dw},
+                           {PatchEmbedOp::kKind, of_patch_embed},
+                           {PatchEmbedDwOp::kKind, of_patch_embed_dw},
+                           {AttentionOp::kKind, of_attention},
+                           {AttentionGradOp::kKind, of_attention_grad},
+                           {AttentionSumsOp::kKind, of_attention_sums},
+                           {AttentionSumsGradOp::kKind, of_attention_sums_grad},
+                           {GeluOp::kKind, of_gelu},
+                           {GeluGradOp::kKind, of_gelu_grad},
+                           {LayernormGradOp::kKind, of_layernorm_grad},
+                           {BiasOp::kKind, of_sum},
+                           {AddOp::kKind, of_sum},
+                           {AccumulateOp::kKind, of_sum},
+                           {ScaleOp::kKind, of_scale}};
 
 // Whether an op is a GEMM of rounded factors. The reference rounds them alike; a factor that falls to the
 // other side of a rounding boundary moves a sum by a whole step of one term.
