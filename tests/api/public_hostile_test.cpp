@@ -112,6 +112,41 @@ TEST(PublicHostile, SpansAtNull) {
   expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.embed(images); });
   expect_error(ErrorKind::kUsage, "a span of 3 paths at null", [&] { model.classify_files(paths, ignored); });
   expect_error(ErrorKind::kUsage, "a span of 3 paths at null", [&] { model.embed_files(paths, ignored); });
+  // Of a size that would be right.
+  const auto elems = static_cast<size_t>(model.channels() * model.image_height() * model.image_width());
+  const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(nullptr), 300);
+  const std::span<const float> floats(static_cast<const float*>(nullptr), elems);
+  expect_error(ErrorKind::kUsage, "found none", [&] { model.logits(ImageView::encoded(bytes)); });
+  expect_error(ErrorKind::kUsage, "found none", [&] { model.preprocess(ImageView::encoded(bytes)); });
+  expect_error(ErrorKind::kUsage, "0 floats given", [&] { model.logits(ImageView::tensor(floats)); });
+  expect_error(ErrorKind::kUsage, "0 floats given", [&] { model.attention(ImageView::tensor(floats)); });
+  expect_error(ErrorKind::kUsage, "0 floats given", [&] { model.logits(floats); });
+  EXPECT_EQ(model.classify(kImage).size(), 5u) << "the model goes on";
+}
+
+// What is thrown need not be an exception of the standard library.
+TEST(PublicHostile, CallbacksThatThrowAnything) {
+  struct Own {
+    int number;
+  };
+  const Model model = Model::load(kModel);
+  const std::vector<std::string> paths(3, kImage);
+  const auto number_thrown = [&](const auto& call) {
+    int heard = 0;
+    try {
+      call([&](const vitrail::FileResult& result) {
+        ++heard;
+        if (result.index == 1) throw Own{42};
+        return true;
+      });
+    } catch (const Own& own) {
+      EXPECT_EQ(heard, 2);
+      return own.number;
+    }
+    return 0;
+  };
+  EXPECT_EQ(number_thrown([&](const auto& callback) { model.classify_files(paths, callback); }), 42);
+  EXPECT_EQ(number_thrown([&](const auto& callback) { model.embed_files(paths, callback); }), 42);
   EXPECT_EQ(model.classify(kImage).size(), 5u) << "the model goes on";
 }
 

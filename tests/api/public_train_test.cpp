@@ -123,6 +123,30 @@ TEST_F(PublicTrain, EveryCallbackMayThrow) {
   }
 }
 
+// What is thrown need not be an exception of the standard library.
+TEST_F(PublicTrain, CallbacksMayThrowAnything) {
+  struct Own {
+    int number;
+  };
+  vitrail::TrainCallbacks callbacks;
+  callbacks.on_step = [](const vitrail::StepReport& step) {
+    if (step.step == 6) throw Own{42};
+  };
+  for (const int ranks : {1, 2}) {
+    vitrail::TrainOptions options{
+        .folder = folder(ranks == 1 ? "alone" : "shared"), .threads = 1, .ranks = ranks};
+    int number = 0;
+    try {
+      vitrail::train(kConfig, options, callbacks);
+    } catch (const Own& own) {
+      number = own.number;
+    }
+    EXPECT_EQ(number, 42) << ranks << " ranks";
+    options.resume = Resume::kNewest;
+    EXPECT_TRUE(vitrail::train(kConfig, options).finished) << ranks << " ranks";
+  }
+}
+
 TEST_F(PublicTrain, AFolderHoldsOneRunAtATime) {
   ErrorKind inside = ErrorKind::kInternal;
   vitrail::TrainCallbacks callbacks;
@@ -199,7 +223,35 @@ TEST_F(PublicTrain, MistakesMakeNoFolder) {
             ErrorKind::kUsage);
   EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, {.folder = folder("run"), .threads = -2}); }),
             ErrorKind::kUsage);
+  for (const int resume : {-1, 3, 1 << 20})
+    EXPECT_EQ(kind_of([&] {
+                vitrail::train(kConfig, {.folder = folder("run"), .resume = static_cast<Resume>(resume)});
+              }),
+              ErrorKind::kUsage)
+        << resume;
   EXPECT_FALSE(fs::exists(folder("run")));
+}
+
+TEST_F(PublicTrain, PlansOfWhatCannotBe) {
+  const auto kind = [](const std::string& config, const std::string& device = "cpu",
+                       const std::string& target = "") {
+    return kind_of([&] { vitrail::plan_training(config, device, target); });
+  };
+  EXPECT_EQ(kind(""), ErrorKind::kUsage);
+  EXPECT_EQ(kind(" \n\t"), ErrorKind::kUsage);
+  EXPECT_EQ(kind("/no/such.json"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(std::string("/no\0such", 8)), ErrorKind::kConfig);
+  EXPECT_EQ(kind("{"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(R"({"train": {"bach": 3}})"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(R"({"train": {"batch": -3}})"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(R"({"train": {"batch": 9223372036854775807}})"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(R"({"model": {"heads": 0}})"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(kConfig, ""), ErrorKind::kUsage);
+  EXPECT_EQ(kind(kConfig, "tpu"), ErrorKind::kUsage);
+  EXPECT_EQ(kind(kConfig, "cuda:-1"), ErrorKind::kUsage);
+  EXPECT_EQ(kind(kConfig, "cpu", "no_such_device"), ErrorKind::kData);
+  EXPECT_EQ(kind(kConfig, "cpu", "/no/such.json"), ErrorKind::kData);
+  EXPECT_EQ(kind(kConfig, "cuda", "h200"), ErrorKind::kUsage) << "two devices";
 }
 
 TEST_F(PublicTrain, IsPlannedFirst) {
