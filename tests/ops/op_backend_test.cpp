@@ -76,6 +76,20 @@ TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
   }
 }
 
+// What a kernel needs to know of a node it reads when it is prepared.
+TEST_P(OpTest, ALaunchOnTheCpuReadsNeitherTheOpNorShapes) {
+  const OpCase& c = GetParam();
+  for (const Mode& mode : kModes) {
+    RunSettings settings = reference(mode);
+    settings.backend = "cpu";
+    settings.threads = 2;
+    const std::vector<Values> inputs = make_inputs(c, settings);
+    const std::vector<Result> wanted = run_op(c, c.ins, inputs, settings);
+    settings.blind = true;
+    EXPECT_TRUE(wanted == run_op(c, c.ins, inputs, settings)) << label(c, settings);
+  }
+}
+
 TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
   if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
   const OpCase& c = GetParam();

@@ -15,7 +15,8 @@ struct RunSettings {
   DType dtype = DType::kF64;
   bool full_vectors = false;  // those in f32 whatever the dtype
   int threads = 1;
-  int runs = 1;             // from the same inputs; a device that records repeats from the second on
+  int runs = 1;        // from the same inputs; a device that records repeats from the second on
+  bool blind = false;  // at its launch a prepared kernel sees neither an op nor shapes; not the reference's
   const char* kernel = "";  // what a table names for the op, which then runs; empty: there is no table
 };
 

@@ -11,20 +11,17 @@ namespace vitrail::cpu {
 
 std::string declines_unless_f32(const NodeView& node, const DeviceInfo& device);
 inline constexpr const char* kNoRowSums = "makes no sums over the rows it writes";
-inline size_t no_scratch(const NodeView&, const DeviceInfo&) {
-  return 0;
-}
 inline Activation activation_of(bool tanh_form) {
   return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
-// A kernel that reads its node at every launch.
-inline Kernel kernel(const char* name, RunKernel run, Declines declines = declines_unless_f32,
-                     ScratchBytes scratch = no_scratch) {
-  return {.name = name, .declines = declines, .prepare = unprepared(scratch, run)};
+// What is read from a node, once: its op and shapes. A launch reads addresses alone.
+using PrepareNode = Prepared (*)(const NodeView&, const DeviceInfo&);
+inline Kernel kernel(const char* name, PrepareNode prepare, Declines declines = declines_unless_f32) {
+  return {.name = name, .declines = declines, .prepare = prepare};
 }
-inline Kernel rows_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
-  return kernel("vector rows", run, declines_unless_f32, scratch);
+inline Kernel rows_kernel(PrepareNode prepare, Declines declines = declines_unless_f32) {
+  return kernel("vector rows", prepare, declines);
 }
 
 // GEMMs with packed weights and their neighbours in a fused node: a layernorm before; bias, gelu, scale and

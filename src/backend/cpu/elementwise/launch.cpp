@@ -1,4 +1,5 @@
-// Launches of elementwise ops and their gradients.
+// Launches of elementwise ops and their gradients. Sizes are read from a node once, when its kernel is
+// prepared.
 #include "backend/cpu/elementwise/elementwise.h"
 
 #include "backend/cpu/launch.h"
@@ -10,33 +11,37 @@ namespace vitrail::cpu {
 
 namespace {
 
-void run_gelu(const KernelArgs& args) {
-  const bool tanh_form = static_cast<const GeluOp&>(args.op).tanh_form();
-  parallel_activate(context_of(args), tanh_form ? Activation::kGeluTanh : Activation::kGeluErf,
-                    args.ins[0].as<float>(), args.ins[0].desc().elems(), args.outs[0].as<float>());
+Prepared prepare_gelu(const NodeView& node, const DeviceInfo&) {
+  const Activation act = activation_of(static_cast<const GeluOp&>(node.op).tanh_form());
+  return {0, [act, count = node.ins[0].elems()](const KernelArgs& args) {
+            parallel_activate(context_of(args), act, args.ins[0].as<float>(), count,
+                              args.outs[0].as<float>());
+          }};
 }
 
-void run_bias(const KernelArgs& args) {
-  const int64_t width = args.ins[1].desc().elems();
-  parallel_add_row(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(),
-                   args.ins[0].desc().elems() / width, width, args.outs[0].as<float>());
+// An op of each row of the first input with the second one, which is a row.
+template <void (*run)(const CpuContext&, const float*, const float*, int64_t, int64_t, float*)>
+Prepared prepare_with_row(const NodeView& node, const DeviceInfo&) {
+  const int64_t width = node.ins[1].elems(), rows = node.ins[0].elems() / width;
+  return {0, [rows, width](const KernelArgs& args) {
+            run(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(), rows, width,
+                args.outs[0].as<float>());
+          }};
 }
 
-void run_scale(const KernelArgs& args) {
-  const int64_t width = args.ins[1].desc().elems();
-  parallel_scale_row(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(),
-                     args.ins[0].desc().elems() / width, width, args.outs[0].as<float>());
+Prepared prepare_add(const NodeView& node, const DeviceInfo&) {
+  return {0, [count = node.ins[0].elems()](const KernelArgs& args) {
+            parallel_add(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(), count,
+                         args.outs[0].as<float>());
+          }};
 }
 
-void run_add(const KernelArgs& args) {
-  parallel_add(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(), args.ins[0].desc().elems(),
-               args.outs[0].as<float>());
-}
-
-void run_multiply(const KernelArgs& args) {
-  parallel_multiply(context_of(args), args.ins[0].as<float>(),
-                    static_cast<float>(static_cast<const MultiplyOp&>(args.op).factor()),
-                    args.ins[0].desc().elems(), args.outs[0].as<float>());
+Prepared prepare_multiply(const NodeView& node, const DeviceInfo&) {
+  const auto factor = static_cast<float>(static_cast<const MultiplyOp&>(node.op).factor());
+  return {0, [factor, count = node.ins[0].elems()](const KernelArgs& args) {
+            parallel_multiply(context_of(args), args.ins[0].as<float>(), factor, count,
+                              args.outs[0].as<float>());
+          }};
 }
 
 std::string declines_scale_by(const NodeView& node, const DeviceInfo&) {
@@ -45,34 +50,42 @@ std::string declines_scale_by(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-void run_scale_by(const KernelArgs& args) {
-  parallel_multiply(context_of(args), args.ins[0].as<float>(),
-                    static_cast<float>(args.ins[1].as<double>()[0]), args.ins[0].desc().elems(),
-                    args.outs[0].as<float>());
+Prepared prepare_scale_by(const NodeView& node, const DeviceInfo&) {
+  return {0, [count = node.ins[0].elems()](const KernelArgs& args) {
+            parallel_multiply(context_of(args), args.ins[0].as<float>(),
+                              static_cast<float>(args.ins[1].as<double>()[0]), count,
+                              args.outs[0].as<float>());
+          }};
 }
 
-void run_accumulate(const KernelArgs& args) {
-  float* sum = args.ins[0].as<float>();
-  parallel_add(context_of(args), sum, args.ins[1].as<float>(), args.ins[0].desc().elems(), sum);
+Prepared prepare_accumulate(const NodeView& node, const DeviceInfo&) {
+  return {0, [count = node.ins[0].elems()](const KernelArgs& args) {
+            float* sum = args.ins[0].as<float>();
+            parallel_add(context_of(args), sum, args.ins[1].as<float>(), count, sum);
+          }};
 }
 
-void run_gelu_grad(const KernelArgs& args) {
-  const CpuContext context = context_of(args);
-  const Activation act = activation_of(static_cast<const GeluGradOp&>(args.op).tanh_form());
-  const float *x = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
-  float* dx = args.outs[0].as<float>();
-  spread_rows(context, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {
-    context.isa.activate_grad(act, x + first, dy + first, count, dx + first);
-  });
+Prepared prepare_gelu_grad(const NodeView& node, const DeviceInfo&) {
+  const Activation act = activation_of(static_cast<const GeluGradOp&>(node.op).tanh_form());
+  return {0, [act, all = node.ins[0].elems()](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            const float *x = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
+            float* dx = args.outs[0].as<float>();
+            spread_rows(context, all, 1, [&](int64_t first, int64_t count) {
+              context.isa.activate_grad(act, x + first, dy + first, count, dx + first);
+            });
+          }};
 }
 
-void run_tanh_grad(const KernelArgs& args) {
-  const CpuContext context = context_of(args);
-  const float *y = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
-  float* dx = args.outs[0].as<float>();
-  spread_rows(context, args.ins[0].desc().elems(), 1, [&](int64_t first, int64_t count) {
-    context.isa.tanh_grad(y + first, dy + first, count, dx + first);
-  });
+Prepared prepare_tanh_grad(const NodeView& node, const DeviceInfo&) {
+  return {0, [all = node.ins[0].elems()](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            const float *y = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
+            float* dx = args.outs[0].as<float>();
+            spread_rows(context, all, 1, [&](int64_t first, int64_t count) {
+              context.isa.tanh_grad(y + first, dy + first, count, dx + first);
+            });
+          }};
 }
 
 // Declines a node that also sums over rows: on the CPU these sums are nodes of their own.
@@ -84,15 +97,15 @@ std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
 
 std::vector<OpKernels> elementwise_kernels() {
   return {
-      {"gelu", {rows_kernel(run_gelu)}},
-      {"bias", {rows_kernel(run_bias)}},
-      {"scale", {rows_kernel(run_scale)}},
-      {"add", {rows_kernel(run_add)}},
-      {"multiply", {rows_kernel(run_multiply)}},
-      {"scale_by", {kernel("vector rows", run_scale_by, declines_scale_by)}},
-      {"accumulate", {rows_kernel(run_accumulate)}},
-      {"gelu_grad", {kernel("vector rows", run_gelu_grad, declines_row_sums)}},
-      {"tanh_grad", {rows_kernel(run_tanh_grad)}},
+      {"gelu", {rows_kernel(prepare_gelu)}},
+      {"bias", {rows_kernel(prepare_with_row<parallel_add_row>)}},
+      {"scale", {rows_kernel(prepare_with_row<parallel_scale_row>)}},
+      {"add", {rows_kernel(prepare_add)}},
+      {"multiply", {rows_kernel(prepare_multiply)}},
+      {"scale_by", {rows_kernel(prepare_scale_by, declines_scale_by)}},
+      {"accumulate", {rows_kernel(prepare_accumulate)}},
+      {"gelu_grad", {rows_kernel(prepare_gelu_grad, declines_row_sums)}},
+      {"tanh_grad", {rows_kernel(prepare_tanh_grad)}},
   };
 }
 

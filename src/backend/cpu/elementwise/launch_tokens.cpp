@@ -1,4 +1,5 @@
-// Launches of ops that move tokens, and of dropout, which drops elements or whole images.
+// Launches of ops that move tokens, and of dropout, which drops elements or whole images. Sizes are read from
+// a node once, when its kernel is prepared.
 #include <cmath>
 #include <cstring>
 
@@ -18,14 +19,19 @@ void zero(float* to, int64_t count) {
   std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
 }
 
-// Calls body(b) for every image; a task has several images.
-template <typename Body>
-void each_image(const CpuContext& context, const Shape& wide, const Body& body) {
-  const int64_t batch = wide[0].local;
-  spread_rows(context, batch, wide.elems() / batch, [&](int64_t first, int64_t count) {
-    for (int64_t b = first; b < first + count; ++b) body(b);
-  });
-}
+// The images of a value, as tasks have them: several each.
+struct Images {
+  int64_t count, elems;
+  explicit Images(const Shape& shape) : count(shape[0].local), elems(shape.elems() / count) {}
+
+  // Calls body(b) for every image.
+  template <typename Body>
+  void each(const CpuContext& context, const Body& body) const {
+    spread_rows(context, count, elems, [&](int64_t first, int64_t some) {
+      for (int64_t b = first; b < first + some; ++b) body(b);
+    });
+  }
+};
 
 // The token count, the width and the size of an image of [B N D], in elements.
 struct Tokens {
@@ -33,72 +39,92 @@ struct Tokens {
   explicit Tokens(const Shape& s) : count(s[1].local), width(s[2].local), image(s[1].local * s[2].local) {}
 };
 
-void run_concat_tokens(const KernelArgs& args) {
-  const Shape& out = args.outs[0].shape();
-  const Tokens to(out);
-  const int64_t patches = args.ins.back().desc().elems() / out[0].local;
-  each_image(context_of(args), out, [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * to.image;
-    for (const TensorView& prefix : args.ins.first(args.ins.size() - 1)) {
-      copy(prefix.as<float>(), prefix.desc().elems(), target);
-      target += prefix.desc().elems();
-    }
-    copy(args.ins.back().as<float>() + b * patches, patches, target);
-  });
+Prepared prepare_concat_tokens(const NodeView& node, const DeviceInfo&) {
+  const Shape& out = node.outs[0].shape;
+  const Images images(out);
+  const int64_t size = Tokens(out).image, patches = node.ins.back().elems() / out[0].local;
+  std::vector<int64_t> prefixes;
+  for (const TensorDesc& prefix : node.ins.first(node.ins.size() - 1)) prefixes.push_back(prefix.elems());
+  return {0, [=](const KernelArgs& args) {
+            images.each(context_of(args), [&](int64_t b) {
+              float* target = args.outs[0].as<float>() + b * size;
+              for (size_t i = 0; i < prefixes.size(); target += prefixes[i++])
+                copy(args.ins[i].as<float>(), prefixes[i], target);
+              copy(args.ins.back().as<float>() + b * patches, patches, target);
+            });
+          }};
 }
 
-void run_select_token(const KernelArgs& args) {
-  const Tokens x(args.ins[0].shape());
-  const HeldTokens token = static_cast<const SelectTokenOp&>(args.op).held(args.ins[0].shape()[1]);
-  each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * x.width;
-    if (token.count == 0) return zero(target, x.width);
-    copy(args.ins[0].as<float>() + b * x.image + token.first * x.width, x.width, target);
-  });
+Prepared prepare_select_token(const NodeView& node, const DeviceInfo&) {
+  const Tokens x(node.ins[0].shape);
+  const Images images(node.outs[0].shape);
+  const HeldTokens token = static_cast<const SelectTokenOp&>(node.op).held(node.ins[0].shape[1]);
+  return {0, [=](const KernelArgs& args) {
+            images.each(context_of(args), [&](int64_t b) {
+              float* target = args.outs[0].as<float>() + b * x.width;
+              if (token.count == 0) return zero(target, x.width);
+              copy(args.ins[0].as<float>() + b * x.image + token.first * x.width, x.width, target);
+            });
+          }};
 }
 
-void run_select_token_grad(const KernelArgs& args) {
-  const Tokens dx(args.outs[0].shape());
-  const HeldTokens token = static_cast<const SelectTokenGradOp&>(args.op).held();
-  each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * dx.image;
-    zero(target, dx.image);
-    copy(args.ins[0].as<float>() + b * dx.width, token.count * dx.width, target + token.first * dx.width);
-  });
+Prepared prepare_select_token_grad(const NodeView& node, const DeviceInfo&) {
+  const Tokens dx(node.outs[0].shape);
+  const Images images(node.outs[0].shape);
+  const HeldTokens token = static_cast<const SelectTokenGradOp&>(node.op).held();
+  return {0, [=](const KernelArgs& args) {
+            images.each(context_of(args), [&](int64_t b) {
+              float* target = args.outs[0].as<float>() + b * dx.image;
+              zero(target, dx.image);
+              copy(args.ins[0].as<float>() + b * dx.width, token.count * dx.width,
+                   target + token.first * dx.width);
+            });
+          }};
 }
 
-void run_drop_tokens(const KernelArgs& args) {
-  const Tokens x(args.ins[0].shape());
-  const int64_t skipped = static_cast<const DropTokensOp&>(args.op).first() * x.width,
+Prepared prepare_drop_tokens(const NodeView& node, const DeviceInfo&) {
+  const Tokens x(node.ins[0].shape);
+  const Images images(node.ins[0].shape);
+  const int64_t skipped = static_cast<const DropTokensOp&>(node.op).first() * x.width,
                 kept = x.image - skipped;
-  each_image(context_of(args), args.ins[0].shape(), [&](int64_t b) {
-    copy(args.ins[0].as<float>() + b * x.image + skipped, kept, args.outs[0].as<float>() + b * kept);
-  });
+  return {0, [=](const KernelArgs& args) {
+            images.each(context_of(args), [&](int64_t b) {
+              copy(args.ins[0].as<float>() + b * x.image + skipped, kept,
+                   args.outs[0].as<float>() + b * kept);
+            });
+          }};
 }
 
-void run_drop_tokens_grad(const KernelArgs& args) {
-  const Tokens dx(args.outs[0].shape());
-  const int64_t skipped = static_cast<const DropTokensGradOp&>(args.op).first() * dx.width,
+Prepared prepare_drop_tokens_grad(const NodeView& node, const DeviceInfo&) {
+  const Tokens dx(node.outs[0].shape);
+  const Images images(node.outs[0].shape);
+  const int64_t skipped = static_cast<const DropTokensGradOp&>(node.op).first() * dx.width,
                 kept = dx.image - skipped;
-  each_image(context_of(args), args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * dx.image;
-    zero(target, skipped);
-    copy(args.ins[0].as<float>() + b * kept, kept, target + skipped);
-  });
+  return {0, [=](const KernelArgs& args) {
+            images.each(context_of(args), [&](int64_t b) {
+              float* target = args.outs[0].as<float>() + b * dx.image;
+              zero(target, skipped);
+              copy(args.ins[0].as<float>() + b * kept, kept, target + skipped);
+            });
+          }};
 }
 
-void run_mean_tokens_grad(const KernelArgs& args) {
-  const CpuContext context = context_of(args);
-  const Tokens dx(args.outs[0].shape());
-  const auto& op = static_cast<const MeanTokensGradOp&>(args.op);
-  const HeldTokens held = op.held();
+Prepared prepare_mean_tokens_grad(const NodeView& node, const DeviceInfo&) {
+  const Tokens dx(node.outs[0].shape);
+  const Images images(node.outs[0].shape);
+  const auto& op = static_cast<const MeanTokensGradOp&>(node.op);
+  const int64_t begin = op.held().first;
   const float share = 1.0f / static_cast<float>(op.averaged());
-  each_image(context, args.outs[0].shape(), [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * dx.image;
-    zero(target, held.first * dx.width);
-    for (int64_t n = held.first; n < dx.count; ++n)
-      context.isa.multiply(args.ins[0].as<float>() + b * dx.width, share, dx.width, target + n * dx.width);
-  });
+  return {0, [=](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            images.each(context, [&](int64_t b) {
+              float* target = args.outs[0].as<float>() + b * dx.image;
+              zero(target, begin * dx.width);
+              for (int64_t n = begin; n < dx.count; ++n)
+                context.isa.multiply(args.ins[0].as<float>() + b * dx.width, share, dx.width,
+                                     target + n * dx.width);
+            });
+          }};
 }
 
 std::string declines_dropout(const NodeView& node, const DeviceInfo&) {
@@ -109,8 +135,7 @@ std::string declines_dropout(const NodeView& node, const DeviceInfo&) {
 // The elements of a part as runs of neighbours in the whole value.
 class Runs {
  public:
-  // Of a value whose first dim begins at `position`.
-  Runs(const Shape& shape, uint64_t position) : shape_(shape), position_(position) {
+  explicit Runs(const Shape& shape) : shape_(shape) {
     for (size_t d = 0; d < shape.rank(); ++d)
       if (d == 0 || shape[d].local != shape[d].extent) cut_ = d;
     for (size_t d = cut_; d < shape.rank(); ++d) length_ *= shape[d].local;
@@ -118,11 +143,11 @@ class Runs {
 
   int64_t length() const { return length_; }
   int64_t count() const { return shape_.elems() / length_; }
-  // Where a run begins in the whole value.
-  uint64_t start(int64_t run) const {
+  // Where a run begins in the whole value, whose first dim begins at `position`.
+  uint64_t start(int64_t run, uint64_t position) const {
     uint64_t index = 0, rest = static_cast<uint64_t>(run), inner = static_cast<uint64_t>(count());
     for (size_t d = 0; d < shape_.rank(); ++d) {
-      uint64_t place = static_cast<uint64_t>(shape_[d].offset) + (d == 0 ? position_ : 0);
+      uint64_t place = static_cast<uint64_t>(shape_[d].offset) + (d == 0 ? position : 0);
       if (d < cut_) {
         inner /= static_cast<uint64_t>(shape_[d].local);
         place += rest / inner;
@@ -134,68 +159,82 @@ class Runs {
   }
 
  private:
-  const Shape& shape_;
-  uint64_t position_;
+  Shape shape_;
   size_t cut_ = 0;  // the last dim that is a part, or the first
   int64_t length_ = 1;
 };
 
-void drop_images(const KernelArgs& args, const DropoutOp& op, uint64_t stream, uint64_t position) {
-  const CpuContext context = context_of(args);
-  const Shape& shape = args.ins[0].shape();
-  const int64_t image = shape.elems() / shape[0].local;
-  const auto kept = static_cast<float>(1.0 / (1.0 - op.probability()));
-  each_image(context, shape, [&](int64_t b) {
-    float* target = args.outs[0].as<float>() + b * image;
-    const uint64_t sample = position + static_cast<uint64_t>(shape[0].offset + b);
-    if (!dropout_keeps(stream, sample, op.probability())) return zero(target, image);
-    context.isa.multiply(args.ins[0].as<float>() + b * image, kept, image, target);
-  });
-}
-
-void run_dropout(const KernelArgs& args) {
-  const auto& op = static_cast<const DropoutOp&>(args.op);
-  const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
-  const auto position = static_cast<uint64_t>(counters[2]);
-  const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
-  if (op.unit() == DropUnit::kSample) return drop_images(args, op, stream, position);
-  const CpuContext context = context_of(args);
-  const Runs runs(args.ins[0].shape(), position);
+// Drops whole images, or elements.
+struct Dropout {
+  const DropoutOp& op;
+  Images images;
+  int64_t offset;  // of the first image in the batch
+  Runs runs;
   // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
-  const auto threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
-  const auto drop = [&](int64_t run, int64_t first, int64_t count) {
-    const int64_t at = run * runs.length() + first;
-    context.isa.drop_elements({.x = args.ins[0].as<float>() + at,
-                               .y = args.outs[0].as<float>() + at,
-                               .count = count,
-                               .stream = stream,
-                               .index = runs.start(run) + static_cast<uint64_t>(first),
-                               .threshold = threshold,
-                               .scale = static_cast<float>(1.0 / (1.0 - op.probability()))});
-  };
-  if (runs.count() == 1)
-    return spread_rows(context, runs.length(), 1,
-                       [&](int64_t first, int64_t count) { drop(0, first, count); });
-  spread_rows(context, runs.count(), runs.length(), [&](int64_t first, int64_t count) {
-    for (int64_t run = first; run < first + count; ++run) drop(run, 0, runs.length());
-  });
-}
+  uint64_t threshold;
+  float scale;  // of what is kept
 
-Kernel copy_kernel(RunKernel run) {
-  return kernel("parallel copy", run);
+  explicit Dropout(const NodeView& node)
+      : op(static_cast<const DropoutOp&>(node.op)),
+        images(node.ins[0].shape),
+        offset(node.ins[0].shape[0].offset),
+        runs(node.ins[0].shape),
+        threshold(static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53))),
+        scale(static_cast<float>(1.0 / (1.0 - op.probability()))) {}
+
+  void operator()(const KernelArgs& args) const {
+    const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
+    const auto position = static_cast<uint64_t>(counters[2]);
+    const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
+    op.unit() == DropUnit::kSample ? drop_images(args, stream, position)
+                                   : drop_elements(args, stream, position);
+  }
+  void drop_images(const KernelArgs& args, uint64_t stream, uint64_t position) const {
+    const CpuContext context = context_of(args);
+    images.each(context, [&](int64_t b) {
+      float* target = args.outs[0].as<float>() + b * images.elems;
+      const uint64_t sample = position + static_cast<uint64_t>(offset + b);
+      if (!dropout_keeps(stream, sample, op.probability())) return zero(target, images.elems);
+      context.isa.multiply(args.ins[0].as<float>() + b * images.elems, scale, images.elems, target);
+    });
+  }
+  void drop_elements(const KernelArgs& args, uint64_t stream, uint64_t position) const {
+    const CpuContext context = context_of(args);
+    const auto drop = [&](int64_t run, int64_t first, int64_t count) {
+      const int64_t at = run * runs.length() + first;
+      context.isa.drop_elements({.x = args.ins[0].as<float>() + at,
+                                 .y = args.outs[0].as<float>() + at,
+                                 .count = count,
+                                 .stream = stream,
+                                 .index = runs.start(run, position) + static_cast<uint64_t>(first),
+                                 .threshold = threshold,
+                                 .scale = scale});
+    };
+    if (runs.count() == 1)
+      return spread_rows(context, runs.length(), 1,
+                         [&](int64_t first, int64_t count) { drop(0, first, count); });
+    spread_rows(context, runs.count(), runs.length(), [&](int64_t first, int64_t count) {
+      for (int64_t run = first; run < first + count; ++run) drop(run, 0, runs.length());
+    });
+  }
+};
+
+Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
+  return {0, Dropout(node)};
 }
 
 }  // namespace
 
 std::vector<OpKernels> token_kernels() {
+  constexpr const char* kCopy = "parallel copy";
   return {
-      {"dropout", {kernel("vector hashes", run_dropout, declines_dropout)}},
-      {"concat_tokens", {copy_kernel(run_concat_tokens)}},
-      {"select_token", {copy_kernel(run_select_token)}},
-      {"drop_tokens", {copy_kernel(run_drop_tokens)}},
-      {"select_token_grad", {copy_kernel(run_select_token_grad)}},
-      {"drop_tokens_grad", {copy_kernel(run_drop_tokens_grad)}},
-      {"mean_tokens_grad", {rows_kernel(run_mean_tokens_grad)}},
+      {"dropout", {kernel("vector hashes", prepare_dropout, declines_dropout)}},
+      {"concat_tokens", {kernel(kCopy, prepare_concat_tokens)}},
+      {"select_token", {kernel(kCopy, prepare_select_token)}},
+      {"drop_tokens", {kernel(kCopy, prepare_drop_tokens)}},
+      {"select_token_grad", {kernel(kCopy, prepare_select_token_grad)}},
+      {"drop_tokens_grad", {kernel(kCopy, prepare_drop_tokens_grad)}},
+      {"mean_tokens_grad", {rows_kernel(prepare_mean_tokens_grad)}},
   };
 }
 

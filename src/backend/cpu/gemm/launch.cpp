@@ -110,10 +110,12 @@ std::string declines_pack(const NodeView& node, const DeviceInfo& device) {
   return {};
 }
 
-void run_pack(const KernelArgs& args) {
-  const int64_t rows = args.outs[0].desc().packed_rows, columns = args.ins[0].desc().elems() / rows;
-  parallel_pack_weights(context_of(args), args.ins[0].as<float>(), rows, columns,
-                        static_cast<float*>(args.outs[0].data()));
+Prepared prepare_pack(const NodeView& node, const DeviceInfo&) {
+  const int64_t rows = node.outs[0].packed_rows, columns = node.ins[0].elems() / rows;
+  return {0, [rows, columns](const KernelArgs& args) {
+            parallel_pack_weights(context_of(args), args.ins[0].as<float>(), rows, columns,
+                                  static_cast<float*>(args.outs[0].data()));
+          }};
 }
 
 // The gelu whose gradient a fused node applies after the input gradient of the linear behind it; null: the op
@@ -173,7 +175,7 @@ Kernel packing_gemm() {
 }
 
 Kernel pack_weight() {
-  return kernel("pack", run_pack, declines_pack);
+  return kernel("pack", prepare_pack, declines_pack);
 }
 
 Kernel input_grad_gemm() {

@@ -16,13 +16,13 @@ bool converts(DType from, DType to) {
   return from == to || (from == DType::kF32 && is_float16(to)) || (is_float16(from) && to == DType::kF32);
 }
 
-void parallel_convert(const CpuContext& context, const TensorView& from, const TensorView& to) {
-  const DType source = from.dtype(), target = to.dtype();
+void parallel_convert(const CpuContext& context, const Conversion& what, const void* from, void* to) {
+  const DType source = what.from, target = what.to;
   VT_CHECK(converts(source, target), "no conversion from %s to %s", to_string(source), to_string(target));
   const auto size = static_cast<int64_t>(size_of(source)), to_size = static_cast<int64_t>(size_of(target));
-  spread_rows(context, from.desc().elems(), 1, [&](int64_t first, int64_t count) {
-    const std::byte* x = static_cast<const std::byte*>(from.data()) + first * size;
-    std::byte* y = static_cast<std::byte*>(to.data()) + first * to_size;
+  spread_rows(context, what.elems, 1, [&](int64_t first, int64_t count) {
+    const std::byte* x = static_cast<const std::byte*>(from) + first * size;
+    std::byte* y = static_cast<std::byte*>(to) + first * to_size;
     if (source == target)
       std::memcpy(y, x, static_cast<size_t>(count * size));
     else if (source == DType::kF32)

@@ -10,7 +10,11 @@ namespace vitrail::cpu {
 // Whether parallel_convert supports the types: equal ones, or f32 on one side and a 16-bit float on the
 // other.
 bool converts(DType from, DType to);
-void parallel_convert(const CpuContext& context, const TensorView& from, const TensorView& to);
+struct Conversion {
+  DType from, to;
+  int64_t elems;
+};
+void parallel_convert(const CpuContext& context, const Conversion& what, const void* from, void* to);
 
 inline bool is_float16(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16;

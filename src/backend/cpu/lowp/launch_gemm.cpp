@@ -88,13 +88,15 @@ std::string declines_lowp_pack(const NodeView& node, const DeviceInfo& device) {
   return "not a packing of this instruction set";
 }
 
-void run_lowp_pack(const KernelArgs& args) {
-  const TensorDesc& packed = args.outs[0].desc();
-  const CpuContext context = context_of(args);
-  const std::optional<Arithmetic> arithmetic = packed_for(packed.packing, args.context.device);
-  parallel_lowp_pack(context, lowp_of(context.isa, arithmetic.value()), args.ins[0].as<float>(),
-                     packed.packed_rows, args.ins[0].desc().elems() / packed.packed_rows,
-                     static_cast<std::byte*>(args.outs[0].data()));
+Prepared prepare_lowp_pack(const NodeView& node, const DeviceInfo& device) {
+  const TensorDesc& packed = node.outs[0];
+  const Arithmetic arithmetic = packed_for(packed.packing, device).value();
+  return {0, [=, rows = packed.packed_rows,
+              columns = node.ins[0].elems() / packed.packed_rows](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            parallel_lowp_pack(context, lowp_of(context.isa, arithmetic), args.ins[0].as<float>(), rows,
+                               columns, static_cast<std::byte*>(args.outs[0].data()));
+          }};
 }
 
 template <Arithmetic kIn>
@@ -120,7 +122,7 @@ Kernel split_gemm() {
 }
 
 Kernel pack_lowp_weight() {
-  return kernel("round and pack", run_lowp_pack, declines_lowp_pack);
+  return kernel("round and pack", prepare_lowp_pack, declines_lowp_pack);
 }
 
 }  // namespace vitrail::cpu

@@ -132,18 +132,22 @@ Prepared prepare_sum(const NodeView& node, const DeviceInfo& device) {
           }};
 }
 
-void run_mean_tokens(const KernelArgs& args) {
-  const auto& op = static_cast<const MeanTokensOp&>(args.op);
-  const CpuContext context = context_of(args);
-  const Shape& x = args.ins[0].shape();
+Prepared prepare_mean_tokens(const NodeView& node, const DeviceInfo&) {
+  const auto& op = static_cast<const MeanTokensOp&>(node.op);
+  const Shape& x = node.ins[0].shape;
   const HeldTokens held = op.held(x[1]);
-  const int64_t width = x[2].local, pooled = x[0].local * width, all = x[1].extent - op.first();
-  float* y = args.outs[0].as<float>();
-  if (held.count == 0) return std::fill_n(y, pooled, 0.0f), void();
-  parallel_mean_tokens(context, args.ins[0].as<float>() + held.first * width, x[0].local, x[1].local * width,
-                       held.count, width, y);
-  if (held.count < all)
-    context.isa.multiply(y, static_cast<float>(held.count) / static_cast<float>(all), pooled, y);
+  const int64_t batch = x[0].local, width = x[2].local, image = x[1].local * width,
+                all = x[1].extent - op.first();
+  return {0, [=](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            float* y = args.outs[0].as<float>();
+            if (held.count == 0) return std::fill_n(y, batch * width, 0.0f), void();
+            parallel_mean_tokens(context, args.ins[0].as<float>() + held.first * width, batch, image,
+                                 held.count, width, y);
+            if (held.count < all)
+              context.isa.multiply(y, static_cast<float>(held.count) / static_cast<float>(all), batch * width,
+                                   y);
+          }};
 }
 
 }  // namespace
@@ -154,7 +158,7 @@ Kernel chunked_sum() {
 
 std::vector<OpKernels> reduce_kernels() {
   return {
-      {"mean_tokens", {rows_kernel(run_mean_tokens)}},
+      {"mean_tokens", {rows_kernel(prepare_mean_tokens)}},
       {"patch_embed_dw", {chunked_sum()}},
       {"sum_rows", {chunked_sum()}},
       {"scale_dw", {chunked_sum()}},

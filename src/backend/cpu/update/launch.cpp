@@ -22,11 +22,11 @@ struct Update {
   StepValues step;
   UpdateElements elements;
 
-  Update(const KernelArgs& args, const UpdateScale& scale)
+  Update(const KernelArgs& args, int64_t count, const UpdateScale& scale)
       : step(StepValues::read(args.ins.back().as<double>())),
         elements{.w = args.ins[0].as<float>(),
                  .sum = args.ins[1].as<float>(),
-                 .count = args.ins[0].desc().elems(),
+                 .count = count,
                  .factor = static_cast<float>(step.grad_factor),
                  .coupled = static_cast<float>(scale.coupled(step)),
                  .shrink = static_cast<float>(scale.shrink(step)),
@@ -78,57 +78,57 @@ std::string declines_update(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-void run_sgd_update(const KernelArgs& args) {
-  const auto& op = static_cast<const SgdUpdateOp&>(args.op);
-  const Update update(args, op.scale());
+// An update of type Op, run by `run` with the elements that the parameter has.
+template <typename Op, void (*run)(const KernelArgs&, const Op&, int64_t count)>
+Prepared prepare_update(const NodeView& node, const DeviceInfo&) {
+  return {0, [&op = static_cast<const Op&>(node.op), count = node.ins[0].elems()](const KernelArgs& args) {
+            run(args, op, count);
+          }};
+}
+
+void run_sgd_update(const KernelArgs& args, const SgdUpdateOp& op, int64_t all) {
+  const Update update(args, all, op.scale());
   if (update.skipped()) return;
   const CpuContext context = context_of(args);
   const auto momentum = static_cast<float>(op.momentum());
   float* m = op.momentum() > 0 ? args.ins[2].as<float>() : nullptr;
-  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+  spread_elements(context, all, [&](int64_t first, int64_t count) {
     context.isa.sgd_update(update.part(first, count), m ? m + first : nullptr, momentum, op.nesterov());
   });
 }
 
-void run_adam_update(const KernelArgs& args) {
-  const auto& op = static_cast<const AdamUpdateOp&>(args.op);
-  const Update update(args, op.scale());
+void run_adam_update(const KernelArgs& args, const AdamUpdateOp& op, int64_t all) {
+  const Update update(args, all, op.scale());
   if (update.skipped()) return;
   const CpuContext context = context_of(args);
   const MomentElements moments = moments_of(args, op.moments(), update.step.step);
-  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+  spread_elements(context, all, [&](int64_t first, int64_t count) {
     context.isa.adam_update(update.part(first, count), part(moments, first));
   });
 }
 
-void run_lion_update(const KernelArgs& args) {
-  const auto& op = static_cast<const LionUpdateOp&>(args.op);
-  const Update update(args, op.scale());
+void run_lion_update(const KernelArgs& args, const LionUpdateOp& op, int64_t all) {
+  const Update update(args, all, op.scale());
   if (update.skipped()) return;
   const CpuContext context = context_of(args);
   float* m = args.ins[2].as<float>();
-  spread_elements(context, update.elements.count, [&](int64_t first, int64_t count) {
+  spread_elements(context, all, [&](int64_t first, int64_t count) {
     context.isa.lion_update(update.part(first, count), m + first, static_cast<float>(1 - op.beta1()),
                             static_cast<float>(1 - op.beta2()));
   });
 }
 
-size_t lamb_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return static_cast<size_t>(chunks_of(node.ins[0])) * sizeof(SquareSums);
-}
-
-void run_lamb_update(const KernelArgs& args) {
-  const auto& op = static_cast<const LambUpdateOp&>(args.op);
-  Update update(args, op.scale());
+void run_lamb_update(const KernelArgs& args, const LambUpdateOp& op, int64_t all) {
+  Update update(args, all, op.scale());
   if (update.skipped()) return;
   const CpuContext context = context_of(args);
   const MomentElements moments = moments_of(args, op.moments(), update.step.step);
-  const int64_t count = update.elements.count, chunks = chunks_of(args.ins[0].desc());
+  const int64_t chunks = ceil_div(all, kSquareSumChunk);
   auto* squares = reinterpret_cast<SquareSums*>(context.scratch.data());
   const auto each_chunk = [&](const auto& body) {
     spread(context, context.parallel.softmax, chunks, [&](int64_t chunk, int) {
       const int64_t first = chunk * kSquareSumChunk;
-      body(chunk, update.part(first, std::min(kSquareSumChunk, count - first)), part(moments, first));
+      body(chunk, update.part(first, std::min(kSquareSumChunk, all - first)), part(moments, first));
     });
   };
   each_chunk([&](int64_t chunk, const UpdateElements& elements, const MomentElements& some) {
@@ -144,15 +144,20 @@ void run_lamb_update(const KernelArgs& args) {
   });
 }
 
-void run_ema_update(const KernelArgs& args) {
-  const auto& op = static_cast<const EmaUpdateOp&>(args.op);
+Prepared prepare_lamb_update(const NodeView& node, const DeviceInfo& device) {
+  Prepared prepared = prepare_update<LambUpdateOp, run_lamb_update>(node, device);
+  prepared.scratch_bytes = static_cast<size_t>(chunks_of(node.ins[0])) * sizeof(SquareSums);
+  return prepared;
+}
+
+void run_ema_update(const KernelArgs& args, const EmaUpdateOp& op, int64_t all) {
   const StepValues step = StepValues::read(args.ins[3].as<double>());
   if (step.skip != 0) return;
   const CpuContext context = context_of(args);
   const auto rate = static_cast<float>(1 - op.decay(args.ins[2].as<double>(), step));
   const float* w = args.ins[1].as<float>();
   float* ema = args.ins[0].as<float>();
-  spread_elements(context, args.ins[0].desc().elems(), [&](int64_t first, int64_t count) {
+  spread_elements(context, all, [&](int64_t first, int64_t count) {
     context.isa.move_towards(w + first, rate, count, ema + first);
   });
 }
@@ -163,45 +168,50 @@ std::string declines_square_sum(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-size_t square_sum_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  int64_t chunks = 0;
-  for (const TensorDesc& desc : node.ins) chunks += chunks_of(desc);
-  return static_cast<size_t>(chunks) * sizeof(double);
+// The sums of chunks of several values, added in the order of the chunks.
+struct SquareSum {
+  struct Chunk {
+    size_t input;
+    int64_t first, count;
+  };
+  std::vector<Chunk> chunks;
+
+  void operator()(const KernelArgs& args) const {
+    const CpuContext context = context_of(args);
+    auto* parts = reinterpret_cast<double*>(context.scratch.data());
+    spread(context, context.parallel.softmax, std::ssize(chunks), [&](int64_t i, int) {
+      const Chunk& chunk = chunks[static_cast<size_t>(i)];
+      parts[i] = context.isa.square_sum(args.ins[chunk.input].as<float>() + chunk.first, chunk.count);
+    });
+    double total = 0;
+    for (size_t i = 0; i < chunks.size(); ++i) total += parts[i];
+    *args.outs[0].as<double>() = total;
+  }
+};
+
+Prepared prepare_square_sum(const NodeView& node, const DeviceInfo&) {
+  SquareSum sum;
+  for (size_t i = 0; i < node.ins.size(); ++i)
+    for (int64_t first = 0, all = node.ins[i].elems(); first < all; first += kSquareSumChunk)
+      sum.chunks.push_back({i, first, std::min(kSquareSumChunk, all - first)});
+  const size_t bytes = sum.chunks.size() * sizeof(double);
+  return {bytes, std::move(sum)};
 }
 
-void run_square_sum(const KernelArgs& args) {
-  const CpuContext context = context_of(args);
-  auto* parts = reinterpret_cast<double*>(context.scratch.data());
-  std::vector<int64_t> first_chunk{0};
-  for (const TensorView& in : args.ins) first_chunk.push_back(first_chunk.back() + chunks_of(in.desc()));
-  spread(context, context.parallel.softmax, first_chunk.back(), [&](int64_t chunk, int) {
-    const auto next = std::upper_bound(first_chunk.begin(), first_chunk.end(), chunk);
-    const auto input = static_cast<size_t>(next - first_chunk.begin()) - 1;
-    const int64_t first = (chunk - first_chunk[input]) * kSquareSumChunk;
-    const TensorView& in = args.ins[input];
-    parts[chunk] =
-        context.isa.square_sum(in.as<float>() + first, std::min(kSquareSumChunk, in.desc().elems() - first));
-  });
-  double total = 0;
-  for (int64_t chunk = 0; chunk < first_chunk.back(); ++chunk) total += parts[chunk];
-  *args.outs[0].as<double>() = total;
-}
-
-Kernel update_kernel(RunKernel run, ScratchBytes scratch = no_scratch) {
-  return kernel("one pass", run, declines_update, scratch);
+Kernel update_kernel(PrepareNode prepare) {
+  return kernel("one pass", prepare, declines_update);
 }
 
 }  // namespace
 
 std::vector<OpKernels> update_kernels() {
   return {
-      {"square_sum",
-       {kernel("chunks in double", run_square_sum, declines_square_sum, square_sum_scratch_bytes)}},
-      {"sgd_update", {update_kernel(run_sgd_update)}},
-      {"adam_update", {update_kernel(run_adam_update)}},
-      {"lion_update", {update_kernel(run_lion_update)}},
-      {"lamb_update", {update_kernel(run_lamb_update, lamb_scratch_bytes)}},
-      {"ema_update", {update_kernel(run_ema_update)}},
+      {"square_sum", {kernel("chunks in double", prepare_square_sum, declines_square_sum)}},
+      {"sgd_update", {update_kernel(prepare_update<SgdUpdateOp, run_sgd_update>)}},
+      {"adam_update", {update_kernel(prepare_update<AdamUpdateOp, run_adam_update>)}},
+      {"lion_update", {update_kernel(prepare_update<LionUpdateOp, run_lion_update>)}},
+      {"lamb_update", {update_kernel(prepare_lamb_update)}},
+      {"ema_update", {update_kernel(prepare_update<EmaUpdateOp, run_ema_update>)}},
   };
 }
 
