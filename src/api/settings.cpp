@@ -86,7 +86,9 @@ TrainConfig training_config(const std::string& config) {
              "expected a training config as a path or as JSON text, found nothing");
   const FindModel find = [](const std::string& name) { return find_model(name); };
   if (config[start] != '{') return read_train_config(config, find);
-  return train_config_from_json(parse_json(config, "the config"), "the config", find);
+  // As a file is read: with comments, and what is no JSON is a mistake in the config.
+  const JsonLimits limits{.max_bytes = 1 << 20, .comments = true, .kind = ErrorKind::kConfig};
+  return train_config_from_json(parse_json(config, "the config", limits), "the config", find);
 }
 
 std::filesystem::path installed_program() {

@@ -242,6 +242,8 @@ TEST_F(PublicTrain, PlansOfWhatCannotBe) {
   EXPECT_EQ(kind("/no/such.json"), ErrorKind::kConfig);
   EXPECT_EQ(kind(std::string("/no\0such", 8)), ErrorKind::kConfig);
   EXPECT_EQ(kind("{"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(R"({"train": 3})"), ErrorKind::kConfig);
+  EXPECT_EQ(kind("{" + std::string(2 << 20, ' ') + "}"), ErrorKind::kConfig) << "more than a config may have";
   EXPECT_EQ(kind(R"({"train": {"bach": 3}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": {"batch": -3}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": {"batch": 9223372036854775807}})"), ErrorKind::kConfig);
@@ -256,6 +258,7 @@ TEST_F(PublicTrain, PlansOfWhatCannotBe) {
 
 TEST_F(PublicTrain, IsPlannedFirst) {
   const vitrail::Plan plan = vitrail::plan_training(kConfig);
+  EXPECT_EQ(vitrail::plan_training("{ // as in a file" + kConfig.substr(1)).peak_bytes, plan.peak_bytes);
   EXPECT_EQ(plan.batch, 16);
   EXPECT_GE(plan.largest_batch, 16);
   EXPECT_TRUE(plan.fits);

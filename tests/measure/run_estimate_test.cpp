@@ -13,7 +13,7 @@
 namespace vitrail {
 namespace {
 
-const std::string kDevice = VT_SOURCE_DIR "/configs/devices/h200.json";
+const std::string kDevice = VT_SOURCE_DIR "/configs/devices/xeon-amx-16.json";
 
 std::string config_on(const std::string& mesh) {
   return R"({"model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 4, "heads": 2,
