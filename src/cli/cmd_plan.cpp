@@ -57,7 +57,8 @@ std::vector<TargetRow> rows_of(const Options& options, const std::vector<std::st
 void run_on_all(const Options& options, Console& console) {
   const std::vector<std::string> files =
       named_device_files(options.text("targets"), shipped_places("devices", "configs/devices"));
-  for (const char* name : {"target", "cluster", "dump-after"})
+  for (const char* name : {"target", "cluster", "dump-after", "wanted-batch", "nodes", "devices",
+                           "one-device-s", "trace", "points"})
     VT_REQUIRE(!options.given(name), ErrorKind::kUsage, "--targets and --%s ask for different things", name);
   const std::vector<std::string_view> models = split(options.text("model"), ',');
   std::vector<TargetRow> rows;
@@ -72,6 +73,11 @@ void run_on_all(const Options& options, Console& console) {
 
 void run_plan(const Options& options, Console& console) {
   if (options.text("parameters") == "table-1") return print_plan(table_one(), console);
+  if (options.given("parameters") && asks_for_training(options)) {
+    const PlannedRun run = run_to_plan(options);
+    const RunPlan plan = planned_run(run, options, read_plan_target(options).device);
+    return print_plan(parameter_table(plan.setup().step.model), console);
+  }
   if (options.given("parameters"))
     return print_plan(parameter_table(choose_model(options, console).config), console);
   if (options.given("targets")) return run_on_all(options, console);
@@ -130,8 +136,9 @@ Command plan_command() {
        .metavar = "all|NAMES"},
       {.name = "figure", .help = "with --targets: the memory as bars, an SVG file", .metavar = "FILE"},
       {.name = "parameters",
-       .help =
-           "the parameters by part, beside the formula of document 004; =table-1: its Table 1 counted anew",
+       .help = "parameters by part, beside the formula of the study \"Exploring the Computational Power of "
+               "ViTs\"; "
+               "=table-1: its Table 1, counted again",
        .metavar = "WHAT",
        .choices = {"model", "table-1"},
        .implied = "model"},

@@ -32,11 +32,14 @@ void run_train_plan(const Options& options, Console& console) {
   const PlannedRun run = run_to_plan(options);
   say_notes(run.deepspeed, options, console);
   const auto networks = shipped_places("networks", "configs/networks");
-  if (options.given("wanted-batch"))
+  if (options.given("wanted-batch")) {
+    for (const char* name : {"one-device-s", "trace", "points"})
+      VT_REQUIRE(!options.given(name), ErrorKind::kUsage, "--%s is of one run, --wanted-batch of many", name);
     return print_plan(
         find_fit_options({run.config, run.classes, target, options.integer("wanted-batch"),
                           options.origin("dtype") > Origin::kConfig, read_cluster(options), networks}),
         console);
+  }
   if (options.given("cluster"))
     return print_plan(plan_cluster(read_cluster(options), networks,
                                    {run.config, run.classes, target, !options.given("mesh")}),

@@ -53,6 +53,8 @@ class Search {
             TrainConfig config = q_.config;
             config.mesh = mesh;
             config.mesh.offload = offload;
+            // What one rank has in pieces is whole: ZeRO 3 costs it nothing.
+            if (offload == Offload::kParameters && found_.ranks == 1) config.mesh.zero = 3;
             config.train.dtype = dtype, config.train.recompute = level;
             config.train.eval_batch = 0;
             draw(config);
@@ -171,8 +173,17 @@ class Search {
       way.option.update_s = way.plan.update_seconds(file);
     }
     if (step.offload) way.option.update_s += offload_seconds(*step.offload);
+    way.option.update_s += late_uploads(step, way.option);
     found_.basis = basis_text(file, gemm_type(step.micro.program));
     return std::move(way.option);
+  }
+
+  // Parameters on the host come up twice a micro-batch while the device computes: what takes longer is waited
+  // for.
+  static double late_uploads(const StepPlan& step, const FitOption& option) {
+    const auto bytes = static_cast<double>(step.layout->bytes(Home::kLocked, Category::kParameters));
+    const auto micro_batches = static_cast<double>(option.config.train.accumulation);
+    return std::max(0.0, 2 * micro_batches * bytes / kHostLinkBytes - option.update_s);
   }
 
   const FitRequest& q_;

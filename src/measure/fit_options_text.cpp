@@ -108,8 +108,8 @@ ordered_json settings_of(const FitOption& option) {
                          {"micro_batch", config.train.micro_batch},
                          {"dtype", enum_name(config.train.dtype)},
                          {"recompute", enum_name(config.train.recompute)}}}};
-  if (mesh.dp * mesh.tp * mesh.sp > 1)
-    json["mesh"] = {{"dp", mesh.dp}, {"tp", mesh.tp}, {"sp", mesh.sp}, {"zero", mesh.zero}};
+  if (mesh.dp * mesh.tp * mesh.sp > 1) json["mesh"] = {{"dp", mesh.dp}, {"tp", mesh.tp}, {"sp", mesh.sp}};
+  if (mesh.zero > 0) json["mesh"]["zero"] = mesh.zero;
   if (mesh.offload != Offload::kNone) json["mesh"]["offload"] = enum_name(mesh.offload);
   return json;
 }

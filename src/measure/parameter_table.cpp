@@ -157,7 +157,7 @@ std::string to_text(const ParameterTable& table) {
               {"parameters", Align::kRight},
               {"share", Align::kRight},
               {"by formula", Align::kRight},
-              {"formula of document 004"}});
+              {"the study's formula"}});
   const auto all = static_cast<double>(table.exact());
   for (const ParameterRow& row : table.rows)
     text.row({row.part, format_integer(row.exact), format_percent(static_cast<double>(row.exact) / all),
@@ -191,7 +191,7 @@ std::string to_text(const TableOne& table) {
     text.row({row.model, format_integer(row.exact),
               format_percent(static_cast<double>(row.head) / static_cast<double>(row.exact)),
               strf("%.1f M", row.printed), wrong_by(row), millions(row.calculated)});
-  return "Table 1 of document 004, 1,000 classes\n" + text.text() + kErrata;
+  return "Table 1 of \"Exploring the Computational Power of ViTs\", 1,000 classes\n" + text.text() + kErrata;
 }
 
 }  // namespace vitrail

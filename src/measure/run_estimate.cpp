@@ -87,8 +87,9 @@ std::string energy_text(const RunPlan& plan, const RunEstimate& e) {
   if (plan.knows_data() && plan.setup().steps_per_epoch > 0)
     text += strf(", %s kWh an epoch",
                  format_si(joules * static_cast<double>(plan.setup().steps_per_epoch) / 3.6e6).c_str());
-  return text + strf(": %.0f W of each whole device by its data sheet, for the predicted time; not measured",
-                     e.watts);
+  return text +
+         strf(": %.0f W of each whole device by its data sheet, for the predicted time%s; not measured",
+              e.watts, plan.ranks() > 1 ? ", without what ranks exchange" : "");
 }
 
 void add_times(ordered_json& json, const RunPlan& plan, const RunEstimate& e) {

@@ -49,7 +49,7 @@ class Gatherer {
   }
 
   // Finds which groups are read where, and where each gather starts: at the first reader of the one before.
-  // An upload starts one further ahead, in the other half of the program, too: it waits for no other rank.
+  // An upload starts a block ahead of that, in the other half of the program, too: it waits for no other rank.
   void find_uses() {
     std::map<std::pair<const FlatGroup*, Phase>, size_t> known;
     std::map<std::pair<ValueId, Phase>, bool> seen;
@@ -71,9 +71,20 @@ class Gatherer {
       const bool ahead = plan_.shared() && u > 0 && uses_[u - 1].phase == uses_[u].phase;
       const size_t gather = ahead ? u - 1 : u;
       issued_at_[uses_[gather].first].push_back(u);
-      if (plan_.on_host()) uploaded_at_[uses_[gather > 0 ? gather - 1 : 0].first].push_back(u);
+      if (plan_.on_host()) uploaded_at_[uses_[a_block_before(gather)].first].push_back(u);
       needed_at_[uses_[u].first].push_back(u);
     }
+  }
+
+  // The first use in the block before that of a use, or the first of all. A block may have a group for each type.
+  size_t a_block_before(size_t use) const {
+    const auto place = [&](size_t u) {
+      return std::pair(source_.nodes[uses_[u].first].block, uses_[u].phase);
+    };
+    const auto own = place(use);
+    while (use > 0 && place(use) == own) --use;
+    while (use > 0 && place(use - 1) == place(use)) --use;
+    return use;
   }
 
   ValueId add_value(Value value) {

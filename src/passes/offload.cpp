@@ -62,8 +62,8 @@ UpdateParts split_update(const Program& update) {
   for (auto node = rest; node != update.nodes.end(); ++node) {
     const CollectiveOp* op = as_collective(*node->op);
     VT_REQUIRE(!op || op->form().kind == CollectiveKind::kAllGather, ErrorKind::kConfig,
-               "mesh.offload=optimizer with an optimizer whose ranks exchange norms of their parts (%s): "
-               "lamb runs with it where every rank has whole parameters (mesh.zero=0, mesh.tp=1)",
+               "mesh.offload with an optimizer whose ranks exchange norms of their parts (%s): lamb runs with it "
+               "where every rank has whole parameters (mesh.tp=1, and mesh.zero=0 or mesh.dp=1)",
                node->name.c_str());
     if (op || is<WaitOp>(*node->op))
       gather.push_back(*node);

@@ -35,12 +35,15 @@ struct PointsOf {
 
   void add(int64_t ranks, int64_t images, ordered_json& list) const {
     const ModelSettings& model = run.config.model;
+    // As a study names it: weights by the name of their folder.
+    const std::string name =
+        model.arch.empty() ? std::filesystem::path(model.init).filename().string() : model.arch;
     const double seconds = update_s(ranks, images);
     // A study names how ranks talk; the network stands for either way within a node.
     for (const char* transport : {"threads", "mpi", "nodes"}) {
       const bool several = ranks > settings.devices;
       if (several != (std::string_view(transport) == "nodes")) continue;
-      list.push_back({{"model", model.arch.empty() ? model.init : model.arch},
+      list.push_back({{"model", name},
                       {"device", run.target.device.backend},
                       {"transport", transport},
                       {"ranks", ranks},

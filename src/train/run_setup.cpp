@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "data/image_form.h"
+#include "plan/devices.h"
 #include "train/balance.h"
 #include "train/group_relay.h"
 
@@ -259,9 +260,9 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
   const Mesh mesh = mesh_of(setup.config.mesh, place.rank);
   const bool once = setup.config.loader.on_error == OnError::kFail;  // a pipeline
   const int64_t same = mesh.size(once ? kSameImages.with(Axis::kPipeline) : kSameImages);
-  const int sharing = place.on_its_cores();
-  if (workers == 0 && sharing > 1)
-    workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2 * same / sharing, 1,
+  const HostRank seat{.sharing = place.sharing, .overlapping = place.overlapping};
+  if (workers == 0 && place.sharing > 1)
+    workers = std::clamp<int64_t>(seat.threads() * same / 2, 1,
                                   std::max<int64_t>(1, std::thread::hardware_concurrency() / 2));
   setup.data = open_data(setup.config.data);
   setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
@@ -271,8 +272,7 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
                "the data gives several labels an image: set train.loss to bce_mean or bce_sum");
   setup.step = step_of(setup.config, setup.model->card.config);
   // They share them for their updates, too.
-  if (sharing > 1)
-    setup.step.host_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / sharing);
+  if (place.sharing > 1) setup.step.host_threads = seat.threads();
   take_place(setup, place.rank);
   require_pipeline(setup, device);
   validate(setup.loader_settings(Purpose::kTrain), *setup.data.train, Purpose::kTrain);

@@ -42,8 +42,6 @@ struct RankPlace {
   int rank = 0, world = 1;
   int sharing = 1;      // ranks on the same host
   int overlapping = 0;  // of them, those on the same cores; 0: all
-
-  int on_its_cores() const { return overlapping > 0 ? overlapping : sharing; }
 };
 // Cuts batches by these shares, one a place along dp; none: evenly.
 void take_shares(RunSetup& setup, const std::vector<int64_t>& shares);

@@ -197,7 +197,8 @@ class Trainer::Run {
       // Shares that do not fit the ranks any more are measured anew when the run is resumed.
       parts.slowed = [this] { setup_.measured_on.clear(); };
     }
-    if (hooks_.predict) seconds_ = UpdateSeconds(hooks_.predict(plan_, cfg().accumulation));
+    // The host's part of an update is in no device file.
+    if (hooks_.predict && !plan_.offload) seconds_ = UpdateSeconds(hooks_.predict(plan_, cfg().accumulation));
     loop_ = std::make_unique<Loop>(parts, progress_);
   }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "graph/builder.h"
 #include "graph/grad.h"
@@ -143,6 +145,28 @@ TEST(Buckets, OneRankReadsWhatComesFromTheHost) {
       micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program;
   EXPECT_EQ(std::ranges::count_if(program.nodes, [](const Node& n) { return is<UploadOp>(*n.op); }), 9);
   EXPECT_TRUE(std::ranges::none_of(program.nodes, [](const Node& n) { return as_collective(*n.op); }));
+}
+
+// In bf16 a block has two groups, its norms' and its GEMMs': both are on their way while the block before computes.
+TEST(Buckets, UploadsComeABlockAheadInEveryType) {
+  Recorded recorded = record_loss(tiny_vit(3), {.batch = 4});
+  Rewrites rewrites = zero3();
+  rewrites.distribution.mesh = {{1, 1, 1}, 0};
+  rewrites.precision.compute = DType::kBF16;
+  rewrites.offload = rewrites.parameters_on_host = true;
+  const Program program =
+      micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program;
+  std::map<ValueId, int> blocks_done;  // when an upload starts, by what the device gets
+  std::set<std::pair<int, Phase>> begun;
+  int uploads = 0;
+  for (const Node& node : program.nodes) {
+    if (is<UploadOp>(*node.op)) blocks_done[node.outs[0]] = static_cast<int>(begun.size()), ++uploads;
+    if (node.op->is_launched()) begun.emplace(node.block, node.phase);
+    if (!is<WaitOp>(*node.op) || !blocks_done.contains(node.ins[1])) continue;
+    const int between = static_cast<int>(begun.size()) - blocks_done[node.ins[1]];
+    EXPECT_TRUE(between > 0 || begun.empty()) << node.name << " starts in the block that reads it";
+  }
+  EXPECT_GT(uploads, 9);
 }
 
 TEST(Buckets, AnUploadIsNotReadBeforeItsWait) {

@@ -43,7 +43,9 @@ Series predicted_series(const Side& side, const Curve& curve) {
       const StudyCase& c = row.point->which;
       const bool same =
           p.model == c.model && p.device == c.device && p.ranks == c.ranks && p.batch == c.batch;
-      if (same && (p.transport == curve.transport || c.ranks == 1))
+      // One rank talks to nobody: any of its points will do, and one is enough.
+      const bool first = series.points.empty() || series.points.back().x != static_cast<double>(c.ranks);
+      if (same && first && (p.transport == curve.transport || c.ranks == 1))
         series.points.push_back(
             {static_cast<double>(c.ranks), row.seconds / row.point->update_s.median * p.update_s});
     }
