@@ -1,5 +1,5 @@
-// The parameters of a ViT by part, beside the formula of the study "Exploring the Computational Power of ViTs"
-// (004 in docs/experiments/claims.md), and its Table 1 counted again, ResNets included. Prints nothing.
+// The parameters of a ViT by part, beside the formula of the study "Exploring the Computational Power of
+// ViTs" (004 in docs/experiments/claims.md), and its Table 1 counted again, ResNets included. Prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -49,7 +49,8 @@ class Gatherer {
   }
 
   // Finds which groups are read where, and where each gather starts: at the first reader of the one before.
-  // An upload starts a block ahead of that, in the other half of the program, too: it waits for no other rank.
+  // An upload starts a block ahead of that, in the other half of the program, too: it waits for no other
+  // rank.
   void find_uses() {
     std::map<std::pair<const FlatGroup*, Phase>, size_t> known;
     std::map<std::pair<ValueId, Phase>, bool> seen;
@@ -76,7 +77,8 @@ class Gatherer {
     }
   }
 
-  // The first use in the block before that of a use, or the first of all. A block may have a group for each type.
+  // The first use in the block before that of a use, or the first of all. A block may have a group for each
+  // type.
   size_t a_block_before(size_t use) const {
     const auto place = [&](size_t u) {
       return std::pair(source_.nodes[uses_[u].first].block, uses_[u].phase);

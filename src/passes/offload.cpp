@@ -61,10 +61,11 @@ UpdateParts split_update(const Program& update) {
   std::vector<Node> host, gather;
   for (auto node = rest; node != update.nodes.end(); ++node) {
     const CollectiveOp* op = as_collective(*node->op);
-    VT_REQUIRE(!op || op->form().kind == CollectiveKind::kAllGather, ErrorKind::kConfig,
-               "mesh.offload with an optimizer whose ranks exchange norms of their parts (%s): lamb runs with it "
-               "where every rank has whole parameters (mesh.tp=1, and mesh.zero=0 or mesh.dp=1)",
-               node->name.c_str());
+    VT_REQUIRE(
+        !op || op->form().kind == CollectiveKind::kAllGather, ErrorKind::kConfig,
+        "mesh.offload with an optimizer whose ranks exchange norms of their parts (%s): lamb runs with it "
+        "where every rank has whole parameters (mesh.tp=1, and mesh.zero=0 or mesh.dp=1)",
+        node->name.c_str());
     if (op || is<WaitOp>(*node->op))
       gather.push_back(*node);
     else if (update.values[static_cast<size_t>(node->ins[0])].desc.elems() > 0)

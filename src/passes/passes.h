@@ -79,7 +79,8 @@ Program join_rows(const Program& program, GemmRule norms);
 Program schedule(const Program& program);
 
 // Throws when a node touches memory that a collective or an upload, started and not waited for, still writes,
-// or changes what one still reads. Values that lie in one container count as one. The last look at every program.
+// or changes what one still reads. Values that lie in one container count as one. The last look at every
+// program.
 void check_exchanges(const Program& program);
 
 // Makes one node of all nodes of a kind that update persistent values and have no outputs: the optimizer's

@@ -130,9 +130,10 @@ void require_host_room(const StepPlan& plan, size_t loading_bytes, int sharing, 
            format_bytes(sum_of(rows)).c_str(), ranks.c_str(), format_bytes(free.bytes).c_str(),
            free.where.c_str(), memory_table(rows, sum_of(rows), 2).c_str()),
       strf("mesh.offload=none where the device has room; a host with more memory; %s",
-           plan.config.offload == Offload::kParameters ? "more ranks on several hosts, each with a smaller piece"
-                                                       : "mesh.zero=1 shares the state out among ranks on "
-                                                         "several hosts"));
+           plan.config.offload == Offload::kParameters
+               ? "more ranks on several hosts, each with a smaller piece"
+               : "mesh.zero=1 shares the state out among ranks on "
+                 "several hosts"));
 }
 
 }  // namespace vitrail

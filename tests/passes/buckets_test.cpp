@@ -147,7 +147,8 @@ TEST(Buckets, OneRankReadsWhatComesFromTheHost) {
   EXPECT_TRUE(std::ranges::none_of(program.nodes, [](const Node& n) { return as_collective(*n.op); }));
 }
 
-// In bf16 a block has two groups, its norms' and its GEMMs': both are on their way while the block before computes.
+// In bf16 a block has two groups, its norms' and its GEMMs': both are on their way while the block before
+// computes.
 TEST(Buckets, UploadsComeABlockAheadInEveryType) {
   Recorded recorded = record_loss(tiny_vit(3), {.batch = 4});
   Rewrites rewrites = zero3();
