@@ -168,7 +168,7 @@ TEST(Buckets, UploadsComeABlockAheadInEveryType) {
       return n.op->is_launched() && std::pair(n.block, n.phase) != std::pair(node.block, node.phase);
     });
     (other ? ahead : first) += 1;
-    if (!other) EXPECT_EQ(node.block, -1) << node.name << " starts in the block that reads it";
+    EXPECT_TRUE(other || node.block == -1) << node.name << " starts in the block that reads it";
   }
   EXPECT_EQ(first, 2u) << "nothing is computed before the embedding";
   EXPECT_EQ(ahead + first, started.size());
