@@ -206,6 +206,8 @@ class Machines(Contract):
             self.assertGreater(answer[key], 0, key)
         self.assertIn("GFLOP/s", self.ok("bench", "train", *SMALL, "--steps", "1", "--batch", "1").stdout)
 
+
+class Profiles(Contract):
     def test_tune_and_calibrate(self):
         home = {"XDG_CONFIG_HOME": str(self.tmp)}
         done = vitrail("bench", "--tune", "--gemm", "5x576x192", "--rounds", "1", "--threads", "1", env=home)

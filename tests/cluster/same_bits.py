@@ -25,6 +25,9 @@ def train(vitrail, config, folder, *words):
     return [vitrail, "train", "--config", config, "--threads", "1", "--deadline", "5", "--out", str(folder), *words]
 
 
+MESHES = {"dp": ("--set", "mesh.dp=2"), "zero-3": ("--set", "mesh.zero=3"), "tp": ("--set", "mesh.tp=2"), "pp": PIPELINE}
+
+
 def run(command):
     done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90)
     return done.returncode, done.stdout + done.stderr
@@ -63,13 +66,17 @@ def refused(vitrail, config, work, name, other, *words):
 
 def main():
     vitrail, config = sys.argv[1], sys.argv[2]
+    chosen = sys.argv[3:] or [*MESHES, "refusals"]
     with tempfile.TemporaryDirectory(prefix="vitrail-bits-") as folder:
         work = Path(folder)
-        for name, words in {"dp": (), "zero-3": ("--set", "mesh.zero=3"), "tp": ("--set", "mesh.tp=2"), "pp": PIPELINE}.items():
-            twice(vitrail, config, work, name, *words)
+        for name in filter(MESHES.get, chosen):
+            twice(vitrail, config, work, name, *MESHES[name])
             print(f"{name}: the same bits after 20 updates")
-        threads(vitrail, config, work)
-        print("pp: threads leave the bits of processes")
+        if "pp" in chosen:
+            threads(vitrail, config, work)
+            print("pp: threads leave the bits of processes")
+        if "refusals" not in chosen:
+            return
         refused(vitrail, config, work, "other-config", ("--set", "optim.lr=0.5"), "optim.lr is 0.5 on rank 1")
         print("another config: refused, named")
         # Paths may differ between hosts; names and labels may not.
