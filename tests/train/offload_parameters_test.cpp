@@ -159,15 +159,6 @@ INSTANTIATE_TEST_SUITE_P(Types, StepWithParametersOnHost,
                          ::testing::Values(ComputeType::kF32, ComputeType::kBF16),
                          [](const auto& test) { return enum_name(test.param); });
 
-Error error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kInternal, "nothing was refused");
-}
-
 // A model whose parameters weigh more than its images.
 StepPlan planned_on_gpu(Offload offload) {
   TrainConfig config = tiny_config(1);

@@ -141,15 +141,6 @@ TEST_P(OffloadedStep, TakesTheMemoryThatWasPlanned) {
 INSTANTIATE_TEST_SUITE_P(Types, OffloadedStep, ::testing::Values(ComputeType::kF32, ComputeType::kBF16),
                          [](const auto& test) { return enum_name(test.param); });
 
-Error error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kInternal, "nothing was refused");
-}
-
 StepPlan planned_on_gpu(Offload offload) {
   TrainConfig config = tiny_config(1);
   set_model(config, "width", [](VitConfig& m) { m.width = 64; });

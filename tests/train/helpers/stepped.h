@@ -1,11 +1,23 @@
 // A step on a device of a test's own, without a loader.
 #pragma once
 
+#include <functional>
+
 #include "train/helpers/tiny_run.h"
 #include "train/run_setup.h"
 #include "train/train_state.h"
 
 namespace vitrail::testing {
+
+// The error that a piece of work ends with.
+inline Error error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kInternal, "nothing was refused");
+}
 
 // A step on a device of its own, or on the processor, fed with made-up images.
 class Stepped {
