@@ -66,6 +66,7 @@ MatmulExtents gemm_extents(const GemmNode& p, const Shape& x, const Shape& w) {
 std::string gemm_unsupported(const NodeView& node) {
   const GemmNode p = parse_gemm(node.op);
   if (!p.unsupported.empty()) return p.unsupported;
+  if (node.outs.size() > 1) return "makes one result";
   if (p.is_patch_embed && (p.norm || p.residual >= 0))
     return "a patch embedding takes bias, gelu and scale only";
   const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);

@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-FusedOp::FusedOp(std::vector<Member> members) : members_(std::move(members)) {
+FusedOp::FusedOp(std::vector<Member> members, int kept) : members_(std::move(members)), kept_(kept) {
   for (const Member& member : members_) {
     if (!kind_.empty()) kind_ += '+';
     kind_ += member.op->kind();
@@ -28,19 +28,20 @@ std::vector<TensorDesc> FusedOp::member_outputs(DescSpan ins) const {
   std::vector<TensorDesc> outs;
   for (size_t i = 0; i < members_.size(); ++i)
     for (TensorDesc& out : members_[i].op->infer(member_inputs(i, ins, outs))) outs.push_back(std::move(out));
-  VT_CHECK(outs.size() >= members_.size() - 1 && outs.size() <= members_.size(),
-           "%s: only the last member may lack an output", kind_.c_str());
+  VT_CHECK(outs.size() >= members_.size() - 1, "%s: only the last member may lack an output", kind_.c_str());
   return outs;
 }
 
-DescSpan FusedOp::outputs_of(size_t member, DescSpan member_outs) {
-  return member < member_outs.size() ? member_outs.subspan(member, 1) : DescSpan{};
+DescSpan FusedOp::outputs_of(size_t member, DescSpan member_outs) const {
+  return member + 1 < members_.size() ? member_outs.subspan(member, 1) : member_outs.subspan(member);
 }
 
 std::vector<TensorDesc> FusedOp::infer(DescSpan ins) const {
   const std::vector<TensorDesc> outs = member_outputs(ins);
-  if (outs.size() < members_.size()) return {};
-  return {outs.back()};
+  const DescSpan last = outputs_of(members_.size() - 1, outs);
+  std::vector<TensorDesc> results(last.begin(), last.end());
+  if (kept_ != kNone) results.push_back(outs[static_cast<size_t>(kept_)]);
+  return results;
 }
 
 std::vector<int> FusedOp::updates() const {
@@ -88,6 +89,7 @@ std::string FusedOp::attributes() const {
     if (!text.empty()) text += ' ';
     text += own;
   }
+  if (kept_ != kNone) text += " keeps " + std::string(members_[static_cast<size_t>(kept_)].op->kind());
   return text;
 }
 

@@ -1,6 +1,8 @@
 // Several ops run as one node, which the fuse pass alone creates. It keeps its members, so a backend without
-// a kernel for the whole runs them one by one. Every member has one output, and the last one's is the node's;
-// a last member that updates an input instead has none, and neither has the node.
+// a kernel for the whole runs them one by one. Every member has one output but the last, whose outputs are
+// the node's; a last member that updates an input instead has none, and neither has the node. One earlier
+// member's output may be kept as the node's last output: it is rounded to its type, and later members read it
+// so.
 #pragma once
 
 #include "graph/op.h"
@@ -16,7 +18,8 @@ class FusedOp : public Op {
     std::string name = {};  // of the original node: seeds randomness, labels reports
   };
 
-  explicit FusedOp(std::vector<Member> members);
+  static constexpr int kNone = -1;
+  explicit FusedOp(std::vector<Member> members, int kept = kNone);
 
   std::string_view kind() const override { return kind_; }  // "layernorm+linear+bias"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
@@ -31,13 +34,16 @@ class FusedOp : public Op {
   std::vector<int> updates() const override;
 
   const std::vector<Member>& members() const { return members_; }
-  // Returns the output descriptions of every member that has one.
+  int kept() const { return kept_; }  // the member whose output is kept; kNone: none is
+  bool is_kept(size_t member) const { return kept_ == static_cast<int>(member); }
+  // Returns the output descriptions of every member that has one: one of each, then all of the last.
   std::vector<TensorDesc> member_outputs(DescSpan ins) const;
-  static DescSpan outputs_of(size_t member, DescSpan member_outs);
+  DescSpan outputs_of(size_t member, DescSpan member_outs) const;
   std::vector<TensorDesc> member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const;
 
  private:
   std::vector<Member> members_;
+  int kept_;
   std::string kind_;
 };
 

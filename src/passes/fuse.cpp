@@ -23,16 +23,21 @@ constexpr std::string_view kAfter[] = {BiasOp::kKind, GeluOp::kKind, ScaleOp::kK
 
 class Fuser {
  public:
-  Fuser(const Program& program, const RewriteTraits& options)
+  Fuser(const Program& program, const RewriteTraits& options, const KernelRule& has_kernel)
       : program_(program),
         options_(options),
+        has_kernel_(has_kernel),
         uses_(program.use_counts()),
         group_of_(program.nodes.size(), -1) {
     producer_.assign(program.values.size(), -1);
     reader_.assign(program.values.size(), -1);
+    first_reader_.assign(program.values.size(), -1);
     for (int i = 0; i < node_count(); ++i) {
       for (ValueId id : program.nodes[i].outs) producer_[id] = i;
-      for (ValueId id : program.nodes[i].ins) reader_[id] = i;
+      for (ValueId id : program.nodes[i].ins) {
+        reader_[id] = i;
+        if (first_reader_[id] < 0) first_reader_[id] = i;
+      }
     }
     count_for_clones();
   }
@@ -41,7 +46,7 @@ class Fuser {
     for (int i = 0; i < node_count(); ++i) {
       if (is_gemm(i)) form_group(i);
       if (node_is<AccumulateOp>(i)) join_maker(i, 1);
-      if (node_is<GeluGradOp>(i) && follows_gemm(i)) join_maker(i, 1);
+      if (node_is<GeluGradOp>(i)) join_gelu_grad(i);
     }
     Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
     for (int i = 0; i < node_count(); ++i) {
@@ -57,6 +62,7 @@ class Fuser {
   struct Group {
     std::vector<int> members;  // node indices in order
     int gemm = 0;
+    int kept = FusedOp::kNone;  // the member whose output others read too
   };
 
   template <typename... Ops>
@@ -112,6 +118,7 @@ class Fuser {
     }
     if (const int attention = only_reader(group.members.back()); takes_gemm(attention, group, chained))
       group.members.push_back(attention);
+    keep_for_gelu(group);
     if (group.members.size() < 2) return;
     if (chained < 0) groups_.emplace_back();
     const size_t at = chained < 0 ? groups_.size() - 1 : static_cast<size_t>(chained);
@@ -130,6 +137,24 @@ class Fuser {
            program_.values[last.outs[0]].desc.dtype == DType::kF32;
   }
 
+  // Adds the gelu of what the group computes although its gradient reads that too, where a kernel makes both:
+  // the gelu is that of the kept, rounded value, as if it stood alone.
+  void keep_for_gelu(Group& group) const {
+    const ValueId out = program_.nodes[group.members.back()].outs[0];
+    const int gelu = first_reader_[out];
+    if (!has_kernel_ || gelu < 0 || gelu == reader_[out] || !node_is<GeluOp>(gelu) || group_of_[gelu] >= 0)
+      return;
+    Group with = group;
+    with.kept = static_cast<int>(group.members.size()) - 1;
+    with.members.push_back(gelu);
+    if (has_whole_kernel(with)) group = std::move(with);
+  }
+
+  bool has_whole_kernel(const Group& group) const {
+    const Node node = fused_node(group);
+    return has_kernel_(*node.op, program_.descs(node.ins));
+  }
+
   // Returns the group of a GEMM of the same kind that ends in the gelu which only `GEMM` reads; -1: none.
   int chain_before(int gemm) const {
     const int gelu = producer_[program_.nodes[gemm].ins[0]];
@@ -141,13 +166,14 @@ class Fuser {
     return group_of_[gelu];
   }
 
-  // Whether a gelu's gradient follows a GEMM. In 16 bits the GEMM's result is rounded first, so the two stay
-  // separate kernels.
-  bool follows_gemm(int gelu_grad) const {
+  // Fuses a gelu's gradient with the GEMM that it follows. In 16 bits, or with the sums of its rows, the two
+  // stay separate kernels unless there is one for both.
+  void join_gelu_grad(int gelu_grad) {
     const Node& node = program_.nodes[gelu_grad];
     const int maker = producer_[node.ins[1]];
-    return maker >= 0 && node.outs.size() == 1 && node_is<LinearDxOp>(maker) &&
-           program_.values[node.outs[0]].desc.dtype == DType::kF32;
+    if (maker < 0 || !node_is<LinearDxOp>(maker)) return;
+    const bool full = node.outs.size() == 1 && program_.values[node.outs[0]].desc.dtype == DType::kF32;
+    if (full || (has_kernel_ && has_whole_kernel({{maker, gelu_grad}, maker}))) join_maker(gelu_grad, 1);
   }
 
   // Fuses a node with the producer of its input, where nothing else reads that: a gradient is added to its
@@ -214,21 +240,23 @@ class Fuser {
       }
       members.push_back({member.op, std::move(sources), member.name});
     }
-    node.op = std::make_shared<FusedOp>(std::move(members));
+    if (group.kept != FusedOp::kNone) node.outs.push_back(program_.nodes[group.members[group.kept]].outs[0]);
+    node.op = std::make_shared<FusedOp>(std::move(members), group.kept);
     return node;
   }
 
   const Program& program_;
   RewriteTraits options_;
-  std::vector<int> uses_, group_of_, producer_, reader_;
+  const KernelRule& has_kernel_;
+  std::vector<int> uses_, group_of_, producer_, reader_, first_reader_;
   std::vector<Group> groups_;
 };
 
 }  // namespace
 
-Program fuse(const Program& program, const RewriteTraits& options) {
+Program fuse(const Program& program, const RewriteTraits& options, const KernelRule& has_kernel) {
   const Program rows = options.residual_rows ? join_rows(program, options.norms) : program;
-  Program result = Fuser(rows, options).run();
+  Program result = Fuser(rows, options, has_kernel).run();
   result.validate();
   return result;
 }

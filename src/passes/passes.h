@@ -65,9 +65,10 @@ Program keep_attention_sums(Program program, const KernelRule& has_kernel);
 
 // Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
 // residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
-// a GEMM's gradient with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
-// keeps its members.
-Program fuse(const Program& program, const RewriteTraits& options = {});
+// a GEMM's gradient with that of the gelu before it. Where `has_kernel` knows one for both, a GEMM also makes
+// the gelu of a result that is kept, and in 16 bits the gelu's gradient follows a GEMM's. Runs late and alone
+// makes fused nodes; a fused node keeps its members.
+Program fuse(const Program& program, const RewriteTraits& options = {}, const KernelRule& has_kernel = {});
 
 // A part of fuse, for backends that have the kernel: bias, scale, residual and layernorm behind a collective,
 // whose result no GEMM's epilogue could take, are one pass over rows. `norms` says which GEMMs take the

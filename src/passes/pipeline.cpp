@@ -147,7 +147,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("keep_sums", few_launches ? keep_attention_sums(p.take(), r.has_kernel) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
-  p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
+  p.pass("fuse", r.fuse ? fuse(p.take(), r.traits, few_launches ? r.has_kernel : KernelRule()) : p.take());
   p.pass("schedule", schedule(p.take()));
   p.pass("group_updates", few_launches ? group_updates(p.take(), is_gradient_sum, GroupAt::kLast) : p.take());
   return {p.finish(), std::move(precise.copies), std::move(buckets), std::move(zero), begins};

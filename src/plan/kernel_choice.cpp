@@ -40,7 +40,8 @@ NodeChoice choose_members(const FusedOp& fused, DescSpan ins, const Backend& bac
     const Kernel* kernel = idle ? &no_kernel() : backend.choose(view, device).kernel;
     choice.launches.emplace_back(kernel, view, device);
     widest = std::max(widest, choice.launches.back().prepared.scratch_bytes);
-    if (m + 1 < count) choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
+    if (m + 1 < count && !fused.is_kept(m))
+      choice.members_bytes += round_up(outs[m].bytes(), Buffer::kAlignment);
   }
   choice.scratch_bytes = choice.members_bytes + widest;
   return choice;
@@ -97,12 +98,11 @@ void pack_for(const Node& node, Program& program, const Backend& backend, const 
 
 std::function<bool(const Op& op, DescSpan ins)> kernel_rule(const Backend& backend, DeviceInfo device) {
   return [&backend, device = std::move(device)](const Op& op, DescSpan ins) {
-    const std::vector<Kernel>* list = backend.find(op.kind());
-    if (!list) return false;
     const std::vector<TensorDesc> outs = op.infer(ins);
-    return std::any_of(list->begin(), list->end(), [&](const Kernel& kernel) {
-      return kernel.declines({op, ins, outs}, device).empty();
-    });
+    const NodeView node{op, ins, outs};
+    const std::vector<const Kernel*> candidates = backend.candidates(node, device);
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](const Kernel* kernel) { return kernel->declines(node, device).empty(); });
   };
 }
 
@@ -160,8 +160,8 @@ Rounding rounding_of(const ExecutionPlan& plan, size_t node_index) {
   const std::vector<TensorDesc> made = fused.member_outputs(ins);
   for (size_t m = 0; m < fused.members().size(); ++m) {
     const std::vector<TensorDesc> member_ins = fused.member_inputs(m, ins, made);
-    add_rounding(*choice.launches[m].kernel,
-                 {*fused.members()[m].op, member_ins, FusedOp::outputs_of(m, made)}, rounding);
+    add_rounding(*choice.launches[m].kernel, {*fused.members()[m].op, member_ins, fused.outputs_of(m, made)},
+                 rounding);
   }
   return rounding;
 }

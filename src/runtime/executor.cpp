@@ -71,7 +71,8 @@ std::vector<Executor::Step> Executor::bind(size_t node_index) const {
   return steps;
 }
 
-// Members pass their results on through the front part of the node's scratch; the last writes the output.
+// Members pass their results on through the front part of the node's scratch; the last writes the outputs,
+// and a kept result is one.
 void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
   const Node& node = plan_.program.nodes[node_index];
   const NodeChoice& choice = plan_.choices[node_index];
@@ -89,12 +90,15 @@ void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
               .scratch = {scratch + choice.members_bytes, choice.launches[m].prepared.scratch_bytes}};
     for (int source : fused.members()[m].sources)
       step.ins.push_back(source >= 0 ? view(node.ins[source]) : results[~source]);
-    if (!last) {
+    if (last) {
+      for (size_t o = 0; o < fused.outputs_of(m, outs).size(); ++o) step.outs.push_back(view(node.outs[o]));
+    } else if (fused.is_kept(m)) {
+      results.push_back(view(node.outs.back()));
+      step.outs.push_back(results.back());
+    } else {
       results.emplace_back(next, outs[m]);
       next += round_up(outs[m].bytes(), Buffer::kAlignment);
       step.outs.push_back(results.back());
-    } else if (!node.outs.empty()) {
-      step.outs.push_back(view(node.outs[0]));
     }
     steps.push_back(std::move(step));
   }

@@ -1,6 +1,7 @@
 // Which GEMMs our own kernel for compute capability 9.0 accepts, and where it runs. No GPU is needed.
 #include <gtest/gtest.h>
 
+#include "backend/cuda/api/gemms.h"
 #include "backend/cuda/kernels.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
@@ -36,12 +37,19 @@ TensorDesc rows(int64_t count, Dim width, DType type = kHalf) {
 
 // x . w^T and what follows it.
 Sketch gemm(std::vector<FusedOp::Member> after, std::vector<TensorDesc> beside, DType type = kHalf,
-            int64_t count = 3000) {
+            int64_t count = 3000, int kept = FusedOp::kNone) {
   std::vector<FusedOp::Member> members = {{make<LinearOp>(), {0, 1}, ""}};
   members.insert(members.end(), after.begin(), after.end());
   std::vector<TensorDesc> ins = {rows(count, d, type), {type, {f, d}}};
   ins.insert(ins.end(), beside.begin(), beside.end());
-  return {make<FusedOp>(members), ins};
+  return {make<FusedOp>(members, kept), ins};
+}
+
+// The gradient of a linear and of the gelu before it.
+Sketch slope(int64_t count, bool sums = false, bool tanh_form = false) {
+  return {make<FusedOp>(std::vector<FusedOp::Member>{{make<LinearDxOp>(), {0, 1}, ""},
+                                                     {make<GeluGradOp>(tanh_form, sums), {2, ~0}, ""}}),
+          {rows(count, f), {kHalf, {f, d}}, rows(count, d)}};
 }
 
 const FusedOp::Member bias{make<BiasOp>(), {~0, 2}, ""}, gelu{make<GeluOp>(false), {~1}, ""};
@@ -73,6 +81,11 @@ TEST(CudaHopper, TakesGemmsOf16BitsAndWhatItsEndingsDo) {
       {"bias and residual", gemm({bias, add}, {row, x}), ""},
       {"scale and residual", gemm({bias, scale, add_scaled}, {row, full_row, x}), ""},
       {"one row", gemm({bias, gelu}, {row}, kHalf, 1), ""},
+      {"gelu of what is kept", gemm({bias, gelu}, {row}, kHalf, 3000, 1), ""},
+      {"slope of a gelu", slope(3000), ""},
+      {"slope and sums", slope(3000, true), ""},
+      {"kept without gelu", gemm({bias, add}, {row, x}, kHalf, 3000, 1), "keeps what a gelu reads only"},
+      {"slope of the tanh form", slope(3000, true, true), "has the erf form of the gelu only"},
       {"f32", {make<LinearOp>(), {rows(3000, d, kFull), {kFull, {f, d}}}}, "multiplies 16-bit types only"},
       {"dw", {make<LinearDwOp>(), {rows(3000, d), rows(3000, f)}}, "computes no gradient of a weight"},
       {"tanh", gemm({bias, tanh}, {row}), "has the erf form of the gelu only"},
@@ -100,6 +113,46 @@ TEST(CudaHopper, RunsUnaskedInPlaceOfAPassOverManyRows) {
   DeviceInfo older = h200;
   older.compute = 80;
   EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 3000), older), "cublaslt");
+}
+
+// Nodes of two results have no other kernel, so the fuse pass makes them where this one would run.
+TEST(CudaHopper, NodesOfTwoResultsAreMadeWhereItRuns) {
+  const TensorDesc row{kHalf, {f}};
+  const auto made = [](const Sketch& node, const DeviceInfo& device = h200) {
+    return cuda_backend().choose(node.view(), device).kernel != nullptr;
+  };
+  EXPECT_TRUE(made(gemm({bias, gelu}, {row}, kHalf, 3000, 1)));
+  EXPECT_FALSE(made(gemm({bias, gelu}, {row}, kHalf, 197, 1))) << "few rows";
+  EXPECT_TRUE(made(slope(3000, true)));
+  EXPECT_FALSE(made(slope(197, true))) << "few rows";
+  EXPECT_FALSE(made(gemm({bias, gelu}, {{kFull, {f}}}, kFull, 3000, 1)));
+  DeviceInfo older = h200;
+  older.compute = 80;
+  EXPECT_FALSE(made(slope(3000, true), older));
+  EXPECT_EQ(listed(slope(3000, true), "cublaslt").declines(slope(3000, true).view(), h200),
+            "makes one result");
+}
+
+TEST(CudaHopper, SumsOfColumnsHavePlannedPartials) {
+  const Sketch node = slope(3000, true);
+  EXPECT_EQ(listed(node, "hopper").scratch_bytes(node.view(), h200), size_t{25} * 4 * 64 * 4)
+      << "24 tiles, and one more for a cluster of two";
+}
+
+// Without a table: 99 x 12 tiles are 9 waves of 132 blocks, in pairs 10 waves; 394 x 12 are 36 waves each
+// way.
+TEST(CudaHopper, ClustersAndTilesAreChosenByWaves) {
+  EXPECT_EQ(cuda::hopper_waves(12608, 2304, 132, 1), 9);
+  EXPECT_EQ(cuda::hopper_waves(12608, 2304, 132, 2), 10);
+  EXPECT_EQ(cuda::hopper_cluster(12608, 2304, 132), 1);
+  EXPECT_EQ(cuda::hopper_cluster(50432, 2304, 132), 2);
+  const auto plain = [](int64_t count, int64_t outputs) {
+    return Sketch(make<LinearOp>(), {rows(count, d), {kHalf, {{'F', outputs}, d}}});
+  };
+  EXPECT_EQ(chosen(plain(50432, 2304)), "hopper");
+  EXPECT_EQ(chosen(plain(12608, 2304)), "hopper");
+  EXPECT_EQ(chosen(plain(25216, 1024)), "cublaslt") << "six columns of tiles hang over by a ninth";
+  EXPECT_EQ(chosen(plain(3152, 768)), "cublaslt") << "100 tiles leave 32 processors idle";
 }
 
 TEST(CudaHopper, ChangesNoPlansMemory) {

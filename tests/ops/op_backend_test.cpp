@@ -167,9 +167,11 @@ TEST(CudaHopper, HasCasesOfAllItTakes) {
   for (const Mode& mode : kModes) {
     std::set<std::string> names;
     for (const OpCase& c : hopper_cases(reference(mode), 2800)) names.insert(c.name);
-    for (const char* name : {"linear_deep", "linear_dx_deep", "linear_dx_wide", "fused_linear_bias_deep",
-                             "fused_linear_bias_gelu_wide", "fused_linear_bias_add_wide",
-                             "fused_linear_bias_add_long", "fused_linear_bias_scale_add_deep"})
+    for (const char* name :
+         {"linear_deep", "linear_dx_deep", "linear_dx_wide", "fused_linear_bias_deep",
+          "fused_linear_bias_gelu_wide", "fused_linear_bias_add_wide", "fused_linear_bias_add_long",
+          "fused_linear_bias_scale_add_deep", "fused_linear_bias_gelu_kept_wide",
+          "fused_linear_dx_gelu_grad_deep", "fused_linear_dx_gelu_grad_sums_wide"})
       EXPECT_EQ(names.contains(name), mode.dtype != DType::kF32) << name << " in " << to_string(mode.dtype);
   }
 }
@@ -185,8 +187,12 @@ TEST(CudaHopper, GivesWhatTheReferenceGives) {
 TEST(CudaHopper, GroupsTakeTurnsOverManyTiles) {
   if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
   const RunSettings settings = reference({DType::kBF16, true});
-  const std::set<std::string> names = {"linear_dx_wide", "fused_linear_bias_gelu_wide",
-                                       "fused_linear_bias_add_wide", "fused_linear_bias_add_long"};
+  const std::set<std::string> names = {"linear_dx_wide",
+                                       "fused_linear_bias_gelu_wide",
+                                       "fused_linear_bias_gelu_kept_wide",
+                                       "fused_linear_dx_gelu_grad_sums_wide",
+                                       "fused_linear_bias_add_wide",
+                                       "fused_linear_bias_add_long"};
   size_t ran = 0;
   for (const OpCase& c : hopper_cases(settings, 40000))
     if (names.contains(c.name)) {

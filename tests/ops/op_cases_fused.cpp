@@ -18,8 +18,8 @@ namespace {
 
 using enum Role;
 
-OpPtr fused(std::vector<FusedOp::Member> members) {
-  return std::make_shared<FusedOp>(std::move(members));
+OpPtr fused(std::vector<FusedOp::Member> members, int kept = FusedOp::kNone) {
+  return std::make_shared<FusedOp>(std::move(members), kept);
 }
 
 // A linear with its bias, and the epilogue ops that may follow them.
@@ -30,12 +30,12 @@ OpCase bias_case(const char* name, const Shape& x, const Shape& w, const Shape& 
           {false, true, true},
           {kPlain, kPlain, kVector}};
 }
-OpCase gelu_case(const char* name, const Shape& x, const Shape& w, const Shape& bias,
-                 bool tanh_form = false) {
+OpCase gelu_case(const char* name, const Shape& x, const Shape& w, const Shape& bias, bool tanh_form = false,
+                 int kept = FusedOp::kNone) {
   return {
       name,
-      fused(
-          {{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<GeluOp>(tanh_form), {~1}}}),
+      fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<GeluOp>(tanh_form), {~1}}},
+            kept),
       {x, w, bias},
       {false, true, true},
       {kPlain, kPlain, kVector}};
@@ -120,14 +120,24 @@ void add_first_attentions(std::vector<OpCase>& cases) {
   }
 }
 
-// The gradient of a linear and of the gelu before it.
+// The gradient of a linear and of the gelu before it, alone or with the sums of its rows.
+OpCase gelu_grad_case(const std::string& name, const Shape& dy, const Shape& w, const Shape& x,
+                      bool tanh_form = false, bool sums = false) {
+  return {name,
+          fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(tanh_form, sums), {2, ~0}}}),
+          {dy, w, x},
+          {false, true, false}};
+}
+
 void add_gelu_gradients(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
-  for (const bool tanh_form : {false, true})
-    cases.push_back({strf("fused_linear_dx_gelu_grad_%s", tanh_form ? "tanh" : "erf"),
-                     fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(tanh_form), {2, ~0}}}),
-                     {{b, n, d}, {d, f}, {b, n, f}},
-                     {false, true, false}});
+  for (const bool tanh_form : {false, true}) {
+    const std::string name = strf("fused_linear_dx_gelu_grad_%s", tanh_form ? "tanh" : "erf");
+    cases.push_back(gelu_grad_case(name, {b, n, d}, {d, f}, {b, n, f}, tanh_form));
+    cases.push_back(gelu_grad_case(name + "_sums", {b, n, d}, {d, f}, {b, n, f}, tanh_form, true));
+    cases.push_back(gelu_case(tanh_form ? "fused_linear_bias_gelu_kept_tanh" : "fused_linear_bias_gelu_kept",
+                              {b, n, d}, {f, d}, {f}, tanh_form, 1));
+  }
 }
 
 // A gradient op and the addition to its sum, the last input.
@@ -171,10 +181,9 @@ void add_deep_gemms(std::vector<OpCase>& cases) {
   cases.push_back(scale_add_case("fused_linear_bias_scale_add_deep", hidden, {d, f}, {d}, x));
   cases.push_back(gelu_case("fused_linear_bias_gelu_deep", x, {f, d}, {f}));
   cases.push_back(gelu_case("fused_linear_bias_gelu_tanh_deep", x, {f, d}, {f}, true));
-  cases.push_back({"fused_linear_dx_gelu_grad_deep",
-                   fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(false), {2, ~0}}}),
-                   {x, {d, f}, hidden},
-                   {false, true, false}});
+  cases.push_back(gelu_case("fused_linear_bias_gelu_kept_deep", x, {f, d}, {f}, false, 1));
+  cases.push_back(gelu_grad_case("fused_linear_dx_gelu_grad_deep", x, {d, f}, hidden));
+  cases.push_back(gelu_grad_case("fused_linear_dx_gelu_grad_sums_deep", x, {d, f}, hidden, false, true));
 }
 
 // Several tiles across, or many steps along a tile, for kernels whose tiles are large; neither divides
@@ -184,6 +193,9 @@ void add_large_gemms(std::vector<OpCase>& cases) {
   const Shape x = {b, n, narrow}, hidden = {b, n, wide};
   cases.push_back({"linear_dx_wide", make_op<LinearDxOp>(), {x, {narrow, wide}}, {false, true}});
   cases.push_back(gelu_case("fused_linear_bias_gelu_wide", x, {wide, narrow}, {wide}));
+  cases.push_back(gelu_case("fused_linear_bias_gelu_kept_wide", x, {wide, narrow}, {wide}, false, 1));
+  cases.push_back(
+      gelu_grad_case("fused_linear_dx_gelu_grad_sums_wide", x, {narrow, wide}, hidden, false, true));
   cases.push_back(add_case("fused_linear_bias_add_wide", x, {wide, narrow}, {wide}, hidden, kPlain));
   cases.push_back(add_case("fused_linear_bias_add_long", hidden, {narrow, wide}, {narrow}, x, kPlain));
 }

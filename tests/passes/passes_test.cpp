@@ -225,6 +225,42 @@ TEST(Fuse, TheGeluOfABlockJoinsTheGradientOfTheGemmBehindIt) {
   EXPECT_EQ(counts["gelu_grad"], 2);
 }
 
+// The rule of a backend that has kernels for some fused nodes.
+KernelRule has(std::string_view kind) {
+  return [kind](const Op& op, DescSpan) { return op.kind() == kind; };
+}
+
+TEST(Fuse, AGemmMakesTheGeluOfWhatItKeepsWhereThereIsAKernel) {
+  const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
+  const Program program = precision(record_step(tiny_vit(2)), bf16).program;
+  const Program fused = fuse(program, {.norms = nullptr}, has("linear+bias+gelu"));
+  auto counts = count_kinds(fused);
+  EXPECT_EQ(counts["gelu"], 0);
+  ASSERT_EQ(counts["linear+bias+gelu"], 2);
+  for (const Node& node : fused.nodes) {
+    if (node.op->kind() != "linear+bias+gelu") continue;
+    EXPECT_EQ(node.op->attributes(), "erf keeps bias");
+    ASSERT_EQ(node.outs.size(), 2u);
+    EXPECT_TRUE(fused.values[node.outs[0]].name.ends_with("gelu")) << fused.values[node.outs[0]].name;
+    EXPECT_GT(fused.use_counts()[node.outs[1]], 0) << "the gradient reads what is kept";
+  }
+  counts = count_kinds(fuse(program, {.norms = nullptr}, has("nothing")));
+  EXPECT_EQ(counts["gelu"], 2);
+  EXPECT_EQ(counts["linear+bias+gelu"], 0);
+}
+
+TEST(Fuse, TheGradientsOfGeluAndGemmAreOneIn16BitsWhereThereIsAKernel) {
+  const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
+  const Program program = join_row_sums(precision(record_step(tiny_vit(2)), bf16).program);
+  const Program fused = fuse(program, {.norms = nullptr}, has("linear_dx+gelu_grad"));
+  auto counts = count_kinds(fused);
+  EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);
+  EXPECT_EQ(counts["gelu_grad"], 0);
+  for (const Node& node : fused.nodes)
+    if (node.op->kind() == "linear_dx+gelu_grad") EXPECT_EQ(node.outs.size(), 2u) << "with the bias' sums";
+  EXPECT_EQ(count_kinds(fuse(program, {.norms = nullptr}, has("nothing")))["gelu_grad"], 2);
+}
+
 TEST(Fuse, AGradientReadTwiceDoesNotJoinItsSum) {
   Builder b;
   const ValueId w = b.parameter("w", {DType::kF32, {{'B', 2}, {'D', 4}}});

@@ -35,6 +35,7 @@ std::string fp8_unsupported(const NodeView& node, const DeviceInfo& device) {
     return reason;
   const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
   if (!plan.unsupported.empty()) return plan.unsupported;
+  if (plan.keeps || plan.sums) return "makes one result";
   if (std::string reason = unsupported_sizes(plan); !reason.empty()) return reason;
   return fp8_unsupported_on_gpu(device);
 }

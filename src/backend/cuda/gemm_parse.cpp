@@ -27,7 +27,9 @@ std::string arithmetic_unsupported(Arithmetic arithmetic, Multiplier by) {
 
 // out[m, n] = x[m, k] . w[n, k], and the epilogue that follows.
 void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
-  if (plan.unsupported = gemm_unsupported(node); !plan.unsupported.empty()) return;
+  plan.keeps = node.outs.size() > 1;
+  plan.unsupported = gemm_unsupported({node.op, node.ins, node.outs.first(1)});
+  if (!plan.unsupported.empty()) return;
   const GemmNode p = parse_gemm(node.op);
   if (plan.unsupported = arithmetic_unsupported(p.arithmetic, by); !plan.unsupported.empty()) return;
   plan.tf32 = p.arithmetic == Arithmetic::kTF32;
@@ -63,7 +65,7 @@ void read_patches_dw(const NodeView& node, const std::vector<int>& sources, cons
 }
 
 // The gradient of a linear, alone or followed by the accumulation into its gradient sum or by the derivative
-// of a gelu.
+// of a gelu, which may sum the columns.
 void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
   const Op* op = &node.op;
   std::vector<int> sources = {0, 1};
@@ -73,7 +75,8 @@ void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
     const auto* slope = dynamic_cast<const GeluGradOp*>(last.op.get());
     const bool flows = fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == ~0;
     if (flows && slope && is<LinearDxOp>(*op))
-      plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form());
+      plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form()),
+      plan.sums = slope->row_sums();
     else if (flows && is<AccumulateOp>(*last.op))
       plan.target = last.sources[0];
     else

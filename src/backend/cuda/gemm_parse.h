@@ -24,6 +24,8 @@ struct GemmPlan {
   int target = -1;  // the gradient sum that the result is added to; -1: the result is the node's output
 
   int bias = -1, scale = -1, residual = -1, slope_at = -1;
+  // What the node makes beside its first output: what the gelu reads, or the sums of the output's columns.
+  bool keeps = false, sums = false;
   Activation act = Activation::kNone;
   DType gemm_type = DType::kF32;  // what the GEMM's sums are rounded to
   bool tf32 = false;

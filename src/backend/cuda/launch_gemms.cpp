@@ -20,12 +20,19 @@ std::string unsupported_rows(const NodeView& node, const GemmPlan& plan) {
   return {};
 }
 
-template <Multiplier by>
-std::string declines_gemm(const NodeView& node, const DeviceInfo& device) {
+// Why the node is no GEMM of these operands, whatever it makes of the result.
+std::string unsupported_gemm(const NodeView& node, const DeviceInfo& device, Multiplier by) {
   if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
   const GemmPlan plan = plan_gemm(node, by);
   if (!plan.unsupported.empty() || by == Multiplier::kTiles) return plan.unsupported;
   return unsupported_rows(node, plan);
+}
+
+template <Multiplier by>
+std::string declines_gemm(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = unsupported_gemm(node, device, by); !reason.empty()) return reason;
+  const GemmPlan plan = plan_gemm(node, by);
+  return plan.keeps || plan.sums ? "makes one result" : "";
 }
 
 template <Multiplier by>
@@ -158,11 +165,12 @@ std::vector<Kernel> library_kernels(std::integer_sequence<int, algorithm...>) {
 }  // namespace
 
 std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device) {
-  if (!declines_gemm<Multiplier::kLibrary>(node, device).empty()) return std::nullopt;
+  if (!unsupported_gemm(node, device, Multiplier::kLibrary).empty()) return std::nullopt;
   const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
   const DType from = node.ins[plan.a].dtype;
   std::string op = std::string(node.op.kind()) + " " + (plan.tf32 ? "tf32" : to_string(from));
   if (plan.gemm_type != from) op += std::string(" to ") + to_string(plan.gemm_type);
+  if (plan.keeps || plan.sums) op += plan.keeps ? " kept" : " sums";
   return TuneKey{op, plan.m, plan.n, plan.k, 0, device.compute};
 }
 

@@ -1,5 +1,6 @@
 // Launches of 16-bit GEMMs by our own kernel for compute capability 9.0, whose epilogue does what cuBLASLt
-// needs a separate pass for: the erf form of the gelu, and a scaled residual.
+// needs a separate pass for: the erf form of the gelu, also beside what it is the gelu of, its slope with the
+// sums of the columns, and a scaled residual.
 #include <algorithm>
 
 #include "backend/cuda/gemm_parse.h"
@@ -12,6 +13,7 @@ namespace {
 constexpr int kCompute = 90;
 constexpr int64_t kLongest = int64_t{1} << 30;  // rows, columns and terms are counted in 32 bits
 constexpr int64_t kManyRows = 2000;             // with fewer, cuBLASLt's smaller tiles win
+constexpr double kBusy = 0.9;                   // the share of useful work from which it beats cuBLASLt alone
 
 std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype;
@@ -28,8 +30,9 @@ std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
 
 std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype;
-  const bool gelu = plan.act != Activation::kNone;
-  if (plan.slope_at >= 0) return "has no slope of a gelu";
+  const bool slope = plan.slope_at >= 0, gelu = plan.act != Activation::kNone;
+  if (slope && node.ins[plan.slope_at].dtype != type) return "reads one type";
+  if (plan.keeps && !gelu) return "keeps what a gelu reads only";
   if (plan.act == Activation::kGeluTanh) return "has the erf form of the gelu only";
   if (gelu && (plan.scale >= 0 || plan.residual >= 0)) return "ends with the gelu";
   if (plan.scale >= 0 && plan.residual < 0) return "scales what is added to a residual only";
@@ -49,17 +52,36 @@ std::string declines_hopper(const NodeView& node, const DeviceInfo& device) {
   return unsupported_epilogue(node, plan);
 }
 
-// It is the default where cuBLASLt would need a pass after the GEMM, provided that there are many tiles.
+// The share of the processors' time that goes into elements of the result: the rest is tiles' overhang, and
+// processors that are idle during the last wave.
+double useful_share(const GemmPlan& plan, int64_t processors) {
+  const int64_t waves = hopper_waves(plan.m, plan.n, processors, hopper_cluster(plan.m, plan.n, processors));
+  const auto computed = static_cast<double>(waves * processors * kHopperTileRows * kHopperTileColumns);
+  return static_cast<double>(plan.m) * static_cast<double>(plan.n) / computed;
+}
+
+// It is the default where cuBLASLt would need a pass after the GEMM, or has no kernel, provided that there
+// are many tiles; and where its tiles fit the result and the GPU.
 bool chosen_by_default(const NodeView& node, const DeviceInfo& device) {
   if (!declines_hopper(node, device).empty()) return false;
   const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
-  return plan.finished && plan.m >= kManyRows;
+  if (plan.m < kManyRows) return false;
+  return plan.finished || plan.keeps || useful_share(plan, processors_of(device)) >= kBusy;
 }
 
-// The kernel needs no scratch; it reserves cuBLASLt's, so that a plan's memory does not depend on the choice
-// among a GEMM's kernels.
+// The kernel needs scratch for column sums alone; else it reserves cuBLASLt's, so that a plan's memory does
+// not depend on the choice among a GEMM's kernels.
 size_t hopper_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return plan_gemm(node, Multiplier::kLibrary).scratch_bytes;
+  const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
+  // A cluster's last stack may have a tile too many.
+  const int64_t parts = hopper_sum_parts(plan.m + kHopperTileRows);
+  if (plan.sums) return static_cast<size_t>(parts * plan.n) * sizeof(float);
+  return plan.keeps ? 0 : plan.scratch_bytes;
+}
+
+ColumnSums sums_of(const KernelArgs& args, const GemmPlan& plan) {
+  if (!plan.sums) return {};
+  return {.target = operand(args.outs[1]), .partials = reinterpret_cast<float*>(args.scratch.data())};
 }
 
 void run_hopper(const KernelArgs& args) {
@@ -75,7 +97,10 @@ void run_hopper(const KernelArgs& args) {
                                           .bias = input(plan.bias),
                                           .scale = input(plan.scale),
                                           .residual = input(plan.residual),
-                                          .act = plan.act});
+                                          .kept = plan.keeps ? operand(args.outs[1]) : Operand{},
+                                          .slope_at = input(plan.slope_at),
+                                          .act = plan.act,
+                                          .sums = sums_of(args, plan)});
 }
 
 }  // namespace

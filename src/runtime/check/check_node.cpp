@@ -51,6 +51,7 @@ std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<Tenso
       last = run_reference(*member.op, std::move(member_ins));
       if (!last.empty()) results.push_back(last[0]);
     }
+    if (fused->kept() != FusedOp::kNone) last.push_back(results[static_cast<size_t>(fused->kept())]);
     return last;
   }
   if (const auto* many = dynamic_cast<const GroupedOp*>(&op)) {

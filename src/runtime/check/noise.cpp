@@ -134,10 +134,14 @@ void round_residual(const std::vector<Known>& made, const Args& args, Noise& noi
 
 Noise of_node(const Args& args);
 
-// Follows a fused node member by member; between them, what the kernel declares is rounded.
+// Follows a fused node member by member, to the last one or to the one whose kept output is asked for;
+// between them, what the kernel declares is rounded, and what is kept.
 Noise of_fused(const FusedOp& fused, const Args& args) {
   const NoiseQuery& query = args.query;
   const std::vector<TensorDesc> outs = fused.member_outputs(query.descs);
+  const bool keeps = fused.kept() != FusedOp::kNone, kept = keeps && args.result + 1 == args.results.size();
+  const size_t end = kept ? static_cast<size_t>(fused.kept()) : fused.members().size() - 1;
+  const size_t first = kept ? args.result : 0, count = kept ? 1 : args.results.size() - keeps;
   std::vector<Known> made;
   for (size_t m = 0;; ++m) {
     const FusedOp::Member& member = fused.members()[m];
@@ -146,15 +150,17 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
     if (query.rounding.bias && is<BiasOp>(*member.op)) round_to(narrow_type(query.descs), ins[1]);
     const std::vector<TensorDesc> descs = fused.member_inputs(m, query.descs, outs);
     const NoiseQuery own{*member.op, descs, ins, query.rounding, query.pool};
-    if (m + 1 == fused.members().size()) {
-      Noise noise = of_node({own, args.results, args.types, args.result, args.out});
+    if (m == end) {
+      Noise noise = of_node({own, args.results.subspan(first, count), args.types.subspan(first, count),
+                             args.result - first, args.out});
       if (query.rounding.residual && made.size() > 1) round_residual(made, args, noise);
       return noise;
     }
     made.push_back(run_member(*member.op, ins, query.pool));
     made.back().noise = of_node({own, {&made.back(), 1}, {&outs[m].dtype, 1}, 0, made.back()});
     const Rounding& rounding = query.rounding;
-    if (rounding.members || (rounding.gemm && is_gemm(*member.op))) round_to(outs[m].dtype, made.back());
+    if (rounding.members || fused.is_kept(m) || (rounding.gemm && is_gemm(*member.op)))
+      round_to(outs[m].dtype, made.back());
   }
 }
 

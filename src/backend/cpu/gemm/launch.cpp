@@ -158,6 +158,7 @@ Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
 
 std::string declines_gelu_grad(const NodeView& node, const DeviceInfo& device) {
   if (!gelu_after_dx(node.op)) return "not the gradient of a GEMM behind a gelu";
+  if (node.outs.size() > 1) return "makes one result";
   return declines_unless_f32(node, device);
 }
 

@@ -2,6 +2,7 @@
 // what cuBLASLt's epilogues lack, and the gathering of patches. All matrices are row-major and dense.
 #pragma once
 
+#include "backend/cuda/api/rows.h"
 #include "backend/cuda/api/session.h"
 
 namespace vitrail::cuda {
@@ -31,16 +32,40 @@ struct GemmCall {
 };
 
 // d[m, n] = act(a[m, k] . b[k, n] + bias[n]) * scale[n] + residual[m, n], summed in f32. An operand without
-// data is left out. a, b, d and residual have one 16-bit type, bias and scale that type or f32; k and n are
-// multiples of 8. There may be a gelu (of the erf form) or a residual, not both, a scale only with a
-// residual, and all of these only where b is transposed. residual may be d itself.
+// data is left out. All matrices have one 16-bit type, bias and scale that type or f32; k and n are multiples
+// of 8. There may be a gelu (of the erf form) or a residual, not both, a scale only with a residual, and all
+// of these only where b is transposed. residual may be d itself. With a gelu, `kept` gets what it is the gelu
+// of. With `slope_at`, d is the product times the gelu's slope there, and nothing else; slope_at may be d
+// itself, and `sums` the sums of d's columns before rounding, by hopper_sum_parts partials.
 struct FusedGemmCall {
   int64_t m = 0, n = 0, k = 0;
   Operand a, b, d;
   bool b_transposed = false;  // stored as [n, k]
-  Operand bias = {}, scale = {}, residual = {};
+  Operand bias = {}, scale = {}, residual = {}, kept = {}, slope_at = {};
   Activation act = Activation::kNone;
+  ColumnSums sums = {};
 };
+// The tiles of the Hopper GEMM. Each of a tile's four warps makes a row of partial sums.
+inline constexpr int64_t kHopperTileRows = 128, kHopperTileColumns = 192;
+constexpr int64_t hopper_sum_parts(int64_t rows) {
+  return (rows + kHopperTileRows - 1) / kHopperTileRows * 4;
+}
+// How many tiles one after another the busiest block computes, where clusters of `blocks` blocks compute
+// stacks of so many tiles.
+constexpr int64_t hopper_waves(int64_t m, int64_t n, int64_t processors, int64_t blocks) {
+  const auto divided = [](int64_t items, int64_t each) { return (items + each - 1) / each; };
+  const int64_t stacks = divided(m, blocks * kHopperTileRows) * divided(n, kHopperTileColumns);
+  return divided(stacks, processors / blocks);
+}
+// The size of clusters: two blocks, which share what they load and are a few percent faster, unless their
+// coarser division leaves more processors idle at the end.
+constexpr int hopper_cluster(int64_t m, int64_t n, int64_t processors) {
+  constexpr double kGain = 0.97;
+  const auto waves = [&](int64_t blocks) {
+    return static_cast<double>(hopper_waves(m, n, processors, blocks));
+  };
+  return kGain * waves(2) <= waves(1) ? 2 : 1;
+}
 
 // out = act(gemm + bias) * scale + residual, or times act's derivative at `slope_at` where that is given; all
 // are [rows, width] but bias and scale, which are [width]. An operand without data is left out. Every type

@@ -1,17 +1,22 @@
-// The epilogue of the Hopper GEMM: bias, gelu, or scale and residual applied to the sums, then the store by
-// TMA through shared memory, where every warp has a few pages of its own. Knows nothing of how the sums are
-// computed.
+// The epilogue of the Hopper GEMM: bias, gelu, scale and residual, or the slope of a gelu applied to the sums,
+// then the store by TMA through shared memory, where every warp has a few pages of its own. Knows nothing of
+// how the sums are computed.
 #pragma once
 
+#include "backend/cuda/api/gemms.h"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/gelu.cuh"
 #include "backend/cuda/device/hopper.cuh"
 
 namespace vitrail::cuda {
 
-// The epilogues s + bias, gelu(s + bias) and (s + bias) * scale + residual. An operand without data is left
-// out.
-enum class Epilogue { kPlain, kGelu, kAdd };
+// The epilogues s + bias; gelu(s + bias); s + bias, rounded, and gelu of that; (s + bias) * scale + residual; and
+// s times the slope of the gelu at another matrix, with the sums of its columns. An operand without data is
+// left out.
+enum class Epilogue { kPlain, kGelu, kGeluKept, kAdd, kSlope };
+// Whether an epilogue reads a matrix of the result's shape.
+template <Epilogue kEpilogue>
+constexpr bool kReads = kEpilogue == Epilogue::kAdd || kEpilogue == Epilogue::kSlope;
 
 constexpr int kPageRows = 16, kPageColumns = 64, kPages = 3;
 constexpr uint32_t kPageBytes = kPageRows * kPageColumns * 2;
@@ -19,6 +24,7 @@ constexpr int kRowsBytes = 2 * 192 * 4;  // a warp's copies of bias and scale
 
 struct EpilogueArgs {
   Elements bias, scale;
+  float* partials;  // of the column sums, a row for every 32 rows of the result; null: none are wanted
   int n;
 };
 
@@ -29,21 +35,22 @@ struct EpilogueArgs {
 // every eight, in the rows lane / 4 and lane / 4 + 8.
 struct Share {
   static constexpr int kParts = 6, kAcross = 3, kColumns = kAcross * kPageColumns;
-  uint32_t pages, added;  // in shared memory; added: the barriers of residuals in flight to the pages
+  uint32_t pages, read;  // in shared memory; read: the barriers of what is in flight to the pages
   float *bias, *scale;    // in shared memory too, of the tile's columns
   int row, column;
 
   __device__ uint32_t page(int part) const { return pages + part % kPages * kPageBytes; }
-  __device__ uint32_t barrier(int part) const { return added + part % kPages * 8; }
+  __device__ uint32_t barrier(int part) const { return read + part % kPages * 8; }
   __device__ int row_of(int part) const { return row + part / kAcross * 64; }
   __device__ int column_of(int part) const { return column + part % kAcross * kPageColumns; }
-  // Loads a part of the residual; one lane calls it, once the page may be overwritten.
-  __device__ void load(int part, const CUtensorMap& residual) const {
+  // Loads a part of what the epilogue reads; one lane calls it, once the page may be overwritten.
+  __device__ void load(int part, const CUtensorMap& from) const {
     barrier_arrive_with(barrier(part), kPageBytes);
-    tma_load(page(part), residual, column_of(part), row_of(part), barrier(part));
+    tma_load(page(part), from, column_of(part), row_of(part), barrier(part));
   }
-  __device__ void store(int part, const CUtensorMap& d) const {
-    tma_store(page(part), d, column_of(part), row_of(part));
+  // Stores a part from the page of `place`.
+  __device__ void store(int part, int place, const CUtensorMap& d) const {
+    tma_store(page(place), d, column_of(part), row_of(part));
   }
 };
 
@@ -78,14 +85,15 @@ __device__ __forceinline__ float2 unpack2(uint32_t raw) {
     return __half22float2(reinterpret_cast<const __half2&>(raw));
 }
 
-// Loads what the epilogue needs, before the GEMM's loop: bias, scale and the first parts of the residual.
+// Loads what the epilogue needs, before the GEMM's loop: bias, scale and the first parts of what it reads.
 template <typename T, Epilogue kEpilogue>
-__device__ __forceinline__ void prepare(const CUtensorMap& residual, const EpilogueArgs& w, const Share& share,
+__device__ __forceinline__ void prepare(const CUtensorMap& read, const EpilogueArgs& w, const Share& share,
                                         int lane) {
-  if (kEpilogue == Epilogue::kAdd && lane == 0) {
+  if (kReads<kEpilogue> && lane == 0) {
     tma_store_wait<0>();
-    for (int part = 0; part < kPages; ++part) share.load(part, residual);
+    for (int part = 0; part < kPages; ++part) share.load(part, read);
   }
+  if constexpr (kEpilogue == Epilogue::kSlope) return;
   fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
   if constexpr (kEpilogue == Epilogue::kAdd) fetch_columns<T>(share.scale, w.scale, share.column, w.n, 1, lane);
   __syncwarp();
@@ -96,10 +104,22 @@ __device__ __forceinline__ void prepare(const CUtensorMap& residual, const Epilo
 __device__ __forceinline__ float2 pair_at(const float* row, int half, int j, int lane) {
   return *reinterpret_cast<const float2*>(row + half % 6 * 32 + 8 * j + lane % 4 * 2);
 }
-// The address of a lane's line of the q-th 16 columns of a half, in its page.
-__device__ __forceinline__ uint32_t line_at(const Share& share, int half, int q, int lane) {
+// The address of a lane's line of the q-th 16 columns of a half, in a page.
+__device__ __forceinline__ uint32_t line_at(uint32_t page, int half, int q, int lane) {
   const int line = lane % 16, piece = half % 2 * 4 + 2 * q + lane / 16;
-  return share.page(half / 2) + line * 128 + (piece ^ line % 8) * 16;
+  return page + line * 128 + (piece ^ line % 8) * 16;
+}
+// The index of a thread's sums of the j-th eight columns of a half: two of its upper row, or of its lower one.
+__device__ __forceinline__ constexpr int sums_at(int half, int j, int lower) {
+  return (half % 6 * 4 + j) * 4 + lower * 2;
+}
+
+// Returns the pair of sums with the bias.
+__device__ __forceinline__ float2 biased(const Share& share, const float (&sums)[96], int half, int j,
+                                         int lower, int lane) {
+  const float2 bias = pair_at(share.bias, half, j, lane);
+  const int s = sums_at(half, j, lower);
+  return {sums[s] + bias.x, sums[s + 1] + bias.y};
 }
 
 // Writes half a page of sums, with bias and gelu, to the page.
@@ -110,9 +130,7 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
   for (int q = 0; q < 2; ++q)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // upper and lower rows of eight columns, then of the next eight
-      const int j = 2 * q + i / 2, s = (half % 6 * 4 + j) * 4 + i % 2 * 2;
-      const float2 bias = pair_at(share.bias, half, j, lane);
-      float2 x{sums[s] + bias.x, sums[s + 1] + bias.y};
+      float2 x = biased(share, sums, half, 2 * q + i / 2, i % 2, lane);
       if constexpr (kEpilogue == Epilogue::kGelu) x = {GeluShort{}(x.x), GeluShort{}(x.y)};
       results[q][i] = pack2<T>(x.x, x.y);
     }
@@ -121,7 +139,26 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
     __syncwarp();
   }
 #pragma unroll
-  for (int q = 0; q < 2; ++q) store8x8x4(line_at(share, half, q, lane), results[q]);
+  for (int q = 0; q < 2; ++q) store8x8x4(line_at(share.page(half / 2), half, q, lane), results[q]);
+}
+
+// Writes half a page of sums with bias to one page, and the gelu of what was rounded there to another.
+template <typename T>
+__device__ __forceinline__ void write_both(const Share& share, const float (&sums)[96], int half,
+                                           uint32_t kept, uint32_t page, int lane) {
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    uint32_t before[4], after[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {  // as in write_half
+      const float2 x = biased(share, sums, half, 2 * q + i / 2, i % 2, lane);
+      before[i] = pack2<T>(x.x, x.y);
+      const float2 rounded = unpack2<T>(before[i]);
+      after[i] = pack2<T>(GeluShort{}(rounded.x), GeluShort{}(rounded.y));
+    }
+    store8x8x4(line_at(kept, half, q, lane), before);
+    store8x8x4(line_at(page, half, q, lane), after);
+  }
 }
 
 // Adds half a page of sums, with bias and scale, to the residual in the page.
@@ -129,18 +166,61 @@ template <typename T>
 __device__ __forceinline__ void add_half(const Share& share, const float (&sums)[96], int half, int lane) {
 #pragma unroll
   for (int q = 0; q < 2; ++q) {
-    const uint32_t at = line_at(share, half, q, lane);
+    const uint32_t at = line_at(share.page(half / 2), half, q, lane);
     uint32_t both[4];
     load16x16(both, at);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // as in write_half
-      const int j = 2 * q + i / 2, s = (half % 6 * 4 + j) * 4 + i % 2 * 2;
-      const float2 bias = pair_at(share.bias, half, j, lane), by = pair_at(share.scale, half, j, lane);
+      const int j = 2 * q + i / 2;
+      const float2 x = biased(share, sums, half, j, i % 2, lane), by = pair_at(share.scale, half, j, lane);
       const float2 r = unpack2<T>(both[i]);
-      both[i] = pack2<T>(fmaf(sums[s] + bias.x, by.x, r.x), fmaf(sums[s + 1] + bias.y, by.y, r.y));
+      both[i] = pack2<T>(fmaf(x.x, by.x, r.x), fmaf(x.y, by.y, r.y));
     }
     store8x8x4(at, both);
   }
+}
+
+// Multiplies half a page of sums by the gelu's slope at what the page holds; `columns` are this thread's sums
+// over both its rows, of two columns of every eight.
+template <typename T>
+__device__ __forceinline__ void slope_half(const Share& share, const float (&sums)[96], int half,
+                                           float (&columns)[8], int lane) {
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    const uint32_t at = line_at(share.page(half / 2), half, q, lane);
+    uint32_t both[4];
+    load16x16(both, at);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {  // as in write_half
+      const int j = 2 * q + i / 2, s = sums_at(half, j, i % 2);
+      const float2 x = unpack2<T>(both[i]);
+      const float2 dx{GeluShortGrad{}(x.x, sums[s]), GeluShortGrad{}(x.y, sums[s + 1])};
+      columns[2 * j] = i % 2 ? columns[2 * j] + dx.x : dx.x;
+      columns[2 * j + 1] = i % 2 ? columns[2 * j + 1] + dx.y : dx.y;
+      both[i] = pack2<T>(dx.x, dx.y);
+    }
+    store8x8x4(at, both);
+  }
+}
+
+// Adds up what the eight lanes of a column have, for all 64 columns of a page: lane l gets the sums of columns
+// 2 l and 2 l + 1. In each of three steps a lane keeps half of its columns and gives the other half away.
+__device__ __forceinline__ float2 sum_lanes(const float (&first)[8], const float (&second)[8], int lane) {
+  float v[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const bool upper = lane & 16;
+    v[i] = (upper ? second[i] : first[i]) + __shfl_xor_sync(~0u, upper ? first[i] : second[i], 16);
+  }
+#pragma unroll
+  for (int width = 4; width >= 2; width /= 2)
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const bool upper = lane & (2 * width);
+      v[i] = (upper ? v[i + width] : v[i]) +
+             __shfl_xor_sync(~0u, upper ? v[i] : v[i + width], 2 * width);
+    }
+  return {v[0], v[1]};
 }
 
 template <typename T, Epilogue kEpilogue>
@@ -152,30 +232,71 @@ __device__ __forceinline__ void send_sums(const CUtensorMap& d, const Share& sha
     write_half<T, kEpilogue>(share, sums[part / 3], 2 * part + 1, lane);
     group_publish();
     __syncwarp();
-    if (lane == 0) share.store(part, d);
+    if (lane == 0) share.store(part, part, d);
   }
 }
 
-// The residuals of the first kPages parts are already in flight. A later one is loaded as soon as the store
-// of its page has read shared memory, for which it has the time of one more part. Where d is the residual,
-// each part of it is read before it is written, by this warp alone.
+// A part takes two pages, of which the one before the last may still be read by its store.
 template <typename T>
-__device__ __forceinline__ void send_added(const CUtensorMap& d, const CUtensorMap& residual,
-                                           const Share& share, const float (&sums)[2][96], int lane) {
-  static_assert(Share::kParts / kPages % 2 == 0, "every tile finds the barriers at the same parity");
+__device__ __forceinline__ void send_both(const CUtensorMap& d, const CUtensorMap& kept, const Share& share,
+                                          const float (&sums)[2][96], int lane) {
 #pragma unroll
   for (int part = 0; part < Share::kParts; ++part) {
-    barrier_wait(share.barrier(part), part / kPages % 2);
-    add_half<T>(share, sums[part / 3], 2 * part, lane);
-    add_half<T>(share, sums[part / 3], 2 * part + 1, lane);
+    if (lane == 0) tma_store_wait<kPages - 2>();
+    __syncwarp();
+#pragma unroll
+    for (int half : {2 * part, 2 * part + 1})
+      write_both<T>(share, sums[part / 3], half, share.page(2 * part), share.page(2 * part + 1), lane);
     group_publish();
     __syncwarp();
     if (lane != 0) continue;
-    share.store(part, d);
+    share.store(part, 2 * part, kept);
+    share.store(part, 2 * part + 1, d);
+  }
+}
+
+// Writes the sums of this warp's 32 rows, which `columns` has of each of the three columns of parts.
+__device__ __forceinline__ void write_columns(const EpilogueArgs& w, const Share& share,
+                                              const float2 (&columns)[Share::kAcross], int lane) {
+  // A tile's 128 rows are four warps' shares, in the order of their first rows.
+  const int64_t part = share.row / kHopperTileRows * 4 + share.row % kHopperTileRows / kPageRows;
+#pragma unroll
+  for (int c = 0; c < Share::kAcross; ++c) {
+    const int column = share.column_of(c) + 2 * lane;
+    if (column < w.n) *reinterpret_cast<float2*>(w.partials + part * w.n + column) = columns[c];
+  }
+}
+
+// What the first kPages parts read is already in flight. A later part is loaded as soon as the store of its
+// page has read shared memory, for which it has the time of one more part. Where d is the matrix that is read,
+// each part of it is read before it is written, by this warp alone.
+template <typename T, Epilogue kEpilogue>
+__device__ __forceinline__ void send_read(const CUtensorMap& d, const CUtensorMap& read, const EpilogueArgs& w,
+                                          const Share& share, const float (&sums)[2][96], int lane) {
+  static_assert(Share::kParts / kPages % 2 == 0, "every tile finds the barriers at the same parity");
+  float2 columns[Share::kAcross] = {};
+#pragma unroll
+  for (int part = 0; part < Share::kParts; ++part) {
+    barrier_wait(share.barrier(part), part / kPages % 2);
+    if constexpr (kEpilogue == Epilogue::kAdd) {
+      add_half<T>(share, sums[part / 3], 2 * part, lane);
+      add_half<T>(share, sums[part / 3], 2 * part + 1, lane);
+    } else {
+      float first[8], second[8];
+      slope_half<T>(share, sums[part / 3], 2 * part, first, lane);
+      slope_half<T>(share, sums[part / 3], 2 * part + 1, second, lane);
+      const float2 both = sum_lanes(first, second, lane);
+      columns[part % 3].x += both.x, columns[part % 3].y += both.y;
+    }
+    group_publish();
+    __syncwarp();
+    if (lane != 0) continue;
+    share.store(part, part, d);
     if (part == 0 || part - 1 + kPages >= Share::kParts) continue;
     tma_store_wait<1>();
-    share.load(part - 1 + kPages, residual);
+    share.load(part - 1 + kPages, read);
   }
+  if (kEpilogue == Epilogue::kSlope && w.partials) write_columns(w, share, columns, lane);
 }
 
 #endif
