@@ -4,9 +4,8 @@
 #pragma once
 
 #include "backend/cuda/api/gemms.h"
-#include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/gelu.cuh"
-#include "backend/cuda/device/hopper.cuh"
+#include "backend/cuda/device/hopper_share.cuh"
 
 namespace vitrail::cuda {
 
@@ -18,10 +17,6 @@ enum class Epilogue { kPlain, kGelu, kGeluKept, kAdd, kSlope };
 template <Epilogue kEpilogue>
 constexpr bool kReads = kEpilogue == Epilogue::kAdd || kEpilogue == Epilogue::kSlope;
 
-constexpr int kPageRows = 16, kPageColumns = 64, kPages = 3;
-constexpr uint32_t kPageBytes = kPageRows * kPageColumns * 2;
-constexpr int kRowsBytes = 2 * 192 * 4;  // a warp's copies of bias and scale
-
 struct EpilogueArgs {
   Elements bias, scale;
   float* partials;  // of the column sums, a row for every 32 rows of the result; null: none are wanted
@@ -29,61 +24,6 @@ struct EpilogueArgs {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-// A warp's share of a tile of 128 x 192: 16 rows of its upper half and 16 of its lower half, in six parts of
-// one page each. Its sums are [2][96]; a thread has those of columns 2 (lane % 4) and 2 (lane % 4) + 1 of
-// every eight, in the rows lane / 4 and lane / 4 + 8.
-struct Share {
-  static constexpr int kParts = 6, kAcross = 3, kColumns = kAcross * kPageColumns;
-  uint32_t pages, read;  // in shared memory; read: the barriers of what is in flight to the pages
-  float *bias, *scale;    // in shared memory too, of the tile's columns
-  int row, column;
-
-  __device__ uint32_t page(int part) const { return pages + part % kPages * kPageBytes; }
-  __device__ uint32_t barrier(int part) const { return read + part % kPages * 8; }
-  __device__ int row_of(int part) const { return row + part / kAcross * 64; }
-  __device__ int column_of(int part) const { return column + part % kAcross * kPageColumns; }
-  // Loads a part of what the epilogue reads; one lane calls it, once the page may be overwritten.
-  __device__ void load(int part, const CUtensorMap& from) const {
-    barrier_arrive_with(barrier(part), kPageBytes);
-    tma_load(page(part), from, column_of(part), row_of(part), barrier(part));
-  }
-  // Stores a part from the page of `place`.
-  __device__ void store(int part, int place, const CUtensorMap& d) const {
-    tma_store(page(place), d, column_of(part), row_of(part));
-  }
-};
-
-// Copies a tile's columns of a row to shared memory; zeros from column `left` on.
-template <typename E>
-__device__ __forceinline__ void copy_columns(float* to, const E* from, int left, int lane) {
-  constexpr int kEach = Share::kColumns / 32;
-  float values[kEach];
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-    values[i] = lane + 32 * i < left ? static_cast<float>(from[lane + 32 * i]) : 0.0f;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) to[lane + 32 * i] = values[i];
-}
-// Copies the columns of a row of f32 or T; without data all become `otherwise`.
-template <typename T>
-__device__ __forceinline__ void fetch_columns(float* to, const Elements& row, int column, int n,
-                                              float otherwise, int lane) {
-  if (!row.data)
-    for (int c = lane; c < Share::kColumns; c += 32) to[c] = otherwise;
-  else if (row.dtype == DType::kF32)
-    copy_columns(to, static_cast<const float*>(row.data) + column, n - column, lane);
-  else
-    copy_columns(to, static_cast<const T*>(row.data) + column, n - column, lane);
-}
-
-template <typename T>
-__device__ __forceinline__ float2 unpack2(uint32_t raw) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(raw));
-  else
-    return __half22float2(reinterpret_cast<const __half2&>(raw));
-}
 
 // Loads what the epilogue needs, before the GEMM's loop: bias, scale and the first parts of what it reads.
 template <typename T, Epilogue kEpilogue>
@@ -97,21 +37,6 @@ __device__ __forceinline__ void prepare(const CUtensorMap& read, const EpilogueA
   fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
   if constexpr (kEpilogue == Epilogue::kAdd) fetch_columns<T>(share.scale, w.scale, share.column, w.n, 1, lane);
   __syncwarp();
-}
-
-// The halves of pages are counted over the tile: two per part, six per row of parts. This is the pair of
-// values of a row that this thread needs for the j-th eight columns of a half.
-__device__ __forceinline__ float2 pair_at(const float* row, int half, int j, int lane) {
-  return *reinterpret_cast<const float2*>(row + half % 6 * 32 + 8 * j + lane % 4 * 2);
-}
-// The address of a lane's line of the q-th 16 columns of a half, in a page.
-__device__ __forceinline__ uint32_t line_at(uint32_t page, int half, int q, int lane) {
-  const int line = lane % 16, piece = half % 2 * 4 + 2 * q + lane / 16;
-  return page + line * 128 + (piece ^ line % 8) * 16;
-}
-// The index of a thread's sums of the j-th eight columns of a half: two of its upper row, or of its lower one.
-__device__ __forceinline__ constexpr int sums_at(int half, int j, int lower) {
-  return (half % 6 * 4 + j) * 4 + lower * 2;
 }
 
 // Returns the pair of sums with the bias.
