@@ -2,7 +2,7 @@
 """Compares Vitrail with torch on a GPU, like for like: the same timm model, images, batch and type of the residual
 stream; torch is compiled in several modes, each in a process of its own, and the fastest of them counts. Rounds
 alternate; the results are medians and ratios. Training is forward, backward and AdamW on a batch that stays on the GPU;
-in inference both sides have the same weights, and the logits are compared.
+in inference both sides have the same weights, and the logits are compared. --jax adds the same model in JAX.
 
     python bench/compare_gpu.py train:vit_base_patch16_224:256 infer:vit_base_patch16_224:1
     python bench/compare_gpu.py train:vit_base_patch16_224:8:1024 --modes default,graphs --json out.json --svg out.svg
@@ -23,6 +23,7 @@ import time
 from peers import OURS, Peer, stats
 from peers.chart import chart
 from peers.compare import run_rounds
+from peers.ratios import ratio_plot
 from peers.report import aligned, checked_text, title
 from peers.sides import Unavailable, WorkerSide
 from peers.vitrail import VitrailSide
@@ -31,6 +32,7 @@ MODES = ("default", "graphs", "autotune")  # of peers.torch_gpu, which only a Py
 STREAMS = {"train": ("f32", "bf16"), "infer": ("bf16",)}
 FP8 = OURS + " fp8"
 TORCH = Peer("torch", "peers.torch_gpu", ("torch", "timm"))
+JAX = Peer("jax", "peers.jax_gpu", ("jax", "torch", "timm"))
 COLUMNS = ("", "median", "min", "p90", "img/s", "GiB", "of torch's best", "equal work", "logits off by")
 
 
@@ -64,6 +66,8 @@ def openers(case, stream, options):
             for name, dtype in dtypes.items()}
     theirs = {f"torch {mode}": lambda mode=mode: WorkerSide(TORCH, {**case, "stream": stream, "mode": mode})
               for mode in options.modes}
+    if options.jax:
+        theirs[JAX.name] = lambda: WorkerSide(JAX, {**case, "stream": stream})
     return {**ours, **theirs}
 
 
@@ -80,6 +84,10 @@ def open_sides(case, stream, options, say):
 
 def is_torch(name):
     return name.startswith("torch")
+
+
+def is_ours(name):
+    return name in (OURS, FP8)
 
 
 def logit_checks(sides):
@@ -102,11 +110,13 @@ def compare(case, stream, options, say):
         side, times = sides[name], stats.combine(found)
         row = {"peer": name, "ms": times, "rounds": found, "img_per_s": 1e3 * case["batch"] / times["median"],
                "version": side.version, "note": side.note, "bytes": side.close(), **checked.get(name, {})}
-        if not is_torch(name):
+        if is_ours(name):
             row["command"] = [*side.command, "--seconds", str(options.seconds)]
             row["work_share"] = side.work_share
             if best:
                 row["speedup"] = stats.speedup(rounds[best], found, side.work_share)
+            if JAX.name in rounds:
+                row["against_jax"] = stats.speedup(rounds[JAX.name], found, side.work_share)
         rows.append(row)
     kept = {key: case[key] for key in ("work", "model", "batch", "image")}
     return {**kept, "stream": stream, "torch_best": best, "rows": rows, "missing": missing, "threads": None,
@@ -125,6 +135,8 @@ def table(result):
     lines = [title(result)]
     if result["rows"]:
         lines += ["  " + line for line in aligned([[*COLUMNS, ""], *map(cells, result["rows"])])]
+    lines += [f"  {row['peer']} against jax: {row['against_jax']['ratio']:.2f}x, "
+              f"{row['against_jax']['equal_work']:.2f}x at equal work" for row in result["rows"] if "against_jax" in row]
     lines += [f"  {name}: none, {reason}" for name, reason in result["missing"].items()]
     lines += [f"  ran: {shlex.join(row['command'])}" for row in result["rows"] if "command" in row]
     return "\n".join(lines)
@@ -133,8 +145,8 @@ def table(result):
 def drawn(result):
     """Returns the input of peers.chart: ours and torch's fastest mode."""
     speedups = {row["peer"]: row["speedup"] for row in result["rows"] if "speedup" in row}
-    rows = [dict(row, vitrail_speedup=speedups.get(OURS)) for row in result["rows"]
-            if not is_torch(row["peer"]) or row["peer"] == result["torch_best"]]
+    rows = [dict(row, vitrail_speedup=speedups.get(OURS) if row["peer"] == result["torch_best"] else None)
+            for row in result["rows"] if not is_torch(row["peer"]) or row["peer"] == result["torch_best"]]
     return {**result, "rows": rows}
 
 
@@ -145,6 +157,8 @@ def write_results(options, about, results):
     if options.svg:
         caption = f"{about['gpu']}, torch {about['torch']} in its fastest mode, {about['date']}; shorter is faster"
         options.svg.write_text(chart([drawn(result) for result in results], caption))
+    if options.plot:
+        options.plot.write_text(ratio_plot(results, f"{about['gpu']}, torch {about['torch']}, {about['date']}"))
 
 
 def about_this_run():
@@ -175,12 +189,14 @@ def parse_options():
     p.add_argument("--streams", type=chosen(STREAMS["train"]), default=list(STREAMS["train"]),
                    help="of training: " + ",".join(STREAMS["train"]))
     p.add_argument("--fp8", action="store_true", help="also Vitrail in fp8, beside torch's bf16: it has no fp8 here")
+    p.add_argument("--jax", action="store_true", help="also the same model in JAX")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=2, help="of each side a round")
     p.add_argument("--limit", type=float, metavar="SECONDS",
                    help="seconds of rounds after which a case begins no further one")
     p.add_argument("--json", type=pathlib.Path, help="write the results here")
     p.add_argument("--svg", type=pathlib.Path, help="draw them here")
+    p.add_argument("--plot", type=pathlib.Path, help="draw the ratios against tokens and against batch here")
     return p.parse_args()
 
 

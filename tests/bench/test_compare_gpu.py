@@ -20,6 +20,7 @@ import compare_gpu  # noqa: E402
 import time_training  # noqa: E402
 from peers import Peer, compare  # noqa: E402
 from peers.chart import chart  # noqa: E402
+from peers.ratios import points, ratio_plot  # noqa: E402
 
 # Answers `bench`: 10 ms a run, in fp8 8, computing 1.5 of the model's 2 GFLOP; `train` leaves a run's log behind.
 PROGRAM = """\
@@ -71,11 +72,14 @@ class OnGpu(unittest.TestCase):
         self.program.write_text(textwrap.dedent(PROGRAM))
         self.program.chmod(0o755)
         (self.folder / "made_torch.py").write_text(textwrap.dedent(TORCH))
+        jax = textwrap.dedent(TORCH).replace('{"default": 30, "graphs": 15}[case["mode"]]', "40")
+        (self.folder / "made_jax.py").write_text(jax.replace('case["mode"] == "autotune"', "False"))
 
-    def compare(self, case, stream, fp8=False):
+    def compare(self, case, stream, fp8=False, jax=False):
         options = types.SimpleNamespace(vitrail=str(self.program), modes=list(compare_gpu.MODES), rounds=2, seconds=0.0,
-                                        limit=None, fp8=fp8)
+                                        limit=None, fp8=fp8, jax=jax)
         with mock.patch.object(compare_gpu, "TORCH", Peer("torch", "made_torch")), \
+                mock.patch.object(compare_gpu, "JAX", Peer("jax", "made_jax")), \
                 mock.patch.object(compare, "REST_SECONDS", 0), \
                 mock.patch.dict(os.environ, PYTHONPATH=str(self.folder)):
             return compare_gpu.compare(compare_gpu.parse_case(case), stream, options, lambda _: None)
@@ -122,6 +126,21 @@ class OnGpu(unittest.TestCase):
         self.assertTrue(any("torch graphs" in t for t in texts))
         ratio = self.row(result, "vitrail")["speedup"]["ratio"]
         self.assertTrue(any(f"Vitrail {ratio:.2f}x" in t for t in texts))
+
+    def test_jax_is_a_peer_of_its_own_beside_torch(self):
+        result = self.compare("train:m:2", "bf16", jax=True)
+        self.assertEqual(result["torch_best"], "torch graphs")
+        ours, theirs = self.row(result, "vitrail"), self.row(result, "jax")
+        self.assertAlmostEqual(ours["against_jax"]["ratio"], theirs["ms"]["median"] / 10)
+        self.assertIn("vitrail against jax: ", compare_gpu.table(result))
+        self.assertEqual([row["peer"] for row in compare_gpu.drawn(result)["rows"]], ["vitrail", "torch graphs", "jax"])
+
+    def test_ratios_are_drawn_against_tokens_and_batch(self):
+        results = [self.compare("train:vit_base_patch16_224:8:1024", "f32"), self.compare("infer:vit_huge_patch14_224:1", "bf16")]
+        self.assertEqual([(point[1], point[2]) for point in points(results)], [(4097, 8), (257, 1)])
+        drawn = xml.fromstring(ratio_plot(results, "gpu"))
+        titles = [t.text for t in drawn.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(sum("batch 8, 4097 tokens" in title for title in titles), 2, "a point in each panel")
 
     def test_cases(self):
         case = compare_gpu.parse_case("train:vit_base_patch16_224:8:1024")
