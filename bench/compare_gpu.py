@@ -12,6 +12,7 @@ f32 weights) and with a bf16 one (torch: weights in bf16 too; Vitrail keeps f32 
 "At equal work" is the ratio of FLOP/s: Vitrail does not compute the outputs of the last block that nothing reads.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -99,9 +100,9 @@ def logit_checks(sides):
     return {name: {"logits": stats.logit_difference(reference, found)} for name, found in logits.items()}
 
 
-def compare(case, stream, options, say):
+def compare(case, stream, options, say, opened=None):
     """Runs one case with one type of residual stream; rows of Vitrail are compared with the fastest mode of torch."""
-    sides, missing = open_sides(case, stream, options, say)
+    sides, missing = opened or open_sides(case, stream, options, say)
     checked = logit_checks(sides) if case["work"] == "infer" else {}
     rounds = run_rounds(sides, missing, options, say)
     best = stats.fastest({n: stats.combine(r)["median"] for n, r in rounds.items() if is_torch(n)}, OURS)
@@ -192,6 +193,7 @@ def parse_options():
     p.add_argument("--jax", action="store_true", help="also the same model in JAX")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=2, help="of each side a round")
+    p.add_argument("--together", action="store_true", help="open all cases at once: needs memory for all, saves their start")
     p.add_argument("--limit", type=float, metavar="SECONDS",
                    help="seconds of rounds after which a case begins no further one")
     p.add_argument("--json", type=pathlib.Path, help="write the results here")
@@ -200,18 +202,28 @@ def parse_options():
     return p.parse_args()
 
 
+def opened_together(work, options, say):
+    """Opens the sides of all cases at once, since compiling takes far longer than timing; they wait for their turn."""
+    with concurrent.futures.ThreadPoolExecutor(len(work)) as pool:
+        return list(pool.map(lambda one: open_sides(*one, options, say), work))
+
+
 def main():
     options = parse_options()
     about = about_this_run()
     print(f"{about['gpu']}, torch {about['torch']}, timm {about['timm']}\n", flush=True)
+    work = [(case, stream) for case in options.cases for stream in STREAMS[case["work"]]
+            if case["work"] != "train" or stream in options.streams]
+
+    def say(line):
+        print(line, file=sys.stderr, flush=True)
+
+    opened = opened_together(work, options, say) if options.together else [None] * len(work)
     results = []
-    for case in options.cases:
-        for stream in STREAMS[case["work"]]:
-            if case["work"] == "train" and stream not in options.streams:
-                continue
-            results.append(compare(case, stream, options, lambda line: print(line, file=sys.stderr, flush=True)))
-            print(table(results[-1]) + "\n", flush=True)
-            write_results(options, about, results)
+    for (case, stream), sides in zip(work, opened):
+        results.append(compare(case, stream, options, say, sides))
+        print(table(results[-1]) + "\n", flush=True)
+        write_results(options, about, results)
     return 0 if all(result["torch_best"] and result["rows"] for result in results) else 1
 
 

@@ -135,6 +135,18 @@ class OnGpu(unittest.TestCase):
         self.assertIn("vitrail against jax: ", compare_gpu.table(result))
         self.assertEqual([row["peer"] for row in compare_gpu.drawn(result)["rows"]], ["vitrail", "torch graphs", "jax"])
 
+    def test_cases_opened_together_are_those_timed(self):
+        words = ["compare_gpu.py", "train:m:2", "infer:m:1", "--together", "--streams", "bf16", "--modes", "default", "--rounds", "1",
+                 "--seconds", "0", "--vitrail", str(self.program), "--json", str(self.folder / "out.json")]
+        about = {"gpu": "made", "torch": "2", "timm": "1", "date": "", "command": []}
+        with mock.patch.object(compare_gpu, "TORCH", Peer("torch", "made_torch")), \
+                mock.patch.object(compare_gpu, "about_this_run", lambda: about), \
+                mock.patch.object(compare, "REST_SECONDS", 0), mock.patch.object(sys, "argv", words), \
+                mock.patch("sys.stdout", io.StringIO()), mock.patch.dict(os.environ, PYTHONPATH=str(self.folder)):
+            self.assertEqual(compare_gpu.main(), 0)
+        cases = json.loads((self.folder / "out.json").read_text())["cases"]
+        self.assertEqual([(c["work"], c["batch"], c["stream"]) for c in cases], [("train", 2, "bf16"), ("infer", 1, "bf16")])
+
     def test_ratios_are_drawn_against_tokens_and_batch(self):
         results = [self.compare("train:vit_base_patch16_224:8:1024", "f32"), self.compare("infer:vit_huge_patch14_224:1", "bf16")]
         self.assertEqual([(point[1], point[2]) for point in points(results)], [(4097, 8), (257, 1)])
