@@ -157,7 +157,9 @@ class OnGpu(unittest.TestCase):
     def test_cases(self):
         case = compare_gpu.parse_case("train:vit_base_patch16_224:8:1024")
         self.assertEqual((case["work"], case["batch"], case["image"]), ("train", 8, 1024))
-        for wrong in ("train:m", "run:m:1", "infer:m:many", "infer:m:1:2:3"):
+        self.assertEqual(case["streams"], ("f32", "bf16"))
+        self.assertEqual(compare_gpu.parse_case("train:m:8:384:bf16")["streams"], ("bf16",))
+        for wrong in ("infer:m:1:f32", "train:m:f32", "train:m", "run:m:1", "infer:m:many", "infer:m:1:2:3"):
             with self.assertRaises(argparse.ArgumentTypeError):
                 compare_gpu.parse_case(wrong)
 
