@@ -74,6 +74,12 @@ Program fuse(const Program& program, const RewriteTraits& options = {});
 // layernorm.
 Program join_rows(const Program& program, GemmRule norms);
 
+// Where a value is cast to another type, lets the node that makes it write that type: a layernorm whose
+// result nothing else reads in place of its own, a layernorm's gradient beside its own. The bits are those of
+// the cast. Runs after fuse, so that it fuses the same nodes whatever the types, for backends that have such
+// kernels.
+Program join_casts(Program program);
+
 // The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
 // with one stream there is nothing to interleave yet.
 Program schedule(const Program& program);
