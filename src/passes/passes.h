@@ -65,8 +65,8 @@ Program keep_attention_sums(Program program, const KernelRule& has_kernel);
 
 // Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
 // residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
-// a GEMM's gradient with that of the gelu before it. Runs late and alone makes fused nodes; a fused node
-// keeps its members.
+// a GEMM's gradient with that of the gelu before it; tokens that are joined with their positions. Runs late
+// and alone makes fused nodes; a fused node keeps its members.
 Program fuse(const Program& program, const RewriteTraits& options = {});
 
 // A part of fuse, for backends that have the kernel: bias, scale, residual and layernorm behind a collective,
