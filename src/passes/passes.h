@@ -97,8 +97,15 @@ void check_exchanges(const Program& program);
 // Last: nothing may read what they write, as with gradient sums.
 enum class GroupAt { kFirst, kLast };
 
+// Says whether something holds for ops of a kind.
+using KindRule = std::function<bool(std::string_view kind)>;
+
 // `grouped` says for which kinds.
-Program group_updates(const Program& program, const std::function<bool(std::string_view kind)>& grouped,
-                      GroupAt place = GroupAt::kFirst);
+Program group_updates(const Program& program, const KindRule& grouped, GroupAt place = GroupAt::kFirst);
+
+// Lets an optimizer's update write the low-precision copy of its parameter, which is read again for that
+// otherwise. `has_kernel` says which kinds there are kernels for. Runs on an update program before
+// group_updates.
+Program join_copies(Program program, const KindRule& has_kernel);
 
 }  // namespace vitrail

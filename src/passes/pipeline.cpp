@@ -164,7 +164,8 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
 Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
                        const ZeroPlan& zero) {
   if (r.distribution.active()) recorded = distribute_update(recorded, r.distribution, buckets, zero);
-  if (r.traits.groups) recorded = group_updates(recorded, r.traits.groups);
+  if (r.traits.groups)
+    recorded = group_updates(join_copies(std::move(recorded), r.traits.groups), r.traits.groups);
   check_exchanges(recorded);
   return recorded;
 }
